@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+# How Weir declares its parts. Three helpers, one table:
+#
+#   weir_module(store/base USES … LIBS …)     a static library; public headers in <module>/include
+#   weir_command_module(ingest/cmd USES …)    the same, for a room's commands (linked into `weir`)
+#   weir_test_folder(unit LABELS unit)        every *_test.c below tests/unit is one test program
+#
+# What a module may use is data: ops/layers.tsv. A USES that the table does not allow stops the configure step,
+# and because a module exports only its include/ folder, an undeclared include does not find its file.
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# Assertions stay on in every build: an invariant that is not checked in production is a comment.
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+add_library(weir_flags INTERFACE)
+target_compile_definitions(weir_flags INTERFACE _GNU_SOURCE WEIR_VERSION="${PROJECT_VERSION}")
+target_compile_options(weir_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes
+  -Wvla -Wundef -Wcast-qual -Wformat=2 -Wwrite-strings -Wpointer-arith -Wimplicit-fallthrough
+  -fno-common -fstack-protector-strong -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(WEIR_WERROR)
+  target_compile_options(weir_flags INTERFACE -Werror)
+endif()
+if(WEIR_SANITIZE STREQUAL "address")
+  set(flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(WEIR_SANITIZE STREQUAL "thread")
+  set(flags -fsanitize=thread -fno-omit-frame-pointer)
+elseif(WEIR_SANITIZE)
+  message(FATAL_ERROR "WEIR_SANITIZE is '${WEIR_SANITIZE}'; it may be address, thread or empty")
+endif()
+if(WEIR_COVERAGE)
+  list(APPEND flags --coverage)
+endif()
+if(flags)
+  target_compile_options(weir_flags INTERFACE ${flags})
+  target_link_options(weir_flags INTERFACE ${flags})
+endif()
+
+# --- the layering table -------------------------------------------------------------------------------------
+
+set(WEIR_LAYERS ${CMAKE_SOURCE_DIR}/ops/layers.tsv)
+set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${WEIR_LAYERS})
+file(STRINGS ${WEIR_LAYERS} weir_layer_rows REGEX "^[a-z]")
+
+function(weir_layers_allowed module result)
+  foreach(row IN LISTS weir_layer_rows)
+    string(REPLACE "\t" ";" cells "${row}")
+    list(GET cells 0 name)
+    if(name STREQUAL module)
+      list(GET cells 2 uses)
+      string(REPLACE "," ";" uses "${uses}")
+      set(${result} "${uses}" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  message(FATAL_ERROR "${module}: no row in ops/layers.tsv")
+endfunction()
+
+function(weir_target_name module result)
+  string(REPLACE "/" "_" name "${module}")
+  set(${result} weir_${name} PARENT_SCOPE)
+endfunction()
+
+# --- modules ------------------------------------------------------------------------------------------------
+
+function(weir_module module)
+  cmake_parse_arguments(M "" "" "USES;LIBS" ${ARGN})
+  weir_layers_allowed(${module} allowed)
+  foreach(used IN LISTS M_USES)
+    if(NOT used IN_LIST allowed)
+      message(FATAL_ERROR "${module} may not use ${used}: see ops/layers.tsv")
+    endif()
+  endforeach()
+  weir_target_name(${module} target)
+  set(dir ${CMAKE_SOURCE_DIR}/${module})
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.c)
+  add_library(${target} STATIC ${sources})
+  if(IS_DIRECTORY ${dir}/include)
+    target_include_directories(${target} PUBLIC ${dir}/include)
+  endif()
+  target_link_libraries(${target} PRIVATE weir_flags)
+  foreach(used IN LISTS M_USES)
+    weir_target_name(${used} used_target)
+    target_link_libraries(${target} PUBLIC ${used_target})
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${M_LIBS} Threads::Threads m)
+  set_property(GLOBAL APPEND PROPERTY WEIR_MODULES ${target})
+endfunction()
+
+function(weir_command_module module)
+  weir_module(${module} ${ARGN})
+  weir_target_name(${module} target)
+  set_property(GLOBAL APPEND PROPERTY WEIR_COMMAND_MODULES ${target})
+endfunction()
+
+# An optional system library: found, it defines the imported target PkgConfig::NAME.
+function(weir_system_library name)
+  cmake_parse_arguments(L "REQUIRED" "PACKAGE" "" ${ARGN})
+  pkg_check_modules(${name} IMPORTED_TARGET GLOBAL ${L_PACKAGE})
+  if(${name}_FOUND)
+    set_property(GLOBAL APPEND PROPERTY WEIR_SUMMARY "✓ ${L_PACKAGE} ${${name}_VERSION}")
+  elseif(L_REQUIRED)
+    message(FATAL_ERROR "${L_PACKAGE} was not found by pkg-config; `ops/check --install` installs what the build needs")
+  else()
+    set_property(GLOBAL APPEND PROPERTY WEIR_SUMMARY "✗ ${L_PACKAGE} (not found by pkg-config)")
+  endif()
+endfunction()
+
+function(weir_print_summary)
+  get_property(lines GLOBAL PROPERTY WEIR_SUMMARY)
+  foreach(line IN LISTS lines)
+    message(STATUS "${line}")
+  endforeach()
+endfunction()
+
+# --- tests --------------------------------------------------------------------------------------------------
+
+# Every *_test.c below tests/FOLDER becomes one program that runs each of its cases in a process of its own.
+# A test is found by its place, so a new one needs no edit anywhere else. It may use every module, and the
+# private headers of the module whose path it mirrors (tests/unit/store/base/x_test.c sees store/base/*.h).
+function(weir_test_folder folder)
+  cmake_parse_arguments(T "" "TIMEOUT" "LABELS" ${ARGN})
+  get_property(modules GLOBAL PROPERTY WEIR_MODULES)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.c)
+  foreach(source IN LISTS sources)
+    file(RELATIVE_PATH path ${CMAKE_CURRENT_SOURCE_DIR} ${source})
+    string(REGEX REPLACE "\\.c$" "" path ${path})
+    string(REPLACE "/" "." name ${path})
+    add_executable(${name} ${source})
+    cmake_path(GET path PARENT_PATH parent)
+    string(REGEX REPLACE "^${folder}/?" "" module "${parent}")
+    if(module AND IS_DIRECTORY ${CMAKE_SOURCE_DIR}/${module})
+      target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/${module})
+    endif()
+    target_link_libraries(${name} PRIVATE weir_flags weir_test_support ${modules} PkgConfig::CMOCKA Threads::Threads m)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77
+      ENVIRONMENT "WEIR_PROGRAM=$<TARGET_FILE:weir>;WEIR_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+  endforeach()
+endfunction()

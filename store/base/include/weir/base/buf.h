@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * buf.h - a growing byte buffer, and JSON written into it.
+ *
+ * A failed growth marks the buffer: later writes do nothing, and weir_buf_err says so once at the end, so
+ * that writers need no check per call.  THREADS: [owner].
+ */
+#ifndef WEIR_BASE_BUF_H
+#define WEIR_BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/base/err.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A plain value; {0} is an empty buffer without a limit. */
+typedef struct weir_buf {
+    char *bytes; /* always ended by a 0 that length does not count, once anything was written */
+    size_t length;
+    size_t capacity;
+    size_t length_max; /* 0: no limit */
+    bool failed;
+} weir_buf;
+
+void weir_buf_append(weir_buf *buf, const void *bytes, size_t length);
+void weir_buf_text(weir_buf *buf, const char *text);
+void weir_buf_printf(weir_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void weir_buf_u64(weir_buf *buf, uint64_t value); /* decimal, fast */
+void weir_buf_i64(weir_buf *buf, int64_t value);
+/* Keeps the memory. */
+void weir_buf_clear(weir_buf *buf);
+void weir_buf_free(weir_buf *buf);
+/* WEIR_ENOMEM or WEIR_ELIMIT if any write failed since clear. */
+weir_err weir_buf_err(const weir_buf *buf);
+
+/* JSON: commas and colons are placed by the caller's order of calls; depth is checked by assertion. */
+typedef struct weir_json {
+    weir_buf *buf;
+    uint64_t first; /* one bit a level: nothing written there yet */
+    uint32_t depth; /* at most 63 */
+    bool after_key;
+} weir_json;
+
+weir_json weir_json_begin(weir_buf *buf);
+void weir_json_object(weir_json *json);
+void weir_json_object_end(weir_json *json);
+void weir_json_array(weir_json *json);
+void weir_json_array_end(weir_json *json);
+void weir_json_key(weir_json *json, const char *key);
+/* Escaped; bytes that are not UTF-8 become U+FFFD. */
+void weir_json_text(weir_json *json, const char *text, size_t length);
+void weir_json_string(weir_json *json, const char *text); /* NULL: null */
+void weir_json_u64(weir_json *json, uint64_t value);
+void weir_json_i64(weir_json *json, int64_t value);
+/* Shortest form that reads back the same; NaN and infinities become null. */
+void weir_json_f64(weir_json *json, double value);
+void weir_json_bool(weir_json *json, bool value);
+void weir_json_null(weir_json *json);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_BASE_BUF_H */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.h - files that are durable when we say so. Every call goes through fault.h.
+ *
+ * A new file is durable only when the file AND its folder have been synced; a replaced one only when
+ * the temporary was synced before the rename and the folder after it. weir_file_replace does all of it.
+ * After a failed sync the handle is poisoned: a second sync could report success for pages that the
+ * kernel has already dropped.
+ *
+ * THREADS: a handle belongs to one thread at a time; pread on one handle is [any].
+ */
+#ifndef WEIR_BASE_FILE_H
+#define WEIR_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/base/err.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_file weir_file;
+
+typedef enum weir_file_mode {
+    WEIR_FILE_READ,       /* must exist                        */
+    WEIR_FILE_READ_WRITE, /* must exist                        */
+    WEIR_FILE_CREATE,     /* must not exist; 0640              */
+    WEIR_FILE_OPEN_OR_CREATE
+} weir_file_mode;
+
+/* Every error names the path. WEIR_ENOTFOUND, WEIR_EEXIST, WEIR_EPERM, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. */
+weir_err weir_file_open(const char *path, weir_file_mode mode, weir_file **filep);
+/* Appends all of it at the handle's end (tracked, not O_APPEND).  Short writes are continued.
+ * WEIR_EFULL, WEIR_EIO: some bytes may be in the file; truncate to what you know, or close. */
+weir_err weir_file_append(weir_file *file, const void *bytes, size_t length);
+/* Reads up to length at offset; *read_bytesp < length only at the end of the file.  WEIR_EIO. */
+weir_err weir_file_read_at(weir_file *file, uint64_t offset, void *bytes, size_t length, size_t *read_bytesp);
+/* fdatasync.  WEIR_EIO and from then on WEIR_EPOISONED for append and sync.  Blocks on the disk. */
+weir_err weir_file_sync(weir_file *file);
+/* Cuts or extends; the end moves with it.  WEIR_EIO. */
+weir_err weir_file_truncate(weir_file *file, uint64_t length);
+uint64_t weir_file_length(const weir_file *file);
+const char *weir_file_path(const weir_file *file);
+/* Does not sync. NULL is allowed.  WEIR_EIO what close reports. The handle is freed either way. */
+weir_err weir_file_close(weir_file *file);
+/* An exclusive advisory lock until close.  WEIR_EBUSY another process holds it: the sentence names its pid
+ * if the file says it. */
+weir_err weir_file_lock(weir_file *file);
+
+/* Temp file beside path, write, sync, rename, sync the folder: path has the old or the new content, whole. */
+weir_err weir_file_replace(const char *path, const void *bytes, size_t length);
+/* The whole file, with a 0 byte behind it; free with weir_free.  WEIR_ELIMIT above length_max. */
+weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size_t *lengthp);
+weir_err weir_file_rename(const char *from, const char *to); /* then syncs the folder of to   */
+weir_err weir_file_remove(const char *path);                 /* then syncs its folder          */
+weir_err weir_folder_create(const char *path);               /* and its parents, each synced; fine if there */
+weir_err weir_folder_sync(const char *path);
+bool weir_path_exists(const char *path);
+/* Removes a folder with all in it; refuses "/", "" and a path of one component.  For tests and tools. */
+weir_err weir_folder_remove(const char *path);
+
+/* Calls visit for each entry but . and .., sorted by name, until it returns an error, which is passed on. */
+typedef weir_err (*weir_folder_visit)(void *context, const char *name);
+weir_err weir_folder_list(const char *path, weir_folder_visit visit, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_BASE_FILE_H */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hash.h - checksums and hashes. CRC-32C guards records on disk, XXH3 names things.
+ *
+ * Neither withstands an enemy; signatures live elsewhere.  Every function is [any].
+ */
+#ifndef WEIR_BASE_HASH_H
+#define WEIR_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* CRC-32C (Castagnoli), as Kafka and iSCSI use it; crc is 0 or the value so far.
+ * crc32c(0, "123456789", 9) is 0xE3069283. Uses the processor's instruction where there is one. */
+uint32_t weir_crc32c(uint32_t crc, const void *bytes, size_t length);
+/* The table twin that the fast one is tested against. */
+uint32_t weir_crc32c_naive(uint32_t crc, const void *bytes, size_t length);
+
+uint64_t weir_xxh3(const void *bytes, size_t length, uint64_t seed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_BASE_HASH_H */
