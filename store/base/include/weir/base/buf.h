@@ -24,21 +24,28 @@ typedef struct weir_buf {
     size_t length;
     size_t capacity;
     size_t length_max; /* 0: no limit */
-    bool failed;
+    weir_code failed;  /* 0, WEIR_ENOMEM or WEIR_ELIMIT */
 } weir_buf;
 
+/* All of it or, at the limit or out of memory, nothing. */
 void weir_buf_append(weir_buf *buf, const void *bytes, size_t length);
+void weir_buf_byte(weir_buf *buf, char byte);
 void weir_buf_text(weir_buf *buf, const char *text);
 void weir_buf_printf(weir_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void weir_buf_u64(weir_buf *buf, uint64_t value); /* decimal, fast */
 void weir_buf_i64(weir_buf *buf, int64_t value);
+/* Room for length more bytes, to be written by the caller at bytes + length; NULL: marked as failed. */
+char *weir_buf_reserve(weir_buf *buf, size_t length);
+/* Counts bytes that were written into reserved room. */
+void weir_buf_commit(weir_buf *buf, size_t length);
 /* Keeps the memory. */
 void weir_buf_clear(weir_buf *buf);
 void weir_buf_free(weir_buf *buf);
 /* WEIR_ENOMEM or WEIR_ELIMIT if any write failed since clear. */
 weir_err weir_buf_err(const weir_buf *buf);
 
-/* JSON: commas and colons are placed by the caller's order of calls; depth is checked by assertion. */
+/* JSON: commas and colons are placed by the caller's order of calls; depth is checked by assertion. Several values at the
+ * top are written one behind the other: put the newlines between them with weir_buf_byte. */
 typedef struct weir_json {
     weir_buf *buf;
     uint64_t first; /* one bit a level: nothing written there yet */
@@ -57,7 +64,7 @@ void weir_json_text(weir_json *json, const char *text, size_t length);
 void weir_json_string(weir_json *json, const char *text); /* NULL: null */
 void weir_json_u64(weir_json *json, uint64_t value);
 void weir_json_i64(weir_json *json, int64_t value);
-/* Shortest form that reads back the same; NaN and infinities become null. */
+/* The fewest digits that read back the same; NaN and infinities become null. */
 void weir_json_f64(weir_json *json, double value);
 void weir_json_bool(weir_json *json, bool value);
 void weir_json_null(weir_json *json);

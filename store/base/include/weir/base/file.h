@@ -22,6 +22,9 @@
 extern "C" {
 #endif
 
+#define WEIR_FOLDER_DEPTH_MAX   64u
+#define WEIR_FOLDER_ENTRIES_MAX (1u << 20)
+
 typedef struct weir_file weir_file;
 
 typedef enum weir_file_mode {
@@ -34,7 +37,8 @@ typedef enum weir_file_mode {
 /* Every error names the path. WEIR_ENOTFOUND, WEIR_EEXIST, WEIR_EPERM, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_file_open(const char *path, weir_file_mode mode, weir_file **filep);
 /* Appends all of it at the handle's end (tracked, not O_APPEND).  Short writes are continued.
- * WEIR_EFULL, WEIR_EIO: some bytes may be in the file; truncate to what you know, or close. */
+ * WEIR_EFULL, WEIR_EIO: some bytes may be in the file, but its end for us has not moved: append again, truncate to
+ * weir_file_length, or close. */
 weir_err weir_file_append(weir_file *file, const void *bytes, size_t length);
 /* Reads up to length at offset; *read_bytesp < length only at the end of the file.  WEIR_EIO. */
 weir_err weir_file_read_at(weir_file *file, uint64_t offset, void *bytes, size_t length, size_t *read_bytesp);
@@ -46,11 +50,12 @@ uint64_t weir_file_length(const weir_file *file);
 const char *weir_file_path(const weir_file *file);
 /* Does not sync. NULL is allowed.  WEIR_EIO what close reports. The handle is freed either way. */
 weir_err weir_file_close(weir_file *file);
-/* An exclusive advisory lock until close.  WEIR_EBUSY another process holds it: the sentence names its pid
- * if the file says it. */
+/* An exclusive advisory lock until close.  WEIR_EBUSY another handle holds it: the sentence names the pid that the
+ * file begins with, if it does; writing it there is the holder's business. */
 weir_err weir_file_lock(weir_file *file);
 
-/* Temp file beside path, write, sync, rename, sync the folder: path has the old or the new content, whole. */
+/* Temp file beside path (path.tmp), write, sync, rename, sync the folder: path has the old or the new content, whole,
+ * and keeps its permissions. After an error either of the two.  WEIR_EBUSY another is replacing it just now. */
 weir_err weir_file_replace(const char *path, const void *bytes, size_t length);
 /* The whole file, with a 0 byte behind it; free with weir_free.  WEIR_ELIMIT above length_max. */
 weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size_t *lengthp);
@@ -58,11 +63,14 @@ weir_err weir_file_rename(const char *from, const char *to); /* then syncs the f
 weir_err weir_file_remove(const char *path);                 /* then syncs its folder          */
 weir_err weir_folder_create(const char *path);               /* and its parents, each synced; fine if there */
 weir_err weir_folder_sync(const char *path);
+weir_err weir_folder_sync_of(const char *path); /* the folder that holds path */
 bool weir_path_exists(const char *path);
-/* Removes a folder with all in it; refuses "/", "" and a path of one component.  For tests and tools. */
+/* Removes a folder with all in it and follows no link; WEIR_EINVAL for "/", "", a path of one component and one with
+ * "..", WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX.  For tests and tools. */
 weir_err weir_folder_remove(const char *path);
 
-/* Calls visit for each entry but . and .., sorted by name, until it returns an error, which is passed on. */
+/* Calls visit for each entry but . and .., sorted by name, until it returns an error, which is passed on.
+ * WEIR_ELIMIT more than WEIR_FOLDER_ENTRIES_MAX. */
 typedef weir_err (*weir_folder_visit)(void *context, const char *name);
 weir_err weir_folder_list(const char *path, weir_folder_visit visit, void *context);
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <weir/base/buf.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+
+#define CAPACITY_MIN     64u
+#define DECIMAL_TEXT_MAX 20u /* digits of UINT64_MAX */
+
+static void fail(weir_buf *buf, weir_code code) {
+    if (!buf->failed) buf->failed = code;
+}
+
+/* Makes room for length more bytes and a 0. */
+static bool grow(weir_buf *buf, size_t length) {
+    if (length >= SIZE_MAX - buf->length || (buf->length_max && length > buf->length_max - buf->length)) {
+        fail(buf, WEIR_ELIMIT);
+        return false;
+    }
+    size_t needed = buf->length + length + 1;
+    if (needed <= buf->capacity) return true;
+    size_t capacity = buf->capacity < CAPACITY_MIN ? CAPACITY_MIN : buf->capacity;
+    while (capacity < needed)
+        capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
+    char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
+    if (!bytes) {
+        fail(buf, WEIR_ENOMEM);
+        return false;
+    }
+    buf->bytes = bytes;
+    buf->capacity = capacity;
+    return true;
+}
+
+char *weir_buf_reserve(weir_buf *buf, size_t length) {
+    if (buf->failed || !grow(buf, length)) return NULL;
+    return buf->bytes + buf->length;
+}
+
+void weir_buf_commit(weir_buf *buf, size_t length) {
+    WEIR_ASSERT(length < buf->capacity - buf->length);
+    buf->length += length;
+    buf->bytes[buf->length] = 0;
+}
+
+void weir_buf_append(weir_buf *buf, const void *bytes, size_t length) {
+    char *to = weir_buf_reserve(buf, length);
+    if (!to) return;
+    if (length > 0) memcpy(to, bytes, length);
+    weir_buf_commit(buf, length);
+}
+
+void weir_buf_byte(weir_buf *buf, char byte) {
+    weir_buf_append(buf, &byte, 1);
+}
+
+void weir_buf_text(weir_buf *buf, const char *text) {
+    weir_buf_append(buf, text, strlen(text));
+}
+
+void weir_buf_printf(weir_buf *buf, const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    WEIR_ASSERT(length >= 0);
+    if ((size_t)length < sizeof text) {
+        weir_buf_append(buf, text, (size_t)length);
+        return;
+    }
+    char *to = weir_buf_reserve(buf, (size_t)length);
+    if (!to) return;
+    va_start(arguments, format);
+    vsnprintf(to, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    weir_buf_commit(buf, (size_t)length);
+}
+
+void weir_buf_u64(weir_buf *buf, uint64_t value) {
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    char digits[DECIMAL_TEXT_MAX];
+    char *first = digits + sizeof digits;
+    for (; value >= 100; value /= 100) {
+        first -= 2;
+        memcpy(first, pairs + value % 100 * 2, 2);
+    }
+    if (value >= 10) {
+        first -= 2;
+        memcpy(first, pairs + value * 2, 2);
+    } else {
+        *--first = (char)('0' + value);
+    }
+    weir_buf_append(buf, first, (size_t)(digits + sizeof digits - first));
+}
+
+void weir_buf_i64(weir_buf *buf, int64_t value) {
+    if (value < 0) weir_buf_byte(buf, '-');
+    weir_buf_u64(buf, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+void weir_buf_clear(weir_buf *buf) {
+    buf->length = 0;
+    buf->failed = WEIR_CODE_OK;
+    if (buf->bytes) buf->bytes[0] = 0;
+}
+
+void weir_buf_free(weir_buf *buf) {
+    weir_free(buf->bytes);
+    *buf = (weir_buf){.length_max = buf->length_max};
+}
+
+weir_err weir_buf_err(const weir_buf *buf) {
+    switch (buf->failed) {
+    case WEIR_CODE_OK:
+        return WEIR_OK;
+    case WEIR_ELIMIT:
+        return WEIR_ERR(WEIR_ELIMIT, "the text is longer than the %zu bytes that are allowed", buf->length_max);
+    default:
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for a text of more than %zu bytes", buf->length);
+    }
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.c - one file: handles, and whole files at once.
+ *
+ * A handle writes at an end that it tracks itself. After a failed append the end has not moved, so that the next append
+ * overwrites what the failed one left, and a truncate to weir_file_length gives the file back its last good state.
+ */
+#include <weir/base/file.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weir/base/alloc.h>
+
+#include "sys.h"
+
+#define FILE_MODE        0640
+#define TEMPORARY_SUFFIX ".tmp"
+#define TEMPORARY_TRIES  8u
+#define LOAD_STEP_BYTES  4096u
+#define LOCK_TEXT_MAX    32u
+
+struct weir_file {
+    int fd;
+    bool poisoned;   /* a sync has failed: what the disk holds is unknown */
+    uint64_t length; /* where the next append goes                        */
+    char path[];
+};
+
+/* --- handles -------------------------------------------------------------------------------------------------- */
+
+static weir_err open_checked(const char *path, weir_file_mode mode, weir_file *file) {
+    static const int flags[] = {
+        [WEIR_FILE_READ] = O_RDONLY,
+        [WEIR_FILE_READ_WRITE] = O_RDWR,
+        [WEIR_FILE_CREATE] = O_RDWR | O_CREAT | O_EXCL,
+        [WEIR_FILE_OPEN_OR_CREATE] = O_RDWR | O_CREAT,
+    };
+    struct stat status;
+    /* Not blocking, because opening a pipe would wait for its other end; for a regular file it means nothing. */
+    int error = weir_sys_open(path, flags[mode] | O_NONBLOCK, FILE_MODE, &file->fd);
+    if (!error && fstat(file->fd, &status)) error = errno;
+    if (!error && S_ISDIR(status.st_mode)) error = EISDIR;
+    if (error) return WEIR_ERRNO(error, "cannot %s %s", mode == WEIR_FILE_CREATE ? "create" : "open", path);
+    if (!S_ISREG(status.st_mode)) return WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
+    file->length = (uint64_t)status.st_size;
+    return WEIR_OK;
+}
+
+weir_err weir_file_open(const char *path, weir_file_mode mode, weir_file **filep) {
+    size_t path_bytes = strlen(path) + 1;
+    *filep = NULL;
+    weir_file *file = weir_malloc(sizeof *file + path_bytes);
+    if (!file) return WEIR_ERR(WEIR_ENOMEM, "no memory to open %s", path);
+    *file = (weir_file){.fd = -1};
+    memcpy(file->path, path, path_bytes);
+    weir_err err = open_checked(path, mode, file);
+    if (err) {
+        weir_file_close(file); /* the first error is the one that tells */
+        return err;
+    }
+    *filep = file;
+    return WEIR_OK;
+}
+
+weir_err weir_file_close(weir_file *file) {
+    weir_err err = WEIR_OK;
+    if (!file) return WEIR_OK;
+    int error = file->fd >= 0 ? weir_sys_close(file->fd, file->path) : 0;
+    if (error) err = WEIR_ERRNO(error, "cannot close %s, so what was written last may be lost", file->path);
+    weir_free(file);
+    return err;
+}
+
+static weir_err refuse_poisoned(const weir_file *file) {
+    return WEIR_ERR(WEIR_EPOISONED,
+                    "%s is closed to writing since a sync of it failed; check the disk, then restart to read back "
+                    "what it holds",
+                    file->path);
+}
+
+weir_err weir_file_append(weir_file *file, const void *bytes, size_t length) {
+    if (file->poisoned) return refuse_poisoned(file);
+    int error = weir_sys_write_at(file->fd, file->path, bytes, length, file->length);
+    if (error) return WEIR_ERRNO(error, "cannot write %zu bytes to %s", length, file->path);
+    file->length += length;
+    return WEIR_OK;
+}
+
+weir_err weir_file_read_at(weir_file *file, uint64_t offset, void *bytes, size_t length, size_t *read_bytesp) {
+    int error = weir_sys_read_at(file->fd, file->path, bytes, length, offset, read_bytesp);
+    if (error) {
+        *read_bytesp = 0;
+        return WEIR_ERRNO(error, "cannot read %s at byte %llu", file->path, (unsigned long long)offset);
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_file_sync(weir_file *file) {
+    if (file->poisoned) return refuse_poisoned(file);
+    int error = weir_sys_sync_data(file->fd, file->path);
+    if (!error) return WEIR_OK;
+    file->poisoned = true;
+    return WEIR_ERRNO(error, "cannot sync %s, so what was written to it since the last sync may be lost", file->path);
+}
+
+weir_err weir_file_truncate(weir_file *file, uint64_t length) {
+    int error = weir_sys_truncate(file->fd, file->path, length);
+    if (error) {
+        return WEIR_ERRNO(error, "cannot set the length of %s to %llu bytes", file->path, (unsigned long long)length);
+    }
+    file->length = length;
+    return WEIR_OK;
+}
+
+uint64_t weir_file_length(const weir_file *file) {
+    return file->length;
+}
+
+const char *weir_file_path(const weir_file *file) {
+    return file->path;
+}
+
+/* The pid that the holder has written into its lock file; 0 if it says none. */
+static long lock_holder(const weir_file *file) {
+    char text[LOCK_TEXT_MAX];
+    size_t got;
+    if (weir_sys_read_at(file->fd, file->path, text, sizeof text - 1, 0, &got)) return 0;
+    text[got] = 0;
+    long pid = strtol(text, NULL, 10);
+    return pid > 0 ? pid : 0;
+}
+
+weir_err weir_file_lock(weir_file *file) {
+    int error = weir_sys_lock(file->fd, file->path);
+    if (!error) return WEIR_OK;
+    if (error != EWOULDBLOCK) return WEIR_ERRNO(error, "cannot lock %s", file->path);
+    long pid = lock_holder(file);
+    if (!pid) return WEIR_ERR(WEIR_EBUSY, "%s is locked by another process; stop that one first", file->path);
+    return WEIR_ERR(WEIR_EBUSY, "%s is locked by process %ld; stop that one first", file->path, pid);
+}
+
+/* --- whole files ---------------------------------------------------------------------------------------------- */
+
+/*
+ * The temporary has a fixed name, so that crashes leave at most one behind, and a lock, so that two writers cannot fill it
+ * at the same time. Between our open and our lock the other may have renamed it to path: then we hold the lock of a
+ * finished file and must not touch it, which the comparison with the name shows.
+ */
+static weir_err lock_temporary(const char *temporary, int fd, struct stat *statusp, bool *oursp) {
+    struct stat named;
+    *oursp = false;
+    int error = weir_sys_lock(fd, temporary);
+    if (error == EWOULDBLOCK) {
+        return WEIR_ERR(WEIR_EBUSY, "%s is being written by another; try again when it is done", temporary);
+    }
+    if (!error && fstat(fd, statusp)) error = errno;
+    if (error) return WEIR_ERRNO(error, "cannot lock %s", temporary);
+    *oursp = lstat(temporary, &named) == 0 && named.st_dev == statusp->st_dev && named.st_ino == statusp->st_ino;
+    return WEIR_OK;
+}
+
+static weir_err open_temporary(const char *temporary, int *fdp, struct stat *statusp) {
+    for (unsigned i = 0; i < TEMPORARY_TRIES; i++) {
+        bool ours;
+        int error = weir_sys_open(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, FILE_MODE, fdp);
+        if (error) return WEIR_ERRNO(error, "cannot create %s", temporary);
+        weir_err err = lock_temporary(temporary, *fdp, statusp, &ours);
+        if (!err && ours) return WEIR_OK;
+        weir_sys_close(*fdp, temporary); /* nothing was written */
+        *fdp = -1;
+        if (err) return err;
+    }
+    return WEIR_ERR(WEIR_EBUSY, "%s is written by others all the time; try again later", temporary);
+}
+
+static weir_err fill_temporary(int fd, const struct stat *status, const char *path, const char *temporary,
+                               const void *bytes, size_t length) {
+    struct stat old;
+    int error = status->st_size > 0 ? weir_sys_truncate(fd, temporary, 0) : 0;
+    if (error) return WEIR_ERRNO(error, "cannot empty %s", temporary);
+    /* A secret stays as secret as it was. */
+    if (stat(path, &old) == 0 && fchmod(fd, old.st_mode & 07777)) {
+        return WEIR_ERRNO(errno, "cannot give %s the permissions of %s", temporary, path);
+    }
+    error = weir_sys_write_at(fd, temporary, bytes, length, 0);
+    if (error) return WEIR_ERRNO(error, "cannot write %zu bytes to %s", length, temporary);
+    error = weir_sys_sync(fd, temporary);
+    if (error) return WEIR_ERRNO(error, "cannot sync %s", temporary);
+    return WEIR_OK;
+}
+
+static weir_err rename_file(const char *from, const char *to) {
+    int error = weir_sys_rename(from, to);
+    if (error) return WEIR_ERRNO(error, "cannot rename %s to %s", from, to);
+    return WEIR_OK;
+}
+
+weir_err weir_file_replace(const char *path, const void *bytes, size_t length) {
+    char temporary[PATH_MAX];
+    struct stat status = {0};
+    int fd;
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s" TEMPORARY_SUFFIX, path) >= sizeof temporary) {
+        return WEIR_ERRNO(ENAMETOOLONG, "cannot create %s" TEMPORARY_SUFFIX, path);
+    }
+    weir_err err = open_temporary(temporary, &fd, &status);
+    if (err) return err;
+    err = fill_temporary(fd, &status, path, temporary, bytes, length);
+    if (!err) err = rename_file(temporary, path);
+    if (err) weir_sys_unlink(temporary); /* if that fails too, the next replace uses it */
+    if (!err) err = weir_folder_sync_of(path);
+    int error = weir_sys_close(fd, path);
+    if (error) weir_err_keep(&err, WEIR_ERRNO(error, "cannot close %s", path));
+    return err;
+}
+
+weir_err weir_file_rename(const char *from, const char *to) {
+    weir_err err = rename_file(from, to);
+    return err ? err : weir_folder_sync_of(to);
+}
+
+weir_err weir_file_remove(const char *path) {
+    int error = weir_sys_unlink(path);
+    if (error) return WEIR_ERRNO(error, "cannot remove %s", path);
+    return weir_folder_sync_of(path);
+}
+
+/* What was read so far. One byte of capacity is kept for the 0 at the end. */
+typedef struct loaded {
+    char *bytes;
+    size_t length;
+    size_t capacity;
+} loaded;
+
+static weir_err grow_loaded(loaded *content, const char *path, size_t capacity_max) {
+    size_t capacity = content->capacity < LOAD_STEP_BYTES ? LOAD_STEP_BYTES : content->capacity;
+    capacity = capacity > capacity_max / 2 ? capacity_max : capacity * 2;
+    char *bytes = weir_realloc_array(content->bytes, capacity, 1);
+    if (!bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu bytes of %s", capacity, path);
+    content->bytes = bytes;
+    content->capacity = capacity;
+    return WEIR_OK;
+}
+
+static weir_err refuse_size(const char *path, size_t length_max) {
+    return WEIR_ERR(WEIR_ELIMIT, "%s has more than the %zu bytes that are allowed here; use a smaller one", path,
+                    length_max);
+}
+
+/* Reads to the end rather than to the length that stat tells: pipes and files in /proc have none. */
+static weir_err load_all(int fd, const char *path, size_t length_max, loaded *content) {
+    weir_err err = WEIR_OK;
+    size_t got = 1;
+    while (!err && got > 0) {
+        if (content->length == content->capacity - 1) err = grow_loaded(content, path, length_max + 2);
+        if (err) break;
+        size_t room = content->capacity - 1 - content->length;
+        int error = weir_sys_read(fd, path, content->bytes + content->length, room, &got);
+        if (error) err = WEIR_ERRNO(error, "cannot read %s at byte %zu", path, content->length);
+        content->length += got;
+        if (!err && content->length > length_max) err = refuse_size(path, length_max);
+    }
+    return err;
+}
+
+static weir_err load_from(int fd, const char *path, size_t length_max, loaded *content) {
+    struct stat status;
+    if (fstat(fd, &status)) return WEIR_ERRNO(errno, "cannot read %s", path);
+    size_t hint = S_ISREG(status.st_mode) ? (size_t)status.st_size : 0;
+    if (hint > length_max) return refuse_size(path, length_max);
+    content->capacity = hint + 2; /* the end is seen without growing */
+    content->bytes = weir_malloc(content->capacity);
+    if (!content->bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu bytes of %s", hint, path);
+    return load_all(fd, path, length_max, content);
+}
+
+weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size_t *lengthp) {
+    loaded content = {0};
+    int fd;
+    *bytesp = NULL;
+    *lengthp = 0;
+    if (length_max > SIZE_MAX - 2) length_max = SIZE_MAX - 2;
+    int error = weir_sys_open(path, O_RDONLY, 0, &fd);
+    if (error) return WEIR_ERRNO(error, "cannot open %s", path);
+    weir_err err = load_from(fd, path, length_max, &content);
+    weir_sys_close(fd, path); /* nothing was written, so it cannot lose anything */
+    if (err) {
+        weir_free(content.bytes);
+        return err;
+    }
+    content.bytes[content.length] = 0;
+    *bytesp = content.bytes;
+    *lengthp = content.length;
+    return WEIR_OK;
+}

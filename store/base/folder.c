@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* folder.c - names: making, syncing, listing and removing them. */
+#include <weir/base/file.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/buf.h>
+#include <weir/base/fault.h>
+
+#include "sys.h"
+
+/* --- making and syncing --------------------------------------------------------------------------------------- */
+
+/* How many bytes of path name the folder that holds its last component; 0: it is the current one. */
+static size_t parent_length(const char *path) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    return length;
+}
+
+static weir_err copy_path(const char *path, size_t length, char copy[PATH_MAX]) {
+    if (length >= PATH_MAX) return WEIR_ERRNO(ENAMETOOLONG, "cannot use the folder %.200s…", path);
+    memcpy(copy, path, length);
+    copy[length] = 0;
+    return WEIR_OK;
+}
+
+weir_err weir_folder_sync(const char *path) {
+    int fd;
+    int error = weir_sys_open(path, O_RDONLY | O_DIRECTORY, 0, &fd);
+    if (error) return WEIR_ERRNO(error, "cannot open the folder %s", path);
+    error = weir_sys_sync(fd, path);
+    int close_error = weir_sys_close(fd, path);
+    if (!error) error = close_error;
+    if (error) return WEIR_ERRNO(error, "cannot sync the folder %s, so new names in it may be lost", path);
+    return WEIR_OK;
+}
+
+weir_err weir_folder_sync_of(const char *path) {
+    char folder[PATH_MAX];
+    size_t length = parent_length(path);
+    if (length == 0) return weir_folder_sync(".");
+    weir_err err = copy_path(path, length, folder);
+    return err ? err : weir_folder_sync(folder);
+}
+
+/* Makes the one folder, whose parent is there. */
+static weir_err create_one(const char *path) {
+    struct stat status;
+    int error = weir_sys_make_folder(path);
+    if (!error) return weir_folder_sync_of(path);
+    /* Some file systems refuse before they look: a parent that is read-only, and the folder is there. */
+    if (stat(path, &status) == 0) {
+        if (S_ISDIR(status.st_mode)) return WEIR_OK;
+        return WEIR_ERR(WEIR_EEXIST, "%s exists and is not a folder; move it away or name another", path);
+    }
+    return WEIR_ERRNO(error, "cannot create the folder %s", path);
+}
+
+weir_err weir_folder_create(const char *path) {
+    char folder[PATH_MAX];
+    weir_err err = copy_path(path, strlen(path), folder);
+    for (char *end = folder; !err && *end; end++) {
+        if (*end != '/' || end == folder || end[-1] == '/') continue;
+        *end = 0;
+        err = create_one(folder);
+        *end = '/';
+    }
+    return err ? err : create_one(path);
+}
+
+bool weir_path_exists(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+
+/* --- listing -------------------------------------------------------------------------------------------------- */
+
+static bool is_dots(const char *name) {
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static weir_err open_list(int parent_fd, const char *name, const char *path, int flags, DIR **listp) {
+    int fd;
+    *listp = NULL;
+    int error = weir_sys_open_at(parent_fd, name, path, O_RDONLY | O_DIRECTORY | flags, &fd);
+    if (!error) {
+        *listp = fdopendir(fd);
+        if (!*listp) {
+            error = errno;
+            weir_sys_close(fd, path);
+        }
+    }
+    if (error) return WEIR_ERRNO(error, "cannot open the folder %s", path);
+    return WEIR_OK;
+}
+
+/* The next entry but . and ..; *entryp is NULL at the end. */
+static weir_err next_entry(DIR *list, const char *path, struct dirent **entryp) {
+    *entryp = NULL;
+    int error = weir_fault_check(WEIR_FAULT_READ, path, NULL);
+    while (!error) {
+        errno = 0;
+        *entryp = readdir(list);
+        if (!*entryp) error = errno;
+        if (!*entryp || !is_dots((*entryp)->d_name)) break;
+    }
+    if (error) return WEIR_ERRNO(error, "cannot list the folder %s", path);
+    return WEIR_OK;
+}
+
+/* names gets every name with its 0. */
+static weir_err read_names(const char *path, weir_buf *names, size_t *countp) {
+    DIR *list;
+    struct dirent *entry;
+    *countp = 0;
+    weir_err err = open_list(AT_FDCWD, path, path, 0, &list);
+    if (err) return err;
+    for (err = next_entry(list, path, &entry); !err && entry; err = next_entry(list, path, &entry)) {
+        if (++*countp > WEIR_FOLDER_ENTRIES_MAX) {
+            err = WEIR_ERR(WEIR_ELIMIT, "the folder %s has more than %u entries; clear it up", path,
+                           WEIR_FOLDER_ENTRIES_MAX);
+            break;
+        }
+        weir_buf_append(names, entry->d_name, strlen(entry->d_name) + 1);
+    }
+    closedir(list);
+    return err ? err : weir_err_prefix(weir_buf_err(names), "listing the folder %s", path);
+}
+
+static int compare_names(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+static weir_err visit_sorted(const char *path, const weir_buf *names, size_t count, weir_folder_visit visit,
+                             void *context) {
+    weir_err err = WEIR_OK;
+    const char **sorted = weir_calloc(count, sizeof *sorted);
+    if (!sorted) return WEIR_ERR(WEIR_ENOMEM, "no memory to list the folder %s", path);
+    const char *name = names->bytes;
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = name;
+        name += strlen(name) + 1;
+    }
+    qsort(sorted, count, sizeof *sorted, compare_names);
+    for (size_t i = 0; !err && i < count; i++)
+        err = visit(context, sorted[i]);
+    weir_free(sorted);
+    return err;
+}
+
+weir_err weir_folder_list(const char *path, weir_folder_visit visit, void *context) {
+    weir_buf names = {0};
+    size_t count;
+    weir_err err = read_names(path, &names, &count);
+    if (!err) err = visit_sorted(path, &names, count, visit, context);
+    weir_buf_free(&names);
+    return err;
+}
+
+/* --- removing ------------------------------------------------------------------------------------------------- */
+
+/* At least two components, and none that leads upwards: a slip such as an empty variable removes nothing. */
+static bool may_be_removed(const char *path) {
+    unsigned components = 0;
+    while (*path) {
+        size_t length = strcspn(path, "/");
+        if (length == 2 && memcmp(path, "..", 2) == 0) return false;
+        if (length > 0 && !(length == 1 && *path == '.')) components++;
+        path += length + (path[length] == '/');
+    }
+    return components >= 2;
+}
+
+static weir_err remove_below(int parent_fd, const char *name, weir_buf *path, unsigned depth);
+
+/* path is that of the folder, and is so again on return. */
+static weir_err remove_entry(int folder_fd, const char *name, weir_buf *path, unsigned depth) {
+    size_t length = path->length;
+    struct stat status;
+    int error = 0;
+    weir_buf_printf(path, "/%s", name);
+    weir_err err = weir_buf_err(path);
+    if (err) return err;
+    if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW)) error = errno;
+    if (!error && S_ISDIR(status.st_mode)) {
+        err = remove_below(folder_fd, name, path, depth + 1);
+    } else if (!error) {
+        error = weir_sys_unlink_at(folder_fd, name, path->bytes, 0);
+    }
+    if (error) err = WEIR_ERRNO(error, "cannot remove %s", path->bytes);
+    path->length = length;
+    path->bytes[length] = 0;
+    return err;
+}
+
+static weir_err remove_below(int parent_fd, const char *name, weir_buf *path, unsigned depth) {
+    DIR *list;
+    struct dirent *entry;
+    if (depth > WEIR_FOLDER_DEPTH_MAX) {
+        return WEIR_ERR(WEIR_ELIMIT, "%s is more than %u folders deep; remove it by hand", path->bytes,
+                        WEIR_FOLDER_DEPTH_MAX);
+    }
+    weir_err err = open_list(parent_fd, name, path->bytes, O_NOFOLLOW, &list);
+    if (err) return err;
+    for (err = next_entry(list, path->bytes, &entry); !err && entry; err = next_entry(list, path->bytes, &entry)) {
+        err = remove_entry(dirfd(list), entry->d_name, path, depth);
+        if (err) break;
+    }
+    closedir(list);
+    if (err) return err;
+    int error = weir_sys_unlink_at(parent_fd, name, path->bytes, AT_REMOVEDIR);
+    return error ? WEIR_ERRNO(error, "cannot remove the folder %s", path->bytes) : WEIR_OK;
+}
+
+weir_err weir_folder_remove(const char *path) {
+    weir_buf walked = {0};
+    if (!may_be_removed(path)) {
+        return WEIR_ERR(WEIR_EINVAL, "'%s' is not removed: name a folder by at least two components and without '..'",
+                        path);
+    }
+    weir_buf_text(&walked, path);
+    weir_err err = weir_buf_err(&walked);
+    if (!err) err = remove_below(AT_FDCWD, path, &walked, 0);
+    weir_buf_free(&walked);
+    return err;
+}
