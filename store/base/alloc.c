@@ -1,134 +1,175 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * alloc.c - the only caller of malloc and free.
+ * alloc.c - the allocator's wrapper, its counters, and the failure that a test arms.
  *
- * Counters are striped by thread: one shared cache line that every allocation of every thread writes costs more than the
- * allocation. A block may be freed by another thread than took it, so a stripe alone can go below zero; the sum cannot.
+ * Two locked additions per call would cost as much as the allocation itself. So each thread claims one of STRIPES sets of
+ * counters and is then their only writer, with plain loads and stores; a thread that finds none free, or that is past its
+ * end, shares set 0 and adds with locked instructions. A block may be freed by another thread than made it: one set may
+ * then go below zero, but the sum, taken modulo 2^64, is right.
  */
+#include <weir/base/alloc.h>
+
 #include <malloc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
 
-#define STRIPES 16u
+#define STRIPES    64u
+#define CACHE_LINE 64
 
-typedef struct stripe {
-    _Alignas(64) atomic_int_fast64_t live_blocks;
-    atomic_int_fast64_t live_bytes;
-    atomic_uint_fast64_t allocations;
-} stripe;
+typedef struct counter_stripe {
+    _Alignas(CACHE_LINE) _Atomic uint64_t allocated;
+    _Atomic uint64_t freed;
+    _Atomic uint64_t bytes;
+    atomic_bool claimed;
+} counter_stripe;
 
-static stripe stripes[STRIPES];
-static atomic_uint next_stripe;
-static _Thread_local unsigned own_stripe; /* 0: none yet; else index + 1 */
+static counter_stripe stripes[STRIPES];
+#define SHARED (&stripes[0])
 
-static atomic_uint_fast64_t fail_countdown; /* 0: disarmed */
-static atomic_bool failed;
+static _Thread_local counter_stripe *stripe_here; /* NULL before the first call of the thread */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t thread_end;
 
-static stripe *stripe_of_thread(void) {
-    if (own_stripe == 0) {
-        own_stripe = 1 + atomic_fetch_add_explicit(&next_stripe, 1, memory_order_relaxed) % STRIPES;
-    }
-    return &stripes[own_stripe - 1];
+/* --- counters ----------------------------------------------------------------------------------------------- */
+
+static void release(void *claimed) {
+    counter_stripe *stripe = claimed;
+    stripe_here = SHARED; /* destructors of others may still free */
+    atomic_store_explicit(&stripe->claimed, false, memory_order_release);
 }
 
-static bool must_fail(void) {
-    uint_fast64_t left = atomic_load_explicit(&fail_countdown, memory_order_relaxed);
-    while (left > 0) {
-        if (atomic_compare_exchange_weak_explicit(&fail_countdown, &left, left - 1, memory_order_relaxed,
-                                                  memory_order_relaxed)) {
-            if (left == 1) atomic_store_explicit(&failed, true, memory_order_relaxed);
-            return left == 1;
+static void make_key(void) {
+    WEIR_ASSERT(pthread_key_create(&thread_end, release) == 0);
+}
+
+__attribute__((noinline, cold)) static counter_stripe *claim(void) {
+    pthread_once(&once, make_key);
+    stripe_here = SHARED;
+    for (size_t i = 1; i < STRIPES && stripe_here == SHARED; i++) {
+        bool claimed = false;
+        if (atomic_compare_exchange_strong_explicit(&stripes[i].claimed, &claimed, true, memory_order_acquire,
+                                                    memory_order_relaxed)) {
+            stripe_here = &stripes[i];
         }
     }
-    return false;
+    if (stripe_here != SHARED && pthread_setspecific(thread_end, stripe_here) != 0) release(stripe_here);
+    return stripe_here;
 }
 
-static void *count_taken(void *block) {
-    stripe *s = stripe_of_thread();
+static void add(counter_stripe *stripe, _Atomic uint64_t *counter, uint64_t delta) {
+    if (stripe == SHARED) {
+        atomic_fetch_add_explicit(counter, delta, memory_order_release);
+    } else {
+        uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
+        atomic_store_explicit(counter, now + delta, memory_order_release);
+    }
+}
+
+static void *count_in(void *block) {
     if (!block) return NULL;
-    atomic_fetch_add_explicit(&s->live_blocks, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->live_bytes, (int64_t)malloc_usable_size(block), memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->allocations, 1, memory_order_relaxed);
+    counter_stripe *stripe = stripe_here ? stripe_here : claim();
+    add(stripe, &stripe->allocated, 1);
+    add(stripe, &stripe->bytes, malloc_usable_size(block));
     return block;
 }
 
-static void count_given(void *block) {
-    stripe *s = stripe_of_thread();
-    atomic_fetch_sub_explicit(&s->live_blocks, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&s->live_bytes, (int64_t)malloc_usable_size(block), memory_order_relaxed);
+static void count_out(size_t bytes) {
+    counter_stripe *stripe = stripe_here ? stripe_here : claim();
+    add(stripe, &stripe->freed, 1);
+    add(stripe, &stripe->bytes, 0 - (uint64_t)bytes);
+}
+
+/* Frees are read first, and counted with release: who sees a block's end sees its birth, so the gauge is never negative. */
+void weir_alloc_stats_get(weir_alloc_stats *statsp) {
+    uint64_t freed = 0, allocated = 0, bytes = 0;
+    for (size_t i = 0; i < STRIPES; i++)
+        freed += atomic_load_explicit(&stripes[i].freed, memory_order_acquire);
+    for (size_t i = 0; i < STRIPES; i++) {
+        allocated += atomic_load_explicit(&stripes[i].allocated, memory_order_relaxed);
+        bytes += atomic_load_explicit(&stripes[i].bytes, memory_order_relaxed);
+    }
+    *statsp = (weir_alloc_stats){.live_blocks = allocated - freed, .live_bytes = bytes, .allocations = allocated};
+}
+
+/* --- the armed failure -------------------------------------------------------------------------------------- */
+
+static _Atomic uint64_t until_failure; /* 0: disarmed */
+static atomic_bool failure_happened;
+
+void weir_alloc_fail_nth(uint64_t nth) {
+    atomic_store(&failure_happened, false);
+    atomic_store(&until_failure, nth);
+}
+
+int weir_alloc_failed(void) {
+    return atomic_load(&failure_happened);
+}
+
+__attribute__((noinline, cold)) static bool count_down(void) {
+    uint64_t left = atomic_load(&until_failure);
+    while (left > 0 && !atomic_compare_exchange_weak(&until_failure, &left, left - 1)) {
+    }
+    if (left == 1) atomic_store(&failure_happened, true);
+    return left == 1;
+}
+
+static bool shall_fail(void) {
+    return __builtin_expect(atomic_load_explicit(&until_failure, memory_order_relaxed) != 0, 0) && count_down();
+}
+
+/* --- the wrapper -------------------------------------------------------------------------------------------- */
+
+/* malloc(0) may be NULL, which would read as out of memory. */
+static size_t at_least_one(size_t size) {
+    return size ? size : 1;
 }
 
 void *weir_malloc(size_t size) {
-    return must_fail() ? NULL : count_taken(malloc(size ? size : 1));
+    return shall_fail() ? NULL : count_in(malloc(at_least_one(size)));
 }
 
 void *weir_calloc(size_t count, size_t size) {
-    if (must_fail()) return NULL;
-    return count_taken(count && size ? calloc(count, size) : calloc(1, 1));
+    if (shall_fail()) return NULL;
+    return count_in(count == 0 || size == 0 ? calloc(1, 1) : calloc(count, size));
 }
 
 void *weir_realloc_array(void *block, size_t count, size_t size) {
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || must_fail()) return NULL;
-    size_t old_bytes = block ? malloc_usable_size(block) : 0;
-    void *grown = realloc(block, bytes ? bytes : 1);
-    if (!grown) return NULL;
-    stripe *s = stripe_of_thread();
-    atomic_fetch_add_explicit(&s->live_blocks, block ? 0 : 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->live_bytes, (int64_t)malloc_usable_size(grown) - (int64_t)old_bytes,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->allocations, 1, memory_order_relaxed);
-    return grown;
+    size_t total;
+    if (shall_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
+    size_t before = block ? malloc_usable_size(block) : 0;
+    void *moved = realloc(block, at_least_one(total));
+    count_in(moved);
+    if (moved && block) count_out(before);
+    return moved;
 }
 
 void *weir_aligned_alloc(size_t alignment, size_t size) {
+    WEIR_ASSERT(alignment >= sizeof(void *) && (alignment & (alignment - 1)) == 0);
     void *block = NULL;
-    if (must_fail() || posix_memalign(&block, alignment, size ? size : 1) != 0) return NULL;
-    return count_taken(block);
-}
-
-char *weir_strndup(const char *text, size_t length) {
-    size_t kept = strnlen(text, length);
-    char *copy = weir_malloc(kept + 1);
-    if (!copy) return NULL;
-    memcpy(copy, text, kept);
-    copy[kept] = '\0';
-    return copy;
+    if (shall_fail() || posix_memalign(&block, alignment, at_least_one(size)) != 0) return NULL;
+    return count_in(block);
 }
 
 char *weir_strdup(const char *text) {
     return weir_strndup(text, strlen(text));
 }
 
+char *weir_strndup(const char *text, size_t length) {
+    size_t bytes = strnlen(text, length);
+    char *copy = weir_malloc(bytes + 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, bytes);
+    copy[bytes] = 0;
+    return copy;
+}
+
 void weir_free(void *block) {
     if (!block) return;
-    count_given(block);
+    count_out(malloc_usable_size(block));
     free(block);
-}
-
-void weir_alloc_stats_get(weir_alloc_stats *statsp) {
-    int64_t blocks = 0, bytes = 0;
-    uint64_t allocations = 0;
-    for (size_t i = 0; i < STRIPES; i++) {
-        blocks += atomic_load_explicit(&stripes[i].live_blocks, memory_order_relaxed);
-        bytes += atomic_load_explicit(&stripes[i].live_bytes, memory_order_relaxed);
-        allocations += atomic_load_explicit(&stripes[i].allocations, memory_order_relaxed);
-    }
-    /* While other threads allocate, the stripes are not read at one moment. */
-    statsp->live_blocks = blocks > 0 ? (uint64_t)blocks : 0;
-    statsp->live_bytes = bytes > 0 ? (uint64_t)bytes : 0;
-    statsp->allocations = allocations;
-}
-
-void weir_alloc_fail_nth(uint64_t nth) {
-    atomic_store_explicit(&failed, false, memory_order_relaxed);
-    atomic_store_explicit(&fail_countdown, nth, memory_order_relaxed);
-}
-
-int weir_alloc_failed(void) {
-    return atomic_load_explicit(&failed, memory_order_relaxed);
 }

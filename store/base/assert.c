@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <stdlib.h>
-
+/* assert.c - the last words of a process: one write, nothing that could allocate or take a lock. */
 #include <weir/base/assert.h>
 
-_Noreturn void weir_assert_fail(const char *condition, const char *file, int line, const char *function) {
-    fprintf(stderr, "weir: assertion failed: %s, in %s at %s:%d\n", condition, function, file, line);
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void weir_assert_fail(const char *condition, const char *file, int line, const char *function) {
+    char text[1024];
+    int length =
+        snprintf(text, sizeof text, "%s:%d: %s: assertion failed: %s; this is a defect of Weir, please report it\n",
+                 file, line, function, condition);
+    size_t bytes = length < 0 ? 0 : (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
+    ssize_t written = write(STDERR_FILENO, text, bytes);
+    (void)written; /* nobody is left to hear of it */
     abort();
 }

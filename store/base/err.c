@@ -1,98 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * err.c - packs code, place and sentence number into 64 bits, and keeps the last sentences.
+ * err.c - errors and the ring of their sentences.
  *
- * The ring is guarded by one plain pthread mutex, not a ranked one: an error may be made under any lock, so this must
- * be the innermost of all, and nothing is called while it is held. Errors are rare; readers of text rarer.
+ * A sentence is formatted outside the ring and then copied into its slot under the slot's own spin lock: errors are made
+ * while other locks are held, so no ranked mutex may be taken here, and the copy is too short to be worth sleeping for.
+ * The slot remembers the whole weir_err, so an error whose serial has come round again does not get another's words
+ * unless code and place are the same too.
  */
+#include <weir/base/err.h>
+
 #include <errno.h>
-#include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/base/assert.h>
-#include <weir/base/err.h>
 
+#define CODE_BITS   8u
 #define SERIAL_BITS 12u
-#define SERIAL_MASK ((1u << SERIAL_BITS) - 1)
-#define SITE_SHIFT  20u
+#define SITE_SHIFT  (CODE_BITS + SERIAL_BITS)
+#define ALIGN_BITS  4u /* of weir_err_site, whose address loses them */
 
-_Static_assert(WEIR_ERR_SENTENCES <= 1u << SERIAL_BITS, "a slot must be found by its serial");
-_Static_assert((WEIR_ERR_SENTENCES & (WEIR_ERR_SENTENCES - 1)) == 0, "the ring index is a mask");
+_Static_assert((WEIR_ERR_SENTENCES & (WEIR_ERR_SENTENCES - 1)) == 0, "a serial is masked to find its slot");
+_Static_assert(WEIR_ERR_SENTENCES <= 1u << SERIAL_BITS, "a serial must name every slot");
+_Static_assert(_Alignof(weir_err_site) == 1u << ALIGN_BITS, "the low bits of a site's address must be zero");
 
-typedef struct sentence {
-    uint32_t serial;
-    const weir_err_site *site; /* serials wrap: a sentence belongs to an error only if the place agrees too */
-    char text[WEIR_ERR_SENTENCE_MAX];
-} sentence;
+typedef struct ring_slot {
+    atomic_flag busy; /* guards the rest */
+    weir_err err;
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+} ring_slot;
 
-static struct {
-    pthread_mutex_t mutex;
-    uint32_t next_serial;
-    sentence sentences[WEIR_ERR_SENTENCES];
-} ring = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static ring_slot ring[WEIR_ERR_SENTENCES];
+static atomic_uint serial_next;
 
-static const struct code_row {
+typedef struct code_row {
     const char *name;
-    int exit_status;
     const char *text;
-} codes[] = {[0] = {"OK", 0, "success"},
-#define WEIR_CODE_ROW(name, number, status, text) [number] = {#name, status, text},
-             WEIR_CODES(WEIR_CODE_ROW)
-#undef WEIR_CODE_ROW
-};
+    int exit_status;
+} code_row;
 
-#define CODES_COUNT (sizeof codes / sizeof codes[0])
+#define CODE_ROW(name, number, status, text) [number] = {#name, text, status},
+static const code_row codes[] = {[WEIR_CODE_OK] = {"OK", "success", 0}, WEIR_CODES(CODE_ROW)};
+#define CODE_COUNT (sizeof codes / sizeof codes[0])
 
-static atomic_uint_fast64_t counts[CODES_COUNT];
+static _Atomic uint64_t counts[CODE_COUNT];
 
-weir_code weir_err_code(weir_err err) {
-    return (weir_code)(err & 0xff);
+static const code_row *row_of(weir_code code) {
+    return &codes[(size_t)code < CODE_COUNT ? code : WEIR_EINTERNAL];
 }
 
-bool weir_err_is(weir_err err, weir_code code) {
-    return weir_err_code(err) == code;
+/* --- the ring ----------------------------------------------------------------------------------------------- */
+
+static void slot_lock(ring_slot *slot) {
+    while (atomic_flag_test_and_set_explicit(&slot->busy, memory_order_acquire))
+        sched_yield();
 }
 
-static const weir_err_site *site_of(weir_err err) {
-    return (const weir_err_site *)(uintptr_t)(err >> SITE_SHIFT << 4);
+static void slot_unlock(ring_slot *slot) {
+    atomic_flag_clear_explicit(&slot->busy, memory_order_release);
 }
 
-static uint32_t serial_of(weir_err err) {
-    return (uint32_t)(err >> 8) & SERIAL_MASK;
+static ring_slot *slot_of(weir_err err) {
+    return &ring[(err >> CODE_BITS) & (WEIR_ERR_SENTENCES - 1)];
 }
 
-static weir_err make(const weir_err_site *site, weir_code code, const char *text) {
-    uint64_t place = (uint64_t)(uintptr_t)site >> 4;
-    WEIR_ASSERT(code > 0 && (size_t)code < CODES_COUNT);
-    WEIR_ASSERT(place >> (64 - SITE_SHIFT) == 0 && ((uintptr_t)site & 15) == 0);
+/* Gives err, which has a code and a place, its serial and its words. */
+static weir_err keep_sentence(weir_err err, const char *sentence) {
+    weir_err serial = atomic_fetch_add_explicit(&serial_next, 1, memory_order_relaxed) & ((1u << SERIAL_BITS) - 1);
+    err |= serial << CODE_BITS;
+    ring_slot *slot = slot_of(err);
+    slot_lock(slot);
+    slot->err = err;
+    strcpy(slot->sentence, sentence); /* both are WEIR_ERR_SENTENCE_MAX bytes */
+    slot_unlock(slot);
+    return err;
+}
+
+/* --- making ------------------------------------------------------------------------------------------------- */
+
+static weir_err make(const weir_err_site *site, weir_code code, const char *sentence) {
+    uintptr_t address = (uintptr_t)site;
+    WEIR_ASSERT((size_t)code < CODE_COUNT && code != WEIR_CODE_OK);
+    WEIR_ASSERT(address >> (64 - SITE_SHIFT + ALIGN_BITS) == 0);
     atomic_fetch_add_explicit(&counts[code], 1, memory_order_relaxed);
-    pthread_mutex_lock(&ring.mutex);
-    uint32_t serial = ring.next_serial++ & SERIAL_MASK;
-    sentence *slot = &ring.sentences[serial & (WEIR_ERR_SENTENCES - 1)];
-    slot->serial = serial;
-    slot->site = site;
-    snprintf(slot->text, sizeof slot->text, "%s", text);
-    pthread_mutex_unlock(&ring.mutex);
-    return place << SITE_SHIFT | (uint64_t)serial << 8 | (uint64_t)code;
+    return keep_sentence((weir_err)(address >> ALIGN_BITS) << SITE_SHIFT | code, sentence);
+}
+
+/* vsnprintf into text from length on; returns the new length, which is never past the end. */
+__attribute__((format(printf, 3, 0))) static size_t append(char text[WEIR_ERR_SENTENCE_MAX], size_t length,
+                                                           const char *format, va_list arguments) {
+    size_t room = WEIR_ERR_SENTENCE_MAX - length;
+    int added = vsnprintf(text + length, room, format, arguments);
+    if (added < 0) {
+        text[length] = 0;
+        return length;
+    }
+    return length + ((size_t)added < room ? (size_t)added : room - 1);
+}
+
+__attribute__((format(printf, 3, 4))) static size_t appendf(char text[WEIR_ERR_SENTENCE_MAX], size_t length,
+                                                            const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    length = append(text, length, format, arguments);
+    va_end(arguments);
+    return length;
 }
 
 weir_err weir_err_make(const weir_err_site *site, weir_code code, const char *format, ...) {
-    char text[WEIR_ERR_SENTENCE_MAX];
+    char sentence[WEIR_ERR_SENTENCE_MAX];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    append(sentence, 0, format, arguments);
     va_end(arguments);
-    return make(site, code, text);
+    return make(site, code, sentence);
 }
 
 static weir_code code_of_errno(int errno_value) {
     switch (errno_value) {
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:
         return WEIR_EFULL;
     case ENOMEM:
         return WEIR_ENOMEM;
@@ -113,51 +143,55 @@ static weir_code code_of_errno(int errno_value) {
 }
 
 weir_err weir_err_make_errno(const weir_err_site *site, int errno_value, const char *format, ...) {
-    char text[WEIR_ERR_SENTENCE_MAX], reason[128];
-    va_list arguments;
+    char sentence[WEIR_ERR_SENTENCE_MAX], system[128];
     weir_code code = code_of_errno(errno_value);
+    va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
+    size_t length = append(sentence, 0, format, arguments);
     va_end(arguments);
-    if (length < 0) length = 0;
-    if ((size_t)length < sizeof text) {
-        const char *advice = code == WEIR_EFULL ? "; free some space and try again" : "";
-        snprintf(text + length, sizeof text - (size_t)length, ": %s%s", strerror_r(errno_value, reason, sizeof reason),
-                 advice);
-    }
-    return make(site, code, text);
+    length = appendf(sentence, length, ": %s", strerror_r(errno_value, system, sizeof system));
+    if (code == WEIR_EFULL) appendf(sentence, length, "; free some space and try again");
+    return make(site, code, sentence);
 }
 
 weir_err weir_err_prefix(weir_err err, const char *format, ...) {
-    char text[WEIR_ERR_SENTENCE_MAX], old[WEIR_ERR_SENTENCE_MAX];
-    va_list arguments;
-    if (err == WEIR_OK) return WEIR_OK;
+    char sentence[WEIR_ERR_SENTENCE_MAX], old[WEIR_ERR_SENTENCE_MAX];
+    if (err == WEIR_OK) return err;
     weir_err_sentence(err, old, sizeof old);
+    va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
+    size_t length = append(sentence, 0, format, arguments);
     va_end(arguments);
-    if (length < 0) length = 0;
-    if ((size_t)length < sizeof text) snprintf(text + length, sizeof text - (size_t)length, ": %s", old);
-    atomic_fetch_sub_explicit(&counts[weir_err_code(err)], 1,
-                              memory_order_relaxed); /* the same error, not a second one */
-    return make(site_of(err), weir_err_code(err), text);
+    appendf(sentence, length, ": %s", old);
+    weir_err serial_mask = (weir_err)((1u << SERIAL_BITS) - 1) << CODE_BITS;
+    return keep_sentence(err & ~serial_mask, sentence);
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------- */
+
+weir_code weir_err_code(weir_err err) {
+    return (weir_code)(err & ((1u << CODE_BITS) - 1));
+}
+
+bool weir_err_is(weir_err err, weir_code code) {
+    return weir_err_code(err) == code;
 }
 
 void weir_err_sentence(weir_err err, char *buffer, size_t size) {
-    weir_code code = weir_err_code(err);
-    uint32_t serial = serial_of(err);
-    const sentence *slot = &ring.sentences[serial & (WEIR_ERR_SENTENCES - 1)];
-    WEIR_ASSERT((size_t)code < CODES_COUNT);
-    if (size == 0) return;
-    pthread_mutex_lock(&ring.mutex);
-    bool kept = err != WEIR_OK && slot->site == site_of(err) && slot->serial == serial;
-    snprintf(buffer, size, "%s", kept ? slot->text : codes[code].text);
-    pthread_mutex_unlock(&ring.mutex);
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    bool kept = false;
+    if (err != WEIR_OK) {
+        ring_slot *slot = slot_of(err);
+        slot_lock(slot);
+        kept = slot->err == err;
+        if (kept) strcpy(sentence, slot->sentence);
+        slot_unlock(slot);
+    }
+    snprintf(buffer, size, "%s", kept ? sentence : row_of(weir_err_code(err))->text);
 }
 
 void weir_err_place(weir_err err, char *buffer, size_t size) {
-    const weir_err_site *site = site_of(err);
-    if (size == 0) return;
+    const weir_err_site *site = (const weir_err_site *)(uintptr_t)(err >> SITE_SHIFT << ALIGN_BITS);
     if (err == WEIR_OK) {
         snprintf(buffer, size, "-");
     } else {
@@ -166,14 +200,13 @@ void weir_err_place(weir_err err, char *buffer, size_t size) {
 }
 
 int weir_err_exit_status(weir_err err) {
-    WEIR_ASSERT((size_t)weir_err_code(err) < CODES_COUNT);
-    return codes[weir_err_code(err)].exit_status;
+    return row_of(weir_err_code(err))->exit_status;
 }
 
 const char *weir_code_name(weir_code code) {
-    return (size_t)code < CODES_COUNT ? codes[code].name : "?";
+    return row_of(code)->name;
 }
 
 uint64_t weir_err_count(weir_code code) {
-    return (size_t)code < CODES_COUNT ? atomic_load_explicit(&counts[code], memory_order_relaxed) : 0;
+    return (size_t)code < CODE_COUNT ? atomic_load_explicit(&counts[code], memory_order_relaxed) : 0;
 }
