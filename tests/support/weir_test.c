@@ -1,230 +1,136 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir_test.c - the runner: each case in a process of its own, with a limit and its output kept.
+ * weir_test.c - the runner, and what cases ask of it.
  *
- * A case that crashes, hangs or leaks takes only itself down, and allocation counters and armed faults start fresh.
+ * A case runs in a forked child and in a process group of its own, with its output caught in memory and printed only when
+ * it fails. The child ends by exit, so that leak checks and coverage see every case. cmocka is told to abort where an
+ * assertion fails (not to jump back): that works on every thread, leaves sanitizers their signal handlers, and lets gdb
+ * stop on the line. What the parent must know when the child is dead (its folder, its seed, why it skipped) lies in one
+ * shared page. The runner uses nothing that it tests: it counts time by waiting and takes its seed from the system.
  */
 #include "weir_test.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <poll.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <weir/base/alloc.h>
 
-#define CASE_LIMIT_S   10
-#define STATUS_SKIPPED 77
-#define PATH_RING      8
-#define PATH_BYTES     4096
+#define CASE_SECONDS     10u
+#define SKIP_STATUS      77
+#define OUTPUT_BYTES_MAX (256 * 1024) /* of a failed case: its last ones are printed */
+#define ALLOCATIONS_MAX  100000u
+#define PATH_BUFFERS     8u
+#define MULTIPLIER_MAX   1000000u
 
-static char folder[PATH_BYTES]; /* of this case; empty until asked for */
-static uint64_t seed;
-static bool seed_known;
+typedef struct shared_page {
+    char folder[PATH_MAX];
+    char skip_reason[512];
+    char note[64]; /* printed beside the verdict */
+    uint64_t seed;
+    bool has_seed;
+} shared_page;
 
-static unsigned long environment_number(const char *name, unsigned long otherwise) {
+static shared_page *page;
+static const char *program = "?";
+
+/* For failures of the runner itself, where there is no case to blame. */
+_Noreturn static void die(const char *what) {
+    fprintf(stderr, "%s: the test runner cannot go on: %s: %s\n", program, what, strerror(errno));
+    exit(2);
+}
+
+static uint64_t number_of_environment(const char *name, uint64_t otherwise, uint64_t max) {
     const char *text = getenv(name);
-    return text && *text ? strtoul(text, NULL, 10) : otherwise;
-}
-
-/* --- folders and seeds --------------------------------------------------------------------------------------- */
-
-const char *weir_test_folder(void) {
-    if (!folder[0]) {
-        const char *parent = getenv("TMPDIR");
-        snprintf(folder, sizeof folder, "%s/weir-test.XXXXXX", parent && *parent ? parent : "/tmp");
-        if (!mkdtemp(folder)) {
-            fprintf(stderr, "cannot make %s: %s\n", folder, strerror(errno));
-            abort();
-        }
+    if (!text || !*text) return otherwise;
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 0);
+    if (errno || *end || !isdigit((unsigned char)*text) || value > max) {
+        fprintf(stderr, "%s: %s is '%s'; give a whole number of at most %" PRIu64 "\n", program, name, text, max);
+        exit(2);
     }
-    return folder;
+    return value;
 }
 
-const char *weir_test_path(const char *name) {
-    static char ring[PATH_RING][PATH_BYTES];
-    static unsigned next;
-    char *path = ring[next++ % PATH_RING];
-    snprintf(path, PATH_BYTES, "%s/%s", weir_test_folder(), name);
-    return path;
+static uint64_t multiplier(const char *name) {
+    uint64_t value = number_of_environment(name, 1, MULTIPLIER_MAX);
+    return value > 0 ? value : 1;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk) {
-    (void)status, (void)type, (void)walk;
-    return remove(path);
-}
+/* --- what cases ask ----------------------------------------------------------------------------------------- */
 
-static void folder_remove(void) {
-    if (folder[0]) nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+void weir_test_skip(const char *reason) {
+    snprintf(page->skip_reason, sizeof page->skip_reason, "%s", reason);
+    printf("skipped: %s\n", reason);
+    fflush(NULL);
+    _exit(SKIP_STATUS);
 }
 
 uint64_t weir_test_seed(void) {
-    if (!seed_known) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        seed = environment_number("WEIR_TEST_SEED", (unsigned long)now.tv_nsec ^ (unsigned long)getpid() << 20);
-        seed_known = true;
-        printf("seed %llu (repeat with WEIR_TEST_SEED=%llu)\n", (unsigned long long)seed, (unsigned long long)seed);
+    if (!page->has_seed) {
+        uint64_t fresh;
+        if (getrandom(&fresh, sizeof fresh, 0) != (ssize_t)sizeof fresh) die("getrandom");
+        page->seed = number_of_environment("WEIR_TEST_SEED", fresh, UINT64_MAX);
+        page->has_seed = true;
+        snprintf(page->note, sizeof page->note, "WEIR_TEST_SEED=%" PRIu64, page->seed);
+        printf("to repeat: %s %s\n", page->note, program);
     }
-    return seed;
+    return page->seed;
 }
 
 uint64_t weir_test_rounds(uint64_t normal) {
-    return normal * environment_number("WEIR_TEST_ROUNDS_MULTIPLIER", 1);
+    return normal * multiplier("WEIR_TEST_ROUNDS_MULTIPLIER");
 }
 
-void weir_test_skip(const char *reason) {
-    printf("skipped: %s\n", reason);
-    folder_remove();
-    fflush(NULL);
-    _exit(STATUS_SKIPPED);
-}
-
-/* --- one case ------------------------------------------------------------------------------------------------ */
-
-static int run_here(const weir_test_case *one) {
-    const struct CMUnitTest test = {one->name, one->run, NULL, NULL, NULL};
-    int failed = _cmocka_run_group_tests(one->name, &test, 1, NULL, NULL);
-    if (failed == 0) {
-        folder_remove();
-    } else if (folder[0]) {
-        printf("its files are kept in %s\n", folder);
+const char *weir_test_folder(void) {
+    if (!page->folder[0]) {
+        const char *parent = getenv("TMPDIR");
+        char folder[PATH_MAX];
+        snprintf(folder, sizeof folder, "%s/weir-test-XXXXXX", parent && *parent ? parent : "/tmp");
+        if (!mkdtemp(folder)) die(folder);
+        memcpy(page->folder, folder, sizeof folder);
     }
-    return failed ? 1 : 0;
+    return page->folder;
 }
 
-static void run_child(const weir_test_case *one, int output) {
-    setpgid(0, 0); /* so that the limit reaches what the case has started too */
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-    close(output);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    exit(run_here(one));
-}
-
-typedef struct caught {
-    char *bytes;
-    size_t length;
-} caught;
-
-static void caught_read(caught *c, int fd) {
-    char chunk[4096];
-    ssize_t got = read(fd, chunk, sizeof chunk);
-    if (got <= 0) return;
-    c->bytes = realloc(c->bytes, c->length + (size_t)got + 1);
-    if (!c->bytes) abort();
-    memcpy(c->bytes + c->length, chunk, (size_t)got);
-    c->length += (size_t)got;
-    c->bytes[c->length] = '\0';
-}
-
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Reads until the child has ended or its time is up. The pipe alone does not tell: a grandchild may hold it open. */
-static bool wait_for_child(pid_t child, int output, int64_t limit_ms, caught *c, int *statusp) {
-    int64_t end_ms = now_ms() + limit_ms;
-    for (;;) {
-        struct pollfd ready = {.fd = output, .events = POLLIN};
-        if (poll(&ready, 1, 20) > 0 && ready.revents & POLLIN) {
-            caught_read(c, output);
-            continue;
-        }
-        if (waitpid(child, statusp, WNOHANG) == child) break;
-        if (now_ms() >= end_ms) return false;
+const char *weir_test_path(const char *name) {
+    static char paths[PATH_BUFFERS][PATH_MAX];
+    static atomic_uint next;
+    char *path = paths[atomic_fetch_add(&next, 1) % PATH_BUFFERS];
+    int length = snprintf(path, PATH_MAX, "%s/%s", weir_test_folder(), name);
+    if (length < 0 || length >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        die(name);
     }
-    fcntl(output, F_SETFL, O_NONBLOCK);
-    for (size_t before = c->length + 1; before != c->length;) {
-        before = c->length;
-        caught_read(c, output);
-    }
-    return true;
+    return path;
 }
 
-typedef enum verdict { PASSED, FAILED, SKIPPED } verdict;
-
-static verdict judge(const weir_test_case *one, bool in_time, int status, const caught *c) {
-    char why[64] = "";
-    if (!in_time) {
-        snprintf(why, sizeof why, "took too long");
-    } else if (WIFSIGNALED(status)) {
-        snprintf(why, sizeof why, "killed by signal %d", WTERMSIG(status));
-    } else if (WEXITSTATUS(status) == STATUS_SKIPPED) {
-        printf("skip %s\n%s", one->name, c->length ? c->bytes : "");
-        return SKIPPED;
-    } else if (WEXITSTATUS(status) != 0) {
-        snprintf(why, sizeof why, "status %d", WEXITSTATUS(status));
-    }
-    if (!why[0]) {
-        printf("ok   %s\n", one->name);
-        return PASSED;
-    }
-    printf("FAIL %s: %s\n%s", one->name, why, c->length ? c->bytes : "");
-    return FAILED;
-}
-
-static verdict run_forked(const weir_test_case *one) {
-    int ends[2], status = 0;
-    caught c = {NULL, 0};
-    int64_t limit_ms = (int64_t)environment_number("WEIR_TEST_TIMEOUT_MULTIPLIER", 1) *
-                       (int64_t)environment_number("WEIR_TEST_LIMIT_S", CASE_LIMIT_S) * 1000;
-    fflush(NULL);
-    if (pipe2(ends, O_CLOEXEC) != 0) abort();
-    pid_t child = fork();
-    if (child < 0) abort();
-    if (child == 0) run_child(one, ends[1]);
-    close(ends[1]);
-    bool in_time = wait_for_child(child, ends[0], limit_ms, &c, &status);
-    kill(-child, SIGKILL);
-    if (!in_time) waitpid(child, &status, 0);
-    close(ends[0]);
-    verdict v = judge(one, in_time, status, &c);
-    free(c.bytes);
-    return v;
-}
-
-int weir_test_main(const weir_test_case *cases, size_t count, int argc, char **argv) {
-    size_t totals[3] = {0, 0, 0};
-    bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    for (size_t i = 0; i < count; i++) {
-        if (list) {
-            printf("%s\n", cases[i].name);
-        } else if (argc > 1 && strcmp(argv[1], cases[i].name) == 0) {
-            return run_here(&cases[i]);
-        } else if (argc == 1) {
-            totals[run_forked(&cases[i])]++;
-        }
-    }
-    if (list) return 0;
-    if (argc > 1) {
-        fprintf(stderr, "no case is called '%s'; --list names them\n", argv[1]);
-        return 64;
-    }
-    printf("%zu passed, %zu failed, %zu skipped\n", totals[PASSED], totals[FAILED], totals[SKIPPED]);
-    if (totals[FAILED]) return 1;
-    return totals[PASSED] == 0 && totals[SKIPPED] ? STATUS_SKIPPED : 0;
-}
-
-/* --- asserts ------------------------------------------------------------------------------------------------- */
-
-void weir_test_assert_ok(weir_err err, const char *expression, const char *file, int line) {
-    char sentence[WEIR_ERR_SENTENCE_MAX], place[256];
-    if (!err) return;
+static void print_err(weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX], place[PATH_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
     weir_err_place(err, place, sizeof place);
-    print_error("%s\n  gave %s: %s\n  born at %s\n", expression, weir_code_name(weir_err_code(err)), sentence, place);
+    fprintf(stderr, "  %s at %s: %s\n", weir_code_name(weir_err_code(err)), place, sentence);
+}
+
+void weir_test_assert_ok(weir_err err, const char *expression, const char *file, int line) {
+    if (err == WEIR_OK) return;
+    fprintf(stderr, "%s failed:\n", expression);
+    print_err(err);
     _fail(file, line);
 }
 
@@ -233,79 +139,247 @@ void weir_test_assert_err(weir_err err, weir_code code, const char *text, const 
     char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
     if (weir_err_is(err, code) && (!text || strstr(sentence, text))) return;
-    print_error("%s\n  gave %s: %s\n  wanted %s with \"%s\"\n", expression, weir_code_name(weir_err_code(err)),
-                sentence, weir_code_name(code), text ? text : "");
+    fprintf(stderr, "%s should be %s with '%s', but is:\n", expression, weir_code_name(code), text ? text : "");
+    print_err(err);
     _fail(file, line);
 }
 
+static uint64_t live_blocks(void) {
+    weir_alloc_stats stats;
+    weir_alloc_stats_get(&stats);
+    return stats.live_blocks;
+}
+
 void weir_test_every_allocation(weir_err (*attempt)(void *context), void *context) {
-    for (uint64_t nth = 1;; nth++) {
-        weir_alloc_stats before, after;
-        weir_alloc_stats_get(&before);
+    for (uint64_t nth = 1; nth <= ALLOCATIONS_MAX; nth++) {
+        uint64_t before = live_blocks();
         weir_alloc_fail_nth(nth);
         weir_err err = attempt(context);
-        int happened = weir_alloc_failed();
+        int failed = weir_alloc_failed();
         weir_alloc_fail_nth(0);
-        weir_alloc_stats_get(&after);
-        if (after.live_blocks != before.live_blocks) {
-            print_error("allocation %llu failed: %lld blocks leaked\n", (unsigned long long)nth,
-                        (long long)(after.live_blocks - before.live_blocks));
-            _fail(__FILE__, __LINE__);
+        uint64_t after = live_blocks();
+        if (after != before || (failed ? !weir_err_is(err, WEIR_ENOMEM) : err != WEIR_OK)) {
+            fprintf(stderr, "with allocation %" PRIu64 " %s: %" PRIu64 " blocks before, %" PRIu64 " after, and\n", nth,
+                    failed ? "failing" : "not reached", before, after);
+            print_err(err);
+            fail();
         }
-        if (!happened) {
-            assert_ok(err);
-            return;
-        }
-        assert_err(err, WEIR_ENOMEM, NULL);
+        if (!failed) return;
+    }
+    fail_msg("more than %u allocations; give the attempt less to do", ALLOCATIONS_MAX);
+}
+
+/* --- running a program -------------------------------------------------------------------------------------- */
+
+const char *weir_test_program(void) {
+    static char path[PATH_MAX];
+    const char *given = getenv("WEIR_PROGRAM");
+    if (given && *given) return given;
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "/../../bin/weir");
+    if (length < 0) die("/proc/self/exe");
+    strcpy(path + length, "/../../bin/weir"); /* BUILD/tests/this and BUILD/bin/weir */
+    char resolved[PATH_MAX];
+    if (!realpath(path, resolved)) fail_msg("there is no %s; build `weir`, or set WEIR_PROGRAM to its path", path);
+    return strcpy(path, resolved);
+}
+
+/* A file in memory; the program's output is not bounded by a pipe that nobody empties. */
+static int memory_file(const char *name) {
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0) die("memfd_create");
+    return fd;
+}
+
+static void connect_streams(int out, int err) {
+    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+        die("connecting the streams of a child");
+}
+
+static char *text_of(int fd) {
+    off_t length = lseek(fd, 0, SEEK_END);
+    char *text = length < 0 ? NULL : weir_malloc((size_t)length + 1);
+    if (!text || pread(fd, text, (size_t)length, 0) != length) die("reading the output of a child");
+    text[length] = 0;
+    close(fd);
+    return text;
+}
+
+/* environ with the extra lines behind it, where putenv lets the last one win. */
+static void add_environment(const char *const *extra) {
+    for (; extra && *extra; extra++) {
+        char *line = strdup(*extra);
+        if (!line || putenv(line) != 0) die("putenv");
     }
 }
 
-/* --- programs ------------------------------------------------------------------------------------------------ */
-
-const char *weir_test_program(void) {
-    const char *program = getenv("WEIR_PROGRAM");
-    if (!program) weir_test_skip("WEIR_PROGRAM does not name the weir program; run through ctest");
-    return program;
-}
-
-static char *read_all(FILE *file) {
-    caught c = {NULL, 0};
-    size_t before;
-    rewind(file);
-    lseek(fileno(file), 0, SEEK_SET);
-    do {
-        before = c.length;
-        caught_read(&c, fileno(file));
-    } while (c.length != before);
-    fclose(file);
-    return c.bytes ? c.bytes : calloc(1, 1);
+static int status_of(int wait_status) {
+    return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
 void weir_test_run(const char *const *argv, const char *const *environment_extra, weir_test_output *outputp) {
-    FILE *out = tmpfile(), *err = tmpfile();
-    int status = 0;
-    if (!out || !err) abort();
+    int out = memory_file("out"), err = memory_file("err"), wait_status;
     fflush(NULL);
     pid_t child = fork();
+    if (child < 0) die("fork");
     if (child == 0) {
-        for (; environment_extra && *environment_extra; environment_extra++)
-            putenv((char *)(uintptr_t)*environment_extra);
-        dup2(fileno(out), STDOUT_FILENO);
-        dup2(fileno(err), STDERR_FILENO);
-        int nothing = open("/dev/null", O_RDONLY);
-        dup2(nothing, STDIN_FILENO);
+        connect_streams(out, err);
+        unsetenv("CMOCKA_TEST_ABORT");
+        add_environment(environment_extra);
         execvp(argv[0], (char *const *)(uintptr_t)argv);
-        fprintf(stderr, "cannot run %s: %s\n", argv[0], strerror(errno));
+        fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
         _exit(127);
     }
-    if (child < 0 || waitpid(child, &status, 0) != child) abort();
-    outputp->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    outputp->out = read_all(out);
-    outputp->err = read_all(err);
+    while (waitpid(child, &wait_status, 0) < 0)
+        if (errno != EINTR) die("waitpid");
+    *outputp = (weir_test_output){.status = status_of(wait_status), .out = text_of(out), .err = text_of(err)};
 }
 
 void weir_test_output_free(weir_test_output *output) {
-    free(output->out);
-    free(output->err);
-    output->out = output->err = NULL;
+    weir_free(output->out);
+    weir_free(output->err);
+    *output = (weir_test_output){0};
+}
+
+/* --- the runner --------------------------------------------------------------------------------------------- */
+
+typedef enum case_verdict { PASSED, FAILED, SKIPPED, VERDICTS } case_verdict;
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk) {
+    (void)status, (void)kind, (void)walk;
+    return remove(path);
+}
+
+static void remove_folder(void) {
+    if (page->folder[0] && nftw(page->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        fprintf(stderr, "%s: cannot remove the folder %s: %s\n", program, page->folder, strerror(errno));
+    page->folder[0] = 0;
+}
+
+static void run_in_process(const weir_test_case *test) {
+    void *state = NULL;
+    setenv("CMOCKA_TEST_ABORT", "1", 1);
+    test->run(&state);
+    fflush(NULL);
+}
+
+_Noreturn static void run_as_child(const weir_test_case *test, const sigset_t *mask, int output) {
+    const struct rlimit no_core = {0, 0};
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a runner that is interrupted leaves nobody behind */
+    setrlimit(RLIMIT_CORE, &no_core);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    connect_streams(output, output);
+    setvbuf(stdout, NULL, _IONBF, 0); /* an abort flushes nothing */
+    run_in_process(test);
+    exit(0);
+}
+
+/* False when the limit passes first; the child is then killed. Its group is killed in any case. */
+static bool wait_for(pid_t child, const sigset_t *child_ends, int *wait_statusp) {
+    const struct timespec limit = {.tv_sec = (time_t)(CASE_SECONDS * multiplier("WEIR_TEST_TIMEOUT_MULTIPLIER"))};
+    bool in_time = true;
+    pid_t ended;
+    while ((ended = waitpid(child, wait_statusp, WNOHANG)) == 0 && in_time)
+        in_time = sigtimedwait(child_ends, NULL, &limit) >= 0 || errno == EINTR;
+    if (ended < 0) die("waitpid");
+    kill(-child, SIGKILL);
+    if (ended == 0 && waitpid(child, wait_statusp, 0) != child) die("waitpid");
+    return in_time;
+}
+
+static void print_output(int fd) {
+    static char bytes[OUTPUT_BYTES_MAX];
+    off_t length = lseek(fd, 0, SEEK_END), from = length > OUTPUT_BYTES_MAX ? length - OUTPUT_BYTES_MAX : 0;
+    ssize_t count = pread(fd, bytes, sizeof bytes, from);
+    if (from > 0) printf("(%lld bytes of output before this)\n", (long long)from);
+    if (count > 0) {
+        fwrite(bytes, 1, (size_t)count, stdout);
+        if (bytes[count - 1] != '\n') printf("\n");
+    }
+}
+
+static case_verdict verdict_of(const char *name, bool in_time, int wait_status) {
+    if (!in_time) {
+        printf("FAIL  %s: not done after %" PRIu64
+               " s; a slow machine wants WEIR_TEST_TIMEOUT_MULTIPLIER, a hang wants "
+               "gdb --args %s %s\n",
+               name, CASE_SECONDS * multiplier("WEIR_TEST_TIMEOUT_MULTIPLIER"), program, name);
+    } else if (WIFSIGNALED(wait_status)) {
+        int number = WTERMSIG(wait_status);
+        printf("FAIL  %s: %s signal %d (%s)\n", name, number == SIGABRT ? "an assertion failed," : "killed by", number,
+               strsignal(number));
+    } else if (WEXITSTATUS(wait_status) == SKIP_STATUS) {
+        printf("skip  %s: %s\n", name, page->skip_reason[0] ? page->skip_reason : "no reason given");
+        return SKIPPED;
+    } else if (WEXITSTATUS(wait_status) != 0) {
+        printf("FAIL  %s: exit status %d\n", name, WEXITSTATUS(wait_status));
+    } else {
+        printf("ok    %s%s%s\n", name, page->note[0] ? "  " : "", page->note);
+        return PASSED;
+    }
+    return FAILED;
+}
+
+static case_verdict run_forked(const weir_test_case *test) {
+    sigset_t child_ends, mask;
+    int output = memory_file("output"), wait_status = 0;
+    *page = (shared_page){0};
+    sigemptyset(&child_ends);
+    sigaddset(&child_ends, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child_ends, &mask);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0) die("fork");
+    if (child == 0) run_as_child(test, &mask, output);
+    setpgid(child, child); /* whoever is first; the group must exist before it is killed */
+    bool in_time = wait_for(child, &child_ends, &wait_status);
+    case_verdict verdict = verdict_of(test->name, in_time, wait_status);
+    if (verdict == FAILED) {
+        print_output(output);
+        if (page->folder[0]) printf("its folder is kept: %s\n", page->folder);
+    } else {
+        remove_folder();
+    }
+    close(output);
+    return verdict;
+}
+
+static int close_with(const size_t counts[VERDICTS]) {
+    printf("%zu passed, %zu failed, %zu skipped\n", counts[PASSED], counts[FAILED], counts[SKIPPED]);
+    if (counts[FAILED] > 0) return 1;
+    return counts[SKIPPED] > 0 && counts[PASSED] == 0 ? SKIP_STATUS : 0;
+}
+
+static int run_all(const weir_test_case *cases, size_t count) {
+    size_t counts[VERDICTS] = {0};
+    for (size_t i = 0; i < count; i++)
+        counts[run_forked(&cases[i])]++;
+    return close_with(counts);
+}
+
+static int run_one(const weir_test_case *cases, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(cases[i].name, name) != 0) continue;
+        run_in_process(&cases[i]);
+        remove_folder();
+        return close_with((const size_t[VERDICTS]){[PASSED] = 1});
+    }
+    fprintf(stderr, "%s: no case '%s'; --list names them\n", program, name);
+    return 2;
+}
+
+int weir_test_main(const weir_test_case *cases, size_t count, int argc, char **argv) {
+    program = argv[0];
+    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) die("mmap");
+    if (argc == 1) return run_all(cases, count);
+    if (argc == 2 && strcmp(argv[1], "--list") != 0) return run_one(cases, count, argv[1]);
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s [--list | CASE]\n", program);
+        return 2;
+    }
+    for (size_t i = 0; i < count; i++)
+        puts(cases[i].name);
+    return 0;
 }
