@@ -64,6 +64,8 @@ weir_err weir_yaml_only_keys(const weir_yaml_node *mapping, const char *what, co
     }))
 weir_err weir_yaml_err_make(const weir_err_site *site, const weir_yaml_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
+/* An error from elsewhere, with this node's place before its sentence; 0 stays 0.  [any] */
+weir_err weir_yaml_err_at(const weir_yaml_node *node, weir_err err);
 unsigned weir_yaml_line(const weir_yaml_node *node); /* from 1 */
 
 #ifdef __cplusplus
