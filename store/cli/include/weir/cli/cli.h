@@ -3,7 +3,9 @@
  * cli.h - a command is a table: its help, its errors and its completion are made from it.
  *
  * Every command understands --help, --config FILE, --set KEY=VALUE, --check-config and --print-config[=markdown]
- * without listing them. Results go to stdout, everything else to stderr. Exit status: 0, or that of err.h.
+ * without listing them, the first of a path --version too. They may stand before or after a subcommand's name; an
+ * option given twice counts as given last; `--` ends the options. Results go to stdout, everything else to stderr.
+ * Exit status: 0, or that of err.h.
  *
  *     static weir_err run_ls(weir_cli *cli) { … weir_cli_text(cli, "path") … }
  *     static const weir_option ls_options[] = {{"path", 'p', "DIR", "folder of the log", NULL}, {0}};
@@ -30,7 +32,7 @@ typedef struct weir_cli weir_cli;
 typedef struct weir_option {
     const char *name;    /* long name without dashes                          */
     char letter;         /* 0: none                                           */
-    const char *value;   /* what the value stands for ("N", "FILE"); NULL: a switch */
+    const char *value;   /* what it stands for ("N", "FILE"); "[X]": only as --name=X; NULL: a switch */
     const char *help;    /* one line, lower case, no full stop; says the default    */
     const char *choices; /* "a|b|c": checked, and offered by completion; or NULL    */
 } weir_option;
@@ -43,9 +45,12 @@ struct weir_command {
     unsigned positional_min, positional_max;
     const char *description;                /* paragraphs; may be NULL                                */
     const char *example;                    /* at least one real command line, parted by newlines     */
-    const weir_option *options;             /* NULL: none                                             */
+    const weir_option *options;             /* NULL: none; only where run is                           */
     const weir_command *const *subcommands; /* NULL-ended; then run is NULL                     */
     weir_err (*run)(weir_cli *cli);
+    bool raw;            /* all that follows its name is positional, options too: for another program's */
+    bool without_config; /* runs though the settings are wrong: help and the like                  */
+    const char *version; /* of the first of a path: what --version prints below name and version; or NULL */
 };
 
 /* Parses, handles the common options, sets up log and faults, runs, prints an error as one sentence
@@ -74,6 +79,12 @@ weir_err weir_cli_output(const void *bytes, size_t length);
 
 /* The help text of one command. */
 void weir_cli_help(const weir_command *command, const char *path, weir_buf *out);
+/* Every command that can be run below program: its path, two or more blanks, its summary, a line each. */
+void weir_cli_list(const weir_command *program, weir_buf *out);
+/* The subcommand of this name, or NULL.  [any] */
+const weir_command *weir_cli_subcommand(const weir_command *command, const char *name);
+/* The sentence for a name that is none: WEIR_EUSAGE with the nearest.  [any] */
+weir_err weir_cli_unknown_command(const weir_command *command, const char *path, const char *name);
 /* A bash completion script for the program and every command below it. */
 void weir_cli_bash_completion(const weir_command *program, weir_buf *out);
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli.c - from argv to an exit status.
+ *
+ *   parse ─► --help, --version ─► settings: file < environment < --set ─► --print-config, --check-config
+ *                                      └─► log, faults ─► run ─► one sentence, exit status
+ */
+#include "cli_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/fault.h>
+#include <weir/base/log.h>
+
+#define STATUS_USAGE 64
+
+/* --- settings ----------------------------------------------------------------------------------------------- */
+
+static weir_err load_config(weir_cli *cli) {
+    weir_err err = weir_config_open(&cli->config);
+    const weir_given *file = weir_cli_find(cli, "config");
+    const char *path = file ? file->value : getenv("WEIR_CONFIG");
+    if (!err && path && *path) {
+        err = weir_config_load_file(cli->config, path);
+        if (weir_err_is(err, WEIR_ENOTFOUND))
+            err = WEIR_ERR(WEIR_ECONFIG, "%s: there is no such file; %s names it", path,
+                           file ? "--config" : "WEIR_CONFIG in the environment");
+    }
+    if (!err) err = weir_config_load_environment(cli->config, environ);
+    for (size_t i = 0; !err && i < cli->given_count; i++)
+        if (!strcmp(cli->given[i].option->name, "set")) err = weir_config_set(cli->config, cli->given[i].value);
+    return err;
+}
+
+static weir_log_level level_of(const char *text) {
+    return !strcmp(text, "debug")   ? WEIR_LOG_DEBUG
+           : !strcmp(text, "warn")  ? WEIR_LOG_WARN
+           : !strcmp(text, "error") ? WEIR_LOG_ERROR
+                                    : WEIR_LOG_INFO;
+}
+
+static weir_log_format format_of(const char *text) {
+    return !strcmp(text, "human") ? WEIR_LOG_HUMAN : !strcmp(text, "json") ? WEIR_LOG_JSON : WEIR_LOG_AUTO;
+}
+
+static void set_up_log(const weir_config *config) {
+    weir_log_opts opts = weir_log_defaults();
+    opts.level = level_of(weir_config_text(config, WEIR_CONFIG_LOG_LEVEL));
+    opts.format = format_of(weir_config_text(config, WEIR_CONFIG_LOG_FORMAT));
+    opts.repeat_us = weir_config_us(config, WEIR_CONFIG_LOG_REPEAT);
+    weir_log_setup(&opts);
+}
+
+static weir_err set_up_faults(void) {
+    const char *fault = getenv("WEIR_FAULT"), *kill_at = getenv("WEIR_KILL_AT");
+    if (!fault && !kill_at) return WEIR_OK;
+    weir_err err = weir_fault_from_environment();
+    if (!err)
+        WEIR_LOG(WARN, "fault.armed", "failures are armed by the environment; unset WEIR_FAULT and WEIR_KILL_AT",
+                 WEIR_TEXT("fault", fault ? fault : ""), WEIR_TEXT("kill_at", kill_at ? kill_at : ""));
+    return err;
+}
+
+/* --- what is printed instead of running --------------------------------------------------------------------- */
+
+/* Takes the buffer's memory with it. */
+static weir_err print(weir_buf *out) {
+    weir_err err = weir_buf_err(out);
+    if (!err && out->length > 0) err = weir_cli_output(out->bytes, out->length);
+    weir_buf_free(out);
+    return err;
+}
+
+static weir_err print_help(const weir_cli *cli) {
+    weir_buf out = {0};
+    weir_cli_help(cli->command, cli->path, &out);
+    return print(&out);
+}
+
+static weir_err print_version(const weir_cli *cli) {
+    weir_buf out = {0};
+    weir_buf_printf(&out, "%s " WEIR_VERSION "\n", cli->path);
+    if (cli->root->version) weir_buf_printf(&out, "%s\n", cli->root->version);
+    return print(&out);
+}
+
+static weir_err print_config(const weir_cli *cli) {
+    const weir_given *how = weir_cli_find(cli, "print-config");
+    weir_buf out = {0};
+    if (how && how->value && !strcmp(how->value, "markdown"))
+        weir_config_markdown(&out);
+    else if (how)
+        weir_config_print(cli->config, &out);
+    else
+        weir_buf_text(&out, "ok\n");
+    return print(&out);
+}
+
+/* A command group alone: its help, on stderr, because nothing was done. */
+static int complain_help(const weir_cli *cli) {
+    weir_buf out = {0};
+    weir_cli_help(cli->command, cli->path, &out);
+    if (!weir_buf_err(&out)) dprintf(STDERR_FILENO, "%s", out.bytes);
+    weir_buf_free(&out);
+    return STATUS_USAGE;
+}
+
+/* --- running ------------------------------------------------------------------------------------------------ */
+
+static weir_err run_command(weir_cli *cli) {
+    const weir_command *command = cli->command;
+    if (cli->positional_count < command->positional_min)
+        return WEIR_ERR(WEIR_EUSAGE, "an argument is missing; it takes %s", command->positional);
+    weir_err err = WEIR_OK;
+    if (!command->without_config) err = load_config(cli);
+    if (!err && cli->config) set_up_log(cli->config);
+    if (!err) err = set_up_faults();
+    if (!err) err = command->run(cli);
+    weir_log_flush();
+    return err;
+}
+
+static int status_of(const weir_cli *cli, weir_err err) {
+    if (!err) return 0;
+    if (weir_err_is(err, WEIR_ECLOSED) && weir_cli_reader_gone()) return 0;
+    if (weir_log_enabled(WEIR_LOG_DEBUG)) weir_log_error("cli.failed", err);
+    weir_cli_complain(cli->path, err);
+    return weir_err_exit_status(err);
+}
+
+static int run(weir_cli *cli, int argc, char *const *argv) {
+    weir_err err = weir_cli_parse(cli, argc, argv);
+    if (err) return status_of(cli, err);
+    if (weir_cli_find(cli, "help")) return status_of(cli, print_help(cli));
+    if (weir_cli_find(cli, "version")) return status_of(cli, print_version(cli));
+    if (weir_cli_find(cli, "print-config") || weir_cli_find(cli, "check-config")) {
+        err = load_config(cli);
+        return status_of(cli, err ? err : print_config(cli));
+    }
+    if (cli->command->subcommands) return complain_help(cli);
+    return status_of(cli, run_command(cli));
+}
+
+int weir_cli_main(const weir_command *command, const char *path, int argc, char *const *argv) {
+    weir_cli_claim_streams();
+    weir_cli cli = {.root = command, .command = command};
+    int length = snprintf(cli.path, sizeof cli.path, "%s", path);
+    WEIR_ASSERT(length > 0 && (size_t)length < sizeof cli.path);
+    int status = run(&cli, argc, argv);
+    weir_config_free(cli.config);
+    weir_free(cli.given);
+    weir_free(cli.positional);
+    return status;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c - stdout and stderr as a command uses them: whole writes, and no surprise when a reader goes away. */
+#include "cli_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool weir_cli_stdout_gone; /* [main] */
+
+bool weir_cli_reader_gone(void) {
+    return weir_cli_stdout_gone;
+}
+
+/* Started with stdout closed, the first file that a command opens would become descriptor 1, and its results would be
+ * written into that file. */
+void weir_cli_claim_streams(void) {
+    signal(SIGPIPE, SIG_IGN);
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0) return;
+}
+
+weir_err weir_cli_output(const void *bytes, size_t length) {
+    const char *next = bytes;
+    while (length > 0) {
+        ssize_t written = write(STDOUT_FILENO, next, length);
+        if (written >= 0) {
+            next += written;
+            length -= (size_t)written;
+        } else if (errno == EAGAIN) {
+            struct pollfd wait = {.fd = STDOUT_FILENO, .events = POLLOUT};
+            poll(&wait, 1, -1);
+        } else if (errno == EPIPE) {
+            weir_cli_stdout_gone = true;
+            return WEIR_ERR(WEIR_ECLOSED, "the reader of the output has gone");
+        } else if (errno != EINTR) {
+            return WEIR_ERRNO(errno, "cannot write the result to stdout");
+        }
+    }
+    return WEIR_OK;
+}
+
+/* Our own mistakes say where, so that a report of them is worth something; wrong usage says where to read. */
+static void add_advice(const char *path, weir_err err, weir_buf *line) {
+    int status = weir_err_exit_status(err);
+    if (status == 70) {
+        char place[128];
+        weir_err_place(err, place, sizeof place);
+        weir_buf_printf(line, " (at %s; please report this)", place);
+    } else if (weir_err_is(err, WEIR_EUSAGE) && line->length > 0 && line->bytes[line->length - 1] != '?') {
+        weir_buf_printf(line, "; see '%s --help'", path);
+    }
+}
+
+void weir_cli_complain(const char *path, weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err_sentence(err, sentence, sizeof sentence);
+    for (char *c = sentence; *c; c++) /* what was typed or read shall not steer the terminal */
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+    weir_buf line = {0};
+    weir_buf_printf(&line, "%s: %s", path, sentence);
+    add_advice(path, err, &line);
+    weir_buf_text(&line, "\n");
+    if (weir_buf_err(&line))
+        dprintf(STDERR_FILENO, "%s: %s\n", path, sentence);
+    else
+        dprintf(STDERR_FILENO, "%s", line.bytes);
+    weir_buf_free(&line);
+}
