@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir.c - the one program: finds its subcommand in commands.def, in the manner of git.
+ *
+ * What the server must not link (a benchmark, later METIS and MPI) is a program of its own that is run in place of
+ * this one. It is looked for beside this program and in ../libexec/weir, never in PATH: a version must not mix with
+ * another.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/metrics.h>
+#include <weir/cli/cli.h>
+
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+static const weir_command program;
+
+/* --- programs beside this one ------------------------------------------------------------------------------- */
+
+typedef struct beside {
+    const char *name, *file;
+} beside;
+
+static const beside programs[] = {
+#define WEIR_COMMAND(symbol)
+#define WEIR_PROGRAM(name, summary, file) {#name, file},
+#include "commands.def"
+#undef WEIR_COMMAND
+#undef WEIR_PROGRAM
+    {NULL, NULL},
+};
+
+/* This program's folder, without a slash at its end. */
+static weir_err own_folder(char *folder, size_t size) {
+    ssize_t length = readlink("/proc/self/exe", folder, size - 1);
+    if (length <= 0) return WEIR_ERRNO(errno, "cannot find this program's own file by /proc/self/exe");
+    folder[length] = 0;
+    char *slash = strrchr(folder, '/');
+    WEIR_ASSERT(slash);
+    *slash = 0;
+    return WEIR_OK;
+}
+
+static weir_err exec_beside(const char *file, char *const *arguments) {
+    static const char *const places[] = {"", "/../libexec/weir"};
+    char folder[4096], path[4096 + 128];
+    weir_err err = own_folder(folder, sizeof folder);
+    if (err) return err;
+    signal(SIGPIPE, SIG_DFL);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        snprintf(path, sizeof path, "%s%s/%s", folder, places[i], file);
+        execv(path, arguments);
+        if (errno != ENOENT) return WEIR_ERRNO(errno, "cannot run %s", path);
+    }
+    return WEIR_ERR(WEIR_EUNAVAILABLE, "%s is neither in %s nor in %s%s; build or install it beside weir", file, folder,
+                    folder, places[1]);
+}
+
+/* first, then the positional arguments from index on; first may be NULL. */
+static weir_err run_file(const weir_cli *cli, const char *file, const char *first, size_t index) {
+    char **arguments = weir_calloc(weir_cli_positional_count(cli) + 3, sizeof *arguments);
+    if (!arguments) return WEIR_ERR(WEIR_ENOMEM, "out of memory for the arguments; free some");
+    size_t count = 0;
+    /* execv does not write to them, and says so only in its manual */
+    memcpy(&arguments[count++], &file, sizeof file);
+    if (first) memcpy(&arguments[count++], &first, sizeof first);
+    for (const char *word; (word = weir_cli_positional(cli, index)); index++)
+        memcpy(&arguments[count++], &word, sizeof word);
+    weir_err err = exec_beside(file, arguments);
+    weir_free(arguments);
+    return err;
+}
+
+static const char *file_of(const char *name) {
+    const beside *found = programs;
+    while (found->name && strcmp(found->name, name))
+        found++;
+    WEIR_ASSERT(found->name); /* only rows of the table are raw commands */
+    return found->file;
+}
+
+static weir_err run_program(weir_cli *cli) {
+    return run_file(cli, file_of(strrchr(weir_cli_path(cli), ' ') + 1), NULL, 0);
+}
+
+/* --- help, completion, reference ---------------------------------------------------------------------------- */
+
+static weir_err print(weir_buf *out) {
+    weir_err err = weir_buf_err(out);
+    if (!err) err = weir_cli_output(out->bytes, out->length);
+    weir_buf_free(out);
+    return err;
+}
+
+static weir_err run_help(weir_cli *cli) {
+    weir_buf out = {0};
+    if (weir_cli_given(cli, "all")) {
+        weir_cli_list(&program, &out);
+        return print(&out);
+    }
+    const weir_command *command = &program;
+    char path[256] = "weir";
+    const char *name;
+    for (size_t i = 0; (name = weir_cli_positional(cli, i)); i++) {
+        const weir_command *sub = weir_cli_subcommand(command, name);
+        if (!sub) return weir_cli_unknown_command(command, path, name);
+        if (sub->raw) return run_file(cli, file_of(name), "--help", i + 1);
+        size_t used = strlen(path);
+        snprintf(path + used, sizeof path - used, " %s", name);
+        command = sub;
+    }
+    weir_cli_help(command, path, &out);
+    return print(&out);
+}
+
+static const weir_option help_options[] = {
+    {"all", 'a', NULL, "list every command with its subcommands, one a line", NULL},
+    {0},
+};
+static const weir_command help = {
+    .name = "help",
+    .summary = "show what a command does, takes and prints",
+    .positional = "[COMMAND [SUBCOMMAND]]",
+    .positional_max = 3,
+    .description = "The same text as `weir COMMAND --help`.",
+    .example = "weir help log cat\nweir help --all",
+    .options = help_options,
+    .run = run_help,
+    .without_config = true,
+};
+
+static weir_err run_completion_bash(weir_cli *cli) {
+    (void)cli;
+    weir_buf out = {0};
+    weir_cli_bash_completion(&program, &out);
+    return print(&out);
+}
+
+static const weir_command completion_bash = {
+    .name = "bash",
+    .summary = "print a completion script for bash",
+    .description = "Completes commands, options, their choices, the names of settings, and files elsewhere.",
+    .example = "source <(weir completion bash)\nweir completion bash > /etc/bash_completion.d/weir",
+    .run = run_completion_bash,
+    .without_config = true,
+};
+static const weir_command *const shells[] = {&completion_bash, NULL};
+static const weir_command completion = {
+    .name = "completion",
+    .summary = "print a script that completes weir's words in a shell",
+    .example = "source <(weir completion bash)",
+    .subcommands = shells,
+};
+
+static weir_err run_reference_config(weir_cli *cli) {
+    (void)cli;
+    weir_buf out = {0};
+    weir_config_markdown(&out);
+    return print(&out);
+}
+
+static weir_err run_reference_metrics(weir_cli *cli) {
+    (void)cli;
+    size_t length = weir_metrics_markdown(NULL, 0);
+    char *text = weir_malloc(length + 1);
+    if (!text) return WEIR_ERR(WEIR_ENOMEM, "out of memory for %zu bytes of text; free some", length);
+    weir_metrics_markdown(text, length + 1);
+    weir_err err = weir_cli_output(text, length);
+    weir_free(text);
+    return err;
+}
+
+static const weir_command reference_config = {
+    .name = "config",
+    .summary = "print the table of settings as Markdown",
+    .example = "weir reference config > ops/docs/CONFIG.md",
+    .run = run_reference_config,
+    .without_config = true,
+};
+static const weir_command reference_metrics = {
+    .name = "metrics",
+    .summary = "print the table of metrics as Markdown",
+    .example = "weir reference metrics > ops/docs/METRICS.md",
+    .run = run_reference_metrics,
+    .without_config = true,
+};
+static const weir_command *const references[] = {&reference_config, &reference_metrics, NULL};
+static const weir_command reference = {
+    .name = "reference",
+    .summary = "print the tables of settings and of metrics",
+    .example = "weir reference config\nweir reference metrics",
+    .subcommands = references,
+};
+
+/* --- the table ---------------------------------------------------------------------------------------------- */
+
+#define WEIR_COMMAND(symbol) extern const weir_command weir_command_##symbol;
+#define WEIR_PROGRAM(program_name, text, file)                                         \
+    static const weir_command program_##program_name = {.name = #program_name,         \
+                                                        .summary = text,               \
+                                                        .positional = "[ARGUMENT]...", \
+                                                        .run = run_program,            \
+                                                        .raw = true,                   \
+                                                        .without_config = true};
+#include "commands.def"
+#undef WEIR_COMMAND
+#undef WEIR_PROGRAM
+
+static const weir_command *const commands[] = {
+#define WEIR_COMMAND(symbol)                   &weir_command_##symbol,
+#define WEIR_PROGRAM(program_name, text, file) &program_##program_name,
+#include "commands.def"
+#undef WEIR_COMMAND
+#undef WEIR_PROGRAM
+    &help,
+    &completion,
+    &reference,
+    NULL,
+};
+
+static const weir_command program = {
+    .name = "weir",
+    .summary = "a stream of events as a living graph, and what it says about the next one",
+    .description = "`weir help COMMAND` says more about one of them, with an example each.",
+    .example = "weir simulate payments --count 1000 --to log:build/data\nweir log ls --path build/data",
+    .subcommands = commands,
+    .version = "compiled by " COMPILER ", " WEIR_BUILD "\nwith " WEIR_LIBRARIES,
+};
+
+int main(int argc, char **argv) {
+    return weir_cli_main(&program, program.name, argc, argv);
+}
