@@ -35,5 +35,5 @@ build() { # NAME [TARGET…]
     local name=$1
     shift
     build_configure "$name"
-    ninja -C "build/$name" -j "${jobs:-$(nproc)}" "$@"
+    ninja -C "build/$name" -j "${jobs:-$(nproc)}" -k 20 "$@"
 }

@@ -29,6 +29,15 @@ step_failed() { # NAME
     [[ " ${steps_failed[*]} " == *" $1 "* ]]
 }
 
+# What of a log says why: the first errors, which a compiler's end is far from, and the end.
+failure() { # LOG
+    if [ "$(wc -l <"$1")" -gt 40 ]; then
+        grep -m 15 -E '(^|[: ])(fatal )?error[: ]|FAILED|\*\*\*Failed|\[  FAILED  \]' "$1" || true
+        echo '…'
+    fi
+    tail -n 40 "$1"
+}
+
 # Runs step_NAME unless a step that it needs has failed. The subshell stands alone, not in a condition, so that errexit
 # ends a step at its first failing command.
 run_step() { # NAME [NEEDED…]
@@ -54,7 +63,7 @@ run_step() { # NAME [NEEDED…]
         print_step ✓ "$step" "$(elapsed "$started")" "$(cat "$logs/$step.note" 2>/dev/null || true)"
     else
         print_step ✗ "$step" "$(elapsed "$started")" "exit status $status; all of it in $logs/$step.log"
-        tail -n 40 "$logs/$step.log" | sed 's/^/    /'
+        failure "$logs/$step.log" | sed 's/^/    /'
         steps_failed+=("$step")
     fi
 }
