@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c - a list of chunks, each twice the one before; the newest is the one allocated from. */
+/*
+ * arena.c - chunks that double, and a mark that rises in the newest.
+ *
+ * A chunk is never larger than what the limit leaves, so that a small arena costs little and a limit is one of memory, not
+ * only of what was handed out. What does not fit in the newest chunk starts another; the rest of the old one is lost until
+ * reset, at most half of what is held.
+ */
+#include <weir/base/arena.h>
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -7,39 +15,39 @@
 #include <string.h>
 
 #include <weir/base/alloc.h>
-#include <weir/base/arena.h>
 #include <weir/base/assert.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define KEEP_CHUNKS false
+#define KEEPS_A_CHUNK false
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define KEEP_CHUNKS false
+#define KEEPS_A_CHUNK false
 #endif
 #endif
-#ifndef KEEP_CHUNKS
-#define KEEP_CHUNKS true
+#ifndef KEEPS_A_CHUNK
+#define KEEPS_A_CHUNK true
 #endif
 
-#define CHUNK_BYTES_MIN ((size_t)4096)
-#define CHUNK_BYTES_MAX ((size_t)1 << 22)
+#define CHUNK_BYTES_MIN 4096u
+#define ALIGNMENT       _Alignof(max_align_t)
 
-typedef struct chunk {
-    struct chunk *older;
-    size_t capacity;
-    size_t used;
-    _Alignas(max_align_t) uint8_t bytes[];
-} chunk;
+typedef struct arena_chunk {
+    struct arena_chunk *older;
+    size_t bytes; /* of data */
+    size_t used;  /* of data, from its start */
+    _Alignas(ALIGNMENT) unsigned char data[];
+} arena_chunk;
 
 struct weir_arena {
-    chunk *newest;
     size_t bytes_max;
-    size_t used; /* bytes handed out, padding counted */
+    size_t bytes_held;   /* data of all chunks */
+    size_t used_before;  /* used in all chunks but the newest */
+    arena_chunk *newest; /* NULL before the first allocation */
 };
 
 weir_err weir_arena_open(size_t bytes_max, weir_arena **arenap) {
     *arenap = NULL;
-    if (bytes_max == 0) return WEIR_ERR(WEIR_EINVAL, "an arena needs a limit above 0 bytes");
+    if (bytes_max == 0) return WEIR_ERR(WEIR_EINVAL, "an arena of 0 bytes can hold nothing; give it a limit");
     weir_arena *arena = weir_calloc(1, sizeof *arena);
     if (!arena) return WEIR_ERR(WEIR_ENOMEM, "no memory for an arena");
     arena->bytes_max = bytes_max;
@@ -47,61 +55,78 @@ weir_err weir_arena_open(size_t bytes_max, weir_arena **arenap) {
     return WEIR_OK;
 }
 
-static chunk *chunk_add(weir_arena *arena, size_t needed) {
-    size_t capacity = arena->newest ? arena->newest->capacity * 2 : CHUNK_BYTES_MIN;
-    if (capacity > CHUNK_BYTES_MAX) capacity = CHUNK_BYTES_MAX;
-    if (capacity < needed) capacity = needed;
-    if (capacity > SIZE_MAX - sizeof(chunk)) return NULL;
-    chunk *added = weir_malloc(sizeof(chunk) + capacity);
-    if (!added) return NULL;
-    added->older = arena->newest;
-    added->capacity = capacity;
-    added->used = 0;
-    arena->newest = added;
-    return added;
+/* --- chunks ------------------------------------------------------------------------------------------------- */
+
+static void drop_newest(weir_arena *arena) {
+    arena_chunk *chunk = arena->newest;
+    arena->newest = chunk->older;
+    arena->bytes_held -= chunk->bytes;
+    if (chunk->older) arena->used_before -= chunk->older->used;
+    weir_free(chunk);
 }
 
-static size_t padding(const chunk *c, size_t alignment) {
-    uintptr_t next = (uintptr_t)(c->bytes + c->used);
-    return (size_t)(-next & (alignment - 1));
+/* A chunk with room for `bytes`, twice as large as the last where the limit allows. */
+static bool add_chunk(weir_arena *arena, size_t bytes) {
+    if (arena->newest && arena->newest->used == 0) drop_newest(arena); // A1: nothing lives in it
+    size_t room = arena->bytes_max - arena->bytes_held;
+    if (bytes > room) return false;
+    size_t want = arena->newest ? arena->newest->bytes : CHUNK_BYTES_MIN / 2;
+    want = want < room / 2 ? 2 * want : room;
+    if (want < bytes) want = bytes;
+    if (want > SIZE_MAX - sizeof(arena_chunk)) return false;
+    arena_chunk *chunk = weir_malloc(sizeof *chunk + want);
+    if (!chunk) return false;
+    *chunk = (arena_chunk){.older = arena->newest, .bytes = want};
+    if (arena->newest) arena->used_before += arena->newest->used;
+    arena->newest = chunk;
+    arena->bytes_held += want;
+    WEIR_ASSERT(arena->bytes_held <= arena->bytes_max); // A2
+    return true;
 }
 
-void *weir_arena_alloc_aligned(weir_arena *arena, size_t alignment, size_t size) {
-    chunk *c = arena->newest;
-    WEIR_ASSERT(alignment > 0 && (alignment & (alignment - 1)) == 0);
-    if (size > arena->bytes_max || alignment > arena->bytes_max) return NULL;
-    if (size == 0) size = 1; /* a unique pointer */
-    if (!c || c->capacity - c->used < size || padding(c, alignment) > c->capacity - c->used - size) {
-        if (size + alignment > arena->bytes_max - arena->used && size > arena->bytes_max - arena->used) return NULL;
-        c = chunk_add(arena, size + alignment);
-        if (!c) return NULL;
-    }
-    size_t pad = padding(c, alignment);
-    if (pad + size > arena->bytes_max - arena->used) return NULL; /* A2 */
-    void *block = c->bytes + c->used + pad;
-    c->used += pad + size;
-    arena->used += pad + size;
-    WEIR_ASSERT(c->used <= c->capacity && arena->used <= arena->bytes_max); /* A1, A2 */
+/* --- allocation --------------------------------------------------------------------------------------------- */
+
+/* The next of `size` bytes in the newest chunk, or NULL. */
+static void *bump(arena_chunk *chunk, size_t alignment, size_t size) {
+    size_t padding = -(uintptr_t)(chunk->data + chunk->used) & (alignment - 1);
+    size_t left = chunk->bytes - chunk->used;
+    if (padding > left || size > left - padding) return NULL;
+    void *block = chunk->data + chunk->used + padding;
+    chunk->used += padding + size;
     return block;
 }
 
+static void *allocate(weir_arena *arena, size_t alignment, size_t size) {
+    if (size == 0) size = 1; /* a pointer of its own */
+    void *block = arena->newest ? bump(arena->newest, alignment, size) : NULL;
+    if (block) return block;
+    size_t padding_max = alignment > ALIGNMENT ? alignment - ALIGNMENT : 0;
+    if (size > SIZE_MAX - padding_max || !add_chunk(arena, size + padding_max)) return NULL;
+    return bump(arena->newest, alignment, size);
+}
+
 void *weir_arena_alloc(weir_arena *arena, size_t size) {
-    return weir_arena_alloc_aligned(arena, _Alignof(max_align_t), size);
+    return allocate(arena, ALIGNMENT, size);
 }
 
 void *weir_arena_calloc(weir_arena *arena, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
-    void *block = weir_arena_alloc(arena, bytes);
+    void *block = allocate(arena, ALIGNMENT, bytes);
     return block ? memset(block, 0, bytes) : NULL;
 }
 
+void *weir_arena_alloc_aligned(weir_arena *arena, size_t alignment, size_t size) {
+    WEIR_ASSERT(alignment > 0 && (alignment & (alignment - 1)) == 0);
+    return allocate(arena, alignment, size);
+}
+
 char *weir_arena_strndup(weir_arena *arena, const char *text, size_t length) {
-    if (length == SIZE_MAX) return NULL;
-    char *copy = weir_arena_alloc_aligned(arena, 1, length + 1);
+    size_t bytes = strnlen(text, length);
+    char *copy = allocate(arena, 1, bytes + 1);
     if (!copy) return NULL;
-    memcpy(copy, text, length);
-    copy[length] = '\0';
+    memcpy(copy, text, bytes);
+    copy[bytes] = 0;
     return copy;
 }
 
@@ -110,50 +135,42 @@ char *weir_arena_printf(weir_arena *arena, const char *format, ...) {
     va_start(arguments, format);
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
-    char *text = length >= 0 ? weir_arena_alloc_aligned(arena, 1, (size_t)length + 1) : NULL;
+    char *text = length < 0 ? NULL : allocate(arena, 1, (size_t)length + 1);
     if (text) vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     va_end(arguments);
     return text;
 }
 
-static void chunks_free(chunk *c) {
-    while (c) {
-        chunk *older = c->older;
-        weir_free(c);
-        c = older;
-    }
-}
+/* --- the end of the scope ----------------------------------------------------------------------------------- */
 
-/* A request above CHUNK_BYTES_MAX has a chunk to its size, so the newest need not be the largest. */
-static chunk *largest(chunk *newest) {
-    chunk *found = newest;
-    for (chunk *c = newest; c; c = c->older) {
-        if (c->capacity > found->capacity) found = c;
+/* Leaves the largest chunk, empty, or none at all. A3 */
+static void drop_chunks(weir_arena *arena, bool keep_largest) {
+    arena_chunk *kept = NULL, *chunk = arena->newest;
+    while (chunk) {
+        arena_chunk *older = chunk->older;
+        bool keep = keep_largest && (!kept || chunk->bytes > kept->bytes);
+        weir_free(keep ? kept : chunk);
+        if (keep) kept = chunk;
+        chunk = older;
     }
-    return found;
+    arena->newest = kept;
+    arena->bytes_held = kept ? kept->bytes : 0;
+    arena->used_before = 0;
+    if (kept) *kept = (arena_chunk){.bytes = kept->bytes};
 }
 
 void weir_arena_reset(weir_arena *arena) {
-    chunk *kept = KEEP_CHUNKS ? largest(arena->newest) : NULL; /* A3 */
-    for (chunk *c = arena->newest, *older; c; c = older) {
-        older = c->older;
-        if (c != kept) weir_free(c);
-    }
-    if (kept) {
-        kept->older = NULL;
-        kept->used = 0;
-    }
-    arena->newest = kept;
-    arena->used = 0;
+    drop_chunks(arena, KEEPS_A_CHUNK);
+    WEIR_ASSERT(weir_arena_used(arena) == 0 && (KEEPS_A_CHUNK || !arena->newest)); // A3
 }
 
 size_t weir_arena_used(const weir_arena *arena) {
-    return arena->used;
+    return arena->used_before + (arena->newest ? arena->newest->used : 0);
 }
 
 void weir_arena_close(weir_arena *arena) {
     if (!arena) return;
-    chunks_free(arena->newest);
+    drop_chunks(arena, false);
     weir_free(arena);
 }

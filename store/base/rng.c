@@ -1,30 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rng.c - Philox 4x32-10 and what is drawn from it. */
+/*
+ * rng.c - Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).
+ *
+ * The counter of a stream is { block, substream, stream, stream >> 32 } and its key the seed. How each function consumes
+ * the stream is as much a promise as the generator: a sample is replayed years later by the same calls.
+ */
+#include <weir/base/rng.h>
+
+#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <weir/base/assert.h>
-#include <weir/base/clock.h>
-#include <weir/base/rng.h>
 
 #define ROUNDS       10
 #define MULTIPLIER_0 0xD2511F53u
 #define MULTIPLIER_1 0xCD9E8D57u
-#define WEYL_0       0x9E3779B9u
-#define WEYL_1       0xBB67AE85u
+#define WEYL_0       0x9E3779B9u /* the golden ratio */
+#define WEYL_1       0xBB67AE85u /* the square root of 3, less 1 */
+
+__extension__ typedef unsigned __int128 uint128;
 
 void weir_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
     for (int round = 0; round < ROUNDS; round++) {
-        uint64_t p0 = (uint64_t)MULTIPLIER_0 * c0;
-        uint64_t p1 = (uint64_t)MULTIPLIER_1 * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)p1;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)p0;
+        uint64_t product_0 = (uint64_t)MULTIPLIER_0 * c0;
+        uint64_t product_1 = (uint64_t)MULTIPLIER_1 * c2;
+        c0 = (uint32_t)(product_1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)product_1;
+        c2 = (uint32_t)(product_0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)product_0;
         k0 += WEYL_0;
         k1 += WEYL_1;
     }
@@ -34,42 +40,56 @@ void weir_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[
     out[3] = c3;
 }
 
-/* The low half of the counter counts blocks; the stream is the high half, the substream goes into the key. */
 weir_rng weir_rng_stream(uint64_t seed, uint64_t stream, uint32_t substream) {
-    weir_rng rng = {
+    return (weir_rng){
         .key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
         .counter = {0, substream, (uint32_t)stream, (uint32_t)(stream >> 32)},
         .used = 4,
     };
-    return rng;
+}
+
+static void next_block(weir_rng *rng) {
+    WEIR_ASSERT(rng->counter[0] != UINT32_MAX); /* the next number would be the stream's first again */
+    weir_philox(rng->counter, rng->key, rng->block);
+    rng->counter[0]++;
+    rng->used = 0;
 }
 
 uint32_t weir_rng_u32(weir_rng *rng) {
-    if (rng->used == 4) {
-        weir_philox(rng->counter, rng->key, rng->block);
-        rng->counter[0]++;
-        WEIR_ASSERT(rng->counter[0] != 0); /* 2^34 draws: a stream is used up, and would repeat */
-        rng->used = 0;
-    }
+    if (rng->used == 4) next_block(rng);
     return rng->block[rng->used++];
 }
 
 uint64_t weir_rng_u64(weir_rng *rng) {
-    uint64_t high = weir_rng_u32(rng);
-    return high << 32 | weir_rng_u32(rng);
+    uint64_t low = weir_rng_u32(rng);
+    return (uint64_t)weir_rng_u32(rng) << 32 | low;
 }
 
-/* A product's high word is uniform once the few low words that would come up once too often are drawn again. */
-uint64_t weir_rng_below(weir_rng *rng, uint64_t bound) {
-    WEIR_ASSERT(bound > 0);
-    __extension__ typedef unsigned __int128 u128;
-    u128 product = (u128)weir_rng_u64(rng) * bound;
+/* A draw times the bound, and of the product the part above the draw's width: as even as the draws are, once those that
+ * fall into the first (2^width mod bound) of the low part, the surplus, are drawn again. */
+static uint32_t below_32(weir_rng *rng, uint32_t bound) {
+    uint64_t product = (uint64_t)weir_rng_u32(rng) * bound;
+    if ((uint32_t)product < bound) {
+        uint32_t surplus = -bound % bound;
+        while ((uint32_t)product < surplus)
+            product = (uint64_t)weir_rng_u32(rng) * bound;
+    }
+    return (uint32_t)(product >> 32);
+}
+
+static uint64_t below_64(weir_rng *rng, uint64_t bound) {
+    uint128 product = (uint128)weir_rng_u64(rng) * bound;
     if ((uint64_t)product < bound) {
-        uint64_t threshold = (0 - bound) % bound;
-        while ((uint64_t)product < threshold)
-            product = (u128)weir_rng_u64(rng) * bound;
+        uint64_t surplus = -bound % bound;
+        while ((uint64_t)product < surplus)
+            product = (uint128)weir_rng_u64(rng) * bound;
     }
     return (uint64_t)(product >> 64);
+}
+
+uint64_t weir_rng_below(weir_rng *rng, uint64_t bound) {
+    WEIR_ASSERT(bound > 0);
+    return bound <= UINT32_MAX ? below_32(rng, (uint32_t)bound) : below_64(rng, bound);
 }
 
 double weir_rng_double(weir_rng *rng) {
@@ -81,14 +101,16 @@ double weir_rng_exponential(weir_rng *rng, double mean) {
 }
 
 double weir_rng_normal(weir_rng *rng) {
-    double radius = sqrt(weir_rng_exponential(rng, 2.0));
+    double radius = sqrt(-2.0 * log1p(-weir_rng_double(rng)));
     return radius * cos(6.283185307179586476925 * weir_rng_double(rng));
 }
 
 uint64_t weir_rng_fresh_seed(void) {
     uint64_t seed;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed) {
-        seed = (uint64_t)weir_clock_wall_us(weir_clock_system()) ^ (uint64_t)getpid() << 40;
-    }
+    ssize_t count;
+    do {
+        count = getrandom(&seed, sizeof seed, 0);
+    } while (count < 0 && errno == EINTR);
+    WEIR_ASSERT(count == (ssize_t)sizeof seed);
     return seed;
 }

@@ -1,88 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signals.c - one thread waits for SIGINT and SIGTERM; everybody else has them blocked.
+ * signals.c - one thread waits for the signals that all others have blocked.
  *
- * No handler runs, so nothing here needs to be async-signal-safe. The thread lives as long as the process.
+ * There is no handler, hence nothing that must be safe inside one. The second signal gets its default action back, so that
+ * the process ends by it and its parent sees that; what can be lost by this, the user has decided to lose.
  */
+#include <weir/base/signals.h>
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include <weir/base/assert.h>
 #include <weir/base/clock.h>
-#include <weir/base/signals.h>
 #include <weir/base/thread.h>
 
-static struct {
-    pthread_once_t once;
-    weir_mutex mutex; /* LEAF; pairs with changed */
-    weir_cond changed;
-    atomic_bool asked;
-} stop = {.once = PTHREAD_ONCE_INIT};
+static atomic_bool asked;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static weir_mutex mutex; /* held to set asked, so that no waiter misses it */
+static weir_cond changed;
+static weir_thread *waiter; /* for the life of the process */
 
-static void init_once(void) {
-    weir_mutex_init(&stop.mutex, WEIR_RANK_LEAF, "signals");
-    weir_cond_init(&stop.changed);
-}
-
-void weir_signals_ask_stop(void) {
-    pthread_once(&stop.once, init_once);
-    weir_mutex_lock(&stop.mutex);
-    atomic_store(&stop.asked, true);
-    weir_cond_broadcast(&stop.changed);
-    weir_mutex_unlock(&stop.mutex);
-}
-
-static void stop_signals(sigset_t *set) {
-    sigemptyset(set);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGTERM);
-}
-
-/* The first signal asks; the second is from somebody who does not want to wait, and gets the default: death. */
-static void wait_for_signals(void *context) {
-    sigset_t set;
-    int number;
-    (void)context;
-    stop_signals(&set);
-    while (sigwait(&set, &number) != 0) {
-    }
-    weir_signals_ask_stop();
-    while (sigwait(&set, &number) != 0) {
-    }
-    signal(number, SIG_DFL);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    kill(getpid(), number);
-}
-
-weir_err weir_signals_install(void) {
-    weir_thread *thread;
-    sigset_t set;
-    pthread_once(&stop.once, init_once);
-    signal(SIGPIPE, SIG_IGN);
-    stop_signals(&set);
-    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) {
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "cannot block signals");
-    }
-    static atomic_bool installed;
-    if (atomic_exchange(&installed, true)) return WEIR_OK;
-    return weir_thread_start("signals", WEIR_ROLE_SIGNAL, wait_for_signals, NULL, &thread);
+static void prepare(void) {
+    weir_mutex_init(&mutex, WEIR_RANK_LEAF, "signals");
+    weir_cond_init(&changed);
 }
 
 bool weir_signals_stop_asked(void) {
-    return atomic_load(&stop.asked);
+    return atomic_load_explicit(&asked, memory_order_acquire);
+}
+
+void weir_signals_ask_stop(void) {
+    pthread_once(&once, prepare);
+    weir_mutex_lock(&mutex);
+    atomic_store_explicit(&asked, true, memory_order_release);
+    weir_cond_broadcast(&changed);
+    weir_mutex_unlock(&mutex);
 }
 
 bool weir_signals_wait(int64_t wait_us) {
-    pthread_once(&stop.once, init_once);
-    int64_t end_us;
-    if (__builtin_add_overflow(weir_clock_mono_us(weir_clock_system()), wait_us, &end_us)) end_us = INT64_MAX;
-    weir_mutex_lock(&stop.mutex);
-    while (!atomic_load(&stop.asked)) {
-        if (!weir_cond_wait_until(&stop.changed, &stop.mutex, end_us)) break;
-    }
-    weir_mutex_unlock(&stop.mutex);
-    return atomic_load(&stop.asked);
+    int64_t now_us = weir_clock_mono_us(weir_clock_system());
+    int64_t until_us = wait_us < INT64_MAX - now_us ? now_us + wait_us : INT64_MAX;
+    bool in_time = true;
+    pthread_once(&once, prepare);
+    weir_mutex_lock(&mutex);
+    while (in_time && !weir_signals_stop_asked())
+        in_time = weir_cond_wait_until(&changed, &mutex, until_us);
+    weir_mutex_unlock(&mutex);
+    return weir_signals_stop_asked();
+}
+
+/* --- the signal thread -------------------------------------------------------------------------------------- */
+
+static void stop_signals(sigset_t *setp) {
+    sigemptyset(setp);
+    sigaddset(setp, SIGINT);
+    sigaddset(setp, SIGTERM);
+}
+
+static int next_signal(const sigset_t *set) {
+    int number;
+    WEIR_ASSERT(sigwait(set, &number) == 0);
+    return number;
+}
+
+static void end_process_by(int number, const sigset_t *set) {
+    signal(number, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+    raise(number);
+    /* Reached by the first process of a container, whom the kernel spares from default actions, but not from a trap. */
+    __builtin_trap();
+}
+
+static void wait_for_signals(void *context) {
+    (void)context;
+    sigset_t set;
+    stop_signals(&set);
+    next_signal(&set);
+    weir_signals_ask_stop();
+    end_process_by(next_signal(&set), &set);
+}
+
+weir_err weir_signals_install(void) {
+    WEIR_ASSERT(!waiter);
+    sigset_t set;
+    stop_signals(&set);
+    pthread_once(&once, prepare);
+    signal(SIGPIPE, SIG_IGN);
+    int failed = pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (failed) return WEIR_ERR(WEIR_EUNAVAILABLE, "cannot block signals: %s", strerror(failed));
+    return weir_thread_start("signals", WEIR_ROLE_SIGNAL, wait_for_signals, NULL, &waiter);
 }

@@ -1,59 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suggest.c - edit distance with transpositions of neighbours, in three rows. */
-#include <stdbool.h>
+/* suggest.c - edit distance over three rows of the table; a swap of neighbours counts as one edit. */
+#include <weir/base/suggest.h>
+
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
-#include <weir/base/suggest.h>
-
-#define NAME_MAX_BYTES 64u /* longer names are nobody's typing mistake */
-
-static size_t least(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
-static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length) {
-    size_t rows[3][NAME_MAX_BYTES + 1];
-    size_t *before = rows[0], *last = rows[1], *now = rows[2];
-    for (size_t j = 0; j <= b_length; j++)
-        last[j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        now[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            size_t change = last[j - 1] + (a[i - 1] != b[j - 1]);
-            now[j] = least(change, least(last[j], now[j - 1]) + 1);
-            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            if (swapped) now[j] = least(now[j], before[j - 2] + 1);
-        }
-        size_t *free_row = before;
-        before = last;
-        last = now;
-        now = free_row;
-    }
-    return last[b_length];
-}
+#define NAME_BYTES_MAX 64u /* longer names are not compared */
 
 weir_suggest weir_suggest_for(const char *wrong) {
     return (weir_suggest){.wrong = wrong, .distance = SIZE_MAX};
 }
 
-void weir_suggest_offer(weir_suggest *suggest, const char *name) {
-    size_t wrong_length = strlen(suggest->wrong), length = strlen(name);
-    if (wrong_length == 0 || wrong_length > NAME_MAX_BYTES || length > NAME_MAX_BYTES) return;
-    size_t longest = wrong_length > length ? wrong_length : length;
-    size_t d = distance(suggest->wrong, wrong_length, name, length);
-    size_t allowed = longest < 3 ? 1 : (longest + 2) / 3;
-    if (d < longest && d <= allowed && d < suggest->distance) {
-        suggest->best = name;
-        suggest->distance = d;
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Row i of the table from the two above it: the distance of a's first i letters to each beginning of b. */
+static void fill_row(const char *a, size_t i, const char *b, size_t b_length, size_t (*rows)[NAME_BYTES_MAX + 1]) {
+    const size_t *two_above = rows[(i + 1) % 3], *above = rows[(i + 2) % 3];
+    size_t *row = rows[i % 3];
+    row[0] = i;
+    for (size_t j = 1; j <= b_length; j++) {
+        row[j] = above[j - 1] + (a[i - 1] != b[j - 1]);
+        row[j] = least(row[j], least(above[j], row[j - 1]) + 1);
+        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            row[j] = least(row[j], two_above[j - 2] + 1);
     }
 }
 
+static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
+    size_t rows[3][NAME_BYTES_MAX + 1];
+    for (size_t j = 0; j <= b_length; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= a_length; i++)
+        fill_row(a, i, b, b_length, rows);
+    return rows[a_length % 3][b_length];
+}
+
+void weir_suggest_offer(weir_suggest *suggest, const char *name) {
+    size_t wrong_length = strlen(suggest->wrong), length = strlen(name);
+    size_t longer = wrong_length > length ? wrong_length : length;
+    if (longer > NAME_BYTES_MAX) return;
+    size_t distance = edit_distance(suggest->wrong, wrong_length, name, length);
+    if (distance >= suggest->distance || 3 * distance > longer) return;
+    suggest->best = name;
+    suggest->distance = distance;
+}
+
 const char *weir_suggest_text(const weir_suggest *suggest, char *buffer, size_t size) {
-    if (size == 0) return buffer;
-    buffer[0] = '\0';
-    if (suggest->best) snprintf(buffer, size, "; did you mean '%s'?", suggest->best);
+    if (suggest->best) {
+        snprintf(buffer, size, "; did you mean '%s'?", suggest->best);
+    } else if (size > 0) {
+        buffer[0] = 0;
+    }
     return buffer;
 }

@@ -1,41 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread.c - threads with names and roles, mutexes that know their rank.
+ * thread.c - what the calling thread is, and which mutexes it holds.
  *
- * Each thread keeps the mutexes that it holds on a small stack of its own. A lock order that is only written down is
- * broken within a year; one that aborts at the first wrong pair, on any path that a test takes, is not.
+ * Each thread remembers the mutexes that it holds in the order in which it took them. The rank order makes that list
+ * rise strictly, whatever the order of unlocking, so that its last entry is the only one a new lock is compared with,
+ * and it can never be longer than there are ranks.
  */
+#include <weir/base/thread.h>
+
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/clock.h>
-#include <weir/base/thread.h>
 
-#define HELD_MAX 16u
+#define COUNT_ONE(...) +1u
+enum { HELD_MAX = WEIR_LOCK_RANKS(COUNT_ONE) };
 
-struct weir_thread {
-    pthread_t handle;
-    weir_thread_main main;
-    void *context;
-    weir_role role;
+typedef struct identity {
     char name[WEIR_THREAD_NAME_MAX + 1];
-};
-
-static _Thread_local struct {
-    char name[WEIR_THREAD_NAME_MAX + 1]; /* empty: nobody has named it */
     weir_role role;
-} self;
+    unsigned held_count;
+    const weir_mutex *held[HELD_MAX];
+} identity;
 
-static _Thread_local struct {
-    const weir_mutex *mutexes[HELD_MAX];
-    unsigned count;
-} held;
+static _Thread_local identity self = {.name = "main", .role = WEIR_ROLE_MAIN};
 
 static const char *const role_names[] = {
 #define ROLE_NAME(name, text) [WEIR_ROLE_##name] = #name,
@@ -43,50 +40,76 @@ static const char *const role_names[] = {
 #undef ROLE_NAME
 };
 
-/* --- threads --------------------------------------------------------------------------------------------------- */
+/* A broken rule of this file is a defect that no caller can handle. */
+__attribute__((format(printf, 1, 2), cold)) _Noreturn static void fatal(const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    dprintf(STDERR_FILENO, "thread '%s': %s; this is a defect of Weir, please report it\n", self.name, text);
+    abort();
+}
+
+static void must(int result, const char *call) {
+    if (__builtin_expect(result != 0, 0)) fatal("%s: %s", call, strerror(result));
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------ */
+
+struct weir_thread {
+    pthread_t thread;
+    char name[WEIR_THREAD_NAME_MAX + 1];
+    weir_role role;
+    weir_thread_main main;
+    void *context;
+};
 
 void weir_thread_adopt(const char *name, weir_role role) {
     snprintf(self.name, sizeof self.name, "%s", name);
     self.role = role;
-    pthread_setname_np(pthread_self(), self.name);
+    /* The first thread's name is the process's: `ps` and `pgrep` shall go on finding the program. */
+    if (syscall(SYS_gettid) != getpid()) pthread_setname_np(pthread_self(), self.name);
 }
 
-static void *run(void *argument) {
-    weir_thread *thread = argument;
+static void *thread_main(void *context) {
+    const weir_thread *thread = context;
     weir_thread_adopt(thread->name, thread->role);
     thread->main(thread->context);
-    WEIR_ASSERT(held.count == 0);
+    if (self.held_count > 0) fatal("ends while it holds '%s'", self.held[0]->name);
     return NULL;
 }
 
-/* Signals are the signal thread's: others start with all of them blocked. */
-static int create_blocked(weir_thread *thread) {
-    sigset_t all, before;
+/* Signals are for the thread that waits for them (signals.h). Those that a defect raises stay open, for whoever reports it. */
+static void block_signals(sigset_t *beforep) {
+    static const int of_defects[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t all;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread->handle, NULL, run, thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
+    for (size_t i = 0; i < sizeof of_defects / sizeof of_defects[0]; i++)
+        sigdelset(&all, of_defects[i]);
+    must(pthread_sigmask(SIG_BLOCK, &all, beforep), "pthread_sigmask");
 }
 
 weir_err weir_thread_start(const char *name, weir_role role, weir_thread_main main, void *context,
                            weir_thread **threadp) {
     *threadp = NULL;
     size_t length = strlen(name);
-    if (length == 0 || length > WEIR_THREAD_NAME_MAX) {
-        return WEIR_ERR(WEIR_EINVAL, "a thread's name has 1 to %u bytes, '%.32s' does not", WEIR_THREAD_NAME_MAX, name);
-    }
+    if (length == 0 || length > WEIR_THREAD_NAME_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "thread name '%s' has %zu bytes; give it 1 to %u", name, length,
+                        WEIR_THREAD_NAME_MAX);
     weir_thread *thread = weir_calloc(1, sizeof *thread);
-    if (!thread) return WEIR_ERR(WEIR_ENOMEM, "no memory for the thread '%s'", name);
-    thread->main = main;
-    thread->context = context;
-    thread->role = role;
+    if (!thread) return WEIR_ERR(WEIR_ENOMEM, "no memory for thread '%s'", name);
+    *thread = (weir_thread){.role = role, .main = main, .context = context};
     memcpy(thread->name, name, length + 1);
-    int error = create_blocked(thread);
-    if (error) {
+
+    sigset_t before;
+    block_signals(&before); /* the new thread inherits the mask and never runs with them open */
+    int failed = pthread_create(&thread->thread, NULL, thread_main, thread);
+    must(pthread_sigmask(SIG_SETMASK, &before, NULL), "pthread_sigmask");
+    if (failed) {
         weir_free(thread);
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "the system refuses the thread '%s': %s; raise the limit of processes", name,
-                        strerror(error));
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "cannot start thread '%s': %s; raise the limit of threads (ulimit -u)", name,
+                        strerror(failed));
     }
     *threadp = thread;
     return WEIR_OK;
@@ -94,116 +117,108 @@ weir_err weir_thread_start(const char *name, weir_role role, weir_thread_main ma
 
 void weir_thread_join(weir_thread *thread) {
     if (!thread) return;
-    int error = pthread_join(thread->handle, NULL);
-    WEIR_ASSERT(error == 0);
+    must(pthread_join(thread->thread, NULL), "pthread_join");
     weir_free(thread);
 }
 
 const char *weir_thread_name(void) {
-    return self.name[0] ? self.name : "main";
+    return self.name;
 }
 
 weir_role weir_thread_role(void) {
     return self.role;
 }
 
-static _Noreturn void die(const char *what, const char *a, const char *b) {
-    fprintf(stderr, "weir: %s: '%s', '%s', in thread '%s'\n", what, a, b, weir_thread_name());
-    abort();
-}
-
 void weir_assert_thread(weir_role role) {
-    if (self.role == role || self.role == WEIR_ROLE_TEST) return;
-    die("wrong thread role (wanted, has)", role_names[role], role_names[self.role]);
+    if (__builtin_expect(self.role != role && self.role != WEIR_ROLE_TEST, 0))
+        fatal("has the role %s and runs what belongs to %s", role_names[self.role], role_names[role]);
 }
 
-/* --- mutexes --------------------------------------------------------------------------------------------------- */
+/* --- mutexes ------------------------------------------------------------------------------------------------ */
 
 void weir_mutex_init(weir_mutex *mutex, weir_rank rank, const char *name) {
-    int error = pthread_mutex_init(&mutex->mutex, NULL);
-    WEIR_ASSERT(error == 0);
     mutex->rank = rank;
     mutex->name = name;
+    must(pthread_mutex_init(&mutex->mutex, NULL), "pthread_mutex_init");
 }
 
 void weir_mutex_destroy(weir_mutex *mutex) {
-    int error = pthread_mutex_destroy(&mutex->mutex);
-    WEIR_ASSERT(error == 0);
+    must(pthread_mutex_destroy(&mutex->mutex), "pthread_mutex_destroy");
 }
 
-/* Ranks rise along the stack, so the top one is the highest held. */
-static void held_push(const weir_mutex *mutex) {
-    if (held.count > 0 && held.mutexes[held.count - 1]->rank >= mutex->rank) {
-        die("lock order broken (holds, takes)", held.mutexes[held.count - 1]->name, mutex->name);
-    }
-    WEIR_ASSERT(held.count < HELD_MAX);
-    held.mutexes[held.count++] = mutex;
-}
-
-/* Mutexes are mostly, not always, given back in reverse. */
-static void held_remove(const weir_mutex *mutex) {
-    unsigned i = held.count;
-    while (i > 0 && held.mutexes[i - 1] != mutex)
-        i--;
-    WEIR_ASSERT(i > 0);
-    memmove(&held.mutexes[i - 1], &held.mutexes[i], (held.count - i) * sizeof held.mutexes[0]);
-    held.count--;
+/* Before the lock is taken: a wrong order shall be reported, not waited in. */
+static void check_rank(const weir_mutex *mutex) {
+    const weir_mutex *last = self.held_count > 0 ? self.held[self.held_count - 1] : NULL;
+    if (__builtin_expect(last && last->rank >= mutex->rank, 0))
+        fatal("holds '%s' of rank %d and takes '%s' of rank %d; locks are taken in rising rank", last->name,
+              (int)last->rank, mutex->name, (int)mutex->rank);
+    if (__builtin_expect(self.held_count == HELD_MAX, 0))
+        fatal("takes '%s' of a rank that is not in the list", mutex->name);
 }
 
 void weir_mutex_lock(weir_mutex *mutex) {
-    held_push(mutex); /* before it blocks: a deadlock would never come back to report itself */
-    int error = pthread_mutex_lock(&mutex->mutex);
-    WEIR_ASSERT(error == 0);
+    check_rank(mutex);
+    must(pthread_mutex_lock(&mutex->mutex), "pthread_mutex_lock");
+    self.held[self.held_count++] = mutex;
+}
+
+static unsigned held_index(const weir_mutex *mutex) {
+    unsigned i = self.held_count;
+    while (i > 0 && self.held[i - 1] != mutex)
+        i--;
+    return i; /* 0: not held, else one past its place */
 }
 
 void weir_mutex_unlock(weir_mutex *mutex) {
-    held_remove(mutex);
-    int error = pthread_mutex_unlock(&mutex->mutex);
-    WEIR_ASSERT(error == 0);
+    unsigned i = held_index(mutex);
+    if (__builtin_expect(i == 0, 0)) fatal("unlocks '%s', which it does not hold", mutex->name);
+    for (self.held_count--; i <= self.held_count; i++)
+        self.held[i - 1] = self.held[i];
+    must(pthread_mutex_unlock(&mutex->mutex), "pthread_mutex_unlock");
 }
 
 bool weir_mutex_held(const weir_mutex *mutex) {
-    for (unsigned i = 0; i < held.count; i++) {
-        if (held.mutexes[i] == mutex) return true;
-    }
-    return false;
+    return held_index(mutex) > 0;
 }
 
-/* --- conditions ------------------------------------------------------------------------------------------------ */
+/* --- conditions --------------------------------------------------------------------------------------------- */
 
 void weir_cond_init(weir_cond *cond) {
     pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    int error = pthread_cond_init(&cond->cond, &attributes);
-    WEIR_ASSERT(error == 0);
-    pthread_condattr_destroy(&attributes);
+    must(pthread_condattr_init(&attributes), "pthread_condattr_init");
+    must(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC), "pthread_condattr_setclock");
+    must(pthread_cond_init(&cond->cond, &attributes), "pthread_cond_init");
+    must(pthread_condattr_destroy(&attributes), "pthread_condattr_destroy");
 }
 
 void weir_cond_destroy(weir_cond *cond) {
-    int error = pthread_cond_destroy(&cond->cond);
-    WEIR_ASSERT(error == 0);
+    must(pthread_cond_destroy(&cond->cond), "pthread_cond_destroy");
+}
+
+/* A wait takes its mutex again at the end: one taken after it would then be held in the wrong order. */
+static void check_wait(const weir_mutex *mutex) {
+    if (__builtin_expect(held_index(mutex) != self.held_count || self.held_count == 0, 0))
+        fatal("waits with '%s', which is not the last that it took", mutex->name);
 }
 
 void weir_cond_wait(weir_cond *cond, weir_mutex *mutex) {
-    WEIR_ASSERT(weir_mutex_held(mutex));
-    int error = pthread_cond_wait(&cond->cond, &mutex->mutex);
-    WEIR_ASSERT(error == 0);
+    check_wait(mutex);
+    must(pthread_cond_wait(&cond->cond, &mutex->mutex), "pthread_cond_wait");
 }
 
 bool weir_cond_wait_until(weir_cond *cond, weir_mutex *mutex, int64_t mono_us) {
-    WEIR_ASSERT(weir_mutex_held(mutex));
-    if (mono_us < 0) mono_us = 0;
-    struct timespec when = {.tv_sec = mono_us / WEIR_US_PER_S, .tv_nsec = mono_us % WEIR_US_PER_S * 1000};
-    int error = pthread_cond_timedwait(&cond->cond, &mutex->mutex, &when);
-    WEIR_ASSERT(error == 0 || error == ETIMEDOUT);
-    return error == 0;
+    check_wait(mutex);
+    int64_t us = mono_us > 0 ? mono_us : 0;
+    struct timespec until = {.tv_sec = us / WEIR_US_PER_S, .tv_nsec = us % WEIR_US_PER_S * 1000};
+    int result = pthread_cond_timedwait(&cond->cond, &mutex->mutex, &until);
+    if (result != ETIMEDOUT) must(result, "pthread_cond_timedwait");
+    return result == 0;
 }
 
 void weir_cond_signal(weir_cond *cond) {
-    pthread_cond_signal(&cond->cond);
+    must(pthread_cond_signal(&cond->cond), "pthread_cond_signal");
 }
 
 void weir_cond_broadcast(weir_cond *cond) {
-    pthread_cond_broadcast(&cond->cond);
+    must(pthread_cond_broadcast(&cond->cond), "pthread_cond_broadcast");
 }
