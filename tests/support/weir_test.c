@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include <weir/base/alloc.h>
+#include <weir/base/thread.h>
 
 #define CASE_SECONDS     10u
 #define SKIP_STATUS      77
@@ -258,6 +259,7 @@ static void remove_folder(void) {
 
 static void run_in_process(const weir_test_case *test) {
     void *state = NULL;
+    weir_thread_adopt("test", WEIR_ROLE_TEST);
     setenv("CMOCKA_TEST_ABORT", "1", 1);
     test->run(&state);
     fflush(NULL);
