@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn.c - what models see and learn beside the raw features: aggregates, labels and tasks. */
+#include <string.h>
+
+#include "schema_private.h"
+
+static const weir_schema_relation *relation_of(const weir_schema_def *def, uint32_t id) {
+    return weir_schema_relation_at(def->schema, id);
+}
+
+/* --- aggregates ---------------------------------------------------------------------------------------------- */
+
+/* An aggregate is an input of the model beside the features of its vertex, under its own name. */
+static weir_err refuse_feature_name(const weir_schema_def *def, const weir_schema_aggregate *aggregate) {
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(def->schema, aggregate->vertex);
+    if (weir_schema_feature_find(vertex->features, vertex->feature_count, aggregate->name) == WEIR_SCHEMA_NONE)
+        return WEIR_OK;
+    return WEIR_YAML_ERR(def->place, "%s: vertex type '%s' has a feature of this name; choose another", def->what,
+                         vertex->name);
+}
+
+static weir_err read_direction(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+    const weir_schema_relation *relation = relation_of(def, aggregate->relation);
+    const char *vertex = weir_schema_vertex_at(def->schema, aggregate->vertex)->name;
+    bool out = relation->from == aggregate->vertex, in = relation->to == aggregate->vertex;
+    if (!out && !in)
+        return WEIR_YAML_ERR(weir_schema_get(def, "relation"),
+                             "%s: no edge of relation '%s' touches a '%s'; name a relation that begins or ends there",
+                             def->what, relation->name, vertex);
+    uint32_t direction = out ? WEIR_SCHEMA_OUT : WEIR_SCHEMA_IN;
+    const weir_yaml_node *node = weir_schema_get(def, "direction");
+    if (!node && out && in)
+        return WEIR_YAML_ERR(def->place, "%s needs 'direction': relation '%s' begins and ends at a '%s'", def->what,
+                             relation->name, vertex);
+    weir_err err = weir_schema_read_choice(def, "direction", weir_schema_direction_words, &direction);
+    if (err) return err;
+    aggregate->direction = (weir_schema_direction)direction;
+    if (aggregate->direction == WEIR_SCHEMA_OUT ? !out : !in)
+        return WEIR_YAML_ERR(node, "%s: relation '%s' does not %s at a '%s'; leave 'direction' out", def->what,
+                             relation->name, aggregate->direction == WEIR_SCHEMA_OUT ? "begin" : "end", vertex);
+    return WEIR_OK;
+}
+
+static weir_err read_of(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+    const weir_schema_relation *relation = relation_of(def, aggregate->relation);
+    const weir_yaml_node *node = weir_schema_get(def, "of");
+    bool distinct = aggregate->function == WEIR_SCHEMA_DISTINCT;
+    aggregate->of = WEIR_SCHEMA_NONE;
+    if (aggregate->function == WEIR_SCHEMA_COUNT) return weir_schema_refuse(def, "of", "for a count");
+    if (!node && distinct) return WEIR_OK; // of neighbours
+    weir_err err = weir_schema_need(def, "of", &node);
+    if (!err)
+        err = weir_schema_read_feature_reference(def, "of", node, relation->name, relation->features,
+                                                 relation->feature_count, &aggregate->of);
+    if (err) return err;
+    weir_schema_feature_kind kind = relation->features[aggregate->of].kind;
+    if (kind == (distinct ? WEIR_SCHEMA_CATEGORY : WEIR_SCHEMA_NUMBER)) return WEIR_OK;
+    return WEIR_YAML_ERR(node, "%s: '%s' of relation '%s' is a %s; '%s' takes a %s", def->what,
+                         relation->features[aggregate->of].name, relation->name, weir_schema_kind_words[kind],
+                         weir_schema_function_words[aggregate->function], distinct ? "category" : "number");
+}
+
+static weir_err read_window(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+    const weir_yaml_node *window = NULL;
+    weir_err err = weir_schema_need(def, "window", &window);
+    if (!err) err = weir_schema_read_duration(def, "window", NULL, false, &aggregate->window_us);
+    if (!err) err = weir_schema_read_duration(def, "resolution", "exact", false, &aggregate->resolution_us);
+    if (err) return err;
+    const weir_schema_relation *relation = relation_of(def, aggregate->relation);
+    if (relation->expire_us && aggregate->window_us > relation->expire_us)
+        return WEIR_YAML_ERR(window,
+                             "%s: 'window' is longer than edges of relation '%s' live; shorten it, or raise "
+                             "their 'expire'",
+                             def->what, relation->name);
+    int64_t resolution_us = aggregate->resolution_us;
+    if (resolution_us == 0) return WEIR_OK;
+    const weir_yaml_node *node = weir_schema_get(def, "resolution");
+    if (aggregate->window_us % resolution_us != 0)
+        return WEIR_YAML_ERR(node, "%s: 'window' is no multiple of 'resolution'; make it one", def->what);
+    if (aggregate->window_us / resolution_us > WEIR_SCHEMA_WINDOW_BUCKETS_MAX)
+        return WEIR_YAML_ERR(node, "%s: 'window' is over %u times 'resolution'; make 'resolution' coarser, or 'exact'",
+                             def->what, WEIR_SCHEMA_WINDOW_BUCKETS_MAX);
+    return WEIR_OK;
+}
+
+weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
+    static const char *const keys[] = {"vertex", "relation",   "direction", "function", "of",
+                                       "window", "resolution", "normalise", NULL};
+    weir_schema_aggregate *aggregate = slot;
+    const weir_yaml_node *node = NULL;
+    uint32_t function = 0, normalise = WEIR_SCHEMA_NORMALISE_STANDARD;
+    weir_err err = weir_schema_only_keys(def, keys);
+    if (!err) err = weir_schema_read_reference(def, "vertex", WEIR_SCHEMA_VERTICES, &aggregate->vertex);
+    if (!err) err = weir_schema_read_reference(def, "relation", WEIR_SCHEMA_RELATIONS, &aggregate->relation);
+    if (!err) err = refuse_feature_name(def, aggregate);
+    if (!err) err = read_direction(def, aggregate);
+    if (!err) err = weir_schema_need(def, "function", &node);
+    if (!err) err = weir_schema_read_choice(def, "function", weir_schema_function_words, &function);
+    aggregate->function = (weir_schema_function)function;
+    if (!err) err = read_of(def, aggregate);
+    if (!err) err = read_window(def, aggregate);
+    if (!err) err = weir_schema_read_choice(def, "normalise", weir_schema_normalise_words, &normalise);
+    aggregate->normalise = (weir_schema_normalise)normalise;
+    return err;
+}
+
+/* --- labels -------------------------------------------------------------------------------------------------- */
+
+weir_err weir_schema_read_label(weir_schema_def *def, void *slot) {
+    static const char *const keys[] = {"vertex", "relation", "values", "absent", "lag", NULL};
+    weir_schema_label *label = slot;
+    const weir_yaml_node *node = NULL;
+    weir_err err = weir_schema_only_keys(def, keys);
+    if (err) return err;
+    label->on_relation = weir_schema_get(def, "relation") != NULL;
+    label->absent = WEIR_SCHEMA_NONE;
+    if (label->on_relation) {
+        err = weir_schema_refuse(def, "vertex", "beside 'relation'");
+        if (!err) err = weir_schema_read_reference(def, "relation", WEIR_SCHEMA_RELATIONS, &label->target);
+    } else if (weir_schema_get(def, "vertex")) {
+        err = weir_schema_read_reference(def, "vertex", WEIR_SCHEMA_VERTICES, &label->target);
+    } else {
+        err = WEIR_YAML_ERR(def->place, "%s needs 'vertex' or 'relation': what it is put on", def->what);
+    }
+    if (!err) err = weir_schema_need(def, "values", &node);
+    if (!err) err = weir_schema_read_values(def, "values", node, 2, WEIR_SCHEMA_LABEL_VALUES_MAX, &label->values);
+    if (!err && (node = weir_schema_get(def, "absent")))
+        err = weir_schema_read_listed(def, "absent", node, &label->values, &label->absent);
+    return err ? err : weir_schema_read_duration(def, "lag", NULL, true, &label->lag_us);
+}
+
+/* --- tasks --------------------------------------------------------------------------------------------------- */
+
+static weir_err mark_positive(const weir_schema_def *def, const weir_yaml_node *node, const weir_schema_label *label,
+                              bool *marked) {
+    if (weir_yaml_node_kind(node) != WEIR_YAML_SEQUENCE) {
+        uint32_t index = 0;
+        weir_err err = weir_schema_read_listed(def, "positive", node, &label->values, &index);
+        if (!err) marked[index] = true;
+        return err;
+    }
+    for (size_t i = 0; i < weir_yaml_count(node); i++) {
+        uint32_t index = 0;
+        weir_err err = weir_schema_read_listed(def, "positive", weir_yaml_item(node, i), &label->values, &index);
+        if (err) return err;
+        marked[index] = true;
+    }
+    return WEIR_OK;
+}
+
+static weir_err read_positive(const weir_schema_def *def, weir_schema_task *task) {
+    const weir_yaml_node *node = weir_schema_get(def, "positive");
+    if (!node) return WEIR_OK;
+    const weir_schema_label *label = weir_schema_label_at(def->schema, task->label);
+    bool marked[WEIR_SCHEMA_LABEL_VALUES_MAX] = {false};
+    weir_err err = mark_positive(def, node, label, marked);
+    if (err) return err;
+    uint32_t *positive = weir_schema_calloc(def->schema, label->values.count, sizeof *positive);
+    if (!positive) return weir_schema_no_memory();
+    for (uint32_t i = 0; i < label->values.count; i++)
+        if (marked[i]) positive[task->positive_count++] = i;
+    task->positive = positive;
+    if (task->positive_count == label->values.count)
+        return WEIR_YAML_ERR(node, "%s: 'positive' lists every value of label '%s'; leave at least one negative",
+                             def->what, label->name);
+    return WEIR_OK;
+}
+
+/* A target that is trained on before its label can have come would be taken for a negative. */
+static weir_err read_maturity(const weir_schema_def *def, weir_schema_task *task) {
+    if (task->moment == WEIR_SCHEMA_AT_LABEL) {
+        weir_err err = weir_schema_refuse(def, "maturity", "with 'at: label'");
+        return err ? err : weir_schema_refuse(def, "horizon", "with 'at: label'");
+    }
+    task->maturity_us = weir_schema_label_at(def->schema, task->label)->lag_us;
+    weir_err err = weir_schema_read_duration(def, "maturity", NULL, true, &task->maturity_us);
+    task->horizon_us = task->maturity_us;
+    if (!err) err = weir_schema_read_duration(def, "horizon", NULL, true, &task->horizon_us);
+    if (err || task->horizon_us <= task->maturity_us) return err;
+    const weir_yaml_node *node = weir_schema_get(def, "horizon");
+    return WEIR_YAML_ERR(node,
+                         "%s: 'horizon' is longer than 'maturity', so a label could still come after training; "
+                         "raise 'maturity'",
+                         def->what);
+}
+
+static weir_err read_classify(weir_schema_def *def, weir_schema_task *task) {
+    static const char *const keys[] = {"kind", "label", "positive", "at", "maturity", "horizon", NULL};
+    uint32_t moment = WEIR_SCHEMA_AT_PUT;
+    task->relation = WEIR_SCHEMA_NONE;
+    weir_err err = weir_schema_only_keys(def, keys);
+    if (!err) err = weir_schema_read_reference(def, "label", WEIR_SCHEMA_LABELS, &task->label);
+    if (!err) err = read_positive(def, task);
+    if (!err) err = weir_schema_read_choice(def, "at", weir_schema_moment_words, &moment);
+    task->moment = (weir_schema_moment)moment;
+    return err ? err : read_maturity(def, task);
+}
+
+static weir_err read_recommend(weir_schema_def *def, weir_schema_task *task) {
+    static const char *const keys[] = {"kind", "relation", "repeat", "horizon", NULL};
+    const weir_yaml_node *node = NULL;
+    task->label = WEIR_SCHEMA_NONE;
+    weir_err err = weir_schema_only_keys(def, keys);
+    if (!err) err = weir_schema_read_reference(def, "relation", WEIR_SCHEMA_RELATIONS, &task->relation);
+    if (!err) err = weir_schema_read_bool(def, "repeat", &task->repeat);
+    if (!err) err = weir_schema_need(def, "horizon", &node);
+    return err ? err : weir_schema_read_duration(def, "horizon", NULL, false, &task->horizon_us);
+}
+
+weir_err weir_schema_read_task(weir_schema_def *def, void *slot) {
+    static const char *const keys[] = {"kind",    "label",    "positive", "at", "maturity",
+                                       "horizon", "relation", "repeat",   NULL};
+    weir_schema_task *task = slot;
+    const weir_yaml_node *node = NULL;
+    uint32_t kind = 0;
+    weir_err err = weir_schema_only_keys(def, keys);
+    if (!err) err = weir_schema_need(def, "kind", &node);
+    if (!err) err = weir_schema_read_choice(def, "kind", weir_schema_task_words, &kind);
+    task->kind = (weir_schema_task_kind)kind;
+    if (err) return err;
+    return task->kind == WEIR_SCHEMA_CLASSIFY ? read_classify(def, task) : read_recommend(def, task);
+}

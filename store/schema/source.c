@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* source.c - a topic, how its messages are read, and the list of mutations that they become. */
+#include <stdio.h>
+#include <string.h>
+
+#include "schema_private.h"
+
+/* Kafka's rule, which the built-in event log shares. */
+static bool is_topic(const char *text) {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    return text[strspn(text, allowed)] == 0 && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
+}
+
+/* The source that reads this topic already; the one being read is still without. */
+static const weir_schema_source *find_topic(const weir_schema *schema, const char *topic) {
+    for (uint32_t id = 0; id < weir_schema_source_count(schema); id++) {
+        const weir_schema_source *source = weir_schema_source_at(schema, id);
+        if (source->topic && strcmp(source->topic, topic) == 0) return source;
+    }
+    return NULL;
+}
+
+static weir_err read_topic(const weir_schema_def *def, weir_schema_source *source) {
+    const weir_yaml_node *node = weir_schema_get(def, "topic");
+    const char *topic = source->name;
+    if (node) {
+        weir_err err =
+            weir_schema_read_text(def->schema, node, "topic", def->what, WEIR_SCHEMA_TOPIC_BYTES_MAX, &topic);
+        if (err) return err;
+        if (!is_topic(topic))
+            return WEIR_YAML_ERR(node, "%s: '%.64s' cannot name a topic; use letters, digits, '.', '_' and '-'",
+                                 def->what, topic);
+    }
+    const weir_schema_source *other = find_topic(def->schema, topic);
+    if (other)
+        return WEIR_YAML_ERR(node ? node : def->place,
+                             "%s: source '%s' reads topic '%.64s' already; put the mutations there, under 'when'",
+                             def->what, other->name, topic);
+    source->topic = topic;
+    return WEIR_OK;
+}
+
+static weir_err read_csv(const weir_schema_def *def, weir_schema_source *source) {
+    const weir_yaml_node *node = NULL;
+    uint32_t separator = 0;
+    weir_err err = weir_schema_read_choice(def, "separator", weir_schema_separator_words, &separator);
+    if (!err) err = weir_schema_need(def, "columns", &node);
+    if (!err) err = weir_schema_read_values(def, "columns", node, 1, WEIR_SCHEMA_VALUES_MAX, &source->columns);
+    source->separator = weir_schema_separators[separator];
+    def->fields->columns = &source->columns;
+    return err;
+}
+
+static weir_err read_format(const weir_schema_def *def, weir_schema_source *source) {
+    uint32_t format = WEIR_SCHEMA_JSON;
+    weir_err err = weir_schema_read_choice(def, "format", weir_schema_format_words, &format);
+    if (err) return err;
+    source->format = (weir_schema_format)format;
+    if (source->format == WEIR_SCHEMA_CSV) return read_csv(def, source);
+    err = weir_schema_refuse(def, "columns", "for JSON");
+    return err ? err : weir_schema_refuse(def, "separator", "for JSON");
+}
+
+static weir_err read_time_map(const weir_schema_def *def, const weir_yaml_node *node, weir_schema_source *source) {
+    static const char *const keys[] = {"field", "format", NULL};
+    weir_schema_def time = {.schema = def->schema, .place = node, .map = node, .fields = def->fields};
+    const weir_yaml_node *field = NULL;
+    uint32_t format = WEIR_SCHEMA_RFC3339;
+    snprintf(time.what, sizeof time.what, "'time' of %.200s", def->what);
+    weir_err err = weir_schema_only_keys(&time, keys);
+    if (!err) err = weir_schema_need(&time, "field", &field);
+    if (!err) err = weir_schema_read_field(&time, "field", field, &source->time_field);
+    if (!err) err = weir_schema_read_choice(&time, "format", weir_schema_time_words, &format);
+    source->time_format = (weir_schema_time_format)format;
+    return err;
+}
+
+static weir_err read_time(const weir_schema_def *def, weir_schema_source *source) {
+    const weir_yaml_node *node = NULL;
+    weir_err err = weir_schema_need(def, "time", &node);
+    if (err) return err;
+    source->time_format = WEIR_SCHEMA_RFC3339;
+    return weir_yaml_node_kind(node) == WEIR_YAML_MAPPING
+               ? read_time_map(def, node, source)
+               : weir_schema_read_field(def, "time", node, &source->time_field);
+}
+
+static weir_err read_mutations(const weir_schema_def *def, weir_schema_source *source) {
+    const weir_yaml_node *list = NULL;
+    weir_err err = weir_schema_need(def, "mutations", &list);
+    if (err) return err;
+    if (weir_yaml_node_kind(list) != WEIR_YAML_SEQUENCE || weir_yaml_count(list) == 0)
+        return WEIR_YAML_ERR(list,
+                             "%s: 'mutations' is a list of at least one; begin each with '- put_edge: NAME' or "
+                             "its like",
+                             def->what);
+    size_t count = weir_yaml_count(list);
+    if (count > WEIR_SCHEMA_MUTATIONS_MAX)
+        return WEIR_YAML_ERR(weir_yaml_item(list, WEIR_SCHEMA_MUTATIONS_MAX),
+                             "%s: 'mutations' has %zu entries; at most %u are allowed", def->what, count,
+                             WEIR_SCHEMA_MUTATIONS_MAX);
+    weir_schema_mutation *mutations = weir_schema_calloc(def->schema, count, sizeof *mutations);
+    if (!mutations) return weir_schema_no_memory();
+    for (size_t i = 0; i < count && !err; i++) {
+        const weir_yaml_node *item = weir_yaml_item(list, i);
+        weir_schema_def mutation = {.schema = def->schema, .place = item, .map = item, .fields = def->fields};
+        snprintf(mutation.what, sizeof mutation.what, "mutation %zu of %.150s", i + 1, def->what);
+        err = weir_schema_read_mutation(&mutation, &mutations[i]);
+    }
+    source->mutations = mutations;
+    source->mutation_count = (uint32_t)count;
+    return err;
+}
+
+static weir_err keep_fields(const weir_schema_def *def, weir_schema_source *source) {
+    const weir_schema_fields *fields = def->fields;
+    weir_schema_field *kept = weir_schema_calloc(def->schema, fields->count, sizeof *kept);
+    if (!kept) return weir_schema_no_memory();
+    memcpy(kept, fields->fields, fields->count * sizeof *kept);
+    source->fields = kept;
+    source->field_count = fields->count;
+    return WEIR_OK;
+}
+
+weir_err weir_schema_read_source(weir_schema_def *def, void *slot) {
+    static const char *const keys[] = {"topic", "format", "separator", "columns", "id", "time", "mutations", NULL};
+    weir_schema_source *source = slot;
+    weir_schema_fields fields = {.columns = NULL};
+    def->fields = &fields;
+    weir_err err = weir_schema_only_keys(def, keys);
+    if (!err) err = read_topic(def, source);
+    if (!err) err = read_format(def, source);
+    if (!err) err = weir_schema_read_key(def, "id", true, &source->id);
+    if (!err) err = read_time(def, source);
+    if (!err) err = read_mutations(def, source);
+    if (!err) err = keep_fields(def, source);
+    def->fields = NULL;
+    return err;
+}
