@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_cat.c - `weir log cat`: records to stdout. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/clock.h>
+#include <weir/base/signals.h>
+
+#include "log_private.h"
+
+#define CAT_BATCH        256u
+#define CAT_OUTPUT_BYTES 65536u
+#define CAT_POLL_US      100000 /* how often --follow looks */
+
+typedef struct cat_context {
+    weir_eventlog *log;
+    weir_eventlog_reader **readers; /* one for each partition from `partition_first` on */
+    uint32_t partition_first, partition_count;
+    uint64_t left; /* records to print yet */
+    bool json, follow;
+    weir_buf out;
+} cat_context;
+
+/* --- printing ------------------------------------------------------------------------------------------------------- */
+
+static void print_json(cat_context *cat, uint32_t partition, const weir_record *record) {
+    char text[WEIR_TIME_TEXT_MAX];
+    weir_json json = weir_json_begin(&cat->out);
+    weir_json_object(&json);
+    weir_json_key(&json, "partition");
+    weir_json_u64(&json, partition);
+    weir_json_key(&json, "offset");
+    weir_json_u64(&json, record->offset);
+    weir_json_key(&json, "time");
+    weir_json_text(&json, text, weir_time_format(record->time_us, text));
+    weir_json_key(&json, "key");
+    if (record->key) {
+        weir_json_text(&json, record->key, record->key_length);
+    } else {
+        weir_json_null(&json);
+    }
+    weir_json_key(&json, "value");
+    weir_json_text(&json, record->value, record->value_length);
+    weir_json_object_end(&json);
+    weir_buf_text(&cat->out, "\n");
+}
+
+static weir_err print_flush(cat_context *cat, size_t above) {
+    weir_err err = weir_buf_err(&cat->out);
+    if (err || cat->out.length <= above) return err;
+    err = weir_cli_output(cat->out.bytes, cat->out.length);
+    weir_buf_clear(&cat->out);
+    return err;
+}
+
+/* Prints what one call of the reader gives. */
+static weir_err print_some(cat_context *cat, uint32_t index, size_t *countp) {
+    weir_record records[CAT_BATCH];
+    size_t capacity = cat->left < CAT_BATCH ? (size_t)cat->left : CAT_BATCH;
+    weir_err err = weir_eventlog_reader_next(cat->readers[index], records, capacity, countp);
+    for (size_t i = 0; !err && i < *countp; i++) {
+        if (cat->json) {
+            print_json(cat, cat->partition_first + index, &records[i]);
+        } else {
+            weir_buf_append(&cat->out, records[i].value, records[i].value_length);
+            weir_buf_text(&cat->out, "\n");
+        }
+        err = print_flush(cat, CAT_OUTPUT_BYTES);
+    }
+    cat->left -= *countp;
+    return err;
+}
+
+/* One partition after the other, each to its durable end. */
+static weir_err print_all(cat_context *cat) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < cat->partition_count; i++) {
+        size_t count = 1;
+        while (!err && count && cat->left)
+            err = print_some(cat, i, &count);
+    }
+    return err;
+}
+
+static weir_err follow(cat_context *cat) {
+    weir_err err = weir_signals_install();
+    while (!err && cat->left && !weir_signals_wait(CAT_POLL_US)) {
+        err = print_all(cat);
+        if (!err) err = print_flush(cat, 0);
+    }
+    return err;
+}
+
+/* --- opening -------------------------------------------------------------------------------------------------------- */
+
+static weir_err choose_partitions(weir_cli *cli, cat_context *cat) {
+    uint32_t partitions = weir_eventlog_partitions(cat->log);
+    uint64_t partition = 0;
+    weir_err err = weir_cli_u64(cli, "partition", 0, partitions - 1, &partition);
+    if (err) return err;
+    bool one = weir_cli_given(cli, "partition") || partitions == 1;
+    if (weir_cli_given(cli, "from") && !one) {
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--from is an offset of one partition, and topic %s has %" PRIu32 "; name it with --partition",
+                        weir_cli_positional(cli, 0), partitions);
+    }
+    cat->partition_first = (uint32_t)partition;
+    cat->partition_count = one ? 1 : partitions;
+    return WEIR_OK;
+}
+
+static weir_err open_reader(weir_cli *cli, cat_context *cat, uint32_t index) {
+    weir_eventlog_partition_stats stats;
+    uint32_t partition = cat->partition_first + index;
+    weir_err err = weir_eventlog_stats_get(cat->log, partition, &stats);
+    if (err) return err;
+    uint64_t from = stats.offset_begin;
+    err = weir_cli_u64(cli, "from", 0, UINT64_MAX, &from);
+    if (!err && from > stats.offset_durable) {
+        err = WEIR_ERR(WEIR_EUSAGE, "--from is %" PRIu64 ", and partition %" PRIu32 " of topic %s ends at %" PRIu64,
+                       from, partition, weir_cli_positional(cli, 0), stats.offset_durable);
+    }
+    return err ? err : weir_eventlog_reader_open(cat->log, partition, from, &cat->readers[index]);
+}
+
+static weir_err open_all(weir_cli *cli, cat_context *cat) {
+    const weir_eventlog_opts opts = {.read_only = true};
+    weir_err err = weir_cli_u64(cli, "count", 1, UINT64_MAX, &cat->left);
+    if (!err) err = weir_eventlog_open(weir_cmd_log_folder(cli), weir_cli_positional(cli, 0), &opts, &cat->log);
+    if (!err) err = choose_partitions(cli, cat);
+    if (err) return err;
+    cat->readers = weir_calloc(cat->partition_count, sizeof *cat->readers);
+    if (!cat->readers) return WEIR_ERR(WEIR_ENOMEM, "no memory for %" PRIu32 " readers", cat->partition_count);
+    for (uint32_t i = 0; !err && i < cat->partition_count; i++)
+        err = open_reader(cli, cat, i);
+    return err;
+}
+
+static weir_err run(weir_cli *cli) {
+    cat_context cat = {
+        .left = UINT64_MAX, .json = weir_cli_given(cli, "json"), .follow = weir_cli_given(cli, "follow")};
+    weir_err err = open_all(cli, &cat);
+    if (!err) err = print_all(&cat);
+    if (!err) err = print_flush(&cat, 0);
+    if (!err && cat.follow) err = follow(&cat);
+    for (uint32_t i = 0; cat.readers && i < cat.partition_count; i++)
+        weir_eventlog_reader_close(cat.readers[i]);
+    weir_err_keep(&err, weir_eventlog_close(cat.log));
+    weir_free(cat.readers);
+    weir_buf_free(&cat.out);
+    return err;
+}
+
+static const weir_option options[] = {
+    WEIR_CMD_LOG_PATH,
+    {"partition", 0, "N", "only this partition (default: all, one after the other)", NULL},
+    {"from", 0, "OFFSET", "begin here (default: at the first offset that is there)", NULL},
+    {"count", 'n', "N", "at most so many records (default: all)", NULL},
+    {"json", 'j', NULL, "partition, offset, time, key and value as one JSON object a record", NULL},
+    {"follow", 'f', NULL, "wait for more, until interrupted", NULL},
+    {0},
+};
+
+const weir_command weir_cmd_log_cat = {
+    .name = "cat",
+    .summary = "print the records of a topic",
+    .positional = "TOPIC",
+    .positional_min = 1,
+    .positional_max = 1,
+    .description =
+        "Prints each value as a line. Shows only what has been acknowledged. In --json bytes that are not UTF-8 "
+        "become U+FFFD.",
+    .example = "weir log cat payments --count 10 --json\nweir log cat payments --partition 3 --from 1500 --follow",
+    .options = options,
+    .run = run,
+};

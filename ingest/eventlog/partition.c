@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * partition.c - append, group sync, roll and retention of one partition.
+ *
+ * Two buffers: appends fill one under the mutex while the other is written and synced without it.
+ *
+ *             weir_elog_partition_append                     group_begin             group_end
+ *   records ────────────────────────────► filling ──── swap ────────────► writing ──────────────► empty
+ *                                                                            │ segment file, fdatasync, mark
+ *   offset_end                                                        offset_written      offset_durable
+ *
+ * Whoever finds work and nobody at it (`busy`) leads: it swaps the buffers, leaves the mutex, writes and syncs all that
+ * is there, and tells the others. Those wait, and find their records durable or lead the next group, which by then holds
+ * what all of them have appended. So N callers at once cost two syncs, not N, and an append waits for a sync only when
+ * its buffer is full (ELOG_BUFFER_MAX_BYTES) before the disk has finished the other one.
+ *
+ * A failure keeps its sentence and sets `failed` for good (L4): what the file holds behind offset_durable is unknown
+ * from then on, and a second write could leave a hole between records, a second sync could report success for pages
+ * that the kernel has dropped. To open again is to look.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/fault.h>
+#include <weir/base/metrics.h>
+
+#include "eventlog_private.h"
+
+void weir_elog_partition_init(weir_elog_partition *partition, weir_eventlog *log, uint32_t number) {
+    partition->log = log;
+    partition->origin = weir_elog_origin_of(log->folder, log->creation_id, number);
+    weir_mutex_init(&partition->mutex, WEIR_RANK_EVENTLOG, "eventlog partition");
+    weir_cond_init(&partition->changed);
+}
+
+void weir_elog_partition_free(weir_elog_partition *partition) {
+    if (!partition->log) return;
+    weir_elog_row_free(&partition->row);
+    weir_free(partition->filling.bytes);
+    weir_free(partition->writing.bytes);
+    weir_cond_destroy(&partition->changed);
+    weir_mutex_destroy(&partition->mutex);
+    partition->log = NULL;
+}
+
+static weir_err poisoned(const weir_elog_partition *partition) {
+    return WEIR_ERR(WEIR_EPOISONED,
+                    "partition %u of topic %s stopped at offset %" PRIu64
+                    " after a failure (%s); remove its cause, then close the log and open it again",
+                    partition->origin.partition, partition->log->topic, partition->offset_durable, partition->failure);
+}
+
+/* --- the leader, without the mutex --------------------------------------------------------------------------------- */
+
+typedef struct group_part {
+    size_t bytes;
+    uint64_t records;
+    int64_t time_newest;
+} group_part;
+
+/* The records from bytes on that still fit into `room`; at least one if `force`. They are our own encoding. */
+static group_part part_of(const uint8_t *bytes, size_t length, uint64_t room, bool force) {
+    group_part part = {0};
+    while (part.bytes < length) {
+        const uint8_t *record = bytes + part.bytes;
+        size_t record_bytes = weir_elog_record_length(record);
+        WEIR_ASSERT(record_bytes && record_bytes <= length - part.bytes);
+        if (part.bytes + record_bytes > room && !(force && part.records == 0)) break;
+        int64_t time = weir_elog_record_time(record);
+        if (part.records == 0 || time > part.time_newest) part.time_newest = time;
+        part.bytes += record_bytes;
+        part.records++;
+    }
+    return part;
+}
+
+/* Everything before a new segment is durable before the segment exists: its name is a promise (L3). */
+static weir_err roll(weir_elog_partition *partition) {
+    weir_elog_segment segment = {.first = partition->offset_written, .bytes = ELOG_SEGMENT_HEADER};
+    weir_file *file = NULL;
+    weir_err err = partition->file ? weir_file_sync(partition->file) : WEIR_OK;
+    weir_kill_point("eventlog.roll");
+    if (!err) err = weir_elog_segment_create(&partition->origin, segment.first, &file);
+    if (err) return err;
+    err = weir_file_close(partition->file);
+    partition->file = file;
+    if (err) return err;
+    weir_mutex_lock(&partition->mutex);
+    err = weir_elog_row_insert(&partition->row, partition->row.count, &segment);
+    weir_mutex_unlock(&partition->mutex);
+    return err;
+}
+
+static void note_part(weir_elog_partition *partition, const group_part *part) {
+    weir_mutex_lock(&partition->mutex);
+    weir_elog_segment *last = &partition->row.segments[partition->row.count - 1];
+    weir_elog_segment_note(last, partition->offset_written, last->bytes);
+    if (!last->time_known || part->time_newest > last->time_newest) last->time_newest = part->time_newest;
+    last->time_known = true;
+    last->bytes += part->bytes;
+    weir_mutex_unlock(&partition->mutex);
+    partition->offset_written += part->records;
+    weir_metric_add(WEIR_METRIC_EVENTLOG_APPENDED_BYTES, part->bytes);
+}
+
+static weir_err write_group(weir_elog_partition *partition) {
+    const uint8_t *bytes = partition->writing.bytes;
+    size_t length = partition->writing.length;
+    uint64_t segment_bytes = partition->log->opts.segment_bytes;
+    weir_err err = WEIR_OK;
+    while (!err && length) {
+        uint64_t used = partition->file ? weir_file_length(partition->file) : segment_bytes;
+        bool empty = partition->file && used == ELOG_SEGMENT_HEADER;
+        group_part part = part_of(bytes, length, segment_bytes > used ? segment_bytes - used : 0, empty);
+        if (part.bytes == 0) {
+            err = roll(partition);
+            continue;
+        }
+        err = weir_file_append(partition->file, bytes, part.bytes);
+        if (!err) note_part(partition, &part);
+        bytes += part.bytes;
+        length -= part.bytes;
+    }
+    weir_kill_point("eventlog.written");
+    return err;
+}
+
+static weir_err sync_group(weir_elog_partition *partition, uint64_t target) {
+    weir_clock *clock = partition->log->opts.clock;
+    int64_t begin_us = weir_clock_mono_us(clock);
+    weir_err err = weir_file_sync(partition->file);
+    if (err) return err;
+    weir_metric_observe(WEIR_METRIC_EVENTLOG_SYNC_SECONDS, (uint64_t)(weir_clock_mono_us(clock) - begin_us));
+    weir_kill_point("eventlog.synced");
+    err = weir_elog_marks_put(&partition->log->marks, partition->origin.partition, target);
+    weir_kill_point("eventlog.marked");
+    return err;
+}
+
+/* --- the group, under the mutex ------------------------------------------------------------------------------------ */
+
+static void group_begin(weir_elog_partition *partition) {
+    WEIR_ASSERT(weir_mutex_held(&partition->mutex) && !partition->busy && partition->writing.length == 0);
+    weir_elog_buffer empty = partition->writing;
+    partition->writing = partition->filling;
+    partition->filling = empty;
+    partition->busy = true;
+}
+
+static void buffer_clear(weir_elog_buffer *buffer) {
+    buffer->length = 0;
+    if (buffer->capacity <= 2 * ELOG_BUFFER_WRITE_BYTES) return;
+    weir_free(buffer->bytes);
+    *buffer = (weir_elog_buffer){0};
+}
+
+static void group_end(weir_elog_partition *partition, weir_err err) {
+    buffer_clear(&partition->writing);
+    partition->busy = false;
+    if (err && !partition->failed) {
+        partition->failed = true; // L4
+        weir_err_sentence(err, partition->failure, sizeof partition->failure);
+    }
+    weir_cond_broadcast(&partition->changed);
+}
+
+/* Writes all that was appended, and makes it durable if asked. Called and left with the mutex held. */
+static weir_err lead(weir_elog_partition *partition, bool durable) {
+    uint64_t target = partition->offset_end;
+    int64_t time_end = partition->time_end;
+    group_begin(partition);
+    weir_mutex_unlock(&partition->mutex);
+    weir_err err = write_group(partition);
+    WEIR_ASSERT(err || partition->offset_written == target); // L1
+    if (!err && durable) err = sync_group(partition, target);
+    weir_mutex_lock(&partition->mutex);
+    if (!err && durable) {
+        partition->offset_durable = target; // L2
+        partition->time_last = time_end;
+    }
+    group_end(partition, err);
+    return err;
+}
+
+weir_err weir_elog_partition_sync(weir_elog_partition *partition) {
+    weir_err err = WEIR_OK;
+    weir_mutex_lock(&partition->mutex);
+    uint64_t target = partition->offset_end;
+    while (!err && partition->offset_durable < target) {
+        if (partition->failed) {
+            err = poisoned(partition);
+        } else if (partition->busy) {
+            weir_cond_wait(&partition->changed, &partition->mutex);
+        } else {
+            err = lead(partition, true);
+        }
+    }
+    weir_mutex_unlock(&partition->mutex);
+    return err;
+}
+
+/* --- append -------------------------------------------------------------------------------------------------------- */
+
+static weir_err buffer_reserve(weir_elog_buffer *buffer, size_t bytes) {
+    size_t want = buffer->length + bytes, capacity = buffer->capacity ? buffer->capacity : 64u << 10;
+    if (want <= buffer->capacity) return WEIR_OK;
+    while (capacity < want)
+        capacity *= 2;
+    uint8_t *grown = weir_realloc_array(buffer->bytes, capacity, 1);
+    if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory to buffer %zu bytes of records", want);
+    buffer->bytes = grown;
+    buffer->capacity = capacity;
+    return WEIR_OK;
+}
+
+/* Waits, or writes, until the batch fits; a batch that is larger than the buffer shall be alone in it. */
+static weir_err append_room(weir_elog_partition *partition, size_t bytes) {
+    weir_err err = WEIR_OK;
+    while (!err && !partition->failed && partition->filling.length &&
+           partition->filling.length + bytes > ELOG_BUFFER_MAX_BYTES) {
+        if (partition->busy) {
+            weir_cond_wait(&partition->changed, &partition->mutex);
+        } else {
+            err = lead(partition, false);
+        }
+    }
+    if (!err && partition->failed) err = poisoned(partition);
+    return err ? err : buffer_reserve(&partition->filling, bytes);
+}
+
+static void append_encode(weir_elog_partition *partition, const weir_record *records, size_t count) {
+    weir_elog_buffer *buffer = &partition->filling;
+    for (size_t i = 0; i < count; i++) {
+        weir_elog_record_encode(buffer->bytes + buffer->length, &partition->origin, &records[i],
+                                partition->offset_end + i, partition->offset_durable);
+        buffer->length += weir_elog_record_bytes(&records[i]);
+    }
+    partition->offset_end += count;
+    partition->time_end = records[count - 1].time_us;
+    weir_metric_add(WEIR_METRIC_EVENTLOG_APPENDED_RECORDS, count);
+}
+
+weir_err weir_elog_partition_append(weir_elog_partition *partition, const weir_record *records, size_t count,
+                                    size_t bytes, uint64_t *first_offsetp) {
+    weir_mutex_lock(&partition->mutex);
+    weir_err err = append_room(partition, bytes);
+    if (err) goto end;
+    uint64_t first = partition->offset_end;
+    append_encode(partition, records, count);
+    WEIR_ASSERT(partition->filling.length <= partition->filling.capacity);
+    if (partition->filling.length >= ELOG_BUFFER_WRITE_BYTES && !partition->busy) err = lead(partition, false);
+    if (!err) *first_offsetp = first;
+end:
+    weir_mutex_unlock(&partition->mutex);
+    return err;
+}
+
+/* --- retention ------------------------------------------------------------------------------------------------------ */
+
+/* The newest time of the oldest segment. Only retain removes segments, so it stays where it is without the mutex. */
+static weir_err retain_time(weir_elog_partition *partition, uint64_t first, uint64_t next_first, int64_t *newestp) {
+    weir_elog_segment segment = {.first = first};
+    weir_elog_scan scan;
+    char path[ELOG_PATH_MAX];
+    weir_file *file = NULL;
+    weir_elog_segment_path(path, &partition->origin, first);
+    weir_err err = weir_file_open(path, WEIR_FILE_READ, &file);
+    if (err) return err;
+    err = weir_elog_segment_scan(file, &partition->origin, &segment, next_first, &scan);
+    if (!err && scan.offset != next_first) {
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s: byte %" PRIu64 " should be record %" PRIu64 ": %s; its age is not known",
+                       path, scan.position, scan.offset, scan.problem ? scan.problem : "the file ends");
+    }
+    *newestp = scan.time_newest;
+    weir_elog_segment_free(&segment);
+    weir_err_keep(&err, weir_file_close(file));
+    return err;
+}
+
+static weir_err retain_asks(weir_elog_partition *partition, bool *removep) {
+    const weir_eventlog_opts *opts = &partition->log->opts;
+    int64_t newest = 0;
+    weir_err err = WEIR_OK;
+    *removep = false;
+    weir_mutex_lock(&partition->mutex);
+    if (partition->row.count < 2) {
+        weir_mutex_unlock(&partition->mutex);
+        return WEIR_OK;
+    }
+    weir_elog_segment oldest = partition->row.segments[0];
+    uint64_t next_first = partition->row.segments[1].first;
+    uint64_t bytes = weir_elog_row_bytes(&partition->row);
+    weir_mutex_unlock(&partition->mutex);
+
+    *removep = opts->retain_bytes && bytes > opts->retain_bytes;
+    if (*removep || !opts->retain_us) return WEIR_OK;
+    newest = oldest.time_newest;
+    if (!oldest.time_known) err = retain_time(partition, oldest.first, next_first, &newest);
+    if (err) return err;
+    weir_mutex_lock(&partition->mutex);
+    partition->row.segments[0].time_newest = newest;
+    partition->row.segments[0].time_known = true;
+    weir_mutex_unlock(&partition->mutex);
+    *removep = newest < weir_clock_wall_us(opts->clock) - opts->retain_us;
+    return WEIR_OK;
+}
+
+/* Out of the row first: no reader shall be sent to a file that is about to go. Back into it if the file stays, because
+ * to go on with the next one would tear a hole into the partition. */
+static weir_err retain_remove(weir_elog_partition *partition) {
+    char path[ELOG_PATH_MAX];
+    weir_mutex_lock(&partition->mutex);
+    weir_elog_segment oldest = weir_elog_row_take(&partition->row, 0);
+    weir_mutex_unlock(&partition->mutex);
+    weir_elog_segment_path(path, &partition->origin, oldest.first);
+    weir_err err = weir_file_remove(path);
+    weir_kill_point("eventlog.retained");
+    if (err && weir_path_exists(path)) {
+        weir_mutex_lock(&partition->mutex);
+        weir_err_keep(&err, weir_elog_row_insert(&partition->row, 0, &oldest));
+        weir_mutex_unlock(&partition->mutex);
+        return err;
+    }
+    weir_elog_segment_free(&oldest);
+    weir_metric_add(WEIR_METRIC_EVENTLOG_SEGMENTS_REMOVED, 1);
+    return err;
+}
+
+weir_err weir_elog_partition_retain(weir_elog_partition *partition, uint64_t *removedp) {
+    for (;;) {
+        bool remove;
+        weir_err err = retain_asks(partition, &remove);
+        if (err || !remove) return err;
+        err = retain_remove(partition);
+        if (err) return err;
+        (*removedp)++;
+    }
+}
