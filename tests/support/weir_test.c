@@ -31,19 +31,19 @@
 #include <weir/base/alloc.h>
 #include <weir/base/thread.h>
 
-#define CASE_SECONDS     10u
+#define CASE_MS          10000
 #define SKIP_STATUS      77
 #define OUTPUT_BYTES_MAX (256 * 1024) /* of a failed case: its last ones are printed */
 #define ALLOCATIONS_MAX  100000u
 #define PATH_BUFFERS     8u
-#define MULTIPLIER_MAX   1000000u
+#define MULTIPLIER_MAX   1e6
 
 typedef struct shared_page {
     char folder[PATH_MAX];
     char skip_reason[512];
-    char note[64]; /* printed beside the verdict */
+    char note[64]; /* printed beside the verdict; set with the seed */
     uint64_t seed;
-    bool has_seed;
+    bool forked; /* the case has a process of its own */
 } shared_page;
 
 static shared_page *page;
@@ -55,47 +55,104 @@ _Noreturn static void die(const char *what) {
     exit(2);
 }
 
-static uint64_t number_of_environment(const char *name, uint64_t otherwise, uint64_t max) {
+_Noreturn static void refuse_environment(const char *name, const char *wanted) {
+    fprintf(stderr, "%s: %s is '%s'; give %s\n", program, name, getenv(name), wanted);
+    exit(2);
+}
+
+static bool has_environment(const char *name) {
     const char *text = getenv(name);
-    if (!text || !*text) return otherwise;
+    return text && *text;
+}
+
+/* From 0.001, for tests of the runner itself, to MULTIPLIER_MAX. */
+static double multiplier(const char *name) {
+    if (!has_environment(name)) return 1;
     char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 0);
-    if (errno || *end || !isdigit((unsigned char)*text) || value > max) {
-        fprintf(stderr, "%s: %s is '%s'; give a whole number of at most %" PRIu64 "\n", program, name, text, max);
-        exit(2);
-    }
+    double value = strtod(getenv(name), &end);
+    if (*end || !(value >= 0.001 && value <= MULTIPLIER_MAX))
+        refuse_environment(name, "a number from 0.001 to a million");
     return value;
 }
 
-static uint64_t multiplier(const char *name) {
-    uint64_t value = number_of_environment(name, 1, MULTIPLIER_MAX);
-    return value > 0 ? value : 1;
+static int64_t limit_ms(void) {
+    return (int64_t)(CASE_MS * multiplier("WEIR_TEST_TIMEOUT_MULTIPLIER"));
+}
+
+/* A file in memory; the program's output is not bounded by a pipe that nobody empties. */
+static int memory_file(const char *name) {
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0) die("memfd_create");
+    return fd;
+}
+
+static char *text_of(int fd) {
+    off_t length = lseek(fd, 0, SEEK_END);
+    char *text = length < 0 ? NULL : weir_malloc((size_t)length + 1);
+    if (!text || pread(fd, text, (size_t)length, 0) != length) die("reading the output of a child");
+    text[length] = 0;
+    close(fd);
+    return text;
 }
 
 /* --- what cases ask ----------------------------------------------------------------------------------------- */
 
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk) {
+    (void)status, (void)kind, (void)walk;
+    return remove(path);
+}
+
+static void remove_folder(void) {
+    if (page->folder[0] && nftw(page->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        fprintf(stderr, "%s: cannot remove the folder %s: %s\n", program, page->folder, strerror(errno));
+    page->folder[0] = 0;
+}
+
 void weir_test_skip(const char *reason) {
     snprintf(page->skip_reason, sizeof page->skip_reason, "%s", reason);
-    printf("skipped: %s\n", reason);
+    if (!page->forked) {
+        printf("skip  %s\n0 passed, 0 failed, 1 skipped\n", reason);
+        remove_folder();
+    }
     fflush(NULL);
     _exit(SKIP_STATUS);
 }
 
+static uint64_t seed_of_environment(void) {
+    char *end;
+    errno = 0;
+    unsigned long long seed = strtoull(getenv("WEIR_TEST_SEED"), &end, 0);
+    if (errno || *end) refuse_environment("WEIR_TEST_SEED", "a whole number of 64 bits");
+    return seed;
+}
+
 uint64_t weir_test_seed(void) {
-    if (!page->has_seed) {
-        uint64_t fresh;
-        if (getrandom(&fresh, sizeof fresh, 0) != (ssize_t)sizeof fresh) die("getrandom");
-        page->seed = number_of_environment("WEIR_TEST_SEED", fresh, UINT64_MAX);
-        page->has_seed = true;
-        snprintf(page->note, sizeof page->note, "WEIR_TEST_SEED=%" PRIu64, page->seed);
-        printf("to repeat: %s %s\n", page->note, program);
+    if (page->note[0]) return page->seed;
+    if (has_environment("WEIR_TEST_SEED")) {
+        page->seed = seed_of_environment();
+    } else if (getrandom(&page->seed, sizeof page->seed, 0) != (ssize_t)sizeof page->seed) {
+        die("getrandom");
     }
+    snprintf(page->note, sizeof page->note, "WEIR_TEST_SEED=%" PRIu64, page->seed);
+    printf("to repeat: %s %s\n", page->note, program);
     return page->seed;
 }
 
 uint64_t weir_test_rounds(uint64_t normal) {
-    return normal * multiplier("WEIR_TEST_ROUNDS_MULTIPLIER");
+    double rounds = (double)normal * multiplier("WEIR_TEST_ROUNDS_MULTIPLIER");
+    return rounds < 1 ? 1 : (uint64_t)rounds;
+}
+
+const char *weir_test_sanitizer(void) {
+#if defined(__SANITIZE_ADDRESS__)
+    return "address";
+#elif defined(__SANITIZE_THREAD__)
+    return "thread";
+#elif defined(__has_feature)
+    return __has_feature(address_sanitizer) ? "address" : __has_feature(thread_sanitizer) ? "thread" : "";
+#else
+    return "";
+#endif
 }
 
 const char *weir_test_folder(void) {
@@ -121,6 +178,8 @@ const char *weir_test_path(const char *name) {
     return path;
 }
 
+/* --- asserts -------------------------------------------------------------------------------------------------- */
+
 static void print_err(weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX], place[PATH_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
@@ -143,6 +202,37 @@ void weir_test_assert_err(weir_err err, weir_code code, const char *text, const 
     fprintf(stderr, "%s should be %s with '%s', but is:\n", expression, weir_code_name(code), text ? text : "");
     print_err(err);
     _fail(file, line);
+}
+
+/* Runs act with stderr caught; returns its wait status. It may end in any way but by coming back. */
+static int run_to_its_end(void (*act)(void *context), void *context, int err) {
+    int wait_status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0) die("fork");
+    if (child == 0) {
+        const struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        if (dup2(err, STDERR_FILENO) < 0) die("dup2");
+        act(context);
+        _exit(0);
+    }
+    while (waitpid(child, &wait_status, 0) < 0)
+        if (errno != EINTR) die("waitpid");
+    return wait_status;
+}
+
+void weir_test_assert_dies(void (*act)(void *context), void *context, const char *text, const char *expression,
+                           const char *file, int line) {
+    int fd = memory_file("err"), wait_status = run_to_its_end(act, context, fd);
+    char *err = text_of(fd);
+    bool dies = !WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0;
+    if (!dies || !strstr(err, text)) {
+        fprintf(stderr, "%s %s and should die with '%s'; it wrote:\n%s\n", expression, dies ? "dies" : "goes on", text,
+                err);
+        _fail(file, line);
+    }
+    weir_free(err);
 }
 
 static uint64_t live_blocks(void) {
@@ -184,26 +274,10 @@ const char *weir_test_program(void) {
     return strcpy(path, resolved);
 }
 
-/* A file in memory; the program's output is not bounded by a pipe that nobody empties. */
-static int memory_file(const char *name) {
-    int fd = memfd_create(name, MFD_CLOEXEC);
-    if (fd < 0) die("memfd_create");
-    return fd;
-}
-
 static void connect_streams(int out, int err) {
     int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
         die("connecting the streams of a child");
-}
-
-static char *text_of(int fd) {
-    off_t length = lseek(fd, 0, SEEK_END);
-    char *text = length < 0 ? NULL : weir_malloc((size_t)length + 1);
-    if (!text || pread(fd, text, (size_t)length, 0) != length) die("reading the output of a child");
-    text[length] = 0;
-    close(fd);
-    return text;
 }
 
 /* environ with the extra lines behind it, where putenv lets the last one win. */
@@ -246,17 +320,6 @@ void weir_test_output_free(weir_test_output *output) {
 
 typedef enum case_verdict { PASSED, FAILED, SKIPPED, VERDICTS } case_verdict;
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk) {
-    (void)status, (void)kind, (void)walk;
-    return remove(path);
-}
-
-static void remove_folder(void) {
-    if (page->folder[0] && nftw(page->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
-        fprintf(stderr, "%s: cannot remove the folder %s: %s\n", program, page->folder, strerror(errno));
-    page->folder[0] = 0;
-}
-
 static void run_in_process(const weir_test_case *test) {
     void *state = NULL;
     weir_thread_adopt("test", WEIR_ROLE_TEST);
@@ -279,7 +342,7 @@ _Noreturn static void run_as_child(const weir_test_case *test, const sigset_t *m
 
 /* False when the limit passes first; the child is then killed. Its group is killed in any case. */
 static bool wait_for(pid_t child, const sigset_t *child_ends, int *wait_statusp) {
-    const struct timespec limit = {.tv_sec = (time_t)(CASE_SECONDS * multiplier("WEIR_TEST_TIMEOUT_MULTIPLIER"))};
+    const struct timespec limit = {.tv_sec = limit_ms() / 1000, .tv_nsec = limit_ms() % 1000 * 1000000};
     bool in_time = true;
     pid_t ended;
     while ((ended = waitpid(child, wait_statusp, WNOHANG)) == 0 && in_time)
@@ -303,10 +366,8 @@ static void print_output(int fd) {
 
 static case_verdict verdict_of(const char *name, bool in_time, int wait_status) {
     if (!in_time) {
-        printf("FAIL  %s: not done after %" PRIu64
-               " s; a slow machine wants WEIR_TEST_TIMEOUT_MULTIPLIER, a hang wants "
-               "gdb --args %s %s\n",
-               name, CASE_SECONDS * multiplier("WEIR_TEST_TIMEOUT_MULTIPLIER"), program, name);
+        printf("FAIL  %s: not done after %g s; for a slow machine raise WEIR_TEST_TIMEOUT_MULTIPLIER\n", name,
+               (double)limit_ms() / 1000);
     } else if (WIFSIGNALED(wait_status)) {
         int number = WTERMSIG(wait_status);
         printf("FAIL  %s: %s signal %d (%s)\n", name, number == SIGABRT ? "an assertion failed," : "killed by", number,
@@ -326,7 +387,7 @@ static case_verdict verdict_of(const char *name, bool in_time, int wait_status) 
 static case_verdict run_forked(const weir_test_case *test) {
     sigset_t child_ends, mask;
     int output = memory_file("output"), wait_status = 0;
-    *page = (shared_page){0};
+    *page = (shared_page){.forked = true};
     sigemptyset(&child_ends);
     sigaddset(&child_ends, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child_ends, &mask);

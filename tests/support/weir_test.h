@@ -43,7 +43,9 @@ _Noreturn void weir_test_skip(const char *reason);
 uint64_t weir_test_seed(void);
 /* How many rounds a random test shall do: normal, times WEIR_TEST_ROUNDS_MULTIPLIER (the long campaigns). */
 uint64_t weir_test_rounds(uint64_t normal);
-/* A fresh folder of this case, removed when the case ends in success. */
+/* "address" or "thread" when this build has that sanitizer, else "". */
+const char *weir_test_sanitizer(void);
+/* A fresh folder of this case below TMPDIR, removed unless the case fails. */
 const char *weir_test_folder(void);
 /* folder + "/" + name in a static ring of 8 buffers. */
 const char *weir_test_path(const char *name);
@@ -55,6 +57,11 @@ const char *weir_test_path(const char *name);
 void weir_test_assert_ok(weir_err err, const char *expression, const char *file, int line);
 void weir_test_assert_err(weir_err err, weir_code code, const char *text, const char *expression, const char *file,
                           int line);
+
+/* Fails unless act(context), run in a process of its own, ends it otherwise than by success, and writes text to stderr. */
+#define assert_dies(act, context, text) weir_test_assert_dies((act), (context), (text), #act, __FILE__, __LINE__)
+void weir_test_assert_dies(void (*act)(void *context), void *context, const char *text, const char *expression,
+                           const char *file, int line);
 
 /* Calls attempt with the 1st, 2nd, … allocation failing until it succeeds without a failure; asserts that every failed
  * attempt returns WEIR_ENOMEM and that nothing leaks. attempt must clean up what it opened when it succeeds. */

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "weir_test.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/queue.h>
+#include <weir/base/thread.h>
+
+static weir_alloc_stats stats(void) {
+    weir_alloc_stats now;
+    weir_alloc_stats_get(&now);
+    return now;
+}
+
+static void blocks_and_bytes_are_counted(void **state) {
+    (void)state;
+    weir_alloc_stats before = stats();
+    char *a = weir_malloc(100), *b = weir_calloc(10, 10);
+    weir_alloc_stats during = stats();
+    assert_int_equal(during.live_blocks, before.live_blocks + 2);
+    assert_int_equal(during.allocations, before.allocations + 2);
+    assert_true(during.live_bytes >= before.live_bytes + 200);
+    weir_free(a);
+    weir_free(b);
+    weir_free(NULL);
+    weir_alloc_stats after = stats();
+    assert_int_equal(after.live_blocks, before.live_blocks);
+    assert_int_equal(after.live_bytes, before.live_bytes);
+    assert_int_equal(after.allocations, before.allocations + 2);
+}
+
+static void size_zero_gives_a_pointer_of_its_own(void **state) {
+    (void)state;
+    void *blocks[] = {
+        weir_malloc(0),           weir_malloc(0), weir_calloc(0, 8), weir_calloc(8, 0), weir_realloc_array(NULL, 0, 8),
+        weir_aligned_alloc(64, 0)};
+    enum { COUNT = sizeof blocks / sizeof blocks[0] };
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_non_null(blocks[i]);
+        for (size_t j = 0; j < i; j++)
+            assert_ptr_not_equal(blocks[i], blocks[j]);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        weir_free(blocks[i]);
+}
+
+static void calloc_is_zeroed_and_refuses_overflow(void **state) {
+    (void)state;
+    char *block = weir_calloc(1000, 7);
+    assert_non_null(block);
+    for (size_t i = 0; i < 7000; i++)
+        assert_int_equal(block[i], 0);
+    weir_free(block);
+    assert_null(weir_calloc(SIZE_MAX / 8 + 1, 8));
+}
+
+static void realloc_keeps_content_and_on_failure_the_block(void **state) {
+    (void)state;
+    weir_alloc_stats before = stats();
+    char *block = weir_realloc_array(NULL, 3, 4);
+    assert_non_null(block);
+    memcpy(block, "eleven char", 12);
+    block = weir_realloc_array(block, 1000, 40);
+    assert_non_null(block);
+    assert_string_equal(block, "eleven char");
+    assert_int_equal(stats().live_blocks, before.live_blocks + 1);
+    assert_null(weir_realloc_array(block, SIZE_MAX / 40 + 1, 40));
+    weir_alloc_fail_nth(1);
+    assert_null(weir_realloc_array(block, 2000, 40));
+    assert_string_equal(block, "eleven char");
+    block = weir_realloc_array(block, 0, 40);
+    assert_non_null(block);
+    weir_free(block);
+    assert_int_equal(stats().live_blocks, before.live_blocks);
+    assert_int_equal(stats().live_bytes, before.live_bytes);
+}
+
+static void aligned_blocks_are_aligned(void **state) {
+    (void)state;
+    for (size_t alignment = sizeof(void *); alignment <= 65536; alignment *= 2) {
+        void *block = weir_aligned_alloc(alignment, 3 * alignment / 2);
+        assert_int_equal((uintptr_t)block % alignment, 0);
+        memset(block, 1, 3 * alignment / 2);
+        weir_free(block);
+    }
+}
+
+static void align_badly(void *alignment) {
+    weir_free(weir_aligned_alloc(*(size_t *)alignment, 8));
+}
+
+static void alignment_that_is_none_dies(void **state) {
+    (void)state;
+    size_t small = sizeof(void *) / 2, crooked = 24;
+    assert_dies(align_badly, &small, "alignment");
+    assert_dies(align_badly, &crooked, "alignment");
+}
+
+static void strings_are_copied_to_their_end_or_the_limit(void **state) {
+    (void)state;
+    static const struct {
+        size_t length;
+        const char *copy;
+    } rows[] = {{0, ""}, {1, "a"}, {2, "ab"}, {3, "abc"}, {4, "abc"}, {SIZE_MAX, "abc"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *copy = weir_strndup("abc", rows[i].length);
+        assert_string_equal(copy, rows[i].copy);
+        weir_free(copy);
+    }
+    char *copy = weir_strdup("whole");
+    assert_string_equal(copy, "whole");
+    weir_free(copy);
+}
+
+static void nth_allocation_fails_once(void **state) {
+    (void)state;
+    for (uint64_t nth = 1; nth <= 5; nth++) {
+        weir_alloc_fail_nth(nth);
+        for (uint64_t i = 1; i <= 6; i++) {
+            void *block = weir_malloc(1);
+            assert_int_equal(block == NULL, i == nth);
+            assert_int_equal(weir_alloc_failed(), i >= nth);
+            weir_free(block);
+        }
+    }
+    weir_alloc_fail_nth(1);
+    weir_alloc_fail_nth(0);
+    void *block = weir_malloc(1);
+    assert_non_null(block);
+    assert_int_equal(weir_alloc_failed(), 0);
+    weir_free(block);
+}
+
+static void every_function_can_fail(void **state) {
+    (void)state;
+    weir_alloc_stats before = stats();
+    for (int function = 0; function < 6; function++) {
+        weir_alloc_fail_nth(1);
+        void *block = function == 0   ? weir_malloc(8)
+                      : function == 1 ? weir_calloc(1, 8)
+                      : function == 2 ? weir_realloc_array(NULL, 1, 8)
+                      : function == 3 ? weir_aligned_alloc(8, 8)
+                      : function == 4 ? weir_strdup("x")
+                                      : weir_strndup("x", 1);
+        assert_null(block);
+        assert_int_equal(weir_alloc_failed(), 1);
+    }
+    assert_int_equal(stats().allocations, before.allocations);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------ */
+
+static void allocate_into(void *context) {
+    void **block = context;
+    for (int i = 0; i < 100; i++)
+        weir_free(weir_malloc((size_t)i));
+    *block = weir_malloc(1000);
+}
+
+/* More threads than there are sets of counters, each ended before its block is freed by another. */
+static void blocks_outlive_their_threads(void **state) {
+    (void)state;
+    enum { THREADS = 150 };
+    static void *blocks[THREADS];
+    static weir_thread *threads[THREADS];
+    weir_alloc_stats before = stats();
+    for (int i = 0; i < THREADS; i++)
+        assert_ok(weir_thread_start("allocator", WEIR_ROLE_TEST, allocate_into, &blocks[i], &threads[i]));
+    for (int i = 0; i < THREADS; i++)
+        weir_thread_join(threads[i]);
+    weir_alloc_stats during = stats();
+    assert_int_equal(during.live_blocks, before.live_blocks + THREADS);
+    assert_true(during.live_bytes >= before.live_bytes + 1000u * THREADS);
+    assert_true(during.allocations >= before.allocations + 101u * THREADS);
+    for (int i = 0; i < THREADS; i++)
+        weir_free(blocks[i]);
+    assert_int_equal(stats().live_blocks, before.live_blocks);
+    assert_int_equal(stats().live_bytes, before.live_bytes);
+}
+
+enum { HANDED_OVER = 20000 };
+
+static void free_what_comes(void *queue) {
+    void *blocks[16];
+    size_t count;
+    while (weir_queue_pop(queue, blocks, 16, WEIR_QUEUE_FOREVER, &count) == WEIR_OK)
+        for (size_t i = 0; i < count; i++)
+            weir_free(blocks[i]);
+}
+
+static atomic_bool watch;
+
+static void watch_the_gauge(void *context) {
+    uint64_t bound = *(uint64_t *)context;
+    while (atomic_load(&watch))
+        assert_in_range(stats().live_blocks, 0, bound);
+}
+
+/* The gauge is a difference of counters of several threads: read in the wrong order it would wrap below zero. */
+static void gauge_is_never_negative(void **state) {
+    (void)state;
+    weir_queue *queue;
+    weir_thread *freer, *watcher;
+    assert_ok(weir_queue_open(4, sizeof(void *), &queue));
+    uint64_t before = stats().live_blocks, bound = before + HANDED_OVER;
+    atomic_store(&watch, true);
+    assert_ok(weir_thread_start("freer", WEIR_ROLE_TEST, free_what_comes, queue, &freer));
+    assert_ok(weir_thread_start("watcher", WEIR_ROLE_TEST, watch_the_gauge, &bound, &watcher));
+    for (int i = 0; i < HANDED_OVER; i++) {
+        void *block = weir_malloc(16);
+        assert_ok(weir_queue_push(queue, &block, WEIR_QUEUE_FOREVER));
+    }
+    weir_queue_close(queue);
+    weir_thread_join(freer);
+    atomic_store(&watch, false);
+    weir_thread_join(watcher);
+    assert_int_equal(stats().live_blocks, before);
+    weir_queue_free(queue);
+}
+
+WEIR_TESTS(WEIR_CASE(blocks_and_bytes_are_counted), WEIR_CASE(size_zero_gives_a_pointer_of_its_own),
+           WEIR_CASE(calloc_is_zeroed_and_refuses_overflow), WEIR_CASE(realloc_keeps_content_and_on_failure_the_block),
+           WEIR_CASE(aligned_blocks_are_aligned), WEIR_CASE(alignment_that_is_none_dies),
+           WEIR_CASE(strings_are_copied_to_their_end_or_the_limit), WEIR_CASE(nth_allocation_fails_once),
+           WEIR_CASE(every_function_can_fail), WEIR_CASE(blocks_outlive_their_threads),
+           WEIR_CASE(gauge_is_never_negative))

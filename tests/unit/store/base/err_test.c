@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "weir_test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/thread.h>
+
+static const char *sentence_of(weir_err err) {
+    static _Thread_local char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err_sentence(err, sentence, sizeof sentence);
+    return sentence;
+}
+
+static const char *place_of(weir_err err) {
+    static char place[256];
+    weir_err_place(err, place, sizeof place);
+    return place;
+}
+
+static void success_is_zero(void **state) {
+    (void)state;
+    assert_int_equal(weir_err_code(WEIR_OK), WEIR_CODE_OK);
+    assert_string_equal(sentence_of(WEIR_OK), "success");
+    assert_string_equal(place_of(WEIR_OK), "-");
+    assert_string_equal(weir_code_name(WEIR_CODE_OK), "OK");
+    assert_int_equal(weir_err_exit_status(WEIR_OK), 0);
+}
+
+static void error_keeps_code_sentence_and_place(void **state) {
+    (void)state;
+    int line = __LINE__ + 1;
+    weir_err err = WEIR_ERR(WEIR_EDATA, "line %d of %s is empty; give it a key", 7, "users.csv");
+    char place[256];
+    snprintf(place, sizeof place, "%s:%d", __FILE__, line);
+    assert_true(err != WEIR_OK);
+    assert_true(weir_err_is(err, WEIR_EDATA));
+    assert_false(weir_err_is(err, WEIR_EIO));
+    assert_string_equal(sentence_of(err), "line 7 of users.csv is empty; give it a key");
+    assert_string_equal(place_of(err), place);
+}
+
+static void every_code_has_name_text_and_exit_status(void **state) {
+    (void)state;
+    static const struct {
+        weir_code code;
+        const char *name, *text;
+        int status;
+    } rows[] = {
+#define ROW(name, number, status, text) {WEIR_##name, #name, text, status},
+        WEIR_CODES(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_err err = WEIR_ERR(rows[i].code, "%s", "");
+        assert_int_equal(weir_err_code(err), rows[i].code);
+        assert_true((int)rows[i].code > 0 && (int)rows[i].code < 256);
+        assert_string_equal(weir_code_name(rows[i].code), rows[i].name);
+        assert_int_equal(weir_err_exit_status(err), rows[i].status);
+        assert_non_null(strstr(" 64 65 69 70 78 ", (char[5]){' ', (char)('0' + rows[i].status / 10),
+                                                             (char)('0' + rows[i].status % 10), ' ', 0}));
+    }
+}
+
+static void errno_becomes_the_fitting_code(void **state) {
+    (void)state;
+    static const struct {
+        int value;
+        weir_code code;
+    } rows[] = {
+        {ENOSPC, WEIR_EFULL},   {EDQUOT, WEIR_EFULL}, {ENOMEM, WEIR_ENOMEM},    {EACCES, WEIR_EPERM},
+        {EPERM, WEIR_EPERM},    {EROFS, WEIR_EPERM},  {ENOENT, WEIR_ENOTFOUND}, {EEXIST, WEIR_EEXIST},
+        {EBUSY, WEIR_EBUSY},    {EIO, WEIR_EIO},      {EADDRINUSE, WEIR_EBUSY}, {EPIPE, WEIR_EIO},
+        {ECONNRESET, WEIR_EIO}, {0, WEIR_EIO},        {-1, WEIR_EIO},           {123456, WEIR_EIO},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char expected[256];
+        snprintf(expected, sizeof expected, "cannot write a.log: %s", strerror(rows[i].value));
+        weir_err err = WEIR_ERRNO(rows[i].value, "cannot write %s", "a.log");
+        assert_err(err, rows[i].code, expected);
+        assert_int_equal(strstr(sentence_of(err), "free some space") != NULL, rows[i].code == WEIR_EFULL);
+    }
+}
+
+static void sentence_is_cut_one_past_its_limit(void **state) {
+    (void)state;
+    char text[WEIR_ERR_SENTENCE_MAX + 1];
+    memset(text, 'x', sizeof text);
+    text[WEIR_ERR_SENTENCE_MAX - 1] = 0;
+    assert_string_equal(sentence_of(WEIR_ERR(WEIR_EIO, "%s", text)), text);
+    text[WEIR_ERR_SENTENCE_MAX - 1] = 'x';
+    text[WEIR_ERR_SENTENCE_MAX] = 0;
+    assert_int_equal(strlen(sentence_of(WEIR_ERR(WEIR_EIO, "%s", text))), WEIR_ERR_SENTENCE_MAX - 1);
+    assert_int_equal(strlen(sentence_of(WEIR_ERRNO(ENOSPC, "%s", text))), WEIR_ERR_SENTENCE_MAX - 1);
+    assert_int_equal(strlen(sentence_of(weir_err_prefix(WEIR_ERR(WEIR_EIO, "a"), "%s", text))),
+                     WEIR_ERR_SENTENCE_MAX - 1);
+}
+
+static void small_buffers_are_ended(void **state) {
+    (void)state;
+    char buffer[4] = "zzz";
+    weir_err err = WEIR_ERR(WEIR_EIO, "abcdef");
+    weir_err_sentence(err, buffer, 0);
+    weir_err_place(err, buffer, 0);
+    assert_string_equal(buffer, "zzz");
+    weir_err_sentence(err, buffer, 3);
+    assert_string_equal(buffer, "ab");
+    weir_err_place(err, buffer, 1);
+    assert_string_equal(buffer, "");
+}
+
+static void prefix_keeps_place_and_code(void **state) {
+    (void)state;
+    weir_err err = WEIR_ERR(WEIR_ECORRUPT, "the checksum is wrong");
+    char place[256];
+    snprintf(place, sizeof place, "%s", place_of(err));
+    uint64_t made = weir_err_count(WEIR_ECORRUPT);
+    weir_err prefixed = weir_err_prefix(err, "segment %d", 12);
+    assert_err(prefixed, WEIR_ECORRUPT, NULL);
+    assert_string_equal(sentence_of(prefixed), "segment 12: the checksum is wrong");
+    assert_string_equal(place_of(prefixed), place);
+    assert_string_equal(sentence_of(err), "the checksum is wrong");
+    assert_true(weir_err_count(WEIR_ECORRUPT) == made);
+    assert_true(weir_err_prefix(WEIR_OK, "segment %d", 12) == WEIR_OK);
+}
+
+static weir_err make_elsewhere(uint32_t number) {
+    return WEIR_ERR(WEIR_ECLOSED, "number %u", number);
+}
+
+static void ring_keeps_the_last_and_then_falls_back(void **state) {
+    (void)state;
+    weir_err err = WEIR_ERR(WEIR_EBUSY, "kept");
+    char place[256];
+    snprintf(place, sizeof place, "%s", place_of(err));
+    for (uint32_t i = 1; i < WEIR_ERR_SENTENCES; i++)
+        make_elsewhere(i);
+    assert_string_equal(sentence_of(err), "kept");
+    make_elsewhere(WEIR_ERR_SENTENCES);
+    assert_string_equal(sentence_of(err), "in use by another");
+    assert_string_equal(place_of(err), place);
+    assert_true(weir_err_is(err, WEIR_EBUSY));
+}
+
+/* After 4096 errors the serials repeat: an old error then names a slot with a fresh sentence that is not its own. */
+static void repeated_serial_gives_no_foreign_words(void **state) {
+    (void)state;
+    weir_err err = WEIR_ERR(WEIR_EBUSY, "kept");
+    for (uint32_t i = 1; i <= 4096; i++)
+        make_elsewhere(i);
+    assert_string_equal(sentence_of(make_elsewhere(0)), "number 0");
+    assert_string_equal(sentence_of(err), "in use by another");
+}
+
+static void errors_are_counted_by_code(void **state) {
+    (void)state;
+    uint64_t timeouts = weir_err_count(WEIR_ETIMEOUT), usages = weir_err_count(WEIR_EUSAGE);
+    for (int i = 0; i < 3; i++)
+        WEIR_ERR(WEIR_ETIMEOUT, "late");
+    assert_true(weir_err_count(WEIR_ETIMEOUT) == timeouts + 3);
+    assert_true(weir_err_count(WEIR_EUSAGE) == usages);
+    assert_true(weir_err_count((weir_code)255) == 0);
+}
+
+static void keep_keeps_the_first(void **state) {
+    (void)state;
+    weir_err first = WEIR_ERR(WEIR_EIO, "first"), err = WEIR_OK;
+    weir_err_keep(&err, WEIR_OK);
+    assert_true(err == WEIR_OK);
+    weir_err_keep(&err, first);
+    weir_err_keep(&err, WEIR_ERR(WEIR_EFULL, "second"));
+    weir_err_keep(&err, WEIR_OK);
+    assert_true(err == first);
+}
+
+static void make_with(void *code) {
+    WEIR_ERR(*(weir_code *)code, "a code of no row");
+}
+
+static void code_without_a_row_dies(void **state) {
+    (void)state;
+    weir_code none = WEIR_CODE_OK, past = (weir_code)(WEIR_EINTERNAL + 1);
+    assert_dies(make_with, &none, "assertion failed");
+    assert_dies(make_with, &past, "assertion failed");
+    assert_string_equal(weir_code_name(past), "EINTERNAL");
+}
+
+enum { THREADS = 8, ERRORS_EACH = 2000 };
+
+static void make_and_read(void *context) {
+    unsigned thread = *(unsigned *)context;
+    for (unsigned i = 0; i < ERRORS_EACH; i++) {
+        char own[64], prefixed[64];
+        snprintf(own, sizeof own, "%u %u", thread, i);
+        snprintf(prefixed, sizeof prefixed, "thread: %u %u", thread, i);
+        weir_err err = WEIR_ERR(WEIR_EIO, "%u %u", thread, i);
+        weir_err with = weir_err_prefix(err, "thread");
+        const char *text = sentence_of(err);
+        assert_true(strcmp(text, own) == 0 || strcmp(text, "input or output failed") == 0);
+        text = sentence_of(with);
+        bool late_prefix = strcmp(text, "thread: input or output failed") == 0;
+        assert_true(late_prefix || strcmp(text, prefixed) == 0 || strcmp(text, "input or output failed") == 0);
+    }
+}
+
+static void threads_read_whole_sentences_of_their_own(void **state) {
+    (void)state;
+    weir_thread *threads[THREADS];
+    unsigned numbers[THREADS];
+    uint64_t made = weir_err_count(WEIR_EIO);
+    for (unsigned i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        assert_ok(weir_thread_start("maker", WEIR_ROLE_TEST, make_and_read, &numbers[i], &threads[i]));
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        weir_thread_join(threads[i]);
+    assert_true(weir_err_count(WEIR_EIO) == made + THREADS * ERRORS_EACH);
+}
+
+WEIR_TESTS(WEIR_CASE(success_is_zero), WEIR_CASE(error_keeps_code_sentence_and_place),
+           WEIR_CASE(every_code_has_name_text_and_exit_status), WEIR_CASE(errno_becomes_the_fitting_code),
+           WEIR_CASE(sentence_is_cut_one_past_its_limit), WEIR_CASE(small_buffers_are_ended),
+           WEIR_CASE(prefix_keeps_place_and_code), WEIR_CASE(ring_keeps_the_last_and_then_falls_back),
+           WEIR_CASE(repeated_serial_gives_no_foreign_words), WEIR_CASE(errors_are_counted_by_code),
+           WEIR_CASE(keep_keeps_the_first), WEIR_CASE(code_without_a_row_dies),
+           WEIR_CASE(threads_read_whole_sentences_of_their_own))
