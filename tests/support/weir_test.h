@@ -5,9 +5,11 @@
  *     static void append_then_read_back(void **state) { … }
  *     WEIR_TESTS(WEIR_CASE(append_then_read_back), WEIR_CASE(i1_order_rejected))
  *
- * `PROGRAM` runs all cases, each forked with a time limit (10 s times WEIR_TEST_TIMEOUT_MULTIPLIER);
- * `PROGRAM NAME` runs one in this process, for gdb; `PROGRAM --list` names them. The last line is
- * "N passed, N failed, N skipped". A case that skips prints why.
+ * `PROGRAM` runs all cases, each forked with a time limit (10 s times WEIR_TEST_TIMEOUT_MULTIPLIER), its output printed
+ * only when it fails;
+ * `PROGRAM NAME` runs one in this process, for gdb, which stops where an assertion fails; `PROGRAM --list` names them. The
+ * last line is "N passed, N failed, N skipped", the status 0, 1 when one failed, 77 when all were skipped. Asserts may be
+ * used on any thread. A case that skips prints why.
  * A random test takes its seed from weir_test_seed(), which prints it; WEIR_TEST_SEED=N repeats a run.
  */
 #ifndef WEIR_TEST_H

@@ -37,7 +37,7 @@ weir_err weir_queue_open(size_t capacity, size_t item_bytes, weir_queue **queuep
 /* Blocks for room up to wait_us (0: not at all).  WEIR_ETIMEOUT; WEIR_ECLOSED. */
 weir_err weir_queue_push(weir_queue *queue, const void *item, int64_t wait_us);
 /* Blocks for the first item up to wait_us, then takes up to item_max without blocking.
- * WEIR_ETIMEOUT; WEIR_ECLOSED closed and empty: in both cases *item_countp is 0. */
+ * WEIR_ETIMEOUT; WEIR_ECLOSED closed and empty; WEIR_EINVAL item_max is 0: with each *item_countp is 0. */
 weir_err weir_queue_pop(weir_queue *queue, void *items, size_t item_max, int64_t wait_us, size_t *item_countp);
 /* Wakes everybody; may be called twice. */
 void weir_queue_close(weir_queue *queue);
