@@ -2,10 +2,10 @@
 /*
  * alloc.c - the allocator's wrapper, its counters, and the failure that a test arms.
  *
- * Two locked additions per call would cost as much as the allocation itself. So each thread claims one of STRIPES sets of
- * counters and is then their only writer, with plain loads and stores; a thread that finds none free, or that is past its
- * end, shares set 0 and adds with locked instructions. A block may be freed by another thread than made it: one set may
- * then go below zero, but the sum, taken modulo 2^64, is right.
+ * Two locked additions per call would cost as much as the allocation itself. So each thread claims one of STRIPES
+ * sets of counters and is then their only writer, with plain loads and stores; a thread that finds none free, or that
+ * is past its end, shares set 0 and adds with locked instructions. A block may be freed by another thread than made
+ * it: one set may then go below zero, but the sum, taken modulo 2^64, is right.
  */
 #include <weir/base/alloc.h>
 
@@ -84,7 +84,8 @@ static void count_out(size_t bytes) {
     add(stripe, &stripe->bytes, 0 - (uint64_t)bytes);
 }
 
-/* Frees are read first, and counted with release: who sees a block's end sees its birth, so the gauge is never negative. */
+/* Frees are read first, and counted with release: who sees a block's end sees its birth, so the gauge is never
+ * negative. */
 void weir_alloc_stats_get(weir_alloc_stats *statsp) {
     uint64_t freed = 0, allocated = 0, bytes = 0;
     for (size_t i = 0; i < STRIPES; i++)
@@ -134,8 +135,9 @@ void *weir_malloc(size_t size) {
 }
 
 void *weir_calloc(size_t count, size_t size) {
-    if (shall_fail()) return NULL;
-    return count_in(count == 0 || size == 0 ? calloc(1, 1) : calloc(count, size));
+    size_t total;
+    if (shall_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
+    return count_in(calloc(at_least_one(total), 1));
 }
 
 void *weir_realloc_array(void *block, size_t count, size_t size) {

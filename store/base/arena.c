@@ -2,9 +2,9 @@
 /*
  * arena.c - chunks that double, and a mark that rises in the newest.
  *
- * A chunk is never larger than what the limit leaves, so that a small arena costs little and a limit is one of memory, not
- * only of what was handed out. What does not fit in the newest chunk starts another; the rest of the old one is lost until
- * reset, at most half of what is held.
+ * A chunk is never larger than what the limit leaves, so that a small arena costs little and a limit is one of
+ * memory, not only of what was handed out. What does not fit in the newest chunk starts another; the rest of the old
+ * one is lost until reset, at most half of what is held.
  */
 #include <weir/base/arena.h>
 

@@ -2,8 +2,8 @@
 /*
  * clock.c - clocks, and times as text.
  *
- * A manual clock is read without a lock, so that code may stamp while it holds a mutex of any rank; its mutex is only for
- * those who sleep. Text is converted in integers alone: a time that was parsed is formatted as it came.
+ * A manual clock is read without a lock, so that code may stamp while it holds a mutex of any rank; its mutex is only
+ * for those who sleep. Text is converted in integers alone: a time that was parsed is formatted as it came.
  */
 #include <weir/base/clock.h>
 

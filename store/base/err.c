@@ -2,10 +2,12 @@
 /*
  * err.c - errors and the ring of their sentences.
  *
- * A sentence is formatted outside the ring and then copied into its slot under the slot's own spin lock: errors are made
- * while other locks are held, so no ranked mutex may be taken here, and the copy is too short to be worth sleeping for.
- * The slot remembers the whole weir_err, so an error whose serial has come round again does not get another's words
- * unless code and place are the same too.
+ * A place is told by its distance from the origin below, in steps of a site's alignment: the sites of one program lie
+ * within two gigabytes, and the bits that an address would waste make the serial so long that an error kept for hours
+ * falls back to its code's text instead of getting the words of another.
+ *
+ * A sentence is formatted outside the ring and then copied into its slot under the slot's own spin lock: errors are
+ * made while other locks are held, so no ranked mutex may be taken here, and the copy is too short to sleep for.
  */
 #include <weir/base/err.h>
 
@@ -19,13 +21,20 @@
 #include <weir/base/assert.h>
 
 #define CODE_BITS   8u
-#define SERIAL_BITS 12u
+#define SERIAL_BITS 28u
+#define SITE_BITS   28u
 #define SITE_SHIFT  (CODE_BITS + SERIAL_BITS)
-#define ALIGN_BITS  4u /* of weir_err_site, whose address loses them */
+#define SITE_ALIGN  16
+
+#define CODE_MASK   ((UINT64_C(1) << CODE_BITS) - 1)
+#define SERIAL_MASK ((UINT64_C(1) << SERIAL_BITS) - 1)
 
 _Static_assert((WEIR_ERR_SENTENCES & (WEIR_ERR_SENTENCES - 1)) == 0, "a serial is masked to find its slot");
-_Static_assert(WEIR_ERR_SENTENCES <= 1u << SERIAL_BITS, "a serial must name every slot");
-_Static_assert(_Alignof(weir_err_site) == 1u << ALIGN_BITS, "the low bits of a site's address must be zero");
+_Static_assert(WEIR_ERR_SENTENCES <= SERIAL_MASK, "a serial must name every slot");
+_Static_assert(_Alignof(weir_err_site) == SITE_ALIGN, "places are counted in steps of it");
+_Static_assert(CODE_BITS + SERIAL_BITS + SITE_BITS == 64, "an error is one word");
+
+static const weir_err_site origin = {__FILE__, "", __LINE__};
 
 typedef struct ring_slot {
     atomic_flag busy; /* guards the rest */
@@ -69,7 +78,7 @@ static ring_slot *slot_of(weir_err err) {
 
 /* Gives err, which has a code and a place, its serial and its words. */
 static weir_err keep_sentence(weir_err err, const char *sentence) {
-    weir_err serial = atomic_fetch_add_explicit(&serial_next, 1, memory_order_relaxed) & ((1u << SERIAL_BITS) - 1);
+    uint64_t serial = atomic_fetch_add_explicit(&serial_next, 1, memory_order_relaxed) & SERIAL_MASK;
     err |= serial << CODE_BITS;
     ring_slot *slot = slot_of(err);
     slot_lock(slot);
@@ -82,11 +91,16 @@ static weir_err keep_sentence(weir_err err, const char *sentence) {
 /* --- making ------------------------------------------------------------------------------------------------- */
 
 static weir_err make(const weir_err_site *site, weir_code code, const char *sentence) {
-    uintptr_t address = (uintptr_t)site;
+    int64_t steps = ((intptr_t)site - (intptr_t)&origin) / SITE_ALIGN;
     WEIR_ASSERT((size_t)code < CODE_COUNT && code != WEIR_CODE_OK);
-    WEIR_ASSERT(address >> (64 - SITE_SHIFT + ALIGN_BITS) == 0);
+    WEIR_ASSERT(steps >= -(INT64_C(1) << (SITE_BITS - 1)) && steps < INT64_C(1) << (SITE_BITS - 1));
     atomic_fetch_add_explicit(&counts[code], 1, memory_order_relaxed);
-    return keep_sentence((weir_err)(address >> ALIGN_BITS) << SITE_SHIFT | code, sentence);
+    return keep_sentence((weir_err)steps << SITE_SHIFT | code, sentence);
+}
+
+static const weir_err_site *site_of(weir_err err) {
+    int64_t steps = (int64_t)err >> SITE_SHIFT; /* the sign comes along */
+    return (const weir_err_site *)((intptr_t)&origin + steps * SITE_ALIGN);
 }
 
 /* vsnprintf into text from length on; returns the new length, which is never past the end. */
@@ -163,14 +177,13 @@ weir_err weir_err_prefix(weir_err err, const char *format, ...) {
     size_t length = append(sentence, 0, format, arguments);
     va_end(arguments);
     appendf(sentence, length, ": %s", old);
-    weir_err serial_mask = (weir_err)((1u << SERIAL_BITS) - 1) << CODE_BITS;
-    return keep_sentence(err & ~serial_mask, sentence);
+    return keep_sentence(err & ~(SERIAL_MASK << CODE_BITS), sentence);
 }
 
 /* --- asking ------------------------------------------------------------------------------------------------- */
 
 weir_code weir_err_code(weir_err err) {
-    return (weir_code)(err & ((1u << CODE_BITS) - 1));
+    return (weir_code)(err & CODE_MASK);
 }
 
 bool weir_err_is(weir_err err, weir_code code) {
@@ -191,11 +204,10 @@ void weir_err_sentence(weir_err err, char *buffer, size_t size) {
 }
 
 void weir_err_place(weir_err err, char *buffer, size_t size) {
-    const weir_err_site *site = (const weir_err_site *)(uintptr_t)(err >> SITE_SHIFT << ALIGN_BITS);
     if (err == WEIR_OK) {
         snprintf(buffer, size, "-");
     } else {
-        snprintf(buffer, size, "%s:%d", site->file, site->line);
+        snprintf(buffer, size, "%s:%d", site_of(err)->file, site_of(err)->line);
     }
 }
 

@@ -2,8 +2,8 @@
 /*
  * queue.c - a ring under one mutex, with one condition for each direction.
  *
- * A lock-free ring would be faster only while nobody waits; here the consumer takes a batch under one lock, which is where
- * the time goes. Waiters are counted so that the usual push or pop, with nobody waiting, makes no system call.
+ * A lock-free ring would be faster only while nobody waits; here the consumer takes a batch under one lock, which is
+ * where the time goes. Waiters are counted so that the usual push or pop, with nobody waiting, makes no system call.
  */
 #include <weir/base/queue.h>
 

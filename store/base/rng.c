@@ -2,8 +2,8 @@
 /*
  * rng.c - Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).
  *
- * The counter of a stream is { block, substream, stream, stream >> 32 } and its key the seed. How each function consumes
- * the stream is as much a promise as the generator: a sample is replayed years later by the same calls.
+ * The counter of a stream is { block, substream, stream, stream >> 32 } and its key the seed. How each function
+ * consumes the stream is as much a promise as the generator: a sample is replayed years later by the same calls.
  */
 #include <weir/base/rng.h>
 

@@ -2,8 +2,8 @@
 /*
  * signals.c - one thread waits for the signals that all others have blocked.
  *
- * There is no handler, hence nothing that must be safe inside one. The second signal gets its default action back, so that
- * the process ends by it and its parent sees that; what can be lost by this, the user has decided to lose.
+ * There is no handler, hence nothing that must be safe inside one. The second signal gets its default action back, so
+ * that the process ends by it and its parent sees that; what can be lost by this, the user has decided to lose.
  */
 #include <weir/base/signals.h>
 

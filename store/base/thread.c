@@ -80,7 +80,8 @@ static void *thread_main(void *context) {
     return NULL;
 }
 
-/* Signals are for the thread that waits for them (signals.h). Those that a defect raises stay open, for whoever reports it. */
+/* Signals are for the thread that waits for them (signals.h). Those that a defect raises stay open, for whoever
+ * reports it. */
 static void block_signals(sigset_t *beforep) {
     static const int of_defects[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
     sigset_t all;

@@ -2,11 +2,12 @@
 /*
  * weir_test.c - the runner, and what cases ask of it.
  *
- * A case runs in a forked child and in a process group of its own, with its output caught in memory and printed only when
- * it fails. The child ends by exit, so that leak checks and coverage see every case. cmocka is told to abort where an
- * assertion fails (not to jump back): that works on every thread, leaves sanitizers their signal handlers, and lets gdb
- * stop on the line. What the parent must know when the child is dead (its folder, its seed, why it skipped) lies in one
- * shared page. The runner uses nothing that it tests: it counts time by waiting and takes its seed from the system.
+ * A case runs in a forked child and in a process group of its own, with its output caught in memory and printed only
+ * when it fails. The child ends by exit, so that leak checks and coverage see every case. cmocka is told to abort
+ * where an assertion fails (not to jump back): that works on every thread, leaves sanitizers their signal handlers,
+ * and lets gdb stop on the line. What the parent must know when the child is dead (its folder, its seed, why it
+ * skipped) lies in one shared page. The runner uses nothing that it tests: it counts time by waiting and takes its
+ * seed from the system.
  */
 #include "weir_test.h"
 

@@ -5,12 +5,11 @@
  *     static void append_then_read_back(void **state) { … }
  *     WEIR_TESTS(WEIR_CASE(append_then_read_back), WEIR_CASE(i1_order_rejected))
  *
- * `PROGRAM` runs all cases, each forked with a time limit (10 s times WEIR_TEST_TIMEOUT_MULTIPLIER), its output printed
- * only when it fails;
- * `PROGRAM NAME` runs one in this process, for gdb, which stops where an assertion fails; `PROGRAM --list` names them. The
- * last line is "N passed, N failed, N skipped", the status 0, 1 when one failed, 77 when all were skipped. Asserts may be
- * used on any thread. A case that skips prints why.
- * A random test takes its seed from weir_test_seed(), which prints it; WEIR_TEST_SEED=N repeats a run.
+ * `PROGRAM` runs all cases, each forked with a time limit (10 s times WEIR_TEST_TIMEOUT_MULTIPLIER), its output
+ * printed only when it fails; `PROGRAM NAME` runs one in this process, for gdb, which stops where an assertion fails;
+ * `PROGRAM --list` names them. The last line is "N passed, N failed, N skipped", the status 0, 1 when one failed, 77
+ * when all were skipped. Asserts may be used on any thread. A case that skips prints why. A random test takes its
+ * seed from weir_test_seed(), which prints it; WEIR_TEST_SEED=N repeats a run.
  */
 #ifndef WEIR_TEST_H
 #define WEIR_TEST_H
@@ -60,7 +59,8 @@ void weir_test_assert_ok(weir_err err, const char *expression, const char *file,
 void weir_test_assert_err(weir_err err, weir_code code, const char *text, const char *expression, const char *file,
                           int line);
 
-/* Fails unless act(context), run in a process of its own, ends it otherwise than by success, and writes text to stderr. */
+/* Fails unless act(context), run in a process of its own, ends it otherwise than by success, and writes text to
+ * stderr. */
 #define assert_dies(act, context, text) weir_test_assert_dies((act), (context), (text), #act, __FILE__, __LINE__)
 void weir_test_assert_dies(void (*act)(void *context), void *context, const char *text, const char *expression,
                            const char *file, int line);
@@ -69,7 +69,8 @@ void weir_test_assert_dies(void (*act)(void *context), void *context, const char
  * attempt returns WEIR_ENOMEM and that nothing leaks. attempt must clean up what it opened when it succeeds. */
 void weir_test_every_allocation(weir_err (*attempt)(void *context), void *context);
 
-/* Runs a program with its output caught; argv ends with NULL. For CLI tests: weir_test_program() is the path of `weir`. */
+/* Runs a program with its output caught; argv ends with NULL. For CLI tests: weir_test_program() is the path of
+ * `weir`. */
 typedef struct weir_test_output {
     int status; /* exit status; 128 + signal */
     char *out;  /* ended by 0 */

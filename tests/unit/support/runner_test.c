@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runner_test.c - the runner is run by itself: with WEIR_RUNNER_FIXTURE set, this program holds the cases that fail, crash,
- * hang and skip, and the cases below look at what becomes of them.
+ * runner_test.c - the runner is run by itself: with WEIR_RUNNER_FIXTURE set, this program holds the cases that fail,
+ * crash, hang and skip, and the cases below look at what becomes of them.
  */
 #include "weir_test.h"
 

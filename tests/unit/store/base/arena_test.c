@@ -72,7 +72,8 @@ static void a2_limit_and_one_past_it(void **state) {
     }
 }
 
-/* The limit is reached exactly, whichever small steps lead there; what the kept chunk of an earlier scope was, is no matter. */
+/* The limit is reached exactly, whichever small steps lead there; what the kept chunk of an earlier scope was, is
+ * no matter. */
 static void a2_small_steps_reach_the_limit(void **state) {
     (void)state;
     enum { LIMIT = 16 * 4096 };

@@ -120,7 +120,8 @@ static void below_is_even_for_small_bounds(void **state) {
     }
 }
 
-/* Three quarters of the draw's width: without redrawing, a third of the values would come twice as often as the others. */
+/* Three quarters of the draw's width: without redrawing, a third of the values would come twice as often as the
+ * others. */
 static void below_has_no_bias_for_large_bounds(void **state) {
     (void)state;
     static const uint64_t bounds[] = {UINT64_C(3) << 30, UINT64_C(3) << 62, UINT64_C(3) << 40,

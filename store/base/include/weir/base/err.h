@@ -5,8 +5,8 @@
  * A weir_err is one 64-bit value: 0 is success; otherwise it packs a code, the place in the
  * source where it was made, and the number of its sentence. Layers above only pass it on.
  *
- *     bits 63..20  address of the static site record >> 4 (file, line, function)
- *     bits 19..8   serial of the sentence in a ring shared by all threads
+ *     bits 63..36  where in the program the static site record lies (file, line, function)
+ *     bits 35..8   serial of the sentence, which is kept in a ring shared by all threads
  *     bits  7..0   weir_code
  *
  * The sentence says what happened AND what to do, names the field or position at fault, has no
@@ -28,7 +28,7 @@ extern "C" {
 typedef uint64_t weir_err;
 
 #define WEIR_OK               ((weir_err)0)
-#define WEIR_ERR_SENTENCES    256u /* ring size; a power of two, at most 4096 */
+#define WEIR_ERR_SENTENCES    256u /* ring size; a power of two */
 #define WEIR_ERR_SENTENCE_MAX 512u /* bytes of one sentence, its end included; longer ones are cut */
 
 /* X(code, number, exit status, generic text).  Numbers are stable: they appear in logs and metrics. */
@@ -81,7 +81,8 @@ weir_err weir_err_make(const weir_err_site *site, weir_code code, const char *fo
 
 /* Makes an error out of errno_value with the fitting code (ENOSPC and EDQUOT: WEIR_EFULL, ENOMEM: WEIR_ENOMEM,
  * EACCES, EPERM and EROFS: WEIR_EPERM, ENOENT: WEIR_ENOTFOUND, EEXIST: WEIR_EEXIST, EADDRINUSE and EBUSY:
- * WEIR_EBUSY, else WEIR_EIO); the sentence ends in ": " and the system's text, and for a full disk says what to do.  [any] */
+ * WEIR_EBUSY, else WEIR_EIO); the sentence ends in ": " and the system's text, and for a full disk says what to
+ * do.  [any] */
 #define WEIR_ERRNO(errno_value, ...)                                                    \
     (__extension__({                                                                    \
         static const weir_err_site weir_err_site_here = {__FILE__, __func__, __LINE__}; \

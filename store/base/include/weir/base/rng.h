@@ -7,8 +7,8 @@
  *
  *     weir_rng rng = weir_rng_stream(seed, vertex, hop);   // same three, same numbers, for ever
  *
- * A stream has 2^34 draws of 32 bits less four; drawing more is an assertion. The generator passes the published known-answer vectors
- * (tests/unit/store/base/rng_test.c). Not for secrets.
+ * A stream has 2^34 draws of 32 bits less four; drawing more is an assertion. The generator passes the published
+ * known-answer vectors (tests/unit/store/base/rng_test.c). Not for secrets.
  */
 #ifndef WEIR_BASE_RNG_H
 #define WEIR_BASE_RNG_H
