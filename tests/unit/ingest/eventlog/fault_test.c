@@ -13,6 +13,7 @@
 
 static void l4_poisoned_after_a_write_error(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_eventlog *log = fixture_open(weir_test_folder(), 2, 0);
     const weir_record record = {0};
     uint64_t offset;
@@ -42,6 +43,7 @@ static void l4_poisoned_after_a_write_error(void **state) {
 
 static void l4_poisoned_after_a_sync_error(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_eventlog *log = fixture_open(weir_test_folder(), 1, 0);
     fixture_append(log, 0, 0, 5);
     assert_ok(weir_eventlog_sync(log));
@@ -61,6 +63,7 @@ static void l4_poisoned_after_a_sync_error(void **state) {
 /* A group that is durable but whose mark could not be written is not acknowledged. */
 static void l4_poisoned_after_a_mark_error(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_eventlog *log = fixture_open(weir_test_folder(), 2, 0);
     const weir_record record = {0};
     uint64_t offset;
@@ -80,6 +83,7 @@ static void l4_poisoned_after_a_mark_error(void **state) {
 
 static void l4_a_short_write_leaves_no_hole(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_eventlog *log = fixture_open(weir_test_folder(), 1, 0);
     fixture_append(log, 0, 0, 5);
     assert_ok(weir_eventlog_sync(log));
@@ -98,6 +102,7 @@ static void l4_a_short_write_leaves_no_hole(void **state) {
 
 static void writes_in_parts_are_continued(void **state) {
     (void)state;
+    fixture_in_memory();
     assert_ok(weir_fault_arm("write:1:part"));
     weir_eventlog *log = fixture_open(weir_test_folder(), 1, WEIR_EVENTLOG_SEGMENT_MIN);
     fixture_append(log, 0, 0, 200);
@@ -112,6 +117,7 @@ static void writes_in_parts_are_continued(void **state) {
 /* A buffer that is full while the disk fails: the waiting append is told, too. */
 static void l4_an_append_that_must_write_is_told(void **state) {
     (void)state;
+    fixture_in_memory();
     static char value[1u << 20];
     weir_eventlog *log = fixture_open(weir_test_folder(), 1, 0);
     const weir_record record = {.value = value, .value_length = sizeof value};
@@ -131,6 +137,7 @@ static void l4_an_append_that_must_write_is_told(void **state) {
 
 static void full_disk_then_space_again(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_eventlog *log = fixture_open(weir_test_folder(), 1, WEIR_EVENTLOG_SEGMENT_MIN);
     uint64_t acknowledged = 0;
     for (unsigned fills = 0; fills < 40; fills++) {
@@ -256,51 +263,61 @@ static void fail_every(const char *op, const char *how) {
 
 static void every_open_failing_once(void **state) {
     (void)state;
+    fixture_in_memory();
     fail_every("open", "EIO:once");
 }
 
 static void every_read_failing_once(void **state) {
     (void)state;
+    fixture_in_memory();
     fail_every("read", "EIO:once");
 }
 
 static void every_write_failing_once(void **state) {
     (void)state;
+    fixture_in_memory();
     fail_every("write", "EIO:once");
 }
 
 static void every_write_short_and_the_disk_full_from_then_on(void **state) {
     (void)state;
+    fixture_in_memory();
     fail_every("write", "short");
 }
 
 static void every_sync_failing_once(void **state) {
     (void)state;
+    fixture_in_memory();
     fail_every("sync", "EIO:once");
 }
 
 static void every_rename_failing_once(void **state) {
     (void)state;
+    fixture_in_memory();
     fail_every("rename", "EIO:once");
 }
 
 static void every_unlink_failing_once(void **state) {
     (void)state;
+    fixture_in_memory();
     fail_every("unlink", "EIO:once");
 }
 
 static void every_close_failing_once(void **state) {
     (void)state;
+    fixture_in_memory();
     fail_every("close", "EIO:once");
 }
 
 static void every_operation_failing_from_some_point_on(void **state) {
     (void)state;
+    fixture_in_memory();
     fail_every("any", "EIO");
 }
 
 static void every_truncate_failing_once(void **state) {
     (void)state;
+    fixture_in_memory();
     for (unsigned nth = 1; nth <= 2; nth++) { /* that of the lock file; that of the tail */
         char name[16], spec[64];
         snprintf(name, sizeof name, "f%u", nth);
@@ -335,6 +352,7 @@ static weir_err attempt_create(void *context) {
 
 static void open_fails_cleanly_at_every_allocation(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_test_every_allocation(attempt_create, (void *)(uintptr_t)weir_test_folder());
     weir_eventlog *log = fixture_open(weir_test_folder(), 1, WEIR_EVENTLOG_SEGMENT_MIN);
     fixture_append(log, 0, 0, 400);
@@ -354,6 +372,7 @@ static weir_err attempt_read(void *context) {
 
 static void reading_fails_cleanly_at_every_allocation(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_eventlog *log = fixture_open(weir_test_folder(), 1, WEIR_EVENTLOG_SEGMENT_MIN);
     fixture_append(log, 0, 0, 400);
     assert_ok(weir_eventlog_close(log));
@@ -377,6 +396,7 @@ static weir_err attempt_append(void *context) {
 
 static void appending_fails_cleanly_at_every_allocation(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_test_every_allocation(attempt_append, (void *)(uintptr_t)weir_test_folder());
     weir_eventlog *log = fixture_open(weir_test_folder(), 1, WEIR_EVENTLOG_SEGMENT_MIN);
     assert_true(fixture_check(log, 0, 0, 0) >= 100);

@@ -83,6 +83,7 @@ static uint64_t open_with(const char *folder, const uint8_t *bytes, size_t lengt
 
 static void l3_cut_at_every_length_of_what_was_acknowledged(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *closed = weir_test_path("closed"), *folder = weir_test_path("log");
     prepare_closed(closed, 0, 8);
     fixture_bytes file = fixture_load(fixture_segment(closed, 0, 0));
@@ -96,6 +97,7 @@ static void l3_cut_at_every_length_of_what_was_acknowledged(void **state) {
 
 static void l3_cut_at_every_length(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *crashed = weir_test_path("crashed"), *folder = weir_test_path("log");
     uint64_t positions[WRITTEN + 1];
     prepare_crashed(crashed);
@@ -116,6 +118,7 @@ static void l3_cut_at_every_length(void **state) {
 
 static void l3_flip_every_byte(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *crashed = weir_test_path("crashed"), *folder = weir_test_path("log");
     uint64_t positions[WRITTEN + 1];
     prepare_crashed(crashed);
@@ -137,6 +140,7 @@ static void l3_flip_every_byte(void **state) {
 
 static void l3_flip_every_byte_of_what_was_acknowledged(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *closed = weir_test_path("closed"), *folder = weir_test_path("log");
     prepare_closed(closed, 0, 8);
     fixture_bytes file = fixture_load(fixture_segment(closed, 0, 0));
@@ -152,6 +156,7 @@ static void l3_flip_every_byte_of_what_was_acknowledged(void **state) {
 /* The marks only ever know less than the truth: whatever happens to them, the records stay, or open refuses. */
 static void l3_marks_cut_and_flipped_at_every_byte(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *crashed = weir_test_path("crashed"), *folder = weir_test_path("log");
     char path[4096];
     prepare_crashed(crashed);
@@ -185,6 +190,7 @@ static void l3_marks_cut_and_flipped_at_every_byte(void **state) {
  * disk, the ones behind it did. Nobody was told that any of them is durable. */
 static void l3_a_hole_in_what_was_not_synced_is_a_torn_tail(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *folder = weir_test_path("log");
     uint64_t positions[WRITTEN + 1];
     prepare_crashed(folder);
@@ -198,6 +204,7 @@ static void l3_a_hole_in_what_was_not_synced_is_a_torn_tail(void **state) {
 /* A power cut has taken all marks but the first, so only the records behind the damage can tell. */
 static void l3_a_later_record_tells_of_acknowledged_damage(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *crashed = weir_test_path("crashed"), *folder = weir_test_path("log");
     uint64_t positions[WRITTEN + 1];
     char path[4096];
@@ -219,6 +226,7 @@ static void l3_a_later_record_tells_of_acknowledged_damage(void **state) {
 
 static void l3_the_witness_names_both_places(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *folder = weir_test_path("log");
     uint64_t positions[WRITTEN + 1];
     char path[4096], expected[64];
@@ -239,6 +247,7 @@ static void l3_the_witness_names_both_places(void **state) {
 /* Whoever may choose values must not be able to make a torn tail look like damage. */
 static void l3_a_value_that_looks_like_a_record_is_no_witness(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_eventlog *log = fixture_open(weir_test_path("live"), 1, 0);
     uint8_t value[128];
     fixture_append(log, 0, 0, 1);
@@ -265,6 +274,7 @@ static void l3_a_value_that_looks_like_a_record_is_no_witness(void **state) {
 
 static void l3_a_witness_is_found_at_every_distance(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *path = weir_test_path("file");
     weir_elog_origin origin = weir_elog_origin_of(NULL, 77, 0);
     uint8_t bytes[1024];
@@ -292,6 +302,7 @@ static void l3_a_witness_is_found_at_every_distance(void **state) {
 
 static void l3_an_earlier_segment_is_never_cut(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *folder = weir_test_path("log");
     prepare_closed(folder, WEIR_EVENTLOG_SEGMENT_MIN, 120);
     fixture_bytes file = fixture_load(fixture_segment(folder, 0, 0));
@@ -323,6 +334,7 @@ static void l3_an_earlier_segment_is_never_cut(void **state) {
 
 static void l3_headers_of_all_segments_are_checked(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *closed = weir_test_path("closed"), *folder = weir_test_path("log");
     weir_eventlog *log = NULL;
     prepare_closed(closed, WEIR_EVENTLOG_SEGMENT_MIN, 120);
@@ -340,6 +352,7 @@ static void l3_headers_of_all_segments_are_checked(void **state) {
 /* The process died between creating a segment and syncing its header: every state that leaves is repaired. */
 static void l3_a_newborn_segment_is_given_its_header(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *closed = weir_test_path("closed"), *folder = weir_test_path("log");
     prepare_closed(closed, 0, 8);
     uint8_t header[ELOG_SEGMENT_HEADER];
@@ -371,6 +384,7 @@ static void l3_a_newborn_segment_is_given_its_header(void **state) {
 
 static void l3_a_newborn_segment_that_does_not_fit_is_refused(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *folder = weir_test_path("log");
     weir_eventlog *log = NULL;
     prepare_closed(folder, 0, 8);
@@ -383,6 +397,7 @@ static void l3_a_newborn_segment_that_does_not_fit_is_refused(void **state) {
 
 static void l3_missing_segments_are_refused(void **state) {
     (void)state;
+    fixture_in_memory();
     char folder[4096], path[4096];
     snprintf(folder, sizeof folder, "%s/log", weir_test_folder());
     weir_eventlog *log = NULL;
@@ -421,6 +436,7 @@ static void l3_missing_segments_are_refused(void **state) {
 
 static void l3_files_of_another_topic_are_refused(void **state) {
     (void)state;
+    fixture_in_memory();
     const char *folder = weir_test_path("log");
     weir_eventlog *log = NULL;
     prepare_closed(folder, 0, 8);
@@ -445,6 +461,7 @@ static void l3_files_of_another_topic_are_refused(void **state) {
 
 static void l3_the_topic_file_flipped_at_every_byte(void **state) {
     (void)state;
+    fixture_in_memory();
     weir_eventlog *log = NULL;
     prepare_closed(weir_test_folder(), 0, 4);
     fixture_bytes file = fixture_load(weir_test_path("t/topic"));
