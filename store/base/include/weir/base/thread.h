@@ -44,6 +44,8 @@ typedef enum weir_role {
 /* X(rank, order, what it guards): lower is taken first. */
 #define WEIR_LOCK_RANKS(X)                                                             \
     X(EVENTLOG, 20, "one event log's partitions and its appended and durable offsets") \
+    X(GRAPH, 25, "one graph's sources")                                                \
+    X(SHARD, 30, "one shard's version, and who waits for it")                          \
     X(QUEUE, 40, "one bounded queue")                                                  \
     X(CLOCK, 60, "a manual clock")                                                     \
     X(PROGRESS, 70, "the progress bar on the terminal")                                \

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csv.c - one line of cells, as RFC 4180 has them: a quoted cell may hold separators, and quotes written twice. */
+#include <string.h>
+
+#include <weir/ingest/map.h>
+
+#include "message.h"
+
+typedef struct csv {
+    const char *start, *next, *end;
+    char separator;
+    weir_arena *arena;
+} csv;
+
+static weir_err fault(const csv *c, const char *what) {
+    return WEIR_ERR(WEIR_EDATA, "byte %zu: %s", (size_t)(c->next - c->start), what);
+}
+
+static weir_err quoted_read(csv *c, weir_cell *cell) {
+    const char *from = ++c->next;
+    char *text = weir_arena_alloc_aligned(c->arena, 1, (size_t)(c->end - from) + 1), *to = text;
+    if (!text) return WEIR_ERR(WEIR_ENOMEM, "no memory for a line of CSV");
+    for (;; c->next++) {
+        if (c->next == c->end) return fault(c, "a quoted cell without an end");
+        if (*c->next == '"') {
+            if (c->next + 1 == c->end || c->next[1] != '"') break;
+            c->next++;
+        }
+        *to++ = *c->next;
+    }
+    c->next++;
+    *cell = (weir_cell){WEIR_CELL_TEXT, (uint32_t)(to - text), (size_t)(from - c->start) + 1, text};
+    return WEIR_OK;
+}
+
+static weir_err cell_read(csv *c, weir_cell *cell) {
+    weir_err err = WEIR_OK;
+    const char *from = c->next;
+    if (c->next < c->end && *c->next == '"') {
+        err = quoted_read(c, cell);
+    } else {
+        while (c->next < c->end && *c->next != c->separator && *c->next != '"')
+            c->next++;
+        *cell = (weir_cell){WEIR_CELL_TEXT, (uint32_t)(c->next - from), (size_t)(from - c->start) + 1, from};
+    }
+    if (!err && c->next < c->end && *c->next != c->separator) err = fault(c, "a quote inside a cell");
+    if (cell->length == 0) cell->kind = WEIR_CELL_ABSENT;
+    return err;
+}
+
+weir_err weir_message_csv(char separator, const uint32_t *field_of_column, size_t column_count, const char *bytes,
+                          size_t length, weir_arena *arena, weir_cell *cells, size_t cell_count) {
+    memset(cells, 0, cell_count * sizeof *cells);
+    while (length && (bytes[length - 1] == '\n' || bytes[length - 1] == '\r'))
+        length--;
+    csv c = {bytes, bytes, bytes + length, separator, arena};
+    if (length > WEIR_MESSAGE_BYTES_MAX) return fault(&c, "the line is too long");
+    for (size_t column = 0; column < column_count; column++) {
+        weir_cell cell;
+        if (column > 0) {
+            if (c.next == c.end) return fault(&c, "the line has too few cells");
+            c.next++;
+        }
+        weir_err err = cell_read(&c, &cell);
+        if (err) return err;
+        if (field_of_column[column] != WEIR_SCHEMA_NONE) cells[field_of_column[column]] = cell;
+    }
+    return c.next == c.end ? WEIR_OK : fault(&c, "the line has too many cells");
+}

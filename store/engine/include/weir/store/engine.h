@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.h - the cold store of one shard: RocksDB, written only by sorted files that are ingested whole.
+ *
+ * The only module that includes rocksdb/c.h. No memtable traffic and no write-ahead log: a sorted file becomes visible
+ * in one step or not at all, and the log of events is what it is rebuilt from.
+ *
+ * INVARIANTS
+ *   N1  A reader sees all of an ingested file or nothing of it.
+ *   N2  What ingest has returned for survives kill -9 and a power cut.
+ *   N3  A flipped bit in a file is an error when it is read, never a wrong value.
+ */
+#ifndef WEIR_STORE_ENGINE_H
+#define WEIR_STORE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/base/buf.h>
+#include <weir/base/err.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_engine weir_engine;
+typedef struct weir_engine_cursor weir_engine_cursor;
+typedef struct weir_engine_writer weir_engine_writer;
+typedef struct weir_engine_cache weir_engine_cache; /* one block cache for many engines */
+
+#define WEIR_ENGINE_PREFIX_BYTES 9u /* kind and vertex: what filters are made of; shorter keys are found without them */
+
+typedef struct weir_engine_opts {
+    weir_engine_cache *cache; /* borrowed; NULL: a small one of its own                 */
+    bool create;              /* makes it when it is not there                          */
+    bool read_only;           /* for tools: another process may have it open            */
+    bool bulk;                /* no compaction on its own: for a bench or a restore     */
+} weir_engine_opts;
+
+typedef struct weir_engine_stats {
+    uint64_t live_bytes;       /* gauge: files on disk                    */
+    uint64_t live_files;       /* gauge                                   */
+    uint64_t keys_estimate;    /* gauge                                   */
+    uint64_t level0_files;     /* gauge: many of them slow reads          */
+    uint64_t compaction_bytes; /* gauge: still to be compacted, estimated */
+} weir_engine_stats;
+
+weir_err weir_engine_cache_open(uint64_t bytes, weir_engine_cache **cachep);
+void weir_engine_cache_close(weir_engine_cache *cache);
+
+/* WEIR_ENOTFOUND; WEIR_EBUSY another process has it open; WEIR_ECORRUPT names file and what RocksDB says; WEIR_EIO;
+ * WEIR_EFULL; WEIR_ENOMEM.  Blocks.  [owner] */
+weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir_engine **enginep);
+void weir_engine_close(weir_engine *engine);
+
+/* Replaces what out holds; *foundp says whether there was a value.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  [any] */
+weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, weir_buf *out, bool *foundp);
+
+/* A cursor over a consistent view from the moment it was opened; belongs to one thread.  WEIR_ENOMEM.  [owner]
+ * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and filters skip files.
+ * SCAN: in full order over everything, reads ahead and keeps the hot blocks in the cache. */
+typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN } weir_engine_use;
+weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
+/* Stands at the first key >= key.  [owner] */
+void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length);
+bool weir_engine_cursor_valid(const weir_engine_cursor *cursor);
+/* Borrowed until the cursor moves. */
+const void *weir_engine_cursor_key(const weir_engine_cursor *cursor, size_t *lengthp);
+const void *weir_engine_cursor_value(const weir_engine_cursor *cursor, size_t *lengthp);
+void weir_engine_cursor_next(weir_engine_cursor *cursor);
+/* Whether it stopped at an error rather than at the end.  WEIR_ECORRUPT, WEIR_EIO. */
+weir_err weir_engine_cursor_err(const weir_engine_cursor *cursor);
+void weir_engine_cursor_close(weir_engine_cursor *cursor);
+
+/* A sorted file beside the engine (same file system). Keys must rise strictly: WEIR_EORDER.  [owner] */
+weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
+weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
+                                size_t value_length);
+uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer);
+/* Makes the file whole and durable, then ingests it: N1, N2. The writer is closed either way.
+ * WEIR_EFULL, WEIR_EIO: nothing was changed.  Blocks on the disk. */
+weir_err weir_engine_writer_ingest(weir_engine_writer *writer);
+/* Throws the file away; NULL is allowed. */
+void weir_engine_writer_cancel(weir_engine_writer *writer);
+
+/* A consistent copy into a folder that must not exist, by hard links where the file system is the same.  [any] */
+weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder);
+/* Reads every block with its checksum.  WEIR_ECORRUPT names the key range or file.  Blocks.  [any] */
+weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp);
+/* Compacts everything now; for tools and benches.  Blocks.  [any] */
+weir_err weir_engine_compact(weir_engine *engine);
+void weir_engine_stats_get(weir_engine *engine, weir_engine_stats *statsp);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_ENGINE_H */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer.c - a sorted file, from its first key to its place in the store.
+ *
+ *   open ──add*──► ingest: finish (syncs the file) ──► RocksDB links it and syncs its manifest: visible and durable
+ *     └────────► cancel: the file is removed
+ *
+ * The file lies in the engine's folder under a name that RocksDB does not know; what a crash leaves there is removed when
+ * the next writer wants the name.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/fault.h>
+#include <weir/base/file.h>
+
+#include "engine_private.h"
+
+#define KEY_BYTES_MAX 64u
+
+struct weir_engine_writer {
+    weir_engine *engine;
+    rocksdb_envoptions_t *env;
+    rocksdb_sstfilewriter_t *writer;
+    char *path;
+    uint64_t records;
+    size_t last_length;
+    uint8_t last_key[KEY_BYTES_MAX];
+};
+
+static void writer_free(weir_engine_writer *writer) {
+    if (!writer) return;
+    if (writer->writer) rocksdb_sstfilewriter_destroy(writer->writer);
+    if (writer->env) rocksdb_envoptions_destroy(writer->env);
+    weir_free(writer->path);
+    weir_free(writer);
+}
+
+static char *path_of(const weir_engine *engine, uint64_t number) {
+    size_t size = strlen(engine->folder) + 32;
+    char *path = weir_malloc(size);
+    if (path) snprintf(path, size, "%s/seal-%llu.tmp", engine->folder, (unsigned long long)number);
+    return path;
+}
+
+/* RocksDB writes the file itself, past our file layer; a test's full disk must reach it all the same. */
+static weir_err fault_of_disk(const weir_engine_writer *writer, size_t bytes) {
+    int failure = weir_fault_check(WEIR_FAULT_WRITE, writer->path, &bytes);
+    return failure ? WEIR_ERRNO(failure, "cannot write %s", writer->path) : WEIR_OK;
+}
+
+weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp) {
+    char *message = NULL;
+    *writerp = NULL;
+    if (engine->read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
+    weir_engine_writer *writer = weir_calloc(1, sizeof *writer);
+    if (writer) writer->path = path_of(engine, engine->next_file++);
+    if (!writer || !writer->path) {
+        writer_free(writer);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory to write into %s", engine->folder);
+    }
+    writer->engine = engine;
+    writer->env = rocksdb_envoptions_create();
+    writer->writer = rocksdb_sstfilewriter_create(writer->env, engine->options);
+    unlink(writer->path);
+    rocksdb_sstfilewriter_open(writer->writer, writer->path, &message);
+    if (message) {
+        weir_err err = weir_engine_error(engine, "begin a file in", message);
+        writer_free(writer);
+        return err;
+    }
+    *writerp = writer;
+    return WEIR_OK;
+}
+
+static bool rises(const weir_engine_writer *writer, const void *key, size_t length) {
+    size_t common = writer->last_length < length ? writer->last_length : length;
+    int order = memcmp(key, writer->last_key, common);
+    return writer->records == 0 || order > 0 || (order == 0 && length > writer->last_length);
+}
+
+weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
+                                size_t value_length) {
+    char *message = NULL;
+    WEIR_ASSERT(key_length > 0 && key_length <= KEY_BYTES_MAX);
+    if (!rises(writer, key, key_length)) {
+        return WEIR_ERR(WEIR_EORDER, "record %llu of %s does not sort behind the one before it",
+                        (unsigned long long)writer->records, writer->path);
+    }
+    rocksdb_sstfilewriter_put(writer->writer, key, key_length, value, value_length, &message);
+    if (message) return weir_engine_error(writer->engine, "write a file in", message);
+    memcpy(writer->last_key, key, key_length);
+    writer->last_length = key_length;
+    writer->records++;
+    return WEIR_OK;
+}
+
+uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer) {
+    uint64_t bytes = 0;
+    rocksdb_sstfilewriter_file_size(writer->writer, &bytes);
+    return bytes;
+}
+
+static weir_err finish(weir_engine_writer *writer) {
+    char *message = NULL;
+    weir_err err = fault_of_disk(writer, weir_engine_writer_bytes(writer));
+    if (err) return err;
+    rocksdb_sstfilewriter_finish(writer->writer, &message);
+    return weir_engine_error(writer->engine, "finish a file in", message);
+}
+
+static weir_err link_into_store(weir_engine_writer *writer) {
+    char *message = NULL;
+    const char *path = writer->path;
+    rocksdb_ingestexternalfileoptions_t *options = rocksdb_ingestexternalfileoptions_create();
+    rocksdb_ingestexternalfileoptions_set_move_files(options, 1);
+    rocksdb_ingest_external_file(writer->engine->db, &path, 1, options, &message);
+    rocksdb_ingestexternalfileoptions_destroy(options);
+    return weir_engine_error(writer->engine, "take a file into", message);
+}
+
+weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
+    weir_err err = WEIR_OK;
+    if (writer->records > 0) {
+        err = finish(writer);
+        weir_kill_point("engine.finished");
+        if (!err) err = link_into_store(writer); /* N1, N2 */
+        weir_kill_point("engine.ingested");
+    }
+    unlink(writer->path); /* a link of it is in the store, or nobody wants it */
+    writer_free(writer);
+    return err;
+}
+
+void weir_engine_writer_cancel(weir_engine_writer *writer) {
+    if (!writer) return;
+    unlink(writer->path);
+    writer_free(writer);
+}

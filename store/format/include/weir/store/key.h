@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * key.h - the keys of the cold store: big-endian, so that bytes sort as the reader wants to meet them.
+ *
+ *   'E' edge      vertex 8 | relation 2 | direction 1 | ~time 8 | kind 1 | neighbour 8 | event 8      = 37 bytes
+ *   'F' features  vertex 8 | ~time 8 | event 8                                                        = 25
+ *   'L' label     vertex 8 | label 2 | ~time 8 | event 8                                              = 27
+ *   'N' name      vertex 8                                                                            =  9
+ *   'O' offset    source 4 | partition 4                                                              =  9
+ *   'M' meta      one byte                                                                            =  2
+ *   'T' deleted   vertex 8 | ~time 8                                                                  = 17
+ *
+ * ~time is the complement of the time with its sign bit flipped: newest first. In an edge, kind 0 is a deletion and
+ * sorts before the edges (kind 1) of its own time, which it hides: a reader that goes newest first meets a deletion
+ * before everything that it deletes. A deletion of one neighbour carries it; a deletion of the vertex itself is
+ * repeated in 'T' only, and every shard keeps all of 'T' in memory.
+ * Every function is [any].
+ */
+#ifndef WEIR_STORE_KEY_H
+#define WEIR_STORE_KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/id.h>
+#include <weir/store/mutation.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_EDGE_KEY_BYTES    37u
+#define WEIR_EDGE_PREFIX_BYTES 12u /* 'E', vertex, relation, direction */
+#define WEIR_FEATURE_KEY_BYTES 25u
+#define WEIR_LABEL_KEY_BYTES   27u
+#define WEIR_NAME_KEY_BYTES    9u
+#define WEIR_OFFSET_KEY_BYTES  9u
+#define WEIR_DELETED_KEY_BYTES 17u
+
+typedef struct weir_edge_key {
+    weir_vertex vertex;
+    uint16_t relation;
+    weir_direction direction;
+    bool deletion;
+    int64_t time_us;
+    weir_vertex neighbor;
+    uint64_t event;
+} weir_edge_key;
+
+void weir_edge_key_write(const weir_edge_key *key, uint8_t bytes[WEIR_EDGE_KEY_BYTES]);
+/* false: no such key. */
+bool weir_edge_key_read(const void *bytes, size_t length, weir_edge_key *keyp);
+/* The first key a reader of "before time t" may meet: everything of that vertex, relation and direction that is
+ * older than t sorts at or behind it. */
+void weir_edge_seek_write(weir_vertex vertex, uint16_t relation, weir_direction direction, int64_t before_us,
+                          uint8_t bytes[WEIR_EDGE_KEY_BYTES]);
+void weir_feature_key_write(weir_vertex vertex, int64_t time_us, uint64_t event, uint8_t bytes[WEIR_FEATURE_KEY_BYTES]);
+bool weir_feature_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp, uint64_t *eventp);
+void weir_label_key_write(weir_vertex vertex, uint16_t label, int64_t time_us, uint64_t event,
+                          uint8_t bytes[WEIR_LABEL_KEY_BYTES]);
+bool weir_label_key_read(const void *bytes, size_t length, weir_vertex *vertexp, uint16_t *labelp, int64_t *time_usp,
+                         uint64_t *eventp);
+void weir_name_key_write(weir_vertex vertex, uint8_t bytes[WEIR_NAME_KEY_BYTES]);
+bool weir_name_key_read(const void *bytes, size_t length, weir_vertex *vertexp);
+void weir_offset_key_write(uint32_t source, uint32_t partition, uint8_t bytes[WEIR_OFFSET_KEY_BYTES]);
+bool weir_offset_key_read(const void *bytes, size_t length, uint32_t *sourcep, uint32_t *partitionp);
+void weir_deleted_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_DELETED_KEY_BYTES]);
+bool weir_deleted_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_KEY_H */

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mutation.h - what an event does to one shard, in memory and as bytes.
+ *
+ * An event becomes a few mutations, each belonging to the shard of `vertex`. An edge becomes two, one half at each
+ * end; a vertex deletion goes to every shard, because any of them may hold an edge to it. All are idempotent: the
+ * identity of what they put is (vertex, type, direction, time, neighbour, event), so applying one twice changes nothing.
+ *
+ * BATCH: the mutations of one run of a source partition for one shard, little-endian; made so that a router can carry
+ * it through a topic of its own.
+ *
+ *   header   offset size  meaning                     mutation offset size  meaning
+ *              0     4    CRC-32C of all behind it               0     1    kind
+ *              4     4    bytes of the whole batch               1     1    direction
+ *              8     4    source, as the store numbers it        2     2    type, relation or label
+ *             12     4    partition of the source                4     4    row bytes
+ *             16     8    offset of the first event covered      8     2    key bytes
+ *             24     8    offset behind the last covered        10     2    distance of its event from the first, low 16 bits
+ *             32     4    mutations                             12     4    the same, high 32 bits
+ *             36     4    0                                     16     8    vertex
+ *                                                               24     8    neighbour
+ *                                                               32     8    time, us
+ *                                                               40     8    event
+ *                                                               48     …    row, key
+ */
+#ifndef WEIR_STORE_MUTATION_H
+#define WEIR_STORE_MUTATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/base/buf.h>
+#include <weir/base/err.h>
+#include <weir/store/id.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weir_mutation_kind {
+    WEIR_PUT_VERTEX = 1, /* name, and a feature row if there is one */
+    WEIR_PUT_EDGE = 2,
+    WEIR_PUT_LABEL = 3,
+    WEIR_DELETE_VERTEX = 4, /* hides what is of its time or older, also what arrives later */
+    WEIR_DELETE_EDGE = 5,   /* the same for the edges between two vertices in one relation  */
+} weir_mutation_kind;
+
+typedef enum weir_direction { WEIR_OUT = 0, WEIR_IN = 1 } weir_direction;
+
+/* A plain value; row and key are borrowed. */
+typedef struct weir_mutation {
+    weir_mutation_kind kind;
+    weir_direction direction;
+    uint16_t type; /* id of the vertex type, relation or label in the schema */
+    uint16_t key_length;
+    uint32_t row_length;
+    uint64_t offset; /* of its event in the source partition */
+    weir_vertex vertex;
+    weir_vertex neighbor;
+    int64_t time_us;
+    uint64_t event;
+    const uint8_t *row;
+    const char *key; /* WEIR_PUT_VERTEX: the outside key */
+} weir_mutation;
+
+#define WEIR_BATCH_HEADER_BYTES    40u
+#define WEIR_MUTATION_HEADER_BYTES 48u
+#define WEIR_BATCH_BYTES_MAX       (64u << 20)
+#define WEIR_BATCH_MUTATIONS_MAX   (1u << 20)
+
+/* A plain value: where a batch comes from. offset_end is behind the last event, mutations or not. */
+typedef struct weir_batch_span {
+    uint32_t source;
+    uint32_t partition;
+    uint64_t offset_begin;
+    uint64_t offset_end;
+} weir_batch_span;
+
+/* begin leaves room for the header, add appends, end fills the header in. Failures are the buffer's.  [owner] */
+void weir_batch_begin(weir_buf *buf);
+void weir_batch_add(weir_buf *buf, const weir_mutation *mutation, uint64_t offset_begin);
+void weir_batch_end(weir_buf *buf, const weir_batch_span *span, uint32_t mutations);
+
+typedef struct weir_batch_cursor {
+    const uint8_t *next;
+    const uint8_t *end;
+    weir_batch_span span;
+    uint32_t left;
+} weir_batch_cursor;
+
+/* Checks CRC, lengths, kinds and directions of the whole batch, so that next cannot fail.  WEIR_ECORRUPT says where.  [any] */
+weir_err weir_batch_open(const void *bytes, size_t length, weir_batch_cursor *cursorp);
+/* false at the end. What it hands out is borrowed from the bytes.  [owner] */
+bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_MUTATION_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stored.h - the values behind the keys of key.h, little-endian.
+ *
+ *   'E' edge      row of the relation's features; empty for none or a deletion
+ *   'F' features  vertex type 2, row of its features
+ *   'L' label     row with the label's one value
+ *   'N' name      vertex type 2, time of the put 8, key
+ *   'O' offset    first offset that is not in the store yet 8
+ *   'M' meta      format 4, shard 4, shards 4
+ *   'T' deleted   empty
+ *
+ * Every function is [any].
+ */
+#ifndef WEIR_STORE_STORED_H
+#define WEIR_STORE_STORED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/id.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_STORED_FEATURES_PREFIX 2u
+#define WEIR_STORED_NAME_PREFIX     10u
+#define WEIR_STORED_NAME_MAX        (WEIR_STORED_NAME_PREFIX + WEIR_KEY_MAX)
+
+size_t weir_stored_name_write(uint16_t vertex_type, int64_t time_us, const char *key, size_t key_length,
+                              uint8_t value[WEIR_STORED_NAME_MAX]);
+/* *keyp is borrowed from value; false: damaged. */
+bool weir_stored_name_read(const void *value, size_t length, uint16_t *vertex_typep, int64_t *time_usp,
+                           const char **keyp, size_t *key_lengthp);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_STORED_H */

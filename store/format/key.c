@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* key.c - the only code that knows the bytes of a key. */
+#include <string.h>
+
+#include <weir/base/assert.h>
+#include <weir/store/key.h>
+
+static void put_be16(uint8_t *at, uint16_t v) {
+    at[0] = (uint8_t)(v >> 8);
+    at[1] = (uint8_t)v;
+}
+
+static void put_be32(uint8_t *at, uint32_t v) {
+    v = __builtin_bswap32(v);
+    memcpy(at, &v, 4);
+}
+
+static void put_be64(uint8_t *at, uint64_t v) {
+    v = __builtin_bswap64(v);
+    memcpy(at, &v, 8);
+}
+
+static uint16_t get_be16(const uint8_t *at) {
+    return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static uint32_t get_be32(const uint8_t *at) {
+    uint32_t v;
+    memcpy(&v, at, 4);
+    return __builtin_bswap32(v);
+}
+
+static uint64_t get_be64(const uint8_t *at) {
+    uint64_t v;
+    memcpy(&v, at, 8);
+    return __builtin_bswap64(v);
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the swaps above take a little-endian machine");
+
+#define SIGN (1ull << 63)
+
+/* Flipping the sign bit sorts negative before positive; the complement turns that around: newest first. */
+static uint64_t time_descending(int64_t time_us) {
+    return ~((uint64_t)time_us ^ SIGN);
+}
+
+static int64_t time_of(uint64_t descending) {
+    return (int64_t)(~descending ^ SIGN);
+}
+
+static uint8_t *edge_prefix_write(weir_vertex vertex, uint16_t relation, weir_direction direction, uint8_t *bytes) {
+    bytes[0] = 'E';
+    put_be64(bytes + 1, vertex);
+    put_be16(bytes + 9, relation);
+    bytes[11] = (uint8_t)direction;
+    return bytes + WEIR_EDGE_PREFIX_BYTES;
+}
+
+void weir_edge_key_write(const weir_edge_key *key, uint8_t bytes[WEIR_EDGE_KEY_BYTES]) {
+    uint8_t *at = edge_prefix_write(key->vertex, key->relation, key->direction, bytes);
+    put_be64(at, time_descending(key->time_us));
+    at[8] = key->deletion ? 0 : 1;
+    put_be64(at + 9, key->neighbor);
+    put_be64(at + 17, key->event);
+}
+
+bool weir_edge_key_read(const void *bytes, size_t length, weir_edge_key *keyp) {
+    const uint8_t *b = bytes;
+    if (length != WEIR_EDGE_KEY_BYTES || b[0] != 'E' || b[11] > 1 || b[20] > 1) return false;
+    *keyp = (weir_edge_key){
+        .vertex = get_be64(b + 1),
+        .relation = get_be16(b + 9),
+        .direction = b[11] ? WEIR_IN : WEIR_OUT,
+        .time_us = time_of(get_be64(b + 12)),
+        .deletion = b[20] == 0,
+        .neighbor = get_be64(b + 21),
+        .event = get_be64(b + 29),
+    };
+    return true;
+}
+
+/* Times below t have larger ~time: the first of them is that of t - 1. Nothing is older than INT64_MIN. */
+void weir_edge_seek_write(weir_vertex vertex, uint16_t relation, weir_direction direction, int64_t before_us,
+                          uint8_t bytes[WEIR_EDGE_KEY_BYTES]) {
+    uint8_t *at = edge_prefix_write(vertex, relation, direction, bytes);
+    if (before_us == INT64_MIN) {
+        memset(at, 0xff, WEIR_EDGE_KEY_BYTES - WEIR_EDGE_PREFIX_BYTES);
+    } else {
+        put_be64(at, time_descending(before_us - 1));
+        memset(at + 8, 0, WEIR_EDGE_KEY_BYTES - WEIR_EDGE_PREFIX_BYTES - 8);
+    }
+}
+
+void weir_feature_key_write(weir_vertex vertex, int64_t time_us, uint64_t event,
+                            uint8_t bytes[WEIR_FEATURE_KEY_BYTES]) {
+    bytes[0] = 'F';
+    put_be64(bytes + 1, vertex);
+    put_be64(bytes + 9, time_descending(time_us));
+    put_be64(bytes + 17, event);
+}
+
+bool weir_feature_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp,
+                           uint64_t *eventp) {
+    const uint8_t *b = bytes;
+    if (length != WEIR_FEATURE_KEY_BYTES || b[0] != 'F') return false;
+    *vertexp = get_be64(b + 1);
+    *time_usp = time_of(get_be64(b + 9));
+    *eventp = get_be64(b + 17);
+    return true;
+}
+
+void weir_label_key_write(weir_vertex vertex, uint16_t label, int64_t time_us, uint64_t event,
+                          uint8_t bytes[WEIR_LABEL_KEY_BYTES]) {
+    bytes[0] = 'L';
+    put_be64(bytes + 1, vertex);
+    put_be16(bytes + 9, label);
+    put_be64(bytes + 11, time_descending(time_us));
+    put_be64(bytes + 19, event);
+}
+
+bool weir_label_key_read(const void *bytes, size_t length, weir_vertex *vertexp, uint16_t *labelp, int64_t *time_usp,
+                         uint64_t *eventp) {
+    const uint8_t *b = bytes;
+    if (length != WEIR_LABEL_KEY_BYTES || b[0] != 'L') return false;
+    *vertexp = get_be64(b + 1);
+    *labelp = get_be16(b + 9);
+    *time_usp = time_of(get_be64(b + 11));
+    *eventp = get_be64(b + 19);
+    return true;
+}
+
+void weir_name_key_write(weir_vertex vertex, uint8_t bytes[WEIR_NAME_KEY_BYTES]) {
+    bytes[0] = 'N';
+    put_be64(bytes + 1, vertex);
+}
+
+bool weir_name_key_read(const void *bytes, size_t length, weir_vertex *vertexp) {
+    const uint8_t *b = bytes;
+    if (length != WEIR_NAME_KEY_BYTES || b[0] != 'N') return false;
+    *vertexp = get_be64(b + 1);
+    return true;
+}
+
+void weir_offset_key_write(uint32_t source, uint32_t partition, uint8_t bytes[WEIR_OFFSET_KEY_BYTES]) {
+    bytes[0] = 'O';
+    put_be32(bytes + 1, source);
+    put_be32(bytes + 5, partition);
+}
+
+bool weir_offset_key_read(const void *bytes, size_t length, uint32_t *sourcep, uint32_t *partitionp) {
+    const uint8_t *b = bytes;
+    if (length != WEIR_OFFSET_KEY_BYTES || b[0] != 'O') return false;
+    *sourcep = get_be32(b + 1);
+    *partitionp = get_be32(b + 5);
+    return true;
+}
+
+void weir_deleted_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_DELETED_KEY_BYTES]) {
+    bytes[0] = 'T';
+    put_be64(bytes + 1, vertex);
+    put_be64(bytes + 9, time_descending(time_us));
+}
+
+bool weir_deleted_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
+    const uint8_t *b = bytes;
+    if (length != WEIR_DELETED_KEY_BYTES || b[0] != 'T') return false;
+    *vertexp = get_be64(b + 1);
+    *time_usp = time_of(get_be64(b + 9));
+    return true;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cache.c - stripes of a chained hash table with the least recently used at the end of a list.
+ *
+ * A window is one block: header, entries, rows. Updating one makes a new block: windows are short, and readers copy out
+ * under the stripe's lock, so that nobody ever holds a pointer into a window.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/thread.h>
+
+#include "cache.h"
+
+#define STRIPES     64u
+#define BUCKETS_MIN 256u
+
+typedef struct window {
+    struct window *chain;         /* same bucket          */
+    struct window *newer, *older; /* by last use          */
+    weir_vertex vertex;
+    weir_list list;
+    uint32_t count;
+    bool complete;
+    size_t bytes; /* of this block */
+    weir_entry entries[];
+} window;
+
+typedef struct stripe {
+    _Alignas(64) weir_mutex mutex; /* guards all below */
+    window **buckets;
+    size_t bucket_count, window_count;
+    window *newest, *oldest;
+    size_t bytes;
+    weir_cache_stats stats; /* the counters */
+} stripe;
+
+struct weir_cache {
+    atomic_uint_fast64_t epoch;
+    size_t stripe_bytes_max;
+    uint32_t window_max;
+    stripe stripes[STRIPES];
+};
+
+weir_err weir_cache_open(size_t bytes_max, uint32_t window_max, weir_cache **cachep) {
+    *cachep = NULL;
+    weir_cache *cache = weir_aligned_alloc(_Alignof(weir_cache), sizeof *cache);
+    if (!cache) return WEIR_ERR(WEIR_ENOMEM, "no memory for a window cache");
+    memset(cache, 0, sizeof *cache);
+    cache->stripe_bytes_max = bytes_max / STRIPES;
+    cache->window_max = window_max;
+    bool fits = true;
+    for (size_t i = 0; i < STRIPES; i++) {
+        stripe *s = &cache->stripes[i];
+        weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "window cache stripe");
+        s->bucket_count = BUCKETS_MIN;
+        s->buckets = weir_calloc(BUCKETS_MIN, sizeof(window *));
+        fits = fits && s->buckets;
+    }
+    if (!fits) {
+        weir_cache_close(cache);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for a window cache");
+    }
+    *cachep = cache;
+    return WEIR_OK;
+}
+
+void weir_cache_close(weir_cache *cache) {
+    if (!cache) return;
+    for (size_t i = 0; i < STRIPES; i++) {
+        stripe *s = &cache->stripes[i];
+        for (window *w = s->newest, *older; w; w = older) {
+            older = w->older;
+            weir_free(w);
+        }
+        weir_free(s->buckets);
+        weir_mutex_destroy(&s->mutex);
+    }
+    weir_free(cache);
+}
+
+uint64_t weir_cache_epoch(weir_cache *cache) {
+    return atomic_load_explicit(&cache->epoch, memory_order_acquire);
+}
+
+void weir_cache_sealed(weir_cache *cache) {
+    atomic_fetch_add_explicit(&cache->epoch, 1, memory_order_acq_rel);
+}
+
+/* --- the table of a stripe, all under its lock --------------------------------------------------------------------- */
+
+static uint64_t mix(weir_vertex vertex, weir_list list) {
+    uint64_t h = (vertex ^ (uint64_t)list * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    return h ^ h >> 32;
+}
+
+static stripe *stripe_of(weir_cache *cache, weir_vertex vertex, weir_list list) {
+    return &cache->stripes[mix(vertex, list) % STRIPES];
+}
+
+static window **bucket_of(const stripe *s, weir_vertex vertex, weir_list list) {
+    return &s->buckets[(mix(vertex, list) >> 8) % s->bucket_count];
+}
+
+static window *find(const stripe *s, weir_vertex vertex, weir_list list) {
+    window *w = *bucket_of(s, vertex, list);
+    while (w && (w->vertex != vertex || w->list != list))
+        w = w->chain;
+    return w;
+}
+
+static void use_unlink(stripe *s, window *w) {
+    *(w->newer ? &w->newer->older : &s->newest) = w->older;
+    *(w->older ? &w->older->newer : &s->oldest) = w->newer;
+}
+
+static void use_push(stripe *s, window *w) {
+    w->newer = NULL;
+    w->older = s->newest;
+    *(s->newest ? &s->newest->newer : &s->oldest) = w;
+    s->newest = w;
+}
+
+static void window_remove(stripe *s, window *w) {
+    window **at = bucket_of(s, w->vertex, w->list);
+    while (*at != w)
+        at = &(*at)->chain;
+    *at = w->chain;
+    use_unlink(s, w);
+    s->bytes -= w->bytes;
+    s->window_count--;
+    weir_free(w);
+}
+
+/* Without memory for more buckets the chains get longer, that is all. */
+static void buckets_grow(stripe *s) {
+    window **buckets = weir_calloc(s->bucket_count * 2, sizeof(window *));
+    if (!buckets) return;
+    weir_free(s->buckets);
+    s->buckets = buckets;
+    s->bucket_count *= 2;
+    for (window *w = s->newest; w; w = w->older) {
+        window **at = bucket_of(s, w->vertex, w->list);
+        w->chain = *at;
+        *at = w;
+    }
+}
+
+static void window_add(weir_cache *cache, stripe *s, window *w) {
+    if (s->window_count > s->bucket_count) buckets_grow(s);
+    window **at = bucket_of(s, w->vertex, w->list);
+    w->chain = *at;
+    *at = w;
+    use_push(s, w);
+    s->bytes += w->bytes;
+    s->window_count++;
+    while (s->bytes > cache->stripe_bytes_max) { /* S6 */
+        s->stats.evictions++;
+        window_remove(s, s->oldest);
+    }
+}
+
+/* --- windows ------------------------------------------------------------------------------------------------------- */
+
+/* NULL when it would be too large, or when there is no memory: a cache may always forget. */
+static window *window_new(const weir_cache *cache, weir_vertex vertex, weir_list list, const weir_entry *entries,
+                          size_t count, bool complete) {
+    size_t bytes = sizeof(window) + count * sizeof *entries;
+    for (size_t i = 0; i < count; i++)
+        bytes += entries[i].row_length;
+    if (bytes > cache->stripe_bytes_max / 2) return NULL;
+    window *w = weir_malloc(bytes);
+    if (!w) return NULL;
+    *w = (window){.vertex = vertex, .list = list, .count = (uint32_t)count, .complete = complete, .bytes = bytes};
+    uint8_t *rows = (uint8_t *)&w->entries[count];
+    for (size_t i = 0; i < count; i++) {
+        w->entries[i] = entries[i];
+        w->entries[i].row = entries[i].row_length ? rows : NULL;
+        if (entries[i].row_length) memcpy(rows, entries[i].row, entries[i].row_length);
+        rows += entries[i].row_length;
+    }
+    return w;
+}
+
+void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
+                     size_t count, bool complete) {
+    if (count > cache->window_max) {
+        count = cache->window_max;
+        complete = false;
+    }
+    window *w = window_new(cache, vertex, list, entries, count, complete);
+    stripe *s = stripe_of(cache, vertex, list);
+    if (!w) return;
+    weir_mutex_lock(&s->mutex);
+    if (weir_cache_epoch(cache) == epoch && !find(s, vertex, list)) { /* S5 */
+        window_add(cache, s, w);
+        w = NULL;
+    }
+    weir_mutex_unlock(&s->mutex);
+    weir_free(w);
+}
+
+/* First entry older than before_us. */
+static uint32_t place_before(const window *w, int64_t before_us) {
+    uint32_t low = 0, high = w->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (w->entries[middle].time_us >= before_us) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool copy_out(const window *w, uint32_t from, size_t count, weir_entry *entries, weir_cache_allocate allocate,
+                     void *context) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += w->entries[from + i].row_length;
+    uint8_t *rows = bytes ? allocate(context, bytes) : NULL;
+    if (bytes && !rows) return false;
+    for (size_t i = 0; i < count; i++) {
+        const weir_entry *e = &w->entries[from + i];
+        entries[i] = *e;
+        if (!e->row_length) continue;
+        entries[i].row = memcpy(rows, e->row, e->row_length);
+        rows += e->row_length;
+    }
+    return true;
+}
+
+bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
+                        size_t capacity, weir_cache_allocate allocate, void *context, size_t *countp, bool *completep) {
+    stripe *s = stripe_of(cache, vertex, list);
+    bool answered = false;
+    *countp = 0;
+    weir_mutex_lock(&s->mutex);
+    window *w = find(s, vertex, list);
+    if (w) {
+        uint32_t from = place_before(w, before_us);
+        size_t count = w->count - from < capacity ? w->count - from : capacity;
+        bool reaches = w->complete || count == capacity;
+        if (reaches && copy_out(w, from, count, entries, allocate, context)) {
+            *countp = count;
+            *completep = w->complete && from + count == w->count;
+            answered = true;
+            use_unlink(s, w);
+            use_push(s, w);
+        }
+    }
+    *(answered ? &s->stats.hits : &s->stats.misses) += 1;
+    weir_mutex_unlock(&s->mutex);
+    return answered;
+}
+
+/* Merges the window with the added list, which is oldest first, newest first into merged. An added record replaces its equal. */
+static size_t merge(const window *w, const weir_entry *added, size_t added_count, weir_entry *merged, size_t capacity) {
+    size_t count = 0, i = 0, j = added_count;
+    while (count < capacity && (i < w->count || j > 0)) {
+        int order = i == w->count ? 1 : j == 0 ? -1 : weir_entry_order(&w->entries[i], &added[j - 1]);
+        if (order < 0) {
+            merged[count++] = w->entries[i++];
+            continue;
+        }
+        /* Behind the end of a window that is not complete there may be entries that it does not know. */
+        if (i == w->count && !w->complete) break;
+        merged[count++] = added[--j];
+        if (order == 0) i++;
+    }
+    return count;
+}
+
+static window *window_updated(const weir_cache *cache, const window *w, const weir_entry *added, size_t count) {
+    size_t capacity = cache->window_max;
+    weir_entry *merged = weir_malloc(capacity * sizeof *merged);
+    if (!merged) return NULL;
+    size_t merged_count = merge(w, added, count, merged, capacity);
+    bool complete = w->complete && merged_count < capacity;
+    window *updated = window_new(cache, w->vertex, w->list, merged, merged_count, complete);
+    weir_free(merged);
+    return updated;
+}
+
+void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list, const weir_entry *entries,
+                          size_t count) {
+    stripe *s = stripe_of(cache, vertex, list);
+    weir_mutex_lock(&s->mutex);
+    window *w = find(s, vertex, list);
+    if (w) {
+        window *updated = window_updated(cache, w, entries, count);
+        window_remove(s, w);
+        if (updated) window_add(cache, s, updated);
+    }
+    weir_mutex_unlock(&s->mutex);
+}
+
+void weir_cache_stats_get(weir_cache *cache, weir_cache_stats *statsp) {
+    memset(statsp, 0, sizeof *statsp);
+    for (size_t i = 0; i < STRIPES; i++) {
+        stripe *s = &cache->stripes[i];
+        weir_mutex_lock(&s->mutex);
+        statsp->bytes += s->bytes;
+        statsp->windows += s->window_count;
+        statsp->hits += s->stats.hits;
+        statsp->misses += s->stats.misses;
+        statsp->evictions += s->stats.evictions;
+        weir_mutex_unlock(&s->mutex);
+    }
+}

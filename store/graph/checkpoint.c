@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint.c - the whole store as a folder that can be copied away, and back.
+ *
+ *   seal ──► FOLDER.partial/{graph.yaml, schema.yaml, shard-*} ──► MANIFEST ──► rename to FOLDER
+ *
+ * Shards are sealed one after the other while events go on, so their offsets differ. That is no harm: each is complete below
+ * its own, and a restored store reads the log from the least of them (S1, S4).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/fault.h>
+#include <weir/store/trust.h>
+
+#include "graph_private.h"
+
+#define COPY_BYTES (1u << 20)
+
+static weir_err refuse_if_there(const char *folder) {
+    return weir_path_exists(folder) ? WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder) : WEIR_OK;
+}
+
+static weir_err copy_file(const char *from, const char *to) {
+    weir_file *source = NULL, *target = NULL;
+    uint8_t *chunk = weir_malloc(COPY_BYTES);
+    weir_err err = chunk ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to copy %s", from);
+    if (!err) err = weir_file_open(from, WEIR_FILE_READ, &source);
+    if (!err) err = weir_file_open(to, WEIR_FILE_CREATE, &target);
+    uint64_t at = 0;
+    for (size_t got = COPY_BYTES; !err && got == COPY_BYTES; at += got) {
+        err = weir_file_read_at(source, at, chunk, COPY_BYTES, &got);
+        if (!err && got) err = weir_file_append(target, chunk, got);
+    }
+    if (!err) err = weir_file_sync(target);
+    weir_err_keep(&err, weir_file_close(target));
+    weir_err_keep(&err, weir_file_close(source));
+    weir_free(chunk);
+    return err;
+}
+
+typedef struct copy {
+    const char *from, *to;
+} copy;
+
+static weir_err copy_entry(void *context, const char *name) {
+    const copy *c = context;
+    char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
+    weir_err err = weir_graph_path(c->from, name, from);
+    if (!err) err = weir_graph_path(c->to, name, to);
+    return err ? err : copy_file(from, to);
+}
+
+static weir_err copy_folder(const char *from, const char *to) {
+    copy c = {from, to};
+    weir_err err = weir_folder_create(to);
+    if (!err) err = weir_folder_list(from, copy_entry, &c);
+    return err ? err : weir_folder_sync(to);
+}
+
+static weir_err copy_named(const char *from_folder, const char *to_folder, const char *name) {
+    copy c = {from_folder, to_folder};
+    return copy_entry(&c, name);
+}
+
+static weir_err checkpoint_shards(weir_graph *graph, const char *partial) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
+        err = weir_graph_shard_path(partial, i, path);
+        if (!err) err = weir_engine_checkpoint(graph->shards[i]->engine, path);
+        weir_kill_point("checkpoint.shard");
+    }
+    return err;
+}
+
+static weir_err checkpoint_into(weir_graph *graph, const char *partial, const char *folder) {
+    weir_err err = weir_folder_create(partial);
+    weir_mutex_lock(&graph->mutex); /* no source may be registered between description and shards */
+    if (!err) err = copy_named(graph->folder, partial, "graph.yaml");
+    if (!err) err = copy_named(graph->folder, partial, "schema.yaml");
+    weir_mutex_unlock(&graph->mutex);
+    if (!err) err = checkpoint_shards(graph, partial);
+    if (!err) err = weir_manifest_write(partial);
+    weir_kill_point("checkpoint.whole");
+    if (!err) err = weir_file_rename(partial, folder);
+    return err;
+}
+
+weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder) {
+    char partial[WEIR_GRAPH_PATH_MAX];
+    weir_err err = refuse_if_there(folder);
+    if (err) return err;
+    int length = snprintf(partial, sizeof partial, "%s.partial", folder);
+    if (length < 0 || length >= (int)sizeof partial)
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    if (weir_path_exists(partial)) err = weir_folder_remove(partial); /* what a crash has left */
+    if (!err && !graph->read_only) err = weir_graph_seal(graph);
+    if (!err) err = checkpoint_into(graph, partial, folder);
+    if (err && weir_path_exists(partial)) weir_folder_remove(partial);
+    return err;
+}
+
+/* --- restore -------------------------------------------------------------------------------------------------------- */
+
+static weir_err restore_entry(void *context, const char *name) {
+    const copy *c = context;
+    char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
+    if (strncmp(name, "shard-", 6) != 0) {
+        return strcmp(name, "MANIFEST") == 0 ? WEIR_OK : copy_named(c->from, c->to, name);
+    }
+    weir_err err = weir_graph_path(c->from, name, from);
+    if (!err) err = weir_graph_path(c->to, name, to);
+    return err ? err : copy_folder(from, to);
+}
+
+weir_err weir_graph_restore(const char *checkpoint, const char *folder) {
+    char partial[WEIR_GRAPH_PATH_MAX];
+    weir_err err = refuse_if_there(folder);
+    if (!err) err = weir_manifest_verify(checkpoint);
+    if (err) return err;
+    int length = snprintf(partial, sizeof partial, "%s.partial", folder);
+    if (length < 0 || length >= (int)sizeof partial)
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    if (weir_path_exists(partial)) err = weir_folder_remove(partial);
+    copy c = {checkpoint, partial};
+    if (!err) err = weir_folder_create(partial);
+    if (!err) err = weir_folder_list(checkpoint, restore_entry, &c);
+    if (!err) err = weir_folder_sync(partial);
+    if (!err) err = weir_file_rename(partial, folder);
+    if (err && weir_path_exists(partial)) weir_folder_remove(partial);
+    return err;
+}
+
+/* --- scan, verify, stats -------------------------------------------------------------------------------------------- */
+
+weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context) {
+    weir_engine_cursor *cursor;
+    if (shard >= graph->shard_count) return WEIR_ERR(WEIR_EINVAL, "no shard %u", shard);
+    weir_err err = weir_engine_cursor_open(graph->shards[shard]->engine, WEIR_ENGINE_SCAN, &cursor);
+    if (err) return err;
+    for (weir_engine_cursor_seek(cursor, "", 0); !err && weir_engine_cursor_valid(cursor);
+         weir_engine_cursor_next(cursor)) {
+        size_t key_length, value_length;
+        const void *key = weir_engine_cursor_key(cursor, &key_length);
+        const void *value = weir_engine_cursor_value(cursor, &value_length);
+        err = visit(context, key, key_length, value, value_length);
+    }
+    if (!err) err = weir_engine_cursor_err(cursor);
+    weir_engine_cursor_close(cursor);
+    return err;
+}
+
+void weir_graph_stats_get(weir_graph *graph, weir_graph_stats *statsp) {
+    *statsp =
+        (weir_graph_stats){.submit_wait_us = atomic_load(&graph->submit_wait_us), .event_time_last_us = INT64_MIN};
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        weir_shard *s = graph->shards[i];
+        weir_cache_stats cache;
+        weir_engine_stats engine;
+        weir_delta *deltas[2];
+        weir_cache_stats_get(s->cache, &cache);
+        weir_engine_stats_get(s->engine, &engine);
+        weir_shard_version(s, deltas);
+        for (size_t d = 0; d < 2; d++) {
+            if (deltas[d]) statsp->delta_bytes += weir_delta_bytes(deltas[d]);
+            weir_delta_release(deltas[d]);
+        }
+        statsp->applied_mutations += atomic_load(&s->applied_mutations);
+        statsp->skipped_mutations += atomic_load(&s->skipped_mutations);
+        statsp->sealed_records += atomic_load(&s->sealed_records);
+        weir_mutex_lock(&s->mutex);
+        statsp->seals += s->seals_done;
+        statsp->seal_failures += s->seal_failures;
+        weir_mutex_unlock(&s->mutex);
+        statsp->cache_bytes += cache.bytes;
+        statsp->cache_hits += cache.hits;
+        statsp->cache_misses += cache.misses;
+        statsp->cold_bytes += engine.live_bytes;
+        int64_t last = atomic_load(&s->event_time_last_us);
+        if (last > statsp->event_time_last_us) statsp->event_time_last_us = last;
+    }
+    statsp->deleted_vertices = weir_deleted_count(graph->shards[0]->deleted);
+}

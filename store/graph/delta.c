@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * delta.c - stripes of hash tables over one arena.
+ *
+ * A vertex with a million edges in one seal interval must not make an insert slow: entries arrive nearly in time order, so
+ * the place is looked for from the newest end, by doubling steps and then by halves.
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/bytes.h>
+#include <weir/store/stored.h>
+
+#include "delta_private.h"
+
+#define SLOTS_MIN        64u /* a power of two */
+#define LIST_ENTRIES_MIN 2u
+
+/* --- life ------------------------------------------------------------------------------------------------------ */
+
+weir_err weir_delta_open(size_t bytes_max, weir_delta **deltap) {
+    *deltap = NULL;
+    weir_delta *delta = weir_aligned_alloc(_Alignof(weir_delta), sizeof *delta);
+    if (!delta) return WEIR_ERR(WEIR_ENOMEM, "no memory for a delta");
+    memset(delta, 0, sizeof *delta);
+    weir_err err = weir_arena_open(bytes_max, &delta->arena);
+    if (err) {
+        weir_free(delta);
+        return err;
+    }
+    atomic_init(&delta->references, 1);
+    for (size_t i = 0; i < STRIPES; i++)
+        weir_mutex_init(&delta->stripes[i].mutex, WEIR_RANK_LEAF, "delta stripe");
+    *deltap = delta;
+    return WEIR_OK;
+}
+
+weir_delta *weir_delta_keep(weir_delta *delta) {
+    if (delta) atomic_fetch_add_explicit(&delta->references, 1, memory_order_relaxed);
+    return delta;
+}
+
+void weir_delta_release(weir_delta *delta) {
+    if (!delta || atomic_fetch_sub_explicit(&delta->references, 1, memory_order_acq_rel) != 1) return;
+    for (size_t i = 0; i < STRIPES; i++) {
+        weir_mutex_destroy(&delta->stripes[i].mutex);
+        weir_free(delta->stripes[i].slots);
+    }
+    weir_free(delta->deletions);
+    weir_arena_close(delta->arena);
+    weir_free(delta);
+}
+
+void weir_delta_freeze(weir_delta *delta) {
+    atomic_store_explicit(&delta->frozen, true, memory_order_release);
+}
+
+size_t weir_delta_bytes(const weir_delta *delta) {
+    return atomic_load_explicit(&delta->bytes, memory_order_relaxed);
+}
+
+size_t weir_delta_records(const weir_delta *delta) {
+    return atomic_load_explicit(&delta->records, memory_order_relaxed);
+}
+
+/* --- finding --------------------------------------------------------------------------------------------------- */
+
+/* Ids are hashes, but tests shorten them: mix before taking bits. */
+static uint64_t mix(weir_vertex vertex) {
+    vertex ^= vertex >> 32;
+    vertex *= 0xd6e8feb86659fd93ull;
+    return vertex ^ vertex >> 32;
+}
+
+static stripe *stripe_of(weir_delta *delta, weir_vertex vertex) {
+    return &delta->stripes[mix(vertex) % STRIPES];
+}
+
+static size_t slot_of(const stripe *s, weir_vertex vertex) {
+    size_t slot = (size_t)(mix(vertex) >> 8) & (s->capacity - 1);
+    while (s->slots[slot] && s->slots[slot]->vertex != vertex)
+        slot = (slot + 1) & (s->capacity - 1);
+    return slot;
+}
+
+static node *node_find(const stripe *s, weir_vertex vertex) {
+    return s->capacity ? s->slots[slot_of(s, vertex)] : NULL;
+}
+
+static list *list_find(const node *n, weir_list id) {
+    list *l = n->lists;
+    while (l && l->id < id)
+        l = l->next;
+    return l && l->id == id ? l : NULL;
+}
+
+/* --- applying -------------------------------------------------------------------------------------------------- */
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory for the delta; lower store.seal_bytes or raise store.memory");
+}
+
+static bool slots_grow(stripe *s) {
+    size_t capacity = s->capacity ? s->capacity * 2 : SLOTS_MIN;
+    node **old = s->slots, **slots = weir_calloc(capacity, sizeof(node *));
+    size_t old_capacity = s->capacity;
+    if (!slots) return false;
+    s->slots = slots;
+    s->capacity = capacity;
+    for (size_t i = 0; i < old_capacity; i++) {
+        if (old[i]) slots[slot_of(s, old[i]->vertex)] = old[i];
+    }
+    weir_free(old);
+    return true;
+}
+
+static node *node_get(weir_delta *delta, stripe *s, weir_vertex vertex) {
+    if (s->count * 4 >= s->capacity * 3 && !slots_grow(s)) return NULL;
+    size_t slot = slot_of(s, vertex);
+    if (!s->slots[slot]) {
+        node *n = weir_arena_calloc(delta->arena, 1, sizeof *n);
+        if (!n) return NULL;
+        n->vertex = vertex;
+        s->slots[slot] = n;
+        s->count++;
+    }
+    return s->slots[slot];
+}
+
+static list *list_get(weir_delta *delta, node *n, weir_list id) {
+    list **at = &n->lists;
+    while (*at && (*at)->id < id)
+        at = &(*at)->next;
+    if (*at && (*at)->id == id) return *at;
+    list *added = weir_arena_calloc(delta->arena, 1, sizeof *added);
+    if (!added) return NULL;
+    added->id = id;
+    added->next = *at;
+    *at = added;
+    return added;
+}
+
+/* First index whose entry is met by readers no later than `wanted`: where it stands, or where it belongs. */
+static uint32_t list_place(const list *l, const weir_entry *wanted) {
+    uint32_t high = l->count, step = 1, low;
+    while (high > 0 && weir_entry_order(&l->entries[high - 1], wanted) <= 0) {
+        high = high > step ? high - step : 0;
+        step *= 2;
+    }
+    low = high;
+    high = l->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (weir_entry_order(&l->entries[middle], wanted) > 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool list_grow(weir_delta *delta, list *l) {
+    uint32_t capacity = l->capacity ? l->capacity * 2 : LIST_ENTRIES_MIN;
+    weir_entry *entries = weir_arena_alloc(delta->arena, capacity * sizeof *entries);
+    if (!entries) return false;
+    if (l->count) memcpy(entries, l->entries, l->count * sizeof *entries);
+    l->entries = entries;
+    l->capacity = capacity;
+    return true;
+}
+
+/* The same record again takes the newer row: the log's order decides. */
+static bool list_insert(weir_delta *delta, list *l, const weir_entry *entry) {
+    uint32_t at = list_place(l, entry);
+    if (at < l->count && weir_entry_order(&l->entries[at], entry) == 0) {
+        l->entries[at] = *entry;
+        return true;
+    }
+    if (l->count == l->capacity && !list_grow(delta, l)) return false;
+    memmove(&l->entries[at + 1], &l->entries[at], (l->count - at) * sizeof l->entries[0]);
+    l->entries[at] = *entry;
+    l->count++;
+    atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
+    return true;
+}
+
+static uint8_t *bytes_copy(weir_delta *delta, const void *bytes, size_t length, size_t prefix_length) {
+    uint8_t *copy = weir_arena_alloc_aligned(delta->arena, 1, prefix_length + length);
+    if (copy && length) memcpy(copy + prefix_length, bytes, length);
+    return copy;
+}
+
+static bool put_entry(weir_delta *delta, node *n, weir_list id, const weir_mutation *m, bool deletion) {
+    weir_entry entry = {.time_us = m->time_us, .event = m->event, .row_length = m->row_length, .deletion = deletion};
+    list *l = list_get(delta, n, id);
+    if (!l) return false;
+    if (WEIR_LIST_KIND(id) == WEIR_LIST_KIND_EDGES) entry.neighbor = m->neighbor;
+    if (WEIR_LIST_KIND(id) == WEIR_LIST_KIND_FEATURES) entry.row_length += WEIR_STORED_FEATURES_PREFIX;
+    if (entry.row_length) {
+        uint32_t prefix = entry.row_length - m->row_length;
+        uint8_t *copy = bytes_copy(delta, m->row, m->row_length, prefix);
+        if (!copy) return false;
+        if (prefix) weir_put_u16(copy, m->type);
+        entry.row = copy;
+    }
+    return list_insert(delta, l, &entry);
+}
+
+static bool put_name(weir_delta *delta, node *n, const weir_mutation *m) {
+    if (n->named && n->name.time_us >= m->time_us) return true;
+    const uint8_t *key = bytes_copy(delta, m->key, m->key_length, 0);
+    if (!key) return false;
+    if (!n->named) atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
+    n->name = (weir_name){m->type, m->key_length, m->time_us, (const char *)key};
+    n->named = true;
+    return true;
+}
+
+static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m) {
+    switch (m->kind) {
+    case WEIR_PUT_VERTEX:
+        if (m->key_length && !put_name(delta, n, m)) return false;
+        return m->row_length == 0 || put_entry(delta, n, WEIR_LIST_FEATURES, m, false);
+    case WEIR_PUT_EDGE:
+    case WEIR_DELETE_EDGE:
+        return put_entry(delta, n, WEIR_LIST_EDGES(m->type, m->direction), m, m->kind == WEIR_DELETE_EDGE);
+    case WEIR_PUT_LABEL:
+        return put_entry(delta, n, WEIR_LIST_LABEL(m->type), m, false);
+    case WEIR_DELETE_VERTEX:
+        return true; /* weir_delta_put_deletion keeps it */
+    }
+    return true;
+}
+
+weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count) {
+    stripe *s = stripe_of(delta, mutations[0].vertex);
+    bool fits = true;
+    WEIR_ASSERT(!atomic_load_explicit(&delta->frozen, memory_order_relaxed));
+    weir_mutex_lock(&s->mutex); /* S2: all of the event at this vertex, or nothing of it */
+    node *n = node_get(delta, s, mutations[0].vertex);
+    fits = n != NULL;
+    for (size_t i = 0; fits && i < count; i++) {
+        WEIR_ASSERT(mutations[i].vertex == mutations[0].vertex && mutations[i].offset == mutations[0].offset);
+        fits = apply_one(delta, n, &mutations[i]);
+    }
+    weir_mutex_unlock(&s->mutex);
+    atomic_store_explicit(&delta->bytes, weir_arena_used(delta->arena), memory_order_relaxed);
+    return fits ? WEIR_OK : no_memory();
+}
+
+weir_err weir_delta_put_deletion(weir_delta *delta, weir_vertex vertex, int64_t time_us) {
+    if (delta->deletion_count == delta->deletion_capacity) {
+        size_t capacity = delta->deletion_capacity ? delta->deletion_capacity * 2 : 16;
+        deletion_record *grown = weir_realloc_array(delta->deletions, capacity, sizeof *grown);
+        if (!grown) return no_memory();
+        delta->deletions = grown;
+        delta->deletion_capacity = capacity;
+    }
+    delta->deletions[delta->deletion_count++] = (deletion_record){vertex, time_us};
+    atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
+    return WEIR_OK;
+}
+
+/* --- reading --------------------------------------------------------------------------------------------------- */
+
+/* A frozen delta is read without its locks; the freeze was published with the version that the reader holds. */
+static bool lock_unless_frozen(weir_delta *delta, stripe *s) {
+    if (atomic_load_explicit(&delta->frozen, memory_order_acquire)) return false;
+    weir_mutex_lock(&s->mutex);
+    return true;
+}
+
+static size_t collect(const list *l, int64_t before_us, weir_entry *entries, size_t capacity, bool *completep) {
+    uint32_t low = 0, high = l->count;
+    while (low < high) { /* entries below low are older than before_us */
+        uint32_t middle = low + (high - low) / 2;
+        if (l->entries[middle].time_us < before_us) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    size_t count = low < capacity ? low : capacity;
+    for (size_t i = 0; i < count; i++)
+        entries[i] = l->entries[low - 1 - i];
+    *completep = count == low;
+    return count;
+}
+
+size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us, weir_entry *entries,
+                          size_t capacity, bool *completep) {
+    stripe *s = stripe_of(delta, vertex);
+    size_t count = 0;
+    *completep = true;
+    bool locked = lock_unless_frozen(delta, s);
+    const node *n = node_find(s, vertex);
+    const list *l = n ? list_find(n, id) : NULL;
+    if (l) count = collect(l, before_us, entries, capacity, completep);
+    if (locked) weir_mutex_unlock(&s->mutex);
+    return count;
+}
+
+bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep) {
+    stripe *s = stripe_of(delta, vertex);
+    bool locked = lock_unless_frozen(delta, s);
+    const node *n = node_find(s, vertex);
+    bool named = n && n->named;
+    if (named) *namep = n->name;
+    if (locked) weir_mutex_unlock(&s->mutex);
+    return named;
+}

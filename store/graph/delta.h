@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * delta.h - the mutations of a shard since its last seal, in memory, indexed by vertex.
+ *
+ * What a vertex has is a few lists: one per (relation, direction), one of feature rows, one per label. A list is an array
+ * in the order of the cold store's keys turned around, so that what streams in mostly appends. The lists of a vertex are
+ * guarded by the stripe that the vertex hashes to.
+ *
+ * LIFE: filled by its shard's owner; frozen (nobody writes any more, readers need no lock); sealed; freed with the last
+ * reference. Memory is one arena, given back at once.
+ */
+#ifndef WEIR_STORE_DELTA_H
+#define WEIR_STORE_DELTA_H
+
+#include <stdatomic.h>
+
+#include <weir/base/arena.h>
+#include <weir/base/thread.h>
+#include <weir/store/mutation.h>
+
+#include "entry.h"
+
+typedef struct weir_delta weir_delta;
+
+/* WEIR_ENOMEM. One reference. */
+weir_err weir_delta_open(size_t bytes_max, weir_delta **deltap);
+weir_delta *weir_delta_keep(weir_delta *delta); /* [any] */
+void weir_delta_release(weir_delta *delta);     /* NULL is allowed  [any] */
+
+/* Applies mutations that are of one vertex and one event, as one step for readers (S2).  WEIR_ENOMEM: the delta is as
+ * before or holds some of them; applying them again is harmless (S4).  [shard] */
+weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count);
+/* Remembers a vertex's deletion for the cold store; what it hides is deleted.h's.  [shard] */
+weir_err weir_delta_put_deletion(weir_delta *delta, weir_vertex vertex, int64_t time_us);
+size_t weir_delta_bytes(const weir_delta *delta);   /* [any] */
+size_t weir_delta_records(const weir_delta *delta); /* [any] */
+/* From now on nobody writes: reads take no lock.  [shard] */
+void weir_delta_freeze(weir_delta *delta);
+
+/* Copies, newest first, up to capacity entries of a list that are older than before_us. *completep: there are no more
+ * behind them. Rows stay in the delta: they live as long as the caller's reference.  [any] */
+size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
+                          size_t capacity, bool *completep);
+/* Whether the delta has a name for the vertex; the key is borrowed as the rows are.  [any] */
+bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep);
+
+/* Walks a frozen delta in the order of the cold store's keys: edges, features, labels, names; the deletions, which sort behind
+ * the offsets that are not the delta's to know, by a second call.  [worker]  WEIR_ENOMEM; what visit returns. */
+typedef weir_err (*weir_delta_visit)(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
+                                     size_t value_length);
+weir_err weir_delta_walk(weir_delta *delta, weir_delta_visit visit, void *context);
+weir_err weir_delta_walk_deletions(weir_delta *delta, weir_delta_visit visit, void *context);
+/* The lists that a frozen delta holds, oldest entry first, for the window cache.  [worker] */
+typedef weir_err (*weir_delta_list_visit)(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,
+                                          size_t count);
+weir_err weir_delta_lists(weir_delta *delta, weir_delta_list_visit visit, void *context);
+
+#endif /* WEIR_STORE_DELTA_H */

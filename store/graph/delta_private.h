@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* delta_private.h - how a delta is laid out: delta.c fills it, delta_walk.c empties it. */
+#ifndef WEIR_STORE_DELTA_PRIVATE_H
+#define WEIR_STORE_DELTA_PRIVATE_H
+
+#include "delta.h"
+
+#define STRIPES 64u
+
+/* Oldest first: the reverse of weir_entry_order. */
+typedef struct list {
+    struct list *next;
+    weir_list id;
+    uint32_t count, capacity;
+    weir_entry *entries;
+} list;
+
+typedef struct node {
+    weir_vertex vertex;
+    list *lists; /* rising by id */
+    bool named;
+    weir_name name;
+} node;
+
+typedef struct stripe {
+    _Alignas(64) weir_mutex mutex; /* guards slots and the nodes in them */
+    node **slots;
+    size_t capacity, count;
+} stripe;
+
+typedef struct deletion_record {
+    weir_vertex vertex;
+    int64_t time_us;
+} deletion_record;
+
+struct weir_delta {
+    atomic_uint references;
+    atomic_bool frozen;
+    atomic_size_t bytes, records;
+    weir_arena *arena;          /* [shard] */
+    deletion_record *deletions; /* [shard] then frozen */
+    size_t deletion_count, deletion_capacity;
+    stripe stripes[STRIPES];
+};
+
+#endif /* WEIR_STORE_DELTA_PRIVATE_H */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * description.c - graph.yaml and schema.yaml: what a store folder is, for us and for whoever looks into it.
+ *
+ *     format: 1
+ *     shards: 2
+ *     sources:                 # in the order of their numbers, for ever
+ *       - {name: "log:payments", identity: "9f31c2d4e5f60718"}
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/conf/yaml.h>
+
+#include "graph_private.h"
+
+weir_err weir_graph_describe(const weir_graph *graph) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_buf out = {0};
+    weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
+    if (err) return err;
+    weir_buf_printf(&out, "format: %u\nshards: %u\nsources:%s\n", WEIR_GRAPH_FORMAT, graph->shard_count,
+                    graph->source_count ? "" : " []");
+    for (uint32_t i = 0; i < graph->source_count; i++) {
+        weir_buf_printf(&out, "  - {name: \"%s\", identity: \"%016llx\"}\n", graph->sources[i].name,
+                        (unsigned long long)graph->sources[i].identity);
+    }
+    err = weir_buf_err(&out);
+    if (!err) err = weir_file_replace(path, out.bytes, out.length);
+    weir_buf_free(&out);
+    return err;
+}
+
+static weir_err read_source(weir_graph *graph, const weir_yaml_node *node) {
+    const weir_yaml_node *name = weir_yaml_find(node, "name"), *identity = weir_yaml_find(node, "identity");
+    char *end = NULL;
+    if (!name || !identity || graph->source_count == WEIR_GRAPH_SOURCES_MAX ||
+        strlen(weir_yaml_text(name)) > WEIR_SOURCE_NAME_MAX) {
+        return WEIR_YAML_ERR(node, "this source of the store cannot be read; restore a checkpoint");
+    }
+    weir_graph_source_row *row = &graph->sources[graph->source_count++];
+    strcpy(row->name, weir_yaml_text(name));
+    row->identity = strtoull(weir_yaml_text(identity), &end, 16);
+    return *end ? WEIR_YAML_ERR(identity, "this identity is not a number; restore a checkpoint") : WEIR_OK;
+}
+
+static weir_err read_sources(weir_graph *graph, const weir_yaml_node *sources) {
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < weir_yaml_count(sources); i++)
+        err = read_source(graph, weir_yaml_item(sources, i));
+    return err;
+}
+
+static weir_err read_number(const weir_yaml_node *root, const char *key, int64_t max, int64_t *valuep) {
+    const weir_yaml_node *node = weir_yaml_find(root, key);
+    *valuep = 0;
+    if (!node) return WEIR_YAML_ERR(root, "'%s' is missing; restore a checkpoint", key);
+    return weir_yaml_i64(node, 1, max, valuep);
+}
+
+static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {
+    static const char *const keys[] = {"format", "shards", "sources", NULL};
+    int64_t format, shards;
+    if (!root) return WEIR_ERR(WEIR_ECORRUPT, "%s is empty; restore a checkpoint", path);
+    weir_err err = read_number(root, "format", INT32_MAX, &format);
+    if (err) return err;
+    if (format != WEIR_GRAPH_FORMAT) {
+        return WEIR_ERR(WEIR_EVERSION, "%s says format %lld, this program reads %u; use the program that wrote it",
+                        path, (long long)format, WEIR_GRAPH_FORMAT);
+    }
+    err = weir_yaml_only_keys(root, "graph.yaml", keys);
+    if (!err) err = read_number(root, "shards", WEIR_SHARDS_MAX, &shards);
+    if (err) return err;
+    graph->shard_count = (uint32_t)shards;
+    const weir_yaml_node *sources = weir_yaml_find(root, "sources");
+    return sources ? read_sources(graph, sources) : WEIR_OK;
+}
+
+weir_err weir_graph_read_description(weir_graph *graph) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_yaml *yaml = NULL;
+    weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
+    if (!err) err = weir_yaml_load(path, &yaml);
+    if (err) return err;
+    err = read_root(graph, path, weir_yaml_root(yaml));
+    weir_yaml_free(yaml);
+    return err;
+}
+
+/* --- the schema ---------------------------------------------------------------------------------------------------- */
+
+static weir_err write_schema(const weir_graph *graph, const char *path) {
+    weir_buf text = {0};
+    weir_schema_print(graph->schema, &text);
+    weir_err err = weir_buf_err(&text);
+    if (!err) err = weir_file_replace(path, text.bytes, text.length);
+    weir_buf_free(&text);
+    return err;
+}
+
+weir_err weir_graph_check_schema(weir_graph *graph) {
+    char path[WEIR_GRAPH_PATH_MAX], sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_schema *stored = NULL;
+    weir_err err = weir_graph_path(graph->folder, "schema.yaml", path);
+    if (err) return err;
+    if (!weir_path_exists(path)) {
+        return graph->read_only ? WEIR_ERR(WEIR_ECORRUPT, "%s is missing; restore a checkpoint", path)
+                                : write_schema(graph, path);
+    }
+    err = weir_schema_load(path, &stored);
+    if (err) return err;
+    weir_err difference = weir_schema_compatible(stored, graph->schema);
+    bool same = weir_schema_hash(stored) == weir_schema_hash(graph->schema);
+    weir_schema_free(stored);
+    if (difference) {
+        weir_err_sentence(difference, sentence, sizeof sentence);
+        return WEIR_ERR(WEIR_EDATA, "the data in %s was stored under another schema: %s", graph->folder, sentence);
+    }
+    return same || graph->read_only ? WEIR_OK : write_schema(graph, path);
+}

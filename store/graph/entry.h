@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* entry.h - one record of a vertex's list, and the order of lists: what delta, cache, cold store and merge share. */
+#ifndef WEIR_STORE_ENTRY_H
+#define WEIR_STORE_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/id.h>
+#include <weir/store/mutation.h>
+
+/* Which list of a vertex: kind in the high byte, so that lists sort as their keys do. */
+typedef uint32_t weir_list;
+
+#define WEIR_LIST_EDGES(relation, direction) ((weir_list)((uint32_t)(relation) << 1 | (uint32_t)(direction)))
+#define WEIR_LIST_FEATURES                   ((weir_list)0x01000000u)
+#define WEIR_LIST_LABEL(label)               ((weir_list)(0x02000000u | (uint32_t)(label)))
+#define WEIR_LIST_KIND(list)                 ((list) >> 24)
+
+enum { WEIR_LIST_KIND_EDGES = 0, WEIR_LIST_KIND_FEATURES = 1, WEIR_LIST_KIND_LABEL = 2 };
+
+typedef struct weir_entry {
+    int64_t time_us;
+    weir_vertex neighbor; /* edges; 0 else */
+    uint64_t event;       /* of a deletion: the one it is about, 0 for all */
+    const uint8_t *row;
+    uint32_t row_length;
+    bool deletion;
+} weir_entry;
+
+typedef struct weir_name {
+    uint16_t vertex_type;
+    uint16_t key_length;
+    int64_t time_us;
+    const char *key;
+} weir_name;
+
+/* < 0: a is met before b by a reader that goes newest first. 0: the same record. The order of key.h. */
+static inline int weir_entry_order(const weir_entry *a, const weir_entry *b) {
+    if (a->time_us != b->time_us) return a->time_us > b->time_us ? -1 : 1;
+    if (a->deletion != b->deletion) return a->deletion ? -1 : 1;
+    if (a->neighbor != b->neighbor) return a->neighbor < b->neighbor ? -1 : 1;
+    if (a->event != b->event) return a->event < b->event ? -1 : 1;
+    return 0;
+}
+
+#endif /* WEIR_STORE_ENTRY_H */

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph.c - opening and closing the whole, and handing mutations to its shards. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/log.h>
+
+#include "graph_private.h"
+
+#define SHARDS_DEFAULT  2u
+#define MEMORY_DEFAULT  ((uint64_t)1 << 30)
+#define SEAL_US_DEFAULT (10 * WEIR_US_PER_S)
+#define WINDOW_DEFAULT  128u
+
+/* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each allowed twice its seal size for
+ * a moment), a quarter for windows, an eighth for blocks of the cold store, an eighth for names. */
+#define DELTAS_SHARE   2
+#define WINDOWS_SHARE  4
+#define BLOCKS_SHARE   8
+#define NAMES_SHARE    8
+#define DELTAS_A_SHARD 4
+
+weir_err weir_graph_path(const char *folder, const char *name, char path[WEIR_GRAPH_PATH_MAX]) {
+    int length = snprintf(path, WEIR_GRAPH_PATH_MAX, "%s/%s", folder, name);
+    if (length < 0 || length >= (int)WEIR_GRAPH_PATH_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    return WEIR_OK;
+}
+
+weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEIR_GRAPH_PATH_MAX]) {
+    char name[16];
+    snprintf(name, sizeof name, "shard-%03u", shard);
+    return weir_graph_path(folder, name, path);
+}
+
+/* --- kinds ----------------------------------------------------------------------------------------------------- */
+
+static weir_value_kind kind_of(weir_schema_feature_kind kind) {
+    return kind == WEIR_SCHEMA_NUMBER ? WEIR_VALUE_NUMBER
+           : kind == WEIR_SCHEMA_TIME ? WEIR_VALUE_TIME
+                                      : WEIR_VALUE_CATEGORY;
+}
+
+static weir_err kinds_fill(weir_graph_kinds *kinds, const weir_schema_feature *features, uint32_t count) {
+    kinds->kinds = weir_malloc(count * sizeof(weir_value_kind));
+    if (!kinds->kinds) return WEIR_ERR(WEIR_ENOMEM, "no memory for the schema's features");
+    kinds->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        kinds->kinds[i] = kind_of(features[i].kind);
+    return WEIR_OK;
+}
+
+static weir_err kinds_open(weir_graph *graph) {
+    uint32_t vertices = weir_schema_vertex_count(graph->schema), relations = weir_schema_relation_count(graph->schema);
+    weir_err err = WEIR_OK;
+    graph->vertex_kinds = weir_calloc(vertices, sizeof(weir_graph_kinds));
+    graph->relation_kinds = weir_calloc(relations, sizeof(weir_graph_kinds));
+    if (!graph->vertex_kinds || !graph->relation_kinds)
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for the schema's features");
+    for (uint32_t i = 0; !err && i < vertices; i++) {
+        const weir_schema_vertex *v = weir_schema_vertex_at(graph->schema, i);
+        err = kinds_fill(&graph->vertex_kinds[i], v->features, v->feature_count);
+    }
+    for (uint32_t i = 0; !err && i < relations; i++) {
+        const weir_schema_relation *r = weir_schema_relation_at(graph->schema, i);
+        err = kinds_fill(&graph->relation_kinds[i], r->features, r->feature_count);
+    }
+    return err;
+}
+
+static void kinds_close(weir_graph_kinds *kinds, uint32_t count) {
+    for (uint32_t i = 0; kinds && i < count; i++)
+        weir_free(kinds[i].kinds);
+    weir_free(kinds);
+}
+
+const weir_value_kind *weir_graph_vertex_kinds(const weir_graph *graph, uint32_t vertex_type, size_t *countp) {
+    WEIR_ASSERT(vertex_type < weir_schema_vertex_count(graph->schema));
+    *countp = graph->vertex_kinds[vertex_type].count;
+    return graph->vertex_kinds[vertex_type].kinds;
+}
+
+const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32_t relation, size_t *countp) {
+    WEIR_ASSERT(relation < weir_schema_relation_count(graph->schema));
+    *countp = graph->relation_kinds[relation].count;
+    return graph->relation_kinds[relation].kinds;
+}
+
+/* --- open and close ---------------------------------------------------------------------------------------------- */
+
+static weir_err lock_take(weir_graph *graph) {
+    char path[WEIR_GRAPH_PATH_MAX], pid[32];
+    weir_err err = weir_graph_path(graph->folder, "LOCK", path);
+    if (!err) err = weir_file_open(path, WEIR_FILE_OPEN_OR_CREATE, &graph->lock);
+    if (!err) err = weir_file_lock(graph->lock);
+    if (!err) err = weir_file_truncate(graph->lock, 0);
+    int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (!err) err = weir_file_append(graph->lock, pid, (size_t)length);
+    return err;
+}
+
+/* A store is there once graph.yaml is: whatever a crash has left of an unfinished creation is written over. */
+static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
+    if (err) return err;
+    if (weir_path_exists(path)) return weir_graph_read_description(graph);
+    if (!opts->create) {
+        return WEIR_ERR(WEIR_ENOTFOUND, "there is no store in %s; give the folder that weir serve writes",
+                        graph->folder);
+    }
+    graph->shard_count = opts->shards ? opts->shards : SHARDS_DEFAULT;
+    return weir_graph_describe(graph);
+}
+
+static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
+    uint64_t memory = opts->memory_bytes ? opts->memory_bytes : MEMORY_DEFAULT;
+    uint64_t seal_share = memory / DELTAS_SHARE / graph->shard_count / DELTAS_A_SHARD;
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_shard_opts shard = {
+        .folder = path,
+        .shards = graph->shard_count,
+        .seal_bytes = opts->seal_bytes && opts->seal_bytes < seal_share ? opts->seal_bytes : seal_share,
+        .seal_us = opts->seal_us ? opts->seal_us : SEAL_US_DEFAULT,
+        .cache_bytes = memory / WINDOWS_SHARE / graph->shard_count,
+        .window = opts->window ? opts->window : WINDOW_DEFAULT,
+        .create = !opts->read_only,
+        .read_only = opts->read_only,
+        .clock = graph->clock,
+    };
+    weir_err err = weir_engine_cache_open(memory / BLOCKS_SHARE, &graph->blocks);
+    if (!err) err = weir_names_open(memory / NAMES_SHARE, &graph->names);
+    shard.blocks = graph->blocks;
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
+        shard.index = i;
+        err = weir_graph_shard_path(graph->folder, i, path);
+        if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
+    }
+    return err;
+}
+
+weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
+                         weir_graph **graphp) {
+    *graphp = NULL;
+    if (opts->shards > WEIR_SHARDS_MAX || opts->window > WEIR_WINDOW_MAX) {
+        return WEIR_ERR(WEIR_EINVAL, "a store has at most %u shards and windows of %u edges", WEIR_SHARDS_MAX,
+                        WEIR_WINDOW_MAX);
+    }
+    weir_graph *graph = weir_calloc(1, sizeof *graph);
+    if (!graph) return WEIR_ERR(WEIR_ENOMEM, "no memory to open the store %s", folder);
+    weir_mutex_init(&graph->mutex, WEIR_RANK_GRAPH, "graph");
+    graph->schema = schema;
+    graph->read_only = opts->read_only;
+    graph->clock = opts->clock ? opts->clock : weir_clock_system();
+    graph->folder = weir_strdup(folder);
+    weir_err err = graph->folder ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to open the store %s", folder);
+    if (!err && opts->create) err = weir_folder_create(folder);
+    if (!err) err = kinds_open(graph);
+    if (!err && !opts->read_only && (opts->create || weir_path_exists(folder))) err = lock_take(graph);
+    if (!err) err = describe_or_read(graph, opts);
+    if (!err) err = weir_graph_check_schema(graph);
+    if (!err) err = shards_open(graph, opts);
+    if (err) {
+        weir_err_keep(&err, weir_graph_close(graph));
+        return err;
+    }
+    *graphp = graph;
+    return WEIR_OK;
+}
+
+weir_err weir_graph_close(weir_graph *graph) {
+    weir_err err = WEIR_OK;
+    if (!graph) return WEIR_OK;
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_err_keep(&err, weir_shard_close(graph->shards[i]));
+    weir_names_close(graph->names);
+    weir_engine_cache_close(graph->blocks);
+    kinds_close(graph->vertex_kinds, weir_schema_vertex_count(graph->schema));
+    kinds_close(graph->relation_kinds, weir_schema_relation_count(graph->schema));
+    weir_err_keep(&err, weir_file_close(graph->lock));
+    weir_mutex_destroy(&graph->mutex);
+    weir_free(graph->folder);
+    weir_free(graph);
+    return err;
+}
+
+uint32_t weir_graph_shards(const weir_graph *graph) {
+    return graph->shard_count;
+}
+
+const weir_schema *weir_graph_schema(const weir_graph *graph) {
+    return graph->schema;
+}
+
+/* --- submitting -------------------------------------------------------------------------------------------------- */
+
+static void forget_deleted(weir_graph *graph, weir_batch_cursor cursor) {
+    weir_mutation m;
+    while (weir_batch_next(&cursor, &m)) {
+        if (m.kind == WEIR_DELETE_VERTEX) weir_names_forget(graph->names, m.vertex);
+    }
+}
+
+/* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
+static weir_err check_run(weir_graph *graph, const weir_buf *batches) {
+    weir_batch_cursor first = {0}, cursor;
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        weir_err err = weir_batch_open(batches[i].bytes, batches[i].length, &cursor);
+        if (err) return err;
+        if (i == 0) first = cursor;
+        if (memcmp(&first.span, &cursor.span, sizeof cursor.span) != 0) {
+            return WEIR_ERR(WEIR_EINVAL, "the batches of one run cover different offsets");
+        }
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches) {
+    if (graph->read_only) return WEIR_ERR(WEIR_EPERM, "the store %s is open for reading only", graph->folder);
+    weir_err err = check_run(graph, batches);
+    int64_t start_us = weir_clock_mono_us(weir_clock_system());
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
+        weir_batch_cursor cursor;
+        err = weir_batch_open(batches[i].bytes, batches[i].length, &cursor);
+        if (!err) forget_deleted(graph, cursor);
+        if (!err) err = weir_shard_push(graph->shards[i], batches[i].bytes, batches[i].length);
+    }
+    atomic_fetch_add_explicit(&graph->submit_wait_us, (uint64_t)(weir_clock_mono_us(weir_clock_system()) - start_us),
+                              memory_order_relaxed);
+    return err;
+}
+
+weir_err weir_graph_drain(weir_graph *graph) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_err_keep(&err, weir_shard_drain(graph->shards[i]));
+    return err;
+}
+
+weir_err weir_graph_seal(weir_graph *graph) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_err_keep(&err, weir_shard_seal(graph->shards[i]));
+    return err;
+}
+
+/* --- sources ------------------------------------------------------------------------------------------------------- */
+
+static weir_err source_add(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
+    if (graph->source_count == WEIR_GRAPH_SOURCES_MAX || strlen(name) > WEIR_SOURCE_NAME_MAX ||
+        strpbrk(name, "\"\\\n")) {
+        return WEIR_ERR(WEIR_ELIMIT, "the store cannot take the source '%.64s': too many, or its name too long", name);
+    }
+    weir_graph_source_row *row = &graph->sources[graph->source_count++];
+    strcpy(row->name, name);
+    row->identity = identity;
+    weir_err err = weir_graph_describe(graph);
+    if (err) {
+        graph->source_count--;
+    } else {
+        *sourcep = graph->source_count - 1;
+    }
+    return err;
+}
+
+weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
+    weir_err err = WEIR_OK;
+    *sourcep = 0;
+    weir_mutex_lock(&graph->mutex);
+    uint32_t i = 0;
+    while (i < graph->source_count && strcmp(graph->sources[i].name, name) != 0)
+        i++;
+    if (i == graph->source_count) {
+        err = source_add(graph, name, identity, sourcep);
+    } else if (graph->sources[i].identity != identity) {
+        err = WEIR_ERR(
+            WEIR_EDATA,
+            "'%s' is not what this store was fed from: it has been recreated since; offsets mean something else "
+            "now. Start an empty store, or bring the old one back",
+            name);
+    } else {
+        *sourcep = i;
+    }
+    weir_mutex_unlock(&graph->mutex);
+    return err;
+}
+
+static uint64_t least_offset(weir_graph *graph, bool sealed, uint32_t source, uint32_t partition) {
+    uint64_t least = UINT64_MAX, offset;
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        weir_offsets *offsets = sealed ? graph->shards[i]->sealed : graph->shards[i]->applied;
+        weir_offsets_get(offsets, source, partition, &offset);
+        if (offset < least) least = offset;
+    }
+    return least;
+}
+
+uint64_t weir_graph_offset_sealed(weir_graph *graph, uint32_t source, uint32_t partition) {
+    return least_offset(graph, true, source, partition);
+}
+
+uint64_t weir_graph_offset_applied(weir_graph *graph, uint32_t source, uint32_t partition) {
+    return least_offset(graph, false, source, partition);
+}
+
+typedef struct offsets_walk {
+    weir_graph *graph;
+    weir_graph_offset_visit visit;
+    void *context;
+} offsets_walk;
+
+static weir_err visit_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset) {
+    const offsets_walk *w = context;
+    (void)offset;
+    weir_mutex_lock(&w->graph->mutex);
+    const char *name = source < w->graph->source_count ? w->graph->sources[source].name : "?"; /* rows never move */
+    weir_mutex_unlock(&w->graph->mutex);
+    return w->visit(w->context, name, partition, weir_graph_offset_sealed(w->graph, source, partition),
+                    weir_graph_offset_applied(w->graph, source, partition));
+}
+
+weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, void *context) {
+    offsets_walk w = {graph, visit, context};
+    return weir_offsets_walk(graph->shards[0]->applied, visit_offset, &w);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph_private.h - what graph.c, sources.c, query.c and checkpoint.c share. */
+#ifndef WEIR_STORE_GRAPH_PRIVATE_H
+#define WEIR_STORE_GRAPH_PRIVATE_H
+
+#include <weir/base/file.h>
+
+#include "names.h"
+#include "shard.h"
+
+#define WEIR_GRAPH_FORMAT      1u
+#define WEIR_GRAPH_PATH_MAX    4096u
+#define WEIR_GRAPH_SOURCES_MAX 256u
+#define WEIR_SOURCE_NAME_MAX   250u
+
+typedef struct weir_graph_source_row {
+    char name[WEIR_SOURCE_NAME_MAX + 1];
+    uint64_t identity;
+} weir_graph_source_row;
+
+/* The kinds of one owner's features, laid out for weir_row_*. */
+typedef struct weir_graph_kinds {
+    weir_value_kind *kinds;
+    size_t count;
+} weir_graph_kinds;
+
+struct weir_graph {
+    char *folder;
+    const weir_schema *schema; /* borrowed */
+    weir_file *lock;
+    weir_engine_cache *blocks;
+    weir_names *names;
+    weir_clock *clock;
+    bool read_only;
+    uint32_t shard_count;
+    weir_shard *shards[WEIR_SHARDS_MAX];
+    weir_graph_kinds *vertex_kinds;   /* one a vertex type */
+    weir_graph_kinds *relation_kinds; /* one a relation    */
+
+    weir_mutex mutex; /* GRAPH; guards the sources */
+    weir_graph_source_row sources[WEIR_GRAPH_SOURCES_MAX];
+    uint32_t source_count;
+    atomic_uint_fast64_t submit_wait_us;
+};
+
+/* "FOLDER/name" into path.  WEIR_ELIMIT. */
+weir_err weir_graph_path(const char *folder, const char *name, char path[WEIR_GRAPH_PATH_MAX]);
+/* "FOLDER/shard-007".  */
+weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEIR_GRAPH_PATH_MAX]);
+
+/* description.c: FOLDER/graph.yaml, what the store is; replaced whole, durably. Called under the mutex or before there are readers. */
+weir_err weir_graph_describe(const weir_graph *graph);
+/* Sets shard_count and the sources.  WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT. */
+weir_err weir_graph_read_description(weir_graph *graph);
+/* FOLDER/schema.yaml: compares what is stored with the graph's; writes it when it is new or has grown.  WEIR_EDATA. */
+weir_err weir_graph_check_schema(weir_graph *graph);
+
+#endif /* WEIR_STORE_GRAPH_PRIVATE_H */

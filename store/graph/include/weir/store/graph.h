@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * graph.h - the living graph: shards of delta, window cache and cold store, fed by mutations, read while it grows.
+ *
+ *   submit ──► queue ──► [shard] apply ──► active delta ──freeze──► frozen delta ──[worker] seal──► sorted file ─► engine
+ *                                              ▲                        ▲                                      ▲
+ *   reads  ────────────────────────────────────┴────────────────────────┴──── window cache ────────────────────┘
+ *
+ * Each shard has an owner thread that applies and a seal thread that writes. A seal carries, per source partition, the
+ * offset below which the shard is complete; after a crash the engine's offsets say where the log is read on.
+ *
+ * INVARIANTS: each is cited by an assert and by a test of the same name
+ *
+ *   S1  For every source partition, a shard reflects exactly the events below its offset, each once.
+ *   S2  A reader sees a vertex's window either before or after an event, never half.
+ *   S3  A seal is atomic: all of its mutations and offsets are in the cold store, or none.
+ *   S4  Applying an event twice, or replaying from any older offset, changes nothing.
+ *   S5  What a cached window answers equals what delta and cold store would answer.
+ *   S6  Memory stays inside the budget: when the delta is full, submit waits and counts it; nothing is dropped.
+ *
+ * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again.
+ */
+#ifndef WEIR_STORE_GRAPH_H
+#define WEIR_STORE_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/base/arena.h>
+#include <weir/base/clock.h>
+#include <weir/base/err.h>
+#include <weir/store/id.h>
+#include <weir/store/mutation.h>
+#include <weir/store/row.h>
+#include <weir/store/schema.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_WINDOW_MAX 65536u /* edges that one read may ask for */
+#define WEIR_BEFORE_ALL INT64_MAX
+
+typedef struct weir_graph weir_graph;
+
+typedef struct weir_graph_opts {
+    uint32_t shards;       /* of a store that is created; an existing one keeps its own; 0: as stored, or 2  */
+    uint64_t memory_bytes; /* budget for deltas, window cache and block cache together; 0: 1 GiB             */
+    uint64_t seal_bytes;   /* a delta is frozen at this size; 0: an eighth of the budget over all shards     */
+    int64_t seal_us;       /* or at this age; 0: 10 s                                                        */
+    uint32_t window;       /* W: newest edges kept per cached window; 0: 128                                 */
+    bool create;
+    bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
+    weir_clock *clock; /* borrowed; NULL: the system's                                                   */
+} weir_graph_opts;
+
+/* Opens FOLDER/{graph.json, LOCK, shard-000/…}.  The schema is borrowed and must outlive the graph.
+ * WEIR_ENOTFOUND; WEIR_EBUSY a second process: names the first one's id; WEIR_EVERSION; WEIR_EDATA the stored data was
+ * written under a schema that this one does not continue: the first difference; WEIR_ECORRUPT names the file;
+ * WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk.  [owner] */
+weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
+                         weir_graph **graphp);
+/* Applies and seals what was submitted, then closes; what cannot be sealed is still in the log.  [owner]  WEIR_EIO, WEIR_EFULL. */
+weir_err weir_graph_close(weir_graph *graph);
+uint32_t weir_graph_shards(const weir_graph *graph);
+const weir_schema *weir_graph_schema(const weir_graph *graph);
+
+/* --- sources ------------------------------------------------------------------------------------------------- */
+
+/* The number of a source in batches and offsets; registered for ever at the first call. identity tells a source apart from
+ * another of the same name (a recreated topic's creation id).  WEIR_EDATA the same name with another identity: says that the
+ * topic was recreated and what to do.  Blocks on the disk at the first call.  [owner] */
+weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep);
+/* Where the source must be read from: the least sealed offset over all shards; 0 for a partition never seen.  [any] */
+uint64_t weir_graph_offset_sealed(weir_graph *graph, uint32_t source, uint32_t partition);
+/* Below this, every shard has applied (and readers see) every event.  [any] */
+uint64_t weir_graph_offset_applied(weir_graph *graph, uint32_t source, uint32_t partition);
+
+/* Hands over one run of a source partition: batches[s] is the encoded batch (mutation.h) for shard s, all with one span; a shard
+ * without mutations gets an empty batch, because the offset is news too. Copies.  Waits while a shard's queue or delta is
+ * full (S6).  Spans of a partition are submitted in order by one thread; what a shard has already is skipped (S4).  [ingest]
+ * WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded: nothing of the run was taken; WEIR_ECLOSED;
+ * WEIR_EPOISONED a shard has stopped: the sentence is the reason. */
+weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches);
+/* Waits until everything submitted before is applied.  [any] */
+weir_err weir_graph_drain(weir_graph *graph);
+/* Seals what is applied, waits until it is in the cold store.  [any]  WEIR_EIO, WEIR_EFULL: the delta stays, and is tried again. */
+weir_err weir_graph_seal(weir_graph *graph);
+/* Whether this name may have this id: *freep false if another name has it already (a collision).  Remembers names that
+ * were asked for and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM. */
+weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t vertex_type, const char *key,
+                               size_t key_length, bool *freep, bool *newp);
+
+/* --- reads: any thread, while the graph grows ------------------------------------------------------------------ */
+
+/* One edge of a window; rows are borrowed from the arena. */
+typedef struct weir_edge {
+    weir_vertex neighbor;
+    int64_t time_us;
+    uint64_t event;
+    const uint8_t *row;
+    uint32_t row_length;
+} weir_edge;
+
+/* The newest `limit` visible edges of (vertex, relation, direction) with time < before_us, newest first (equal times: by
+ * neighbour, then event). Expired edges are not visible.  [any]
+ * WEIR_EINVAL no such relation, limit 0 or above WEIR_WINDOW_MAX; WEIR_ELIMIT the arena is full; WEIR_ECORRUPT, WEIR_EIO. */
+weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
+                              int64_t before_us, uint32_t limit, weir_arena *arena, const weir_edge **edgesp,
+                              uint32_t *countp);
+/* A row as of a time: each feature has its newest value that was put before then. */
+typedef struct weir_row_view {
+    const uint8_t *row; /* NULL: there is none */
+    uint32_t row_length;
+    uint16_t vertex_type; /* features only */
+    int64_t time_us;      /* of the newest put */
+} weir_row_view;
+
+/* The features of a vertex before before_us.  [any]   Errors as for neighbours. */
+weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
+                             weir_row_view *viewp);
+/* The newest value of a label that was known before before_us.  [any]   WEIR_EINVAL no such label. */
+weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
+                          weir_row_view *viewp);
+/* Type and key of a vertex; *keyp NULL if it is not known or is deleted (and not put again since).  [any] */
+weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
+                         const char **keyp, uint32_t *key_lengthp);
+/* The kinds of a vertex type's or a relation's features, and of a label's value, in the schema's order: what weir_row_* take.  [any] */
+const weir_value_kind *weir_graph_vertex_kinds(const weir_graph *graph, uint32_t vertex_type, size_t *countp);
+const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32_t relation, size_t *countp);
+
+/* Calls visit once per stored record of the sealed state in key order (key.h, values as stored): snapshots and verify
+ * read the graph so. One ordered scan per shard, shards one after the other.  [any] */
+typedef weir_err (*weir_graph_visit)(void *context, const void *key, size_t key_length, const void *value,
+                                     size_t value_length);
+weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context);
+/* Every source partition that the store has seen, rising: what weir_graph_offset_sealed and _applied know.  [any] */
+typedef weir_err (*weir_graph_offset_visit)(void *context, const char *source, uint32_t partition, uint64_t sealed,
+                                            uint64_t applied);
+weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, void *context);
+
+/* --- operations ------------------------------------------------------------------------------------------------- */
+
+/* Seals, then copies all shards into a folder that must not exist, with MANIFEST (path, length, SHA-256 of each file). It
+ * appears under its name only when it is whole.  [any]  WEIR_EEXIST, WEIR_EFULL, WEIR_EIO. */
+weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder);
+/* Verifies a checkpoint against its MANIFEST and copies it into a store folder that must not exist.  WEIR_ECORRUPT names the file. */
+weir_err weir_graph_restore(const char *checkpoint, const char *folder);
+/* Every block of every shard, every key, every row.  WEIR_ECORRUPT.  [any] */
+weir_err weir_graph_verify(weir_graph *graph, uint64_t *recordsp);
+
+typedef struct weir_graph_stats {
+    uint64_t applied_mutations;        /* counter: since open                             */
+    uint64_t skipped_mutations;        /* counter: replayed, already there                */
+    uint64_t sealed_records;           /* counter                                         */
+    uint64_t seals;                    /* counter                                         */
+    uint64_t seal_failures;            /* counter                                         */
+    uint64_t submit_wait_us;           /* counter: S6                                     */
+    uint64_t delta_bytes;              /* gauge: active and frozen, all shards            */
+    uint64_t cache_bytes;              /* gauge: window cache                             */
+    uint64_t cache_hits, cache_misses; /* counters                                  */
+    uint64_t cold_bytes;               /* gauge                                           */
+    uint64_t deleted_vertices;         /* gauge                                           */
+    int64_t event_time_last_us;        /* gauge: newest event time applied                */
+} weir_graph_stats;
+void weir_graph_stats_get(weir_graph *graph, weir_graph_stats *statsp);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_GRAPH_H */

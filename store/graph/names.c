@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * names.c - stripes of two generations of open-addressing tables.
+ *
+ * When the young table is full it becomes the old one, and the old one is emptied: what has not been asked for during a
+ * whole generation is forgotten. What is asked for is moved to the young.
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/thread.h>
+
+#include "names.h"
+
+#define STRIPES   64u
+#define SLOTS_MIN 64u
+
+typedef struct slot {
+    weir_vertex vertex;
+    uint64_t check; /* 0: empty */
+} slot;
+
+typedef struct stripe {
+    _Alignas(64) weir_mutex mutex; /* guards the rest */
+    slot *young, *old;
+    size_t count; /* in young */
+} stripe;
+
+struct weir_names {
+    size_t capacity; /* of each table; a power of two */
+    stripe stripes[STRIPES];
+};
+
+weir_err weir_names_open(size_t bytes_max, weir_names **namesp) {
+    *namesp = NULL;
+    weir_names *names = weir_aligned_alloc(_Alignof(weir_names), sizeof *names);
+    if (!names) return WEIR_ERR(WEIR_ENOMEM, "no memory for the table of names");
+    memset(names, 0, sizeof *names);
+    names->capacity = SLOTS_MIN;
+    while (names->capacity * 2 * 2 * STRIPES * sizeof(slot) <= bytes_max)
+        names->capacity *= 2;
+    bool fits = true;
+    for (size_t i = 0; i < STRIPES; i++) {
+        stripe *s = &names->stripes[i];
+        weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "names stripe");
+        s->young = weir_calloc(names->capacity, sizeof(slot));
+        s->old = weir_calloc(names->capacity, sizeof(slot));
+        fits = fits && s->young && s->old;
+    }
+    if (!fits) {
+        weir_names_close(names);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for the table of names");
+    }
+    *namesp = names;
+    return WEIR_OK;
+}
+
+void weir_names_close(weir_names *names) {
+    if (!names) return;
+    for (size_t i = 0; i < STRIPES; i++) {
+        weir_free(names->stripes[i].young);
+        weir_free(names->stripes[i].old);
+        weir_mutex_destroy(&names->stripes[i].mutex);
+    }
+    weir_free(names);
+}
+
+static uint64_t mix(weir_vertex vertex) {
+    uint64_t h = vertex * 0x9e3779b97f4a7c15ull;
+    return h ^ h >> 29;
+}
+
+static stripe *stripe_of(weir_names *names, weir_vertex vertex) {
+    return &names->stripes[mix(vertex) >> 58];
+}
+
+/* The vertex's slot, or the empty one where it belongs. */
+static slot *find(const weir_names *names, slot *table, weir_vertex vertex) {
+    size_t at = (size_t)mix(vertex) & (names->capacity - 1);
+    while (table[at].check && table[at].vertex != vertex)
+        at = (at + 1) & (names->capacity - 1);
+    return &table[at];
+}
+
+static void insert(const weir_names *names, stripe *s, weir_vertex vertex, uint64_t check) {
+    if (s->count * 4 >= names->capacity * 3) {
+        slot *emptied = s->old;
+        s->old = s->young;
+        s->young = memset(emptied, 0, names->capacity * sizeof(slot));
+        s->count = 0;
+    }
+    *find(names, s->young, vertex) = (slot){vertex, check};
+    s->count++;
+}
+
+static uint64_t known(const weir_names *names, stripe *s, weir_vertex vertex) {
+    const slot *young = find(names, s->young, vertex);
+    if (young->check) return young->check;
+    uint64_t check = find(names, s->old, vertex)->check;
+    if (check) insert(names, s, vertex, check);
+    return check;
+}
+
+static weir_names_answer answer(uint64_t kept, uint64_t check) {
+    return kept == 0 ? WEIR_NAMES_UNKNOWN : kept == check ? WEIR_NAMES_SAME : WEIR_NAMES_OTHER;
+}
+
+static uint64_t never_empty(uint64_t check) {
+    return check ? check : 1;
+}
+
+weir_names_answer weir_names_ask(weir_names *names, weir_vertex vertex, uint64_t check) {
+    stripe *s = stripe_of(names, vertex);
+    weir_mutex_lock(&s->mutex);
+    weir_names_answer given = answer(known(names, s, vertex), never_empty(check));
+    weir_mutex_unlock(&s->mutex);
+    return given;
+}
+
+weir_names_answer weir_names_take(weir_names *names, weir_vertex vertex, uint64_t check) {
+    stripe *s = stripe_of(names, vertex);
+    weir_mutex_lock(&s->mutex);
+    weir_names_answer given = answer(known(names, s, vertex), never_empty(check));
+    if (given == WEIR_NAMES_UNKNOWN) insert(names, s, vertex, never_empty(check));
+    weir_mutex_unlock(&s->mutex);
+    return given;
+}
+
+/* Turned into a name that nobody has, rather than emptied: that would cut the chain behind it. */
+static void retire(slot *found) {
+    if (found->check) found->vertex = ~found->vertex;
+}
+
+void weir_names_forget(weir_names *names, weir_vertex vertex) {
+    stripe *s = stripe_of(names, vertex);
+    weir_mutex_lock(&s->mutex);
+    retire(find(names, s->young, vertex));
+    retire(find(names, s->old, vertex));
+    weir_mutex_unlock(&s->mutex);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * names.h - the names that are known to be taken: so that most events need no look into the cold store.
+ *
+ * An id is remembered with a second hash of its name; together they are 128 bits. A claim must also see names that are on
+ * their way through a queue: it is this table that has them, so it forgets only what has been there longest.
+ */
+#ifndef WEIR_STORE_NAMES_H
+#define WEIR_STORE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <weir/base/err.h>
+#include <weir/store/id.h>
+
+typedef struct weir_names weir_names;
+typedef enum weir_names_answer { WEIR_NAMES_UNKNOWN, WEIR_NAMES_SAME, WEIR_NAMES_OTHER } weir_names_answer;
+
+weir_err weir_names_open(size_t bytes_max, weir_names **namesp); /* WEIR_ENOMEM */
+void weir_names_close(weir_names *names);
+weir_names_answer weir_names_ask(weir_names *names, weir_vertex vertex, uint64_t check); /* [any] */
+/* Remembers; what was remembered before of this vertex stays (and is the answer).  [any] */
+weir_names_answer weir_names_take(weir_names *names, weir_vertex vertex, uint64_t check);
+void weir_names_forget(weir_names *names, weir_vertex vertex); /* [any] */
+
+#endif /* WEIR_STORE_NAMES_H */

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* offsets.c - a sorted array under a lock: partitions are few, and change once a batch. */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/thread.h>
+
+#include "offsets.h"
+
+typedef struct row {
+    uint64_t id; /* source, then partition */
+    uint64_t offset;
+} row;
+
+struct weir_offsets {
+    weir_mutex mutex; /* LEAF; guards the rest */
+    row *rows;
+    size_t count, capacity;
+};
+
+weir_err weir_offsets_open(weir_offsets **offsetsp) {
+    *offsetsp = weir_calloc(1, sizeof **offsetsp);
+    if (!*offsetsp) return WEIR_ERR(WEIR_ENOMEM, "no memory for source offsets");
+    weir_mutex_init(&(*offsetsp)->mutex, WEIR_RANK_LEAF, "offsets");
+    return WEIR_OK;
+}
+
+void weir_offsets_close(weir_offsets *offsets) {
+    if (!offsets) return;
+    weir_mutex_destroy(&offsets->mutex);
+    weir_free(offsets->rows);
+    weir_free(offsets);
+}
+
+static size_t place(const weir_offsets *offsets, uint64_t id) {
+    size_t low = 0, high = offsets->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (offsets->rows[middle].id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static uint64_t id_of(uint32_t source, uint32_t partition) {
+    return (uint64_t)source << 32 | partition;
+}
+
+bool weir_offsets_get(weir_offsets *offsets, uint32_t source, uint32_t partition, uint64_t *offsetp) {
+    uint64_t id = id_of(source, partition);
+    *offsetp = 0;
+    weir_mutex_lock(&offsets->mutex);
+    size_t at = place(offsets, id);
+    bool found = at < offsets->count && offsets->rows[at].id == id;
+    if (found) *offsetp = offsets->rows[at].offset;
+    weir_mutex_unlock(&offsets->mutex);
+    return found;
+}
+
+static weir_err room(weir_offsets *offsets, size_t count) {
+    if (count > WEIR_OFFSETS_MAX) {
+        return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
+    }
+    if (count <= offsets->capacity) return WEIR_OK;
+    size_t capacity = count < 8 ? 8 : count * 2;
+    row *rows = weir_realloc_array(offsets->rows, capacity, sizeof *rows);
+    if (!rows) return WEIR_ERR(WEIR_ENOMEM, "no memory for source offsets");
+    offsets->rows = rows;
+    offsets->capacity = capacity;
+    return WEIR_OK;
+}
+
+weir_err weir_offsets_set(weir_offsets *offsets, uint32_t source, uint32_t partition, uint64_t offset) {
+    uint64_t id = id_of(source, partition);
+    weir_err err = WEIR_OK;
+    weir_mutex_lock(&offsets->mutex);
+    size_t at = place(offsets, id);
+    if (at == offsets->count || offsets->rows[at].id != id) {
+        err = room(offsets, offsets->count + 1);
+        if (err) goto end;
+        memmove(&offsets->rows[at + 1], &offsets->rows[at], (offsets->count - at) * sizeof(row));
+        offsets->rows[at] = (row){id, 0};
+        offsets->count++;
+    }
+    WEIR_ASSERT(offsets->rows[at].offset <= offset); /* S1 */
+    offsets->rows[at].offset = offset;
+end:
+    weir_mutex_unlock(&offsets->mutex);
+    return err;
+}
+
+/* Two tables of one rank are never locked together: the copy goes over the stack of a walk. */
+typedef struct copy {
+    row *rows;
+    size_t count;
+} copy;
+
+static weir_err copy_rows(weir_offsets *from, copy *copyp) {
+    weir_err err = WEIR_OK;
+    weir_mutex_lock(&from->mutex);
+    copyp->count = from->count;
+    copyp->rows = weir_malloc(from->count * sizeof(row));
+    if (!copyp->rows) {
+        err = WEIR_ERR(WEIR_ENOMEM, "no memory for source offsets");
+    } else if (from->count) {
+        memcpy(copyp->rows, from->rows, from->count * sizeof(row));
+    }
+    weir_mutex_unlock(&from->mutex);
+    return err;
+}
+
+weir_err weir_offsets_copy(weir_offsets *to, weir_offsets *from) {
+    copy c;
+    weir_err err = copy_rows(from, &c);
+    if (err) return err;
+    weir_mutex_lock(&to->mutex);
+    err = room(to, c.count);
+    if (!err) {
+        if (c.count) memcpy(to->rows, c.rows, c.count * sizeof(row));
+        to->count = c.count;
+    }
+    weir_mutex_unlock(&to->mutex);
+    weir_free(c.rows);
+    return err;
+}
+
+weir_err weir_offsets_walk(weir_offsets *offsets, weir_offsets_visit visit, void *context) {
+    copy c;
+    weir_err err = copy_rows(offsets, &c);
+    for (size_t i = 0; !err && i < c.count; i++) {
+        err = visit(context, (uint32_t)(c.rows[i].id >> 32), (uint32_t)c.rows[i].id, c.rows[i].offset);
+    }
+    weir_free(c.rows);
+    return err;
+}
+
+static weir_err differs(void *context, uint32_t source, uint32_t partition, uint64_t offset) {
+    uint64_t other;
+    bool same = weir_offsets_get(context, source, partition, &other) && other == offset;
+    return same ? WEIR_OK : WEIR_ERR(WEIR_ENOTFOUND, "offsets differ");
+}
+
+bool weir_offsets_equal(weir_offsets *a, weir_offsets *b) {
+    return !weir_offsets_walk(a, differs, b) && !weir_offsets_walk(b, differs, a);
+}

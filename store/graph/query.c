@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* query.c - the graph's questions, in terms of one shard's lists. */
+#include <string.h>
+
+#include <weir/base/assert.h>
+#include <weir/base/bytes.h>
+#include <weir/store/stored.h>
+
+#include "graph_private.h"
+
+#define ROWS_PER_LOOK 4u /* feature rows taken at first: most vertices have one */
+#define ROWS_MAX      4096u
+
+static weir_shard *shard_of(const weir_graph *graph, weir_vertex vertex) {
+    return graph->shards[weir_shard_of(vertex, graph->shard_count)];
+}
+
+static int64_t last_event_time(const weir_graph *graph) {
+    int64_t last = INT64_MIN;
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        int64_t of_shard = atomic_load_explicit(&graph->shards[i]->event_time_last_us, memory_order_relaxed);
+        if (of_shard > last) last = of_shard;
+    }
+    return last;
+}
+
+/* Age is counted from the moment that is asked for; without one, from the newest event. */
+static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t before_us) {
+    int64_t now_us = before_us == WEIR_BEFORE_ALL ? last_event_time(graph) : before_us, edge_us;
+    if (expire_us == 0 || __builtin_sub_overflow(now_us, expire_us, &edge_us)) return INT64_MIN;
+    return edge_us;
+}
+
+weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
+                              int64_t before_us, uint32_t limit, weir_arena *arena, const weir_edge **edgesp,
+                              uint32_t *countp) {
+    const weir_entry *entries;
+    *edgesp = NULL;
+    *countp = 0;
+    if (relation >= weir_schema_relation_count(graph->schema) || limit == 0 || limit > WEIR_WINDOW_MAX) {
+        return WEIR_ERR(WEIR_EINVAL, "no relation %u, or a limit of %u that is not 1 to %u", relation, limit,
+                        WEIR_WINDOW_MAX);
+    }
+    int64_t expire_us = weir_schema_relation_at(graph->schema, relation)->expire_us;
+    weir_list_query query = {vertex, WEIR_LIST_EDGES(relation, direction), before_us,
+                             expired_at(graph, expire_us, before_us), limit};
+    weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, countp);
+    if (err) return err;
+    weir_edge *edges = weir_arena_alloc(arena, *countp * sizeof *edges);
+    if (!edges) return WEIR_ERR(WEIR_ELIMIT, "the request's memory is used up; ask for fewer neighbours");
+    for (uint32_t i = 0; i < *countp; i++) {
+        edges[i] = (weir_edge){entries[i].neighbor, entries[i].time_us, entries[i].event, entries[i].row,
+                               entries[i].row_length};
+    }
+    *edgesp = edges;
+    return WEIR_OK;
+}
+
+/* --- features: each at its newest value ------------------------------------------------------------------------- */
+
+static weir_err damaged(weir_vertex vertex) {
+    return WEIR_ERR(WEIR_ECORRUPT, "a feature row of vertex %016llx is damaged; restore a checkpoint",
+                    (unsigned long long)vertex);
+}
+
+/* Rows that follow the newest one may belong to another type only if the schema's names collide: they are left out. */
+static weir_err fill(const weir_graph_kinds *kinds, weir_vertex vertex, const weir_entry *entries, uint32_t count,
+                     weir_value *values, size_t *presentp) {
+    uint16_t type = weir_get_u16(entries[0].row);
+    *presentp = 0;
+    for (uint32_t i = 0; i < count && (i == 0 || *presentp < kinds->count); i++) {
+        const weir_entry *e = &entries[i];
+        if (e->row_length < WEIR_STORED_FEATURES_PREFIX) return damaged(vertex);
+        if (weir_get_u16(e->row) != type) continue;
+        const uint8_t *row = e->row + WEIR_STORED_FEATURES_PREFIX;
+        size_t length = e->row_length - WEIR_STORED_FEATURES_PREFIX;
+        weir_err err = weir_row_check(kinds->kinds, kinds->count, row, length);
+        if (err) return err;
+        *presentp = weir_row_fill(kinds->kinds, kinds->count, row, length, values);
+    }
+    return WEIR_OK;
+}
+
+static weir_err row_of_values(const weir_graph_kinds *kinds, const weir_value *values, weir_arena *arena,
+                              weir_row_view *viewp) {
+    size_t size = weir_row_size(kinds->kinds, values, kinds->count);
+    uint8_t *row = weir_arena_alloc_aligned(arena, 1, size);
+    if (!row) return WEIR_ERR(WEIR_ELIMIT, "the request's memory is used up; ask for fewer features");
+    viewp->row_length = (uint32_t)weir_row_write(kinds->kinds, values, kinds->count, row);
+    viewp->row = row;
+    return WEIR_OK;
+}
+
+static weir_err view_rows(const weir_graph *graph, weir_vertex vertex, const weir_entry *entries, uint32_t count,
+                          weir_arena *arena, bool *enoughp, weir_row_view *viewp) {
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    size_t present;
+    if (entries[0].row_length < WEIR_STORED_FEATURES_PREFIX) return damaged(vertex);
+    uint16_t type = weir_get_u16(entries[0].row);
+    if (type >= weir_schema_vertex_count(graph->schema)) return damaged(vertex);
+    const weir_graph_kinds *kinds = &graph->vertex_kinds[type];
+    memset(values, 0, kinds->count * sizeof values[0]);
+    weir_err err = fill(kinds, vertex, entries, count, values, &present);
+    if (err) return err;
+    *enoughp = present == kinds->count;
+    viewp->vertex_type = type;
+    viewp->time_us = entries[0].time_us;
+    return row_of_values(kinds, values, arena, viewp);
+}
+
+weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
+                             weir_row_view *viewp) {
+    const weir_entry *entries;
+    uint32_t count;
+    bool enough = false;
+    weir_err err = WEIR_OK;
+    *viewp = (weir_row_view){0};
+    for (uint32_t limit = ROWS_PER_LOOK; !err && !enough; limit *= 8) {
+        weir_list_query query = {vertex, WEIR_LIST_FEATURES, before_us, INT64_MIN, limit};
+        err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
+        if (err || count == 0) break;
+        err = view_rows(graph, vertex, entries, count, arena, &enough, viewp);
+        enough = enough || count < limit || limit >= ROWS_MAX;
+    }
+    return err;
+}
+
+weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
+                          weir_row_view *viewp) {
+    const weir_entry *entries;
+    uint32_t count;
+    *viewp = (weir_row_view){0};
+    if (label >= weir_schema_label_count(graph->schema)) return WEIR_ERR(WEIR_EINVAL, "no label %u", label);
+    weir_list_query query = {vertex, WEIR_LIST_LABEL(label), before_us, INT64_MIN, 1};
+    weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
+    if (!err && count) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
+    return err;
+}
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
+weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
+                         const char **keyp, uint32_t *key_lengthp) {
+    weir_shard *shard = shard_of(graph, vertex);
+    weir_name name;
+    bool found;
+    *vertex_typep = 0;
+    *keyp = NULL;
+    *key_lengthp = 0;
+    weir_err err = weir_shard_name(shard, vertex, arena, &name, &found);
+    if (err || !found || name.time_us <= weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL)) return err;
+    *vertex_typep = name.vertex_type;
+    *keyp = name.key;
+    *key_lengthp = name.key_length;
+    return WEIR_OK;
+}
+
+/* The table has not heard of it: the store itself is asked. */
+static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, uint64_t check, bool *freep, bool *newp) {
+    weir_shard *shard = shard_of(graph, vertex);
+    weir_arena *arena;
+    weir_name name;
+    bool found;
+    weir_err err = weir_arena_open(4 * WEIR_KEY_MAX, &arena);
+    if (err) return err;
+    err = weir_shard_name(shard, vertex, arena, &name, &found);
+    if (!err) {
+        uint64_t stored = check;
+        if (found && name.vertex_type < weir_schema_vertex_count(graph->schema)) {
+            const char *type = weir_schema_vertex_at(graph->schema, name.vertex_type)->name;
+            stored = weir_vertex_check(type, name.key, name.key_length);
+        }
+        bool deleted = found && name.time_us <= weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
+        weir_names_answer taken = weir_names_take(graph->names, vertex, stored); /* another may have been faster */
+        *freep = stored == check && taken != WEIR_NAMES_OTHER;
+        *newp = *freep && (!found || deleted) && taken == WEIR_NAMES_UNKNOWN;
+    }
+    weir_arena_close(arena);
+    return err;
+}
+
+weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t vertex_type, const char *key,
+                               size_t key_length, bool *freep, bool *newp) {
+    *freep = *newp = false;
+    if (vertex_type >= weir_schema_vertex_count(graph->schema) || key_length > WEIR_KEY_MAX) {
+        return WEIR_ERR(WEIR_EINVAL, "no vertex type %u, or a key above %u bytes", vertex_type, WEIR_KEY_MAX);
+    }
+    uint64_t check = weir_vertex_check(weir_schema_vertex_at(graph->schema, vertex_type)->name, key, key_length);
+    weir_names_answer known = weir_names_ask(graph->names, vertex, check);
+    if (known == WEIR_NAMES_UNKNOWN) return claim_unknown(graph, vertex, check, freep, newp);
+    *freep = known == WEIR_NAMES_SAME;
+    return WEIR_OK;
+}

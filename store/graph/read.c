@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read.c - what a reader sees: active delta, frozen delta and cold store merged, deletions and expiry applied.
+ *
+ * Each of the three gives its newest entries in one order; the merge takes the first of the three heads, equal records
+ * once (the newer source's). How many entries must be taken for `limit` visible ones is not known before the deletions are
+ * met, and a deletion may sit in another source than what it hides (an edge that comes late, after its deletion was
+ * sealed). So a few more than `limit` are taken of each; when that was not enough, the read is done again with more.
+ */
+#include <string.h>
+
+#include <weir/base/assert.h>
+#include <weir/store/key.h>
+#include <weir/store/stored.h>
+
+#include "shard.h"
+
+#define SPARE_ENTRIES 8u
+#define SOURCES       3u /* active, frozen, cold: newest first */
+
+typedef struct source {
+    weir_entry *entries;
+    size_t count, next;
+    bool complete;
+} source;
+
+/* Deletions met so far: few, so a line that is searched. */
+typedef struct hidden {
+    struct {
+        weir_vertex neighbor;
+        uint64_t event; /* 0: all */
+    } * edges;
+    size_t count, capacity;
+} hidden;
+
+static weir_err arena_full(void) {
+    return WEIR_ERR(WEIR_ELIMIT, "the read needs more memory than its request may use; ask for fewer neighbours");
+}
+
+/* --- the cold source ----------------------------------------------------------------------------------------------- */
+
+static size_t seek_key(weir_vertex vertex, weir_list list, int64_t before_us, uint8_t key[WEIR_EDGE_KEY_BYTES]) {
+    int64_t newest = before_us == INT64_MIN ? INT64_MIN : before_us - 1;
+    switch (WEIR_LIST_KIND(list)) {
+    case WEIR_LIST_KIND_EDGES:
+        weir_edge_seek_write(vertex, (uint16_t)(list >> 1), list & 1 ? WEIR_IN : WEIR_OUT, before_us, key);
+        return WEIR_EDGE_KEY_BYTES;
+    case WEIR_LIST_KIND_FEATURES:
+        weir_feature_key_write(vertex, newest, 0, key);
+        return WEIR_FEATURE_KEY_BYTES;
+    default:
+        weir_label_key_write(vertex, (uint16_t)list, newest, 0, key);
+        return WEIR_LABEL_KEY_BYTES;
+    }
+}
+
+/* false: the key is of another list, the scan is over. */
+static bool entry_of_key(const void *key, size_t length, weir_vertex vertex, weir_list list, weir_entry *entry) {
+    weir_edge_key edge;
+    weir_vertex found;
+    uint16_t label;
+    *entry = (weir_entry){0};
+    switch (WEIR_LIST_KIND(list)) {
+    case WEIR_LIST_KIND_EDGES:
+        if (!weir_edge_key_read(key, length, &edge) || edge.vertex != vertex) return false;
+        *entry = (weir_entry){
+            .time_us = edge.time_us, .neighbor = edge.neighbor, .event = edge.event, .deletion = edge.deletion};
+        return WEIR_LIST_EDGES(edge.relation, edge.direction) == list;
+    case WEIR_LIST_KIND_FEATURES:
+        return weir_feature_key_read(key, length, &found, &entry->time_us, &entry->event) && found == vertex;
+    default:
+        return weir_label_key_read(key, length, &found, &label, &entry->time_us, &entry->event) && found == vertex &&
+               WEIR_LIST_LABEL(label) == list;
+    }
+}
+
+static weir_err copy_value(weir_engine_cursor *cursor, weir_arena *arena, weir_entry *entry) {
+    size_t length;
+    const void *value = weir_engine_cursor_value(cursor, &length);
+    if (length == 0) return WEIR_OK;
+    void *copy = weir_arena_alloc_aligned(arena, 1, length);
+    if (!copy) return arena_full();
+    entry->row = memcpy(copy, value, length);
+    entry->row_length = (uint32_t)length;
+    return WEIR_OK;
+}
+
+static weir_err scan_cold(weir_shard *shard, const weir_list_query *query, int64_t before_us, size_t capacity,
+                          weir_arena *arena, source *s) {
+    uint8_t key[WEIR_EDGE_KEY_BYTES];
+    weir_engine_cursor *cursor;
+    size_t key_length = seek_key(query->vertex, query->list, before_us, key);
+    weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cursor);
+    if (err) return err;
+    s->count = s->next = 0;
+    s->complete = false;
+    for (weir_engine_cursor_seek(cursor, key, key_length); !err && s->count < capacity;
+         weir_engine_cursor_next(cursor)) {
+        size_t length;
+        if (!weir_engine_cursor_valid(cursor)) {
+            err = weir_engine_cursor_err(cursor);
+            s->complete = true;
+            break;
+        }
+        const void *found = weir_engine_cursor_key(cursor, &length);
+        if (!entry_of_key(found, length, query->vertex, query->list, &s->entries[s->count])) {
+            s->complete = true;
+            break;
+        }
+        err = copy_value(cursor, arena, &s->entries[s->count]);
+        if (!err) s->count++;
+    }
+    weir_engine_cursor_close(cursor);
+    return err;
+}
+
+static void *allocate_row(void *arena, size_t size) {
+    return weir_arena_alloc_aligned(arena, 1, size);
+}
+
+static bool collect_cached(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
+                           source *s) {
+    s->next = 0;
+    return weir_cache_collect(shard->cache, query->vertex, query->list, query->before_us, s->entries, capacity,
+                              allocate_row, arena, &s->count, &s->complete);
+}
+
+/* Scans from the newest on, so that the next reader finds a window; then answers from that, if it reaches. */
+static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
+                             source *s) {
+    if (collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
+    source window = {.entries = weir_arena_alloc(arena, shard->window * sizeof(weir_entry))};
+    if (!window.entries) return arena_full();
+    uint64_t epoch = weir_cache_epoch(shard->cache);
+    weir_err err = scan_cold(shard, query, INT64_MAX, shard->window, arena, &window);
+    if (err) return err;
+    weir_cache_fill(shard->cache, epoch, query->vertex, query->list, window.entries, window.count, window.complete);
+    size_t newer = 0;
+    while (newer < window.count && window.entries[newer].time_us >= query->before_us)
+        newer++;
+    if (!window.complete && window.count - newer < capacity) {
+        return scan_cold(shard, query, query->before_us, capacity, arena, s);
+    }
+    s->count = window.count - newer < capacity ? window.count - newer : capacity;
+    s->next = 0;
+    s->complete = window.complete && newer + s->count == window.count;
+    memcpy(s->entries, window.entries + newer, s->count * sizeof(weir_entry));
+    return WEIR_OK;
+}
+
+/* --- the merge ----------------------------------------------------------------------------------------------------- */
+
+static weir_err hide(hidden *h, const weir_entry *deletion, weir_arena *arena) {
+    if (h->count == h->capacity) {
+        size_t capacity = h->capacity ? h->capacity * 2 : 16;
+        void *edges = weir_arena_alloc(arena, capacity * sizeof *h->edges);
+        if (!edges) return arena_full();
+        if (h->count) memcpy(edges, h->edges, h->count * sizeof *h->edges);
+        h->edges = edges;
+        h->capacity = capacity;
+    }
+    h->edges[h->count].neighbor = deletion->neighbor;
+    h->edges[h->count++].event = deletion->event;
+    return WEIR_OK;
+}
+
+static bool is_hidden(const hidden *h, const weir_entry *e) {
+    for (size_t i = 0; i < h->count; i++) {
+        if (h->edges[i].neighbor == e->neighbor && (h->edges[i].event == 0 || h->edges[i].event == e->event))
+            return true;
+    }
+    return false;
+}
+
+static bool neighbor_deleted(weir_shard *shard, const weir_list_query *query, const weir_entry *e) {
+    if (WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return false;
+    return e->time_us <= weir_deleted_time(shard->deleted, e->neighbor, query->before_us);
+}
+
+/* The next record in order, each once. NULL at the end; *shortp when a source that has more was read to its end. */
+static const weir_entry *merge_next(source *sources, bool *shortp) {
+    const weir_entry *best = NULL;
+    for (size_t i = 0; i < SOURCES; i++) {
+        const source *s = &sources[i];
+        if (s->next == s->count) {
+            if (!s->complete) *shortp = true;
+            continue;
+        }
+        if (!best || weir_entry_order(&s->entries[s->next], best) < 0) best = &s->entries[s->next];
+    }
+    if (*shortp || !best) return NULL;
+    for (size_t i = 0; i < SOURCES; i++) {
+        source *s = &sources[i];
+        if (s->next < s->count && weir_entry_order(&s->entries[s->next], best) == 0) s->next++;
+    }
+    return best;
+}
+
+typedef struct merged {
+    weir_entry *entries;
+    uint32_t count;
+    bool is_short;
+} merged;
+
+static weir_err merge(weir_shard *shard, const weir_list_query *query, source *sources, weir_arena *arena,
+                      merged *out) {
+    int64_t own_deletion = weir_deleted_time(shard->deleted, query->vertex, query->before_us);
+    int64_t newer_than = query->newer_than_us > own_deletion ? query->newer_than_us : own_deletion;
+    hidden h = {0};
+    weir_err err = WEIR_OK;
+    out->count = 0;
+    out->is_short = false;
+    while (!err && out->count < query->limit) {
+        const weir_entry *e = merge_next(sources, &out->is_short);
+        if (!e || (e->time_us <= newer_than && newer_than != INT64_MIN)) break; /* all that follow are older */
+        if (e->deletion) {
+            err = hide(&h, e, arena);
+        } else if (!is_hidden(&h, e) && !neighbor_deleted(shard, query, e)) {
+            out->entries[out->count++] = *e;
+        }
+    }
+    return err;
+}
+
+/* Rows of deltas live as long as our references: the answer gets its own. */
+static weir_err copy_rows(merged *out, weir_arena *arena) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < out->count; i++)
+        bytes += out->entries[i].row_length;
+    uint8_t *rows = bytes ? weir_arena_alloc_aligned(arena, 1, bytes) : NULL;
+    if (bytes && !rows) return arena_full();
+    for (uint32_t i = 0; i < out->count; i++) {
+        weir_entry *e = &out->entries[i];
+        if (e->row_length == 0) continue;
+        e->row = memcpy(rows, e->row, e->row_length);
+        rows += e->row_length;
+    }
+    return WEIR_OK;
+}
+
+static weir_err list_once(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2], size_t capacity,
+                          weir_arena *arena, merged *out) {
+    source sources[SOURCES] = {0};
+    for (size_t i = 0; i < SOURCES; i++) {
+        sources[i].complete = true;
+        sources[i].entries = weir_arena_alloc(arena, capacity * sizeof(weir_entry));
+        if (!sources[i].entries) return arena_full();
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (!deltas[i]) continue;
+        sources[i].count = weir_delta_collect(deltas[i], query->vertex, query->list, query->before_us,
+                                              sources[i].entries, capacity, &sources[i].complete);
+    }
+    weir_err err = collect_cold(shard, query, capacity, arena, &sources[2]);
+    if (!err) err = merge(shard, query, sources, arena, out);
+    return err;
+}
+
+weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
+                         const weir_entry **entriesp, uint32_t *countp) {
+    weir_delta *deltas[2];
+    merged out = {.entries = weir_arena_alloc(arena, query->limit * sizeof(weir_entry))};
+    weir_err err = WEIR_OK;
+    *entriesp = NULL;
+    *countp = 0;
+    if (!out.entries) return arena_full();
+    weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
+    for (size_t capacity = (size_t)query->limit + SPARE_ENTRIES;; capacity *= 4) {
+        err = list_once(shard, query, deltas, capacity, arena, &out);
+        if (err || !out.is_short) break;
+    }
+    if (!err) err = copy_rows(&out, arena);
+    weir_delta_release(deltas[0]);
+    weir_delta_release(deltas[1]);
+    if (err) return err;
+    *entriesp = out.entries;
+    *countp = out.count;
+    return WEIR_OK;
+}
+
+/* --- names --------------------------------------------------------------------------------------------------------- */
+
+static weir_err name_copy(const weir_name *from, weir_arena *arena, weir_name *namep) {
+    *namep = *from;
+    namep->key = weir_arena_strndup(arena, from->key, from->key_length);
+    return namep->key ? WEIR_OK : arena_full();
+}
+
+static weir_err name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp) {
+    uint8_t key[WEIR_NAME_KEY_BYTES];
+    weir_buf value = {0};
+    weir_name found = {0};
+    size_t length;
+    weir_name_key_write(vertex, key);
+    weir_err err = weir_engine_get(shard->engine, key, sizeof key, &value, foundp);
+    if (!err && *foundp) {
+        if (weir_stored_name_read(value.bytes, value.length, &found.vertex_type, &found.time_us, &found.key, &length)) {
+            found.key_length = (uint16_t)length;
+            err = name_copy(&found, arena, namep);
+        } else {
+            err = WEIR_ERR(WEIR_ECORRUPT, "the name of vertex %016llx is damaged; restore a checkpoint",
+                           (unsigned long long)vertex);
+        }
+    }
+    weir_buf_free(&value);
+    return err;
+}
+
+weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp) {
+    weir_delta *deltas[2];
+    weir_name found;
+    weir_err err = WEIR_OK;
+    *foundp = false;
+    weir_shard_version(shard, deltas);
+    for (size_t i = 0; !err && !*foundp && i < 2; i++) {
+        if (!deltas[i] || !weir_delta_name(deltas[i], vertex, &found)) continue;
+        *foundp = true;
+        err = name_copy(&found, arena, namep);
+    }
+    weir_delta_release(deltas[0]);
+    weir_delta_release(deltas[1]);
+    if (!err && !*foundp) err = name_cold(shard, vertex, arena, namep, foundp);
+    return err;
+}

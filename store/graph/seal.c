@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seal.c - a frozen delta becomes part of the cold store, with the offsets that it makes true.
+ *
+ *   1 write one sorted file: records, offsets, deletions        a crash here leaves a file that nobody knows
+ *   2 ingest it                                                 S3: all of it and its offsets, or nothing
+ *   3 tell the window cache                                     S5
+ *   4 drop the delta                                            readers that hold it meet its records twice, and count once
+ *
+ * The order 2, 3, 4 is the correctness of reads: at each step what a reader can reach is all there.
+ */
+#include <weir/base/bytes.h>
+#include <weir/base/fault.h>
+#include <weir/store/key.h>
+
+#include "shard.h"
+
+typedef struct seal {
+    weir_engine_writer *writer;
+    weir_cache *cache;
+    uint64_t records;
+} seal;
+
+static weir_err write_record(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
+                             size_t value_length) {
+    seal *s = context;
+    s->records++;
+    return weir_engine_writer_add(s->writer, key, key_length, value, value_length);
+}
+
+static weir_err write_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset) {
+    uint8_t key[WEIR_OFFSET_KEY_BYTES], value[8];
+    weir_offset_key_write(source, partition, key);
+    weir_put_u64(value, offset);
+    return weir_engine_writer_add(((seal *)context)->writer, key, sizeof key, value, sizeof value);
+}
+
+static weir_err update_window(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,
+                              size_t count) {
+    weir_cache_seal_list(((seal *)context)->cache, vertex, list, entries, count);
+    return WEIR_OK;
+}
+
+static weir_err write_file(weir_shard *shard, weir_delta *delta, seal *s) {
+    weir_err err = weir_engine_writer_open(shard->engine, &s->writer);
+    if (err) return err;
+    err = weir_delta_walk(delta, write_record, s);
+    weir_kill_point("seal.half_written");
+    if (!err) err = weir_offsets_walk(shard->frozen_offsets, write_offset, s);
+    if (!err) err = weir_delta_walk_deletions(delta, write_record, s);
+    if (err) {
+        weir_engine_writer_cancel(s->writer);
+        return err;
+    }
+    return weir_engine_writer_ingest(s->writer); /* S3 */
+}
+
+static void drop_frozen(weir_shard *shard) {
+    weir_mutex_lock(&shard->mutex);
+    weir_delta *delta = shard->frozen;
+    shard->frozen = NULL;
+    weir_cond_broadcast(&shard->changed);
+    weir_mutex_unlock(&shard->mutex);
+    weir_delta_release(delta);
+}
+
+weir_err weir_shard_write_frozen(weir_shard *shard) {
+    seal s = {.cache = shard->cache};
+    weir_delta *delta = shard->frozen; /* only this thread sets it to NULL */
+    weir_kill_point("seal.begin");
+    weir_err err = write_file(shard, delta, &s);
+    if (err) return err;
+    weir_kill_point("seal.ingested");
+    weir_cache_sealed(shard->cache);
+    err = weir_delta_lists(delta, update_window, &s);
+    if (!err) err = weir_offsets_copy(shard->sealed, shard->frozen_offsets);
+    if (err) return err; /* the file is in the store; sealing the same delta again changes nothing (S4) */
+    drop_frozen(shard);
+    atomic_fetch_add_explicit(&shard->sealed_records, s.records, memory_order_relaxed);
+    weir_kill_point("seal.end");
+    return WEIR_OK;
+}
