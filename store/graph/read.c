@@ -306,19 +306,19 @@ static weir_err name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *are
     return err;
 }
 
+/* Several sources may have it, put at different times: the newest put counts, because a deletion may lie between. */
 weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp) {
     weir_delta *deltas[2];
     weir_name found;
-    weir_err err = WEIR_OK;
-    *foundp = false;
     weir_shard_version(shard, deltas);
-    for (size_t i = 0; !err && !*foundp && i < 2; i++) {
+    weir_err err = name_cold(shard, vertex, arena, namep, foundp);
+    for (size_t i = 0; !err && i < 2; i++) {
         if (!deltas[i] || !weir_delta_name(deltas[i], vertex, &found)) continue;
+        if (*foundp && found.time_us <= namep->time_us) continue;
         *foundp = true;
         err = name_copy(&found, arena, namep);
     }
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);
-    if (!err && !*foundp) err = name_cold(shard, vertex, arena, namep, foundp);
     return err;
 }

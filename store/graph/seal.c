@@ -9,21 +9,51 @@
  *
  * The order 2, 3, 4 is the correctness of reads: at each step what a reader can reach is all there.
  */
+#include <weir/base/assert.h>
 #include <weir/base/bytes.h>
 #include <weir/base/fault.h>
 #include <weir/store/key.h>
+#include <weir/store/stored.h>
 
 #include "shard.h"
 
 typedef struct seal {
+    weir_engine *engine;
     weir_engine_writer *writer;
     weir_cache *cache;
+    weir_buf stored; /* scratch: a name that is there already */
     uint64_t records;
 } seal;
+
+/* A put that came late must not make a name older than it is: a deletion between the two would then hide it. */
+static weir_err name_is_newer(seal *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t value_length,
+                              bool *newerp) {
+    int64_t time_us, stored_us;
+    uint16_t type;
+    const char *name;
+    size_t length;
+    bool found;
+    weir_err err = weir_engine_get(s->engine, key, key_length, &s->stored, &found);
+    *newerp = true;
+    if (err || !found) return err;
+    bool read = weir_stored_name_read(value, value_length, &type, &time_us, &name, &length);
+    WEIR_ASSERT(read);
+    if (!weir_stored_name_read(s->stored.bytes, s->stored.length, &type, &stored_us, &name, &length)) {
+        return WEIR_ERR(WEIR_ECORRUPT, "a stored name is damaged; restore a checkpoint");
+    }
+    *newerp = time_us > stored_us;
+    return WEIR_OK;
+}
 
 static weir_err write_record(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
                              size_t value_length) {
     seal *s = context;
+    bool wanted = true;
+    if (key[0] == 'N') {
+        weir_err err = name_is_newer(s, key, key_length, value, value_length, &wanted);
+        if (err) return err;
+    }
+    if (!wanted) return WEIR_OK;
     s->records++;
     return weir_engine_writer_add(s->writer, key, key_length, value, value_length);
 }
@@ -33,6 +63,12 @@ static weir_err write_offset(void *context, uint32_t source, uint32_t partition,
     weir_offset_key_write(source, partition, key);
     weir_put_u64(value, offset);
     return weir_engine_writer_add(((seal *)context)->writer, key, sizeof key, value, sizeof value);
+}
+
+static weir_err write_newest(seal *s, int64_t newest_us) {
+    uint8_t key = WEIR_NEWEST_KEY, value[8];
+    weir_put_u64(value, (uint64_t)newest_us);
+    return weir_engine_writer_add(s->writer, &key, 1, value, sizeof value);
 }
 
 static weir_err update_window(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,
@@ -47,6 +83,7 @@ static weir_err write_file(weir_shard *shard, weir_delta *delta, seal *s) {
     err = weir_delta_walk(delta, write_record, s);
     weir_kill_point("seal.half_written");
     if (!err) err = weir_offsets_walk(shard->frozen_offsets, write_offset, s);
+    if (!err) err = write_newest(s, shard->frozen_newest_us);
     if (!err) err = weir_delta_walk_deletions(delta, write_record, s);
     if (err) {
         weir_engine_writer_cancel(s->writer);
@@ -65,10 +102,11 @@ static void drop_frozen(weir_shard *shard) {
 }
 
 weir_err weir_shard_write_frozen(weir_shard *shard) {
-    seal s = {.cache = shard->cache};
+    seal s = {.engine = shard->engine, .cache = shard->cache};
     weir_delta *delta = shard->frozen; /* only this thread sets it to NULL */
     weir_kill_point("seal.begin");
     weir_err err = write_file(shard, delta, &s);
+    weir_buf_free(&s.stored);
     if (err) return err;
     weir_kill_point("seal.ingested");
     weir_cache_sealed(shard->cache);

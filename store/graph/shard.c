@@ -49,6 +49,7 @@ void weir_shard_version(weir_shard *shard, weir_delta *deltas[2]) {
 static void delta_swap(weir_shard *shard, weir_delta *fresh) {
     weir_delta_freeze(shard->active);
     shard->frozen = shard->active;
+    shard->frozen_newest_us = atomic_load_explicit(&shard->event_time_last_us, memory_order_relaxed);
     shard->active = fresh;
     shard->seals_wanted++;
     weir_cond_broadcast(&shard->changed);
@@ -278,6 +279,15 @@ static weir_err load_deletion(weir_shard *shard, const void *key, size_t length,
     return weir_deleted_add(shard->deleted, vertex, time_us);
 }
 
+static weir_err load_newest(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length) {
+    (void)key;
+    if (length != 1 || value_length != 8) {
+        return WEIR_ERR(WEIR_ECORRUPT, "the newest time of shard %u is damaged; restore a checkpoint", shard->index);
+    }
+    event_time_seen(shard, (int64_t)weir_get_u64(value));
+    return WEIR_OK;
+}
+
 typedef weir_err (*load_one)(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length);
 
 static weir_err load_kind(weir_shard *shard, char kind, load_one load) {
@@ -308,6 +318,7 @@ static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     if (!err) err = weir_queue_open(QUEUE_BATCHES, sizeof(message), &shard->queue);
     if (!err) err = weir_delta_open(shard->seal_bytes * 2, &shard->active);
     if (!err) err = load_kind(shard, 'O', load_offset);
+    if (!err) err = load_kind(shard, WEIR_NEWEST_KEY, load_newest);
     if (!err) err = load_kind(shard, 'T', load_deletion);
     return err;
 }

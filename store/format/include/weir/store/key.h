@@ -8,6 +8,7 @@
  *   'N' name      vertex 8                                                                            =  9
  *   'O' offset    source 4 | partition 4                                                              =  9
  *   'M' meta      one byte                                                                            =  2
+ *   'P' newest    none: the newest event time of the shard                                           =  1
  *   'T' deleted   vertex 8 | ~time 8                                                                  = 17
  *
  * ~time is the complement of the time with its sign bit flipped: newest first. In an edge, kind 0 is a deletion and
@@ -37,6 +38,7 @@ extern "C" {
 #define WEIR_NAME_KEY_BYTES    9u
 #define WEIR_OFFSET_KEY_BYTES  9u
 #define WEIR_DELETED_KEY_BYTES 17u
+#define WEIR_NEWEST_KEY        'P'
 
 typedef struct weir_edge_key {
     weir_vertex vertex;

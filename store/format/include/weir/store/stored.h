@@ -8,6 +8,7 @@
  *   'N' name      vertex type 2, time of the put 8, key
  *   'O' offset    first offset that is not in the store yet 8
  *   'M' meta      format 4, shard 4, shards 4
+ *   'P' newest    time 8
  *   'T' deleted   empty
  *
  * Every function is [any].

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * differential_test.c - random mutations into the store and into the naive graph; every kind of question, the same answer.
+ *
+ * Times come late, events come twice, vertices and edges are deleted before and after what they delete, batches are of any
+ * size and come again, the store is sealed, checkpointed and reopened in between. Windows and limits are small, so that
+ * every path of a read (delta, frozen, window, cold, again with more) is walked often.
+ */
+#include "weir_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/buf.h>
+#include <weir/base/rng.h>
+#include <weir/store/graph.h>
+#include <weir/store/row.h>
+
+#include "naive_graph.h"
+
+#define VERTICES        60u
+#define SHARDS          3u
+#define MUTATIONS       300000u
+#define ANSWERS_A_ROUND 40u
+#define LIMIT_MAX       300u
+
+static const char schema_text[] = "version: 1\n"
+                                  "name: random\n"
+                                  "vertices:\n"
+                                  "  a: {features: {x: {kind: number}, y: {kind: number}}}\n"
+                                  "relations:\n"
+                                  "  lasting: {from: a, to: a, features: {w: {kind: number}}}\n"
+                                  "  fading: {from: a, to: a, expire: 500us, features: {w: {kind: number}}}\n"
+                                  "labels:\n"
+                                  "  l: {vertex: a, values: [no, yes]}\n"
+                                  "sources:\n"
+                                  "  s: {id: id, time: t, mutations: [{put_edge: lasting, from: a, to: b, features: [w]}]}\n";
+
+typedef struct campaign {
+    weir_rng rng;
+    weir_schema *schema;
+    weir_graph *graph;
+    naive_graph *naive;
+    weir_arena *arena;
+    uint32_t source;
+    uint64_t offsets[2];
+    int64_t now_us;
+    uint64_t mutations, answers, reopened;
+    /* the last run of each partition, to be submitted again */
+    weir_buf last[2][SHARDS];
+} campaign;
+
+static uint64_t below(campaign *c, uint64_t bound) {
+    return weir_rng_below(&c->rng, bound);
+}
+
+static void store_open(campaign *c) {
+    weir_graph_opts opts = {.shards = SHARDS, .memory_bytes = 4u << 20, .window = 16, .create = true};
+    opts.seal_bytes = 20000 + below(c, 60000);
+    assert_ok(weir_graph_open(weir_test_path("store"), c->schema, &opts, &c->graph));
+    assert_ok(weir_graph_source(c->graph, "log:s", 1, &c->source));
+}
+
+static int64_t some_time(campaign *c) {
+    int64_t late = below(c, 4) == 0 ? (int64_t)below(c, 2000) : (int64_t)below(c, 20);
+    return c->now_us - late;
+}
+
+/* A few vertices have most of the edges. */
+static weir_vertex some_vertex(campaign *c) {
+    uint64_t n = below(c, 3) == 0 ? below(c, 3) : below(c, VERTICES);
+    return 1 + n * 0x9e3779b97f4a7c15ull;
+}
+
+static uint32_t some_row(campaign *c, size_t count, uint8_t *row) {
+    static const weir_value_kind kinds[2] = {WEIR_VALUE_NUMBER, WEIR_VALUE_NUMBER};
+    weir_value values[2] = {{.present = below(c, 3) > 0, .number = (double)below(c, 1000)},
+                            {.present = below(c, 3) > 0, .number = (double)below(c, 1000)}};
+    return (uint32_t)weir_row_write(kinds, values, count, row);
+}
+
+static uint32_t label_row(campaign *c, uint8_t *row) {
+    static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
+    bool yes = below(c, 2);
+    weir_value value = {.present = true, .text = yes ? "yes" : "no", .text_length = yes ? 3 : 2};
+    return (uint32_t)weir_row_write(&kind, &value, 1, row);
+}
+
+/* Mutations of one event into m; rows[i] are their bytes. Returns how many. */
+static size_t some_event(campaign *c, weir_mutation m[2], uint8_t rows[64], char key[24]) {
+    uint64_t dice = below(c, 100);
+    m[0] = (weir_mutation){.vertex = some_vertex(c), .time_us = some_time(c), .event = 1 + below(c, 1u << 20)};
+    if (dice < 70 || dice >= 97) {
+        bool deletion = dice >= 97;
+        m[0].kind = deletion ? WEIR_DELETE_EDGE : WEIR_PUT_EDGE;
+        m[0].type = (uint16_t)below(c, 2);
+        m[0].neighbor = some_vertex(c);
+        if (deletion && below(c, 2)) m[0].event = 0;
+        if (!deletion) m[0].row = rows, m[0].row_length = some_row(c, 1, rows);
+        m[1] = m[0];
+        m[1].direction = WEIR_IN;
+        m[1].vertex = m[0].neighbor;
+        m[1].neighbor = m[0].vertex;
+        return 2;
+    }
+    if (dice < 85) {
+        m[0].kind = WEIR_PUT_VERTEX;
+        m[0].key_length = (uint16_t)snprintf(key, 24, "%llx", (unsigned long long)m[0].vertex);
+        m[0].key = key;
+        if (below(c, 4)) m[0].row = rows, m[0].row_length = some_row(c, 2, rows);
+    } else if (dice < 95 || below(c, 4)) {
+        m[0].kind = WEIR_PUT_LABEL;
+        m[0].row = rows;
+        m[0].row_length = label_row(c, rows);
+    } else {
+        m[0].kind = WEIR_DELETE_VERTEX;
+    }
+    return 1;
+}
+
+static void run_begin(weir_buf batches[SHARDS], uint32_t counts[SHARDS]) {
+    for (uint32_t s = 0; s < SHARDS; s++) {
+        weir_batch_begin(&batches[s]);
+        counts[s] = 0;
+    }
+}
+
+static void run_add(weir_buf batches[SHARDS], uint32_t counts[SHARDS], const weir_mutation *m, uint64_t begin) {
+    for (uint32_t s = 0; s < SHARDS; s++) {
+        if (m->kind != WEIR_DELETE_VERTEX && weir_shard_of(m->vertex, SHARDS) != s) continue;
+        weir_batch_add(&batches[s], m, begin);
+        counts[s]++;
+    }
+}
+
+/* One run of one partition, into both. */
+static void submit_run(campaign *c) {
+    uint32_t partition = (uint32_t)below(c, 2), counts[SHARDS];
+    uint64_t begin = c->offsets[partition], events = 1 + below(c, 40);
+    weir_buf *batches = c->last[partition];
+    run_begin(batches, counts);
+    for (uint64_t e = 0; e < events; e++) {
+        weir_mutation m[2];
+        uint8_t rows[64];
+        char key[24];
+        c->now_us += (int64_t)below(c, 5);
+        size_t count = some_event(c, m, rows, key);
+        for (size_t i = 0; i < count; i++) {
+            m[i].offset = begin + e;
+            run_add(batches, counts, &m[i], begin);
+            naive_graph_apply(c->naive, &m[i]);
+            c->mutations++;
+        }
+    }
+    c->offsets[partition] = begin + events;
+    weir_batch_span span = {c->source, partition, begin, begin + events};
+    for (uint32_t s = 0; s < SHARDS; s++) weir_batch_end(&batches[s], &span, counts[s]);
+    assert_ok(weir_graph_submit(c->graph, batches));
+}
+
+static void same_edges(const weir_edge *got, const naive_edge *wanted, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        assert_true(got[i].neighbor == wanted[i].neighbor && got[i].time_us == wanted[i].time_us);
+        assert_true(got[i].event == wanted[i].event && got[i].row_length == wanted[i].row_length);
+        if (wanted[i].row_length) assert_memory_equal(got[i].row, wanted[i].row, wanted[i].row_length);
+    }
+}
+
+static void compare_neighbors(campaign *c, weir_vertex vertex, int64_t before_us) {
+    naive_edge wanted[LIMIT_MAX];
+    const weir_edge *got;
+    uint32_t count;
+    uint16_t relation = (uint16_t)below(c, 2);
+    weir_direction direction = below(c, 2) ? WEIR_IN : WEIR_OUT;
+    uint32_t limit = 1 + (uint32_t)below(c, below(c, 2) ? 5 : LIMIT_MAX - 1);
+    int64_t expire_us = weir_schema_relation_at(c->schema, relation)->expire_us;
+    assert_ok(weir_graph_neighbors(c->graph, vertex, relation, direction, before_us, limit, c->arena, &got, &count));
+    size_t wanted_count = naive_graph_neighbors(c->naive, vertex, relation, direction, before_us, expire_us,
+                                                naive_graph_last_time(c->naive), limit, wanted);
+    assert_int_equal(count, wanted_count);
+    same_edges(got, wanted, count);
+}
+
+static void compare_features(campaign *c, weir_vertex vertex, int64_t before_us) {
+    static const weir_value_kind kinds[2] = {WEIR_VALUE_NUMBER, WEIR_VALUE_NUMBER};
+    naive_edge *rows = calloc(8192, sizeof *rows);
+    weir_value wanted[2] = {{0}}, got[2] = {{0}};
+    weir_row_view view;
+    size_t count = naive_graph_rows(c->naive, vertex, WEIR_PUT_VERTEX, 0, before_us, 8192, rows);
+    for (size_t i = 0; i < count; i++) weir_row_fill(kinds, 2, rows[i].row, rows[i].row_length, wanted);
+    assert_ok(weir_graph_features(c->graph, vertex, before_us, c->arena, &view));
+    assert_int_equal(view.row != NULL, count > 0);
+    if (view.row) weir_row_read(kinds, 2, view.row, view.row_length, got);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(got[i].present, wanted[i].present);
+        assert_true(!got[i].present || got[i].number == wanted[i].number);
+    }
+    free(rows);
+}
+
+static void compare_label(campaign *c, weir_vertex vertex, int64_t before_us) {
+    naive_edge wanted;
+    weir_row_view view;
+    size_t count = naive_graph_rows(c->naive, vertex, WEIR_PUT_LABEL, 0, before_us, 1, &wanted);
+    assert_ok(weir_graph_label(c->graph, vertex, 0, before_us, c->arena, &view));
+    assert_int_equal(view.row != NULL, count > 0);
+    if (!count) return;
+    assert_true(view.time_us == wanted.time_us && view.row_length == wanted.row_length);
+    assert_memory_equal(view.row, wanted.row, wanted.row_length);
+}
+
+static void compare_name(campaign *c, weir_vertex vertex) {
+    size_t wanted_length;
+    const char *wanted = naive_graph_name(c->naive, vertex, &wanted_length), *got;
+    uint16_t type;
+    uint32_t length;
+    assert_ok(weir_graph_name(c->graph, vertex, c->arena, &type, &got, &length));
+    assert_int_equal(got != NULL, wanted != NULL);
+    if (got) assert_memory_equal(got, wanted, wanted_length);
+}
+
+static void compare_some(campaign *c) {
+    assert_ok(weir_graph_drain(c->graph));
+    for (unsigned i = 0; i < ANSWERS_A_ROUND; i++) {
+        weir_vertex vertex = some_vertex(c);
+        int64_t before_us = below(c, 3) ? c->now_us - (int64_t)below(c, 3000) + 100 : WEIR_BEFORE_ALL;
+        compare_neighbors(c, vertex, before_us);
+        compare_features(c, vertex, before_us);
+        compare_label(c, vertex, before_us);
+        compare_name(c, vertex);
+        weir_arena_reset(c->arena);
+        c->answers += 4;
+    }
+}
+
+/* What a client that did not hear the answer does, and what a replay does: the same run again. */
+static void submit_again(campaign *c) {
+    uint32_t partition = (uint32_t)below(c, 2);
+    if (c->last[partition][0].length) assert_ok(weir_graph_submit(c->graph, c->last[partition]));
+}
+
+static void reopen(campaign *c) {
+    assert_ok(weir_graph_close(c->graph));
+    store_open(c);
+    for (uint32_t p = 0; p < 2; p++) assert_int_equal(weir_graph_offset_sealed(c->graph, c->source, p), c->offsets[p]);
+    c->reopened++;
+}
+
+static void s4_s5_store_equals_naive_graph(void **state) {
+    (void)state;
+    campaign *c = calloc(1, sizeof *c);
+    c->rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    c->now_us = 1000000;
+    c->naive = naive_graph_open();
+    assert_ok(weir_schema_parse("random", schema_text, sizeof schema_text - 1, &c->schema));
+    assert_ok(weir_arena_open(64u << 20, &c->arena));
+    store_open(c);
+    uint64_t wanted = weir_test_rounds(MUTATIONS);
+    while (c->mutations < wanted) {
+        for (uint64_t runs = 1 + below(c, 60); runs > 0; runs--) submit_run(c);
+        uint64_t dice = below(c, 40);
+        if (dice < 6) assert_ok(weir_graph_seal(c->graph));
+        if (dice == 7) reopen(c);
+        if (dice == 8) submit_again(c);
+        compare_some(c);
+    }
+    printf("%llu mutations, %llu answers, %llu times reopened\n", (unsigned long long)c->mutations,
+           (unsigned long long)c->answers, (unsigned long long)c->reopened);
+    assert_ok(weir_graph_close(c->graph));
+    for (size_t i = 0; i < 2 * SHARDS; i++) weir_buf_free(&c->last[i / SHARDS][i % SHARDS]);
+    naive_graph_close(c->naive);
+    weir_arena_close(c->arena);
+    weir_schema_free(c->schema);
+    free(c);
+}
+
+WEIR_TESTS(WEIR_CASE(s4_s5_store_equals_naive_graph))

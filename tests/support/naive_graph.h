@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * naive_graph.h - the graph as a list of everything that was ever put, and answers by looking at all of it.
+ *
+ * The oracle of the store's tests. It shares nothing with the store but the types of its questions: no order of keys, no
+ * merge, no window, no cache. Slow on purpose.
+ */
+#ifndef WEIR_NAIVE_GRAPH_H
+#define WEIR_NAIVE_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/mutation.h>
+
+typedef struct naive_graph naive_graph;
+
+/* An edge as the oracle has it; row is its own. */
+typedef struct naive_edge {
+    weir_vertex neighbor;
+    int64_t time_us;
+    uint64_t event;
+    const uint8_t *row;
+    uint32_t row_length;
+} naive_edge;
+
+naive_graph *naive_graph_open(void);
+void naive_graph_close(naive_graph *graph);
+/* Copies. The order of calls is the order of the log. */
+void naive_graph_apply(naive_graph *graph, const weir_mutation *mutation);
+
+/* Newest first; equal times by neighbour, then event. expire_us 0: none. now_us stands in for a before of "all" when age is
+ * counted. Returns how many, at most limit; edges has room for limit. */
+size_t naive_graph_neighbors(const naive_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
+                             int64_t before_us, int64_t expire_us, int64_t now_us, size_t limit, naive_edge *edges);
+/* The rows of a vertex's features or of one of its labels, newest first, as edges without neighbours. */
+size_t naive_graph_rows(const naive_graph *graph, weir_vertex vertex, weir_mutation_kind kind, uint16_t type,
+                        int64_t before_us, size_t limit, naive_edge *edges);
+/* The key under which the vertex was put and not deleted since, or NULL. */
+const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_t *lengthp);
+int64_t naive_graph_last_time(const naive_graph *graph);
+
+#endif /* WEIR_NAIVE_GRAPH_H */
