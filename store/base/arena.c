@@ -57,17 +57,28 @@ weir_err weir_arena_open(size_t bytes_max, weir_arena **arenap) {
 
 /* --- chunks ------------------------------------------------------------------------------------------------- */
 
-static void drop_newest(weir_arena *arena) {
-    arena_chunk *chunk = arena->newest;
-    arena->newest = chunk->older;
-    arena->bytes_held -= chunk->bytes;
-    if (chunk->older) arena->used_before -= chunk->older->used;
-    weir_free(chunk);
+/* Leaves the largest chunk, empty, or none at all. A3 */
+static void drop_chunks(weir_arena *arena, bool keep_largest) {
+    arena_chunk *kept = NULL, *chunk = arena->newest;
+    while (chunk) {
+        arena_chunk *older = chunk->older;
+        bool keep = keep_largest && (!kept || chunk->bytes > kept->bytes);
+        weir_free(keep ? kept : chunk);
+        if (keep) kept = chunk;
+        chunk = older;
+    }
+    arena->newest = kept;
+    arena->bytes_held = kept ? kept->bytes : 0;
+    arena->used_before = 0;
+    if (kept) *kept = (arena_chunk){.bytes = kept->bytes};
 }
 
 /* A chunk with room for `bytes`, twice as large as the last where the limit allows. */
 static bool add_chunk(weir_arena *arena, size_t bytes) {
-    if (arena->newest && arena->newest->used == 0) drop_newest(arena); // A1: nothing lives in it
+    if (arena->newest && arena->newest->used == 0) { /* one kept by reset, and too small */
+        WEIR_ASSERT(!arena->newest->older);          // A1
+        drop_chunks(arena, false);
+    }
     size_t room = arena->bytes_max - arena->bytes_held;
     if (bytes > room) return false;
     size_t want = arena->newest ? arena->newest->bytes : CHUNK_BYTES_MIN / 2;
@@ -143,22 +154,6 @@ char *weir_arena_printf(weir_arena *arena, const char *format, ...) {
 }
 
 /* --- the end of the scope ----------------------------------------------------------------------------------- */
-
-/* Leaves the largest chunk, empty, or none at all. A3 */
-static void drop_chunks(weir_arena *arena, bool keep_largest) {
-    arena_chunk *kept = NULL, *chunk = arena->newest;
-    while (chunk) {
-        arena_chunk *older = chunk->older;
-        bool keep = keep_largest && (!kept || chunk->bytes > kept->bytes);
-        weir_free(keep ? kept : chunk);
-        if (keep) kept = chunk;
-        chunk = older;
-    }
-    arena->newest = kept;
-    arena->bytes_held = kept ? kept->bytes : 0;
-    arena->used_before = 0;
-    if (kept) *kept = (arena_chunk){.bytes = kept->bytes};
-}
 
 void weir_arena_reset(weir_arena *arena) {
     drop_chunks(arena, KEEPS_A_CHUNK);
