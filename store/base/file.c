@@ -149,8 +149,8 @@ weir_err weir_file_lock(weir_file *file) {
 /* --- whole files ---------------------------------------------------------------------------------------------- */
 
 /*
- * The temporary has a fixed name, so that crashes leave at most one behind, and a lock, so that two writers cannot fill it
- * at the same time. Between our open and our lock the other may have renamed it to path: then we hold the lock of a
+ * The temporary has a fixed name, so that crashes leave at most one behind, and a lock, so that two writers cannot fill
+ * it at the same time. Between our open and our lock the other may have renamed it to path: then we hold the lock of a
  * finished file and must not touch it, which the comparison with the name shows.
  */
 static weir_err lock_temporary(const char *temporary, int fd, struct stat *statusp, bool *oursp) {

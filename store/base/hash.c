@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.c - the fast CRC-32C runs three independent streams, because the instruction takes three cycles but starts every one. */
+/* hash.c - the fast CRC-32C runs three streams: the instruction takes three cycles, and one can start in each. */
 #include <weir/base/hash.h>
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* table[1 << b] of the reflected polynomial 0x82F63B78. A checksum is linear, so that these eight make the whole table. */
+/* table[1 << b] of the reflected polynomial 0x82F63B78. A checksum is linear, so these eight make the whole table. */
 #define BIT(i, b, value) ((i) & (1u << (b)) ? (value) : 0u)
 #define ENTRY(i)                                                                                         \
     (BIT(i, 0, 0xF26B8303u) ^ BIT(i, 1, 0xE13B70F7u) ^ BIT(i, 2, 0xC79A971Fu) ^ BIT(i, 3, 0x8AD958CFu) ^ \
@@ -29,8 +29,9 @@ uint32_t weir_crc32c_naive(uint32_t crc, const void *bytes, size_t length) {
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Bytes of one stream. The two constants are x^(8 * LANE - 33) and x^(16 * LANE - 33) modulo the polynomial: multiplied
- * without carry and reduced by one more step of the instruction, they move a checksum past one and two lanes of zeros. */
+/* Bytes of one stream. The two constants are x^(8 * LANE - 33) and x^(16 * LANE - 33) modulo the polynomial:
+ * multiplied without carry and reduced by one more step of the instruction, they move a checksum past one and two
+ * lanes of zeros. */
 #define LANE           512u
 #define PAST_ONE_LANE  0xDD7E3B0Cu
 #define PAST_TWO_LANES 0x170076FAu

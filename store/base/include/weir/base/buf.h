@@ -44,8 +44,8 @@ void weir_buf_free(weir_buf *buf);
 /* WEIR_ENOMEM or WEIR_ELIMIT if any write failed since clear. */
 weir_err weir_buf_err(const weir_buf *buf);
 
-/* JSON: commas and colons are placed by the caller's order of calls; depth is checked by assertion. Several values at the
- * top are written one behind the other: put the newlines between them with weir_buf_byte. */
+/* JSON: commas and colons are placed by the caller's order of calls; depth is checked by assertion. Several values at
+ * the top are written one behind the other: put the newlines between them with weir_buf_byte. */
 typedef struct weir_json {
     weir_buf *buf;
     uint64_t first; /* one bit a level: nothing written there yet */

@@ -85,11 +85,13 @@ void weir_log_error(const char *event, weir_err err);
 /* Writes the counts that are still held back.  [any] */
 void weir_log_flush(void);
 
-/*     WEIR_LOG(WARN, "eventlog.tail_cut", "cut a torn tail", WEIR_U64("bytes", n), WEIR_TEXT("file", path)); */
-#define WEIR_LOG(level, event, message, ...)                                                         \
+/*     WEIR_LOG(WARN, "eventlog.tail_cut", "cut a torn tail", WEIR_U64("bytes", n), WEIR_TEXT("file", path));
+ * The comma at the end lets the second macro see an argument behind the message even where there are no fields. */
+#define WEIR_LOG(level, event, ...) WEIR_LOG_FIELDS(level, event, __VA_ARGS__, )
+#define WEIR_LOG_FIELDS(level, event, message, ...)                                                  \
     do {                                                                                             \
         if (weir_log_enabled(WEIR_LOG_##level)) {                                                    \
-            const weir_log_field weir_log_fields[] = {{NULL, WEIR_FIELD_I64, {0}}, ##__VA_ARGS__};   \
+            const weir_log_field weir_log_fields[] = {{NULL, WEIR_FIELD_I64, {0}}, __VA_ARGS__};     \
             weir_log_write(WEIR_LOG_##level, (event), weir_log_fields + 1,                           \
                            sizeof weir_log_fields / sizeof weir_log_fields[0] - 1, "%s", (message)); \
         }                                                                                            \

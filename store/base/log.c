@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log.c - which lines are written, and where to.
+ *
+ * INVARIANTS
+ *   G1  A line is one write(2) while the system takes it whole, and no other line of this process stands inside it.
+ *   G2  Of each event at most one line an interval is written, and one that counts those held back.
+ *   G3  Every line held back is counted by exactly one later line, at the latest by weir_log_flush.
+ *   G4  Logging allocates nothing, and leaves errno alone.
+ */
+#include <weir/base/log.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base/assert.h>
+#include <weir/base/err.h>
+#include <weir/base/metrics.h>
+#include <weir/base/thread.h>
+
+#include "log_line.h"
+
+#define REPEAT_SLOTS      64u
+#define REPEAT_US_DEFAULT (5 * WEIR_US_PER_S)
+#define MESSAGE_MAX       1024u
+#define WIPE_LINE         "\r\033[K"
+#define BUSY_WAIT_MS      100 /* for a terminal or pipe that takes nothing; the line is then given up */
+
+/* One event code and its interval. Free while event is NULL. */
+typedef struct repeat_slot {
+    const char *event;
+    weir_log_level level; /* of the last line held back */
+    int64_t begin_us;     /* when its last line was written */
+    uint64_t held;
+} repeat_slot;
+
+static atomic_int level_min = WEIR_LOG_INFO;
+static _Atomic(weir_clock *) log_clock; /* NULL: the system's. Read before the lock: a manual clock's rank is lower. */
+static atomic_int bars;                 /* progress bars on the terminal now */
+
+static weir_mutex lock = {PTHREAD_MUTEX_INITIALIZER, WEIR_RANK_LOG, "log"};
+static bool ready;                                      /* the rest has been set up; under lock */
+static int out_fd;                                      /* under lock */
+static int64_t repeat_us;                               /* under lock */
+static weir_log_look look;                              /* under lock */
+static bool on_terminal;                                /* under lock */
+static repeat_slot slots[REPEAT_SLOTS];                 /* under lock */
+static unsigned slots_holding;                          /* of slots, those with held > 0; under lock */
+static char line[WEIR_LOG_LINE_MAX + sizeof WIPE_LINE]; /* under lock */
+
+typedef struct moment {
+    int64_t mono_us;
+    int64_t wall_us;
+} moment;
+
+static moment now(void) {
+    weir_clock *clock = atomic_load(&log_clock);
+    if (!clock) clock = weir_clock_system();
+    return (moment){weir_clock_mono_us(clock), weir_clock_wall_us(clock)};
+}
+
+/* --- writing --------------------------------------------------------------------------------------------------- */
+
+/* There is nobody to tell of a failure here.  Under lock. */
+static void write_all(const char *bytes, size_t length) {
+    while (length > 0) {
+        ssize_t written = write(out_fd, bytes, length);
+        if (written > 0) {
+            bytes += written;
+            length -= (size_t)written;
+        } else if (written < 0 && errno == EAGAIN) {
+            struct pollfd wait = {.fd = out_fd, .events = POLLOUT};
+            if (poll(&wait, 1, BUSY_WAIT_MS) <= 0) return;
+        } else if (written == 0 || errno != EINTR) {
+            return;
+        }
+    }
+}
+
+/* Under lock. */
+static void write_entry(const weir_log_entry *entry) {
+    size_t wipe = on_terminal && look != WEIR_LOOK_JSON && atomic_load(&bars) > 0 ? strlen(WIPE_LINE) : 0;
+    memcpy(line, WIPE_LINE, wipe);
+    write_all(line, wipe + weir_log_line(entry, look, line + wipe)); // G1
+}
+
+/* --- repeats --------------------------------------------------------------------------------------------------- */
+
+/* Writes what the slot holds back.  Under lock. */
+static void write_held(repeat_slot *slot, const moment *at) {
+    const weir_log_field fields[] = {WEIR_U64("repeated", slot->held)};
+    WEIR_ASSERT(slot->held > 0 && slots_holding > 0); // G3
+    write_entry(&(weir_log_entry){.wall_us = at->wall_us,
+                                  .level = slot->level,
+                                  .event = slot->event,
+                                  .message = "the same event again, held back",
+                                  .fields = fields,
+                                  .field_count = 1});
+    slot->held = 0;
+    slots_holding--;
+}
+
+static bool is_over(const repeat_slot *slot, const moment *at) {
+    return at->mono_us - slot->begin_us >= repeat_us;
+}
+
+/* Under lock. */
+static void write_all_held(const moment *at, bool only_over) {
+    for (size_t i = 0; slots_holding > 0 && i < REPEAT_SLOTS; i++) {
+        if (slots[i].held > 0 && (!only_over || is_over(&slots[i], at))) write_held(&slots[i], at);
+    }
+}
+
+/* The event's slot, or one that is free, or the oldest after it has said what it holds.  Under lock. */
+static repeat_slot *find_slot(const char *event, const moment *at, bool *knownp) {
+    repeat_slot *chosen = &slots[0];
+    *knownp = true;
+    for (size_t i = 0; i < REPEAT_SLOTS; i++) {
+        if (slots[i].event && strcmp(slots[i].event, event) == 0) return &slots[i];
+        if (chosen->event && (!slots[i].event || slots[i].begin_us < chosen->begin_us)) chosen = &slots[i];
+    }
+    *knownp = false;
+    if (chosen->held > 0) write_held(chosen, at);
+    chosen->event = event;
+    return chosen;
+}
+
+/* Counts the line, if it is to be held back.  Under lock. */
+static bool hold_back(weir_log_level level, const char *event, const moment *at) {
+    bool known;
+    if (repeat_us <= 0) return false;
+    repeat_slot *slot = find_slot(event, at, &known);
+    if (!known || is_over(slot, at)) {
+        slot->begin_us = at->mono_us;
+        return false; // G2
+    }
+    if (slot->held++ == 0) slots_holding++;
+    slot->level = level;
+    weir_metric_add(WEIR_METRIC_LOG_SUPPRESSED_LINES, 1);
+    return true;
+}
+
+/* --- setting up ------------------------------------------------------------------------------------------------ */
+
+weir_log_opts weir_log_defaults(void) {
+    return (weir_log_opts){
+        .level = WEIR_LOG_INFO, .format = WEIR_LOG_AUTO, .fd = STDERR_FILENO, .repeat_us = REPEAT_US_DEFAULT};
+}
+
+static bool colour_wanted(void) {
+    const char *refused = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    return !(refused && *refused) && !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+/* Under lock. */
+static void apply(const weir_log_opts *opts) {
+    out_fd = opts->fd;
+    repeat_us = opts->repeat_us;
+    on_terminal = isatty(out_fd);
+    bool human = opts->format == WEIR_LOG_HUMAN || (opts->format == WEIR_LOG_AUTO && on_terminal);
+    look = !human ? WEIR_LOOK_JSON : on_terminal && colour_wanted() ? WEIR_LOOK_COLOURED : WEIR_LOOK_PLAIN;
+    ready = true;
+}
+
+/* For a process that logs before it has set up the log.  Under lock. */
+static void apply_defaults(void) {
+    weir_log_opts opts = weir_log_defaults();
+    apply(&opts);
+}
+
+void weir_log_setup(const weir_log_opts *opts) {
+    moment at = now();
+    weir_mutex_lock(&lock);
+    write_all_held(&at, false); /* G3: it belongs to the old place */
+    memset(slots, 0, sizeof slots);
+    apply(opts);
+    weir_mutex_unlock(&lock);
+    atomic_store(&log_clock, opts->clock);
+    atomic_store(&level_min, (int)opts->level);
+}
+
+bool weir_log_enabled(weir_log_level level) {
+    return (int)level >= atomic_load_explicit(&level_min, memory_order_relaxed);
+}
+
+void weir_log_note_bar(int change) {
+    atomic_fetch_add(&bars, change);
+}
+
+/* --- what others call ------------------------------------------------------------------------------------------ */
+
+/* Under lock. */
+__attribute__((format(printf, 2, 0))) static void write_formatted(weir_log_entry *entry, const char *format,
+                                                                  va_list arguments) {
+    char message[MESSAGE_MAX];
+    vsnprintf(message, sizeof message, format, arguments);
+    entry->message = message;
+    write_entry(entry);
+}
+
+void weir_log_write(weir_log_level level, const char *event, const weir_log_field *fields, size_t field_count,
+                    const char *format, ...) {
+    int saved_errno = errno; // G4
+    va_list arguments;
+    if (!weir_log_enabled(level)) return;
+    WEIR_ASSERT(field_count <= WEIR_LOG_FIELDS_MAX);
+    moment at = now();
+    weir_log_entry entry = {
+        .wall_us = at.wall_us, .level = level, .event = event, .fields = fields, .field_count = field_count};
+    va_start(arguments, format);
+    weir_mutex_lock(&lock);
+    if (!ready) apply_defaults();
+    write_all_held(&at, true);
+    if (!hold_back(level, event, &at)) write_formatted(&entry, format, arguments);
+    weir_mutex_unlock(&lock);
+    va_end(arguments);
+    errno = saved_errno;
+}
+
+void weir_log_error(const char *event, weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX], place[128];
+    weir_err_sentence(err, sentence, sizeof sentence);
+    weir_err_place(err, place, sizeof place);
+    const weir_log_field fields[] = {WEIR_TEXT("code", weir_code_name(weir_err_code(err))), WEIR_TEXT("place", place)};
+    weir_log_write(WEIR_LOG_ERROR, event, fields, sizeof fields / sizeof fields[0], "%s", sentence);
+}
+
+void weir_log_flush(void) {
+    int saved_errno = errno;
+    moment at = now();
+    weir_mutex_lock(&lock);
+    write_all_held(&at, false);
+    weir_mutex_unlock(&lock);
+    errno = saved_errno;
+}
