@@ -360,7 +360,7 @@ static void print_output(int fd) {
     ssize_t count = pread(fd, bytes, sizeof bytes, from);
     if (from > 0) printf("(%lld bytes of output before this)\n", (long long)from);
     if (count > 0) {
-        fwrite(bytes, 1, (size_t)count, stdout);
+        if (fwrite(bytes, 1, (size_t)count, stdout) != (size_t)count) die("printing the output of a case");
         if (bytes[count - 1] != '\n') printf("\n");
     }
 }

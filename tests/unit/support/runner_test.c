@@ -370,7 +370,7 @@ static void process_that_outlives_its_case_is_killed(void **state) {
     fclose(file);
     /* Dead is gone, or waiting for a parent that never asks: a process in a container may stay in that state. */
     char status[64], line[512] = "";
-    snprintf(status, sizeof status, "/proc/%d/stat", atoi(text));
+    snprintf(status, sizeof status, "/proc/%.*s/stat", (int)strcspn(text, "\n"), text);
     for (bool alive = true; alive;) {
         file = fopen(status, "r");
         alive = file && fgets(line, sizeof line, file) && !strstr(line, ") Z") && !strstr(line, ") X");
