@@ -38,8 +38,11 @@ static inline void cli_bash(const char *folder, const char *line, weir_test_outp
     const char *const argv[] = {"bash", "-e", "-o", "pipefail", "-c", script, NULL};
     cli_path_set();
     /* A build with the thread sanitizer would sleep a second at the end of every program that has threads. */
-    setenv("TSAN_OPTIONS", "atexit_sleep_ms=0", 0);
-    weir_test_run(argv, NULL, outputp);
+    char sanitizer[1024];
+    const char *set = getenv("TSAN_OPTIONS");
+    snprintf(sanitizer, sizeof sanitizer, "TSAN_OPTIONS=%s:atexit_sleep_ms=0", set ? set : "");
+    const char *const environment[] = {sanitizer, NULL};
+    weir_test_run(argv, environment, outputp);
 }
 
 static inline bool cli_matches(const char *text, const char *pattern) {
