@@ -7,6 +7,14 @@ const char *weir_cmd_log_folder(const weir_cli *cli) {
     return path ? path : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_EVENTLOG_PATH);
 }
 
+weir_err weir_cmd_log_topic(const weir_cli *cli, const char **topicp) {
+    *topicp = weir_cli_positional(cli, 0);
+    if (!*topicp || weir_eventlog_topic_valid(*topicp)) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE,
+                    "'%.40s' cannot be the name of a topic: it has 1 to %u of a-z, A-Z, 0-9, '.', '_', '-'", *topicp,
+                    WEIR_EVENTLOG_TOPIC_MAX);
+}
+
 static const weir_command *const commands[] = {&weir_cmd_log_ls, &weir_cmd_log_cat, &weir_cmd_log_append,
                                                &weir_cmd_log_verify, NULL};
 

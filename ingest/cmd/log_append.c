@@ -175,6 +175,7 @@ static weir_err append_input(append_context *append) {
         append->length -= taken;
         append->acknowledged += append->count;
         weir_progress_add(append->progress, append->count);
+        append->count = 0;
     }
     return WEIR_OK;
 }
@@ -184,14 +185,16 @@ static weir_err append_input(append_context *append) {
 static weir_err open_log(weir_cli *cli, append_context *append) {
     const weir_config *config = weir_cli_config(cli);
     uint64_t partitions = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_PARTITIONS), partition = 0;
-    weir_err err = weir_cli_u64(cli, "partitions", 1, WEIR_EVENTLOG_PARTITIONS_MAX, &partitions);
+    const char *topic;
+    weir_err err = weir_cmd_log_topic(cli, &topic);
+    if (!err) err = weir_cli_u64(cli, "partitions", 1, WEIR_EVENTLOG_PARTITIONS_MAX, &partitions);
     const weir_eventlog_opts opts = {
         .partitions = (uint32_t)partitions,
         .segment_bytes = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
         .retain_bytes = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_RETAIN_BYTES),
         .retain_us = weir_config_us(config, WEIR_CONFIG_EVENTLOG_RETAIN_AGE),
     };
-    if (!err) err = weir_eventlog_open(weir_cmd_log_folder(cli), weir_cli_positional(cli, 0), &opts, &append->log);
+    if (!err) err = weir_eventlog_open(weir_cmd_log_folder(cli), topic, &opts, &append->log);
     if (!err) err = weir_cli_u64(cli, "partition", 0, weir_eventlog_partitions(append->log) - 1, &partition);
     append->partition = weir_cli_given(cli, "partition") ? (uint32_t)partition : PARTITION_BY_KEY;
     return err;
@@ -229,7 +232,7 @@ static weir_err run(weir_cli *cli) {
     if (err) goto end;
     err = append_input(&append);
     if (err) {
-        err = weir_err_prefix(err, "%" PRIu64 " records were acknowledged before", append.acknowledged);
+        err = weir_err_prefix(err, "after %" PRIu64 " acknowledged records", append.acknowledged);
         goto end;
     }
     err = weir_eventlog_retain(append.log, &removed);

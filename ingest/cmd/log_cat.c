@@ -84,7 +84,7 @@ static weir_err print_all(cat_context *cat) {
 }
 
 static weir_err follow(cat_context *cat) {
-    weir_err err = weir_signals_install();
+    weir_err err = WEIR_OK;
     while (!err && cat->left && !weir_signals_wait(CAT_POLL_US)) {
         err = print_all(cat);
         if (!err) err = print_flush(cat, 0);
@@ -126,8 +126,10 @@ static weir_err open_reader(weir_cli *cli, cat_context *cat, uint32_t index) {
 
 static weir_err open_all(weir_cli *cli, cat_context *cat) {
     const weir_eventlog_opts opts = {.read_only = true};
-    weir_err err = weir_cli_u64(cli, "count", 1, UINT64_MAX, &cat->left);
-    if (!err) err = weir_eventlog_open(weir_cmd_log_folder(cli), weir_cli_positional(cli, 0), &opts, &cat->log);
+    const char *topic;
+    weir_err err = weir_cmd_log_topic(cli, &topic);
+    if (!err) err = weir_cli_u64(cli, "count", 1, UINT64_MAX, &cat->left);
+    if (!err) err = weir_eventlog_open(weir_cmd_log_folder(cli), topic, &opts, &cat->log);
     if (!err) err = choose_partitions(cli, cat);
     if (err) return err;
     cat->readers = weir_calloc(cat->partition_count, sizeof *cat->readers);
@@ -140,7 +142,8 @@ static weir_err open_all(weir_cli *cli, cat_context *cat) {
 static weir_err run(weir_cli *cli) {
     cat_context cat = {
         .left = UINT64_MAX, .json = weir_cli_given(cli, "json"), .follow = weir_cli_given(cli, "follow")};
-    weir_err err = open_all(cli, &cat);
+    weir_err err = cat.follow ? weir_signals_install() : WEIR_OK; /* before anything is printed */
+    if (!err) err = open_all(cli, &cat);
     if (!err) err = print_all(&cat);
     if (!err) err = print_flush(&cat, 0);
     if (!err && cat.follow) err = follow(&cat);

@@ -13,6 +13,8 @@
 
 extern const weir_command weir_cmd_log_ls, weir_cmd_log_cat, weir_cmd_log_append, weir_cmd_log_verify;
 
+/* The first positional.  WEIR_EUSAGE it cannot be the name of a topic. */
+weir_err weir_cmd_log_topic(const weir_cli *cli, const char **topicp);
 /* --path, or the configuration's. */
 const char *weir_cmd_log_folder(const weir_cli *cli);
 

@@ -52,8 +52,10 @@ static weir_err verify_topic(void *context, const char *topic) {
 
 static weir_err run(weir_cli *cli) {
     verify_context verify = {.folder = weir_cmd_log_folder(cli)};
-    const char *topic = weir_cli_positional(cli, 0);
-    weir_err err = topic ? verify_topic(&verify, topic) : weir_eventlog_topics(verify.folder, verify_topic, &verify);
+    const char *topic;
+    weir_err err = weir_cmd_log_topic(cli, &topic);
+    if (err) return err;
+    err = topic ? verify_topic(&verify, topic) : weir_eventlog_topics(verify.folder, verify_topic, &verify);
     if (!err && verify.damages) {
         err = WEIR_ERR(WEIR_ECORRUPT, "%" PRIu64 " damages; bring the files that are named back from a copy",
                        verify.damages);

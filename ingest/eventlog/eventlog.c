@@ -114,7 +114,7 @@ static void discard(weir_eventlog *log) {
 weir_err weir_eventlog_open(const char *folder, const char *topic, const weir_eventlog_opts *opts,
                             weir_eventlog **logp) {
     *logp = NULL;
-    weir_err err = weir_elog_topic_name_check(topic);
+    weir_err err = weir_elog_topic_check(topic);
     if (err) return err;
     weir_eventlog *log = weir_calloc(1, sizeof *log);
     if (!log) return WEIR_ERR(WEIR_ENOMEM, "no memory to open topic %s", topic);

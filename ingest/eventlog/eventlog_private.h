@@ -136,7 +136,7 @@ weir_err weir_elog_marks_close(weir_elog_marks *marks);
 /* --- topic.c ---------------------------------------------------------------------------------------------------- */
 
 /* WEIR_EINVAL what is wrong with the name. */
-weir_err weir_elog_topic_name_check(const char *topic);
+weir_err weir_elog_topic_check(const char *topic);
 /* "FOLDER/NAME", or WEIR_ELIMIT. */
 weir_err weir_elog_path_join(char path[ELOG_PATH_MAX], const char *folder, const char *name);
 /* Takes the lock file, writes our process id into it.  WEIR_EBUSY; WEIR_EIO; WEIR_EFULL. */

@@ -21,20 +21,19 @@ static bool name_letter(char c) {
            c == '-';
 }
 
-weir_err weir_elog_topic_name_check(const char *topic) {
-    size_t length = topic ? strlen(topic) : 0;
-    if (length == 0 || length > WEIR_EVENTLOG_TOPIC_MAX) {
-        return WEIR_ERR(WEIR_EINVAL, "the name of a topic has 1 to %u letters, not %zu", WEIR_EVENTLOG_TOPIC_MAX,
-                        length);
-    }
-    for (size_t i = 0; i < length; i++) {
-        if (name_letter(topic[i])) continue;
-        return WEIR_ERR(WEIR_EINVAL, "letter %zu of the topic's name is none of a-z, A-Z, 0-9, '.', '_', '-'", i + 1);
-    }
-    if (strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0) {
-        return WEIR_ERR(WEIR_EINVAL, "a topic cannot be called '%s'", topic);
-    }
-    return WEIR_OK;
+bool weir_eventlog_topic_valid(const char *topic) {
+    size_t length = strlen(topic);
+    if (length == 0 || length > WEIR_EVENTLOG_TOPIC_MAX) return false;
+    for (size_t i = 0; i < length; i++)
+        if (!name_letter(topic[i])) return false;
+    return strcmp(topic, ".") != 0 && strcmp(topic, "..") != 0;
+}
+
+weir_err weir_elog_topic_check(const char *topic) {
+    if (weir_eventlog_topic_valid(topic)) return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL,
+                    "'%.40s' cannot be the name of a topic: it has 1 to %u of a-z, A-Z, 0-9, '.', '_', '-'", topic,
+                    WEIR_EVENTLOG_TOPIC_MAX);
 }
 
 weir_err weir_elog_path_join(char path[ELOG_PATH_MAX], const char *folder, const char *name) {
@@ -140,7 +139,7 @@ typedef struct topics_context {
 static weir_err topics_visit(void *context, const char *name) {
     const topics_context *topics = context;
     char folder[ELOG_PATH_MAX], path[ELOG_PATH_MAX];
-    if (weir_elog_topic_name_check(name)) return WEIR_OK;
+    if (!weir_eventlog_topic_valid(name)) return WEIR_OK;
     weir_err err = weir_elog_path_join(folder, topics->folder, name);
     if (!err) err = weir_elog_path_join(path, folder, "topic");
     if (err || !weir_path_exists(path)) return err;

@@ -118,7 +118,7 @@ weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventl
     uint64_t creation_id;
     uint32_t partitions;
     *statsp = (weir_eventlog_verify_stats){0};
-    weir_err err = weir_elog_topic_name_check(topic);
+    weir_err err = weir_elog_topic_check(topic);
     if (!err) err = weir_elog_path_join(topic_folder, folder, topic);
     if (!err) err = weir_elog_topic_load(topic_folder, &creation_id, &partitions);
     if (!err) err = weir_elog_marks_init(&marks, topic_folder, creation_id, partitions);

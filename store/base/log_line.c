@@ -36,7 +36,7 @@ static bool is_control(const char *text, size_t length) {
     return byte < 0x20 || byte == 0x7F || (length == 2 && byte == 0xC2 && (uint8_t)text[1] < 0xA0);
 }
 
-static void write_visible(weir_buf *buf, const char *text, size_t length) {
+static void write_visible(weir_buf *buf, const char *text, size_t length, bool quoted) {
     bool valid;
     for (size_t taken = 0; length > 0; text += taken, length -= taken) {
         taken = weir_utf8_take(text, length, &valid);
@@ -44,6 +44,8 @@ static void write_visible(weir_buf *buf, const char *text, size_t length) {
             weir_buf_text(buf, WEIR_UTF8_REPLACEMENT);
         } else if (*text == '\n') {
             weir_buf_text(buf, "\\n");
+        } else if (quoted && *text == '"') {
+            weir_buf_text(buf, "\\\"");
         } else if (is_control(text, taken)) {
             weir_buf_printf(buf, "\\x%02x", (unsigned)(uint8_t)text[taken - 1]);
         } else {
@@ -55,7 +57,7 @@ static void write_visible(weir_buf *buf, const char *text, size_t length) {
 static void write_word(weir_buf *buf, const char *text, size_t length) {
     bool quoted = length == 0 || memchr(text, ' ', length) || memchr(text, '"', length) || memchr(text, '=', length);
     if (quoted) weir_buf_byte(buf, '"');
-    write_visible(buf, text, length);
+    write_visible(buf, text, length, quoted);
     if (quoted) weir_buf_byte(buf, '"');
 }
 
@@ -153,7 +155,7 @@ static void write_human(line_writer *line, const weir_log_entry *entry, bool col
     weir_time_format(entry->wall_us, time);
     weir_buf_printf(&line->buf, "%.12sZ %s%s%s ", time + strlen("2026-11-21T"), coloured ? colours[entry->level] : "",
                     labels[entry->level], coloured ? "\033[0m" : "");
-    write_visible(&line->buf, entry->message, strlen(entry->message));
+    write_visible(&line->buf, entry->message, strlen(entry->message), false);
     line->cut = line->buf.failed != WEIR_CODE_OK;
     line->buf.failed = WEIR_CODE_OK;
     for (size_t i = 0; i < entry->field_count; i++)

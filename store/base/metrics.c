@@ -280,8 +280,8 @@ size_t weir_metrics_text(char *buffer, size_t size) {
 size_t weir_metrics_markdown(char *buffer, size_t size) {
     counted_text text = {.buffer = buffer, .size = size};
     print(&text, "# Metrics\n\nPrinted by `weir reference metrics` from `store/base/include/weir/base/metrics.def`; "
-                 "`tests/lint/generated --write`\nbrings this page up to date. `GET /metrics` serves them in "
-                 "Prometheus' text format.\n\n| metric | kind | unit | meaning |\n|---|---|---|---|\n");
+                 "`tests/lint/generated --write`\nbrings this page up to date.\n\n| metric | kind | unit | meaning |\n"
+                 "|---|---|---|---|\n");
     for (unsigned metric = 0; metric < WEIR_METRICS_COUNT; metric++) {
         const struct metric_row *row = &rows[metric];
         print(&text, "| `%s` | %s | %s | %s |\n", row->name, kind_names[row->kind], row->unit, row->meaning);

@@ -86,9 +86,8 @@ void weir_config_markdown(weir_buf *out) {
     weir_buf_text(
         out,
         "# Settings\n\n"
-        "Printed by `weir reference config` from `store/conf/include/weir/conf/config.def`; change that table, not "
-        "this\n"
-        "page.\n\n"
+        "Printed by `weir reference config` from `store/conf/include/weir/conf/config.def`;\n"
+        "`tests/lint/generated --write` brings this page up to date.\n\n"
         "A setting comes from, each overriding the one before: its default; the YAML file named by `--config FILE` or\n"
         "`WEIR_CONFIG`; the environment, where `log.level` is spelt `WEIR_LOG_LEVEL`; `--set log.level=debug`. What "
         "no\n"

@@ -114,19 +114,20 @@ static weir_err read_tree(weir_schema *schema, const weir_yaml_node *tree) {
 
 /* Spelled-out defaults can push a text that was just small enough over the limits of yaml.h; such a schema could be
  * stored, but never be read back. A node takes two bytes at least, so a small text needs no look. */
-static weir_err check_readable(const weir_buf *text) {
+static weir_err check_readable(const char *name, const weir_buf *text) {
     if (text->length <= 2 * (size_t)WEIR_YAML_NODES_MAX) return WEIR_OK;
     weir_yaml *yaml = NULL;
     weir_err err = weir_yaml_parse("canonical form", text->bytes, text->length, &yaml);
     weir_yaml_free(yaml);
-    return weir_err_prefix(err, "the schema is too large once its defaults are spelled out; shorten it");
+    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
+    return weir_err_prefix(err, "%s: the schema is too large once its defaults are spelled out; shorten it", name);
 }
 
-static weir_err hash_canonical(weir_schema *schema) {
+static weir_err hash_canonical(const char *name, weir_schema *schema) {
     weir_buf text = {0};
     weir_schema_print(schema, &text);
     weir_err err = weir_buf_err(&text);
-    if (!err) err = check_readable(&text);                          // H1
+    if (!err) err = check_readable(name, &text);                    // H1
     if (!err) schema->hash = weir_xxh3(text.bytes, text.length, 0); // H2
     weir_buf_free(&text);
     return err;
@@ -141,7 +142,7 @@ static weir_err from_yaml(const char *name, weir_yaml *yaml, weir_schema **schem
         err = WEIR_ERR(WEIR_ECONFIG,
                        "%s:1:1: the schema is empty; `weir schema show payments` prints one to begin with", name);
     if (!err) err = read_tree(schema, weir_yaml_root(yaml));
-    if (!err) err = hash_canonical(schema);
+    if (!err) err = hash_canonical(name, schema);
     weir_yaml_free(yaml);
     if (err) {
         weir_schema_free(schema);

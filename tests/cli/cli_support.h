@@ -37,7 +37,12 @@ static inline void cli_bash(const char *folder, const char *line, weir_test_outp
     snprintf(script, sizeof script, "cd '%s' && %s", folder, line);
     const char *const argv[] = {"bash", "-e", "-o", "pipefail", "-c", script, NULL};
     cli_path_set();
-    weir_test_run(argv, NULL, outputp);
+    /* A build with the thread sanitizer would sleep a second at the end of every program that has threads. */
+    char sanitizer[1024];
+    const char *set = getenv("TSAN_OPTIONS");
+    snprintf(sanitizer, sizeof sanitizer, "TSAN_OPTIONS=%s:atexit_sleep_ms=0", set ? set : "");
+    const char *const environment[] = {sanitizer, NULL};
+    weir_test_run(argv, environment, outputp);
 }
 
 static inline bool cli_matches(const char *text, const char *pattern) {

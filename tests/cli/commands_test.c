@@ -133,7 +133,8 @@ static void check_no_arguments(const char *path, int status) {
     for (char *c = folder; (c = strchr(c, ' '));)
         *c = '_';
     mkdir(weir_test_path(folder), 0700);
-    snprintf(line, sizeof line, "%s", path);
+    /* A generator without arguments may print for long: it has to stop when its reader does. */
+    snprintf(line, sizeof line, "%s | head -c 65536", path);
     cli_bash(weir_test_path(folder), line, &output);
     CLI_ASSERT(output.status == status, line, &output, "must exit with the status of commands.tsv (a group: 64)");
     CLI_ASSERT(status == 0 || (!*output.out && *output.err), line, &output,

@@ -20,6 +20,7 @@ static void commands_and_subcommands(void **state) {
     (void)state;
     completes("weir ''", " help ");
     completes("weir ''", " bench ");
+    completes("weir lo", " log \n");
     completes("weir hel", " help \n");
     completes("weir reference ''", " config metrics \n");
     completes("weir reference m", " metrics \n");
@@ -42,6 +43,9 @@ static void values(void **state) {
     (void)state;
     completes("weir --print-config = ''", " markdown \n");
     completes("weir --print-config =", " markdown \n");
+    completes("weir simulate payments --only ''", " payments chargebacks \n");
+    completes("weir simulate payments --only = c", " chargebacks \n");
+    completes("weir log cat -p data --jso", " --json \n");
     completes("weir --config ''", "  \n"); /* files, by bash itself */
     completes("weir --config = x reference ''", " config metrics \n");
 }

@@ -6,7 +6,7 @@
  * when it fails. The child ends by exit, so that leak checks and coverage see every case. cmocka is told to abort
  * where an assertion fails (not to jump back): that works on every thread, leaves sanitizers their signal handlers,
  * and lets gdb stop on the line. What the parent must know when the child is dead (its folder, its seed, why it
- * skipped) lies in one shared page. The runner uses nothing that it tests: it counts time by waiting and takes its
+ * skipped) lies in one shared page. The runner leans little on what it tests: it counts time by waiting and takes its
  * seed from the system.
  */
 #include "weir_test.h"
@@ -360,7 +360,7 @@ static void print_output(int fd) {
     ssize_t count = pread(fd, bytes, sizeof bytes, from);
     if (from > 0) printf("(%lld bytes of output before this)\n", (long long)from);
     if (count > 0) {
-        fwrite(bytes, 1, (size_t)count, stdout);
+        if (fwrite(bytes, 1, (size_t)count, stdout) != (size_t)count) die("printing the output of a case");
         if (bytes[count - 1] != '\n') printf("\n");
     }
 }

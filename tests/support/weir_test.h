@@ -39,7 +39,7 @@ typedef struct weir_test_case {
 int weir_test_main(const weir_test_case *cases, size_t count, int argc, char **argv);
 
 /* Ends the case as skipped and prints the reason. */
-_Noreturn void weir_test_skip(const char *reason);
+__attribute__((noreturn)) void weir_test_skip(const char *reason);
 /* WEIR_TEST_SEED, or a fresh one; printed once with the way to repeat it. */
 uint64_t weir_test_seed(void);
 /* How many rounds a random test shall do: normal, times WEIR_TEST_ROUNDS_MULTIPLIER (the long campaigns). */

@@ -20,6 +20,12 @@ static uint64_t live_blocks(void) {
     return stats.live_blocks;
 }
 
+static uint64_t allocations(void) {
+    weir_alloc_stats stats;
+    weir_alloc_stats_get(&stats);
+    return stats.allocations;
+}
+
 static void limit_of_zero_is_refused(void **state) {
     (void)state;
     weir_arena *arena = (weir_arena *)&arena;
@@ -88,6 +94,22 @@ static void a2_small_steps_reach_the_limit(void **state) {
     weir_arena_close(arena);
 }
 
+/* What reset keeps must not stand in the way of what the next scope asks for. */
+static void a2_whole_limit_after_small_steps(void **state) {
+    (void)state;
+    enum { LIMIT = 100000 };
+    weir_arena *arena = open_arena(LIMIT);
+    for (int scope = 0; scope < 3; scope++) {
+        while (weir_arena_alloc(arena, 64)) {
+        }
+        weir_arena_reset(arena);
+        assert_null(weir_arena_alloc(arena, LIMIT + 1));
+        assert_non_null(weir_arena_alloc(arena, LIMIT));
+        weir_arena_reset(arena);
+    }
+    weir_arena_close(arena);
+}
+
 static void a2_used_never_passes_the_limit(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 2, 0);
@@ -122,6 +144,20 @@ static void a3_reset_forgets_all(void **state) {
     assert_int_equal(live_blocks(), before);
 }
 
+static void a3_reset_keeps_the_largest_chunk(void **state) {
+    (void)state;
+    if (strcmp(weir_test_sanitizer(), "address") == 0) weir_test_skip("an address sanitizer's arena keeps none");
+    weir_arena *arena = open_arena(1u << 20);
+    for (int i = 0; i < 700; i++) /* chunks of 4, 8, … 512 KiB: the last is not full */
+        assert_non_null(weir_arena_alloc(arena, 1024));
+    weir_arena_reset(arena);
+    uint64_t before = allocations();
+    for (int i = 0; i < 512; i++)
+        assert_non_null(weir_arena_alloc(arena, 1024));
+    assert_int_equal(allocations(), before);
+    weir_arena_close(arena);
+}
+
 static void use_after_reset(void *context) {
     weir_arena *arena = context;
     volatile char *block = weir_arena_alloc(arena, 100);
@@ -139,7 +175,7 @@ static void a3_use_after_reset_is_seen(void **state) {
 
 static void blocks_are_aligned(void **state) {
     (void)state;
-    weir_arena *arena = open_arena(1u << 20);
+    weir_arena *arena = open_arena(16u << 20);
     for (size_t alignment = 1; alignment <= 4096; alignment *= 2) {
         assert_non_null(weir_arena_strndup(arena, "", 0)); /* one byte, to lose every alignment */
         assert_int_equal((uintptr_t)weir_arena_alloc(arena, 1) % _Alignof(max_align_t), 0);
@@ -147,6 +183,11 @@ static void blocks_are_aligned(void **state) {
         assert_int_equal((uintptr_t)weir_arena_alloc_aligned(arena, alignment, 3) % alignment, 0);
     }
     assert_null(weir_arena_alloc_aligned(arena, 4096, SIZE_MAX - 100));
+    for (size_t alignment = 32; alignment <= 4096; alignment *= 2) { /* each larger than any chunk before it */
+        void *block = weir_arena_alloc_aligned(arena, alignment, 200 * alignment);
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % alignment, 0);
+    }
     weir_arena_close(arena);
 }
 
@@ -214,7 +255,8 @@ static void fails_cleanly_at_every_allocation(void **state) {
 
 WEIR_TESTS(WEIR_CASE(limit_of_zero_is_refused), WEIR_CASE(a1_blocks_stay_where_and_what_they_are),
            WEIR_CASE(a2_limit_and_one_past_it), WEIR_CASE(a2_small_steps_reach_the_limit),
-           WEIR_CASE(a2_used_never_passes_the_limit), WEIR_CASE(a3_reset_forgets_all),
+           WEIR_CASE(a2_whole_limit_after_small_steps), WEIR_CASE(a2_used_never_passes_the_limit),
+           WEIR_CASE(a3_reset_keeps_the_largest_chunk), WEIR_CASE(a3_reset_forgets_all),
            WEIR_CASE(a3_use_after_reset_is_seen), WEIR_CASE(blocks_are_aligned), WEIR_CASE(alignment_that_is_none_dies),
            WEIR_CASE(size_zero_gives_a_pointer_of_its_own), WEIR_CASE(calloc_is_zeroed_and_refuses_overflow),
            WEIR_CASE(strings_are_copied_and_printed), WEIR_CASE(fails_cleanly_at_every_allocation))

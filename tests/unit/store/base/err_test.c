@@ -129,6 +129,21 @@ static weir_err make_elsewhere(uint32_t number) {
     return WEIR_ERR(WEIR_ECLOSED, "number %u", number);
 }
 
+static void each_prefixed_error_has_words_of_its_own(void **state) {
+    (void)state;
+    enum { COUNT = WEIR_ERR_SENTENCES - 1 };
+    for (uint32_t i = 0; i < 0x55; i++)
+        make_elsewhere(i);
+    weir_err err = WEIR_ERR(WEIR_ECORRUPT, "the checksum is wrong"), prefixed[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        prefixed[i] = weir_err_prefix(err, "segment %d", i);
+    for (int i = 0; i < COUNT; i++) {
+        char expected[64];
+        snprintf(expected, sizeof expected, "segment %d: the checksum is wrong", i);
+        assert_string_equal(sentence_of(prefixed[i]), expected);
+    }
+}
+
 static void ring_keeps_the_last_and_then_falls_back(void **state) {
     (void)state;
     weir_err err = WEIR_ERR(WEIR_EBUSY, "kept");
@@ -222,7 +237,7 @@ static void threads_read_whole_sentences_of_their_own(void **state) {
 WEIR_TESTS(WEIR_CASE(success_is_zero), WEIR_CASE(error_keeps_code_sentence_and_place),
            WEIR_CASE(every_code_has_name_text_and_exit_status), WEIR_CASE(errno_becomes_the_fitting_code),
            WEIR_CASE(sentence_is_cut_one_past_its_limit), WEIR_CASE(small_buffers_are_ended),
-           WEIR_CASE(prefix_keeps_place_and_code), WEIR_CASE(ring_keeps_the_last_and_then_falls_back),
-           WEIR_CASE(old_error_never_gets_the_words_of_another), WEIR_CASE(errors_are_counted_by_code),
-           WEIR_CASE(keep_keeps_the_first), WEIR_CASE(code_without_a_row_dies),
+           WEIR_CASE(prefix_keeps_place_and_code), WEIR_CASE(each_prefixed_error_has_words_of_its_own),
+           WEIR_CASE(ring_keeps_the_last_and_then_falls_back), WEIR_CASE(old_error_never_gets_the_words_of_another),
+           WEIR_CASE(errors_are_counted_by_code), WEIR_CASE(keep_keeps_the_first), WEIR_CASE(code_without_a_row_dies),
            WEIR_CASE(threads_read_whole_sentences_of_their_own))

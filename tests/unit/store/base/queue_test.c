@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <weir/base/clock.h>
 #include <weir/base/queue.h>
 #include <weir/base/rng.h>
 #include <weir/base/thread.h>
@@ -180,6 +181,27 @@ static void waiters_go_on(void **state) {
     }
 }
 
+/* Room for two is made at once, and nobody pops again: both must go on. */
+static void one_pop_wakes_all_whom_it_makes_room_for(void **state) {
+    (void)state;
+    weir_thread *first, *second;
+    for (uint64_t round = 0; round < weir_test_rounds(100); round++) {
+        weir_queue *queue = open_queue(2, sizeof(int));
+        int items[2];
+        size_t count;
+        push_one(queue);
+        push_one(queue);
+        assert_ok(weir_thread_start("producer 1", WEIR_ROLE_TEST, push_one, queue, &first));
+        assert_ok(weir_thread_start("producer 2", WEIR_ROLE_TEST, push_one, queue, &second));
+        if (round % 2) weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + 1000);
+        assert_ok(weir_queue_pop(queue, items, 2, 0, &count));
+        assert_int_equal(count, 2);
+        weir_thread_join(first);
+        weir_thread_join(second);
+        weir_queue_free(queue);
+    }
+}
+
 static void q3_close_wakes_everybody(void **state) {
     (void)state;
     enum { EACH = 3 };
@@ -321,5 +343,6 @@ static void q3_closed_in_a_crowd(void **state) {
 WEIR_TESTS(WEIR_CASE(sizes_that_cannot_be_are_refused), WEIR_CASE(open_fails_cleanly_at_every_allocation),
            WEIR_CASE(q1_order_through_every_wrap), WEIR_CASE(q1_pop_takes_no_more_than_asked),
            WEIR_CASE(q2_never_above_capacity), WEIR_CASE(pop_of_an_empty_queue_times_out),
-           WEIR_CASE(q3_after_close_only_what_is_inside), WEIR_CASE(waiters_go_on), WEIR_CASE(q3_close_wakes_everybody),
+           WEIR_CASE(q3_after_close_only_what_is_inside), WEIR_CASE(waiters_go_on),
+           WEIR_CASE(one_pop_wakes_all_whom_it_makes_room_for), WEIR_CASE(q3_close_wakes_everybody),
            WEIR_CASE(what_happened_is_counted), WEIR_CASE(q1_q2_q3_in_a_crowd), WEIR_CASE(q3_closed_in_a_crowd))

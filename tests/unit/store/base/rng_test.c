@@ -48,6 +48,9 @@ static void draws_consume_the_stream_as_written(void **state) {
     assert_true(weir_rng_u64(&rng) == (high << 32 | low));
     uint64_t word = weir_rng_u32(&words);
     assert_int_equal(weir_rng_below(&rng, 1000), word * 1000 >> 32);
+    weir_rng_u32(&words),
+        high = weir_rng_u32(&words); /* from 2^32 on a draw has 64 bits, of which these are the upper */
+    assert_int_equal(weir_rng_below(&rng, UINT64_C(1) << 32), high);
     low = weir_rng_u32(&words), high = weir_rng_u32(&words);
     assert_true(weir_rng_double(&rng) == (double)((high << 32 | low) >> 11) / 9007199254740992.0);
     assert_int_equal(weir_rng_u32(&rng), weir_rng_u32(&words));

@@ -53,6 +53,8 @@ static void one_request_wakes_all_who_wait(void **state) {
     weir_thread *threads[THREADS];
     for (int i = 0; i < THREADS; i++)
         assert_ok(weir_thread_start("waiter", WEIR_ROLE_TEST, wait_for_stop, NULL, &threads[i]));
+    weir_clock_sleep_until(weir_clock_system(),
+                           weir_clock_mono_us(weir_clock_system()) + 20000); /* most wait by then */
     weir_signals_ask_stop();
     for (int i = 0; i < THREADS; i++)
         weir_thread_join(threads[i]);
@@ -80,8 +82,8 @@ static int ends_by(bool asks_itself, int first, int second) {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        assert_ok(weir_signals_install());
         if (asks_itself) weir_signals_ask_stop();
+        assert_ok(weir_signals_install());
         send_signal(first);
         if (!weir_signals_wait(FOREVER)) _exit(1);
         kill(getpid(), second);

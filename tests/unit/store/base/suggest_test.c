@@ -34,6 +34,7 @@ static void a_third_of_the_letters_may_differ_and_no_more(void **state) {
     (void)state;
     assert_string_equal(best_of("abc", (const char *const[]){"abx", NULL}), "abx");
     assert_string_equal(best_of("abc", (const char *const[]){"axx", NULL}), "");
+    assert_string_equal(best_of("abc", (const char *const[]){"acb", NULL}), "acb"); /* a swap is one edit */
     assert_string_equal(best_of("ab", (const char *const[]){"abc", NULL}), "abc");
     assert_string_equal(best_of("ab", (const char *const[]){"ax", NULL}), "");
     assert_string_equal(best_of("abcdef", (const char *const[]){"abxxef", NULL}), "abxxef");

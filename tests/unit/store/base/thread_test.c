@@ -115,10 +115,14 @@ static void start_says_when_the_system_refuses(void **state) {
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     assert_int_equal(setrlimit(RLIMIT_AS, &nothing), 0);
     weir_thread *thread;
+    weir_alloc_stats heap_before, heap_after;
+    weir_alloc_stats_get(&heap_before);
     weir_err err = weir_thread_start("refused", WEIR_ROLE_TEST, do_nothing, NULL, &thread);
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    weir_alloc_stats_get(&heap_after);
     assert_err(err, WEIR_EUNAVAILABLE, "'refused'");
     assert_null(thread);
+    assert_int_equal(heap_after.live_blocks, heap_before.live_blocks);
 }
 
 /* --- roles -------------------------------------------------------------------------------------------------- */

@@ -177,7 +177,7 @@ static void wrong_words_are_one_sentence_with_the_nearest(void **state) {
     fails("tool show a --cuont 5", 64, "tool show: unknown option --cuont; did you mean --count?\n");
     fails("tool show a --cuont=5", 64, "tool show: unknown option --cuont; did you mean --count?\n");
     fails("tool show a --zzzzzz", 64, "tool show: unknown option --zzzzzz; see 'tool show --help'\n");
-    fails("tool show a --cou 5", 64, "tool show: unknown option --cou; did you mean --count?\n");
+    fails("tool show a --co 5", 64, "tool show: unknown option --co; see 'tool show --help'\n");
     fails("tool show a -x", 64, "tool show: unknown option -x; see 'tool show --help'\n");
     fails("tool show a --version", 64, "tool show: unknown option --version; see 'tool show --help'\n");
     fails("tool show", 64, "tool show: an argument is missing; it takes TOPIC [PARTITION]; see 'tool show --help'\n");

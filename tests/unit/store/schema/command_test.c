@@ -44,7 +44,7 @@ static void check(void **state) {
         write_file("mine.yaml", "version: 1\nname: mine\nvertices: {a: {}}\nrelations: {r: {from: b, to: a}}\n");
     run(&output, "check", path, NULL);
     expect(&output, EXIT_CONFIG, "",
-           "mine.yaml:4:22: relation 'r': 'from' is 'b', but no such vertex type is declared");
+           "mine.yaml:4:23: relation 'r': 'from' is 'b', but no such vertex type is declared");
     assert_string_equal(output.out, "");
     weir_test_output_free(&output);
 }

@@ -178,6 +178,8 @@ typedef weir_err (*weir_eventlog_damage_visit)(void *context, weir_err damage);
 weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventlog_damage_visit visit, void *context,
                               weir_eventlog_verify_stats *statsp);
 
+/* 1 to WEIR_EVENTLOG_TOPIC_MAX letters, digits, '.', '_', '-', and neither "." nor "..".  [any] */
+bool weir_eventlog_topic_valid(const char *topic);
 /* Calls visit for the name of each topic in folder, sorted; a folder that is not there has none.  [any]   WEIR_EIO. */
 typedef weir_err (*weir_eventlog_topic_visit)(void *context, const char *topic);
 weir_err weir_eventlog_topics(const char *folder, weir_eventlog_topic_visit visit, void *context);

@@ -13,8 +13,8 @@ extern "C" {
 #endif
 
 /* Prints the failed condition with its place to stderr and aborts.  [any] */
-_Noreturn void weir_assert_fail(const char *condition, const char *file, int line, const char *function)
-    __attribute__((cold));
+void weir_assert_fail(const char *condition, const char *file, int line, const char *function)
+    __attribute__((noreturn, cold));
 
 #define WEIR_ASSERT(condition) ((condition) ? (void)0 : weir_assert_fail(#condition, __FILE__, __LINE__, __func__))
 
