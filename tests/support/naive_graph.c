@@ -36,7 +36,8 @@ naive_graph *naive_graph_open(void) {
 
 static place *place_find(const naive_graph *graph, weir_vertex vertex) {
     place *p = graph->places[vertex % BUCKETS];
-    while (p && p->vertex != vertex) p = p->next;
+    while (p && p->vertex != vertex)
+        p = p->next;
     return p;
 }
 
@@ -118,7 +119,8 @@ static int order(const naive_edge *a, const naive_edge *b) {
 /* Insertion into what is kept; the same record again replaces the row, because the log goes on. */
 static size_t insert(naive_edge *kept, size_t count, const naive_edge *e) {
     size_t at = 0;
-    while (at < count && order(&kept[at], e) < 0) at++;
+    while (at < count && order(&kept[at], e) < 0)
+        at++;
     if (at < count && order(&kept[at], e) == 0) {
         kept[at] = *e;
         return count;
@@ -175,7 +177,8 @@ const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_
     *lengthp = 0;
     for (size_t i = 0; p && i < p->count; i++) {
         const weir_mutation *m = &p->records[i].m;
-        if (m->kind != WEIR_PUT_VERTEX || m->key_length == 0 || vertex_hidden(graph, vertex, m->time_us, INT64_MAX)) continue;
+        if (m->kind != WEIR_PUT_VERTEX || m->key_length == 0 || vertex_hidden(graph, vertex, m->time_us, INT64_MAX))
+            continue;
         key = m->key;
         *lengthp = m->key_length;
     }

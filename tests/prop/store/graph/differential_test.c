@@ -13,32 +13,41 @@
 #include <string.h>
 
 #include <weir/base/buf.h>
+#include <weir/base/file.h>
 #include <weir/base/rng.h>
 #include <weir/store/graph.h>
 #include <weir/store/row.h>
 
 #include "naive_graph.h"
 
-#define VERTICES        60u
 #define SHARDS          3u
-#define MUTATIONS       300000u
+#define STORES          10u    /* a case; a store's history stays short enough for an oracle that looks at all of it */
+#define MUTATIONS       10000u /* a store */
 #define ANSWERS_A_ROUND 40u
 #define LIMIT_MAX       300u
 
-static const char schema_text[] = "version: 1\n"
-                                  "name: random\n"
-                                  "vertices:\n"
-                                  "  a: {features: {x: {kind: number}, y: {kind: number}}}\n"
-                                  "relations:\n"
-                                  "  lasting: {from: a, to: a, features: {w: {kind: number}}}\n"
-                                  "  fading: {from: a, to: a, expire: 500us, features: {w: {kind: number}}}\n"
-                                  "labels:\n"
-                                  "  l: {vertex: a, values: [no, yes]}\n"
-                                  "sources:\n"
-                                  "  s: {id: id, time: t, mutations: [{put_edge: lasting, from: a, to: b, features: [w]}]}\n";
+static const char schema_text[] =
+    "version: 1\n"
+    "name: random\n"
+    "vertices:\n"
+    "  a: {features: {x: {kind: number}, y: {kind: number}}}\n"
+    "relations:\n"
+    "  lasting: {from: a, to: a, features: {w: {kind: number}}}\n"
+    "  fading: {from: a, to: a, expire: 500us, features: {w: {kind: number}}}\n"
+    "labels:\n"
+    "  l: {vertex: a, values: [no, yes]}\n"
+    "sources:\n"
+    "  s: {id: id, time: t, mutations: [{put_edge: lasting, from: a, to: b, features: [w]}]}\n";
+
+/* What kind of history: how many vertices, and of a hundred events how many delete. */
+typedef struct profile {
+    uint64_t vertices;
+    uint64_t deletions;
+} profile;
 
 typedef struct campaign {
     weir_rng rng;
+    profile profile;
     weir_schema *schema;
     weir_graph *graph;
     naive_graph *naive;
@@ -69,7 +78,7 @@ static int64_t some_time(campaign *c) {
 
 /* A few vertices have most of the edges. */
 static weir_vertex some_vertex(campaign *c) {
-    uint64_t n = below(c, 3) == 0 ? below(c, 3) : below(c, VERTICES);
+    uint64_t n = below(c, 3) == 0 ? below(c, 3) : below(c, c->profile.vertices);
     return 1 + n * 0x9e3779b97f4a7c15ull;
 }
 
@@ -90,9 +99,9 @@ static uint32_t label_row(campaign *c, uint8_t *row) {
 /* Mutations of one event into m; rows[i] are their bytes. Returns how many. */
 static size_t some_event(campaign *c, weir_mutation m[2], uint8_t rows[64], char key[24]) {
     uint64_t dice = below(c, 100);
+    bool deletion = below(c, 100) < c->profile.deletions;
     m[0] = (weir_mutation){.vertex = some_vertex(c), .time_us = some_time(c), .event = 1 + below(c, 1u << 20)};
-    if (dice < 70 || dice >= 97) {
-        bool deletion = dice >= 97;
+    if (dice < 70) {
         m[0].kind = deletion ? WEIR_DELETE_EDGE : WEIR_PUT_EDGE;
         m[0].type = (uint16_t)below(c, 2);
         m[0].neighbor = some_vertex(c);
@@ -109,7 +118,7 @@ static size_t some_event(campaign *c, weir_mutation m[2], uint8_t rows[64], char
         m[0].key_length = (uint16_t)snprintf(key, 24, "%llx", (unsigned long long)m[0].vertex);
         m[0].key = key;
         if (below(c, 4)) m[0].row = rows, m[0].row_length = some_row(c, 2, rows);
-    } else if (dice < 95 || below(c, 4)) {
+    } else if (!deletion) {
         m[0].kind = WEIR_PUT_LABEL;
         m[0].row = rows;
         m[0].row_length = label_row(c, rows);
@@ -155,7 +164,8 @@ static void submit_run(campaign *c) {
     }
     c->offsets[partition] = begin + events;
     weir_batch_span span = {c->source, partition, begin, begin + events};
-    for (uint32_t s = 0; s < SHARDS; s++) weir_batch_end(&batches[s], &span, counts[s]);
+    for (uint32_t s = 0; s < SHARDS; s++)
+        weir_batch_end(&batches[s], &span, counts[s]);
     assert_ok(weir_graph_submit(c->graph, batches));
 }
 
@@ -188,7 +198,8 @@ static void compare_features(campaign *c, weir_vertex vertex, int64_t before_us)
     weir_value wanted[2] = {{0}}, got[2] = {{0}};
     weir_row_view view;
     size_t count = naive_graph_rows(c->naive, vertex, WEIR_PUT_VERTEX, 0, before_us, 8192, rows);
-    for (size_t i = 0; i < count; i++) weir_row_fill(kinds, 2, rows[i].row, rows[i].row_length, wanted);
+    for (size_t i = 0; i < count; i++)
+        weir_row_fill(kinds, 2, rows[i].row, rows[i].row_length, wanted);
     assert_ok(weir_graph_features(c->graph, vertex, before_us, c->arena, &view));
     assert_int_equal(view.row != NULL, count > 0);
     if (view.row) weir_row_read(kinds, 2, view.row, view.row_length, got);
@@ -243,36 +254,63 @@ static void submit_again(campaign *c) {
 static void reopen(campaign *c) {
     assert_ok(weir_graph_close(c->graph));
     store_open(c);
-    for (uint32_t p = 0; p < 2; p++) assert_int_equal(weir_graph_offset_sealed(c->graph, c->source, p), c->offsets[p]);
+    for (uint32_t p = 0; p < 2; p++)
+        assert_int_equal(weir_graph_offset_sealed(c->graph, c->source, p), c->offsets[p]);
     c->reopened++;
 }
 
-static void s4_s5_store_equals_naive_graph(void **state) {
-    (void)state;
-    campaign *c = calloc(1, sizeof *c);
-    c->rng = weir_rng_stream(weir_test_seed(), 0, 0);
+static void run_store(campaign *c) {
+    uint64_t wanted = c->mutations + MUTATIONS;
     c->now_us = 1000000;
+    memset(c->offsets, 0, sizeof c->offsets);
+    for (size_t i = 0; i < 2 * SHARDS; i++)
+        weir_buf_clear(&c->last[i / SHARDS][i % SHARDS]);
     c->naive = naive_graph_open();
-    assert_ok(weir_schema_parse("random", schema_text, sizeof schema_text - 1, &c->schema));
-    assert_ok(weir_arena_open(64u << 20, &c->arena));
     store_open(c);
-    uint64_t wanted = weir_test_rounds(MUTATIONS);
     while (c->mutations < wanted) {
-        for (uint64_t runs = 1 + below(c, 60); runs > 0; runs--) submit_run(c);
+        for (uint64_t runs = 1 + below(c, 30); runs > 0; runs--)
+            submit_run(c);
         uint64_t dice = below(c, 40);
         if (dice < 6) assert_ok(weir_graph_seal(c->graph));
         if (dice == 7) reopen(c);
         if (dice == 8) submit_again(c);
         compare_some(c);
     }
+    assert_ok(weir_graph_close(c->graph));
+    assert_ok(weir_folder_remove(weir_test_path("store")));
+    naive_graph_close(c->naive);
+}
+
+static void run_campaign(uint64_t vertices, uint64_t deletions) {
+    campaign *c = calloc(1, sizeof *c);
+    c->rng = weir_rng_stream(weir_test_seed(), vertices, (uint32_t)deletions);
+    c->profile = (profile){vertices, deletions};
+    assert_ok(weir_schema_parse("random", schema_text, sizeof schema_text - 1, &c->schema));
+    assert_ok(weir_arena_open(64u << 20, &c->arena));
+    for (uint64_t stores = weir_test_rounds(STORES); stores > 0; stores--)
+        run_store(c);
     printf("%llu mutations, %llu answers, %llu times reopened\n", (unsigned long long)c->mutations,
            (unsigned long long)c->answers, (unsigned long long)c->reopened);
-    assert_ok(weir_graph_close(c->graph));
-    for (size_t i = 0; i < 2 * SHARDS; i++) weir_buf_free(&c->last[i / SHARDS][i % SHARDS]);
-    naive_graph_close(c->naive);
+    for (size_t i = 0; i < 2 * SHARDS; i++)
+        weir_buf_free(&c->last[i / SHARDS][i % SHARDS]);
     weir_arena_close(c->arena);
     weir_schema_free(c->schema);
     free(c);
 }
 
-WEIR_TESTS(WEIR_CASE(s4_s5_store_equals_naive_graph))
+static void s4_s5_few_vertices(void **state) {
+    (void)state;
+    run_campaign(12, 3);
+}
+
+static void s4_s5_many_vertices(void **state) {
+    (void)state;
+    run_campaign(500, 3);
+}
+
+static void s4_s5_mostly_deleted(void **state) {
+    (void)state;
+    run_campaign(30, 40);
+}
+
+WEIR_TESTS(WEIR_CASE(s4_s5_few_vertices), WEIR_CASE(s4_s5_many_vertices), WEIR_CASE(s4_s5_mostly_deleted))
