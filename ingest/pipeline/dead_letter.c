@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dead_letter.c - the bytes of a letter's header: the only file that knows them. */
+#include <string.h>
+
+#include <weir/base/assert.h>
+#include <weir/base/bytes.h>
+#include <weir/ingest/dead_letter.h>
+
+#define VERSION      1u
+#define HEADER_BYTES 48u
+
+enum { FLAG_CUT = 1, FLAG_NO_KEY = 2, FLAG_NO_VALUE = 4, FLAGS = 7 };
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+weir_err weir_dead_letter_write(const weir_dead_letter *letter, weir_buf *key, weir_record *recordp) {
+    size_t length = least(letter->length, WEIR_DEAD_LETTER_BYTES_MAX);
+    size_t key_length = least(letter->key_length, WEIR_DEAD_LETTER_BYTES_MAX / 2);
+    size_t reason_length = least(letter->reason_length, UINT16_MAX);
+    bool cut = letter->cut || length < letter->length || key_length < letter->key_length;
+    WEIR_ASSERT(letter->source_length <= UINT16_MAX);
+    uint8_t header[HEADER_BYTES] = {VERSION};
+    header[1] = (uint8_t)((cut ? FLAG_CUT : 0) | (letter->key ? 0 : FLAG_NO_KEY) | (letter->bytes ? 0 : FLAG_NO_VALUE));
+    weir_put_u32(header + 4, letter->partition);
+    weir_put_u64(header + 8, letter->identity);
+    weir_put_u64(header + 16, (uint64_t)letter->time_us);
+    weir_put_u64(header + 24, letter->value_length);
+    weir_put_u64(header + 32, letter->offset);
+    weir_put_u16(header + 40, (uint16_t)letter->source_length);
+    weir_put_u16(header + 42, (uint16_t)reason_length);
+    weir_put_u32(header + 44, (uint32_t)key_length);
+    weir_buf_clear(key);
+    weir_buf_append(key, header, sizeof header);
+    weir_buf_append(key, letter->source, letter->source_length);
+    weir_buf_append(key, letter->reason, reason_length);
+    if (key_length) weir_buf_append(key, letter->key, key_length);
+    *recordp = (weir_record){.key = key->bytes,
+                             .key_length = key->length,
+                             .value = letter->bytes ? letter->bytes : "",
+                             .value_length = length};
+    return weir_buf_err(key);
+}
+
+static weir_err damaged(const weir_record *record) {
+    return WEIR_ERR(WEIR_ECORRUPT, "dead letter %llu cannot be read: its header is damaged",
+                    (unsigned long long)record->offset);
+}
+
+weir_err weir_dead_letter_read(const weir_record *record, weir_dead_letter *letterp) {
+    const uint8_t *header = record->key;
+    *letterp = (weir_dead_letter){0};
+    if (!header || record->key_length < HEADER_BYTES) return damaged(record);
+    if (header[0] != VERSION) {
+        return WEIR_ERR(WEIR_EVERSION, "dead letter %llu is of version %u; this program reads version %u",
+                        (unsigned long long)record->offset, header[0], VERSION);
+    }
+    size_t source_length = weir_get_u16(header + 40), reason_length = weir_get_u16(header + 42);
+    size_t key_length = weir_get_u32(header + 44);
+    unsigned flags = header[1];
+    if (flags > FLAGS || HEADER_BYTES + source_length + reason_length + key_length != record->key_length)
+        return damaged(record);
+    const char *texts = (const char *)header + HEADER_BYTES;
+    *letterp = (weir_dead_letter){
+        .source = texts,
+        .source_length = source_length,
+        .reason = texts + source_length,
+        .reason_length = reason_length,
+        .identity = weir_get_u64(header + 8),
+        .offset = weir_get_u64(header + 32),
+        .partition = weir_get_u32(header + 4),
+        .cut = flags & FLAG_CUT,
+        .time_us = (int64_t)weir_get_u64(header + 16),
+        .key = flags & FLAG_NO_KEY ? NULL : texts + source_length + reason_length,
+        .key_length = key_length,
+        .bytes = flags & FLAG_NO_VALUE ? NULL : record->value,
+        .length = record->value_length,
+        .value_length = weir_get_u64(header + 24),
+    };
+    return WEIR_OK;
+}

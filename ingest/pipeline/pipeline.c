@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.c - opening, starting and stopping the sources; how they are. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/metrics.h>
+
+#include "pipeline_private.h"
+
+#define KAFKA_TIMEOUT_DEFAULT (30 * WEIR_US_PER_S)
+#define FILE_PREFIX           "file/" /* no topic has a '/' in its name */
+
+/* What tells a topic of Kafka, or a row of files, from an event log's topic of the same name: that has its creation id. */
+#define IDENTITY_KAFKA 0x004b41464b410001ull
+#define IDENTITY_FILE  0x0046494c45530001ull
+
+/* --- sources ------------------------------------------------------------------------------------------------------- */
+
+static weir_err graph_source(weir_graph *graph, const weir_schema_source *source, uint64_t identity,
+                             uint32_t *numberp) {
+    char name[sizeof FILE_PREFIX + WEIR_SCHEMA_TOPIC_BYTES_MAX];
+    snprintf(name, sizeof name, "%s%s", identity == IDENTITY_FILE ? FILE_PREFIX : "", source->topic);
+    return weir_graph_source(graph, name, identity, numberp);
+}
+
+static uint64_t identity_of(const weir_pipeline_source *from) {
+    switch (from->stream) {
+    case WEIR_PIPELINE_EVENTLOG:
+        return weir_eventlog_creation_id(from->log);
+    case WEIR_PIPELINE_KAFKA:
+        return IDENTITY_KAFKA;
+    case WEIR_PIPELINE_FILE:
+        return IDENTITY_FILE;
+    }
+    return 0;
+}
+
+static weir_err most_partitions(void *context, const char *source, uint32_t partition, uint64_t sealed,
+                                uint64_t applied) {
+    const char *topic = strncmp(source, FILE_PREFIX, strlen(FILE_PREFIX)) == 0 ? source + strlen(FILE_PREFIX) : NULL;
+    weir_worker *worker = context;
+    (void)sealed, (void)applied;
+    if (topic && strcmp(topic, worker->schema_source->topic) == 0 && worker->file_partition <= partition)
+        worker->file_partition = partition + 1;
+    return WEIR_OK;
+}
+
+/* A file that is known by its bytes goes on where it was; another one gets a partition that nothing has used. */
+static weir_err file_partition(weir_worker *worker) {
+    weir_pipeline *pipeline = worker->pipeline;
+    weir_position position;
+    uint64_t hash;
+    weir_err err = weir_stream_file_hash(worker->from.path, &hash);
+    if (err) return err;
+    if (weir_positions_find_check(pipeline->positions, worker->graph_source, hash, &position)) {
+        worker->file_partition = position.partition;
+        return WEIR_OK;
+    }
+    worker->file_partition = weir_positions_partitions(pipeline->positions, worker->graph_source);
+    err = weir_graph_offsets(pipeline->graph, most_partitions, worker);
+    position = (weir_position){.source = worker->graph_source, .partition = worker->file_partition, .check = hash};
+    if (!err) err = weir_positions_put(pipeline->positions, &position);
+    return err ? err : weir_positions_save(pipeline->positions);
+}
+
+static weir_err check_source(const weir_schema *schema, const weir_pipeline_source *from, const char *brokers) {
+    if (from->source >= weir_schema_source_count(schema))
+        return WEIR_ERR(WEIR_EINVAL, "the schema has no source %u", from->source);
+    bool there = from->stream == WEIR_PIPELINE_EVENTLOG ? from->log != NULL
+                 : from->stream == WEIR_PIPELINE_KAFKA  ? brokers != NULL
+                                                        : from->path != NULL;
+    return there ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "source %u has no log, no brokers or no path", from->source);
+}
+
+static weir_err open_worker(weir_pipeline *pipeline, const weir_pipeline_source *from, weir_worker *worker) {
+    const weir_schema *schema = weir_graph_schema(pipeline->graph);
+    weir_mutex_init(&worker->mutex, WEIR_RANK_LEAF, "source");
+    worker->pipeline = pipeline;
+    worker->from = *from;
+    pipeline->worker_count++;
+    weir_err err = check_source(schema, from, pipeline->brokers);
+    if (err) return err;
+    worker->schema_source = weir_schema_source_at(schema, from->source);
+    worker->identity = identity_of(from);
+    err = graph_source(pipeline->graph, worker->schema_source, worker->identity, &worker->graph_source);
+    if (!err && from->stream == WEIR_PIPELINE_FILE) err = file_partition(worker);
+    return err ? err : weir_run_open(worker, &worker->run);
+}
+
+static void close_worker(weir_worker *worker) {
+    weir_run_close(worker->run);
+    weir_mutex_destroy(&worker->mutex);
+    weir_free(worker->group_ends);
+    weir_free(worker->parts);
+}
+
+/* --- open and close ---------------------------------------------------------------------------------------------------- */
+
+/* The source of this pipeline that a letter came from. Those of topics that were recreated since, or that are not read here,
+ * are nobody's; files go by one identity, so any may be asked for. */
+static uint32_t letter_source(void *context, const char *source, size_t length, uint64_t identity) {
+    weir_pipeline *pipeline = context;
+    const weir_schema *schema = weir_graph_schema(pipeline->graph);
+    uint32_t number = UINT32_MAX;
+    for (size_t i = 0; i < pipeline->worker_count; i++) {
+        const weir_worker *worker = &pipeline->workers[i];
+        const char *name = worker->schema_source->name;
+        if (worker->identity == identity && strlen(name) == length && memcmp(name, source, length) == 0)
+            return worker->graph_source;
+    }
+    for (uint32_t i = 0; identity == IDENTITY_FILE && i < weir_schema_source_count(schema); i++) {
+        const weir_schema_source *s = weir_schema_source_at(schema, i);
+        if (strlen(s->name) != length || memcmp(s->name, source, length) != 0) continue;
+        weir_err err = graph_source(pipeline->graph, s, identity, &number);
+        if (err) number = UINT32_MAX;
+    }
+    return number;
+}
+
+static weir_err open_letters(weir_pipeline *pipeline, const char *folder) {
+    weir_err err = weir_letters_open(folder, pipeline->clock, &pipeline->letters);
+    if (err || !weir_positions_are_new(pipeline->positions)) return err;
+    const weir_positions_letters numbers = {0, weir_letters_end(pipeline->letters)};
+    weir_positions_letters_set(pipeline->positions, numbers);
+    return WEIR_OK;
+}
+
+static weir_err load_letters(weir_pipeline *pipeline) {
+    const weir_positions_letters numbers = weir_positions_letters_get(pipeline->positions);
+    return weir_letters_load(pipeline->letters, numbers.from, numbers.born, letter_source, pipeline);
+}
+
+static weir_err open_workers(weir_pipeline *pipeline, const weir_pipeline_opts *opts) {
+    weir_err err = WEIR_OK;
+    pipeline->workers = weir_calloc(opts->source_count, sizeof *pipeline->workers);
+    if (!pipeline->workers) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu sources", opts->source_count);
+    for (size_t i = 0; !err && i < opts->source_count; i++)
+        err = open_worker(pipeline, &opts->sources[i], &pipeline->workers[i]);
+    return err;
+}
+
+weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipelinep) {
+    *pipelinep = NULL;
+    if (!opts->graph || !opts->folder || !opts->letter_folder || opts->source_count > WEIR_PIPELINE_SOURCES_MAX) {
+        return WEIR_ERR(WEIR_EINVAL, "a pipeline needs a graph, two folders and at most %u sources",
+                        WEIR_PIPELINE_SOURCES_MAX);
+    }
+    weir_pipeline *pipeline = weir_calloc(1, sizeof *pipeline);
+    if (!pipeline) return WEIR_ERR(WEIR_ENOMEM, "no memory for a pipeline");
+    weir_mutex_init(&pipeline->mutex, WEIR_RANK_LEAF, "pipeline");
+    weir_cond_init(&pipeline->changed);
+    pipeline->graph = opts->graph;
+    pipeline->clock = opts->clock ? opts->clock : weir_clock_system();
+    pipeline->kafka_timeout_us = opts->kafka_timeout_us ? opts->kafka_timeout_us : KAFKA_TIMEOUT_DEFAULT;
+    pipeline->kafka_buffer_bytes = opts->kafka_buffer_bytes;
+    weir_err err = WEIR_OK;
+    if (opts->brokers && !(pipeline->brokers = weir_strdup(opts->brokers)))
+        err = WEIR_ERR(WEIR_ENOMEM, "no memory for a pipeline");
+    if (!err) err = weir_names_claimed_open(pipeline->graph, &pipeline->names);
+    if (!err) err = weir_positions_open(opts->folder, &pipeline->positions);
+    if (!err) err = open_letters(pipeline, opts->letter_folder);
+    if (!err) err = open_workers(pipeline, opts);
+    if (!err) err = load_letters(pipeline);
+    if (err) {
+        weir_err_keep(&err, weir_pipeline_close(pipeline));
+        return err;
+    }
+    *pipelinep = pipeline;
+    return WEIR_OK;
+}
+
+weir_err weir_pipeline_start(weir_pipeline *pipeline) {
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < pipeline->worker_count; i++) {
+        weir_worker *worker = &pipeline->workers[i];
+        char name[WEIR_THREAD_NAME_MAX + 1];
+        snprintf(name, sizeof name, "ingest-%zu", i);
+        err = weir_thread_start(name, WEIR_ROLE_INGEST, weir_worker_main, worker, &worker->thread);
+    }
+    return err;
+}
+
+weir_err weir_pipeline_stop(weir_pipeline *pipeline) {
+    bool started = false;
+    weir_mutex_lock(&pipeline->mutex);
+    pipeline->stopping = true;
+    weir_cond_broadcast(&pipeline->changed);
+    weir_mutex_unlock(&pipeline->mutex);
+    for (size_t i = 0; i < pipeline->worker_count; i++) {
+        started = started || pipeline->workers[i].thread;
+        weir_thread_join(pipeline->workers[i].thread);
+        pipeline->workers[i].thread = NULL;
+    }
+    return started ? weir_graph_drain(pipeline->graph) : WEIR_OK;
+}
+
+weir_err weir_pipeline_close(weir_pipeline *pipeline) {
+    if (!pipeline) return WEIR_OK;
+    weir_err err = weir_pipeline_stop(pipeline);
+    for (size_t i = 0; i < pipeline->worker_count; i++)
+        close_worker(&pipeline->workers[i]);
+    weir_err_keep(&err, weir_letters_close(pipeline->letters));
+    weir_positions_close(pipeline->positions);
+    weir_names_claimed_close(pipeline->names);
+    weir_cond_destroy(&pipeline->changed);
+    weir_mutex_destroy(&pipeline->mutex);
+    weir_free(pipeline->workers);
+    weir_free(pipeline->brokers);
+    weir_free(pipeline);
+    return err;
+}
+
+/* --- waking and waiting ---------------------------------------------------------------------------------------------- */
+
+void weir_pipeline_changed(weir_pipeline *pipeline) {
+    weir_mutex_lock(&pipeline->mutex);
+    weir_cond_broadcast(&pipeline->changed);
+    weir_mutex_unlock(&pipeline->mutex);
+}
+
+void weir_pipeline_wake(weir_pipeline *pipeline) {
+    weir_mutex_lock(&pipeline->mutex);
+    pipeline->wakes++;
+    weir_cond_broadcast(&pipeline->changed);
+    weir_mutex_unlock(&pipeline->mutex);
+}
+
+/* *donep: each source has seen this drain through. */
+static weir_err look(weir_pipeline *pipeline, uint64_t drain, bool *donep) {
+    weir_err err = WEIR_OK;
+    *donep = true;
+    for (size_t i = 0; i < pipeline->worker_count; i++) {
+        weir_worker *worker = &pipeline->workers[i];
+        weir_mutex_lock(&worker->mutex);
+        if (worker->status == WEIR_PIPELINE_FAILED) weir_err_keep(&err, worker->err);
+        if (worker->status == WEIR_PIPELINE_STOPPED)
+            weir_err_keep(&err, WEIR_ERR(WEIR_ECLOSED, "the pipeline was stopped before its sources were read"));
+        if (worker->status != WEIR_PIPELINE_ENDED && worker->drained < drain) *donep = false;
+        weir_mutex_unlock(&worker->mutex);
+    }
+    return err;
+}
+
+/* A change between the look and the wait is not missed for long: the wait is short. */
+static weir_err wait_drained(weir_pipeline *pipeline, uint64_t drain, int64_t timeout_us) {
+    int64_t start_us = weir_clock_mono_us(weir_clock_system());
+    for (;;) {
+        bool done;
+        weir_err err = look(pipeline, drain, &done);
+        if (err || done) return err;
+        int64_t now_us = weir_clock_mono_us(weir_clock_system());
+        if (now_us - start_us >= timeout_us)
+            return WEIR_ERR(WEIR_ETIMEOUT, "the sources were not read to their ends in time");
+        weir_mutex_lock(&pipeline->mutex);
+        weir_cond_wait_until(&pipeline->changed, &pipeline->mutex, now_us + 10000);
+        weir_mutex_unlock(&pipeline->mutex);
+    }
+}
+
+weir_err weir_pipeline_drain(weir_pipeline *pipeline, int64_t timeout_us) {
+    weir_mutex_lock(&pipeline->mutex);
+    uint64_t drain = ++pipeline->drains;
+    pipeline->wakes++;
+    weir_cond_broadcast(&pipeline->changed);
+    weir_mutex_unlock(&pipeline->mutex);
+    weir_err err = wait_drained(pipeline, drain, timeout_us);
+    return err ? err : weir_graph_drain(pipeline->graph);
+}
+
+/* --- how it is --------------------------------------------------------------------------------------------------------- */
+
+const char *weir_pipeline_status_name(weir_pipeline_status status) {
+    static const char *const names[] = {"starting", "running", "waiting", "ended", "stopped", "failed"};
+    return names[status];
+}
+
+size_t weir_pipeline_source_count(const weir_pipeline *pipeline) {
+    return pipeline->worker_count;
+}
+
+void weir_pipeline_source_stats_get(weir_pipeline *pipeline, size_t index, weir_pipeline_source_stats *statsp) {
+    weir_worker *worker = &pipeline->workers[index];
+    weir_mutex_lock(&worker->mutex);
+    *statsp = (weir_pipeline_source_stats){
+        .name = worker->schema_source->name,
+        .status = worker->status,
+        .err = worker->err,
+        .records = worker->records,
+        .bytes = worker->bytes,
+        .mutations = worker->mutations,
+        .dead_letters = worker->dead_letters,
+    };
+    weir_mutex_unlock(&worker->mutex);
+}
+
+/* A log in this process is asked itself: the thread may be waiting for room in the graph, and its last word be old. */
+static uint64_t newest_end(const weir_worker *worker, uint32_t partition, uint64_t known) {
+    weir_eventlog_partition_stats stats;
+    if (worker->from.stream != WEIR_PIPELINE_EVENTLOG) return known;
+    weir_err err = weir_eventlog_stats_get(worker->from.log, partition, &stats);
+    return err || stats.offset_durable < known ? known : stats.offset_durable;
+}
+
+/* false: there is no such partition. */
+static bool part_stats(weir_pipeline *pipeline, weir_worker *worker, uint32_t index,
+                       weir_pipeline_partition_stats *stats) {
+    int64_t event_time_us = INT64_MIN;
+    *stats = (weir_pipeline_partition_stats){.source = worker->schema_source->name};
+    weir_mutex_lock(&worker->mutex);
+    bool there = index < worker->part_count;
+    if (there) {
+        const weir_part *part = &worker->parts[index];
+        stats->partition = part->partition;
+        stats->offset_read = part->read;
+        stats->offset_end = part->end;
+        event_time_us = part->event_time_us;
+    }
+    weir_mutex_unlock(&worker->mutex);
+    if (!there) return false;
+    uint32_t source = worker->graph_source, partition = stats->partition;
+    stats->offset_applied = weir_graph_offset_applied(pipeline->graph, source, partition);
+    stats->offset_sealed = weir_graph_offset_sealed(pipeline->graph, source, partition);
+    stats->offset_end = newest_end(worker, partition, stats->offset_end);
+    if (event_time_us == INT64_MIN) return true;
+    stats->event_time_us = event_time_us;
+    int64_t age_us = weir_clock_wall_us(pipeline->clock) - event_time_us;
+    if (stats->offset_applied < stats->offset_end && age_us > 0) stats->lag_us = age_us;
+    return true;
+}
+
+weir_err weir_pipeline_partitions(weir_pipeline *pipeline, weir_pipeline_partition_visit visit, void *context) {
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; i < pipeline->worker_count; i++) {
+        weir_pipeline_partition_stats stats;
+        for (uint32_t p = 0; !err && part_stats(pipeline, &pipeline->workers[i], p, &stats); p++)
+            err = visit(context, &stats);
+    }
+    return err;
+}
+
+typedef struct gauges {
+    int64_t records, us;
+} gauges;
+
+static weir_err add_lag(void *context, const weir_pipeline_partition_stats *stats) {
+    gauges *sum = context;
+    uint64_t applied = stats->offset_applied < stats->offset_end ? stats->offset_applied : stats->offset_end;
+    sum->records += (int64_t)(stats->offset_end - applied);
+    if (stats->lag_us > sum->us) sum->us = stats->lag_us;
+    return WEIR_OK;
+}
+
+void weir_pipeline_gauges_set(weir_pipeline *pipeline) {
+    gauges sum = {0};
+    int64_t waiting = 0, failed = 0;
+    (void)weir_pipeline_partitions(pipeline, add_lag, &sum); /* add_lag has no errors */
+    for (size_t i = 0; i < pipeline->worker_count; i++) {
+        weir_pipeline_source_stats stats;
+        weir_pipeline_source_stats_get(pipeline, i, &stats);
+        waiting += stats.status == WEIR_PIPELINE_WAITING;
+        failed += stats.status == WEIR_PIPELINE_FAILED;
+    }
+    weir_metric_set(WEIR_METRIC_INGEST_LAG_RECORDS, sum.records);
+    weir_metric_set(WEIR_METRIC_INGEST_LAG_SECONDS, sum.us / WEIR_US_PER_S);
+    weir_metric_set(WEIR_METRIC_INGEST_WAITING_SOURCES, waiting);
+    weir_metric_set(WEIR_METRIC_INGEST_FAILED_SOURCES, failed);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_private.h - what the files of the pipeline share. */
+#ifndef WEIR_INGEST_PIPELINE_PRIVATE_H
+#define WEIR_INGEST_PIPELINE_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include <weir/base/thread.h>
+#include <weir/ingest/map.h>
+#include <weir/ingest/pipeline.h>
+
+#include "letters.h"
+#include "names.h"
+#include "positions.h"
+#include "stream.h"
+
+/* One partition of a source: what its thread alone uses, and what others look at. */
+typedef struct weir_part {
+    uint32_t partition;
+    uint64_t next;      /* the offset that the next span begins at                               [ingest] */
+    uint64_t check;     /* of the record before next; 0: none                                    [ingest] */
+    size_t known_count; /* places that are dead letters already, rising                          [ingest] */
+    const weir_letters_place *known; /* borrowed                                                    [ingest] */
+    weir_marks marks;                /* not yet sealed; of streams that compare                     [ingest] */
+    uint64_t read, end;    /* next, and that of the stream          guarded by the worker's mutex            */
+    int64_t event_time_us; /* newest handed over, or INT64_MIN      guarded by the worker's mutex            */
+} weir_part;
+
+typedef struct weir_run weir_run;
+
+/* A source at work. */
+typedef struct weir_worker {
+    weir_pipeline *pipeline;
+    const weir_schema_source *schema_source;
+    weir_pipeline_source from;
+    uint32_t graph_source;
+    uint32_t file_partition;
+    uint64_t identity;
+    weir_thread *thread;
+    weir_stream *stream;                       /* [ingest] */
+    weir_run *run;                             /* [ingest] */
+    int64_t ticked_us;                         /* [ingest] */
+    uint32_t *group_ends;                      /* [ingest] one a part: where its records end in grouped */
+    uint32_t grouped[WEIR_STREAM_RECORDS_MAX]; /* [ingest] */
+
+    weir_mutex mutex; /* LEAF; guards the fields below */
+    weir_part *parts; /* grown by [ingest], which alone reads it without the mutex */
+    uint32_t part_count;
+    weir_pipeline_status status;
+    weir_err err;
+    uint64_t records, bytes, mutations, dead_letters;
+    uint64_t drained; /* the newest drain that it has seen through */
+} weir_worker;
+
+struct weir_pipeline {
+    weir_graph *graph;
+    weir_clock *clock;
+    char *brokers;
+    int64_t kafka_timeout_us;
+    uint64_t kafka_buffer_bytes;
+    weir_letters *letters;
+    weir_positions *positions;
+    weir_names_claimed *names;
+    weir_worker *workers;
+    size_t worker_count;
+
+    weir_mutex mutex;  /* LEAF; guards the fields below */
+    weir_cond changed; /* any of them, or a worker's status or drained */
+    uint64_t wakes;
+    uint64_t drains; /* asked for */
+    bool stopping;
+};
+
+/* run.c: records of one partition become batches. */
+weir_err weir_run_open(weir_worker *worker, weir_run **runp);
+void weir_run_close(weir_run *run);
+/* Maps and hands over; what is not handed over when it fails was not taken.  [ingest] */
+weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_record *records, const uint32_t *indices,
+                          size_t count);
+
+/* worker.c: the thread of a source. */
+void weir_worker_main(void *worker);
+/* Tells those who wait for a status or for a drain. */
+void weir_pipeline_changed(weir_pipeline *pipeline);
+
+#endif /* WEIR_INGEST_PIPELINE_PRIVATE_H */

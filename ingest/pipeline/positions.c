@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* positions.c - a small sorted table, and the file that it is kept in. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/buf.h>
+#include <weir/base/bytes.h>
+#include <weir/base/file.h>
+#include <weir/base/hash.h>
+#include <weir/base/thread.h>
+
+#include "positions.h"
+
+#define MAGIC        "WEIRPOS1"
+#define HEADER_BYTES 32u
+#define ROW_BYTES    32u
+#define FILE_MAX     (HEADER_BYTES + (size_t)WEIR_POSITIONS_MAX * ROW_BYTES)
+
+struct weir_positions {
+    char *path;
+    weir_mutex mutex;    /* LEAF; guards the fields below */
+    weir_cond saved;     /* saving became false */
+    bool saving;         /* a thread is at the file, without the mutex */
+    weir_position *rows; /* rising by source, then partition */
+    size_t count, capacity;
+    weir_positions_letters letters;
+    bool changed, is_new;
+};
+
+/* --- the file -------------------------------------------------------------------------------------------------- */
+
+static uint32_t crc_of(const uint8_t *bytes, size_t length) {
+    uint32_t crc = weir_crc32c(0, bytes, HEADER_BYTES - 4);
+    return weir_crc32c(crc, bytes + HEADER_BYTES, length - HEADER_BYTES);
+}
+
+static weir_err decode(weir_positions *positions, const uint8_t *bytes, size_t length) {
+    bool whole = length >= HEADER_BYTES && memcmp(bytes, MAGIC, 8) == 0;
+    size_t rows = whole ? weir_get_u32(bytes + 24) : 0;
+    if (!whole || rows > WEIR_POSITIONS_MAX || length != HEADER_BYTES + rows * ROW_BYTES ||
+        weir_get_u32(bytes + 28) != crc_of(bytes, length)) {
+        return WEIR_ERR(WEIR_ECORRUPT, "%s is damaged; restore the store from a checkpoint, or rebuild it from the log",
+                        positions->path);
+    }
+    positions->letters = (weir_positions_letters){weir_get_u64(bytes + 8), weir_get_u64(bytes + 16)};
+    for (size_t i = 0; i < rows; i++) {
+        const uint8_t *row = bytes + HEADER_BYTES + i * ROW_BYTES;
+        weir_position position = {weir_get_u32(row), weir_get_u32(row + 4), weir_get_u64(row + 8),
+                                  weir_get_u64(row + 16), weir_get_u64(row + 24)};
+        weir_err err = weir_positions_put(positions, &position);
+        if (err) return err;
+    }
+    positions->changed = false;
+    return WEIR_OK;
+}
+
+static weir_err load(weir_positions *positions) {
+    char *bytes;
+    size_t length;
+    positions->is_new = !weir_path_exists(positions->path);
+    if (positions->is_new) return WEIR_OK;
+    weir_err err = weir_file_load(positions->path, FILE_MAX, &bytes, &length);
+    if (err) return err;
+    err = decode(positions, (const uint8_t *)bytes, length);
+    weir_free(bytes);
+    return err;
+}
+
+weir_err weir_positions_open(const char *folder, weir_positions **positionsp) {
+    *positionsp = NULL;
+    weir_positions *positions = weir_calloc(1, sizeof *positions);
+    if (!positions) return WEIR_ERR(WEIR_ENOMEM, "no memory for the positions of %s", folder);
+    weir_mutex_init(&positions->mutex, WEIR_RANK_LEAF, "positions");
+    weir_cond_init(&positions->saved);
+    size_t size = strlen(folder) + sizeof "/positions";
+    positions->path = weir_malloc(size);
+    weir_err err = positions->path ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the positions of %s", folder);
+    if (!err) {
+        snprintf(positions->path, size, "%s/positions", folder);
+        err = load(positions);
+    }
+    if (err) {
+        weir_positions_close(positions);
+        return err;
+    }
+    *positionsp = positions;
+    return WEIR_OK;
+}
+
+void weir_positions_close(weir_positions *positions) {
+    if (!positions) return;
+    weir_mutex_destroy(&positions->mutex);
+    weir_cond_destroy(&positions->saved);
+    weir_free(positions->rows);
+    weir_free(positions->path);
+    weir_free(positions);
+}
+
+/* Under the mutex. */
+static void encode(const weir_positions *positions, weir_buf *out) {
+    uint8_t bytes[ROW_BYTES] = {0};
+    memcpy(bytes, MAGIC, 8);
+    weir_put_u64(bytes + 8, positions->letters.from);
+    weir_put_u64(bytes + 16, positions->letters.born);
+    weir_put_u32(bytes + 24, (uint32_t)positions->count);
+    weir_buf_append(out, bytes, HEADER_BYTES);
+    for (size_t i = 0; i < positions->count; i++) {
+        const weir_position *p = &positions->rows[i];
+        weir_put_u32(bytes, p->source);
+        weir_put_u32(bytes + 4, p->partition);
+        weir_put_u64(bytes + 8, p->begin);
+        weir_put_u64(bytes + 16, p->offset);
+        weir_put_u64(bytes + 24, p->check);
+        weir_buf_append(out, bytes, ROW_BYTES);
+    }
+    if (out->failed) return;
+    weir_put_u32(bytes, crc_of((const uint8_t *)out->bytes, out->length));
+    memcpy(out->bytes + HEADER_BYTES - 4, bytes, 4);
+}
+
+weir_err weir_positions_save(weir_positions *positions) {
+    weir_buf out = {0};
+    weir_mutex_lock(&positions->mutex);
+    while (positions->saving)
+        weir_cond_wait(&positions->saved, &positions->mutex);
+    bool changed = positions->changed;
+    if (changed) encode(positions, &out);
+    positions->changed = false;
+    positions->saving = true;
+    weir_mutex_unlock(&positions->mutex);
+    weir_err err = weir_buf_err(&out);
+    if (!err && changed) err = weir_file_replace(positions->path, out.bytes, out.length);
+    weir_mutex_lock(&positions->mutex);
+    positions->changed = positions->changed || err;
+    positions->saving = false;
+    weir_cond_broadcast(&positions->saved);
+    weir_mutex_unlock(&positions->mutex);
+    weir_buf_free(&out);
+    return err;
+}
+
+/* --- the table --------------------------------------------------------------------------------------------------- */
+
+/* The first row that is not below (source, partition). */
+static size_t place(const weir_positions *positions, uint32_t source, uint32_t partition) {
+    uint64_t wanted = (uint64_t)source << 32 | partition;
+    size_t low = 0, high = positions->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const weir_position *row = &positions->rows[middle];
+        if (((uint64_t)row->source << 32 | row->partition) < wanted) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool is_row(const weir_positions *positions, size_t i, uint32_t source, uint32_t partition) {
+    return i < positions->count && positions->rows[i].source == source && positions->rows[i].partition == partition;
+}
+
+bool weir_positions_get(weir_positions *positions, uint32_t source, uint32_t partition, weir_position *positionp) {
+    weir_mutex_lock(&positions->mutex);
+    size_t i = place(positions, source, partition);
+    bool found = is_row(positions, i, source, partition);
+    *positionp = found ? positions->rows[i] : (weir_position){.source = source, .partition = partition};
+    weir_mutex_unlock(&positions->mutex);
+    return found;
+}
+
+bool weir_positions_find_check(weir_positions *positions, uint32_t source, uint64_t check, weir_position *positionp) {
+    bool found = false;
+    weir_mutex_lock(&positions->mutex);
+    for (size_t i = place(positions, source, 0); i < positions->count && positions->rows[i].source == source; i++) {
+        if (positions->rows[i].check != check) continue;
+        *positionp = positions->rows[i];
+        found = true;
+    }
+    weir_mutex_unlock(&positions->mutex);
+    return found;
+}
+
+uint32_t weir_positions_partitions(weir_positions *positions, uint32_t source) {
+    weir_mutex_lock(&positions->mutex);
+    size_t behind = place(positions, source + 1, 0);
+    bool any = behind > 0 && positions->rows[behind - 1].source == source;
+    uint32_t partitions = any ? positions->rows[behind - 1].partition + 1 : 0;
+    weir_mutex_unlock(&positions->mutex);
+    return partitions;
+}
+
+static weir_err grow(weir_positions *positions) {
+    if (positions->count < positions->capacity) return WEIR_OK;
+    if (positions->count == WEIR_POSITIONS_MAX) {
+        return WEIR_ERR(WEIR_ELIMIT, "a store remembers at most %u source partitions", WEIR_POSITIONS_MAX);
+    }
+    size_t capacity = positions->capacity ? positions->capacity * 2 : 16;
+    weir_position *rows = weir_realloc_array(positions->rows, capacity, sizeof *rows);
+    if (!rows) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu positions", capacity);
+    positions->rows = rows;
+    positions->capacity = capacity;
+    return WEIR_OK;
+}
+
+weir_err weir_positions_put(weir_positions *positions, const weir_position *position) {
+    weir_err err = WEIR_OK;
+    weir_mutex_lock(&positions->mutex);
+    size_t i = place(positions, position->source, position->partition);
+    if (!is_row(positions, i, position->source, position->partition)) {
+        err = grow(positions);
+        if (!err) {
+            memmove(&positions->rows[i + 1], &positions->rows[i], (positions->count - i) * sizeof *positions->rows);
+            positions->count++;
+        }
+    }
+    if (!err) {
+        positions->rows[i] = *position;
+        positions->changed = true;
+    }
+    weir_mutex_unlock(&positions->mutex);
+    return err;
+}
+
+weir_positions_letters weir_positions_letters_get(weir_positions *positions) {
+    weir_mutex_lock(&positions->mutex);
+    weir_positions_letters letters = positions->letters;
+    weir_mutex_unlock(&positions->mutex);
+    return letters;
+}
+
+void weir_positions_letters_set(weir_positions *positions, weir_positions_letters letters) {
+    weir_mutex_lock(&positions->mutex);
+    const weir_positions_letters *old = &positions->letters;
+    positions->changed = positions->changed || old->from != letters.from || old->born != letters.born;
+    positions->letters = letters;
+    weir_mutex_unlock(&positions->mutex);
+}
+
+bool weir_positions_are_new(weir_positions *positions) {
+    return positions->is_new;
+}
+
+/* --- marks --------------------------------------------------------------------------------------------------------- */
+
+void weir_marks_add(weir_marks *marks, uint64_t offset, uint64_t check) {
+    if (marks->count == WEIR_MARKS_MAX) {
+        for (uint32_t i = 0; i < WEIR_MARKS_MAX / 2; i++)
+            marks->marks[i] = marks->marks[2 * i];
+        marks->count = WEIR_MARKS_MAX / 2;
+    }
+    WEIR_ASSERT(marks->count == 0 || marks->marks[marks->count - 1].offset < offset);
+    marks->marks[marks->count].offset = offset;
+    marks->marks[marks->count++].check = check;
+}
+
+bool weir_marks_take(weir_marks *marks, uint64_t sealed, uint64_t *offsetp, uint64_t *checkp) {
+    uint32_t taken = 0;
+    while (taken < marks->count && marks->marks[taken].offset <= sealed)
+        taken++;
+    if (taken == 0) return false;
+    *offsetp = marks->marks[taken - 1].offset;
+    *checkp = marks->marks[taken - 1].check;
+    memmove(marks->marks, marks->marks + taken, (marks->count - taken) * sizeof marks->marks[0]);
+    marks->count -= taken;
+    return true;
+}

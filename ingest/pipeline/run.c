@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run.c - records of one partition become one batch a shard.
+ *
+ *   record ──map──► mutations ──claim──► those that are needed ──by vertex──► batches ──full, or no more──► submit
+ *                └── refused ──► letter                                        letters synced before ──┘
+ *
+ * All memory is kept from run to run. A batch is handed over at BATCH_BYTES: what waits in a shard's queue is so many times
+ * that, and no more.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/fault.h>
+#include <weir/base/log.h>
+#include <weir/base/metrics.h>
+
+#include "pipeline_private.h"
+
+#define BATCH_BYTES (256u << 10)
+
+/* Of an event's mutations, those that are handed over, in the order in which they are. */
+typedef struct chosen {
+    uint16_t index; /* into the event's mutations             */
+    bool named;     /* a put that carries its name            */
+    bool owed;      /* … and the graph has called it new      */
+} chosen;
+
+struct weir_run {
+    weir_worker *worker;
+    weir_mapper *mapper;
+    uint32_t shards;
+    weir_buf *batches;  /* one a shard                */
+    uint32_t *in_batch; /* mutations in each of them  */
+    weir_buf scratch;   /* header of a letter         */
+    chosen chosen[WEIR_MAP_MUTATIONS_MAX];
+    size_t chosen_count;
+    /* of the span in hand */
+    weir_part *part;
+    uint64_t begin, next;
+    uint64_t records, bytes, mutations, letters;
+    int64_t event_time_us;
+    bool full;
+};
+
+weir_err weir_run_open(weir_worker *worker, weir_run **runp) {
+    *runp = NULL;
+    weir_run *run = weir_calloc(1, sizeof *run);
+    if (!run) return WEIR_ERR(WEIR_ENOMEM, "no memory to map events");
+    run->worker = worker;
+    run->shards = weir_graph_shards(worker->pipeline->graph);
+    run->batches = weir_calloc(run->shards, sizeof *run->batches);
+    run->in_batch = weir_calloc(run->shards, sizeof *run->in_batch);
+    weir_err err =
+        run->batches && run->in_batch ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for %u batches", run->shards);
+    if (!err) err = weir_mapper_open(weir_graph_schema(worker->pipeline->graph), worker->from.source, &run->mapper);
+    if (err) {
+        weir_run_close(run);
+        return err;
+    }
+    *runp = run;
+    return WEIR_OK;
+}
+
+void weir_run_close(weir_run *run) {
+    if (!run) return;
+    for (uint32_t i = 0; run->batches && i < run->shards; i++)
+        weir_buf_free(&run->batches[i]);
+    weir_buf_free(&run->scratch);
+    weir_mapper_close(run->mapper);
+    weir_free(run->batches);
+    weir_free(run->in_batch);
+    weir_free(run);
+}
+
+/* --- letters -------------------------------------------------------------------------------------------------------- */
+
+static weir_err put_letter(weir_run *run, const weir_stream_record *record, const char *reason) {
+    weir_worker *worker = run->worker;
+    weir_dead_letter letter = {
+        .source = worker->schema_source->name,
+        .source_length = strlen(worker->schema_source->name),
+        .reason = reason,
+        .reason_length = strlen(reason),
+        .identity = worker->identity,
+        .offset = record->offset,
+        .partition = record->partition,
+        .cut = record->cut,
+        .time_us = record->time_us,
+        .key = record->key,
+        .key_length = record->key_length,
+        .bytes = record->value,
+        .length = record->value_length,
+        .value_length = record->value_length,
+    };
+    run->letters++;
+    weir_err err = weir_letters_add(worker->pipeline->letters, worker->graph_source, &letter, &run->scratch);
+    return weir_err_prefix(err, "the dead letter of source '%s', partition %u, offset %llu", letter.source,
+                           letter.partition, (unsigned long long)letter.offset);
+}
+
+static weir_err refuse(weir_run *run, const weir_stream_record *record, weir_err why) {
+    char reason[WEIR_ERR_SENTENCE_MAX];
+    weir_err_sentence(why, reason, sizeof reason);
+    WEIR_LOG(WARN, "ingest.dead_letter", "a message was set aside; see weir ingest dlq list",
+             WEIR_TEXT("source", run->worker->schema_source->name), WEIR_U64("partition", record->partition),
+             WEIR_U64("offset", record->offset));
+    return put_letter(run, record, reason);
+}
+
+/* --- an event --------------------------------------------------------------------------------------------------------- */
+
+static weir_err claim_put(weir_run *run, const weir_mutation *m, chosen *c, bool *freep) {
+    bool is_new, wanted;
+    weir_err err = weir_names_claim(run->worker->pipeline->names, m, freep, &is_new, &wanted);
+    c->named = wanted;
+    c->owed = is_new;
+    return err;
+}
+
+/* Claims each name; leaves out puts that say nothing new. *freep false: one of the names has another's id. */
+static weir_err choose(weir_run *run, const weir_mapped *event, bool *freep) {
+    weir_err err = WEIR_OK;
+    *freep = true;
+    run->chosen_count = 0;
+    for (size_t i = 0; !err && *freep && i < event->count; i++) {
+        const weir_mutation *m = &event->mutations[i];
+        chosen c = {.index = (uint16_t)i};
+        if (m->kind == WEIR_PUT_VERTEX) {
+            err = claim_put(run, m, &c, freep);
+            if (!c.named && m->row_length == 0) continue;
+        }
+        if (!err && *freep) run->chosen[run->chosen_count++] = c;
+    }
+    return err;
+}
+
+/* Names that were claimed for an event that does not come after all. */
+static weir_err give_up_names(weir_run *run, const weir_mapped *event) {
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < run->chosen_count; i++) {
+        const chosen *c = &run->chosen[i];
+        if (c->owed) err = weir_names_owe(run->worker->pipeline->names, event->mutations[c->index].vertex);
+    }
+    return err;
+}
+
+/* By vertex, each vertex's own order kept: readers see an event at a vertex whole (S2). Few, so by insertion. */
+static void sort_by_vertex(weir_run *run, const weir_mutation *mutations) {
+    for (size_t i = 1; i < run->chosen_count; i++) {
+        chosen c = run->chosen[i];
+        size_t at = i;
+        for (; at > 0 && mutations[run->chosen[at - 1].index].vertex > mutations[c.index].vertex; at--)
+            run->chosen[at] = run->chosen[at - 1];
+        run->chosen[at] = c;
+    }
+}
+
+static void add_to(weir_run *run, uint32_t shard, const weir_mutation *m) {
+    weir_batch_add(&run->batches[shard], m, run->begin);
+    run->in_batch[shard]++;
+    if (run->batches[shard].length >= BATCH_BYTES) run->full = true;
+}
+
+static weir_err hand_on(weir_run *run, const weir_mapped *event) {
+    weir_names_claimed *names = run->worker->pipeline->names;
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < run->chosen_count; i++) {
+        weir_mutation m = event->mutations[run->chosen[i].index];
+        if (m.kind == WEIR_PUT_VERTEX && run->chosen[i].named) weir_names_put(names, m.vertex, m.time_us);
+        if (m.kind == WEIR_PUT_VERTEX && !run->chosen[i].named) m.key_length = 0;
+        if (m.kind != WEIR_DELETE_VERTEX) {
+            add_to(run, weir_shard_of(m.vertex, run->shards), &m);
+            continue;
+        }
+        err = weir_names_deleted(names, m.vertex, m.time_us);
+        for (uint32_t shard = 0; shard < run->shards; shard++)
+            add_to(run, shard, &m); /* any may hold an edge to it */
+    }
+    run->mutations += run->chosen_count;
+    return err;
+}
+
+static weir_err collision(void) {
+    weir_metric_add(WEIR_METRIC_INGEST_COLLISIONS, 1);
+    return WEIR_ERR(WEIR_EDATA,
+                    "a vertex of the message has the 64-bit id of another one, a collision of hashes; give it "
+                    "another key");
+}
+
+/* *whyp: why it is refused; success when it is not. */
+static weir_err take_event(weir_run *run, const weir_mapped *event, weir_err *whyp) {
+    bool free;
+    weir_err err = choose(run, event, &free);
+    if (err) return err;
+    if (!free) {
+        *whyp = collision();
+        return give_up_names(run, event);
+    }
+    sort_by_vertex(run, event->mutations);
+    if (event->time_us > run->event_time_us) run->event_time_us = event->time_us;
+    return hand_on(run, event);
+}
+
+typedef enum known { UNKNOWN, KNOWN_EARLIER, KNOWN_OURS } known;
+
+/* Whether the position is a dead letter already. */
+static known ask_known(weir_part *part, uint64_t offset) {
+    known found = UNKNOWN;
+    for (; part->known_count && part->known->offset <= offset; part->known++, part->known_count--) {
+        if (part->known->offset == offset && found != KNOWN_OURS)
+            found = part->known->ours ? KNOWN_OURS : KNOWN_EARLIER;
+    }
+    return found;
+}
+
+static weir_err map_record(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
+    const void *value = record->value ? record->value : "";
+    if (record->cut) return WEIR_ERR(WEIR_EDATA, "the line is longer than a message may be");
+    return weir_mapper_map(run->mapper, record->partition, record->offset, value, record->value_length, event);
+}
+
+static weir_err take_record(weir_run *run, const weir_stream_record *record) {
+    weir_mapped event;
+    run->records++;
+    run->bytes += record->value_length;
+    known place = ask_known(run->part, record->offset);
+    if (place == KNOWN_OURS) return WEIR_OK; // P2
+    weir_err why = map_record(run, record, &event);
+    if (why && !weir_err_is(why, WEIR_EDATA)) return why; // P4
+    weir_err err = why ? WEIR_OK : take_event(run, &event, &why);
+    return !err && why && place == UNKNOWN ? refuse(run, record, why) : err;
+}
+
+/* --- the span --------------------------------------------------------------------------------------------------------- */
+
+static void begin_span(weir_run *run, uint64_t begin) {
+    run->begin = run->next = begin;
+    run->records = run->bytes = run->mutations = run->letters = 0;
+    run->event_time_us = INT64_MIN;
+    run->full = false;
+    for (uint32_t i = 0; i < run->shards; i++) {
+        weir_buf_clear(&run->batches[i]);
+        weir_batch_begin(&run->batches[i]);
+        run->in_batch[i] = 0;
+    }
+}
+
+/* What others may look at. */
+static void account(weir_run *run) {
+    weir_worker *worker = run->worker;
+    weir_mutex_lock(&worker->mutex);
+    run->part->read = run->next;
+    if (run->part->end < run->next) run->part->end = run->next;
+    if (run->event_time_us > run->part->event_time_us) run->part->event_time_us = run->event_time_us;
+    worker->records += run->records;
+    worker->bytes += run->bytes;
+    worker->mutations += run->mutations;
+    worker->dead_letters += run->letters;
+    weir_mutex_unlock(&worker->mutex);
+    weir_metric_add(WEIR_METRIC_INGEST_RECORDS, run->records);
+    weir_metric_add(WEIR_METRIC_INGEST_BYTES, run->bytes);
+    weir_metric_add(WEIR_METRIC_INGEST_MUTATIONS, run->mutations);
+}
+
+static weir_err hand_over(weir_run *run) {
+    weir_worker *worker = run->worker;
+    const weir_batch_span span = {worker->graph_source, run->part->partition, run->begin, run->next};
+    weir_err err = WEIR_OK;
+    WEIR_ASSERT(run->begin == run->part->next); // P1
+    if (run->begin == run->next) return WEIR_OK;
+    if (run->letters) err = weir_letters_sync(worker->pipeline->letters); // P3
+    weir_kill_point("pipeline.letters_synced");
+    for (uint32_t i = 0; !err && i < run->shards; i++) {
+        weir_batch_end(&run->batches[i], &span, run->in_batch[i]);
+        err = weir_buf_err(&run->batches[i]);
+    }
+    if (!err) err = weir_graph_submit(worker->pipeline->graph, run->batches);
+    weir_kill_point("pipeline.submitted");
+    if (err) return err;
+    run->part->next = run->next;
+    account(run);
+    return WEIR_OK;
+}
+
+static void mark(weir_run *run, const weir_stream_record *last) {
+    const weir_stream *stream = run->worker->stream;
+    if (!stream->ops->check) return;
+    run->part->check = stream->ops->check(last);
+    weir_marks_add(&run->part->marks, run->part->next, run->part->check);
+}
+
+weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_record *records, const uint32_t *indices,
+                          size_t count) {
+    weir_err err = WEIR_OK;
+    run->part = part;
+    begin_span(run, part->next);
+    for (size_t i = 0; !err && i < count; i++) {
+        const weir_stream_record *record = &records[indices[i]];
+        WEIR_ASSERT(record->offset >= run->next); /* streams go forwards */
+        err = take_record(run, record);
+        run->next = record->offset + 1;
+        if (err || (!run->full && i + 1 < count)) continue;
+        err = hand_over(run);
+        if (err) break;
+        mark(run, record);
+        begin_span(run, run->next);
+    }
+    return err;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stream.h - the three kinds of source behind one face: where to begin is asked for, records are polled.
+ *
+ * A stream belongs to the thread that opened it.
+ */
+#ifndef WEIR_INGEST_STREAM_H
+#define WEIR_INGEST_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/base/err.h>
+#include <weir/ingest/eventlog.h>
+#include <weir/store/schema.h>
+
+typedef struct weir_stream weir_stream;
+
+#define WEIR_STREAM_RECORDS_MAX 4096u /* of one poll */
+
+/* Borrowed until the next poll. */
+typedef struct weir_stream_record {
+    uint32_t partition;
+    bool cut; /* value is only the beginning */
+    uint64_t offset;
+    int64_t time_us;
+    const void *key; /* NULL: none */
+    size_t key_length;
+    const void *value; /* NULL: none */
+    size_t value_length;
+} weir_stream_record;
+
+/* check: of the record before offset, for streams that can compare it; 0: none. */
+typedef struct weir_stream_start {
+    uint64_t offset, check;
+} weir_stream_start;
+
+/* Called for each partition while a stream opens; begin is the first offset that it still has. */
+typedef weir_err (*weir_stream_start_at)(void *context, uint32_t partition, uint64_t begin, weir_stream_start *startp);
+
+typedef struct weir_stream_ops {
+    /* Up to WEIR_STREAM_RECORDS_MAX records, rising in each partition. *emptyp: there was nothing more just now.
+     * May block for 100 ms. */
+    weir_err (*poll)(weir_stream *stream, const weir_stream_record **recordsp, size_t *countp, bool *emptyp);
+    /* The next offset that the partition will give, as far as it is known. */
+    uint64_t (*end)(weir_stream *stream, uint32_t partition);
+    /* For weir_stream_start; NULL: this kind compares nothing. */
+    uint64_t (*check)(const weir_stream_record *record);
+    void (*close)(weir_stream *stream);
+    bool ends; /* empty once is empty for ever */
+} weir_stream_ops;
+
+struct weir_stream {
+    const weir_stream_ops *ops;
+};
+
+weir_err weir_stream_eventlog_open(weir_eventlog *log, weir_stream_start_at start_at, void *context,
+                                   weir_stream **streamp);
+
+typedef struct weir_stream_kafka_opts {
+    const char *brokers, *topic;
+    int64_t timeout_us;
+    uint64_t buffer_bytes;
+} weir_stream_kafka_opts;
+
+weir_err weir_stream_kafka_open(const weir_stream_kafka_opts *opts, weir_stream_start_at start_at, void *context,
+                                weir_stream **streamp);
+/* Lines are offsets from 0 on; empty ones, and a first line that only names the columns, are passed over. */
+weir_err weir_stream_file_open(const char *path, const weir_schema_source *source, uint32_t partition,
+                               weir_stream_start_at start_at, void *context, weir_stream **streamp);
+/* What a file is known by: the hash of its bytes, never 0. */
+weir_err weir_stream_file_hash(const char *path, uint64_t *hashp);
+
+#endif /* WEIR_INGEST_STREAM_H */
