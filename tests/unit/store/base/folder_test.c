@@ -63,8 +63,8 @@ static int last(weir_fault_op op, const char *path) {
     return -1;
 }
 
-/* A power cut leaves of a file what was synced, and of a name what its folder's sync has seen. So the new content must be
- * synced before the name points to it, and the name before we say that all is done. */
+/* A power cut leaves of a file what was synced, and of a name what its folder's sync has seen. So the new content must
+ * be synced before the name points to it, and the name before we say that all is done. */
 static void replace_survives_a_power_cut_at_any_step(void **state) {
     (void)state;
     const char *path = weir_test_path("file"), *temporary = weir_test_path("file.tmp");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the writer writes is read back here by a reader of its own, strict as RFC 8259, and compared with what went in. */
+/* What the writer writes is read back here by a reader of its own, strict as RFC 8259. */
 #include "weir_test.h"
 
 #include <float.h>
@@ -143,8 +143,7 @@ static size_t significant_digits(const char *text) {
     return count;
 }
 
-/* The fewest digits that any decimal that reads as value has: for each count the nearest decimal and its two neighbours,
- * made with long arithmetic on the text, so that nothing is shared with the writer. */
+/* The fewest digits of any decimal that reads as value: for each count the nearest decimal and its two neighbours. */
 static size_t fewest_digits(double value) {
     for (int digits = 1; digits <= 17; digits++) {
         char text[64];

@@ -37,8 +37,8 @@ void weir_buf_u64(weir_buf *buf, uint64_t value); /* decimal, fast */
 void weir_buf_i64(weir_buf *buf, int64_t value);
 /* The slow half of weir_buf_reserve. */
 char *weir_buf_grow(weir_buf *buf, size_t length);
-/* Room for length more bytes, to be written by the caller at bytes + length; NULL: marked as failed. Inline, since it is
- * called for each word of each line; the capacity never passes length_max + 1, so that one comparison is enough. */
+/* Room for length more bytes, to be written by the caller at bytes + length; NULL: marked as failed.
+ * Inline, since each word of each line needs it; the capacity never passes length_max + 1, so one comparison does. */
 static inline char *weir_buf_reserve(weir_buf *buf, size_t length) {
     return length < buf->capacity - buf->length && !buf->failed ? buf->bytes + buf->length : weir_buf_grow(buf, length);
 }
