@@ -11,40 +11,30 @@
 #define CAPACITY_MIN     64u
 #define DECIMAL_TEXT_MAX 20u /* digits of UINT64_MAX */
 
-static void fail(weir_buf *buf, weir_code code) {
-    if (!buf->failed) buf->failed = code;
-}
-
-/* Makes room for length more bytes and a 0. */
-static bool grow(weir_buf *buf, size_t length) {
-    if (length >= SIZE_MAX - buf->length || (buf->length_max && length > buf->length_max - buf->length)) {
-        fail(buf, WEIR_ELIMIT);
-        return false;
-    }
-    size_t needed = buf->length + length + 1;
-    if (needed <= buf->capacity) return true;
+/* The next capacity of at least needed bytes: twice as much, so that growing costs each byte only a constant. */
+static size_t next_capacity(const weir_buf *buf, size_t needed) {
     size_t capacity = buf->capacity < CAPACITY_MIN ? CAPACITY_MIN : buf->capacity;
     while (capacity < needed)
         capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
+    return buf->length_max && capacity > buf->length_max ? buf->length_max + 1 : capacity;
+}
+
+char *weir_buf_grow(weir_buf *buf, size_t length) {
+    if (buf->failed) return NULL;
+    size_t length_max = buf->length_max ? buf->length_max : SIZE_MAX - 1;
+    if (length > length_max - buf->length) {
+        buf->failed = WEIR_ELIMIT;
+        return NULL;
+    }
+    size_t capacity = next_capacity(buf, buf->length + length + 1);
     char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
     if (!bytes) {
-        fail(buf, WEIR_ENOMEM);
-        return false;
+        buf->failed = WEIR_ENOMEM;
+        return NULL;
     }
     buf->bytes = bytes;
     buf->capacity = capacity;
-    return true;
-}
-
-char *weir_buf_reserve(weir_buf *buf, size_t length) {
-    if (buf->failed || !grow(buf, length)) return NULL;
     return buf->bytes + buf->length;
-}
-
-void weir_buf_commit(weir_buf *buf, size_t length) {
-    WEIR_ASSERT(length < buf->capacity - buf->length);
-    buf->length += length;
-    buf->bytes[buf->length] = 0;
 }
 
 void weir_buf_append(weir_buf *buf, const void *bytes, size_t length) {
@@ -55,7 +45,10 @@ void weir_buf_append(weir_buf *buf, const void *bytes, size_t length) {
 }
 
 void weir_buf_byte(weir_buf *buf, char byte) {
-    weir_buf_append(buf, &byte, 1);
+    char *to = weir_buf_reserve(buf, 1);
+    if (!to) return;
+    *to = byte;
+    weir_buf_commit(buf, 1);
 }
 
 void weir_buf_text(weir_buf *buf, const char *text) {

@@ -154,11 +154,11 @@ static weir_err parse_fault(const char *text, fault_spec *spec) {
         spec->once = true;
         text += text[4] ? 5 : 4;
     }
-    if (strlen(text) >= sizeof spec->path_part) {
-        return WEIR_ERR(WEIR_EUSAGE, "the path part has %zu bytes; at most %u are allowed", strlen(text),
-                        SPEC_TEXT_MAX - 1);
+    size_t length = strlen(text);
+    if (length >= sizeof spec->path_part) {
+        return WEIR_ERR(WEIR_EUSAGE, "the path part has %zu bytes; at most %u are allowed", length, SPEC_TEXT_MAX - 1);
     }
-    strcpy(spec->path_part, text);
+    memcpy(spec->path_part, text, length);
     return WEIR_OK;
 }
 

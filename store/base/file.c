@@ -207,7 +207,7 @@ weir_err weir_file_replace(const char *path, const void *bytes, size_t length) {
     struct stat status = {0};
     int fd;
     if ((size_t)snprintf(temporary, sizeof temporary, "%s" TEMPORARY_SUFFIX, path) >= sizeof temporary) {
-        return WEIR_ERRNO(ENAMETOOLONG, "cannot create %s" TEMPORARY_SUFFIX, path);
+        return WEIR_ERRNO(ENAMETOOLONG, "cannot create %.200s…" TEMPORARY_SUFFIX, path);
     }
     weir_err err = open_temporary(temporary, &fd, &status);
     if (err) return err;

@@ -60,7 +60,7 @@ weir_err weir_folder_sync_of(const char *path) {
 
 /* Makes the one folder, whose parent is there. */
 static weir_err create_one(const char *path) {
-    struct stat status;
+    struct stat status = {0};
     int error = weir_sys_make_folder(path);
     if (!error) return weir_folder_sync_of(path);
     /* Some file systems refuse before they look: a parent that is read-only, and the folder is there. */
@@ -72,7 +72,7 @@ static weir_err create_one(const char *path) {
 }
 
 weir_err weir_folder_create(const char *path) {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX] = "";
     weir_err err = copy_path(path, strlen(path), folder);
     for (char *end = folder; !err && *end; end++) {
         if (*end != '/' || end == folder || end[-1] == '/') continue;
@@ -94,6 +94,7 @@ static bool is_dots(const char *name) {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* *listp is NULL exactly on failure. */
 static weir_err open_list(int parent_fd, const char *name, const char *path, int flags, DIR **listp) {
     int fd;
     *listp = NULL;
@@ -129,7 +130,7 @@ static weir_err read_names(const char *path, weir_buf *names, size_t *countp) {
     struct dirent *entry;
     *countp = 0;
     weir_err err = open_list(AT_FDCWD, path, path, 0, &list);
-    if (err) return err;
+    if (!list) return err;
     for (err = next_entry(list, path, &entry); !err && entry; err = next_entry(list, path, &entry)) {
         if (++*countp > WEIR_FOLDER_ENTRIES_MAX) {
             err = WEIR_ERR(WEIR_ELIMIT, "the folder %s has more than %u entries; clear it up", path,
@@ -216,7 +217,7 @@ static weir_err remove_below(int parent_fd, const char *name, weir_buf *path, un
                         WEIR_FOLDER_DEPTH_MAX);
     }
     weir_err err = open_list(parent_fd, name, path->bytes, O_NOFOLLOW, &list);
-    if (err) return err;
+    if (!list) return err;
     for (err = next_entry(list, path->bytes, &entry); !err && entry; err = next_entry(list, path->bytes, &entry)) {
         err = remove_entry(dirfd(list), entry->d_name, path, depth);
         if (err) break;

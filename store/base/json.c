@@ -19,15 +19,17 @@ weir_json weir_json_begin(weir_buf *buf) {
     return (weir_json){.buf = buf};
 }
 
-/* What stands between the value before and this one. */
-static void separate(weir_json *json) {
+/* Whether a comma stands between the value before and this one. */
+static bool comma_due(weir_json *json) {
     uint64_t level = 1ull << json->depth;
-    if (json->after_key) {
-        json->after_key = false;
-        return;
-    }
-    if (json->depth > 0 && !(json->first & level)) weir_buf_byte(json->buf, ',');
+    bool due = json->depth > 0 && !(json->first & level) && !json->after_key;
+    json->after_key = false;
     json->first &= ~level;
+    return due;
+}
+
+static void separate(weir_json *json) {
+    if (comma_due(json)) weir_buf_byte(json->buf, ',');
 }
 
 static void open_level(weir_json *json, char bracket) {
@@ -123,8 +125,7 @@ static size_t escape(weir_buf *buf, const char *text, size_t length) {
     return taken;
 }
 
-static void quoted(weir_buf *buf, const char *text, size_t length) {
-    weir_buf_byte(buf, '"');
+static void write_escaped(weir_buf *buf, const char *text, size_t length) {
     while (length > 0) {
         size_t taken = plain_length(text, length);
         if (taken > 0) {
@@ -135,20 +136,34 @@ static void quoted(weir_buf *buf, const char *text, size_t length) {
         text += taken;
         length -= taken;
     }
-    weir_buf_byte(buf, '"');
+}
+
+/* A comma if one is due, the text in quotes, and end behind it. Most texts are plain, and then written in one go. */
+static void write_quoted(weir_json *json, const char *text, size_t length, const char *end, size_t end_length) {
+    const char *begin = comma_due(json) ? ",\"" : "\"";
+    size_t begin_length = strlen(begin);
+    if (length == 0 || plain_length(text, length) < length) {
+        weir_buf_append(json->buf, begin, begin_length);
+        write_escaped(json->buf, text, length);
+        weir_buf_append(json->buf, end, end_length);
+        return;
+    }
+    char *to = weir_buf_reserve(json->buf, begin_length + length + end_length);
+    if (!to) return;
+    memcpy(to, begin, begin_length);
+    memcpy(to + begin_length, text, length);
+    memcpy(to + begin_length + length, end, end_length);
+    weir_buf_commit(json->buf, begin_length + length + end_length);
 }
 
 void weir_json_key(weir_json *json, const char *key) {
     WEIR_ASSERT(json->depth > 0 && !json->after_key);
-    separate(json);
-    quoted(json->buf, key, strlen(key));
-    weir_buf_byte(json->buf, ':');
+    write_quoted(json, key, strlen(key), "\":", 2);
     json->after_key = true;
 }
 
 void weir_json_text(weir_json *json, const char *text, size_t length) {
-    separate(json);
-    quoted(json->buf, text, length);
+    write_quoted(json, text, length, "\"", 1);
 }
 
 void weir_json_string(weir_json *json, const char *text) {
@@ -171,6 +186,18 @@ void weir_json_i64(weir_json *json, int64_t value) {
     weir_buf_i64(json->buf, value);
 }
 
+/* digits * 10^-places. */
+static void write_decimal(weir_buf *buf, uint64_t digits, unsigned places) {
+    static const uint32_t divisors[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
+    char fraction[8] = ".";
+    weir_buf_u64(buf, digits / divisors[places]);
+    if (places == 0) return;
+    uint64_t rest = digits % divisors[places];
+    for (unsigned i = places; i > 0; i--, rest /= 10)
+        fraction[i] = (char)('0' + rest % 10);
+    weir_buf_append(buf, fraction, places + 1);
+}
+
 /*
  * Amounts and counts. When value * 10^places is, rounded, an integer below 10^15 that divided by 10^places gives value
  * again, then these at most 15 digits read back as value: the division of two exact doubles is rounded as reading is.
@@ -178,23 +205,14 @@ void weir_json_i64(weir_json *json, int64_t value) {
  */
 static bool write_short_decimal(weir_buf *buf, double value) {
     static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
-    static const uint32_t divisors[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
     double magnitude = fabs(value);
     if (!(magnitude < 1e15) || (magnitude < 1e-4 && magnitude > 0)) return false;
     for (unsigned places = 0; places < sizeof powers / sizeof powers[0]; places++) {
         double scaled = rint(magnitude * powers[places]);
         if (scaled >= 1e15) return false;
         if (scaled / powers[places] != magnitude) continue;
-        uint64_t digits = (uint64_t)scaled;
         if (signbit(value)) weir_buf_byte(buf, '-');
-        weir_buf_u64(buf, digits / divisors[places]);
-        if (places == 0) return true;
-        char fraction[8];
-        uint64_t rest = digits % divisors[places];
-        for (unsigned i = places; i > 0; i--, rest /= 10)
-            fraction[i] = (char)('0' + rest % 10);
-        fraction[0] = '.';
-        weir_buf_append(buf, fraction, places + 1);
+        write_decimal(buf, (uint64_t)scaled, places);
         return true;
     }
     return false;
@@ -231,7 +249,7 @@ static void format_shortest(double value, char text[F64_TEXT_MAX]) {
     int precision = fabs(value) < 2.2250738585072014e-308 ? 1 : 15;
     for (; precision <= 17; precision++) {
         snprintf(text, F64_TEXT_MAX, "%.*g", precision, value);
-        if (strtod(text, NULL) == value) return;
+        if (precision == 17 || strtod(text, NULL) == value) return;
         if (precision == 16 && fabs(frexp(value, &exponent)) == 0.5) {
             snprintf(text, F64_TEXT_MAX, "%.15e", value);
             bump_last_digit(text);

@@ -197,12 +197,12 @@ void weir_log_note_bar(int change) {
 /* --- what others call ------------------------------------------------------------------------------------------ */
 
 /* Under lock. */
-__attribute__((format(printf, 2, 0))) static void write_formatted(weir_log_entry *entry, const char *format,
+__attribute__((format(printf, 2, 0))) static void write_formatted(weir_log_entry entry, const char *format,
                                                                   va_list arguments) {
     char message[MESSAGE_MAX];
     vsnprintf(message, sizeof message, format, arguments);
-    entry->message = message;
-    write_entry(entry);
+    entry.message = message;
+    write_entry(&entry);
 }
 
 void weir_log_write(weir_log_level level, const char *event, const weir_log_field *fields, size_t field_count,
@@ -218,7 +218,7 @@ void weir_log_write(weir_log_level level, const char *event, const weir_log_fiel
     weir_mutex_lock(&lock);
     if (!ready) apply_defaults();
     write_all_held(&at, true);
-    if (!hold_back(level, event, &at)) write_formatted(&entry, format, arguments);
+    if (!hold_back(level, event, &at)) write_formatted(entry, format, arguments);
     weir_mutex_unlock(&lock);
     va_end(arguments);
     errno = saved_errno;

@@ -167,7 +167,7 @@ static void write_human(line_writer *line, const weir_log_entry *entry, bool col
 
 size_t weir_log_line(const weir_log_entry *entry, weir_log_look look, char line[WEIR_LOG_LINE_MAX]) {
     line_writer writer = {
-        .buf = {.bytes = line, .capacity = WEIR_LOG_LINE_MAX, .length_max = WEIR_LOG_LINE_MAX - END_MAX},
+        .buf = {.bytes = line, .capacity = WEIR_LOG_LINE_MAX - END_MAX + 1, .length_max = WEIR_LOG_LINE_MAX - END_MAX},
         .human = look != WEIR_LOOK_JSON,
     };
     writer.json = weir_json_begin(&writer.buf);

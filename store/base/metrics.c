@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/err.h>
 
@@ -24,8 +25,8 @@
 
 /*
  * Bucket 0 holds 0. Above it, with w = v - 1, the first 8 hold w = 0 to 7, and then each power of two is cut into 8
- * equal parts. So a bucket holds values from above its lower to its upper bound, that one included, as Prometheus counts,
- * and a power of two is a bound.
+ * equal parts. So a bucket holds values from above its lower to its upper bound, that one included, as Prometheus
+ * counts, and a power of two is a bound.
  */
 #define SUB_BITS 3u
 #define SUB      (1u << SUB_BITS)
@@ -265,8 +266,16 @@ static void print_metric(counted_text *text, weir_metric metric) {
     }
 }
 
+/* What nobody sets as it changes. */
+static void refresh_gauges(void) {
+    weir_alloc_stats memory;
+    weir_alloc_stats_get(&memory);
+    weir_metric_set(WEIR_METRIC_MEMORY_LIVE_BYTES, (int64_t)memory.live_bytes);
+}
+
 size_t weir_metrics_text(char *buffer, size_t size) {
     counted_text text = {.buffer = buffer, .size = size};
+    refresh_gauges();
     for (unsigned metric = 0; metric < WEIR_METRICS_COUNT; metric++)
         print_metric(&text, (weir_metric)metric);
     print(&text, "# HELP " ERRORS_NAME " " ERRORS_MEANING "\n# TYPE " ERRORS_NAME " counter\n");

@@ -33,6 +33,7 @@
 #define BAR_MIN       10u
 #define AMOUNT_MAX    24u
 #define TAIL_MAX      40u
+#define TAIL_ROOM     45u /* columns kept for what stands behind the bar, so that the bar does not jump */
 #define LINE_WIPED    "\r\033[K"
 
 struct weir_progress {
@@ -175,7 +176,8 @@ static void write_line(const weir_progress *progress, const progress_state *stat
         format_amount((double)progress->opts.total, total);
         weir_buf_printf(line, " %3.0f %% ", floor(share * 100));
         snprintf(tail, sizeof tail, "%s of %s, %s/s%s", done, total, rate, time);
-        size_t others = line->length - begin + strlen(tail) + strlen("[] ");
+        size_t room = strlen(tail) > TAIL_ROOM ? strlen(tail) : TAIL_ROOM;
+        size_t others = line->length - begin + strlen("[] ") + room;
         write_bar(line, share, columns > others ? columns - 1 - others : 0);
     } else {
         snprintf(tail, sizeof tail, " %s, %s/s%s", done, rate, time);

@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +23,8 @@ typedef struct results {
     double scratch[WEIR_BENCH_ROUNDS_MAX];
 } results;
 
-static results measured;        /* one bench runs at a time */
-static char bench_folder[4096]; /* empty until a bench asks for one */
+static results measured;            /* one bench runs at a time */
+static char bench_folder[PATH_MAX]; /* empty until a bench asks for one */
 
 void weir_bench_start(weir_bench_sample *sample) {
     sample->start_ns = weir_clock_mono_ns(weir_clock_system());
@@ -48,7 +49,7 @@ weir_err weir_bench_folder(const char **pathp) {
             return WEIR_ERR(WEIR_ELIMIT, "WEIR_BENCH_FOLDER is longer than a path may be");
         }
         if (!mkdtemp(template)) return WEIR_ERRNO(errno, "cannot make the folder %s", template);
-        memcpy(bench_folder, template, sizeof template);
+        if (!realpath(template, bench_folder)) return WEIR_ERRNO(errno, "cannot find the folder %s", template);
     }
     *pathp = bench_folder;
     return WEIR_OK;

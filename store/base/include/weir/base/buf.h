@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/base/assert.h>
 #include <weir/base/err.h>
 
 #ifdef __cplusplus
@@ -23,7 +24,7 @@ typedef struct weir_buf {
     char *bytes; /* always ended by a 0 that length does not count, once anything was written */
     size_t length;
     size_t capacity;
-    size_t length_max; /* 0: no limit */
+    size_t length_max; /* 0: no limit; to be set before anything is written */
     weir_code failed;  /* 0, WEIR_ENOMEM or WEIR_ELIMIT */
 } weir_buf;
 
@@ -34,10 +35,19 @@ void weir_buf_text(weir_buf *buf, const char *text);
 void weir_buf_printf(weir_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void weir_buf_u64(weir_buf *buf, uint64_t value); /* decimal, fast */
 void weir_buf_i64(weir_buf *buf, int64_t value);
-/* Room for length more bytes, to be written by the caller at bytes + length; NULL: marked as failed. */
-char *weir_buf_reserve(weir_buf *buf, size_t length);
+/* The slow half of weir_buf_reserve. */
+char *weir_buf_grow(weir_buf *buf, size_t length);
+/* Room for length more bytes, to be written by the caller at bytes + length; NULL: marked as failed.
+ * Inline, since each word of each line needs it; the capacity never passes length_max + 1, so one comparison does. */
+static inline char *weir_buf_reserve(weir_buf *buf, size_t length) {
+    return length < buf->capacity - buf->length && !buf->failed ? buf->bytes + buf->length : weir_buf_grow(buf, length);
+}
 /* Counts bytes that were written into reserved room. */
-void weir_buf_commit(weir_buf *buf, size_t length);
+static inline void weir_buf_commit(weir_buf *buf, size_t length) {
+    WEIR_ASSERT(length < buf->capacity - buf->length);
+    buf->length += length;
+    buf->bytes[buf->length] = 0;
+}
 /* Keeps the memory. */
 void weir_buf_clear(weir_buf *buf);
 void weir_buf_free(weir_buf *buf);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "weir_test.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/buf.h>
+#include <weir/base/rng.h>
+
+static void empty_buffer_is_a_plain_zero(void **state) {
+    (void)state;
+    weir_buf buf = {0};
+    assert_ok(weir_buf_err(&buf));
+    weir_buf_append(&buf, NULL, 0);
+    assert_non_null(buf.bytes);
+    assert_int_equal(buf.length, 0);
+    assert_string_equal(buf.bytes, "");
+    weir_buf_free(&buf);
+    weir_buf_free(&buf);
+    assert_null(buf.bytes);
+    weir_buf_clear(&buf);
+}
+
+/* Against one large array that is simply written behind. */
+static void growing_equals_a_large_array(void **state) {
+    (void)state;
+    enum { BYTES = 1 << 18 };
+    static char model[BYTES + 1];
+    size_t length = 0;
+    weir_buf buf = {0};
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    while (length < BYTES) {
+        size_t part = weir_rng_below(&rng, 1000);
+        if (part > BYTES - length) part = BYTES - length;
+        for (size_t i = 0; i < part; i++)
+            model[length + i] = (char)weir_rng_u32(&rng);
+        if (part == 1) {
+            weir_buf_byte(&buf, model[length]);
+        } else {
+            weir_buf_append(&buf, model + length, part);
+        }
+        length += part;
+        assert_int_equal(buf.length, length);
+        assert_int_equal(buf.bytes[length], 0);
+    }
+    assert_memory_equal(buf.bytes, model, BYTES);
+    weir_buf_free(&buf);
+}
+
+static void printf_of_any_length(void **state) {
+    (void)state;
+    char wanted[3000];
+    for (int width = 1; width < 2000; width += width < 300 ? 1 : 97) {
+        weir_buf buf = {0};
+        weir_buf_text(&buf, "<");
+        weir_buf_printf(&buf, "%*d>", width, 7);
+        assert_int_equal(snprintf(wanted, sizeof wanted, "<%*d>", width, 7), buf.length);
+        assert_string_equal(buf.bytes, wanted);
+        weir_buf_free(&buf);
+    }
+}
+
+static void check_u64(weir_buf *buf, uint64_t value) {
+    char wanted[32];
+    snprintf(wanted, sizeof wanted, "%" PRIu64, value);
+    weir_buf_clear(buf);
+    weir_buf_u64(buf, value);
+    assert_string_equal(buf->bytes, wanted);
+    snprintf(wanted, sizeof wanted, "%" PRId64, (int64_t)value);
+    weir_buf_clear(buf);
+    weir_buf_i64(buf, (int64_t)value);
+    assert_string_equal(buf->bytes, wanted);
+}
+
+static void decimals_equal_those_of_printf(void **state) {
+    (void)state;
+    weir_buf buf = {0};
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);
+    for (uint64_t value = 0; value < 20000; value++)
+        check_u64(&buf, value);
+    for (uint64_t power = 1; power <= UINT64_MAX / 10; power *= 10) {
+        check_u64(&buf, power - 1);
+        check_u64(&buf, power);
+        check_u64(&buf, power + 1);
+        check_u64(&buf, (uint64_t)0 - power);
+    }
+    check_u64(&buf, UINT64_MAX);
+    check_u64(&buf, (uint64_t)INT64_MAX);
+    check_u64(&buf, (uint64_t)INT64_MIN);
+    for (uint64_t round = 0; round < weir_test_rounds(20000); round++)
+        check_u64(&buf, weir_rng_u64(&rng) >> weir_rng_below(&rng, 64));
+    weir_buf_free(&buf);
+}
+
+static void limit_and_one_past_it(void **state) {
+    (void)state;
+    weir_buf buf = {.length_max = 10};
+    weir_buf_text(&buf, "0123456789");
+    assert_ok(weir_buf_err(&buf));
+    weir_buf_byte(&buf, 'x');
+    assert_string_equal(buf.bytes, "0123456789");
+    assert_err(weir_buf_err(&buf), WEIR_ELIMIT, "longer than the 10 bytes");
+    weir_buf_clear(&buf);
+    assert_ok(weir_buf_err(&buf));
+    weir_buf_text(&buf, "12345678901");
+    weir_buf_text(&buf, "1"); /* would fit, but something is missing before it */
+    assert_int_equal(buf.length, 0);
+    assert_err(weir_buf_err(&buf), WEIR_ELIMIT, NULL);
+    assert_null(weir_buf_reserve(&buf, 1));
+    weir_buf_clear(&buf);
+    weir_buf_printf(&buf, "%d", 1234567890);
+    weir_buf_printf(&buf, "%s", "");
+    assert_ok(weir_buf_err(&buf));
+    weir_buf_printf(&buf, "%300d", 1);
+    assert_err(weir_buf_err(&buf), WEIR_ELIMIT, NULL);
+    weir_buf_free(&buf);
+    assert_int_equal(buf.length_max, 10);
+}
+
+static void sizes_that_overflow_are_a_limit(void **state) {
+    (void)state;
+    weir_buf buf = {0};
+    weir_buf_byte(&buf, 'x');
+    assert_null(weir_buf_reserve(&buf, SIZE_MAX));
+    assert_err(weir_buf_err(&buf), WEIR_ELIMIT, NULL);
+    weir_buf_free(&buf);
+}
+
+static void out_of_memory_keeps_what_is_there(void **state) {
+    (void)state;
+    weir_buf buf = {0};
+    weir_buf_text(&buf, "kept");
+    weir_alloc_fail_nth(1);
+    weir_buf_printf(&buf, "%1000d", 1);
+    weir_buf_text(&buf, "!");
+    assert_err(weir_buf_err(&buf), WEIR_ENOMEM, "no memory");
+    assert_string_equal(buf.bytes, "kept");
+    weir_buf_clear(&buf);
+    weir_buf_printf(&buf, "%1000d", 1);
+    assert_ok(weir_buf_err(&buf));
+    weir_buf_free(&buf);
+}
+
+static void reserved_room_is_committed(void **state) {
+    (void)state;
+    weir_buf buf = {0};
+    weir_buf_text(&buf, "a");
+    for (size_t i = 0; i < 300; i++) {
+        char *room = weir_buf_reserve(&buf, i);
+        assert_ptr_equal(room, buf.bytes + buf.length);
+        memset(room, 'b', i);
+        weir_buf_commit(&buf, i / 2);
+    }
+    assert_int_equal(buf.length, strspn(buf.bytes, "ab"));
+    weir_buf_free(&buf);
+}
+
+static weir_err write_much(void *context) {
+    (void)context;
+    weir_buf buf = {0};
+    for (unsigned i = 0; i < 1000; i++)
+        weir_buf_u64(&buf, i);
+    weir_buf_printf(&buf, "%5000d", 1);
+    weir_err err = weir_buf_err(&buf);
+    if (!err) assert_int_equal(buf.length, 10 + 180 + 2700 + 5000);
+    weir_buf_free(&buf);
+    return err;
+}
+
+static void fails_cleanly_at_every_allocation(void **state) {
+    (void)state;
+    weir_test_every_allocation(write_much, NULL);
+}
+
+WEIR_TESTS(WEIR_CASE(empty_buffer_is_a_plain_zero), WEIR_CASE(growing_equals_a_large_array),
+           WEIR_CASE(printf_of_any_length), WEIR_CASE(decimals_equal_those_of_printf), WEIR_CASE(limit_and_one_past_it),
+           WEIR_CASE(sizes_that_overflow_are_a_limit), WEIR_CASE(out_of_memory_keeps_what_is_there),
+           WEIR_CASE(reserved_room_is_committed), WEIR_CASE(fails_cleanly_at_every_allocation))
