@@ -41,7 +41,8 @@ static void submit(fixture *f, weir_mutation *mutations, size_t count) {
     weir_buf batches[2] = {{0}, {0}};
     uint32_t counts[2] = {0, 0};
     weir_batch_span span = {f->source, 0, f->offset, f->offset + 1};
-    for (uint32_t s = 0; s < 2; s++) weir_batch_begin(&batches[s]);
+    for (uint32_t s = 0; s < 2; s++)
+        weir_batch_begin(&batches[s]);
     for (size_t i = 0; i < count; i++) {
         mutations[i].offset = f->offset;
         for (uint32_t s = 0; s < 2; s++) {
@@ -51,9 +52,11 @@ static void submit(fixture *f, weir_mutation *mutations, size_t count) {
             counts[s]++;
         }
     }
-    for (uint32_t s = 0; s < 2; s++) weir_batch_end(&batches[s], &span, counts[s]);
+    for (uint32_t s = 0; s < 2; s++)
+        weir_batch_end(&batches[s], &span, counts[s]);
     assert_ok(weir_graph_submit(f->graph, batches));
-    for (uint32_t s = 0; s < 2; s++) weir_buf_free(&batches[s]);
+    for (uint32_t s = 0; s < 2; s++)
+        weir_buf_free(&batches[s]);
     f->offset++;
 }
 
@@ -86,7 +89,8 @@ static void newest_first_across_delta_and_seals(void **state) {
     }
     for (int pass = 0; pass < 3; pass++) {
         assert_int_equal(neighbors(&f, 1, WEIR_OUT, WEIR_BEFORE_ALL, 20, arena, &edges), 20);
-        for (int i = 0; i < 20; i++) assert_int_equal(edges[i].time_us, 1000 - 10 * i);
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(edges[i].time_us, 1000 - 10 * i);
         assert_int_equal(neighbors(&f, 1, WEIR_OUT, 500, 1000, arena, &edges), 49);
         assert_int_equal(edges[0].time_us, 490);
         assert_int_equal(neighbors(&f, 1042, WEIR_IN, WEIR_BEFORE_ALL, 5, arena, &edges), 1);
