@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * draw.c - uniform by Floyd's method, weighted by exponential keys.
+ *
+ * Floyd: for j = n - k, …, n - 1 take t from [0, j]; if t was taken before, take j instead. Drawing t from [0, j - 1] looks as
+ * good and is wrong: the last position of a window of one more than k would never be taken. Since j is larger than all
+ * taken before it, the picks can be kept in order: t goes where it belongs, j at the end.
+ *
+ * Weighted: each position gets E / w with E exponential, and the k smallest are the picks; that is drawing one after the
+ * other, each time in proportion to the weights that are left (Efraimidis and Spirakis 2006). Keys are kept as logarithms:
+ * weights that halve with age pass below what a double can hold.
+ */
+#include "draw.h"
+
+#include <math.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+
+#define LINEAR_MAX 32u /* picks that are searched one by one; above, a bit a position */
+
+weir_err weir_draw_open(weir_draw *draw, uint32_t window, uint32_t k_max) {
+    draw->bits = weir_calloc(window / 64 + 1, sizeof *draw->bits);
+    draw->keys = weir_calloc(k_max, sizeof *draw->keys);
+    draw->log_weights = weir_calloc(window, sizeof *draw->log_weights);
+    draw->weights = weir_calloc(window, sizeof *draw->weights);
+    if (draw->bits && draw->keys && draw->log_weights && draw->weights) return WEIR_OK;
+    weir_draw_close(draw);
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to draw from windows of %u edges", window);
+}
+
+void weir_draw_close(weir_draw *draw) {
+    weir_free(draw->bits);
+    weir_free(draw->keys);
+    weir_free(draw->log_weights);
+    weir_free(draw->weights);
+    *draw = (weir_draw){0};
+}
+
+uint32_t weir_draw_recent(uint32_t n, uint32_t k, uint32_t *picks) {
+    uint32_t count = k < n ? k : n;
+    for (uint32_t i = 0; i < count; i++)
+        picks[i] = i;
+    return count;
+}
+
+/* --- a bit a position: a set that gives itself back in order -------------------------------------------------------- */
+
+static void mark(weir_draw *draw, uint32_t position) {
+    draw->bits[position / 64] |= (uint64_t)1 << position % 64;
+}
+
+static uint32_t drain(weir_draw *draw, uint32_t n, uint32_t *picks) {
+    uint32_t count = 0;
+    for (uint32_t word = 0; word * 64 < n; word++) {
+        for (uint64_t left = draw->bits[word]; left; left &= left - 1)
+            picks[count++] = word * 64 + (uint32_t)__builtin_ctzll(left);
+        draw->bits[word] = 0;
+    }
+    return count;
+}
+
+/* --- uniform ------------------------------------------------------------------------------------------------------- */
+
+static void floyd_linear(weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks) {
+    for (uint32_t count = 0, j = n - k; j < n; j++, count++) {
+        uint32_t t = (uint32_t)weir_rng_below(rng, (uint64_t)j + 1); /* P1: j itself too */
+        uint32_t at = count;
+        while (at > 0 && picks[at - 1] > t)
+            at--;
+        if (at > 0 && picks[at - 1] == t) {
+            picks[count] = j;
+            continue;
+        }
+        for (uint32_t i = count; i > at; i--)
+            picks[i] = picks[i - 1];
+        picks[at] = t;
+    }
+}
+
+static void floyd_bits(weir_draw *draw, weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks) {
+    for (uint32_t j = n - k; j < n; j++) {
+        uint32_t t = (uint32_t)weir_rng_below(rng, (uint64_t)j + 1); /* P1 */
+        if (draw->bits[t / 64] >> t % 64 & 1) t = j;
+        mark(draw, t);
+    }
+    uint32_t count = drain(draw, n, picks);
+    WEIR_ASSERT(count == k);
+}
+
+uint32_t weir_draw_uniform(weir_draw *draw, weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks) {
+    if (k >= n) return weir_draw_recent(n, k, picks);
+    if (k <= LINEAR_MAX) {
+        floyd_linear(rng, n, k, picks);
+    } else {
+        floyd_bits(draw, rng, n, k, picks);
+    }
+    return k;
+}
+
+/* --- weighted ------------------------------------------------------------------------------------------------------ */
+
+/* A heap with the largest key on top: what is drawn next must be smaller than that. */
+static void heap_sink(weir_draw_key *heap, uint32_t count, uint32_t at) {
+    weir_draw_key moving = heap[at];
+    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && heap[child + 1].key > heap[child].key) child++;
+        if (heap[child].key <= moving.key) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = moving;
+}
+
+static void heap_add(weir_draw_key *heap, uint32_t count, weir_draw_key added) {
+    uint32_t at = count;
+    for (; at > 0 && heap[(at - 1) / 2].key < added.key; at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = added;
+}
+
+uint32_t weir_draw_weighted(weir_draw *draw, weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double log_weight = draw->log_weights[i];
+        if (!(log_weight > -INFINITY)) continue;
+        weir_draw_key drawn = {log(weir_rng_exponential(rng, 1.0)) - log_weight, i};
+        if (count < k) {
+            heap_add(draw->keys, count++, drawn);
+        } else if (drawn.key < draw->keys[0].key) {
+            draw->keys[0] = drawn;
+            heap_sink(draw->keys, count, 0);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++)
+        mark(draw, draw->keys[i].position);
+    return drain(draw, n, picks);
+}

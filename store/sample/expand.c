@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * expand.c - the edges of one step: windows, draws, columns.
+ *
+ * A batch of parents goes through three loops instead of one parent through three steps. The first asks the source for all
+ * windows, the second draws positions and asks the processor for what lies there, the third reads it: so the misses of
+ * a batch are under way together, and no call is made per neighbour.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <weir/base/assert.h>
+
+#include "sampler_private.h"
+
+typedef struct expansion {
+    weir_sampler *sampler;
+    weir_block *block;
+    const weir_sample_step *step;
+    const weir_block_columns *columns;
+    uint32_t index;    /* of the step  */
+    uint32_t position; /* in the columns */
+} expansion;
+
+static int64_t time_at(const weir_sample_window *window, uint32_t position) {
+    int64_t time_us;
+    memcpy(&time_us, window->times + (size_t)position * window->stride, sizeof time_us);
+    return time_us;
+}
+
+static uint64_t word_at(const uint8_t *column, const weir_sample_window *window, uint32_t position) {
+    uint64_t word;
+    memcpy(&word, column + (size_t)position * window->stride, sizeof word);
+    return word;
+}
+
+/* --- draws --------------------------------------------------------------------------------------------------------- */
+
+/* The age is counted from the window's newest edge: only quotients of weights matter, and a time of "all" is no number. */
+static void weigh_by_age(const expansion *x, const weir_sample_window *window) {
+    double *log_weights = x->sampler->draw.log_weights;
+    double per_us = -M_LN2 / (double)x->step->half_life_us;
+    int64_t newest_us = time_at(window, 0);
+    for (uint32_t i = 0; i < window->count; i++)
+        log_weights[i] = per_us * (double)((uint64_t)newest_us - (uint64_t)time_at(window, i));
+}
+
+static weir_err weigh(const expansion *x, const weir_sample_ask *ask, const weir_sample_window *window) {
+    weir_sampler *s = x->sampler;
+    if (window->count == 0) return WEIR_OK;
+    if (x->step->weight == WEIR_SCHEMA_NONE) {
+        weigh_by_age(x, window);
+        return WEIR_OK;
+    }
+    weir_err err = s->source->weights(s->source, ask, window, x->step->weight, s->draw.weights);
+    for (uint32_t i = 0; !err && i < window->count; i++)
+        s->draw.log_weights[i] = s->draw.weights[i] > 0 ? log((double)s->draw.weights[i]) : -INFINITY;
+    return err;
+}
+
+/* How many edges this parent may get; what a target's limit takes away is remembered. */
+static uint32_t allowed(const expansion *x, uint32_t group, uint32_t available) {
+    const weir_sampler *s = x->sampler;
+    uint32_t fanout = weir_sample_fanout(s, x->step), edges_max = s->opts.edges_max;
+    uint32_t wanted = fanout < available ? fanout : available;
+    if (edges_max == 0) return fanout;
+    uint32_t left = edges_max - x->block->used[group];
+    if (wanted <= left) return fanout;
+    x->block->cut[group] = 1;
+    return left;
+}
+
+/* The stream of one parent's draws: P3 */
+static weir_rng stream_of(const expansion *x, uint32_t group, weir_vertex id) {
+    uint32_t substream = x->step->hop << 24 | (uint32_t)x->step->relation << 1 | (uint32_t)x->step->direction;
+    return weir_rng_stream(x->sampler->keys[group], id, substream);
+}
+
+static weir_err draw(const expansion *x, const weir_sample_ask *ask, const weir_sample_window *window, uint32_t group,
+                     uint32_t *picks, uint32_t *countp) {
+    weir_sampler *s = x->sampler;
+    uint32_t n = window->count, k = allowed(x, group, n);
+    weir_rng rng = stream_of(x, group, window->id);
+    weir_err err = WEIR_OK;
+    switch (x->step->strategy) {
+    case WEIR_SAMPLE_UNIFORM:
+        *countp = weir_draw_uniform(&s->draw, &rng, n, k, picks);
+        break;
+    case WEIR_SAMPLE_WEIGHTED:
+        err = weigh(x, ask, window);
+        *countp = err ? 0 : weir_draw_weighted(&s->draw, &rng, n, k, picks);
+        break;
+    default:
+        *countp = weir_draw_recent(n, k, picks);
+    }
+    x->block->used[group] += *countp;
+    return err;
+}
+
+/* --- columns ------------------------------------------------------------------------------------------------------- */
+
+static void prefetch(const weir_sample_window *window, const uint32_t *picks, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        __builtin_prefetch(window->neighbors + (size_t)picks[i] * window->stride);
+        __builtin_prefetch(window->times + (size_t)picks[i] * window->stride);
+    }
+}
+
+static weir_err keep_rows(const expansion *x, const weir_sample_window *window, uint32_t at, const uint32_t *picks,
+                          uint32_t count) {
+    weir_sample_source *source = x->sampler->source;
+    for (uint32_t i = 0; i < count; i++) {
+        const weir_edge *edge = &window->edges[picks[i]];
+        const uint8_t *kept = edge->row_length ? source->keep(source, edge->row, edge->row_length) : NULL;
+        if (edge->row_length && !kept) {
+            return WEIR_ERR(WEIR_ELIMIT, "the rows of the sampled edges need more memory than the request may use; ask "
+                                         "for fewer neighbours");
+        }
+        x->columns->rows[at + i] = kept;
+        x->columns->row_lengths[at + i] = edge->row_length;
+    }
+    return WEIR_OK;
+}
+
+/* Arrays come from files: that their times fall is looked at here, where each is read anyway. */
+static weir_err not_older(int64_t time_us, int64_t before_us) {
+    return WEIR_ERR(WEIR_ECORRUPT,
+                    "an edge of time %lld stands among those before %lld; the arrays are not newest first, verify them",
+                    (long long)time_us, (long long)before_us);
+}
+
+static weir_err write_columns(expansion *x, const weir_sample_window *window, uint32_t parent, int64_t before_us,
+                              const uint32_t *picks, uint32_t count) {
+    const weir_block_columns *c = x->columns;
+    uint32_t at = x->position;
+    int64_t newest_us = INT64_MIN;
+    WEIR_ASSERT(count <= x->sampler->plan.edges_max[x->index] - at); /* P4 */
+    for (uint32_t i = 0; i < count; i++) {
+        c->parents[at + i] = parent;
+        c->neighbors[at + i] = word_at(window->neighbors, window, picks[i]);
+        c->times[at + i] = time_at(window, picks[i]);
+        if (c->times[at + i] > newest_us) newest_us = c->times[at + i];
+        c->refs[at + i] = window->edges ? window->edges[picks[i]].event : window->first + picks[i];
+    }
+    if (count > 0 && newest_us >= before_us) return not_older(newest_us, before_us); // P2
+    x->position += count;
+    return window->edges ? keep_rows(x, window, at, picks, count) : WEIR_OK;
+}
+
+/* --- a target that has an event of its own -------------------------------------------------------------------------- */
+
+/* Which positions of a window "before its time + 1" it sees: of its own time only its own event's. Returns how many. */
+static uint32_t see_own(weir_sampler *s, const weir_sample_window *window, int64_t own_us, uint64_t event) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < window->count; i++) {
+        bool own = window->events && word_at(window->events, window, i) == event;
+        if (own || time_at(window, i) < own_us) s->visible[count++] = i;
+    }
+    return count;
+}
+
+static void weigh_visible(weir_sampler *s, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        s->draw.log_weights[i] = s->draw.log_weights[s->visible[i]];
+}
+
+static uint32_t draw_visible(expansion *x, uint32_t group, weir_vertex id, uint32_t n, uint32_t *picks) {
+    weir_sampler *s = x->sampler;
+    weir_rng rng = stream_of(x, group, id);
+    uint32_t k = allowed(x, group, n);
+    uint32_t count = x->step->strategy == WEIR_SAMPLE_UNIFORM    ? weir_draw_uniform(&s->draw, &rng, n, k, picks)
+                     : x->step->strategy == WEIR_SAMPLE_WEIGHTED ? weir_draw_weighted(&s->draw, &rng, n, k, picks)
+                                                                 : weir_draw_recent(n, k, picks);
+    for (uint32_t i = 0; i < count; i++)
+        picks[i] = s->visible[picks[i]];
+    x->block->used[group] += count;
+    return count;
+}
+
+static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
+    weir_sampler *s = x->sampler;
+    weir_block *block = x->block;
+    weir_sample_window *window = &s->windows[0];
+    uint32_t group = block->groups[target];
+    int64_t own_us = block->before_us[target], before_us = own_us < INT64_MAX ? own_us + 1 : own_us;
+    ask.parents = &block->vertices[target];
+    ask.before_us = &before_us;
+    ask.count = 1;
+    weir_err err = s->source->windows(s->source, &ask, window);
+    if (!err && x->step->strategy == WEIR_SAMPLE_WEIGHTED) err = weigh(x, &ask, window);
+    if (err) return err;
+    uint32_t visible = see_own(s, window, own_us, block->events[target]);
+    if (x->step->strategy == WEIR_SAMPLE_WEIGHTED) weigh_visible(s, visible);
+    uint32_t count = draw_visible(x, group, window->id, visible, s->picks);
+    err = write_columns(x, window, target, before_us, s->picks, count);
+    x->columns->offsets[target + 1 - block->edges[x->index].parent_begin] = x->position;
+    return err;
+}
+
+/* --- a batch of parents --------------------------------------------------------------------------------------------- */
+
+static weir_err expand_batch(expansion *x, weir_sample_ask ask, uint32_t begin, uint32_t end) {
+    weir_sampler *s = x->sampler;
+    const weir_block *block = x->block;
+    uint32_t stride = s->plan.fanout_max;
+    uint32_t *offsets = x->columns->offsets - block->edges[x->index].parent_begin;
+    for (uint32_t p = begin; p < end; p++)
+        s->before_us[p - begin] = block->before_us[block->groups[p]];
+    ask.parents = &block->vertices[begin];
+    ask.before_us = s->before_us;
+    ask.count = end - begin;
+    weir_err err = s->source->windows(s->source, &ask, s->windows);
+    for (uint32_t i = 0; !err && i < end - begin; i++) {
+        const weir_sample_window *window = &s->windows[i];
+        WEIR_ASSERT(window->count <= s->opts.window);
+        err = draw(x, &ask, window, block->groups[begin + i], s->picks + (size_t)i * stride, &s->pick_counts[i]);
+        if (!err) prefetch(window, s->picks + (size_t)i * stride, s->pick_counts[i]);
+    }
+    for (uint32_t i = 0; !err && i < end - begin; i++) {
+        err = write_columns(x, &s->windows[i], begin + i, s->before_us[i], s->picks + (size_t)i * stride,
+                            s->pick_counts[i]);
+        offsets[begin + i + 1] = x->position;
+    }
+    return err;
+}
+
+/* The next parents that go together: one with an event of its own goes alone. */
+static uint32_t batch_end(const expansion *x, uint32_t begin, uint32_t end, bool *ownp) {
+    const uint64_t *events = x->block->events;
+    uint32_t at = begin, stop = end - begin > WEIR_SAMPLE_BATCH ? begin + WEIR_SAMPLE_BATCH : end;
+    *ownp = x->step->hop == 1 && events[begin];
+    if (x->step->hop > 1) return stop;
+    if (*ownp) return begin + 1;
+    while (at < stop && !events[at])
+        at++;
+    return at;
+}
+
+weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t step) {
+    expansion x = {sampler, block, &sampler->steps[step], &block->columns[step], step, 0};
+    uint16_t type = sampler->plan.parent_type[step];
+    weir_block_range parents = block->ranges[(x.step->hop - 1) * sampler->plan.types + type];
+    weir_sample_ask ask = {
+        .limit = sampler->opts.window,
+        .relation = x.step->relation,
+        .type = type,
+        .direction = x.step->direction,
+    };
+    weir_err err = WEIR_OK;
+    bool own;
+    block->edges[step].parent_begin = parents.begin;
+    block->edges[step].parent_end = parents.end;
+    x.columns->offsets[0] = 0;
+    for (uint32_t p = parents.begin, end; !err && p < parents.end; p = end) {
+        end = batch_end(&x, p, parents.end, &own);
+        err = own ? expand_own(&x, ask, p) : expand_batch(&x, ask, p, end);
+    }
+    block->edges[step].count = x.position;
+    return err;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* live.c - windows of a living graph: each a read of its own, kept until the next call; rows of sampled edges until the next block. */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "sampler_private.h"
+
+typedef struct live_source {
+    weir_sample_source base; /* first: the handle is this */
+    weir_graph *graph;       /* borrowed                  */
+    weir_sample_ends *ends;
+    weir_arena *windows; /* of the batch at hand */
+    weir_arena *rows;    /* of the block         */
+} live_source;
+
+static live_source *live_of(weir_sample_source *source) {
+    return (live_source *)(void *)source;
+}
+
+static void begin(weir_sample_source *source) {
+    weir_arena_reset(live_of(source)->rows);
+}
+
+static weir_err ids(weir_sample_source *source, uint16_t type, const weir_vertex *vertices, uint32_t count,
+                    weir_vertex *ids) {
+    (void)source;
+    (void)type;
+    memcpy(ids, vertices, count * sizeof *ids);
+    return WEIR_OK;
+}
+
+static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
+    live_source *s = live_of(source);
+    weir_err err = WEIR_OK;
+    weir_arena_reset(s->windows);
+    for (uint32_t i = 0; !err && i < ask->count; i++) {
+        const weir_edge *edges;
+        uint32_t count;
+        err = weir_graph_neighbors(s->graph, ask->parents[i], ask->relation, ask->direction, ask->before_us[i],
+                                   ask->limit, s->windows, &edges, &count);
+        if (err) break;
+        const uint8_t *bytes = (const uint8_t *)edges;
+        windows[i] = (weir_sample_window){
+            .neighbors = bytes + offsetof(weir_edge, neighbor),
+            .times = bytes + offsetof(weir_edge, time_us),
+            .events = bytes + offsetof(weir_edge, event),
+            .edges = edges,
+            .id = ask->parents[i],
+            .stride = sizeof(weir_edge),
+            .count = count,
+        };
+    }
+    return err;
+}
+
+/* As a float, because that is what snapshots have: the same draw in both. */
+static weir_err weight_of(const weir_value_kind *kinds, size_t count, const weir_edge *edge, uint32_t feature,
+                          float *weightp) {
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    *weightp = 0;
+    if (edge->row_length == 0) return WEIR_OK;
+    weir_err err = weir_row_check(kinds, count, edge->row, edge->row_length);
+    if (err) return err;
+    weir_row_read(kinds, count, edge->row, edge->row_length, values);
+    if (values[feature].present) *weightp = (float)values[feature].number;
+    return WEIR_OK;
+}
+
+static weir_err weights(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                        uint32_t feature, float *weights) {
+    size_t count;
+    const weir_value_kind *kinds = weir_graph_relation_kinds(live_of(source)->graph, ask->relation, &count);
+    if (feature >= count || kinds[feature] != WEIR_VALUE_NUMBER) {
+        return WEIR_ERR(WEIR_EINVAL, "relation %u has no number feature %u to weigh by", ask->relation, feature);
+    }
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < window->count; i++)
+        err = weight_of(kinds, count, &window->edges[i], feature, &weights[i]);
+    return err;
+}
+
+static const uint8_t *keep(weir_sample_source *source, const uint8_t *row, uint32_t length) {
+    uint8_t *kept = weir_arena_alloc_aligned(live_of(source)->rows, 1, length);
+    return kept ? memcpy(kept, row, length) : NULL;
+}
+
+/* --- the handle -------------------------------------------------------------------------------------------------------- */
+
+static void close_live(weir_sample_source *source) {
+    live_source *s = live_of(source);
+    weir_arena_close(s->windows);
+    weir_arena_close(s->rows);
+    weir_free(s->ends);
+    weir_free(s);
+}
+
+static weir_err memory_open(live_source *s, const weir_schema *schema, size_t bytes_max) {
+    uint32_t relations = weir_schema_relation_count(schema);
+    s->ends = weir_calloc(relations, sizeof *s->ends);
+    if (!s->ends) return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
+    for (uint32_t i = 0; i < relations; i++) {
+        const weir_schema_relation *r = weir_schema_relation_at(schema, i);
+        s->ends[i] = (weir_sample_ends){(uint16_t)r->from, (uint16_t)r->to};
+    }
+    weir_err err = weir_arena_open(bytes_max, &s->windows);
+    return err ? err : weir_arena_open(bytes_max, &s->rows);
+}
+
+weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample_source **sourcep) {
+    const weir_schema *schema = weir_graph_schema(graph);
+    *sourcep = NULL;
+    live_source *s = weir_calloc(1, sizeof *s);
+    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
+    weir_err err = memory_open(s, schema, bytes_max);
+    if (err) {
+        close_live(&s->base);
+        return err;
+    }
+    s->graph = graph;
+    s->base = (weir_sample_source){
+        .types = weir_schema_vertex_count(schema),
+        .relations = weir_schema_relation_count(schema),
+        .ends = s->ends,
+        .rows = true,
+        .begin = begin,
+        .ids = ids,
+        .windows = windows,
+        .weights = weights,
+        .keep = keep,
+        .close = close_live,
+    };
+    *sourcep = &s->base;
+    return WEIR_OK;
+}

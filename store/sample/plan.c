@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c - checks what is asked for, and how large a block can become at worst (P4). */
+#include <string.h>
+
+#include "sampler_private.h"
+
+static weir_err check_weight(const weir_sample_step *step, uint32_t index) {
+    if (step->strategy != WEIR_SAMPLE_WEIGHTED || step->weight != WEIR_SCHEMA_NONE || step->half_life_us > 0) {
+        return WEIR_OK;
+    }
+    return WEIR_ERR(WEIR_EINVAL, "step %u weighs by age and has no half life; give it one", index);
+}
+
+static weir_err check_step(const weir_sample_opts *opts, const weir_sample_source *source, uint32_t index) {
+    const weir_sample_step *step = &opts->steps[index];
+    uint32_t hop_before = index ? step[-1].hop : 0;
+    if (step->hop != hop_before + 1 && (index == 0 || step->hop != hop_before)) {
+        return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; hops begin at 1, rise, and none is left out", index,
+                        step->hop);
+    }
+    if (step->hop > WEIR_SAMPLE_HOPS_MAX) {
+        return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; there are at most %u", index, step->hop,
+                        WEIR_SAMPLE_HOPS_MAX);
+    }
+    if (step->relation >= source->relations)
+        return WEIR_ERR(WEIR_EINVAL, "step %u: no relation %u", index, step->relation);
+    if (step->strategy != WEIR_SAMPLE_FULL && (step->fanout == 0 || step->fanout > WEIR_SAMPLE_FANOUT_MAX)) {
+        return WEIR_ERR(WEIR_EINVAL, "step %u takes %u edges; 1 to %u are possible", index, step->fanout,
+                        WEIR_SAMPLE_FANOUT_MAX);
+    }
+    for (uint32_t i = 0; i < index; i++) {
+        const weir_sample_step *other = &opts->steps[i];
+        if (other->hop != step->hop || other->relation != step->relation || other->direction != step->direction)
+            continue;
+        return WEIR_ERR(WEIR_EINVAL, "steps %u and %u take the same relation and direction at hop %u; join them", i,
+                        index, step->hop);
+    }
+    return check_weight(step, index);
+}
+
+static weir_err check(const weir_sample_opts *opts, const weir_sample_source *source) {
+    if (opts->step_count == 0 || opts->step_count > WEIR_SAMPLE_STEPS_MAX) {
+        return WEIR_ERR(WEIR_EINVAL, "%u steps; 1 to %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
+    }
+    if (opts->targets_max == 0 || opts->targets_max > WEIR_SAMPLE_TARGETS_MAX) {
+        return WEIR_ERR(WEIR_EINVAL, "%u targets; 1 to %u are possible", opts->targets_max, WEIR_SAMPLE_TARGETS_MAX);
+    }
+    if (opts->window > WEIR_WINDOW_MAX) {
+        return WEIR_ERR(WEIR_EINVAL, "a window of %u edges; at most %u are possible", opts->window, WEIR_WINDOW_MAX);
+    }
+    if (opts->shared && opts->edges_max) {
+        return WEIR_ERR(WEIR_EINVAL, "a limit of edges a target has no meaning where targets share their trees");
+    }
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < opts->step_count; i++)
+        err = check_step(opts, source, i);
+    return err;
+}
+
+static weir_err too_large(uint64_t edges, uint64_t max) {
+    return WEIR_ERR(
+        WEIR_ELIMIT,
+        "a block of these targets and fanouts may have %llu edges, at most %llu are possible; lower them, or "
+        "limit the edges of a target",
+        (unsigned long long)edges, (unsigned long long)max);
+}
+
+/* Nodes per type of the hop before, and of this one; in 64 bits, so that a product of two counts that passed fits. */
+typedef struct worst {
+    uint64_t before[WEIR_SCHEMA_VERTICES_MAX], now[WEIR_SCHEMA_VERTICES_MAX];
+} worst;
+
+static weir_err step_worst(const weir_sample_opts *opts, const weir_sample_step *step, uint64_t parents,
+                           uint64_t *edgesp) {
+    uint64_t fanout = step->strategy == WEIR_SAMPLE_FULL ? opts->window : step->fanout;
+    uint64_t edges = parents * fanout, cap = (uint64_t)opts->targets_max * opts->edges_max;
+    *edgesp = cap && edges > cap ? cap : edges;
+    return *edgesp > WEIR_BLOCK_EDGES_MAX ? too_large(*edgesp, WEIR_BLOCK_EDGES_MAX) : WEIR_OK;
+}
+
+weir_err weir_sample_plan_make(const weir_sample_opts *opts, const weir_sample_source *source,
+                               weir_sample_plan *planp) {
+    weir_err err = check(opts, source);
+    worst w = {{0}, {0}};
+    uint64_t nodes = opts->targets_max, edges = 0, all = 0;
+    if (err) return err;
+    *planp = (weir_sample_plan){.types = source->types, .hops = opts->steps[opts->step_count - 1].hop};
+    for (uint32_t type = 0; type < source->types; type++)
+        w.now[type] = opts->targets_max;
+    for (uint32_t i = 0; !err && i < opts->step_count; i++) {
+        const weir_sample_step *step = &opts->steps[i];
+        const weir_sample_ends *ends = &source->ends[step->relation];
+        if (i == 0 || step[-1].hop != step->hop) {
+            memcpy(w.before, w.now, sizeof w.now);
+            memset(w.now, 0, sizeof w.now);
+        }
+        planp->parent_type[i] = step->direction == WEIR_OUT ? ends->from : ends->to;
+        planp->child_type[i] = step->direction == WEIR_OUT ? ends->to : ends->from;
+        err = step_worst(opts, step, w.before[planp->parent_type[i]], &edges);
+        planp->parents_max[i] = (uint32_t)w.before[planp->parent_type[i]];
+        planp->edges_max[i] = (uint32_t)edges;
+        w.now[planp->child_type[i]] += edges;
+        nodes += edges;
+        all += edges;
+        uint32_t fanout = step->strategy == WEIR_SAMPLE_FULL ? opts->window : step->fanout;
+        if (fanout > planp->fanout_max) planp->fanout_max = fanout;
+        if (!err && all > WEIR_BLOCK_EDGES_MAX) err = too_large(all, WEIR_BLOCK_EDGES_MAX);
+    }
+    planp->nodes_max = (uint32_t)nodes;
+    return err;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sampler_private.h - what sampler.c, plan.c, block.c, expand.c and number.c share. */
+#ifndef WEIR_STORE_SAMPLER_PRIVATE_H
+#define WEIR_STORE_SAMPLER_PRIVATE_H
+
+#include <weir/store/sample.h>
+
+#include "draw.h"
+
+#define WEIR_SAMPLE_BATCH 64u /* parents whose windows are fetched side by side */
+
+/* What a block can hold at most; found before there is one. */
+typedef struct weir_sample_plan {
+    uint32_t hops, types;
+    uint32_t nodes_max;
+    uint32_t fanout_max;                         /* of any step; of a full one the window    */
+    uint32_t parents_max[WEIR_SAMPLE_STEPS_MAX]; /* of a step */
+    uint32_t edges_max[WEIR_SAMPLE_STEPS_MAX];
+    uint16_t parent_type[WEIR_SAMPLE_STEPS_MAX], child_type[WEIR_SAMPLE_STEPS_MAX];
+} weir_sample_plan;
+
+/* A place in a table of vertices; what another epoch has left is empty. */
+typedef struct weir_sample_slot {
+    weir_vertex vertex;
+    uint32_t epoch;
+    uint32_t node;
+} weir_sample_slot;
+
+struct weir_sampler {
+    weir_sample_source *source; /* borrowed */
+    weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
+    weir_sample_opts opts;
+    weir_sample_plan plan;
+    uint64_t *keys; /* of each group: seed of its random numbers */
+    weir_draw draw;
+    weir_sample_slot *slots;
+    uint32_t slot_bits; /* the table has 2^slot_bits */
+    uint32_t epoch;
+    /* of the batch of parents at hand */
+    weir_sample_window windows[WEIR_SAMPLE_BATCH];
+    int64_t before_us[WEIR_SAMPLE_BATCH];
+    uint32_t pick_counts[WEIR_SAMPLE_BATCH];
+    uint32_t *picks;   /* [WEIR_SAMPLE_BATCH * plan.fanout_max] */
+    uint32_t *visible; /* positions of one window that a target sees through its own event */
+};
+
+/* The columns of one step, writable. */
+typedef struct weir_block_columns {
+    uint32_t *offsets, *parents, *children;
+    int64_t *times;
+    uint64_t *refs;
+    weir_vertex *neighbors; /* as the source calls them, until they are numbered */
+    const uint8_t **rows;
+    uint32_t *row_lengths;
+} weir_block_columns;
+
+struct weir_block {
+    weir_block_view view;
+    const weir_sample_plan *plan;
+    weir_block_columns columns[WEIR_SAMPLE_STEPS_MAX];
+    /* the same arrays as in the view, writable */
+    weir_block_edges *edges;
+    weir_block_range *ranges, *input_ranges;
+    weir_vertex *vertices;
+    uint32_t *groups, *hop_end, *input_nodes, *input_of;
+    int64_t *before_us;
+    uint64_t *events; /* of each target: its own event */
+    uint32_t *used;   /* of each target: edges so far  */
+    uint8_t *cut;
+};
+
+/* plan.c.  WEIR_EINVAL, WEIR_ELIMIT. */
+weir_err weir_sample_plan_make(const weir_sample_opts *opts, const weir_sample_source *source, weir_sample_plan *planp);
+/* block.c: the bytes of a block. */
+uint64_t weir_block_size(const weir_sampler *sampler);
+/* expand.c: the edges of one step. */
+weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t step);
+/* number.c: the nodes of one hop and type, from the edges of all steps that lead there. */
+void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, uint32_t type);
+
+static inline uint32_t weir_sample_fanout(const weir_sampler *sampler, const weir_sample_step *step) {
+    return step->strategy == WEIR_SAMPLE_FULL ? sampler->opts.window : step->fanout;
+}
+
+#endif /* WEIR_STORE_SAMPLER_PRIVATE_H */
