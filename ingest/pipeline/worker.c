@@ -85,26 +85,29 @@ static weir_err add_part(weir_worker *worker, const weir_part *added) {
     return parts ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for partition %u", added->partition);
 }
 
-/* Never seen: from what the stream still has. Seen: from where all shards have it, or from the position that can be compared. */
+/* A partition that the store has never seen begins where the stream does. */
+static weir_err remember_begin(weir_worker *worker, uint64_t begin, uint64_t applied, weir_position *position) {
+    if (applied == 0) position->begin = position->offset = begin;
+    if (applied == 0 && begin > 0) {
+        WEIR_LOG(WARN, "ingest.begins_late", "the store begins behind what retention has removed",
+                 WEIR_TEXT("source", worker->schema_source->name), WEIR_U64("partition", position->partition),
+                 WEIR_U64("offset", begin));
+    }
+    return weir_positions_put(worker->pipeline->positions, position);
+}
+
+/* From where all shards have it: in a store that was just opened, what they have sealed. A stream that can compare goes back to
+ * the last record that it can compare with; the shards pass over what they have. */
 static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t begin, weir_stream_start *startp) {
     weir_pipeline *pipeline = worker->pipeline;
-    uint64_t sealed = weir_graph_offset_sealed(pipeline->graph, worker->graph_source, partition);
+    uint64_t applied = weir_graph_offset_applied(pipeline->graph, worker->graph_source, partition);
     weir_position position;
     bool seen = weir_positions_get(pipeline->positions, worker->graph_source, partition, &position);
-    if (!seen) {
-        if (sealed == 0) position.begin = position.offset = begin;
-        if (sealed == 0 && begin > 0) {
-            WEIR_LOG(WARN, "ingest.begins_late", "the store begins behind what retention has removed",
-                     WEIR_TEXT("source", worker->schema_source->name), WEIR_U64("partition", partition),
-                     WEIR_U64("offset", begin));
-        }
-        weir_err err = weir_positions_put(pipeline->positions, &position);
-        if (err) return err;
-    }
-    startp->offset = sealed > position.begin ? sealed : position.begin;
-    bool comparable = worker->from.stream == WEIR_PIPELINE_KAFKA && position.check && position.offset <= startp->offset;
-    if (comparable) *startp = (weir_stream_start){position.offset, position.check};
-    return WEIR_OK;
+    weir_err err = seen ? WEIR_OK : remember_begin(worker, begin, applied, &position);
+    startp->offset = applied > position.begin ? applied : position.begin;
+    bool comparable = worker->from.stream == WEIR_PIPELINE_KAFKA && position.check;
+    if (comparable && position.offset <= startp->offset) *startp = (weir_stream_start){position.offset, position.check};
+    return err;
 }
 
 static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir_stream_start *startp) {
@@ -243,9 +246,8 @@ static weir_err turn(weir_worker *worker, int64_t *idle_usp, bool *endedp) {
     if (err) return err;
     *endedp = empty && worker->stream->ops->ends;
     if (count) *idle_usp = IDLE_US_MIN;
-    if (!empty) return WEIR_OK;
+    if (!empty || *endedp) return WEIR_OK;
     drained(worker, drains);
-    if (*endedp) return WEIR_OK;
     idle(worker->pipeline, wakes, *idle_usp);
     if (*idle_usp < IDLE_US_MAX) *idle_usp *= 2;
     return WEIR_OK;
