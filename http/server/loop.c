@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loop.c - one thread that owns its connections: accepts, runs the library, keeps the deadlines.
+ *
+ * The library has threads of its own, which are not used: in its internal epoll mode, version 0.9.75 falls asleep when
+ * the clients in flight are a multiple of its event buffer (128), with their requests unread. Run from outside, it never
+ * waits, and the loop can keep a deadline for whole requests: the library's own counts silence only, and one byte now
+ * and then defeats it.
+ *
+ * Deadlines are two lists, of connections between requests and of those in one. All members of a list have the same time
+ * to live, so the oldest is always first.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <microhttpd.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/log.h>
+#include <weir/base/metrics.h>
+
+#include "private.h"
+
+#define ACCEPTS_MAX 64    /* in one turn: those who are served already wait for no more */
+#define TURN_MAX_MS 1000u /* of sleep                                                   */
+#define REFUSAL     "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+
+/* --- deadlines -------------------------------------------------------------------------------------------------------- */
+
+static void unlink_connection(weir_http_connection *connection) {
+    weir_http_deadlines *list = connection->list;
+    if (!list) return;
+    *(connection->before ? &connection->before->after : &list->first) = connection->after;
+    *(connection->after ? &connection->after->before : &list->last) = connection->before;
+    connection->before = connection->after = NULL;
+    connection->list = NULL;
+}
+
+void weir_http_deadline_move(weir_http_connection *connection, weir_http_deadlines *list, int64_t now_us) {
+    unlink_connection(connection);
+    connection->since_us = now_us;
+    connection->list = list;
+    connection->before = list->last;
+    *(list->last ? &list->last->after : &list->first) = connection;
+    list->last = connection;
+}
+
+static void expire(weir_http_deadlines *list, int64_t now_us) {
+    while (list->first && now_us - list->first->since_us >= list->live_us) {
+        weir_http_connection *connection = list->first;
+        unlink_connection(
+            connection); /* closed by the library when it sees the end; a second look finds it in no list */
+        if (connection->expired) continue;
+        connection->expired = true;
+        weir_metric_add(WEIR_METRIC_HTTP_DEADLINES, 1);
+        weir_http_exchange_cut(connection, 408, "the request took too long to arrive; send it faster"); // W1
+    }
+}
+
+static int64_t until(const weir_http_deadlines *list, int64_t now_us, int64_t wait_us) {
+    if (!list->first) return wait_us;
+    int64_t left_us = list->first->since_us + list->live_us - now_us;
+    return left_us < wait_us ? (left_us < 0 ? 0 : left_us) : wait_us;
+}
+
+/* --- what the library calls ------------------------------------------------------------------------------------------- */
+
+static enum MHD_Result on_access(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
+                                 const char *version, const char *upload, size_t *upload_length, void **slot) {
+    (void)url;
+    (void)version;
+    return (enum MHD_Result)weir_http_exchange_access(context, mhd, method, upload, upload_length, slot);
+}
+
+static void *on_request_line(void *context, const char *uri, struct MHD_Connection *mhd) {
+    return weir_http_exchange_begin(context, uri, mhd);
+}
+
+static void on_completed(void *context, struct MHD_Connection *mhd, void **slot, enum MHD_RequestTerminationCode code) {
+    (void)mhd;
+    (void)code;
+    if (*slot) weir_http_exchange_end(context, *slot);
+    *slot = NULL;
+}
+
+static void forget(weir_http_loop *loop, weir_http_connection *connection) {
+    unlink_connection(connection);
+    weir_http_peers_leave(loop->http->peers, connection->peer);
+    loop->connections--;
+    weir_free(connection);
+}
+
+/* Called while take_connection hands a socket over; from here on the peer's place is given up with the connection. */
+static weir_http_connection *begin_connection(weir_http_loop *loop, struct MHD_Connection *mhd) {
+    const union MHD_ConnectionInfo *fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    weir_http_connection *connection = weir_calloc(1, sizeof *connection);
+    WEIR_ASSERT(fd && loop->peer_pending);
+    if (!connection) {
+        shutdown(fd->connect_fd, SHUT_RDWR);
+        return NULL;
+    }
+    connection->loop = loop;
+    connection->fd = fd->connect_fd;
+    connection->peer = loop->peer_entered;
+    loop->peer_pending = false;
+    loop->connections++;
+    weir_http_deadline_move(connection, &loop->waiting, weir_clock_mono_us(loop->http->clock));
+    return connection;
+}
+
+static void on_connection(void *context, struct MHD_Connection *mhd, void **slot,
+                          enum MHD_ConnectionNotificationCode code) {
+    weir_http_loop *loop = context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *slot = begin_connection(loop, mhd);
+    } else if (*slot) {
+        weir_http_connection *connection = *slot;
+        if (connection->request) weir_http_exchange_end(loop, connection->request);
+        forget(loop, connection);
+        *slot = NULL;
+    }
+}
+
+/* Texts are decoded by us, segment by segment and exactly once. */
+static size_t leave_encoded(void *context, struct MHD_Connection *mhd, char *text) {
+    (void)context;
+    (void)mhd;
+    return strlen(text);
+}
+
+static void on_message(void *context, const char *format, va_list arguments) {
+    char text[256];
+    (void)context;
+    vsnprintf(text, sizeof text, format, arguments);
+    text[strcspn(text, "\n")] = 0;
+    WEIR_LOG(DEBUG, "http.library", text);
+}
+
+/* --- turns ------------------------------------------------------------------------------------------------------------ */
+
+/* Into the library, or out of the door. */
+static void take_connection(weir_http_loop *loop, int fd, const struct sockaddr *address, socklen_t length) {
+    uint64_t peer;
+    if (!weir_http_peers_enter(loop->http->peers, address, &peer)) {
+        weir_metric_add(WEIR_METRIC_HTTP_REFUSED_CONNECTIONS, 1);
+        (void)!send(fd, REFUSAL, sizeof REFUSAL - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        close(fd);
+        return;
+    }
+    loop->peer_entered = peer;
+    loop->peer_pending = true;
+    if (MHD_add_connection(loop->daemon, fd, address, length) == MHD_NO)
+        weir_log_error("http.accept", WEIR_ERR(WEIR_ENOMEM, "cannot take a connection; free some memory"));
+    if (loop->peer_pending) weir_http_peers_leave(loop->http->peers, peer);
+    loop->peer_pending = false;
+}
+
+static void accept_some(weir_http_loop *loop) {
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        struct sockaddr_storage address;
+        socklen_t length = sizeof address;
+        int fd = accept4(loop->http->listen_fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == ECONNABORTED || errno == EINTR)) continue;
+        if (fd < 0) {
+            if (errno != EAGAIN) weir_log_error("http.accept", WEIR_ERRNO(errno, "cannot take a connection"));
+            return;
+        }
+        take_connection(loop, fd, (const struct sockaddr *)&address, length);
+    }
+}
+
+static void resume_finished(weir_http_loop *loop) {
+    uint64_t wakes;
+    (void)!read(loop->wake_fd, &wakes, sizeof wakes);
+    weir_mutex_lock(&loop->mutex);
+    weir_http_request *request = loop->finished;
+    loop->finished = NULL;
+    weir_mutex_unlock(&loop->mutex);
+    while (request) {
+        weir_http_request *next = request->next;
+        WEIR_ASSERT(request->stage == WEIR_HTTP_STAGE_DEFERRED);
+        request->stage = WEIR_HTTP_STAGE_FINISHED;
+        MHD_resume_connection(request->mhd);
+        request = next;
+    }
+}
+
+/* Idle connections see the end of what they can send; a request that is on its way is still answered. */
+static void turn_away(weir_http_loop *loop) {
+    for (weir_http_connection *connection = loop->waiting.first; connection; connection = connection->after)
+        shutdown(connection->fd, SHUT_RD);
+}
+
+static void cut_all(weir_http_loop *loop) {
+    for (weir_http_connection *connection = loop->waiting.first; connection; connection = connection->after)
+        shutdown(connection->fd, SHUT_RDWR);
+    for (weir_http_connection *connection = loop->working.first; connection; connection = connection->after)
+        shutdown(connection->fd, SHUT_RDWR);
+}
+
+static int sleep_ms(weir_http_loop *loop, int64_t now_us) {
+    int64_t wait_us = TURN_MAX_MS * 1000;
+    int64_t stop_us = atomic_load_explicit(&loop->http->stop_us, memory_order_relaxed);
+    MHD_UNSIGNED_LONG_LONG library_ms;
+    if (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms < TURN_MAX_MS)
+        wait_us = (int64_t)library_ms * 1000;
+    wait_us = until(&loop->waiting, now_us, wait_us);
+    wait_us = until(&loop->working, now_us, wait_us);
+    if (stop_us && stop_us - now_us < wait_us) wait_us = stop_us > now_us ? stop_us - now_us : 1000;
+    return (int)((wait_us + 999) / 1000);
+}
+
+static void turn(weir_http_loop *loop, bool accepting) {
+    struct pollfd fds[] = {
+        {.fd = loop->mhd_fd, .events = POLLIN},
+        {.fd = loop->wake_fd, .events = POLLIN},
+        {.fd = accepting ? loop->http->listen_fd : -1, .events = POLLIN},
+    };
+    (void)poll(fds, 3, sleep_ms(loop, weir_clock_mono_us(loop->http->clock)));
+    if (fds[1].revents) resume_finished(loop);
+    if (fds[2].revents) accept_some(loop);
+    (void)MHD_run(loop->daemon);
+    int64_t now_us = weir_clock_mono_us(loop->http->clock);
+    expire(&loop->waiting, now_us);
+    expire(&loop->working, now_us);
+}
+
+static void loop_main(void *context) {
+    weir_http_loop *loop = context;
+    bool turned_away = false;
+    for (;;) {
+        int64_t stop_us = atomic_load_explicit(&loop->http->stop_us, memory_order_acquire);
+        if (stop_us && !loop->connections) return;
+        if (stop_us && !turned_away) {
+            turn_away(loop);
+            turned_away = true;
+        }
+        if (stop_us && weir_clock_mono_us(loop->http->clock) >= stop_us) cut_all(loop);
+        turn(loop, !stop_us);
+    }
+}
+
+/* --- open and close --------------------------------------------------------------------------------------------------- */
+
+static struct MHD_Daemon *start_daemon(weir_http_loop *loop) {
+    const weir_http_opts *opts = &loop->http->opts;
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+        on_access, loop, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)opts->connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)opts->header_bytes, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)((opts->idle_us + WEIR_US_PER_S - 1) / WEIR_US_PER_S), MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+        loop, MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop, MHD_OPTION_URI_LOG_CALLBACK, on_request_line, loop,
+        MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+}
+
+weir_err weir_http_loop_open(weir_http *http, uint32_t index, weir_http_loop *loop) {
+    *loop = (weir_http_loop){.http = http, .index = index, .wake_fd = -1, .id_next = index};
+    loop->waiting.live_us = 2 * http->opts.idle_us; /* silence, which the library counts, then a request line */
+    loop->working.live_us = http->opts.request_us;
+    weir_mutex_init(&loop->mutex, WEIR_RANK_LEAF, "http loop");
+    loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (loop->wake_fd < 0) return WEIR_ERRNO(errno, "cannot make an eventfd");
+    loop->daemon = start_daemon(loop);
+    if (!loop->daemon)
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "cannot start libmicrohttpd; is there memory and a free descriptor?");
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    WEIR_ASSERT(info);
+    loop->mhd_fd = info->epoll_fd;
+    return WEIR_OK;
+}
+
+weir_err weir_http_loop_start(weir_http_loop *loop) {
+    char name[WEIR_THREAD_NAME_MAX + 1];
+    snprintf(name, sizeof name, "http-%u", loop->index);
+    return weir_thread_start(name, WEIR_ROLE_LOOP, loop_main, loop, &loop->thread);
+}
+
+void weir_http_loop_wake(weir_http_loop *loop) {
+    uint64_t one = 1;
+    (void)!write(loop->wake_fd, &one, sizeof one); /* full means that it is awake */
+}
+
+void weir_http_loop_join(weir_http_loop *loop) {
+    weir_thread_join(loop->thread);
+    loop->thread = NULL;
+}
+
+void weir_http_loop_close(weir_http_loop *loop) {
+    if (!loop->http) return;
+    if (loop->daemon) MHD_stop_daemon(loop->daemon);
+    if (loop->wake_fd >= 0) close(loop->wake_fd);
+    weir_http_requests_free(loop);
+    weir_mutex_destroy(&loop->mutex);
+}

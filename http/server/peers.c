@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peers.c - how many connections there are, in all and of each address.
+ *
+ * A table of open addressing with room for twice the connections, so that it never fills; an IPv6 peer is its /64, because
+ * a household or a server gets no less.
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/hash.h>
+#include <weir/base/metrics.h>
+
+#include "private.h"
+
+typedef struct peer {
+    uint64_t id;
+    uint32_t count; /* 0: free */
+} peer;
+
+struct weir_http_peers {
+    weir_mutex mutex;
+    uint32_t connections, connections_max, per_ip;
+    uint32_t mask;
+    peer *table; /* under mutex, with connections */
+};
+
+weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_peers **peersp) {
+    *peersp = NULL;
+    uint32_t size = 16;
+    while (size < connections * 2)
+        size *= 2;
+    weir_http_peers *peers = weir_calloc(1, sizeof *peers);
+    if (peers) peers->table = weir_calloc(size, sizeof *peers->table);
+    if (!peers || !peers->table) {
+        weir_free(peers);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for a table of %u connections", connections);
+    }
+    weir_mutex_init(&peers->mutex, WEIR_RANK_LEAF, "http peers");
+    peers->connections_max = connections;
+    peers->per_ip = per_ip;
+    peers->mask = size - 1;
+    *peersp = peers;
+    return WEIR_OK;
+}
+
+static uint64_t id_of(const struct sockaddr *address) {
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+        return weir_xxh3(&v4->sin_addr, 4, 4);
+    }
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(v6)) return weir_xxh3(v6->s6_addr + 12, 4, 4);
+    return weir_xxh3(v6, 8, 6);
+}
+
+/* The peer's entry, or the free one where it would stand. */
+static peer *find(weir_http_peers *peers, uint64_t id) {
+    uint32_t i = (uint32_t)id & peers->mask;
+    while (peers->table[i].count && peers->table[i].id != id)
+        i = (i + 1) & peers->mask;
+    return &peers->table[i];
+}
+
+bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *address, uint64_t *peerp) {
+    *peerp = id_of(address);
+    weir_mutex_lock(&peers->mutex);
+    peer *found = find(peers, *peerp);
+    bool room = peers->connections < peers->connections_max && found->count < peers->per_ip;
+    if (room) {
+        found->id = *peerp;
+        found->count++;
+        peers->connections++;
+        weir_metric_set(WEIR_METRIC_HTTP_CONNECTIONS, peers->connections);
+    }
+    weir_mutex_unlock(&peers->mutex);
+    return room;
+}
+
+/* Takes an entry out and moves those behind it that would no longer be found. */
+static void take_out(weir_http_peers *peers, uint32_t hole) {
+    for (uint32_t i = (hole + 1) & peers->mask; peers->table[i].count; i = (i + 1) & peers->mask) {
+        uint32_t home = (uint32_t)peers->table[i].id & peers->mask;
+        if (((i - home) & peers->mask) < ((i - hole) & peers->mask)) continue;
+        peers->table[hole] = peers->table[i];
+        hole = i;
+    }
+    peers->table[hole] = (peer){0};
+}
+
+void weir_http_peers_leave(weir_http_peers *peers, uint64_t id) {
+    weir_mutex_lock(&peers->mutex);
+    peer *found = find(peers, id);
+    WEIR_ASSERT(found->count && peers->connections);
+    peers->connections--;
+    weir_metric_set(WEIR_METRIC_HTTP_CONNECTIONS, peers->connections);
+    if (!--found->count) {
+        found->count = 1; /* still an entry while it is taken out */
+        take_out(peers, (uint32_t)(found - peers->table));
+    }
+    weir_mutex_unlock(&peers->mutex);
+}
+
+void weir_http_peers_close(weir_http_peers *peers) {
+    if (!peers) return;
+    weir_mutex_destroy(&peers->mutex);
+    weir_free(peers->table);
+    weir_free(peers);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* private.h - what the files of the server share; only loop.c and exchange.c see microhttpd. */
+#ifndef WEIR_HTTP_PRIVATE_H
+#define WEIR_HTTP_PRIVATE_H
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include <weir/base/thread.h>
+#include <weir/http/server.h>
+
+struct MHD_Connection;
+struct MHD_Daemon;
+
+typedef struct weir_http_loop weir_http_loop;
+typedef struct weir_http_connection weir_http_connection;
+
+/* --- routes -------------------------------------------------------------------------------------------------------- */
+
+typedef struct weir_http_text {
+    const char *bytes;
+    size_t length;
+} weir_http_text;
+
+typedef struct weir_http_pair {
+    const char *name, *value;
+} weir_http_pair;
+
+typedef struct weir_http_match {
+    const weir_http_route *route;                /* NULL: none with this method and path       */
+    weir_http_text params[WEIR_HTTP_PARAMS_MAX]; /* as sent                                    */
+    char allow[64];                              /* the methods that the path has; "": no path */
+} weir_http_match;
+
+/* path as sent, without the query.  [any] */
+void weir_http_match_find(const weir_http_route *routes, size_t count, const char *method, const char *path,
+                          size_t length, weir_http_match *matchp);
+/* Cuts and decodes a query against the names that a route allows.  WEIR_EDATA names the parameter; WEIR_ELIMIT,
+ * WEIR_ENOMEM.  [any] */
+weir_err weir_http_query_read(weir_arena *arena, const char *const *allowed, const char *query,
+                              weir_http_pair pairs[WEIR_HTTP_QUERY_MAX], size_t *countp);
+
+/* --- addresses ------------------------------------------------------------------------------------------------------ */
+
+typedef struct weir_http_address {
+    struct sockaddr_storage storage;
+    socklen_t length;
+    bool loopback;
+} weir_http_address;
+
+/* "127.0.0.1:8080".  WEIR_ECONFIG.  [any] */
+weir_err weir_http_address_read(const char *text, weir_http_address *addressp);
+/* What a URL and a sentence show: "127.0.0.1:8080", "[::1]:8080". */
+void weir_http_address_text(const struct sockaddr *address, char *buffer, size_t size);
+/* Whether a Host header names this machine by a name that no other site can have. */
+bool weir_http_host_is_local(const char *host);
+
+/* --- peers: how many connections an address has ------------------------------------------------------------------- */
+
+typedef struct weir_http_peers weir_http_peers;
+weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_peers **peersp);
+/* *slotp is for leave; false: one of the two limits is reached.  [any] */
+bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *address, uint64_t *peerp);
+void weir_http_peers_leave(weir_http_peers *peers, uint64_t peer);
+void weir_http_peers_close(weir_http_peers *peers);
+
+/* --- one exchange --------------------------------------------------------------------------------------------------- */
+
+typedef enum weir_http_stage {
+    WEIR_HTTP_STAGE_HEADERS, /* the request line is there       */
+    WEIR_HTTP_STAGE_BODY,    /* a route is found, a body comes  */
+    WEIR_HTTP_STAGE_DEFERRED,
+    WEIR_HTTP_STAGE_FINISHED, /* by another thread               */
+    WEIR_HTTP_STAGE_REPLIED
+} weir_http_stage;
+
+struct weir_http_request {
+    weir_http_loop *loop;
+    weir_http_connection *connection;
+    struct MHD_Connection *mhd;
+    weir_http_stage stage;
+    weir_arena *arena;
+    const char *uri; /* as sent */
+    size_t path_length;
+    const char *method;
+    const weir_http_route *route;
+    weir_http_text params[WEIR_HTTP_PARAMS_MAX]; /* decoded */
+    weir_http_pair query[WEIR_HTTP_QUERY_MAX];
+    size_t query_count;
+    weir_http_caller caller;
+    char id[WEIR_HTTP_NAME_MAX + 1];
+    int64_t started_us;
+    weir_buf body, out;
+    uint64_t charged_bytes; /* W4 */
+    unsigned status;
+    bool close; /* the connection, after the reply */
+    const char *content_type;
+    const void *fixed;
+    size_t fixed_length;
+    weir_http_pair headers[WEIR_HTTP_HEADERS_MAX];
+    size_t header_count;
+    weir_http_request *next; /* of the loop's free ones, or of those finished */
+};
+
+/* The connection has a reply or is closed when its time has come (W1). */
+typedef struct weir_http_deadlines {
+    weir_http_connection *first, *last; /* oldest first: all of a list have the same time to live */
+    int64_t live_us;
+} weir_http_deadlines;
+
+struct weir_http_connection {
+    weir_http_loop *loop;
+    int fd;
+    uint64_t peer;
+    weir_http_request *request; /* NULL between requests */
+    weir_http_deadlines *list;
+    weir_http_connection *before, *after;
+    int64_t since_us;
+    bool expired;
+};
+
+struct weir_http_loop {
+    weir_http *http;
+    uint32_t index;
+    struct MHD_Daemon *daemon;
+    int mhd_fd, wake_fd;
+    weir_thread *thread;
+    weir_http_deadlines waiting, working; /* connections without and with a request */
+    uint64_t connections;
+    uint64_t peer_entered; /* of the connection that the library is being given */
+    bool peer_pending;
+    weir_http_request *free;
+    uint32_t free_count;
+    uint64_t id_next;
+    weir_mutex mutex;
+    weir_http_request *finished; /* under mutex */
+};
+
+struct weir_http {
+    weir_http_opts opts;
+    weir_clock *clock;
+    weir_http_peers *peers;
+    int listen_fd;
+    uint16_t port;
+    char url[96];
+    uint64_t id_seed;
+    bool loopback_only;
+    _Atomic uint64_t charged_bytes; /* W4 */
+    _Atomic uint64_t connections;
+    _Atomic int64_t stop_us; /* 0: serving; else close what is left then */
+    uint32_t loop_count;
+    bool stopped;
+    weir_http_loop loops[WEIR_HTTP_LOOPS_MAX];
+};
+
+/* loop.c */
+weir_err weir_http_loop_open(weir_http *http, uint32_t index, weir_http_loop *loop);
+weir_err weir_http_loop_start(weir_http_loop *loop);
+void weir_http_loop_wake(weir_http_loop *loop);
+void weir_http_loop_join(weir_http_loop *loop);
+void weir_http_loop_close(weir_http_loop *loop);
+void weir_http_deadline_move(weir_http_connection *connection, weir_http_deadlines *list, int64_t now_us);
+
+/* exchange.c: the life of a request on its loop */
+int weir_http_exchange_access(weir_http_loop *loop, struct MHD_Connection *mhd, const char *method, const char *upload,
+                              size_t *upload_length, void **request_slot);
+void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD_Connection *mhd);
+void weir_http_exchange_end(weir_http_loop *loop, weir_http_request *request);
+/* Answers by hand, past the library, when the connection is to be closed in the middle of a request. */
+void weir_http_exchange_cut(weir_http_connection *connection, unsigned status, const char *detail);
+
+/* request.c */
+weir_http_request *weir_http_request_take(weir_http_loop *loop);
+void weir_http_request_give(weir_http_loop *loop, weir_http_request *request);
+void weir_http_requests_free(weir_http_loop *loop);
+/* false: over the budget (W4). */
+bool weir_http_charge(weir_http_request *request, uint64_t bytes);
+
+/* problem.c */
+const char *weir_http_status_title(unsigned status);
+/* slug NULL: that of the status. */
+void weir_http_problem_write(weir_buf *out, unsigned status, const char *slug, const char *detail, const char *id);
+
+#endif /* WEIR_HTTP_PRIVATE_H */

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request.c - what a handler sees of a request, and the memory behind it.
+ *
+ * Requests are kept by their loop for the next one: no allocation on the way of a request whose kind was seen before.
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+
+#include "private.h"
+
+#define KEPT_REQUESTS_MAX 64u         /* of a loop */
+#define KEPT_BYTES_MAX    (64u << 10) /* of a body or a reply */
+
+/* --- memory ---------------------------------------------------------------------------------------------------------- */
+
+static void free_request(weir_http_request *request) {
+    weir_arena_close(request->arena);
+    weir_buf_free(&request->body);
+    weir_buf_free(&request->out);
+    weir_free(request);
+}
+
+weir_http_request *weir_http_request_take(weir_http_loop *loop) {
+    weir_http_request *request = loop->free;
+    if (request) {
+        loop->free = request->next;
+        loop->free_count--;
+        return request;
+    }
+    request = weir_calloc(1, sizeof *request);
+    if (!request) return NULL;
+    weir_err err = weir_arena_open(WEIR_HTTP_ARENA_BYTES_MAX, &request->arena);
+    if (err) {
+        weir_free(request);
+        return NULL;
+    }
+    request->loop = loop;
+    return request;
+}
+
+static void keep_buf(weir_buf *buf) {
+    if (buf->capacity > KEPT_BYTES_MAX) weir_buf_free(buf);
+    weir_buf_clear(buf);
+    buf->length_max = 0;
+}
+
+/* Sheds what a large request has taken: the arena is opened anew. */
+static bool keep_arena(weir_http_request *request) {
+    if (weir_arena_used(request->arena) <= KEPT_BYTES_MAX) {
+        weir_arena_reset(request->arena);
+        return true;
+    }
+    weir_arena_close(request->arena);
+    return !weir_arena_open(WEIR_HTTP_ARENA_BYTES_MAX, &request->arena);
+}
+
+void weir_http_request_give(weir_http_loop *loop, weir_http_request *request) {
+    atomic_fetch_sub_explicit(&loop->http->charged_bytes, request->charged_bytes, memory_order_relaxed);
+    if (loop->free_count == KEPT_REQUESTS_MAX || !keep_arena(request)) {
+        free_request(request);
+        return;
+    }
+    weir_buf body = request->body, out = request->out;
+    keep_buf(&body);
+    keep_buf(&out);
+    *request = (weir_http_request){.loop = loop, .arena = request->arena, .body = body, .out = out, .next = loop->free};
+    loop->free = request;
+    loop->free_count++;
+}
+
+void weir_http_requests_free(weir_http_loop *loop) {
+    while (loop->free) {
+        weir_http_request *request = loop->free;
+        loop->free = request->next;
+        free_request(request);
+    }
+    loop->free_count = 0;
+}
+
+bool weir_http_charge(weir_http_request *request, uint64_t bytes) {
+    weir_http *http = request->loop->http;
+    uint64_t before = atomic_fetch_add_explicit(&http->charged_bytes, bytes, memory_order_relaxed);
+    if (before + bytes > http->opts.memory_bytes) { // W4
+        atomic_fetch_sub_explicit(&http->charged_bytes, bytes, memory_order_relaxed);
+        return false;
+    }
+    request->charged_bytes += bytes;
+    return true;
+}
+
+/* --- what is asked --------------------------------------------------------------------------------------------------- */
+
+weir_arena *weir_http_arena(weir_http_request *request) {
+    return request->arena;
+}
+
+const char *weir_http_id(const weir_http_request *request) {
+    return request->id;
+}
+
+const weir_http_caller *weir_http_request_caller(const weir_http_request *request) {
+    return &request->caller;
+}
+
+uint32_t weir_http_loop_index(const weir_http_request *request) {
+    return request->loop->index;
+}
+
+const char *weir_http_param(const weir_http_request *request, size_t index, size_t *lengthp) {
+    WEIR_ASSERT(index < WEIR_HTTP_PARAMS_MAX && request->params[index].bytes);
+    *lengthp = request->params[index].length;
+    return request->params[index].bytes;
+}
+
+const char *weir_http_query(const weir_http_request *request, const char *name) {
+    for (size_t i = 0; i < request->query_count; i++)
+        if (!strcmp(request->query[i].name, name)) return request->query[i].value;
+    return NULL;
+}
+
+const char *weir_http_body(const weir_http_request *request, size_t *lengthp) {
+    *lengthp = request->body.length;
+    return request->body.bytes ? request->body.bytes : "";
+}
+
+/* --- what is answered ------------------------------------------------------------------------------------------------ */
+
+weir_buf *weir_http_out(weir_http_request *request) {
+    return &request->out;
+}
+
+void weir_http_reply(weir_http_request *request, unsigned status, const char *content_type) {
+    request->status = status;
+    request->content_type = content_type;
+}
+
+void weir_http_add_header(weir_http_request *request, const char *name, const char *value) {
+    WEIR_ASSERT(request->header_count < WEIR_HTTP_HEADERS_MAX);
+    request->headers[request->header_count++] = (weir_http_pair){name, value};
+}
+
+void weir_http_reply_static(weir_http_request *request, unsigned status, const char *content_type, const void *bytes,
+                            size_t length) {
+    weir_http_reply(request, status, content_type);
+    request->fixed = bytes;
+    request->fixed_length = length;
+}
+
+void weir_http_defer(weir_http_request *request) {
+    WEIR_ASSERT(request->stage == WEIR_HTTP_STAGE_BODY);
+    request->stage = WEIR_HTTP_STAGE_DEFERRED;
+}
+
+void weir_http_finish(weir_http_request *request) {
+    weir_http_loop *loop = request->loop;
+    weir_mutex_lock(&loop->mutex);
+    bool first = !loop->finished;
+    request->next = loop->finished;
+    loop->finished = request;
+    weir_mutex_unlock(&loop->mutex);
+    if (first) weir_http_loop_wake(loop);
+}
