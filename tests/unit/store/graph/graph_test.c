@@ -2,9 +2,18 @@
 /* graph_test.c - the graph's promises over a store on disk: what goes in comes out, before and after seals and reopening. */
 #include "weir_test.h"
 
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <weir/base/alloc.h>
 #include <weir/base/buf.h>
+#include <weir/base/fault.h>
+#include <weir/base/file.h>
+#include <weir/base/thread.h>
 #include <weir/store/graph.h>
 
 static const char schema_text[] = "version: 1\n"
@@ -106,4 +115,298 @@ static void newest_first_across_delta_and_seals(void **state) {
     weir_arena_close(arena);
 }
 
-WEIR_TESTS(WEIR_CASE(newest_first_across_delta_and_seals))
+/* --- the invariants ------------------------------------------------------------------------------------------------ */
+
+static uint32_t degree(fixture *f, weir_vertex v, weir_direction direction) {
+    weir_arena *arena;
+    const weir_edge *edges;
+    assert_ok(weir_arena_open(8u << 20, &arena));
+    uint32_t count = neighbors(f, v, direction, WEIR_BEFORE_ALL, 5000, arena, &edges);
+    weir_arena_close(arena);
+    return count;
+}
+
+static void fixture_close(fixture *f) {
+    graph_close(f);
+    weir_schema_free(f->schema);
+    f->schema = NULL;
+}
+
+static void s1_exactly_the_events_below_the_offset(void **state) {
+    (void)state;
+    fixture f = {0};
+    graph_open(&f);
+    for (int i = 0; i < 10; i++)
+        put_edge(&f, 1, 2 + (weir_vertex)i, i, (uint64_t)i);
+    assert_ok(weir_graph_drain(f.graph));
+    assert_int_equal(weir_graph_offset_applied(f.graph, f.source, 0), 10);
+    assert_int_equal(weir_graph_offset_sealed(f.graph, f.source, 0), 0);
+    assert_int_equal(degree(&f, 1, WEIR_OUT), 10);
+    assert_ok(weir_graph_seal(f.graph));
+    assert_int_equal(weir_graph_offset_sealed(f.graph, f.source, 0), 10);
+    f.offset += 5; /* a hole: the shard stops rather than lose five events */
+    put_edge(&f, 1, 100, 100, 100);
+    assert_err(weir_graph_drain(f.graph), WEIR_EORDER, "events are missing");
+    assert_err(weir_graph_close(f.graph), WEIR_EORDER, NULL);
+    f.offset = 10;
+    graph_open(&f);
+    assert_int_equal(degree(&f, 1, WEIR_OUT), 10);
+    put_edge(&f, 1, 100, 100, 100);
+    assert_int_equal(degree(&f, 1, WEIR_OUT), 11);
+    fixture_close(&f);
+}
+
+typedef struct reader {
+    fixture *f;
+    atomic_bool stop;
+    uint64_t reads;
+} reader;
+
+/* Each event puts a pair of edges at vertex 1: an odd number would be half an event. */
+static void read_pairs(void *context) {
+    reader *r = context;
+    weir_arena *arena;
+    const weir_edge *edges;
+    uint32_t count;
+    assert_ok(weir_arena_open(32u << 20, &arena));
+    while (!atomic_load(&r->stop)) {
+        assert_ok(weir_graph_neighbors(r->f->graph, 1, 0, WEIR_OUT, WEIR_BEFORE_ALL, 2000, arena, &edges, &count));
+        assert_true(count % 2 == 0);
+        for (uint32_t i = 0; i + 1 < count; i += 2)
+            assert_true(edges[i].event == edges[i + 1].event);
+        weir_arena_reset(arena);
+        r->reads++;
+    }
+    weir_arena_close(arena);
+}
+
+static void put_pair(fixture *f, int64_t time_us) {
+    weir_mutation m[2] = {
+        {.kind = WEIR_PUT_EDGE, .vertex = 1, .neighbor = 10, .time_us = time_us, .event = (uint64_t)time_us},
+        {.kind = WEIR_PUT_EDGE, .vertex = 1, .neighbor = 11, .time_us = time_us, .event = (uint64_t)time_us},
+    };
+    submit(f, m, 2);
+}
+
+static void s2_before_or_after_an_event_never_half(void **state) {
+    (void)state;
+    fixture f = {0};
+    graph_open(&f);
+    reader readers[2] = {{.f = &f}, {.f = &f}};
+    weir_thread *threads[2];
+    for (int i = 0; i < 2; i++) {
+        assert_ok(weir_thread_start("reader", WEIR_ROLE_TEST, read_pairs, &readers[i], &threads[i]));
+    }
+    for (int64_t t = 1; t <= 900; t++) {
+        put_pair(&f, t);
+        if (t % 150 == 0) assert_ok(weir_graph_seal(f.graph)); /* and through freeze, seal and windows */
+    }
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&readers[i].stop, true);
+        weir_thread_join(threads[i]);
+        assert_true(readers[i].reads > 0);
+    }
+    assert_int_equal(degree(&f, 1, WEIR_OUT), 1800);
+    fixture_close(&f);
+}
+
+/* In a child: seals ten edges, then dies at the point while it seals ten more. */
+static void die_sealing_at(const char *point) {
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        fixture f = {0};
+        graph_open(&f);
+        for (int i = 0; i < 10; i++)
+            put_edge(&f, 1, 2 + (weir_vertex)i, i, (uint64_t)i);
+        assert_ok(weir_graph_seal(f.graph));
+        for (int i = 10; i < 20; i++)
+            put_edge(&f, 1, 2 + (weir_vertex)i, i, (uint64_t)i);
+        assert_ok(weir_graph_drain(f.graph));
+        assert_ok(weir_fault_kill_arm(point));
+        (void)!weir_graph_seal(f.graph);
+        _exit(1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* Each shard has its ten or its twenty with the offset that says so; the two may differ, because each seals for itself. */
+static void s3_a_seal_is_all_or_nothing(void **state) {
+    (void)state;
+    static const char *const points[] = {"seal.begin:1",      "seal.half_written:1", "engine.finished:1",
+                                         "engine.ingested:1", "seal.ingested:1",     "seal.end:1"};
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        fixture f = {0};
+        die_sealing_at(points[i]);
+        graph_open(&f);
+        uint64_t sealed = weir_graph_offset_sealed(f.graph, f.source, 0);
+        assert_true(sealed == 10 || sealed == 20);
+        uint32_t out = degree(&f, 1, WEIR_OUT);
+        assert_true(out == 10 || out == 20);
+        assert_true(out >= sealed);
+        f.offset = sealed; /* what a recovery does */
+        for (uint64_t n = sealed; n < 20; n++)
+            put_edge(&f, 1, 2 + n, (int64_t)n, n);
+        assert_int_equal(degree(&f, 1, WEIR_OUT), 20);
+        for (weir_vertex v = 2; v < 22; v++)
+            assert_int_equal(degree(&f, v, WEIR_IN), 1);
+        fixture_close(&f);
+        assert_ok(weir_folder_remove(weir_test_path("store")));
+    }
+}
+
+/* What a cached window answers, after seals have changed it, is what a store without that window answers. */
+static void s5_windows_follow_seals(void **state) {
+    (void)state;
+    fixture f = {0};
+    weir_arena *arena;
+    const weir_edge *cached, *fresh;
+    assert_ok(weir_arena_open(8u << 20, &arena));
+    graph_open(&f);
+    for (int64_t t = 1; t <= 300; t++) {
+        put_edge(&f, 1, 1000 + (weir_vertex)t, t * 7 % 300, (uint64_t)t); /* many come late */
+        if (t % 20 == 0) assert_ok(weir_graph_seal(f.graph));
+        degree(&f, 1, WEIR_OUT);
+    }
+    assert_ok(weir_graph_seal(f.graph));
+    uint32_t count = neighbors(&f, 1, WEIR_OUT, WEIR_BEFORE_ALL, 100, arena, &cached);
+    graph_close(&f);
+    graph_open(&f);
+    assert_int_equal(neighbors(&f, 1, WEIR_OUT, WEIR_BEFORE_ALL, 100, arena, &fresh), count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(cached[i].neighbor == fresh[i].neighbor && cached[i].time_us == fresh[i].time_us);
+    }
+    weir_arena_close(arena);
+    fixture_close(&f);
+}
+
+static void s6_memory_stays_in_its_budget_and_nothing_is_dropped(void **state) {
+    (void)state;
+    fixture f = {0};
+    const weir_graph_opts opts = {.shards = 2, .memory_bytes = 4u << 20, .create = true};
+    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &f.schema));
+    assert_ok(weir_graph_open(weir_test_path("store"), f.schema, &opts, &f.graph));
+    assert_ok(weir_graph_source(f.graph, "log:s", 7, &f.source));
+    for (int64_t t = 0; t < 20000; t++) {
+        weir_graph_stats stats;
+        put_edge(&f, 1 + (weir_vertex)(t % 997), 5000 + (weir_vertex)t, t, (uint64_t)t);
+        if (t % 500) continue;
+        weir_graph_stats_get(f.graph, &stats);
+        assert_true(stats.delta_bytes <= opts.memory_bytes / 2); /* the deltas' share */
+        assert_true(stats.cache_bytes <= opts.memory_bytes / 4);
+    }
+    uint32_t total = 0;
+    for (weir_vertex v = 1; v <= 997; v++)
+        total += degree(&f, v, WEIR_OUT);
+    assert_int_equal(total, 20000);
+    weir_graph_stats stats;
+    weir_graph_stats_get(f.graph, &stats);
+    assert_true(stats.seals > 0);
+    fixture_close(&f);
+}
+
+/* --- what goes wrong ------------------------------------------------------------------------------------------------ */
+
+static void full_disk_keeps_the_delta_and_goes_on_when_there_is_room(void **state) {
+    (void)state;
+    fixture f = {0};
+    graph_open(&f);
+    put_edge(&f, 1, 2, 3, 4);
+    assert_ok(weir_fault_arm("write:1:ENOSPC"));
+    assert_err(weir_graph_seal(f.graph), WEIR_EFULL, "free some space");
+    assert_int_equal(degree(&f, 1, WEIR_OUT), 1);
+    assert_ok(weir_fault_arm(NULL));
+    put_edge(&f, 1, 5, 6, 7);
+    assert_ok(weir_graph_seal(f.graph));
+    graph_close(&f);
+    graph_open(&f);
+    assert_int_equal(degree(&f, 1, WEIR_OUT), 2);
+    fixture_close(&f);
+}
+
+static void second_process_recreated_source_and_other_schema_are_refused(void **state) {
+    (void)state;
+    fixture f = {0};
+    weir_graph *second;
+    weir_schema *other;
+    uint32_t source;
+    weir_graph_opts opts = {.shards = 2, .memory_bytes = 64u << 20};
+    static const char other_text[] =
+        "version: 1\nname: tiny\nvertices:\n  b: {}\n  a: {}\nrelations:\n  r: {from: a, to: b}\n"
+        "sources:\n  s: {id: id, time: t, mutations: [{put_edge: r, from: a, to: b}]}\n";
+    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &f.schema));
+    assert_err(weir_graph_open(weir_test_path("store"), f.schema, &opts, &second), WEIR_ENOTFOUND, "no store");
+    graph_open(&f);
+    assert_err(weir_graph_open(weir_test_path("store"), f.schema, &opts, &second), WEIR_EBUSY, NULL);
+    assert_err(weir_graph_source(f.graph, "log:s", 8, &source), WEIR_EDATA, "recreated");
+    graph_close(&f);
+    assert_ok(weir_schema_parse("tiny", other_text, sizeof other_text - 1, &other));
+    assert_err(weir_graph_open(weir_test_path("store"), other, &opts, &second), WEIR_EDATA, "another schema");
+    weir_schema_free(other);
+    weir_schema_free(f.schema);
+}
+
+static void checkpoint_restores_and_a_damaged_one_is_refused(void **state) {
+    (void)state;
+    fixture f = {0};
+    char *bytes;
+    size_t length;
+    graph_open(&f);
+    for (int i = 0; i < 50; i++)
+        put_edge(&f, 1, 2 + (weir_vertex)i, i, (uint64_t)i);
+    assert_ok(weir_graph_checkpoint(f.graph, weir_test_path("point")));
+    assert_err(weir_graph_checkpoint(f.graph, weir_test_path("point")), WEIR_EEXIST, "point");
+    put_edge(&f, 1, 100, 100, 100);
+    graph_close(&f);
+    assert_ok(weir_folder_remove(weir_test_path("store")));
+    assert_ok(weir_graph_restore(weir_test_path("point"), weir_test_path("store")));
+    graph_open(&f);
+    assert_int_equal(degree(&f, 1, WEIR_OUT), 50);
+    assert_int_equal(weir_graph_offset_sealed(f.graph, f.source, 0), 50);
+    graph_close(&f);
+    assert_ok(weir_file_load(weir_test_path("point/graph.yaml"), 4096, &bytes, &length));
+    bytes[length - 2] ^= 1;
+    assert_ok(weir_file_replace(weir_test_path("point/graph.yaml"), bytes, length));
+    weir_free(bytes);
+    assert_err(weir_graph_restore(weir_test_path("point"), weir_test_path("again")), WEIR_ECORRUPT, "graph.yaml");
+    weir_schema_free(f.schema);
+}
+
+/* Ids of 4 bits: among 40 names most meet another's. The first keeps the id, the second is told no; both for good. */
+static void two_names_of_one_id_are_never_merged(void **state) {
+    (void)state;
+    fixture f = {0};
+    char keys[40][8], owners[16][8] = {{0}};
+    unsigned refused = 0;
+    graph_open(&f);
+    weir_vertex_id_bits(4);
+    for (int pass = 0; pass < 3; pass++) {
+        for (int i = 0; i < 40; i++) {
+            bool is_free, is_new;
+            size_t length = (size_t)snprintf(keys[i], sizeof keys[i], "k%d", i);
+            weir_vertex v = weir_vertex_id("a", keys[i], length);
+            assert_ok(weir_graph_name_claim(f.graph, v, 0, keys[i], length, &is_free, &is_new));
+            if (!owners[v][0]) memcpy(owners[v], keys[i], sizeof owners[v]);
+            assert_int_equal(is_free, strcmp(owners[v], keys[i]) == 0);
+            refused += !is_free;
+            if (!is_new) continue;
+            weir_mutation m = {
+                .kind = WEIR_PUT_VERTEX, .vertex = v, .time_us = 1, .key = keys[i], .key_length = (uint16_t)length};
+            submit(&f, &m, 1);
+        }
+        graph_close(&f); /* the table of names is empty then: the store itself has to know */
+        graph_open(&f);
+    }
+    assert_true(refused > 0);
+    weir_vertex_id_bits(64);
+    fixture_close(&f);
+}
+
+WEIR_TESTS(WEIR_CASE(newest_first_across_delta_and_seals), WEIR_CASE(s1_exactly_the_events_below_the_offset),
+           WEIR_CASE(s2_before_or_after_an_event_never_half), WEIR_CASE(s3_a_seal_is_all_or_nothing),
+           WEIR_CASE(s5_windows_follow_seals), WEIR_CASE(s6_memory_stays_in_its_budget_and_nothing_is_dropped),
+           WEIR_CASE(full_disk_keeps_the_delta_and_goes_on_when_there_is_room),
+           WEIR_CASE(second_process_recreated_source_and_other_schema_are_refused),
+           WEIR_CASE(checkpoint_restores_and_a_damaged_one_is_refused), WEIR_CASE(two_names_of_one_id_are_never_merged))
