@@ -13,24 +13,39 @@ typedef struct csv {
 } csv;
 
 static weir_err fault(const csv *c, const char *what) {
-    return WEIR_ERR(WEIR_EDATA, "byte %zu: %s", (size_t)(c->next - c->start), what);
+    return WEIR_ERR(WEIR_EDATA, "byte %zu: %s", (size_t)(c->next - c->start) + 1, what);
+}
+
+/* To the quote that ends the cell; c->next is left on it. */
+static weir_err quoted_end(csv *c) {
+    for (;; c->next++) {
+        c->next = c->next < c->end ? memchr(c->next, '"', (size_t)(c->end - c->next)) : NULL;
+        if (!c->next) {
+            c->next = c->end;
+            return fault(c, "a quoted cell without an end");
+        }
+        if (c->next + 1 == c->end || c->next[1] != '"') return WEIR_OK;
+        c->next++;
+    }
 }
 
 static weir_err quoted_read(csv *c, weir_cell *cell) {
     const char *from = ++c->next;
-    char *text = weir_arena_alloc_aligned(c->arena, 1, (size_t)(c->end - from) + 1), *to = text;
+    weir_err err = quoted_end(c);
+    if (err) return err;
+    char *text = weir_arena_alloc_aligned(c->arena, 1, (size_t)(c->next - from) + 1), *to = text;
     if (!text) return WEIR_ERR(WEIR_ENOMEM, "no memory for a line of CSV");
-    for (;; c->next++) {
-        if (c->next == c->end) return fault(c, "a quoted cell without an end");
-        if (*c->next == '"') {
-            if (c->next + 1 == c->end || c->next[1] != '"') break;
-            c->next++;
-        }
-        *to++ = *c->next;
+    for (const char *p = from; p < c->next; p++) {
+        if (*p == '"') p++;
+        *to++ = *p;
     }
     c->next++;
     *cell = (weir_cell){WEIR_CELL_TEXT, (uint32_t)(to - text), (size_t)(from - c->start) + 1, text};
     return WEIR_OK;
+}
+
+static weir_err not_utf8(const weir_cell *cell) {
+    return WEIR_ERR(WEIR_EDATA, "byte %zu: a cell with bytes that are not UTF-8", cell->at);
 }
 
 static weir_err cell_read(csv *c, weir_cell *cell) {
@@ -43,9 +58,10 @@ static weir_err cell_read(csv *c, weir_cell *cell) {
             c->next++;
         *cell = (weir_cell){WEIR_CELL_TEXT, (uint32_t)(c->next - from), (size_t)(from - c->start) + 1, from};
     }
-    if (!err && c->next < c->end && *c->next != c->separator) err = fault(c, "a quote inside a cell");
+    if (err) return err;
+    if (c->next < c->end && *c->next != c->separator) return fault(c, "a quote inside a cell, or something behind one");
     if (cell->length == 0) cell->kind = WEIR_CELL_ABSENT;
-    return err;
+    return weir_message_utf8(cell->text, cell->length) ? WEIR_OK : not_utf8(cell);
 }
 
 weir_err weir_message_csv(char separator, const uint32_t *field_of_column, size_t column_count, const char *bytes,
@@ -54,7 +70,9 @@ weir_err weir_message_csv(char separator, const uint32_t *field_of_column, size_
     while (length && (bytes[length - 1] == '\n' || bytes[length - 1] == '\r'))
         length--;
     csv c = {bytes, bytes, bytes + length, separator, arena};
-    if (length > WEIR_MESSAGE_BYTES_MAX) return fault(&c, "the line is too long");
+    if (length > WEIR_MESSAGE_BYTES_MAX) {
+        return WEIR_ERR(WEIR_EDATA, "the line has %zu bytes, at most %u are taken", length, WEIR_MESSAGE_BYTES_MAX);
+    }
     for (size_t column = 0; column < column_count; column++) {
         weir_cell cell;
         if (column > 0) {

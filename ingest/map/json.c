@@ -2,9 +2,9 @@
 /*
  * json.c - RFC 8259 in one pass, keeping only what the source names.
  *
- * Strict: UTF-8 is checked, escapes and surrogates are checked, numbers have JSON's grammar, a name that we need and that comes
- * twice is refused (which of the two counts is what two programs disagree about). Depth is limited; nothing recurses
- * deeper than WEIR_MESSAGE_DEPTH_MAX.
+ * Strict: UTF-8 is checked, escapes and surrogates are checked, numbers have JSON's grammar, a name that we need and
+ * that comes twice is refused (which of the two counts is what two programs disagree about). Depth is limited; nothing
+ * recurses deeper than WEIR_MESSAGE_DEPTH_MAX.
  */
 #include <string.h>
 
@@ -16,6 +16,7 @@ typedef struct json {
     const char *start, *next, *end;
     weir_arena *arena;
     weir_cell *cells;
+    uint64_t message;
     unsigned depth;
     const char *fault; /* NULL: none yet */
     bool no_memory;
@@ -24,6 +25,11 @@ typedef struct json {
 static bool fail(json *j, const char *fault) {
     if (!j->fault) j->fault = fault;
     return false;
+}
+
+/* The first byte of a message is 1. */
+static size_t place_of(const json *j, const char *p) {
+    return (size_t)(p - j->start) + 1;
 }
 
 static void skip_space(json *j) {
@@ -48,7 +54,8 @@ static bool continues(const unsigned char *p, size_t left, size_t count) {
     return true;
 }
 
-/* Bytes of the UTF-8 character at p, 0 if it is none: overlong forms, surrogates and what is above U+10FFFF are none. */
+/* Bytes of the UTF-8 character at p, 0 if it is none: overlong forms, surrogates and what is above U+10FFFF are none.
+ * */
 static size_t utf8_length(const unsigned char *p, size_t left) {
     if (p[0] >= 0xc2 && p[0] <= 0xdf) return continues(p, left, 2) ? 2 : 0;
     if ((p[0] & 0xf0) == 0xe0) {
@@ -119,24 +126,45 @@ static char escape_byte(char c) {
     return found ? to[found - from] : 0;
 }
 
+#define EACH_BYTE(c)   (0x0101010101010101ull * (c))
+#define HAS_ZERO(word) (((word)-EACH_BYTE(1)) & ~(word)&EACH_BYTE(0x80))
+
+/* Passes over eight bytes at a time while none of them is a quote, a backslash, a control character or beyond ASCII. */
+static void skip_plain(json *j) {
+    while (j->end - j->next >= 8) {
+        uint64_t word;
+        memcpy(&word, j->next, 8);
+        uint64_t below_space = (word - EACH_BYTE(0x20)) & ~word;
+        uint64_t special = HAS_ZERO(word ^ EACH_BYTE('"')) | HAS_ZERO(word ^ EACH_BYTE('\\'));
+        if ((special | below_space | word) & EACH_BYTE(0x80)) return;
+        j->next += 8;
+    }
+}
+
+/* One character that may need a look. */
+static bool char_scan(json *j, bool *escapedp) {
+    unsigned char c = (unsigned char)*j->next;
+    size_t left = (size_t)(j->end - j->next), step = 1;
+    uint32_t code;
+    if (c < 0x20) return fail(j, "a control character in a text");
+    if (c == '\\') {
+        *escapedp = true;
+        if (left < 2) return fail(j, "a text without an end");
+        step = j->next[1] == 'u' ? 2 + escape_code(j->next + 2, j->end, &code) : 2;
+        if (step == 2 && !escape_byte(j->next[1])) return fail(j, "an escape that JSON does not have");
+    } else if (c >= 0x80) {
+        step = utf8_length((const unsigned char *)j->next, left);
+        if (step == 0) return fail(j, "bytes that are not UTF-8");
+    }
+    j->next += step;
+    return true;
+}
+
 /* From behind the opening quote to the closing one; *escapedp: it has escapes. */
 static bool string_scan(json *j, bool *escapedp) {
     *escapedp = false;
-    while (j->next < j->end && *j->next != '"') {
-        unsigned char c = (unsigned char)*j->next;
-        size_t left = (size_t)(j->end - j->next), step = 1;
-        uint32_t code;
-        if (c < 0x20) return fail(j, "a control character in a text");
-        if (c == '\\') {
-            *escapedp = true;
-            if (left < 2) break;
-            step = j->next[1] == 'u' ? 2 + escape_code(j->next + 2, j->end, &code) : 2;
-            if (step == 2 && !escape_byte(j->next[1])) return fail(j, "an escape that JSON does not have");
-        } else if (c >= 0x80) {
-            step = utf8_length((const unsigned char *)j->next, left);
-            if (step == 0) return fail(j, "bytes that are not UTF-8");
-        }
-        j->next += step;
+    for (skip_plain(j); j->next < j->end && *j->next != '"';) {
+        if (!char_scan(j, escapedp)) return false;
     }
     return j->next < j->end ? true : fail(j, "a text without an end");
 }
@@ -171,7 +199,7 @@ static bool string_read(json *j, weir_cell *cell) {
     bool escaped;
     const char *from = j->next;
     if (!string_scan(j, &escaped)) return false;
-    *cell = (weir_cell){WEIR_CELL_TEXT, (uint32_t)(j->next - from), (size_t)(from - j->start), from};
+    *cell = (weir_cell){WEIR_CELL_TEXT, (uint32_t)(j->next - from), place_of(j, from), from};
     j->next++;
     return !escaped || string_unescape(j, from, cell->length, cell);
 }
@@ -200,7 +228,7 @@ static bool number_read(json *j, weir_cell *cell) {
         if (j->next < j->end && (*j->next == '+' || *j->next == '-')) j->next++;
         if (!digits(j)) return false;
     }
-    *cell = (weir_cell){WEIR_CELL_NUMBER, (uint32_t)(j->next - from), (size_t)(from - j->start), from};
+    *cell = (weir_cell){WEIR_CELL_NUMBER, (uint32_t)(j->next - from), place_of(j, from), from};
     return true;
 }
 
@@ -209,35 +237,47 @@ static bool word_read(json *j, const char *word, weir_cell_kind kind, weir_cell 
     if ((size_t)(j->end - j->next) < length || memcmp(j->next, word, length) != 0) {
         return fail(j, "something that is no JSON value");
     }
-    *cell = (weir_cell){kind, (uint32_t)length, (size_t)(j->next - j->start), j->next};
+    *cell = (weir_cell){kind, (uint32_t)length, place_of(j, j->next), j->next};
     j->next += length;
     return true;
 }
 
-static bool value_read(json *j, const weir_path_node *node, weir_cell *cell);
+static bool value_read(json *j, weir_path_node *node, weir_cell *cell);
 
-static const weir_path_node *node_find(const weir_path_node *parent, const weir_cell *name) {
-    if (!parent) return NULL;
-    for (const weir_path_node *n = parent->child; n; n = n->sibling) {
-        if (n->length == name->length && memcmp(n->name, name->text, n->length) == 0) return n;
+static weir_path_node *node_among(weir_path_node *from, const weir_path_node *to, const weir_cell *name) {
+    for (; from != to; from = from->sibling) {
+        if (from->length == name->length && memcmp(from->name, name->text, from->length) == 0) return from;
     }
     return NULL;
 }
 
-static bool member_read(json *j, const weir_path_node *parent) {
+/* The node of this name below parent, or NULL. */
+static weir_path_node *node_find(weir_path_node *parent, const weir_cell *name) {
+    if (!parent) return NULL;
+    weir_path_node *node = node_among(parent->hint, NULL, name);
+    if (!node) node = node_among(parent->child, parent->hint, name);
+    if (node) parent->hint = node->sibling;
+    return node;
+}
+
+static bool member_read(json *j, weir_path_node *parent) {
     weir_cell name, cell;
     if (!take(j, '"')) return fail(j, "a name was expected here");
+    const char *at = j->next;
     if (!string_read(j, &name)) return false;
+    weir_path_node *node = node_find(parent, &name);
+    if (node && node->seen == j->message) {
+        j->next = at;
+        return fail(j, "a name that came before in the same object");
+    }
+    if (node) node->seen = j->message;
     if (!take(j, ':')) return fail(j, "a colon was expected here");
-    const weir_path_node *node = node_find(parent, &name);
     if (!value_read(j, node, &cell)) return false;
-    if (!node || node->field == WEIR_SCHEMA_NONE) return true;
-    if (j->cells[node->field].at) return fail(j, "a name that came before in the same object");
-    j->cells[node->field] = cell;
+    if (node && node->field != WEIR_SCHEMA_NONE) j->cells[node->field] = cell;
     return true;
 }
 
-static bool object_read(json *j, const weir_path_node *node) {
+static bool object_read(json *j, weir_path_node *node) {
     if (take(j, '}')) return true;
     do {
         if (!member_read(j, node)) return false;
@@ -254,8 +294,8 @@ static bool array_read(json *j) {
     return take(j, ']') ? true : fail(j, "a comma or ] was expected here");
 }
 
-static bool nested_read(json *j, const weir_path_node *node, weir_cell *cell) {
-    *cell = (weir_cell){.kind = WEIR_CELL_NESTED, .at = (size_t)(j->next - j->start)};
+static bool nested_read(json *j, weir_path_node *node, weir_cell *cell) {
+    *cell = (weir_cell){.kind = WEIR_CELL_NESTED, .at = place_of(j, j->next)};
     if (++j->depth > WEIR_MESSAGE_DEPTH_MAX) return fail(j, "objects and arrays too deep in each other");
     bool object = *j->next++ == '{';
     bool well = object ? object_read(j, node) : array_read(j);
@@ -264,7 +304,7 @@ static bool nested_read(json *j, const weir_path_node *node, weir_cell *cell) {
 }
 
 /* node: where the value stands in the tree of wanted names, or NULL. */
-static bool value_read(json *j, const weir_path_node *node, weir_cell *cell) {
+static bool value_read(json *j, weir_path_node *node, weir_cell *cell) {
     skip_space(j);
     if (j->next == j->end) return fail(j, "the message ends too early");
     switch (*j->next) {
@@ -286,20 +326,29 @@ static bool value_read(json *j, const weir_path_node *node, weir_cell *cell) {
     }
 }
 
-weir_err weir_message_json(const weir_paths *paths, const char *bytes, size_t length, weir_arena *arena,
-                           weir_cell *cells, size_t cell_count) {
-    json j = {.start = bytes, .next = bytes, .end = bytes + length, .arena = arena, .cells = cells};
+/* The whole message is one object. */
+static bool message_read(json *j, weir_path_node *root) {
     weir_cell whole;
+    skip_space(j);
+    if (j->next < j->end && *j->next != '{') return fail(j, "the message is no JSON object");
+    if (!value_read(j, root, &whole)) return false;
+    skip_space(j);
+    return j->next == j->end ? true : fail(j, "something behind the end of the object");
+}
+
+weir_err weir_message_json(weir_paths *paths, const char *bytes, size_t length, weir_arena *arena, weir_cell *cells,
+                           size_t cell_count) {
+    json j = {.start = bytes,
+              .next = bytes,
+              .end = bytes + length,
+              .arena = arena,
+              .cells = cells,
+              .message = ++paths->message};
     memset(cells, 0, cell_count * sizeof *cells);
     if (length > WEIR_MESSAGE_BYTES_MAX) {
         return WEIR_ERR(WEIR_EDATA, "the message has %zu bytes, at most %u are taken", length, WEIR_MESSAGE_BYTES_MAX);
     }
-    bool well = value_read(&j, &paths->root, &whole);
-    skip_space(&j);
-    if (well && whole.kind != WEIR_CELL_NESTED) well = fail(&j, "the message is no JSON object");
-    if (well && *(bytes + whole.at) != '{') well = fail(&j, "the message is no JSON object");
-    if (well && j.next != j.end) well = fail(&j, "something behind the end of the object");
-    if (well) return WEIR_OK;
+    if (message_read(&j, &paths->root)) return WEIR_OK;
     if (j.no_memory) return WEIR_ERR(WEIR_ENOMEM, "no memory for a message of %zu bytes", length);
-    return WEIR_ERR(WEIR_EDATA, "byte %zu: %s", (size_t)(j.next - j.start), j.fault);
+    return WEIR_ERR(WEIR_EDATA, "byte %zu: %s", place_of(&j, j.next), j.fault);
 }

@@ -2,10 +2,11 @@
 /*
  * map.c - the cells of a message, through the mutations of its source.
  *
- *   cells ──► id, time ──► for each mutation whose conditions hold: keys, then the row ──► mutations, both halves of edges
+ *   cells ──► id, time ──► for each mutation whose conditions hold: keys, then the row ──► mutations, both halves of
+ * edges
  *
- * Everything is worked out before anything is handed out, so a fault in the last field takes the whole event back (check,
- * then act). An edge puts both its ends: a vertex exists from the first edge that touches it.
+ * Everything is worked out before anything is handed out, so a fault in the last field takes the whole event back
+ * (check, then act). An edge puts both its ends: a vertex exists from the first edge that touches it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +51,8 @@ static const char *path_of(const weir_mapper *mapper, uint32_t field) {
     return mapper->source->fields[field].path;
 }
 
-/* --- keys ---------------------------------------------------------------------------------------------------------- */
+/* --- keys ----------------------------------------------------------------------------------------------------------
+ * */
 
 /* Escapes so that ("a|b", "c") and ("a", "b|c") are two keys. */
 static char *part_append(char *to, const char *text, size_t length) {
@@ -114,7 +116,8 @@ static weir_err end_read(weir_mapper *mapper, const weir_schema_key *key, uint32
     return err;
 }
 
-/* --- rows ---------------------------------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err category_read(const weir_mapper *mapper, const weir_schema_assignment *a, weir_value *value) {
     size_t length;
@@ -193,7 +196,8 @@ static weir_err row_read(weir_mapper *mapper, const weir_schema_mutation *rule, 
     return any ? row_write(mapper, kinds, values, feature_count, m) : WEIR_OK;
 }
 
-/* --- mutations ----------------------------------------------------------------------------------------------------- */
+/* --- mutations -----------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err emit(weir_mapper *mapper, const weir_mutation *m) {
     if (mapper->count == WEIR_MAP_MUTATIONS_MAX) {
@@ -353,7 +357,8 @@ static weir_err apply_rule(weir_mapper *mapper, const weir_schema_mutation *rule
     return WEIR_OK;
 }
 
-/* --- the message --------------------------------------------------------------------------------------------------- */
+/* --- the message ---------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err cells_read(weir_mapper *mapper, const void *message, size_t length) {
     const weir_schema_source *source = mapper->source;
@@ -393,7 +398,8 @@ weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offse
     return WEIR_OK;
 }
 
-/* --- open and close ------------------------------------------------------------------------------------------------ */
+/* --- open and close ------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err columns_open(weir_mapper *mapper) {
     const weir_schema_source *source = mapper->source;

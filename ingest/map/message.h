@@ -2,8 +2,8 @@
 /*
  * message.h - a message read once: the fields that a source names, by their index.
  *
- * Both readers check the whole message, also what nobody asked for: a message that is half JSON is a dead letter, whatever
- * the schema takes from it.
+ * Both readers check the whole message, also what nobody asked for: a message that is half JSON is a dead letter,
+ * whatever the schema takes from it.
  */
 #ifndef WEIR_INGEST_MESSAGE_H
 #define WEIR_INGEST_MESSAGE_H
@@ -23,7 +23,8 @@ typedef enum weir_cell_kind {
     WEIR_CELL_NESTED, /* an object or array where a value was wanted */
 } weir_cell_kind;
 
-/* text is borrowed from the message, or from the arena where escapes had to be undone. at is its byte in the message. */
+/* text is borrowed from the message, or from the arena where escapes had to be undone. at is its byte in the message.
+ * */
 typedef struct weir_cell {
     weir_cell_kind kind;
     uint32_t length;
@@ -38,7 +39,7 @@ weir_err weir_paths_open(const weir_schema_source *source, weir_paths **pathsp);
 void weir_paths_close(weir_paths *paths);
 
 /* cells: one a field of the source; set whole.  WEIR_EDATA "byte 120: …"; WEIR_ENOMEM. */
-weir_err weir_message_json(const weir_paths *paths, const char *bytes, size_t length, weir_arena *arena,
+weir_err weir_message_json(weir_paths *paths, const char *bytes, size_t length, weir_arena *arena,
                            weir_cell *cells, size_t cell_count);
 /* One line, without its end; quoted cells as RFC 4180 has them. field_of_column: the field of each column or NONE. */
 weir_err weir_message_csv(char separator, const uint32_t *field_of_column, size_t column_count, const char *bytes,

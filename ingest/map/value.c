@@ -2,8 +2,8 @@
 /*
  * value.c - the typed reading of cells.
  *
- * Most numbers are short decimals: up to 15 digits and a power of ten up to 22 are both exact in a double, and so is one
- * division; everything else goes to strtod.
+ * Most numbers are short decimals: up to 15 digits and a power of ten up to 22 are both exact in a double, and so is
+ * one division; everything else goes to strtod.
  */
 #include <errno.h>
 #include <math.h>

@@ -2,9 +2,9 @@
 /*
  * engine.c - RocksDB behind our error type; opening, reading and keeping.
  *
- * Debian's RocksDB is built with its assertions on: a slip in its API is an abort, not an error. So handles are private,
- * and the order of closing is fixed here once: cursors before the engine, the engine before its options, all before the
- * cache that they share.
+ * Debian's RocksDB is built with its assertions on: a slip in its API is an abort, not an error. So handles are
+ * private, and the order of closing is fixed here once: cursors before the engine, the engine before its options, all
+ * before the cache that they share.
  */
 #include <errno.h>
 #include <stdio.h>

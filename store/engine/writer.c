@@ -5,8 +5,8 @@
  *   open ──add*──► ingest: finish (syncs the file) ──► RocksDB links it and syncs its manifest: visible and durable
  *     └────────► cancel: the file is removed
  *
- * The file lies in the engine's folder under a name that RocksDB does not know; what a crash leaves there is removed when
- * the next writer wants the name.
+ * The file lies in the engine's folder under a name that RocksDB does not know; what a crash leaves there is removed
+ * when the next writer wants the name.
  */
 #include <stdio.h>
 #include <string.h>

@@ -89,7 +89,8 @@ void weir_cache_sealed(weir_cache *cache) {
     atomic_fetch_add_explicit(&cache->epoch, 1, memory_order_acq_rel);
 }
 
-/* --- the table of a stripe, all under its lock --------------------------------------------------------------------- */
+/* --- the table of a stripe, all under its lock ---------------------------------------------------------------------
+ * */
 
 static uint64_t mix(weir_vertex vertex, weir_list list) {
     uint64_t h = (vertex ^ (uint64_t)list * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
@@ -162,7 +163,8 @@ static void window_add(weir_cache *cache, stripe *s, window *w) {
     }
 }
 
-/* --- windows ------------------------------------------------------------------------------------------------------- */
+/* --- windows -------------------------------------------------------------------------------------------------------
+ * */
 
 /* NULL when it would be too large, or when there is no memory: a cache may always forget. */
 static window *window_new(const weir_cache *cache, weir_vertex vertex, weir_list list, const weir_entry *entries,
@@ -257,7 +259,8 @@ bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, i
     return answered;
 }
 
-/* Merges the window with the added list, which is oldest first, newest first into merged. An added record replaces its equal. */
+/* Merges the window with the added list, which is oldest first, newest first into merged. An added record replaces its
+ * equal. */
 static size_t merge(const window *w, const weir_entry *added, size_t added_count, weir_entry *merged, size_t capacity) {
     size_t count = 0, i = 0, j = added_count;
     while (count < capacity && (i < w->count || j > 0)) {

@@ -3,14 +3,14 @@
  * cache.h - the newest entries of the cold store's lists, of the vertices that are asked for.
  *
  * A cached window is what the cold store held, newest first, down to some entry; `complete` says that there is nothing
- * behind it. It never holds what is only in a delta, so it changes in two moments: when a reader fills it, and when a seal
- * has made a delta part of the cold store.
+ * behind it. It never holds what is only in a delta, so it changes in two moments: when a reader fills it, and when a
+ * seal has made a delta part of the cold store.
  *
- * THE RACE that the epoch is for: a reader scans the cold store, a seal then adds newer entries to it and finds no window
- * to update, the reader then stores what it had scanned: a window that lacks the newest entries, for ever. So a fill carries
- * the epoch of before its scan. A seal ends with three steps in this order: the file is in the cold store; the epoch moves
- * (sealed); each of its lists is added to its window (seal_list). A fill that comes before the epoch moves is there to be
- * updated; one that comes later is refused, or has scanned the new file already.
+ * THE RACE that the epoch is for: a reader scans the cold store, a seal then adds newer entries to it and finds no
+ * window to update, the reader then stores what it had scanned: a window that lacks the newest entries, for ever. So a
+ * fill carries the epoch of before its scan. A seal ends with three steps in this order: the file is in the cold store;
+ * the epoch moves (sealed); each of its lists is added to its window (seal_list). A fill that comes before the epoch
+ * moves is there to be updated; one that comes later is refused, or has scanned the new file already.
  */
 #ifndef WEIR_STORE_CACHE_H
 #define WEIR_STORE_CACHE_H
@@ -32,12 +32,13 @@ void weir_cache_close(weir_cache *cache);
 
 /* Before scanning the cold store.  [any] */
 uint64_t weir_cache_epoch(weir_cache *cache);
-/* Offers what a scan from the newest on gave; rows are copied. Refused (without a word) when the epoch has passed, when there is no
- * memory, or when it would take more than its share.  [any] */
+/* Offers what a scan from the newest on gave; rows are copied. Refused (without a word) when the epoch has passed, when
+ * there is no memory, or when it would take more than its share.  [any] */
 void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
                      size_t count, bool complete);
-/* Copies up to capacity entries older than before_us, newest first, rows into *bytes (at most bytes_max). true: the answer
- * stands, and *completep says whether there is nothing behind it. false: not cached, or it does not reach that far.  [any] */
+/* Copies up to capacity entries older than before_us, newest first, rows into *bytes (at most bytes_max). true: the
+ * answer stands, and *completep says whether there is nothing behind it. false: not cached, or it does not reach that
+ * far.  [any] */
 typedef void *(*weir_cache_allocate)(void *context, size_t size);
 bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
                         size_t capacity, weir_cache_allocate allocate, void *context, size_t *countp, bool *completep);

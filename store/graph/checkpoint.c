@@ -4,8 +4,8 @@
  *
  *   seal ──► FOLDER.partial/{graph.yaml, schema.yaml, shard-*} ──► MANIFEST ──► rename to FOLDER
  *
- * Shards are sealed one after the other while events go on, so their offsets differ. That is no harm: each is complete below
- * its own, and a restored store reads the log from the least of them (S1, S4).
+ * Shards are sealed one after the other while events go on, so their offsets differ. That is no harm: each is complete
+ * below its own, and a restored store reads the log from the least of them (S1, S4).
  */
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +102,8 @@ weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder) {
     return err;
 }
 
-/* --- restore -------------------------------------------------------------------------------------------------------- */
+/* --- restore --------------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err restore_entry(void *context, const char *name) {
     const copy *c = context;
@@ -133,7 +134,8 @@ weir_err weir_graph_restore(const char *checkpoint, const char *folder) {
     return err;
 }
 
-/* --- scan, verify, stats -------------------------------------------------------------------------------------------- */
+/* --- scan, verify, stats --------------------------------------------------------------------------------------------
+ * */
 
 weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context) {
     weir_engine_cursor *cursor;

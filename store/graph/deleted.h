@@ -2,9 +2,9 @@
 /*
  * deleted.h - which vertices were deleted, and when: asked for every neighbour of every window.
  *
- * Each shard has all deletions, because any may hold an edge to any vertex. They are few (a person asks to be forgotten);
- * when there are none, asking costs one load. A vertex may be deleted, put again and deleted again: all times are kept, so that
- * the past can be asked.
+ * Each shard has all deletions, because any may hold an edge to any vertex. They are few (a person asks to be
+ * forgotten); when there are none, asking costs one load. A vertex may be deleted, put again and deleted again: all
+ * times are kept, so that the past can be asked.
  */
 #ifndef WEIR_STORE_DELETED_H
 #define WEIR_STORE_DELETED_H

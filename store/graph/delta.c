@@ -2,8 +2,8 @@
 /*
  * delta.c - stripes of hash tables over one arena.
  *
- * A vertex with a million edges in one seal interval must not make an insert slow: entries arrive nearly in time order, so
- * the place is looked for from the newest end, by doubling steps and then by halves.
+ * A vertex with a million edges in one seal interval must not make an insert slow: entries arrive nearly in time order,
+ * so the place is looked for from the newest end, by doubling steps and then by halves.
  */
 #include <string.h>
 

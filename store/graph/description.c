@@ -88,7 +88,8 @@ weir_err weir_graph_read_description(weir_graph *graph) {
     return err;
 }
 
-/* --- the schema ---------------------------------------------------------------------------------------------------- */
+/* --- the schema ----------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err write_schema(const weir_graph *graph, const char *path) {
     weir_buf text = {0};

@@ -15,8 +15,8 @@
 #define SEAL_US_DEFAULT (10 * WEIR_US_PER_S)
 #define WINDOW_DEFAULT  128u
 
-/* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each allowed twice its seal size for
- * a moment), a quarter for windows, an eighth for blocks of the cold store, an eighth for names. */
+/* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each allowed twice its seal
+ * size for a moment), a quarter for windows, an eighth for blocks of the cold store, an eighth for names. */
 #define DELTAS_SHARE   2
 #define WINDOWS_SHARE  4
 #define BLOCKS_SHARE   8
@@ -247,7 +247,8 @@ weir_err weir_graph_seal(weir_graph *graph) {
     return err;
 }
 
-/* --- sources ------------------------------------------------------------------------------------------------------- */
+/* --- sources -------------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err source_add(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
     if (graph->source_count == WEIR_GRAPH_SOURCES_MAX || strlen(name) > WEIR_SOURCE_NAME_MAX ||

@@ -48,7 +48,8 @@ weir_err weir_graph_path(const char *folder, const char *name, char path[WEIR_GR
 /* "FOLDER/shard-007".  */
 weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEIR_GRAPH_PATH_MAX]);
 
-/* description.c: FOLDER/graph.yaml, what the store is; replaced whole, durably. Called under the mutex or before there are readers. */
+/* description.c: FOLDER/graph.yaml, what the store is; replaced whole, durably. Called under the mutex or before there
+ * are readers. */
 weir_err weir_graph_describe(const weir_graph *graph);
 /* Sets shard_count and the sources.  WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT. */
 weir_err weir_graph_read_description(weir_graph *graph);

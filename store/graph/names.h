@@ -2,8 +2,8 @@
 /*
  * names.h - the names that are known to be taken: so that most events need no look into the cold store.
  *
- * An id is remembered with a second hash of its name; together they are 128 bits. A claim must also see names that are on
- * their way through a queue: it is this table that has them, so it forgets only what has been there longest.
+ * An id is remembered with a second hash of its name; together they are 128 bits. A claim must also see names that are
+ * on their way through a queue: it is this table that has them, so it forgets only what has been there longest.
  */
 #ifndef WEIR_STORE_NAMES_H
 #define WEIR_STORE_NAMES_H

@@ -3,8 +3,8 @@
  * read.c - what a reader sees: active delta, frozen delta and cold store merged, deletions and expiry applied.
  *
  * Each of the three gives its newest entries in one order; the merge takes the first of the three heads, equal records
- * once (the newer source's). How many entries must be taken for `limit` visible ones is not known before the deletions are
- * met, and a deletion may sit in another source than what it hides (an edge that comes late, after its deletion was
+ * once (the newer source's). How many entries must be taken for `limit` visible ones is not known before the deletions
+ * are met, and a deletion may sit in another source than what it hides (an edge that comes late, after its deletion was
  * sealed). So a few more than `limit` are taken of each; when that was not enough, the read is done again with more.
  */
 #include <string.h>
@@ -37,7 +37,8 @@ static weir_err arena_full(void) {
     return WEIR_ERR(WEIR_ELIMIT, "the read needs more memory than its request may use; ask for fewer neighbours");
 }
 
-/* --- the cold source ----------------------------------------------------------------------------------------------- */
+/* --- the cold source -----------------------------------------------------------------------------------------------
+ * */
 
 static size_t seek_key(weir_vertex vertex, weir_list list, int64_t before_us, uint8_t key[WEIR_EDGE_KEY_BYTES]) {
     int64_t newest = before_us == INT64_MIN ? INT64_MIN : before_us - 1;
@@ -148,7 +149,8 @@ static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, si
     return WEIR_OK;
 }
 
-/* --- the merge ----------------------------------------------------------------------------------------------------- */
+/* --- the merge -----------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err hide(hidden *h, const weir_entry *deletion, weir_arena *arena) {
     if (h->count == h->capacity) {
@@ -278,7 +280,8 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
     return WEIR_OK;
 }
 
-/* --- names --------------------------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err name_copy(const weir_name *from, weir_arena *arena, weir_name *namep) {
     *namep = *from;

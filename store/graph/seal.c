@@ -5,7 +5,8 @@
  *   1 write one sorted file: records, offsets, deletions        a crash here leaves a file that nobody knows
  *   2 ingest it                                                 S3: all of it and its offsets, or nothing
  *   3 tell the window cache                                     S5
- *   4 drop the delta                                            readers that hold it meet its records twice, and count once
+ *   4 drop the delta                                            readers that hold it meet its records twice, and count
+ * once
  *
  * The order 2, 3, 4 is the correctness of reads: at each step what a reader can reach is all there.
  */

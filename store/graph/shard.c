@@ -44,7 +44,8 @@ void weir_shard_version(weir_shard *shard, weir_delta *deltas[2]) {
     weir_mutex_unlock(&shard->mutex);
 }
 
-/* --- the owner ----------------------------------------------------------------------------------------------------- */
+/* --- the owner -----------------------------------------------------------------------------------------------------
+ * */
 
 static void delta_swap(weir_shard *shard, weir_delta *fresh) {
     weir_delta_freeze(shard->active);
@@ -205,7 +206,8 @@ static void own(void *context) {
     }
 }
 
-/* --- talking to it ------------------------------------------------------------------------------------------------- */
+/* --- talking to it -------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err failed_err(weir_shard *shard) {
     weir_mutex_lock(&shard->mutex);
@@ -256,7 +258,8 @@ weir_err weir_shard_seal(weir_shard *shard) {
     return err;
 }
 
-/* --- open and close ------------------------------------------------------------------------------------------------ */
+/* --- open and close ------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err load_offset(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length) {
     uint32_t source, partition;
@@ -388,7 +391,8 @@ weir_err weir_shard_close(weir_shard *shard) {
     return err;
 }
 
-/* --- the sealer's loop; what it does is seal.c --------------------------------------------------------------------- */
+/* --- the sealer's loop; what it does is seal.c ---------------------------------------------------------------------
+ * */
 
 #define RETRY_US WEIR_US_PER_S
 

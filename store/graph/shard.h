@@ -5,9 +5,9 @@
  *                 push            freeze                     ingest, update windows, drop
  *   any thread ───────► [shard] ─────────► frozen delta ─► [worker] ────────────────────► cold store
  *
- * A version is the pair (active delta, frozen delta). It changes under `mutex`, and readers take references under it; the
- * cold store and the windows are read without it, which is right because a delta is dropped only after both have it: what
- * a reader meets twice is the same record twice, and counts once.
+ * A version is the pair (active delta, frozen delta). It changes under `mutex`, and readers take references under it;
+ * the cold store and the windows are read without it, which is right because a delta is dropped only after both have
+ * it: what a reader meets twice is the same record twice, and counts once.
  */
 #ifndef WEIR_STORE_SHARD_H
 #define WEIR_STORE_SHARD_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* naive_graph.c - one array per vertex of what was put there, in the order of the log; every question looks at all of it. */
+/* naive_graph.c - one array per vertex of what was put there, in the order of the log; every question looks at all of
+ * it. */
 #include "naive_graph.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /*
  * naive_graph.h - the graph as a list of everything that was ever put, and answers by looking at all of it.
  *
- * The oracle of the store's tests. It shares nothing with the store but the types of its questions: no order of keys, no
- * merge, no window, no cache. Slow on purpose.
+ * The oracle of the store's tests. It shares nothing with the store but the types of its questions: no order of keys,
+ * no merge, no window, no cache. Slow on purpose.
  */
 #ifndef WEIR_NAIVE_GRAPH_H
 #define WEIR_NAIVE_GRAPH_H
@@ -30,8 +30,8 @@ void naive_graph_close(naive_graph *graph);
 /* Copies. The order of calls is the order of the log. */
 void naive_graph_apply(naive_graph *graph, const weir_mutation *mutation);
 
-/* Newest first; equal times by neighbour, then event. expire_us 0: none. now_us stands in for a before of "all" when age is
- * counted. Returns how many, at most limit; edges has room for limit. */
+/* Newest first; equal times by neighbour, then event. expire_us 0: none. now_us stands in for a before of "all" when
+ * age is counted. Returns how many, at most limit; edges has room for limit. */
 size_t naive_graph_neighbors(const naive_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
                              int64_t before_us, int64_t expire_us, int64_t now_us, size_t limit, naive_edge *edges);
 /* The rows of a vertex's features or of one of its labels, newest first, as edges without neighbours. */

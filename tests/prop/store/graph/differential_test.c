@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * differential_test.c - random mutations into the store and into the naive graph; every kind of question, the same answer.
+ * differential_test.c - random mutations into the store and into the naive graph; every kind of question, the same
+ * answer.
  *
- * Times come late, events come twice, vertices and edges are deleted before and after what they delete, batches are of any
- * size and come again, the store is sealed, checkpointed and reopened in between. Windows and limits are small, so that
- * every path of a read (delta, frozen, window, cold, again with more) is walked often.
+ * Times come late, events come twice, vertices and edges are deleted before and after what they delete, batches are of
+ * any size and come again, the store is sealed, checkpointed and reopened in between. Windows and limits are small, so
+ * that every path of a read (delta, frozen, window, cold, again with more) is walked often.
  */
 #include "weir_test.h"
 

@@ -118,7 +118,8 @@ static void n2_what_ingest_returned_for_survives_a_kill(void **state) {
     weir_engine_close(engine);
 }
 
-/* --- flipped bits ---------------------------------------------------------------------------------------------------- */
+/* --- flipped bits ----------------------------------------------------------------------------------------------------
+ * */
 
 typedef struct sst {
     char path[512];

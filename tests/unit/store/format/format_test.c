@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* format_test.c - ids, rows, keys and batches: what is written reads back, sorts as promised, and is refused when damaged. */
+/* format_test.c - ids, rows, keys and batches: what is written reads back, sorts as promised, and is refused when
+ * damaged. */
 #include "weir_test.h"
 
 #include <stdlib.h>
@@ -37,7 +38,8 @@ static void shards_are_even_also_for_ids_that_are_not(void **state) {
     assert_true(chi < 50);
 }
 
-/* --- rows ---------------------------------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------------------------------------
+ * */
 
 static size_t random_row(weir_rng *rng, weir_value_kind *kinds, weir_value *values) {
     static const char text[WEIR_ROW_TEXT_MAX + 1] = "the quick brown fox jumps over the lazy dog";
@@ -116,7 +118,8 @@ static void fill_keeps_the_newest_of_each_feature(void **state) {
     assert_true(values[0].number == 1 && values[1].number == 3);
 }
 
-/* --- keys ---------------------------------------------------------------------------------------------------------- */
+/* --- keys ----------------------------------------------------------------------------------------------------------
+ * */
 
 static weir_edge_key random_edge(weir_rng *rng) {
     int64_t times[] = {0, -1, 1, INT64_MIN, INT64_MAX, (int64_t)weir_rng_u64(rng)};
@@ -207,7 +210,8 @@ static void other_keys_read_back(void **state) {
     assert_false(weir_stored_name_read(value, WEIR_STORED_NAME_PREFIX - 1, &type, &time_us, &name, &length));
 }
 
-/* --- batches ------------------------------------------------------------------------------------------------------- */
+/* --- batches -------------------------------------------------------------------------------------------------------
+ * */
 
 static void batch_of_three(weir_buf *buf) {
     const weir_mutation m[3] = {

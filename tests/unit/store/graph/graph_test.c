@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph_test.c - the graph's promises over a store on disk: what goes in comes out, before and after seals and reopening. */
+/* graph_test.c - the graph's promises over a store on disk: what goes in comes out, before and after seals and
+ * reopening. */
 #include "weir_test.h"
 
 #include <signal.h>
@@ -115,7 +116,8 @@ static void newest_first_across_delta_and_seals(void **state) {
     weir_arena_close(arena);
 }
 
-/* --- the invariants ------------------------------------------------------------------------------------------------ */
+/* --- the invariants ------------------------------------------------------------------------------------------------
+ * */
 
 static uint32_t degree(fixture *f, weir_vertex v, weir_direction direction) {
     weir_arena *arena;
@@ -232,7 +234,8 @@ static void die_sealing_at(const char *point) {
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* Each shard has its ten or its twenty with the offset that says so; the two may differ, because each seals for itself. */
+/* Each shard has its ten or its twenty with the offset that says so; the two may differ, because each seals for itself.
+ * */
 static void s3_a_seal_is_all_or_nothing(void **state) {
     (void)state;
     static const char *const points[] = {"seal.begin:1",      "seal.half_written:1", "engine.finished:1",
@@ -307,7 +310,8 @@ static void s6_memory_stays_in_its_budget_and_nothing_is_dropped(void **state) {
     fixture_close(&f);
 }
 
-/* --- what goes wrong ------------------------------------------------------------------------------------------------ */
+/* --- what goes wrong ------------------------------------------------------------------------------------------------
+ * */
 
 static void full_disk_keeps_the_delta_and_goes_on_when_there_is_room(void **state) {
     (void)state;

@@ -59,7 +59,8 @@ static weir_target some_target(bench *b) {
                          .before_us = 1 + (int64_t)weir_rng_below(&b->rng, TIMES_US + 1)};
 }
 
-/* --- P2 -------------------------------------------------------------------------------------------------------------- */
+/* --- P2 --------------------------------------------------------------------------------------------------------------
+ * */
 
 static void edge_is_real(const arrays_fixture *f, const weir_sample_step *step, uint64_t parent, uint64_t child,
                          int64_t time_us, uint64_t ref) {
@@ -176,7 +177,8 @@ static void targets_of_both_types(void **state) {
     bench_close(&b);
 }
 
-/* --- P3 -------------------------------------------------------------------------------------------------------------- */
+/* --- P3 --------------------------------------------------------------------------------------------------------------
+ * */
 
 typedef struct path {
     uint64_t root, ref, child;
@@ -242,7 +244,8 @@ static void p3_another_seed_another_tree(void **state) {
     bench_close(&c);
 }
 
-/* --- P4 and limits ------------------------------------------------------------------------------------------------------ */
+/* --- P4 and limits
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void p4_a_block_is_one_allocation_and_sampling_none(void **state) {
     (void)state;
@@ -373,7 +376,8 @@ static void damaged_arrays_are_an_error(void **state) {
     bench_close(&b);
 }
 
-/* --- options ------------------------------------------------------------------------------------------------------------ */
+/* --- options
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void a_targets_limit_cuts_its_tree_alone(void **state) {
     (void)state;

@@ -58,8 +58,8 @@ void weir_engine_close(weir_engine *engine);
 weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, weir_buf *out, bool *foundp);
 
 /* A cursor over a consistent view from the moment it was opened; belongs to one thread.  WEIR_ENOMEM.  [owner]
- * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and filters skip files.
- * SCAN: in full order over everything, reads ahead and keeps the hot blocks in the cache. */
+ * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and
+ * filters skip files. SCAN: in full order over everything, reads ahead and keeps the hot blocks in the cache. */
 typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN } weir_engine_use;
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
 /* Stands at the first key >= key.  [owner] */

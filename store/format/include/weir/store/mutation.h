@@ -4,7 +4,8 @@
  *
  * An event becomes a few mutations, each belonging to the shard of `vertex`. An edge becomes two, one half at each
  * end; a vertex deletion goes to every shard, because any of them may hold an edge to it. All are idempotent: the
- * identity of what they put is (vertex, type, direction, time, neighbour, event), so applying one twice changes nothing.
+ * identity of what they put is (vertex, type, direction, time, neighbour, event), so applying one twice changes
+ * nothing.
  *
  * BATCH: the mutations of one run of a source partition for one shard, little-endian; made so that a router can carry
  * it through a topic of its own.
@@ -15,7 +16,8 @@
  *              8     4    source, as the store numbers it        2     2    type, relation or label
  *             12     4    partition of the source                4     4    row bytes
  *             16     8    offset of the first event covered      8     2    key bytes
- *             24     8    offset behind the last covered        10     2    distance of its event from the first, low 16 bits
+ *             24     8    offset behind the last covered        10     2    distance of its event from the first, low
+ * 16 bits
  *             32     4    mutations                             12     4    the same, high 32 bits
  *             36     4    0                                     16     8    vertex
  *                                                               24     8    neighbour
@@ -89,7 +91,8 @@ typedef struct weir_batch_cursor {
     uint32_t left;
 } weir_batch_cursor;
 
-/* Checks CRC, lengths, kinds and directions of the whole batch, so that next cannot fail.  WEIR_ECORRUPT says where.  [any] */
+/* Checks CRC, lengths, kinds and directions of the whole batch, so that next cannot fail.  WEIR_ECORRUPT says where.
+ * [any] */
 weir_err weir_batch_open(const void *bytes, size_t length, weir_batch_cursor *cursorp);
 /* false at the end. What it hands out is borrowed from the bytes.  [owner] */
 bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp);

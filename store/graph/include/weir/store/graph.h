@@ -2,7 +2,8 @@
 /*
  * graph.h - the living graph: shards of delta, window cache and cold store, fed by mutations, read while it grows.
  *
- *   submit ──► queue ──► [shard] apply ──► active delta ──freeze──► frozen delta ──[worker] seal──► sorted file ─► engine
+ *   submit ──► queue ──► [shard] apply ──► active delta ──freeze──► frozen delta ──[worker] seal──► sorted file ─►
+ * engine
  *                                              ▲                        ▲                                      ▲
  *   reads  ────────────────────────────────────┴────────────────────────┴──── window cache ────────────────────┘
  *
@@ -61,31 +62,33 @@ typedef struct weir_graph_opts {
  * WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk.  [owner] */
 weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
                          weir_graph **graphp);
-/* Applies and seals what was submitted, then closes; what cannot be sealed is still in the log.  [owner]  WEIR_EIO, WEIR_EFULL. */
+/* Applies and seals what was submitted, then closes; what cannot be sealed is still in the log.  [owner]  WEIR_EIO,
+ * WEIR_EFULL. */
 weir_err weir_graph_close(weir_graph *graph);
 uint32_t weir_graph_shards(const weir_graph *graph);
 const weir_schema *weir_graph_schema(const weir_graph *graph);
 
 /* --- sources ------------------------------------------------------------------------------------------------- */
 
-/* The number of a source in batches and offsets; registered for ever at the first call. identity tells a source apart from
- * another of the same name (a recreated topic's creation id).  WEIR_EDATA the same name with another identity: says that the
- * topic was recreated and what to do.  Blocks on the disk at the first call.  [owner] */
+/* The number of a source in batches and offsets; registered for ever at the first call. identity tells a source apart
+ * from another of the same name (a recreated topic's creation id).  WEIR_EDATA the same name with another identity:
+ * says that the topic was recreated and what to do.  Blocks on the disk at the first call.  [owner] */
 weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep);
 /* Where the source must be read from: the least sealed offset over all shards; 0 for a partition never seen.  [any] */
 uint64_t weir_graph_offset_sealed(weir_graph *graph, uint32_t source, uint32_t partition);
 /* Below this, every shard has applied (and readers see) every event.  [any] */
 uint64_t weir_graph_offset_applied(weir_graph *graph, uint32_t source, uint32_t partition);
 
-/* Hands over one run of a source partition: batches[s] is the encoded batch (mutation.h) for shard s, all with one span; a shard
- * without mutations gets an empty batch, because the offset is news too. Copies.  Waits while a shard's queue or delta is
- * full (S6).  Spans of a partition are submitted in order by one thread; what a shard has already is skipped (S4).  [ingest]
- * WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded: nothing of the run was taken; WEIR_ECLOSED;
- * WEIR_EPOISONED a shard has stopped: the sentence is the reason. */
+/* Hands over one run of a source partition: batches[s] is the encoded batch (mutation.h) for shard s, all with one
+ * span; a shard without mutations gets an empty batch, because the offset is news too. Copies.  Waits while a shard's
+ * queue or delta is full (S6).  Spans of a partition are submitted in order by one thread; what a shard has already is
+ * skipped (S4).  [ingest] WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded: nothing of the run was taken;
+ * WEIR_ECLOSED; WEIR_EPOISONED a shard has stopped: the sentence is the reason. */
 weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches);
 /* Waits until everything submitted before is applied.  [any] */
 weir_err weir_graph_drain(weir_graph *graph);
-/* Seals what is applied, waits until it is in the cold store.  [any]  WEIR_EIO, WEIR_EFULL: the delta stays, and is tried again. */
+/* Seals what is applied, waits until it is in the cold store.  [any]  WEIR_EIO, WEIR_EFULL: the delta stays, and is
+ * tried again. */
 weir_err weir_graph_seal(weir_graph *graph);
 /* Whether this name may have this id: *freep false if another name has it already (a collision).  Remembers names that
  * were asked for and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM. */
@@ -103,9 +106,10 @@ typedef struct weir_edge {
     uint32_t row_length;
 } weir_edge;
 
-/* The newest `limit` visible edges of (vertex, relation, direction) with time < before_us, newest first (equal times: by
- * neighbour, then event). Expired edges are not visible.  [any]
- * WEIR_EINVAL no such relation, limit 0 or above WEIR_WINDOW_MAX; WEIR_ELIMIT the arena is full; WEIR_ECORRUPT, WEIR_EIO. */
+/* The newest `limit` visible edges of (vertex, relation, direction) with time < before_us, newest first (equal times:
+ * by neighbour, then event). Expired edges are not visible.  [any]
+ * WEIR_EINVAL no such relation, limit 0 or above WEIR_WINDOW_MAX; WEIR_ELIMIT the arena is full; WEIR_ECORRUPT,
+ * WEIR_EIO. */
 weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
                               int64_t before_us, uint32_t limit, weir_arena *arena, const weir_edge **edgesp,
                               uint32_t *countp);
@@ -126,7 +130,8 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
 /* Type and key of a vertex; *keyp NULL if it is not known or is deleted (and not put again since).  [any] */
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
                          const char **keyp, uint32_t *key_lengthp);
-/* The kinds of a vertex type's or a relation's features, and of a label's value, in the schema's order: what weir_row_* take.  [any] */
+/* The kinds of a vertex type's or a relation's features, and of a label's value, in the schema's order: what weir_row_*
+ * take.  [any] */
 const weir_value_kind *weir_graph_vertex_kinds(const weir_graph *graph, uint32_t vertex_type, size_t *countp);
 const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32_t relation, size_t *countp);
 
@@ -142,10 +147,11 @@ weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, vo
 
 /* --- operations ------------------------------------------------------------------------------------------------- */
 
-/* Seals, then copies all shards into a folder that must not exist, with MANIFEST (path, length, SHA-256 of each file). It
- * appears under its name only when it is whole.  [any]  WEIR_EEXIST, WEIR_EFULL, WEIR_EIO. */
+/* Seals, then copies all shards into a folder that must not exist, with MANIFEST (path, length, SHA-256 of each file).
+ * It appears under its name only when it is whole.  [any]  WEIR_EEXIST, WEIR_EFULL, WEIR_EIO. */
 weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder);
-/* Verifies a checkpoint against its MANIFEST and copies it into a store folder that must not exist.  WEIR_ECORRUPT names the file. */
+/* Verifies a checkpoint against its MANIFEST and copies it into a store folder that must not exist.  WEIR_ECORRUPT
+ * names the file. */
 weir_err weir_graph_restore(const char *checkpoint, const char *folder);
 /* Every block of every shard, every key, every row.  WEIR_ECORRUPT.  [any] */
 weir_err weir_graph_verify(weir_graph *graph, uint64_t *recordsp);
