@@ -46,29 +46,6 @@ static bool take(json *j, char c) {
 
 /* --- strings --------------------------------------------------------------------------------------------------- */
 
-static bool continues(const unsigned char *p, size_t left, size_t count) {
-    if (left < count) return false;
-    for (size_t i = 1; i < count; i++) {
-        if ((p[i] & 0xc0) != 0x80) return false;
-    }
-    return true;
-}
-
-/* Bytes of the UTF-8 character at p, 0 if it is none: overlong forms, surrogates and what is above U+10FFFF are none.
- * */
-static size_t utf8_length(const unsigned char *p, size_t left) {
-    if (p[0] >= 0xc2 && p[0] <= 0xdf) return continues(p, left, 2) ? 2 : 0;
-    if ((p[0] & 0xf0) == 0xe0) {
-        if (!continues(p, left, 3) || (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f)) return 0;
-        return 3;
-    }
-    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        if (!continues(p, left, 4) || (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f)) return 0;
-        return 4;
-    }
-    return 0;
-}
-
 static int hex_of(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -153,7 +130,7 @@ static bool char_scan(json *j, bool *escapedp) {
         step = j->next[1] == 'u' ? 2 + escape_code(j->next + 2, j->end, &code) : 2;
         if (step == 2 && !escape_byte(j->next[1])) return fail(j, "an escape that JSON does not have");
     } else if (c >= 0x80) {
-        step = utf8_length((const unsigned char *)j->next, left);
+        step = weir_message_utf8_char(j->next, left);
         if (step == 0) return fail(j, "bytes that are not UTF-8");
     }
     j->next += step;

@@ -8,6 +8,7 @@
 #ifndef WEIR_INGEST_MESSAGE_H
 #define WEIR_INGEST_MESSAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,11 @@ typedef struct weir_cell {
     const char *text;
 } weir_cell;
 
+/* Bytes of the UTF-8 character at the beginning of text, 0 if it is none: overlong forms, surrogates and what is above U+10FFFF
+ * are none. left is at least 1.  [any] */
+size_t weir_message_utf8_char(const char *text, size_t left);
+bool weir_message_utf8(const char *text, size_t length); /* [any] */
+
 typedef struct weir_paths weir_paths;
 
 /* Compiles a source's JSON paths.  WEIR_ENOMEM. */
@@ -39,8 +45,8 @@ weir_err weir_paths_open(const weir_schema_source *source, weir_paths **pathsp);
 void weir_paths_close(weir_paths *paths);
 
 /* cells: one a field of the source; set whole.  WEIR_EDATA "byte 120: …"; WEIR_ENOMEM. */
-weir_err weir_message_json(weir_paths *paths, const char *bytes, size_t length, weir_arena *arena,
-                           weir_cell *cells, size_t cell_count);
+weir_err weir_message_json(weir_paths *paths, const char *bytes, size_t length, weir_arena *arena, weir_cell *cells,
+                           size_t cell_count);
 /* One line, without its end; quoted cells as RFC 4180 has them. field_of_column: the field of each column or NONE. */
 weir_err weir_message_csv(char separator, const uint32_t *field_of_column, size_t column_count, const char *bytes,
                           size_t length, weir_arena *arena, weir_cell *cells, size_t cell_count);

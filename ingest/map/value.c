@@ -14,10 +14,15 @@
 
 #include "value.h"
 
+/* 0000-01-01 and 9999-12-31, as RFC 3339 can say them: the ends of int64 have meanings of their own in the store. */
+#define TIME_US_MIN (-62167219200 * WEIR_US_PER_S)
+#define TIME_US_MAX (253402300800 * WEIR_US_PER_S - 1)
+
 #define NUMBER_BYTES_MAX 64u
 #define EXACT_DIGITS     15
 
 weir_err weir_cell_wrong(const weir_cell *cell, const char *field, const char *what) {
+    if (cell->at == 0) return WEIR_ERR(WEIR_EDATA, "field '%s': %s", field, what);
     return WEIR_ERR(WEIR_EDATA, "field '%s' (byte %zu): %s", field, cell->at, what);
 }
 
@@ -85,7 +90,8 @@ weir_err weir_cell_integer(const weir_cell *cell, const char *field, int64_t *in
     errno = 0;
     long long value = strtoll(copy, &end, 10);
     bool digit = (copy[0] >= '0' && copy[0] <= '9') || copy[0] == '-';
-    if (*end || end == copy || errno || !digit) return weir_cell_wrong(cell, field, "not a whole number of 64 bits");
+    if (end != copy + cell->length || end == copy || errno || !digit)
+        return weir_cell_wrong(cell, field, "not a whole number of 64 bits");
     *integerp = value;
     return WEIR_OK;
 }
@@ -108,7 +114,7 @@ static bool decimal_time(const char *text, size_t length, int64_t unit_us, int64
     if (!digit || i < length || __builtin_mul_overflow(whole, unit_us, time_usp)) return false;
     if (__builtin_add_overflow(*time_usp, fraction, time_usp)) return false;
     if (negative) *time_usp = -*time_usp;
-    return true;
+    return *time_usp >= TIME_US_MIN && *time_usp <= TIME_US_MAX;
 }
 
 weir_err weir_cell_time(const weir_cell *cell, const char *field, weir_schema_time_format format, int64_t *time_usp) {
@@ -122,7 +128,7 @@ weir_err weir_cell_time(const weir_cell *cell, const char *field, weir_schema_ti
     int64_t unit_us = format == WEIR_SCHEMA_S ? WEIR_US_PER_S : format == WEIR_SCHEMA_MS ? 1000 : 1;
     if (decimal_time(cell->text, cell->length, unit_us, time_usp)) return WEIR_OK;
     *time_usp = 0;
-    return weir_cell_wrong(cell, field, "not a time in the unit that the schema says");
+    return weir_cell_wrong(cell, field, "not a time in the schema's unit, or not of the years 0 to 9999");
 }
 
 weir_err weir_cell_text(const weir_cell *cell, const char *field, const char **textp, size_t *lengthp) {
