@@ -155,7 +155,7 @@ weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *aren
     return WEIR_OK;
 }
 
-/* The table has not heard of it: the store itself is asked. */
+/* The table has not heard of it, or a deletion has: the store itself is asked. */
 static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, uint64_t check, bool *freep, bool *newp) {
     weir_shard *shard = shard_of(graph, vertex);
     weir_arena *arena;
@@ -170,10 +170,11 @@ static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, uint64_t ch
             const char *type = weir_schema_vertex_at(graph->schema, name.vertex_type)->name;
             stored = weir_vertex_check(type, name.key, name.key_length);
         }
-        bool deleted = found && name.time_us <= weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
+        int64_t deleted_us = weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
+        bool deleted = deleted_us != WEIR_DELETED_NEVER && (!found || name.time_us <= deleted_us);
         weir_names_answer taken = weir_names_take(graph->names, vertex, stored); /* another may have been faster */
         *freep = stored == check && taken != WEIR_NAMES_OTHER;
-        *newp = *freep && (!found || deleted) && taken == WEIR_NAMES_UNKNOWN;
+        *newp = *freep && (deleted || (!found && taken == WEIR_NAMES_UNKNOWN));
     }
     weir_arena_close(arena);
     return err;
@@ -187,7 +188,12 @@ weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t v
     }
     uint64_t check = weir_vertex_check(weir_schema_vertex_at(graph->schema, vertex_type)->name, key, key_length);
     weir_names_answer known = weir_names_ask(graph->names, vertex, check);
-    if (known == WEIR_NAMES_UNKNOWN) return claim_unknown(graph, vertex, check, freep, newp);
+    bool deleted_once =
+        weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, WEIR_BEFORE_ALL) != WEIR_DELETED_NEVER;
+    /* The put that first carried the name may be older than a deletion: only what is stored says whether it has one. */
+    if (known == WEIR_NAMES_UNKNOWN || (known == WEIR_NAMES_SAME && deleted_once)) {
+        return claim_unknown(graph, vertex, check, freep, newp);
+    }
     *freep = known == WEIR_NAMES_SAME;
     return WEIR_OK;
 }
