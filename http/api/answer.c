@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.c - rows, times and events as JSON. */
+#include <stdio.h>
+
+#include "private.h"
+
+void weir_api_json_time(weir_json *json, int64_t time_us) {
+    char text[WEIR_TIME_TEXT_MAX];
+    size_t length = weir_time_format(time_us, text);
+    weir_json_text(json, text, length);
+}
+
+/* As text: 64 bits do not fit into the numbers of every reader of JSON. */
+void weir_api_json_event(weir_json *json, uint64_t event) {
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)event);
+    weir_json_text(json, text, 16);
+}
+
+static void write_value(weir_json *json, weir_value_kind kind, const weir_value *value) {
+    switch (kind) {
+    case WEIR_VALUE_NUMBER:
+        weir_json_f64(json, value->number);
+        break;
+    case WEIR_VALUE_TIME:
+        weir_api_json_time(json, value->time_us);
+        break;
+    case WEIR_VALUE_CATEGORY:
+        weir_json_text(json, value->text, value->text_length);
+        break;
+    }
+}
+
+void weir_api_json_features(weir_json *json, const weir_schema_feature *features, const weir_value_kind *kinds,
+                            size_t count, const uint8_t *row, uint32_t row_length) {
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    weir_json_object(json);
+    if (row && row_length) {
+        weir_row_read(kinds, count, row, row_length, values);
+        for (size_t i = 0; i < count; i++) {
+            if (!values[i].present) continue;
+            weir_json_key(json, features[i].name);
+            write_value(json, kinds[i], &values[i]);
+        }
+    }
+    weir_json_object_end(json);
+}

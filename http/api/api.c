@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api.c - the table of routes, and what stands behind it. */
+#include <weir/base/alloc.h>
+
+#include "private.h"
+
+static const char *const vertex_query[] = {"before", NULL};
+static const char *const neighbors_query[] = {"relation", "direction", "before", "limit", NULL};
+static const char *const events_query[] = {"source", NULL};
+static const char *const ready_query[] = {"verbose", NULL};
+
+static const weir_http_route routes[] = {
+    {"GET", "/v1/neighbors/{type}/{key}", WEIR_HTTP_READER, neighbors_query, 0, weir_api_get_neighbors},
+    {"GET", "/v1/vertices/{type}/{key}", WEIR_HTTP_READER, vertex_query, 0, weir_api_get_vertex},
+    {"POST", "/v1/events", WEIR_HTTP_WRITER, events_query, WEIR_API_EVENTS_BYTES, weir_api_post_events},
+    {"GET", "/livez", WEIR_HTTP_ANYONE, NULL, 0, weir_api_livez},
+    {"GET", "/readyz", WEIR_HTTP_ANYONE, ready_query, 0, weir_api_readyz},
+    {"GET", "/metrics", WEIR_HTTP_READER, NULL, 0, weir_api_metrics},
+    {"GET", "/openapi.json", WEIR_HTTP_ANYONE, NULL, 0, weir_api_get_openapi},
+};
+
+const weir_http_route *weir_api_routes(size_t *countp) {
+    *countp = sizeof routes / sizeof routes[0];
+    return routes;
+}
+
+bool weir_api_authenticate(void *context, const char *key, size_t length, weir_http_caller *callerp) {
+    const weir_api *api = context;
+    return weir_api_keys_find(api->keys, key, length, callerp);
+}
+
+weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
+    *apip = NULL;
+    weir_api *api = weir_calloc(1, sizeof *api);
+    if (!api) return WEIR_ERR(WEIR_ENOMEM, "no memory for the API");
+    api->graph = opts->graph;
+    api->schema = weir_graph_schema(opts->graph);
+    api->pipeline = opts->pipeline;
+    api->keys = opts->keys;
+    api->clock = opts->clock ? opts->clock : weir_clock_system();
+    api->loops = opts->loops;
+    api->fresh = weir_calloc(opts->loops + 1 + WEIR_API_POOL_THREADS, sizeof *api->fresh);
+    weir_err err = api->fresh ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the API");
+    if (!err) err = weir_api_writer_open(api, opts, &api->writer);
+    if (!err) err = weir_api_pool_open(api, WEIR_API_POOL_THREADS, &api->pool);
+    if (err) {
+        weir_api_close(api);
+        return err;
+    }
+    *apip = api;
+    return WEIR_OK;
+}
+
+void weir_api_close(weir_api *api) {
+    if (!api) return;
+    weir_api_stopping(api);
+    weir_api_pool_close(api->pool);
+    weir_api_writer_close(api->writer);
+    for (uint32_t i = 0; api->fresh && i < api->loops + 1 + WEIR_API_POOL_THREADS; i++)
+        weir_api_fresh_free(&api->fresh[i]);
+    weir_free(api->fresh);
+    weir_free(api->goals);
+    weir_free(api);
+}

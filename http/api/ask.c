@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ask.c - names, keys and times of a request become what the graph is asked by. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/suggest.h>
+
+#include "private.h"
+
+static weir_err no_such(const char *what, const char *name, const weir_suggest *suggest, weir_code code) {
+    char nearest[128];
+    return WEIR_ERR(code, "the schema has no %s '%.64s'%s", what, name,
+                    weir_suggest_text(suggest, nearest, sizeof nearest));
+}
+
+static weir_err find_type(const weir_schema *schema, const char *name, uint16_t *typep) {
+    uint32_t id = weir_schema_vertex_find(schema, name);
+    if (id != WEIR_SCHEMA_NONE) {
+        *typep = (uint16_t)id;
+        return WEIR_OK;
+    }
+    weir_suggest suggest = weir_suggest_for(name);
+    for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++)
+        weir_suggest_offer(&suggest, weir_schema_vertex_at(schema, i)->name);
+    return no_such("vertex type", name, &suggest, WEIR_ENOTFOUND);
+}
+
+/* 7, "7" and "007" are one vertex: the key is the number's one spelling. */
+static weir_err spell_integer(weir_arena *arena, weir_api_vertex *vertex) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(vertex->key, &end, 10);
+    bool begins = vertex->key_length && strchr("-0123456789", vertex->key[0]);
+    if (!begins || errno || end != vertex->key + vertex->key_length)
+        return WEIR_ERR(WEIR_EDATA, "the key of a %s is an integer of 64 bits", vertex->type_name);
+    vertex->key = weir_arena_printf(arena, "%lld", value);
+    if (!vertex->key) return WEIR_ERR(WEIR_ENOMEM, "no memory for a key");
+    vertex->key_length = strlen(vertex->key);
+    return WEIR_OK;
+}
+
+weir_err weir_api_vertex_read(const weir_api *api, weir_arena *arena, const char *type, const char *key,
+                              size_t key_length, weir_api_vertex *vertexp) {
+    *vertexp = (weir_api_vertex){.key = key, .key_length = key_length};
+    weir_err err = find_type(api->schema, type, &vertexp->type);
+    if (err) return err;
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(api->schema, vertexp->type);
+    vertexp->type_name = vertex->name;
+    if (key_length > WEIR_KEY_MAX)
+        return WEIR_ERR(WEIR_EDATA, "the key has %zu bytes; at most %u are possible", key_length, WEIR_KEY_MAX);
+    if (vertex->key == WEIR_SCHEMA_KEY_INTEGER) err = spell_integer(arena, vertexp);
+    if (!err) vertexp->id = weir_vertex_id(vertex->name, vertexp->key, vertexp->key_length);
+    return err;
+}
+
+weir_err weir_api_time_read(const char *name, const char *text, size_t length, int64_t *time_usp) {
+    if (!weir_time_parse(text, length, time_usp)) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "'%s' is not a time; write 2026-11-21T10:00:00Z", name);
+}
+
+weir_err weir_api_before(const weir_http_request *request, int64_t *before_usp) {
+    const char *text = weir_http_query(request, "before");
+    *before_usp = WEIR_BEFORE_ALL;
+    return text ? weir_api_time_read("before", text, strlen(text), before_usp) : WEIR_OK;
+}
+
+weir_err weir_api_direction_read(const char *text, weir_direction *directionp) {
+    if (strcmp(text, "out") != 0 && strcmp(text, "in") != 0)
+        return WEIR_ERR(WEIR_EDATA, "direction is '%.16s'; it may be out or in", text);
+    *directionp = *text == 'o' ? WEIR_OUT : WEIR_IN;
+    return WEIR_OK;
+}
+
+weir_err weir_api_relation_read(const weir_api *api, const char *text, uint16_t *relationp) {
+    uint32_t id = weir_schema_relation_find(api->schema, text);
+    if (id != WEIR_SCHEMA_NONE) {
+        *relationp = (uint16_t)id;
+        return WEIR_OK;
+    }
+    weir_suggest suggest = weir_suggest_for(text);
+    for (uint32_t i = 0; i < weir_schema_relation_count(api->schema); i++)
+        weir_suggest_offer(&suggest, weir_schema_relation_at(api->schema, i)->name);
+    return no_such("relation", text, &suggest, WEIR_EDATA);
+}

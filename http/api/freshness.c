@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * freshness.c - how far the graph is behind its sources, in every answer.
+ *
+ * Asking each partition costs more than many a read, so each thread keeps the text for a few milliseconds. That errs to
+ * the safe side: an older text claims less to be applied than there is, never more (A3).
+ */
+#include <string.h>
+
+#include "private.h"
+
+#define KEPT_US        5000
+#define PARTITIONS_MAX 64u /* of a source, told one by one; of more only the sums are */
+
+typedef struct part {
+    uint64_t applied, end;
+} part;
+
+typedef struct source_sum {
+    const char *name;
+    uint64_t behind;
+    int64_t lag_us;
+    uint32_t partitions;
+    part parts[PARTITIONS_MAX];
+} source_sum;
+
+/* Sources follow each other in the pipeline's order: each is written when the next one begins. */
+typedef struct fresh_survey {
+    weir_json json;
+    weir_buf *header;
+    source_sum sum;
+    bool any;
+} fresh_survey;
+
+static double seconds(int64_t us) {
+    return (double)(us / 1000) / 1000; /* to the millisecond: more digits say nothing */
+}
+
+static void write_parts(weir_json *json, const char *name, const source_sum *sum, bool ends) {
+    weir_json_key(json, name);
+    weir_json_array(json);
+    for (uint32_t i = 0; i < sum->partitions; i++)
+        weir_json_u64(json, ends ? sum->parts[i].end : sum->parts[i].applied);
+    weir_json_array_end(json);
+}
+
+/* payments;behind=0;lag=0.000 */
+static void write_header(fresh_survey *survey, const source_sum *sum) {
+    weir_buf_printf(survey->header, "%s%s;behind=%llu;lag=%.3f", survey->any ? ", " : "", sum->name,
+                    (unsigned long long)sum->behind, seconds(sum->lag_us));
+}
+
+static void end_source(fresh_survey *survey) {
+    const source_sum *sum = &survey->sum;
+    weir_json *json = &survey->json;
+    if (!sum->name) return;
+    weir_json_key(json, sum->name);
+    weir_json_object(json);
+    weir_json_key(json, "behind");
+    weir_json_u64(json, sum->behind);
+    weir_json_key(json, "lag_seconds");
+    weir_json_f64(json, seconds(sum->lag_us));
+    if (sum->partitions <= PARTITIONS_MAX) {
+        write_parts(json, "applied", sum, false);
+        write_parts(json, "end", sum, true);
+    }
+    weir_json_object_end(json);
+    write_header(survey, sum);
+    survey->any = true;
+}
+
+static weir_err visit(void *context, const weir_pipeline_partition_stats *stats) {
+    fresh_survey *survey = context;
+    source_sum *sum = &survey->sum;
+    if (!sum->name || strcmp(sum->name, stats->source) != 0) {
+        end_source(survey);
+        *sum = (source_sum){.name = stats->source};
+    }
+    uint64_t applied = stats->offset_applied < stats->offset_end ? stats->offset_applied : stats->offset_end;
+    sum->behind += stats->offset_end - applied;
+    if (stats->lag_us > sum->lag_us) sum->lag_us = stats->lag_us;
+    if (sum->partitions < PARTITIONS_MAX) sum->parts[sum->partitions] = (part){applied, stats->offset_end};
+    sum->partitions++;
+    return WEIR_OK;
+}
+
+static void make(weir_api *api, weir_api_fresh *fresh) {
+    weir_buf_clear(&fresh->member);
+    weir_buf_clear(&fresh->header);
+    fresh_survey survey = {.json = weir_json_begin(&fresh->member), .header = &fresh->header};
+    weir_json_object(&survey.json);
+    (void)weir_pipeline_partitions(api->pipeline, visit, &survey); /* visit never fails */
+    end_source(&survey);
+    weir_json_object_end(&survey.json);
+}
+
+void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *request) {
+    weir_api_fresh *fresh = &api->fresh[thread];
+    int64_t now_us = weir_clock_mono_us(api->clock);
+    if (!fresh->made_us || now_us - fresh->made_us >= KEPT_US || fresh->member.failed || fresh->header.failed) {
+        make(api, fresh);
+        fresh->made_us = now_us;
+    }
+    char *header = weir_arena_strndup(weir_http_arena(request), fresh->header.bytes, fresh->header.length);
+    if (header && !fresh->header.failed) weir_http_add_header(request, "Weir-Freshness", header);
+}
+
+void weir_api_fresh_member(weir_api *api, uint32_t thread, weir_json *json) {
+    const weir_api_fresh *fresh = &api->fresh[thread];
+    weir_json_key(json, "freshness");
+    weir_buf_append(json->buf, fresh->member.bytes, fresh->member.length);
+    json->after_key = false; /* the value was written past the writer */
+}
+
+void weir_api_fresh_free(weir_api_fresh *fresh) {
+    weir_buf_free(&fresh->member);
+    weir_buf_free(&fresh->header);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * keys.c - who may do what.
+ *
+ * Only hashes of keys are kept, so that a file that is read by the wrong eyes opens nothing. Plain SHA-256 is enough for
+ * keys that are random and long, and only for those: see http/README.md for how to make one.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/file.h>
+#include <weir/store/trust.h>
+
+#include "private.h"
+
+#define DIGEST_BYTES   32u
+#define FILE_BYTES_MAX (1u << 20)
+
+typedef struct key_row {
+    uint8_t digest[DIGEST_BYTES];
+    weir_http_caller caller;
+} key_row;
+
+struct weir_api_keys {
+    size_t count;
+    key_row rows[WEIR_API_KEYS_MAX];
+};
+
+typedef struct word {
+    const char *text;
+    size_t length;
+} word;
+
+static word next_word(const char **textp, const char *end) {
+    const char *text = *textp;
+    while (text < end && (*text == ' ' || *text == '\t' || *text == '\r'))
+        text++;
+    const char *begin = text;
+    while (text < end && *text != ' ' && *text != '\t' && *text != '\r')
+        text++;
+    *textp = text;
+    return (word){begin, (size_t)(text - begin)};
+}
+
+static unsigned role_of(const char *text, size_t length) {
+    static const struct {
+        const char *name;
+        unsigned role;
+    } roles[] = {{"reader", WEIR_HTTP_READER}, {"writer", WEIR_HTTP_WRITER}, {"admin", WEIR_HTTP_ADMIN}};
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        if (strlen(roles[i].name) == length && !memcmp(roles[i].name, text, length)) return roles[i].role;
+    return 0;
+}
+
+/* 0: not a list of roles. */
+static unsigned read_roles(word roles) {
+    unsigned all = 0;
+    for (size_t begin = 0; begin <= roles.length;) {
+        const char *comma = memchr(roles.text + begin, ',', roles.length - begin);
+        size_t end = comma ? (size_t)(comma - roles.text) : roles.length;
+        unsigned role = role_of(roles.text + begin, end - begin);
+        if (!role) return 0;
+        all |= role;
+        begin = end + 1;
+    }
+    return all;
+}
+
+static int nibble(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+static bool read_digest(word hex, uint8_t digest[DIGEST_BYTES]) {
+    if (hex.length != 2 * DIGEST_BYTES) return false;
+    for (size_t i = 0; i < DIGEST_BYTES; i++) {
+        int high = nibble(hex.text[2 * i]), low = nibble(hex.text[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        digest[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+/* The sentences never repeat what stands in the line: it may be a key that was put there by mistake. */
+static weir_err read_line(weir_api_keys *keys, const char *name, size_t line, const char *text, const char *end) {
+    word roles = next_word(&text, end), digest = next_word(&text, end), who = next_word(&text, end);
+    word more = next_word(&text, end);
+    if (!roles.length || *roles.text == '#') return WEIR_OK;
+    if (keys->count == WEIR_API_KEYS_MAX)
+        return WEIR_ERR(WEIR_ECONFIG, "%s:%zu: there are more than %u keys", name, line, WEIR_API_KEYS_MAX);
+    key_row *row = &keys->rows[keys->count];
+    row->caller.roles = read_roles(roles);
+    if (!row->caller.roles)
+        return WEIR_ERR(WEIR_ECONFIG,
+                        "%s:%zu: the first word must be reader, writer or admin, or several parted by commas", name,
+                        line);
+    if (!read_digest(digest, row->digest))
+        return WEIR_ERR(WEIR_ECONFIG,
+                        "%s:%zu: the second word must be the SHA-256 of a key, 64 hex digits: "
+                        "`printf %%s KEY | sha256sum`",
+                        name, line);
+    if (!who.length || who.length >= sizeof row->caller.name || (more.length && *more.text != '#'))
+        return WEIR_ERR(WEIR_ECONFIG, "%s:%zu: the third word must be a name of at most %zu letters, and the last",
+                        name, line, sizeof row->caller.name - 1);
+    memcpy(row->caller.name, who.text, who.length);
+    row->caller.name[who.length] = 0;
+    keys->count++;
+    return WEIR_OK;
+}
+
+weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, weir_api_keys **keysp) {
+    *keysp = NULL;
+    weir_api_keys *keys = weir_calloc(1, sizeof *keys);
+    if (!keys) return WEIR_ERR(WEIR_ENOMEM, "no memory for the keys");
+    const char *end = text + length;
+    weir_err err = WEIR_OK;
+    for (size_t line = 1; !err && text < end; line++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *line_end = newline ? newline : end;
+        err = read_line(keys, name, line, text, line_end);
+        text = line_end + 1;
+    }
+    if (!err && !keys->count) err = WEIR_ERR(WEIR_ECONFIG, "%s: has no key; with it, nobody could ask anything", name);
+    if (err) {
+        weir_api_keys_free(keys);
+        return err;
+    }
+    *keysp = keys;
+    return WEIR_OK;
+}
+
+weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp) {
+    *keysp = NULL;
+    char *text;
+    size_t length;
+    weir_err err = weir_file_load(path, FILE_BYTES_MAX, &text, &length);
+    if (err) return err;
+    err = weir_api_keys_parse(path, text, length, keysp);
+    weir_free(text);
+    return err;
+}
+
+bool weir_api_keys_find(const weir_api_keys *keys, const char *key, size_t length, weir_http_caller *callerp) {
+    uint8_t digest[DIGEST_BYTES];
+    weir_sha256_bytes(key, length, digest);
+    size_t found = SIZE_MAX;
+    for (size_t i = 0; i < keys->count; i++) { /* all of them, each to its end: the time tells nothing */
+        unsigned differs = 0;
+        for (size_t j = 0; j < DIGEST_BYTES; j++)
+            differs |= (unsigned)(digest[j] ^ keys->rows[i].digest[j]);
+        if (!differs) found = i;
+    }
+    *callerp = found == SIZE_MAX ? (weir_http_caller){0} : keys->rows[found].caller;
+    return found != SIZE_MAX;
+}
+
+void weir_api_keys_free(weir_api_keys *keys) {
+    weir_free(keys);
+}

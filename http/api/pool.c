@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pool.c - threads for requests that take longer than a loop may wait. */
+#include <stdio.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/queue.h>
+
+#include "private.h"
+
+#define QUEUE_MAX 256u
+
+typedef struct pool_job {
+    weir_http_request *request;
+    weir_api_work work;
+} pool_job;
+
+typedef struct pool_thread {
+    weir_api_pool *pool;
+    weir_thread *thread;
+    uint32_t index; /* of its freshness */
+} pool_thread;
+
+struct weir_api_pool {
+    weir_api *api;
+    weir_queue *queue;
+    uint32_t count;
+    pool_thread threads[WEIR_API_POOL_THREADS];
+};
+
+static void pool_main(void *context) {
+    const pool_thread *self = context;
+    pool_job job;
+    size_t count;
+    while (!weir_queue_pop(self->pool->queue, &job, 1, WEIR_QUEUE_FOREVER, &count)) {
+        weir_err err = job.work(self->pool->api, self->index, job.request);
+        if (err) weir_http_problem_err(job.request, err);
+        weir_http_finish(job.request);
+    }
+}
+
+weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poolp) {
+    *poolp = NULL;
+    weir_api_pool *pool = weir_calloc(1, sizeof *pool);
+    if (!pool) return WEIR_ERR(WEIR_ENOMEM, "no memory for the pool of threads");
+    pool->api = api;
+    weir_err err = weir_queue_open(QUEUE_MAX, sizeof(pool_job), &pool->queue);
+    for (uint32_t i = 0; !err && i < threads; i++) {
+        pool_thread *self = &pool->threads[i];
+        char name[WEIR_THREAD_NAME_MAX + 1];
+        snprintf(name, sizeof name, "sample-%u", i);
+        *self = (pool_thread){.pool = pool, .index = api->loops + 1 + i};
+        err = weir_thread_start(name, WEIR_ROLE_WORKER, pool_main, self, &self->thread);
+        if (!err) pool->count++;
+    }
+    if (err) {
+        weir_api_pool_close(pool);
+        return err;
+    }
+    *poolp = pool;
+    return WEIR_OK;
+}
+
+void weir_api_pool_run(weir_api_pool *pool, weir_http_request *request, weir_api_work work) {
+    pool_job job = {request, work};
+    weir_http_defer(request);
+    if (!weir_queue_push(pool->queue, &job, 0)) return;
+    weir_http_problem(request, 503, NULL, "too many requests wait already; try again in a second");
+    weir_http_finish(request);
+}
+
+void weir_api_pool_close(weir_api_pool *pool) {
+    if (!pool) return;
+    if (pool->queue) weir_queue_close(pool->queue);
+    for (uint32_t i = 0; i < pool->count; i++)
+        weir_thread_join(pool->threads[i].thread);
+    weir_queue_free(pool->queue);
+    weir_free(pool);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* private.h - what the files of the API share. */
+#ifndef WEIR_HTTP_API_PRIVATE_H
+#define WEIR_HTTP_API_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include <weir/base/thread.h>
+#include <weir/http/api.h>
+
+typedef struct weir_api_writer weir_api_writer;
+typedef struct weir_api_pool weir_api_pool;
+
+/* --- freshness: per thread, made anew when it is older than a few milliseconds ------------------------------------- */
+
+typedef struct weir_api_fresh {
+    int64_t made_us;
+    weir_buf member; /* a JSON object  */
+    weir_buf header;
+} weir_api_fresh;
+
+/* Before the read that it speaks for (A3): adds the header, keeps the member for weir_api_fresh_member. */
+void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *request);
+/* `"freshness":{…}` into the object that is being written. */
+void weir_api_fresh_member(weir_api *api, uint32_t thread, weir_json *json);
+void weir_api_fresh_free(weir_api_fresh *fresh);
+
+/* --- readiness ------------------------------------------------------------------------------------------------------ */
+
+typedef enum weir_api_state {
+    WEIR_API_STARTING,
+    WEIR_API_CATCHING_UP,
+    WEIR_API_READY,
+    WEIR_API_STOPPING
+} weir_api_state;
+
+typedef struct weir_api_goal {
+    const char *source;
+    uint32_t partition;
+    uint64_t offset;
+} weir_api_goal;
+
+struct weir_api {
+    weir_graph *graph;
+    const weir_schema *schema;
+    weir_pipeline *pipeline;
+    const weir_api_keys *keys;
+    weir_clock *clock;
+    uint32_t loops;
+    weir_api_fresh *fresh; /* one a loop, then the writer's, then the pool's threads' */
+    weir_api_writer *writer;
+    weir_api_pool *pool;
+    _Atomic int state; /* weir_api_state */
+    /* [owner] */
+    weir_api_goal *goals;
+    size_t goal_count, goal_capacity;
+};
+
+/* The first source that has failed, or success.  [any] */
+weir_err weir_api_failure(weir_api *api);
+
+/* --- asking ---------------------------------------------------------------------------------------------------------- */
+
+/* A vertex as a path names it. */
+typedef struct weir_api_vertex {
+    uint16_t type;
+    const char *type_name;
+    const char *key;
+    size_t key_length;
+    weir_vertex id;
+} weir_api_vertex;
+
+/* WEIR_ENOTFOUND no such type: names the nearest; WEIR_EDATA no such key can be. The key is brought to its one spelling.  [any] */
+weir_err weir_api_vertex_read(const weir_api *api, weir_arena *arena, const char *type, const char *key,
+                              size_t key_length, weir_api_vertex *vertexp);
+/* The query's `before`, or WEIR_BEFORE_ALL.  WEIR_EDATA. */
+weir_err weir_api_before(const weir_http_request *request, int64_t *before_usp);
+weir_err weir_api_time_read(const char *name, const char *text, size_t length, int64_t *time_usp);
+weir_err weir_api_direction_read(const char *text, weir_direction *directionp);
+weir_err weir_api_relation_read(const weir_api *api, const char *text, uint16_t *relationp);
+
+/* --- answering ------------------------------------------------------------------------------------------------------- */
+
+void weir_api_json_time(weir_json *json, int64_t time_us);
+void weir_api_json_event(weir_json *json, uint64_t event);
+/* An object of the features that a row has, by name. */
+void weir_api_json_features(weir_json *json, const weir_schema_feature *features, const weir_value_kind *kinds,
+                            size_t count, const uint8_t *row, uint32_t row_length);
+
+/* --- handlers -------------------------------------------------------------------------------------------------------- */
+
+weir_err weir_api_get_vertex(void *context, weir_http_request *request);
+weir_err weir_api_get_neighbors(void *context, weir_http_request *request);
+weir_err weir_api_post_events(void *context, weir_http_request *request);
+weir_err weir_api_post_sample(void *context, weir_http_request *request);
+weir_err weir_api_livez(void *context, weir_http_request *request);
+weir_err weir_api_readyz(void *context, weir_http_request *request);
+weir_err weir_api_metrics(void *context, weir_http_request *request);
+weir_err weir_api_get_openapi(void *context, weir_http_request *request);
+
+/* --- events ---------------------------------------------------------------------------------------------------------- */
+
+weir_err weir_api_writer_open(weir_api *api, const weir_api_opts *opts, weir_api_writer **writerp);
+void weir_api_writer_close(weir_api_writer *writer);
+weir_err weir_api_writer_failure(weir_api_writer *writer);
+
+typedef enum weir_api_format { WEIR_API_JSON, WEIR_API_LINES } weir_api_format;
+
+typedef struct weir_api_message {
+    const char *bytes;
+    size_t length;
+} weir_api_message;
+
+/* Cuts a body into messages, which are left in the body: JSON is one value or an array of them, lines are a message each
+ * and empty ones are none. Only as much of JSON is looked at as shows where a value ends; the mapper looks at the rest.
+ * WEIR_EDATA says where; WEIR_ELIMIT more than WEIR_API_EVENTS_MAX; WEIR_ENOMEM.  [any] */
+weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
+                        const weir_api_message **messagesp, size_t *countp);
+
+/* --- what runs beside the loops --------------------------------------------------------------------------------------- */
+
+typedef weir_err (*weir_api_work)(weir_api *api, uint32_t thread, weir_http_request *request);
+
+weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poolp);
+/* Defers the request and has work answer it, or answers it that there is no room.  [loop] */
+void weir_api_pool_run(weir_api_pool *pool, weir_http_request *request, weir_api_work work);
+void weir_api_pool_close(weir_api_pool *pool);
+
+#define WEIR_API_POOL_THREADS 2u
+
+#endif /* WEIR_HTTP_API_PRIVATE_H */

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ready.c - /livez, /readyz, /metrics and /openapi.json.
+ *
+ *   STARTING ──all sources run──► CATCHING_UP ──all goals applied──► READY ──weir_api_stopping──► STOPPING
+ *
+ * The goals are the ends of the sources as they were when all of them ran. A failed source makes any state not ready.
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/metrics.h>
+
+#include "private.h"
+
+/* --- the state -------------------------------------------------------------------------------------------------------- */
+
+weir_err weir_api_failure(weir_api *api) {
+    for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
+        weir_pipeline_source_stats stats;
+        weir_pipeline_source_stats_get(api->pipeline, i, &stats);
+        if (stats.status == WEIR_PIPELINE_FAILED) return stats.err;
+    }
+    return weir_api_writer_failure(api->writer);
+}
+
+static bool all_run(weir_api *api) {
+    for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
+        weir_pipeline_source_stats stats;
+        weir_pipeline_source_stats_get(api->pipeline, i, &stats);
+        if (stats.status != WEIR_PIPELINE_RUNNING && stats.status != WEIR_PIPELINE_ENDED) return false;
+    }
+    return true;
+}
+
+static weir_err set_goal(void *context, const weir_pipeline_partition_stats *stats) {
+    weir_api *api = context;
+    if (api->goal_count == api->goal_capacity) {
+        size_t capacity = api->goal_capacity ? api->goal_capacity * 2 : 16;
+        weir_api_goal *goals = weir_realloc_array(api->goals, capacity, sizeof *goals);
+        if (!goals) return WEIR_ERR(WEIR_ENOMEM, "no memory for the goals of the start");
+        api->goals = goals;
+        api->goal_capacity = capacity;
+    }
+    api->goals[api->goal_count++] = (weir_api_goal){stats->source, stats->partition, stats->offset_end};
+    return WEIR_OK;
+}
+
+/* Ends with WEIR_ECANCELLED at a partition that is not there yet. */
+static weir_err reached(void *context, const weir_pipeline_partition_stats *stats) {
+    const weir_api *api = context;
+    for (size_t i = 0; i < api->goal_count; i++) {
+        const weir_api_goal *goal = &api->goals[i];
+        if (goal->partition != stats->partition || strcmp(goal->source, stats->source) != 0) continue;
+        if (stats->offset_applied < goal->offset) return WEIR_ERR(WEIR_ECANCELLED, "not there yet");
+    }
+    return WEIR_OK;
+}
+
+bool weir_api_look(weir_api *api) {
+    int state = atomic_load(&api->state);
+    if (state == WEIR_API_STARTING && all_run(api)) {
+        api->goal_count = 0;
+        if (!weir_pipeline_partitions(api->pipeline, set_goal, api)) state = WEIR_API_CATCHING_UP;
+    }
+    if (state == WEIR_API_CATCHING_UP && !weir_pipeline_partitions(api->pipeline, reached, api))
+        state = WEIR_API_READY; // A4
+    if (state != WEIR_API_STOPPING) atomic_store(&api->state, state);
+    return state == WEIR_API_READY;
+}
+
+void weir_api_stopping(weir_api *api) {
+    atomic_store(&api->state, WEIR_API_STOPPING);
+}
+
+/* --- probes ----------------------------------------------------------------------------------------------------------- */
+
+weir_err weir_api_livez(void *context, weir_http_request *request) {
+    static const char alive[] = "{\"alive\":true}\n";
+    (void)context;
+    weir_http_reply_static(request, 200, "application/json", alive, sizeof alive - 1);
+    return WEIR_OK;
+}
+
+/* NULL: ready. */
+static const char *reason(weir_api *api, char *buffer, size_t size) {
+    weir_err failure = weir_api_failure(api);
+    if (failure) {
+        weir_err_sentence(failure, buffer, size);
+        return buffer;
+    }
+    switch (atomic_load(&api->state)) {
+    case WEIR_API_STARTING:
+        return "the sources are being opened; wait";
+    case WEIR_API_CATCHING_UP:
+        return "events from before the start are being applied; wait";
+    case WEIR_API_STOPPING:
+        return "the server is stopping; ask another one";
+    default:
+        return NULL;
+    }
+}
+
+static void write_source(weir_json *json, const weir_pipeline_source_stats *stats) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_json_object(json);
+    weir_json_key(json, "source");
+    weir_json_string(json, stats->name);
+    weir_json_key(json, "status");
+    weir_json_string(json, weir_pipeline_status_name(stats->status));
+    if (stats->err) {
+        weir_err_sentence(stats->err, sentence, sizeof sentence);
+        weir_json_key(json, "error");
+        weir_json_string(json, sentence);
+    }
+    weir_json_key(json, "records");
+    weir_json_u64(json, stats->records);
+    weir_json_key(json, "dead_letters");
+    weir_json_u64(json, stats->dead_letters);
+    weir_json_object_end(json);
+}
+
+static void write_sources(weir_api *api, weir_json *json) {
+    weir_json_key(json, "sources");
+    weir_json_array(json);
+    for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
+        weir_pipeline_source_stats stats;
+        weir_pipeline_source_stats_get(api->pipeline, i, &stats);
+        write_source(json, &stats);
+    }
+    weir_json_array_end(json);
+}
+
+static void write_problem(weir_json *json, const char *detail) {
+    weir_json_key(json, "type");
+    weir_json_string(json, "/problems/not-ready");
+    weir_json_key(json, "title");
+    weir_json_string(json, "Service Unavailable");
+    weir_json_key(json, "status");
+    weir_json_u64(json, 503);
+    weir_json_key(json, "detail");
+    weir_json_string(json, detail);
+}
+
+/* A probe has no key: only who has one is told what the sources say. */
+weir_err weir_api_readyz(void *context, weir_http_request *request) {
+    weir_api *api = context;
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    const char *why = reason(api, sentence, sizeof sentence);
+    bool known = weir_http_request_caller(request)->roles != 0;
+    if (why == sentence && !known) why = "a source has failed; its log says why";
+    weir_api_fresh_begin(api, weir_http_loop_index(request), request);
+    weir_json json = weir_json_begin(weir_http_out(request));
+    weir_json_object(&json);
+    if (why) write_problem(&json, why);
+    weir_json_key(&json, "ready");
+    weir_json_bool(&json, !why);
+    if (known && weir_http_query(request, "verbose")) write_sources(api, &json);
+    weir_api_fresh_member(api, weir_http_loop_index(request), &json);
+    weir_json_object_end(&json);
+    weir_buf_byte(json.buf, '\n');
+    weir_http_reply(request, why ? 503 : 200, why ? "application/problem+json" : "application/json");
+    return WEIR_OK;
+}
+
+/* --- for machines ------------------------------------------------------------------------------------------------------ */
+
+weir_err weir_api_metrics(void *context, weir_http_request *request) {
+    weir_api *api = context;
+    weir_buf *out = weir_http_out(request);
+    weir_pipeline_gauges_set(api->pipeline);
+    size_t length = weir_metrics_text(NULL, 0) + 4096; /* numbers may grow longer meanwhile */
+    char *room = weir_buf_reserve(out, length);
+    if (!room) return weir_buf_err(out);
+    size_t written = weir_metrics_text(room, length);
+    weir_buf_commit(out, written < length ? written : length - 1);
+    weir_http_reply(request, 200, "text/plain; version=0.0.4");
+    return WEIR_OK;
+}
+
+weir_err weir_api_get_openapi(void *context, weir_http_request *request) {
+    size_t length;
+    (void)context;
+    const char *text = weir_api_openapi(&length);
+    weir_http_reply_static(request, 200, "application/json", text, length);
+    return WEIR_OK;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* split.c - a body becomes messages, without a copy. */
+#include <string.h>
+
+#include "private.h"
+
+typedef struct splitter {
+    const char *body;
+    size_t length, next;
+    weir_api_message *messages;
+    size_t count, capacity;
+    weir_arena *arena;
+} splitter;
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static weir_err grow(splitter *split) {
+    size_t capacity = split->capacity ? split->capacity * 4 : 16;
+    weir_api_message *messages = weir_arena_calloc(split->arena, capacity, sizeof *messages);
+    if (!messages) return WEIR_ERR(WEIR_ENOMEM, "no memory for the events of a request");
+    if (split->count) memcpy(messages, split->messages, split->count * sizeof *messages);
+    split->messages = messages;
+    split->capacity = capacity;
+    return WEIR_OK;
+}
+
+/* Without the blanks around it; an empty one is the caller's to refuse. */
+static weir_err take(splitter *split, size_t begin, size_t end) {
+    if (split->count == WEIR_API_EVENTS_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "the body has more than %u events; send them in several requests",
+                        WEIR_API_EVENTS_MAX);
+    weir_err err = split->count == split->capacity ? grow(split) : WEIR_OK;
+    if (err) return err;
+    while (begin < end && is_blank(split->body[begin]))
+        begin++;
+    while (begin < end && is_blank(split->body[end - 1]))
+        end--;
+    split->messages[split->count++] = (weir_api_message){split->body + begin, end - begin};
+    return WEIR_OK;
+}
+
+/* --- JSON ----------------------------------------------------------------------------------------------------------- */
+
+static void skip_blanks(splitter *split) {
+    while (split->next < split->length && is_blank(split->body[split->next]))
+        split->next++;
+}
+
+/* Behind the closing quote; next is at the opening one. */
+static void skip_string(splitter *split) {
+    for (split->next++; split->next < split->length; split->next++) {
+        char c = split->body[split->next];
+        if (c == '\\') {
+            split->next++;
+        } else if (c == '"') {
+            split->next++;
+            return;
+        }
+    }
+}
+
+/* To the comma or bracket that ends this element of the array. */
+static weir_err skip_element(splitter *split) {
+    for (size_t depth = 0; split->next < split->length;) {
+        char c = split->body[split->next];
+        if (c == '"') {
+            skip_string(split);
+            continue;
+        }
+        if (!depth && (c == ',' || c == ']')) return WEIR_OK;
+        if (c == '[' || c == '{') depth++;
+        if ((c == ']' || c == '}') && depth) depth--;
+        split->next++;
+    }
+    return WEIR_ERR(WEIR_EDATA, "the array of events has no end: event %zu is cut at byte %zu", split->count,
+                    split->length);
+}
+
+static weir_err split_array(splitter *split) {
+    split->next++;
+    skip_blanks(split);
+    if (split->next < split->length && split->body[split->next] == ']')
+        return WEIR_ERR(WEIR_EDATA, "the array has no event; send one or more");
+    for (char c = ','; c == ','; split->next++) {
+        size_t begin = split->next;
+        weir_err err = skip_element(split);
+        if (!err) err = take(split, begin, split->next);
+        if (!err && !split->messages[split->count - 1].length)
+            err = WEIR_ERR(WEIR_EDATA, "there is no event before byte %zu of the array", split->next);
+        if (err) return err;
+        c = split->body[split->next];
+    }
+    skip_blanks(split);
+    if (split->next < split->length)
+        return WEIR_ERR(WEIR_EDATA, "something follows the array at byte %zu; send one array", split->next);
+    return WEIR_OK;
+}
+
+static weir_err split_json(splitter *split) {
+    skip_blanks(split);
+    if (split->next == split->length)
+        return WEIR_ERR(WEIR_EDATA, "the body is empty; send an event or an array of events");
+    return split->body[split->next] == '[' ? split_array(split) : take(split, split->next, split->length);
+}
+
+/* --- lines ----------------------------------------------------------------------------------------------------------- */
+
+static weir_err split_lines(splitter *split) {
+    while (split->next < split->length) {
+        const char *begin = split->body + split->next;
+        const char *newline = memchr(begin, '\n', split->length - split->next);
+        size_t end = newline ? (size_t)(newline - split->body) : split->length;
+        weir_err err = take(split, split->next, end);
+        if (err) return err;
+        if (!split->messages[split->count - 1].length) split->count--;
+        split->next = end + 1;
+    }
+    if (!split->count) return WEIR_ERR(WEIR_EDATA, "the body has no line; send one event a line");
+    return WEIR_OK;
+}
+
+weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
+                        const weir_api_message **messagesp, size_t *countp) {
+    *messagesp = NULL;
+    *countp = 0;
+    splitter split = {.body = body, .length = length, .arena = arena};
+    weir_err err = format == WEIR_API_JSON ? split_json(&split) : split_lines(&split);
+    if (err) return err;
+    *messagesp = split.messages;
+    *countp = split.count;
+    return WEIR_OK;
+}

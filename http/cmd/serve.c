@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve.c - `weir serve`: events in, the living graph out, one process.
+ *
+ *   logs or Kafka ─► pipeline ─► graph ◄─ api ◄─ http        opened from left to right, closed from right to left
+ *
+ * A stop is orderly: /readyz says no, then requests end, then events that were acknowledged are applied and sealed. It does
+ * not have to be: kill -9 costs the next start a replay of what was not sealed, and nothing else.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/file.h>
+#include <weir/base/log.h>
+#include <weir/base/signals.h>
+#include <weir/base/suggest.h>
+#include <weir/cli/cli.h>
+#include <weir/http/api.h>
+
+extern const weir_command weir_command_serve;
+
+#define PATH_MAX_BYTES 4096u
+#define LOOK_US        20000 /* between two looks at how far the pipeline is */
+
+typedef struct service {
+    const weir_config *config;
+    char store[PATH_MAX_BYTES], eventlog[PATH_MAX_BYTES];
+    const char *brokers; /* NULL: the built-in event log */
+    weir_schema *schema;
+    weir_eventlog *logs[WEIR_SCHEMA_SOURCES_MAX]; /* one a source; sources of one topic share theirs */
+    weir_pipeline_source sources[WEIR_SCHEMA_SOURCES_MAX];
+    uint32_t source_count;
+    weir_graph *graph;
+    weir_pipeline *pipeline;
+    weir_api_keys *keys;
+    weir_api *api;
+    weir_http *http;
+} service;
+
+/* --- what is asked ---------------------------------------------------------------------------------------------------- */
+
+static weir_err load_schema(const char *operand, weir_schema **schemap) {
+    const weir_schema_shipped *shipped = weir_schema_shipped_find(operand);
+    *schemap = NULL;
+    if (shipped) return weir_schema_parse(shipped->name, shipped->text, shipped->length, schemap);
+    if (weir_path_exists(operand)) return weir_schema_load(operand, schemap);
+    char nearest[128];
+    weir_suggest suggest = weir_suggest_for(operand);
+    for (size_t i = 0; i < weir_schema_shipped_count(); i++)
+        weir_suggest_offer(&suggest, weir_schema_shipped_at(i)->name);
+    return WEIR_ERR(WEIR_ENOTFOUND, "no file or shipped schema '%.200s'; `weir schema list` names the shipped ones%s",
+                    operand, weir_suggest_text(&suggest, nearest, sizeof nearest));
+}
+
+static weir_err set_path(char path[PATH_MAX_BYTES], const char *folder, const char *name) {
+    int length =
+        name ? snprintf(path, PATH_MAX_BYTES, "%s/%s", folder, name) : snprintf(path, PATH_MAX_BYTES, "%s", folder);
+    if (length > 0 && (unsigned)length < PATH_MAX_BYTES) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE, "the path of the data has more than %u bytes", PATH_MAX_BYTES);
+}
+
+static weir_err read_arguments(service *serve, const weir_cli *cli) {
+    const char *data = weir_cli_text(cli, "data"), *schema = weir_cli_text(cli, "schema");
+    const char *keys = weir_cli_text(cli, "keys");
+    serve->config = weir_cli_config(cli);
+    if (!schema) return WEIR_ERR(WEIR_EUSAGE, "--schema is missing; name a file or one of `weir schema list`");
+    weir_err err = data ? set_path(serve->store, data, "store")
+                        : set_path(serve->store, weir_config_text(serve->config, WEIR_CONFIG_STORE_PATH), NULL);
+    if (!err)
+        err = data ? set_path(serve->eventlog, data, "eventlog")
+                   : set_path(serve->eventlog, weir_config_text(serve->config, WEIR_CONFIG_EVENTLOG_PATH), NULL);
+    if (!err && weir_cli_given(cli, "kafka")) {
+        const char *brokers = weir_cli_text(cli, "kafka");
+        serve->brokers = brokers && *brokers ? brokers : weir_config_text(serve->config, WEIR_CONFIG_KAFKA_BROKERS);
+    }
+    if (!err) err = load_schema(schema, &serve->schema);
+    if (!keys) keys = weir_config_text(serve->config, WEIR_CONFIG_HTTP_KEYS);
+    if (!err && *keys) err = weir_api_keys_load(keys, &serve->keys);
+    return err;
+}
+
+/* --- opening ---------------------------------------------------------------------------------------------------------- */
+
+/* The log of this source's topic, if an earlier source has it open already. */
+static weir_eventlog *shared_log(const service *serve, uint32_t source) {
+    const char *topic = weir_schema_source_at(serve->schema, source)->topic;
+    for (uint32_t i = 0; i < source; i++)
+        if (!strcmp(weir_schema_source_at(serve->schema, i)->topic, topic)) return serve->logs[i];
+    return NULL;
+}
+
+static weir_err open_log(service *serve, uint32_t source) {
+    const weir_eventlog_opts opts = {
+        .partitions = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_EVENTLOG_PARTITIONS),
+        .segment_bytes = weir_config_u64(serve->config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
+    };
+    serve->logs[source] = shared_log(serve, source);
+    if (serve->logs[source]) return WEIR_OK;
+    return weir_eventlog_open(serve->eventlog, weir_schema_source_at(serve->schema, source)->topic, &opts,
+                              &serve->logs[source]);
+}
+
+static weir_err open_sources(service *serve) {
+    weir_err err = weir_folder_create(serve->eventlog);
+    serve->source_count = weir_schema_source_count(serve->schema);
+    if (!err && !serve->source_count)
+        err = WEIR_ERR(WEIR_ECONFIG, "schema %s has no source, so nothing could come in",
+                       weir_schema_name(serve->schema));
+    for (uint32_t i = 0; !err && i < serve->source_count; i++) {
+        if (!serve->brokers) err = open_log(serve, i);
+        serve->sources[i] = (weir_pipeline_source){
+            .source = i,
+            .stream = serve->brokers ? WEIR_PIPELINE_KAFKA : WEIR_PIPELINE_EVENTLOG,
+            .log = serve->logs[i],
+        };
+    }
+    return err;
+}
+
+static weir_err open_graph(service *serve) {
+    const weir_graph_opts opts = {
+        .shards = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_STORE_SHARDS),
+        .memory_bytes = weir_config_u64(serve->config, WEIR_CONFIG_STORE_MEMORY),
+        .seal_us = weir_config_us(serve->config, WEIR_CONFIG_STORE_SEAL_INTERVAL),
+        .window = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_STORE_WINDOW),
+        .create = true,
+    };
+    return weir_graph_open(serve->store, serve->schema, &opts, &serve->graph);
+}
+
+static weir_err open_pipeline(service *serve) {
+    const weir_pipeline_opts opts = {
+        .graph = serve->graph,
+        .folder = serve->store,
+        .letter_folder = serve->eventlog,
+        .sources = serve->sources,
+        .source_count = serve->source_count,
+        .brokers = serve->brokers,
+        .kafka_timeout_us = weir_config_us(serve->config, WEIR_CONFIG_KAFKA_TIMEOUT),
+    };
+    weir_err err = weir_pipeline_open(&opts, &serve->pipeline);
+    return err ? err : weir_pipeline_start(serve->pipeline);
+}
+
+static weir_err open_api(service *serve) {
+    const weir_api_opts opts = {
+        .graph = serve->graph,
+        .pipeline = serve->pipeline,
+        .logs = serve->logs,
+        .keys = serve->keys,
+        .loops = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_THREADS),
+        .recent_events = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_RECENT_EVENTS),
+    };
+    return weir_api_open(&opts, &serve->api);
+}
+
+static weir_err open_http(service *serve, const weir_cli *cli) {
+    const weir_config *config = serve->config;
+    const char *listen = weir_cli_text(cli, "listen");
+    weir_http_opts opts = {
+        .listen = listen ? listen : weir_config_text(config, WEIR_CONFIG_HTTP_LISTEN),
+        .loops = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_THREADS),
+        .connections = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS),
+        .connections_per_ip = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS_PER_IP),
+        .header_bytes = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_HEADER_BYTES),
+        .memory_bytes = weir_config_u64(config, WEIR_CONFIG_HTTP_MEMORY),
+        .idle_us = weir_config_us(config, WEIR_CONFIG_HTTP_IDLE_TIMEOUT),
+        .request_us = weir_config_us(config, WEIR_CONFIG_HTTP_REQUEST_TIMEOUT),
+        .context = serve->api,
+        .authenticate = serve->keys ? weir_api_authenticate : NULL,
+    };
+    opts.routes = weir_api_routes(&opts.route_count);
+    return weir_http_open(&opts, &serve->http);
+}
+
+static weir_err open_all(service *serve, const weir_cli *cli) {
+    weir_err err = read_arguments(serve, cli);
+    if (!err) err = open_sources(serve);
+    if (!err) err = open_graph(serve);
+    if (!err) err = open_pipeline(serve);
+    if (!err) err = open_api(serve);
+    return err ? err : open_http(serve, cli);
+}
+
+/* --- running ---------------------------------------------------------------------------------------------------------- */
+
+static weir_err announce(const service *serve) {
+    weir_buf out = {0};
+    weir_buf_printf(&out, "%s serves schema %s from %s, events from %s\n", weir_http_url(serve->http),
+                    weir_schema_name(serve->schema), serve->store, serve->brokers ? serve->brokers : serve->eventlog);
+    weir_err err = weir_buf_err(&out);
+    if (!err) err = weir_cli_output(out.bytes, out.length);
+    weir_buf_free(&out);
+    return err;
+}
+
+static void wait_for_stop(service *serve) {
+    bool ready = false;
+    while (!weir_signals_wait(ready ? WEIR_US_PER_S : LOOK_US)) {
+        if (ready || !weir_api_look(serve->api)) continue;
+        ready = true;
+        WEIR_LOG(INFO, "serve.ready", "caught up and ready", WEIR_TEXT("url", weir_http_url(serve->http)));
+    }
+}
+
+static void stop_http(service *serve) {
+    int64_t delay_us = weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_DELAY);
+    weir_api_stopping(serve->api);
+    WEIR_LOG(INFO, "serve.stopping", "stopping; requests may end, then the rest is sealed");
+    if (delay_us) weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + delay_us);
+    weir_http_stop(serve->http, weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_TIMEOUT));
+}
+
+/* What is deferred is finished by the api's threads, so they outlive the loops; the loops' memory outlives both. */
+static void close_all(service *serve, weir_err *errp) {
+    if (serve->http) weir_http_stop(serve->http, 0);
+    weir_api_close(serve->api);
+    weir_http_close(serve->http);
+    weir_err_keep(errp, weir_pipeline_close(serve->pipeline));
+    if (serve->graph) weir_err_keep(errp, weir_graph_close(serve->graph));
+    for (uint32_t i = 0; serve->schema && i < WEIR_SCHEMA_SOURCES_MAX; i++)
+        if (serve->logs[i] && !(i && shared_log(serve, i))) weir_err_keep(errp, weir_eventlog_close(serve->logs[i]));
+    weir_api_keys_free(serve->keys);
+    weir_schema_free(serve->schema);
+}
+
+static weir_err run(weir_cli *cli) {
+    service *serve = weir_calloc(1, sizeof *serve);
+    if (!serve) return WEIR_ERR(WEIR_ENOMEM, "no memory to serve");
+    weir_err err = weir_signals_install();
+    if (!err) err = open_all(serve, cli);
+    if (!err) err = announce(serve);
+    if (!err) {
+        wait_for_stop(serve);
+        stop_http(serve);
+    }
+    close_all(serve, &err);
+    weir_free(serve);
+    return err;
+}
+
+static const weir_option options[] = {
+    {"schema", 's', "FILE|NAME", "what the graph is made of: a file, or a shipped schema", NULL},
+    {"data", 'd', "DIR", "folder of store and event log (default store.path and eventlog.path)", NULL},
+    {"kafka", 'k', "[BROKERS]", "read the topics from Kafka (default kafka.brokers) instead of the built-in log", NULL},
+    {"listen", 'l', "HOST:PORT", "address to serve (default http.listen)", NULL},
+    {"keys", 'K', "FILE", "API keys (default http.keys)", NULL},
+    {0},
+};
+
+const weir_command weir_command_serve = {
+    .name = "serve",
+    .summary = "take events in and answer questions about the living graph over HTTP",
+    .description = "Prints its address when it takes connections; /readyz says yes once all that was in the log is "
+                   "applied. SIGTERM and SIGINT stop it in order. /openapi.json says what can be asked.",
+    .example = "weir serve --schema payments --data weir-data\n"
+               "curl -s localhost:8080/v1/neighbors/account/a17",
+    .options = options,
+    .run = run,
+};
