@@ -3,8 +3,8 @@
  * log_append.c - `weir log append`: lines of stdin become records.
  *
  * A batch is what stdin has right now, up to a limit: a slow source is made durable line by line, a fast one in large
- * groups. A line that is wrong ends the command; what was acknowledged before it stays, and the error says how much that
- * is, so that the rest can be fed again.
+ * groups. A line that is wrong ends the command; what was acknowledged before it stays, and the error says how much
+ * that is, so that the rest can be fed again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -47,7 +47,7 @@ typedef struct append_context {
     uint64_t acknowledged; /* records; line numbers begin behind them */
 } append_context;
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------------------------------------------- */
 
 static bool input_ready(void) {
     struct pollfd wait = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -85,7 +85,7 @@ static weir_err read_some(append_context *append) {
     return WEIR_OK;
 }
 
-/* --- the batch ------------------------------------------------------------------------------------------------------ */
+/* --- the batch ------------------------------------------------------------------------------------------------ */
 
 static weir_err take_key(append_context *append, append_line *line) {
     line->key_start = append->keys.length;
@@ -180,7 +180,7 @@ static weir_err append_input(append_context *append) {
     return WEIR_OK;
 }
 
-/* --- the command ---------------------------------------------------------------------------------------------------- */
+/* --- the command ---------------------------------------------------------------------------------------------- */
 
 static weir_err open_log(weir_cli *cli, append_context *append) {
     const weir_config *config = weir_cli_config(cli);

@@ -22,7 +22,7 @@ typedef struct cat_context {
     weir_buf out;
 } cat_context;
 
-/* --- printing ------------------------------------------------------------------------------------------------------- */
+/* --- printing ------------------------------------------------------------------------------------------------- */
 
 static void print_json(cat_context *cat, uint32_t partition, const weir_record *record) {
     char text[WEIR_TIME_TEXT_MAX];
@@ -92,7 +92,7 @@ static weir_err follow(cat_context *cat) {
     return err;
 }
 
-/* --- opening -------------------------------------------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------------------------------------------- */
 
 static weir_err choose_partitions(weir_cli *cli, cat_context *cat) {
     uint32_t partitions = weir_eventlog_partitions(cat->log);

@@ -29,7 +29,7 @@ static bool take(cursor *c, char wanted) {
     return true;
 }
 
-/* --- strings -------------------------------------------------------------------------------------------------------- */
+/* --- strings -------------------------------------------------------------------------------------------------- */
 
 static bool take_hex4(cursor *c, uint32_t *valuep) {
     char digits[5] = {0}, *end;
@@ -112,7 +112,7 @@ static weir_err take_string(cursor *c, weir_buf *out) {
     return take(c, '"') ? WEIR_OK : wrong(c, "'\"' at the end of the string");
 }
 
-/* --- values --------------------------------------------------------------------------------------------------------- */
+/* --- values --------------------------------------------------------------------------------------------------- */
 
 /* A number, true, false or null: everything up to what cannot belong to it. */
 static weir_err take_word(cursor *c, weir_buf *out) {

@@ -18,7 +18,7 @@ weir_err weir_cmd_log_topic(const weir_cli *cli, const char **topicp);
 /* --path, or the configuration's. */
 const char *weir_cmd_log_folder(const weir_cli *cli);
 
-/* The field `name` of a line that is one JSON object, as text: a string without its escapes, a number or a boolean as it
+/* The field `name` of a line that is one JSON object, as text: a string without its escapes, a number or boolean as it
  * is written. Reads no further than it must. Appends to out.  WEIR_EDATA names the byte, or says that there is no such
  * field or that it is null, an object or an array; WEIR_ENOMEM. */
 weir_err weir_cmd_log_field(const char *line, size_t length, const char *name, weir_buf *out);

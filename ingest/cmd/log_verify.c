@@ -39,7 +39,7 @@ static weir_err print_summary(const char *topic, const weir_eventlog_verify_stat
 /* A topic that cannot even be begun is one damage; the other topics are read all the same. */
 static weir_err verify_topic(void *context, const char *topic) {
     verify_context *verify = context;
-    weir_eventlog_verify_stats stats;
+    weir_eventlog_verify_stats stats = {0};
     verify->topic = topic;
     weir_err err = weir_eventlog_verify(verify->folder, topic, print_damage, verify, &stats);
     if (weir_err_is(err, WEIR_ECORRUPT) || weir_err_is(err, WEIR_EVERSION)) {

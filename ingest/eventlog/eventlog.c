@@ -6,9 +6,9 @@
  * and its offsets are what a shard keeps; one file per partition keeps those three independent. Why not a database: the
  * store is built from this log, so it must need nothing but a file system.
  *
- * The story that shaped the format: an append-only file whose last group was torn by a power cut looks the same, byte for
- * byte, as one whose last group was damaged after it had been acknowledged. Everything that is odd here (the lag in each
- * record, the file of marks, the order of roll) serves to tell the two apart. See WHAT L3 GOES BY in eventlog.h.
+ * The story that shaped the format: an append-only file whose last group was torn by a power cut looks the same, byte
+ * for byte, as one whose last group was damaged after it had been acknowledged. Everything that is odd here (the lag in
+ * each record, the file of marks, the order of roll) serves to tell the two apart. See WHAT L3 GOES BY in eventlog.h.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 #include "eventlog_private.h"
 
-/* --- open ----------------------------------------------------------------------------------------------------------- */
+/* --- open ----------------------------------------------------------------------------------------------------- */
 
 static weir_err opts_fill(const weir_eventlog_opts *given, weir_eventlog_opts *opts) {
     *opts = *given;
@@ -85,7 +85,7 @@ static weir_err open_to_append(weir_eventlog *log) {
     return err ? err : weir_elog_marks_rewrite(&log->marks);
 }
 
-/* Beside a process that appends and removes: a file may go away between its listing and its opening; then look again. */
+/* Beside a process that appends and removes: a file may go away between its listing and its opening. */
 static weir_err open_to_read(weir_eventlog *log, uint32_t number) {
     weir_elog_partition *partition = &log->partitions[number];
     weir_err err = WEIR_OK;
@@ -135,7 +135,7 @@ weir_err weir_eventlog_open(const char *folder, const char *topic, const weir_ev
     return WEIR_OK;
 }
 
-/* --- the rest ------------------------------------------------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------------------------------------------- */
 
 uint32_t weir_eventlog_partitions(const weir_eventlog *log) {
     return log->partition_count;

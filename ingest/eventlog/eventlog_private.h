@@ -35,7 +35,7 @@
 #define ELOG_RETRIES_MAX        8u             /* of a read-only open that meets retention              */
 #define ELOG_SENTENCE_MAX       320u           /* of a failure that is kept                             */
 
-/* --- format.c --------------------------------------------------------------------------------------------------- */
+/* --- format.c ------------------------------------------------------------------------------------------------- */
 
 /* Whose records these are: says where they lie, and what their checksums are salted with. */
 typedef struct weir_elog_origin {
@@ -78,7 +78,7 @@ uint64_t weir_elog_record_claim(const uint8_t *header);
 /* bytes: the whole record. False if its checksum or its key length is wrong. */
 bool weir_elog_record_decode(const uint8_t *bytes, size_t length, const weir_elog_origin *origin, weir_record *recordp);
 
-/* --- window.c --------------------------------------------------------------------------------------------------- */
+/* --- window.c ------------------------------------------------------------------------------------------------- */
 
 /* A buffer that moves over a file. */
 typedef struct weir_elog_window {
@@ -109,7 +109,7 @@ bool weir_elog_window_holds(const weir_elog_window *window, uint64_t position);
 weir_err weir_elog_window_record(weir_elog_window *window, const weir_elog_origin *origin, uint64_t position,
                                  uint64_t offset, weir_elog_found *foundp);
 
-/* --- marks.c ---------------------------------------------------------------------------------------------------- */
+/* --- marks.c -------------------------------------------------------------------------------------------------- */
 
 typedef struct weir_elog_marks {
     weir_mutex mutex; /* guards all below; never taken together with a partition's */
@@ -133,7 +133,7 @@ weir_err weir_elog_marks_put(weir_elog_marks *marks, uint32_t partition, uint64_
 /* Syncs and closes; nothing to do if not initialised. */
 weir_err weir_elog_marks_close(weir_elog_marks *marks);
 
-/* --- topic.c ---------------------------------------------------------------------------------------------------- */
+/* --- topic.c -------------------------------------------------------------------------------------------------- */
 
 /* WEIR_EINVAL what is wrong with the name. */
 weir_err weir_elog_topic_check(const char *topic);
@@ -146,7 +146,7 @@ weir_err weir_elog_topic_load(const char *topic_folder, uint64_t *creation_idp, 
 /* Writes the marks, then, as the last step, the topic file.  WEIR_ECORRUPT there are partitions already. */
 weir_err weir_elog_topic_create(const char *topic_folder, uint32_t partitions, uint64_t *creation_idp);
 
-/* --- segment.c -------------------------------------------------------------------------------------------------- */
+/* --- segment.c ------------------------------------------------------------------------------------------------ */
 
 typedef struct weir_elog_index_entry {
     uint64_t offset;
@@ -175,8 +175,8 @@ void weir_elog_segment_path(char path[ELOG_PATH_MAX], const weir_elog_origin *or
 /* Lists the folder, opening no file; a folder that is not there has none.  WEIR_EIO; WEIR_ENOMEM; WEIR_ECORRUPT a name
  * that is no offset. */
 weir_err weir_elog_row_list(weir_elog_row *row, const weir_elog_origin *origin);
-/* The same, with sizes; and checks each header but that of the last, which may be torn.  Also WEIR_ENOTFOUND a file went
- * away meanwhile; WEIR_ECORRUPT; WEIR_EVERSION. */
+/* The same, with sizes; and checks each header but that of the last, which may be torn.  Also WEIR_ENOTFOUND a file
+ * went away meanwhile; WEIR_ECORRUPT; WEIR_EVERSION. */
 weir_err weir_elog_row_load(weir_elog_row *row, const weir_elog_origin *origin);
 weir_err weir_elog_row_insert(weir_elog_row *row, size_t at, const weir_elog_segment *segment);
 /* The caller gets the removed one with its index. */
@@ -213,7 +213,7 @@ weir_err weir_elog_segment_scan(weir_file *file, const weir_elog_origin *origin,
 weir_err weir_elog_segment_witness(weir_file *file, const weir_elog_origin *origin, uint64_t position, uint64_t offset,
                                    uint64_t *claimp, uint64_t *claim_positionp);
 
-/* --- partition.c, recover.c ------------------------------------------------------------------------------------- */
+/* --- partition.c, recover.c ----------------------------------------------------------------------------------- */
 
 typedef struct weir_elog_buffer {
     uint8_t *bytes;

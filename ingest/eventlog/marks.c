@@ -7,8 +7,8 @@
  *   kill -9     the kernel has the bytes: no acknowledged group is without its mark;
  *   power cut   the newest marks may be missing or torn; an older one is too low, which is safe. One that is too high
  *               cannot be, because it is written after what it speaks of has been synced.
- * After ELOG_MARKS_SPARE marks the file is replaced by a synced one with one mark a partition: never in place, because a
- * reader in another process, or a kill, would then meet a file without marks.
+ * After ELOG_MARKS_SPARE marks the file is replaced by a synced one with one mark a partition: never in place,
+ * because a reader in another process, or a kill, would then meet a file without marks.
  */
 #include <string.h>
 

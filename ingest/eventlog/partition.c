@@ -10,7 +10,7 @@
  *   offset_end                                                        offset_written      offset_durable
  *
  * Whoever finds work and nobody at it (`busy`) leads: it swaps the buffers, leaves the mutex, writes and syncs all that
- * is there, and tells the others. Those wait, and find their records durable or lead the next group, which by then holds
+ * is there, and tells the others. Those wait, and find their records durable or lead the next group, which then holds
  * what all of them have appended. So N callers at once cost two syncs, not N, and an append waits for a sync only when
  * its buffer is full (ELOG_BUFFER_MAX_BYTES) before the disk has finished the other one.
  *
@@ -52,7 +52,7 @@ static weir_err poisoned(const weir_elog_partition *partition) {
                     partition->origin.partition, partition->log->topic, partition->offset_durable, partition->failure);
 }
 
-/* --- the leader, without the mutex --------------------------------------------------------------------------------- */
+/* --- the leader, without the mutex ---------------------------------------------------------------------------- */
 
 typedef struct group_part {
     size_t bytes;
@@ -139,7 +139,7 @@ static weir_err sync_group(weir_elog_partition *partition, uint64_t target) {
     return err;
 }
 
-/* --- the group, under the mutex ------------------------------------------------------------------------------------ */
+/* --- the group, under the mutex ------------------------------------------------------------------------------- */
 
 static void group_begin(weir_elog_partition *partition) {
     WEIR_ASSERT(weir_mutex_held(&partition->mutex) && !partition->busy && partition->writing.length == 0);
@@ -201,7 +201,7 @@ weir_err weir_elog_partition_sync(weir_elog_partition *partition) {
     return err;
 }
 
-/* --- append -------------------------------------------------------------------------------------------------------- */
+/* --- append --------------------------------------------------------------------------------------------------- */
 
 static weir_err buffer_reserve(weir_elog_buffer *buffer, size_t bytes) {
     size_t want = buffer->length + bytes, capacity = buffer->capacity ? buffer->capacity : 64u << 10;
@@ -257,7 +257,7 @@ end:
     return err;
 }
 
-/* --- retention ------------------------------------------------------------------------------------------------------ */
+/* --- retention ------------------------------------------------------------------------------------------------ */
 
 /* The newest time of the oldest segment. Only retain removes segments, so it stays where it is without the mutex. */
 static weir_err retain_time(weir_elog_partition *partition, uint64_t first, uint64_t next_first, int64_t *newestp) {

@@ -22,11 +22,11 @@ struct weir_eventlog_reader {
     uint64_t segment_first;
     uint64_t position; /* in file, of record `offset` */
     uint64_t offset;   /* of the next record          */
-    uint64_t durable;  /* how far it may go for now   */
+    uint64_t durable;  /* how far it may go           */
     uint64_t noted;    /* position of the last note   */
 };
 
-/* --- from segment to segment ---------------------------------------------------------------------------------------- */
+/* --- from segment to segment ---------------------------------------------------------------------------------- */
 
 /* A segment is not there: was it retention, or damage? */
 static weir_err segment_missing(const weir_eventlog_reader *reader, const char *path) {
@@ -97,7 +97,7 @@ static void pass_record(weir_eventlog_reader *reader, const weir_elog_found *fou
     reader->position += found->length;
 }
 
-/* --- open ----------------------------------------------------------------------------------------------------------- */
+/* --- open ----------------------------------------------------------------------------------------------------- */
 
 /* Leaves a note in the index for those who come after, once a step. */
 static void note_place(weir_eventlog_reader *reader) {
@@ -179,7 +179,7 @@ weir_err weir_eventlog_reader_open(weir_eventlog *log, uint32_t partition, uint6
     return WEIR_OK;
 }
 
-/* --- next ----------------------------------------------------------------------------------------------------------- */
+/* --- next ----------------------------------------------------------------------------------------------------- */
 
 /* Asks anew how far it may go, and forgets what it has read beyond the old end: those bytes were still changing. */
 static weir_err next_durable(weir_eventlog_reader *reader) {

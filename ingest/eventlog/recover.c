@@ -79,7 +79,7 @@ static weir_err take_scan(weir_elog_partition *partition, const weir_elog_scan *
     return WEIR_OK;
 }
 
-/* --- to append ---------------------------------------------------------------------------------------------------- */
+/* --- to append ------------------------------------------------------------------------------------------------ */
 
 /* A file that died before its header was synced. Records follow only after that, so it has none. */
 static bool newborn(const weir_elog_segment *segment, uint64_t mark) {
@@ -166,7 +166,7 @@ weir_err weir_elog_partition_recover(weir_elog_partition *partition, uint64_t ma
     return err ? err : recover_last(partition, mark);
 }
 
-/* --- to read ------------------------------------------------------------------------------------------------------ */
+/* --- to read -------------------------------------------------------------------------------------------------- */
 
 /* Segments that begin behind the mark were created after it was read: the writer is ahead of us. */
 static void view_trim(weir_elog_row *row, uint64_t mark) {
@@ -213,7 +213,7 @@ weir_err weir_elog_partition_view(weir_elog_partition *partition, uint64_t mark)
     return err;
 }
 
-/* --- to read on ----------------------------------------------------------------------------------------------------- */
+/* --- to read on ----------------------------------------------------------------------------------------------- */
 
 static weir_err relist_size(const weir_elog_origin *origin, weir_elog_segment *segment) {
     char path[ELOG_PATH_MAX];

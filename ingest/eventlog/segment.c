@@ -25,7 +25,7 @@ void weir_elog_segment_path(char path[ELOG_PATH_MAX], const weir_elog_origin *or
     WEIR_ASSERT(length > 0 && length < (int)ELOG_PATH_MAX);
 }
 
-/* --- the row ---------------------------------------------------------------------------------------------------- */
+/* --- the row -------------------------------------------------------------------------------------------------- */
 
 weir_err weir_elog_row_insert(weir_elog_row *row, size_t at, const weir_elog_segment *segment) {
     WEIR_ASSERT(at <= row->count);
@@ -78,7 +78,7 @@ void weir_elog_row_free(weir_elog_row *row) {
     *row = (weir_elog_row){0};
 }
 
-/* --- the row, from the disk --------------------------------------------------------------------------------------- */
+/* --- the row, from the disk ----------------------------------------------------------------------------------- */
 
 typedef struct list_context {
     weir_elog_row *row;
@@ -127,7 +127,7 @@ weir_err weir_elog_row_load(weir_elog_row *row, const weir_elog_origin *origin) 
     return err;
 }
 
-/* --- the sparse index --------------------------------------------------------------------------------------------- */
+/* --- the sparse index ----------------------------------------------------------------------------------------- */
 
 void weir_elog_segment_note(weir_elog_segment *segment, uint64_t offset, uint64_t position) {
     size_t count = segment->index_count;
@@ -165,7 +165,7 @@ void weir_elog_segment_free(weir_elog_segment *segment) {
     segment->index_count = segment->index_capacity = 0;
 }
 
-/* --- the file ----------------------------------------------------------------------------------------------------- */
+/* --- the file ------------------------------------------------------------------------------------------------- */
 
 weir_err weir_elog_segment_create(const weir_elog_origin *origin, uint64_t first, weir_file **filep) {
     char folder[ELOG_PATH_MAX], path[ELOG_PATH_MAX];
@@ -214,7 +214,7 @@ weir_err weir_elog_segment_check(weir_file *file, const weir_elog_origin *origin
     return WEIR_ERR(WEIR_ECORRUPT, "%s: the header (byte 0 to 31) is damaged; bring the file back from a copy", path);
 }
 
-/* --- scan ---------------------------------------------------------------------------------------------------------- */
+/* --- scan ----------------------------------------------------------------------------------------------------- */
 
 static void scan_take(weir_elog_scan *scan, weir_elog_segment *segment, const weir_elog_found *found) {
     int64_t time = found->record.time_us;
@@ -242,7 +242,7 @@ weir_err weir_elog_segment_scan(weir_file *file, const weir_elog_origin *origin,
     return err;
 }
 
-/* --- witness -------------------------------------------------------------------------------------------------------- */
+/* --- witness -------------------------------------------------------------------------------------------------- */
 
 /* Could a record of `offset` or later begin here, `distance` bytes behind where `offset` should have begun? Cheap, so
  * that a checksum is computed for next to nothing but records. */

@@ -65,7 +65,7 @@ end:
     return err;
 }
 
-/* --- load ------------------------------------------------------------------------------------------------------- */
+/* --- load ----------------------------------------------------------------------------------------------------- */
 
 static weir_err load_judge(const char *path, const uint8_t *bytes, size_t length, uint64_t *creation_idp,
                            uint32_t *partitionsp) {
@@ -99,7 +99,7 @@ weir_err weir_elog_topic_load(const char *topic_folder, uint64_t *creation_idp, 
     return err;
 }
 
-/* --- create ------------------------------------------------------------------------------------------------------ */
+/* --- create --------------------------------------------------------------------------------------------------- */
 
 /* A partition without a topic file is a topic that has lost it, not a new one. */
 static weir_err create_check(void *context, const char *name) {
@@ -128,7 +128,7 @@ weir_err weir_elog_topic_create(const char *topic_folder, uint32_t partitions, u
     return err;
 }
 
-/* --- list -------------------------------------------------------------------------------------------------------- */
+/* --- list ----------------------------------------------------------------------------------------------------- */
 
 typedef struct topics_context {
     const char *folder;

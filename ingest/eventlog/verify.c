@@ -28,7 +28,7 @@ static weir_err tell_if_damage(verify_context *verify, weir_err err) {
     return damage ? tell(verify, err) : err;
 }
 
-/* --- one segment ------------------------------------------------------------------------------------------------------ */
+/* --- one segment ---------------------------------------------------------------------------------------------- */
 
 typedef struct verify_segment {
     uint64_t first;
@@ -82,7 +82,7 @@ end:
     return err;
 }
 
-/* --- one partition ------------------------------------------------------------------------------------------------------ */
+/* --- one partition -------------------------------------------------------------------------------------------- */
 
 static weir_err verify_row(verify_context *verify, const weir_elog_origin *origin, const weir_elog_row *row,
                            uint64_t mark) {
@@ -115,8 +115,8 @@ weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventl
     verify_context verify = {visit, context, statsp};
     char topic_folder[ELOG_PATH_MAX];
     weir_elog_marks marks = {0};
-    uint64_t creation_id;
-    uint32_t partitions;
+    uint64_t creation_id = 0;
+    uint32_t partitions = 0;
     *statsp = (weir_eventlog_verify_stats){0};
     weir_err err = weir_elog_topic_check(topic);
     if (!err) err = weir_elog_path_join(topic_folder, folder, topic);

@@ -153,7 +153,8 @@ function(weir_test_folder folder)
   endforeach()
 endfunction()
 
-# Every *_fuzz.c in tests/FOLDER is one target over LLVMFuzzerTestOneInput, with its seeds in corpus/NAME. With WEIR_FUZZ
+# Every *_fuzz.c in tests/FOLDER is one target over LLVMFuzzerTestOneInput, with its seeds in corpus/NAME. With
+# WEIR_FUZZ
 # it is a libFuzzer program (run by ops/check); otherwise a test that replays the corpus.
 function(weir_fuzz_folder folder)
   get_property(modules GLOBAL PROPERTY WEIR_MODULES)

@@ -5,6 +5,9 @@
 # The folder takes over from this machine how packages are fetched (sources, proxy, own certificates) and nothing else.
 # It runs in namespaces of its own, so its mounts and processes end with it.
 
+# What an init system has mounted on any machine.
+fresh_mounts='mount -t proc proc /proc && mkdir -p /dev/pts /dev/shm && mount -t tmpfs tmpfs /dev/shm &&
+    mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts && ln -sf pts/ptmx /dev/ptmx'
 fresh_passed_on=(http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY MAVEN_OPTS)
 
 fresh() {
@@ -38,7 +41,7 @@ fresh() {
         echo "# $name"
         unshare --mount --pid --fork --kill-child chroot "$fresh_folder" \
             env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "${environment[@]}" \
-            sh -c "mount -t proc proc /proc && cd /srv/weir && exec $name" </dev/null
+            bash -c "$fresh_mounts && cd /srv/weir && exec $name" </dev/null
         echo "# $name: $(elapsed "$started")"
     done
 }

@@ -28,7 +28,7 @@
 
 #define REPEAT_SLOTS      64u
 #define REPEAT_US_DEFAULT (5 * WEIR_US_PER_S)
-#define MESSAGE_MAX       1024u
+#define MESSAGE_MAX       768u /* so that a message of controls, each shown in four bytes, leaves room for fields */
 #define WIPE_LINE         "\r\033[K"
 #define BUSY_WAIT_MS      100 /* for a terminal or pipe that takes nothing; the line is then given up */
 
@@ -53,6 +53,8 @@ static bool on_terminal;                                /* under lock */
 static repeat_slot slots[REPEAT_SLOTS];                 /* under lock */
 static unsigned slots_holding;                          /* of slots, those with held > 0; under lock */
 static char line[WEIR_LOG_LINE_MAX + sizeof WIPE_LINE]; /* under lock */
+
+_Static_assert(MESSAGE_MAX * 4 < WEIR_LOG_LINE_MAX / 8 * 7, "a message must leave room on its line");
 
 typedef struct moment {
     int64_t mono_us;

@@ -156,13 +156,9 @@ static void write_human(line_writer *line, const weir_log_entry *entry, bool col
     weir_buf_printf(&line->buf, "%.12sZ %s%s%s ", time + strlen("2026-11-21T"), coloured ? colours[entry->level] : "",
                     labels[entry->level], coloured ? "\033[0m" : "");
     write_visible(&line->buf, entry->message, strlen(entry->message), false);
-    line->cut = line->buf.failed != WEIR_CODE_OK;
-    line->buf.failed = WEIR_CODE_OK;
     for (size_t i = 0; i < entry->field_count; i++)
         write_field(line, &entry->fields[i]);
-    size_t length = line->buf.length;
     weir_buf_printf(&line->buf, coloured ? " \033[2m[%s]\033[0m" : " [%s]", entry->event);
-    if (line->buf.failed) line->buf.length = length;
 }
 
 size_t weir_log_line(const weir_log_entry *entry, weir_log_look look, char line[WEIR_LOG_LINE_MAX]) {

@@ -41,7 +41,7 @@ static void run_path(const log_context *c, const char *name, char path[1024]) {
     snprintf(path, 1024, "%s/%s", c->folder, name);
 }
 
-/* --- the limits ------------------------------------------------------------------------------------------------------ */
+/* --- the limits ----------------------------------------------------------------------------------------------- */
 
 static weir_err plain_write(const log_context *c, int fd) {
     for (uint64_t done = 0; done < c->records; done += c->group) {
@@ -84,7 +84,7 @@ static weir_err run_plain_read(void *context, uint64_t round, weir_bench_sample 
     return WEIR_OK;
 }
 
-/* --- the log --------------------------------------------------------------------------------------------------------- */
+/* --- the log -------------------------------------------------------------------------------------------------- */
 
 static weir_err open_log(const log_context *c, const char *topic, weir_eventlog **logp) {
     const weir_eventlog_opts opts = {.partitions = 1, .segment_bytes = WEIR_EVENTLOG_SEGMENT_MAX};
@@ -185,7 +185,7 @@ static weir_err run_read(void *context, uint64_t round, weir_bench_sample *sampl
     return err;
 }
 
-/* --- the bench --------------------------------------------------------------------------------------------------------- */
+/* --- the bench ------------------------------------------------------------------------------------------------ */
 
 static weir_err make_read_topic(const log_context *c) {
     weir_eventlog *log = NULL;

@@ -58,7 +58,7 @@ static void a_wrong_line_ends_the_command_and_says_where(void **state) {
     (void)state;
     expect("(printf '{\"k\":1}\\n'; sleep 0.3; printf '{\"k\":2}\\n{\"z\":3}\\n') |"
            " weir log append t -p d --key-field k",
-           65, NULL, "^weir log append: after [01] acknowledged records: line 3 of the input: there is no field 'k'");
+           65, NULL, "^weir log append: after [012] acknowledged records: line 3 of the input: there is no field 'k'");
     expect("printf '{\"k\":{}}\\n' | weir log append t -p d --key-field k", 65, NULL, "no text and no number");
     expect("printf '{\"k\\n' | weir log append t -p d --key-field k", 65, NULL, "line 1 of the input: byte 4");
 }
@@ -89,7 +89,7 @@ static void a_line_that_is_too_long(void **state) {
     snprintf(line, sizeof line, "head -c %u /dev/zero | weir log append t -p d", most);
     expect(line, 0, "^1 records", NULL);
     snprintf(line, sizeof line, "(echo short; sleep 0.3; head -c %u /dev/zero) | weir log append t -p d", most + 1);
-    expect(line, 65, NULL, "after [01] acknowledged records: line 2 of the input is longer than 16777184 bytes");
+    expect(line, 65, NULL, "after [012] acknowledged records: line 2 of the input is longer than 16777184 bytes");
     snprintf(line, sizeof line, "head -c %u /dev/zero | weir log append t -p d --key k", most);
     expect(line, 65, NULL, "line 1 of the input: key and line");
 }

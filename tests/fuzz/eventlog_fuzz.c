@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eventlog_fuzz.c - any bytes as a file of a log: it is recovered or refused, never a crash; what is refused is not touched.
+ * eventlog_fuzz.c - any bytes as a file of a log: it is recovered or refused, never a crash; what is refused is not
+ * touched.
  *
  * The first byte says how the rest is taken: bits 0 and 1 which file it becomes (0, 3 the segment, 1 the marks, 2 the
- * topic file); bit 2 puts a right header before it and makes the checksums of its records right, so that what lies behind
- * them is reached; bits 4 to 7 are the offset up to which the log was acknowledged.
+ * topic file); bit 2 puts a right header before it and makes the checksums of its records right, so that what lies
+ * behind them is reached; bits 4 to 7 are the offset up to which the log was acknowledged.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /*
  * eventlog_fixture.h - records whose content follows from their number, so that a test needs no list of what it wrote.
  *
- * Record n of a test has time n, a key unless n is a multiple of 5, and a value of n % 97 bytes or more. Helpers fail the
- * case that calls them.
+ * Record n of a test has time n, a key unless n is a multiple of 5, and a value of n % 97 bytes or more. Helpers
+ * fail the case that calls them.
  */
 #ifndef WEIR_EVENTLOG_FIXTURE_H
 #define WEIR_EVENTLOG_FIXTURE_H
@@ -31,8 +31,8 @@ typedef struct fixture_record {
     weir_record record;
 } fixture_record;
 
-/* Lets weir_test_folder be in memory, where a sync costs nothing: for cases of thousands of syncs whose promise does not
- * depend on a disk. To be called before the first path is made. */
+/* Lets weir_test_folder be in memory, where a sync costs nothing: for cases of thousands of syncs whose promise does
+ * not depend on a disk. To be called before the first path is made. */
 static inline void fixture_in_memory(void) {
     if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
 }

@@ -2,10 +2,10 @@
 /*
  * kill_test.c - kill -9 at random moments and at every named point; nothing that was acknowledged is lost.
  *
- * A child appends and syncs with one thread a partition, and tells its parent through a pipe what it has appended and what
- * was acknowledged; the parent kills it, opens the log and compares with its own book. Every record has a number that
- * rises within its partition over the whole campaign, so a loss is a number that is not at its offset, a duplicate one that
- * does not rise. The next child goes on with the same log. The last line sums up and repeats the run.
+ * A child appends and syncs with one thread a partition, and tells its parent through a pipe what it has appended and
+ * what was acknowledged; the parent kills it, opens the log and compares with its own book. Every record has a number
+ * that rises within its partition over the whole campaign, so a loss is a number that is not at its offset, a duplicate
+ * one that does not rise. The next child goes on with the same log. The last line sums up and repeats the run.
  */
 #include "eventlog_private.h"
 
@@ -38,7 +38,7 @@ typedef struct totals {
 
 static totals *sum;
 
-/* --- the child ------------------------------------------------------------------------------------------------------ */
+/* --- the child ------------------------------------------------------------------------------------------------ */
 
 typedef struct message {
     uint32_t partition;
@@ -138,7 +138,7 @@ _Noreturn static void child(const campaign *c, int pipe) {
         pause();
 }
 
-/* --- the parent's book ---------------------------------------------------------------------------------------------- */
+/* --- the parent's book ---------------------------------------------------------------------------------------- */
 
 typedef struct book {
     uint64_t *numbers[PARTITIONS_MAX]; /* by offset */
@@ -210,7 +210,7 @@ static void check(book *b, const campaign *c) {
     assert_ok(weir_eventlog_close(log));
 }
 
-/* --- the campaign ------------------------------------------------------------------------------------------------------ */
+/* --- the campaign --------------------------------------------------------------------------------------------- */
 
 /* A tail as a process leaves it that dies inside a write. */
 static void tear_tail(const campaign *c, const book *b, weir_rng *rng) {

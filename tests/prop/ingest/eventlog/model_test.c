@@ -2,8 +2,8 @@
 /*
  * model_test.c - random operations on a log and on a naive model of it: arrays of records, and segments by arithmetic.
  *
- * After every operation the two agree on offsets; now and then every record is read and compared, through the log, through
- * a read-only log, and through a copy of the folder taken while the log was open, as kill -9 would leave it.
+ * After every operation the two agree on offsets; now and then every record is read and compared, through the log,
+ * through a read-only log, and through a copy of the folder taken while the log was open, as kill -9 would leave it.
  */
 #include "eventlog_private.h"
 
@@ -70,7 +70,7 @@ static uint64_t model_begin(const model_partition *partition) {
     return partition->segment_end ? partition->segments[partition->segment_begin].first : 0;
 }
 
-/* --- operations --------------------------------------------------------------------------------------------------- */
+/* --- operations ----------------------------------------------------------------------------------------------- */
 
 static void op_open(model *m) {
     assert_ok(weir_eventlog_open(m->folder, "t", &m->opts, &m->log));
@@ -179,7 +179,7 @@ static void op_reopen(model *m) {
     op_open(m);
 }
 
-/* --- the run ------------------------------------------------------------------------------------------------------- */
+/* --- the run -------------------------------------------------------------------------------------------------- */
 
 static void compare_stats(model *m) {
     for (uint32_t p = 0; p < PARTITIONS; p++) {
@@ -241,7 +241,7 @@ static void log_equals_a_naive_model(void **state) {
     (void)state;
     fixture_in_memory();
     uint64_t seed = weir_test_seed();
-    for (uint64_t round = 0; round < weir_test_rounds(12); round++)
+    for (uint64_t round = 0; round < weir_test_rounds(25); round++)
         run(seed, round);
 }
 

@@ -158,7 +158,7 @@ static void full_disk_then_space_again(void **state) {
     assert_ok(weir_eventlog_close(log));
 }
 
-/* --- every operation failing once ---------------------------------------------------------------------------------- */
+/* --- every operation failing once ----------------------------------------------------------------------------- */
 
 static weir_clock *manual;
 
@@ -340,7 +340,7 @@ static void every_truncate_failing_once(void **state) {
     }
 }
 
-/* --- every allocation failing once --------------------------------------------------------------------------------- */
+/* --- every allocation failing once ---------------------------------------------------------------------------- */
 
 static weir_err attempt_create(void *context) {
     weir_eventlog *log = NULL;

@@ -2,8 +2,8 @@
 /*
  * format_test.c - the bytes of version 1, which every later version must read.
  *
- * tests/golden/eventlog/v1 was made from the tables in eventlog.h by a program that shares no code with this module, with
- * a checksum computed bit by bit.
+ * tests/golden/eventlog/v1 was made from the tables in eventlog.h by a program that shares no code with this module,
+ * with a checksum computed bit by bit.
  */
 #include "eventlog_private.h"
 

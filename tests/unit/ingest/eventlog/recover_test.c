@@ -54,8 +54,8 @@ static size_t positions_of(const fixture_bytes *file, uint64_t positions[], size
     return count;
 }
 
-/* Opens a log with this content in its only segment. It recovers with at least `least` records, or refuses and leaves the
- * file alone. Returns the records, or UINT64_MAX. */
+/* Opens a log with this content in its only segment. It recovers with at least `least` records, or refuses and
+ * leaves the file alone. Returns the records, or UINT64_MAX. */
 static uint64_t open_with(const char *folder, const uint8_t *bytes, size_t length, uint64_t least) {
     const char *path = fixture_segment(folder, 0, 0);
     weir_eventlog *log = NULL;

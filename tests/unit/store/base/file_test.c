@@ -363,6 +363,57 @@ static void replace_writes_through_no_link(void **state) {
     assert_text(weir_test_path("victim"), "keep");
 }
 
+/* The other has opened path.tmp before us, and renames it to path between our open and our lock. What we hold then is
+ * his finished file: writing into it would leave a mixture under path if we die. */
+static void finish_the_other(void *context, weir_fault_op op, const char *path) {
+    unsigned *operations = context;
+    (void)op;
+    if (++*operations == 2) assert_int_equal(rename(path, weir_test_path("file")), 0);
+}
+
+static void replace_leaves_a_finished_file_of_another_alone(void **state) {
+    (void)state;
+    unsigned operations = 0;
+    weir_file *other = open_new("file.tmp");
+    assert_ok(weir_file_append(other, "the other's", 11));
+    assert_ok(weir_file_close(other));
+    assert_int_equal(link(weir_test_path("file.tmp"), weir_test_path("kept")), 0);
+    weir_fault_watch(finish_the_other, &operations);
+    assert_ok(weir_file_replace(weir_test_path("file"), "ours", 4));
+    weir_fault_watch(NULL, NULL);
+    assert_text(weir_test_path("file"), "ours");
+    assert_text(weir_test_path("kept"), "the other's");
+}
+
+static void put_another_in_its_place(void *context, weir_fault_op op, const char *path) {
+    if (op != WEIR_FAULT_OPEN || ++*(unsigned *)context % 2) return; /* the opens; the locks are what we want */
+    assert_int_equal(unlink(path), 0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
+}
+
+static void replace_gives_up_where_others_never_rest(void **state) {
+    (void)state;
+    unsigned opens = 0;
+    weir_fault_watch(put_another_in_its_place, &opens);
+    assert_err(weir_file_replace(weir_test_path("file"), "x", 1), WEIR_EBUSY, "written by others all the time");
+    weir_fault_watch(NULL, NULL);
+    assert_int_equal(opens, 2 * 8);
+}
+
+static void replace_that_fails_leaves_no_litter(void **state) {
+    (void)state;
+    static const char *const specs[] = {"write:1:short:once", "sync:1:EIO:once", "rename:1:EACCES:once"};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        assert_ok(weir_fault_arm(specs[i]));
+        assert_true(weir_file_replace(weir_test_path("file"), "content", 7) != WEIR_OK);
+        assert_false(weir_path_exists(weir_test_path("file.tmp")));
+        assert_false(weir_path_exists(weir_test_path("file")));
+    }
+    disarm();
+}
+
 static void replace_refuses_while_another_does_it(void **state) {
     (void)state;
     weir_file *other = open_new("file.tmp");
@@ -537,7 +588,9 @@ WEIR_TESTS(WEIR_CASE(append_then_read_back), WEIR_CASE(modes_open_what_they_say)
            WEIR_CASE(lock_is_exclusive_until_close), WEIR_CASE(lock_dies_with_its_process),
            WEIR_CASE(lock_that_fails_names_the_file), WEIR_CASE(replace_leaves_only_the_new),
            WEIR_CASE(replace_takes_over_what_a_crash_left), WEIR_CASE(replace_writes_through_no_link),
-           WEIR_CASE(replace_refuses_while_another_does_it), WEIR_CASE(replace_with_each_operation_failing),
-           WEIR_CASE(replace_killed_before_each_operation), WEIR_CASE(replace_by_many_is_always_whole),
-           WEIR_CASE(load_limit_and_one_past_it), WEIR_CASE(load_what_has_no_length),
-           WEIR_CASE(load_in_parts_and_with_each_read_failing), WEIR_CASE(paths_that_are_too_long_are_refused))
+           WEIR_CASE(replace_refuses_while_another_does_it), WEIR_CASE(replace_leaves_a_finished_file_of_another_alone),
+           WEIR_CASE(replace_gives_up_where_others_never_rest), WEIR_CASE(replace_that_fails_leaves_no_litter),
+           WEIR_CASE(replace_with_each_operation_failing), WEIR_CASE(replace_killed_before_each_operation),
+           WEIR_CASE(replace_by_many_is_always_whole), WEIR_CASE(load_limit_and_one_past_it),
+           WEIR_CASE(load_what_has_no_length), WEIR_CASE(load_in_parts_and_with_each_read_failing),
+           WEIR_CASE(paths_that_are_too_long_are_refused))

@@ -147,9 +147,8 @@ static size_t significant_digits(const char *text) {
 static size_t fewest_digits(double value) {
     for (int digits = 1; digits <= 17; digits++) {
         char text[64];
-        int exponent = 0;
         snprintf(text, sizeof text, "%.*e", digits - 1, fabs(value));
-        sscanf(strchr(text, 'e') + 1, "%d", &exponent);
+        int exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
         uint64_t mantissa = 0;
         for (const char *p = text; *p != 'e'; p++) {
             if (*p != '.') mantissa = mantissa * 10 + (uint64_t)(*p - '0');
@@ -165,7 +164,7 @@ static size_t fewest_digits(double value) {
 static void check_number(double value) {
     const char *text = number_text(value);
     double read_back = strtod(text, NULL);
-    if (memcmp(&read_back, &value, sizeof value) != 0) fail_msg("%.17g became %s", value, text);
+    if (read_back != value || signbit(read_back) != signbit(value)) fail_msg("%.17g became %s", value, text);
     if (value != 0 && significant_digits(text) != fewest_digits(value))
         fail_msg("%.17g became %s, but %zu digits are enough", value, text, fewest_digits(value));
 }

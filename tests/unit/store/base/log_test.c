@@ -140,6 +140,34 @@ static void cut_at_every_length(void **state) {
     assert_true(longest_whole > WEIR_LOG_LINE_MAX - 200);
 }
 
+static void cut_between_characters_and_keeps_what_is_behind(void **state) {
+    (void)state;
+    static char text[6001];
+    set_up(WEIR_LOG_JSON, 0);
+    for (size_t shift = 0; shift < 3; shift++) {
+        memset(text, 'x', shift);
+        for (size_t i = shift; i + 3 < sizeof text; i += 3)
+            memcpy(text + i, "\xE2\x82\xAC", 4);
+        WEIR_LOG(INFO, "a.euros", "long", WEIR_TEXT("text", text), WEIR_U64("after", 7));
+        const char *line = next_json();
+        assert_null(strstr(line, "\xEF\xBF\xBD"));
+        assert_non_null(strstr(line, "\xE2\x82\xAC\",\"after\":7,\"cut\":true}\n"));
+    }
+}
+
+static void message_of_controls_leaves_room(void **state) {
+    (void)state;
+    char text[2000];
+    memset(text, 1, sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    set_up(WEIR_LOG_HUMAN, 0);
+    WEIR_LOG(INFO, "a.long", text, WEIR_U64("after", 7));
+    assert_non_null(strstr(next_packet(), "\\x01\\x01 after=7 [a.long]\n"));
+    set_up(WEIR_LOG_JSON, 0);
+    WEIR_LOG(INFO, "a.long", text, WEIR_U64("after", 7));
+    assert_non_null(strstr(next_json(), "\"after\":7,\"cut\":true}\n"));
+}
+
 static void hostile_bytes_of_any_length_are_valid(void **state) {
     (void)state;
     static char text[2][6000];
@@ -248,39 +276,75 @@ static void interval_of_zero_holds_nothing_back(void **state) {
     }
 }
 
-/* Random events at random times, more kinds than there are slots: no line is lost from the sum of lines and counts, and
- * as long as the kinds have slots no kind has two lines within an interval. */
+/* What a model of one kind knows. */
+typedef struct kind_model {
+    char event[16];
+    int64_t written_at_us;
+    uint64_t held;
+} kind_model;
+
+static kind_model *kind_of(kind_model *models, const char *line) {
+    return &models[strtoul(strstr(line, "kind.") + strlen("kind."), NULL, 10)];
+}
+
+/* Random events at random times, also of more kinds than there are slots: each count is what was held of its kind, none
+ * is missing in the end, and as long as the kinds have slots none has two lines within an interval. */
 static void g2_g3_model(uint64_t seed, unsigned kinds) {
-    static char events[100][16];
-    int64_t written_at[100], now_us = 0;
-    uint64_t calls = 0, accounted = 0;
+    static kind_model models[100];
+    int64_t now_us = 0;
     weir_rng rng = weir_rng_stream(seed, kinds, 0);
     set_up(WEIR_LOG_JSON, 1000);
     for (unsigned i = 0; i < 100; i++) {
-        snprintf(events[i], sizeof events[i], "kind.%u.", i);
-        written_at[i] = -1000;
+        models[i] = (kind_model){.written_at_us = -1000};
+        snprintf(models[i].event, sizeof models[i].event, "kind.%u.", i);
     }
     for (uint64_t round = 0; round <= 5000; round++) {
-        unsigned kind = (unsigned)weir_rng_below(&rng, kinds);
+        kind_model *logged = &models[weir_rng_below(&rng, kinds)];
         int64_t passed = (int64_t)weir_rng_below(&rng, 40);
         weir_clock_manual_advance(manual, passed);
         now_us += passed;
-        if (round < 5000) {
-            WEIR_LOG(INFO, events[kind], "line");
-            calls++;
-        } else {
-            weir_log_flush();
-        }
+        logged->held += round < 5000;
+        if (round < 5000) WEIR_LOG(INFO, logged->event, "line");
+        if (round == 5000) weir_log_flush();
         for (const char *line = next_json(); *line; line = next_json()) {
             const char *count = strstr(line, "\"repeated\":");
-            accounted += count ? strtoull(count + strlen("\"repeated\":"), NULL, 10) : 1;
-            if (count) continue;
-            assert_non_null(strstr(line, events[kind]));
-            assert_true(now_us - written_at[kind] >= 1000 || kinds > 64);
-            written_at[kind] = now_us;
+            kind_model *kind = kind_of(models, line);
+            if (count) {
+                uint64_t held = kind->held - (kind == logged && round < 5000); /* without the line to come */
+                assert_int_equal(strtoull(count + strlen("\"repeated\":"), NULL, 10), held);
+                kind->held -= held;
+            } else {
+                assert_ptr_equal(kind, logged);
+                assert_true(kinds > 64 || now_us - kind->written_at_us >= 1000);
+                kind->written_at_us = now_us;
+                kind->held--;
+            }
         }
     }
-    assert_int_equal(accounted, calls);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(models[i].held, 0);
+}
+
+/* The 65th kind takes the slot of the one whose line is the oldest, so that the other 63 are still known. */
+static void one_kind_more_than_slots_forgets_the_oldest(void **state) {
+    (void)state;
+    char events[65][16];
+    set_up(WEIR_LOG_JSON, 1000);
+    for (unsigned i = 0; i < 65; i++) {
+        snprintf(events[i], sizeof events[i], "kind.%u.", (i + 30) % 65);
+        WEIR_LOG(INFO, events[i], "line");
+        assert_non_null(strstr(next_json(), events[i]));
+        weir_clock_manual_advance(manual, 1);
+    }
+    for (unsigned i = 1; i < 65; i++) {
+        WEIR_LOG(INFO, events[i], "line");
+        assert_string_equal(next_packet(), "");
+    }
+    WEIR_LOG(INFO, events[0], "line");
+    assert_non_null(strstr(next_json(), "\"repeated\":1}"));
+    assert_non_null(strstr(next_json(), events[0]));
+    WEIR_LOG(INFO, events[64], "line");
+    assert_string_equal(next_packet(), "");
 }
 
 static void g2_g3_with_as_many_kinds_as_slots(void **state) {
@@ -338,6 +402,10 @@ static void g4_allocates_nothing_and_keeps_errno(void **state) {
     assert_int_equal(errno, EXDEV);
     weir_alloc_stats_get(&after);
     assert_int_equal(after.allocations, before.allocations);
+    weir_log_setup(&(weir_log_opts){.fd = -1, .clock = manual});
+    errno = EXDEV;
+    WEIR_LOG(INFO, "a.closed", "the write fails");
+    assert_int_equal(errno, EXDEV);
 }
 
 static void works_before_it_is_set_up(void **state) {
@@ -404,10 +472,12 @@ static void terminal_gets_colour_unless_refused(void **state) {
 
 WEIR_TESTS(WEIR_CASE(json_line_word_for_word), WEIR_CASE(human_line_word_for_word),
            WEIR_CASE(error_carries_code_and_place), WEIR_CASE(lower_levels_are_not_even_made),
-           WEIR_CASE(cut_at_every_length), WEIR_CASE(hostile_bytes_of_any_length_are_valid),
+           WEIR_CASE(cut_at_every_length), WEIR_CASE(cut_between_characters_and_keeps_what_is_behind),
+           WEIR_CASE(message_of_controls_leaves_room), WEIR_CASE(hostile_bytes_of_any_length_are_valid),
            WEIR_CASE(hostile_bytes_stay_on_one_visible_line), WEIR_CASE(fields_max_fit),
            WEIR_CASE(same_event_once_and_then_a_count), WEIR_CASE(count_comes_with_any_line_or_flush_or_setup),
            WEIR_CASE(interval_of_zero_holds_nothing_back), WEIR_CASE(g2_g3_with_as_many_kinds_as_slots),
-           WEIR_CASE(g3_with_one_kind_more_and_many), WEIR_CASE(g1_lines_of_threads_do_not_mix),
-           WEIR_CASE(g4_allocates_nothing_and_keeps_errno), WEIR_CASE(works_before_it_is_set_up),
-           WEIR_CASE(reader_that_is_gone_or_asleep_harms_nobody), WEIR_CASE(terminal_gets_colour_unless_refused))
+           WEIR_CASE(g3_with_one_kind_more_and_many), WEIR_CASE(one_kind_more_than_slots_forgets_the_oldest),
+           WEIR_CASE(g1_lines_of_threads_do_not_mix), WEIR_CASE(g4_allocates_nothing_and_keeps_errno),
+           WEIR_CASE(works_before_it_is_set_up), WEIR_CASE(reader_that_is_gone_or_asleep_harms_nobody),
+           WEIR_CASE(terminal_gets_colour_unless_refused))

@@ -201,7 +201,8 @@ static void check_line(const char *line, size_t length, char metric[200], char t
         if (*rest == '{') rest = strstr(rest, "\"} ") + 2;
         char *end;
         assert_int_equal(*rest, ' ');
-        strtod(rest + 1, &end);
+        double number = strtod(rest + 1, &end);
+        assert_false(isnan(number));
         assert_ptr_equal(end, line + length);
     }
 }

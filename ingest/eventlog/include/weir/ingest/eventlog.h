@@ -129,8 +129,8 @@ uint32_t weir_eventlog_partition_of(const weir_eventlog *log, const void *key, s
  * group that is being written.
  * These leave the log as it was: WEIR_EINVAL no such partition, 0 records or above WEIR_EVENTLOG_BATCH_MAX, a length
  * without its bytes; WEIR_ELIMIT a record above WEIR_EVENTLOG_RECORD_MAX or all above WEIR_EVENTLOG_BATCH_BYTES_MAX;
- * WEIR_EPERM read-only; WEIR_ENOMEM no buffer.  These poison (L4): WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM while it writes; then
- * WEIR_EPOISONED. */
+ * WEIR_EPERM read-only; WEIR_ENOMEM no buffer.  These poison (L4): WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM while it
+ * writes; then WEIR_EPOISONED. */
 weir_err weir_eventlog_append(weir_eventlog *log, uint32_t partition, const weir_record *records, size_t count,
                               uint64_t *first_offsetp);
 /* Makes all that was appended before the call durable. Only then may it be acknowledged.  Blocks.  [any]

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* simulate_sink.c - which sink a --to means, and the two simplest: files and stdout. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+
+#include "simulate_sink.h"
+
+/* --- a file of lines ---------------------------------------------------------------------------------------------- */
+
+weir_err weir_cmd_lines_open(weir_cmd_lines *lines, const char *path) {
+    *lines = (weir_cmd_lines){0};
+    weir_err err = weir_file_open(path, WEIR_FILE_CREATE, &lines->file);
+    if (weir_err_is(err, WEIR_EEXIST))
+        return WEIR_ERR(WEIR_EEXIST, "%s is there already; remove it or choose another place", path);
+    if (err) return err;
+    lines->buffer = weir_malloc(WEIR_CMD_LINES_BUFFER);
+    if (!lines->buffer) return WEIR_ERR(WEIR_ENOMEM, "no memory to write %s", path);
+    return WEIR_OK;
+}
+
+weir_err weir_cmd_lines_flush(weir_cmd_lines *lines) {
+    size_t length = lines->length;
+    lines->length = 0;
+    return length ? weir_file_append(lines->file, lines->buffer, length) : WEIR_OK;
+}
+
+weir_err weir_cmd_lines_put(weir_cmd_lines *lines, const char *bytes, size_t length) {
+    WEIR_ASSERT(length <= WEIR_CMD_LINE_MAX);
+    if (lines->length + length > WEIR_CMD_LINES_BUFFER) {
+        weir_err err = weir_cmd_lines_flush(lines);
+        if (err) return err;
+    }
+    memcpy(lines->buffer + lines->length, bytes, length);
+    lines->length += length;
+    return WEIR_OK;
+}
+
+weir_err weir_cmd_lines_sync(weir_cmd_lines *lines) {
+    weir_err err = weir_cmd_lines_flush(lines);
+    return err ? err : weir_file_sync(lines->file);
+}
+
+weir_err weir_cmd_lines_close(weir_cmd_lines *lines) {
+    weir_err err = weir_file_close(lines->file);
+    weir_free(lines->buffer);
+    *lines = (weir_cmd_lines){0};
+    return err;
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+typedef struct sink_files {
+    weir_cmd_sink base;
+    char *folder;
+    weir_cmd_lines topics[WEIR_SIMULATE_TOPICS]; /* opened for the topics that will come */
+} sink_files;
+
+static weir_err put_line(weir_cmd_lines *lines, const weir_simulate_message *message) {
+    weir_err err = weir_cmd_lines_put(lines, message->value, message->value_length);
+    return err ? err : weir_cmd_lines_put(lines, "\n", 1);
+}
+
+static weir_err files_put(weir_cmd_sink *sink, const weir_simulate_message *message) {
+    return put_line(&((sink_files *)sink)->topics[message->topic], message);
+}
+
+static weir_err files_each(weir_cmd_sink *sink, weir_err (*act)(weir_cmd_lines *)) {
+    sink_files *files = (sink_files *)sink;
+    weir_err err = WEIR_OK;
+    for (int topic = 0; topic < WEIR_SIMULATE_TOPICS; topic++)
+        if (files->topics[topic].file) weir_err_keep(&err, act(&files->topics[topic]));
+    return err;
+}
+
+static weir_err files_rest(weir_cmd_sink *sink) {
+    return files_each(sink, weir_cmd_lines_flush);
+}
+
+/* The new files are durable when their folder is, too. */
+static weir_err files_finish(weir_cmd_sink *sink) {
+    weir_err err = files_each(sink, weir_cmd_lines_sync);
+    return err ? err : weir_folder_sync(((sink_files *)sink)->folder);
+}
+
+static weir_err files_close(weir_cmd_sink *sink) {
+    weir_err err = files_each(sink, weir_cmd_lines_close);
+    weir_free(((sink_files *)sink)->folder);
+    weir_free(sink);
+    return err;
+}
+
+static weir_err open_topic(sink_files *files, weir_simulate_topic topic) {
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/%s.jsonl", files->folder, weir_simulate_topic_name(topic));
+    if (length < 0 || (size_t)length >= sizeof path)
+        return WEIR_ERR(WEIR_EUSAGE, "--to names a path of more than %zu bytes; choose a shorter one", sizeof path);
+    return weir_cmd_lines_open(&files->topics[topic], path);
+}
+
+weir_err weir_cmd_sink_files(const weir_cmd_sink_opts *opts, const char *where, weir_cmd_sink **sinkp) {
+    *sinkp = NULL;
+    if (!*where) return WEIR_ERR(WEIR_EUSAGE, "--to file: names no folder; write file:FOLDER");
+    sink_files *files = weir_calloc(1, sizeof *files);
+    if (!files) return WEIR_ERR(WEIR_ENOMEM, "no memory for the files");
+    files->base = (weir_cmd_sink){files_put, files_rest, files_finish, files_close};
+    files->folder = weir_strdup(where);
+    weir_err err = files->folder ? weir_folder_create(where) : WEIR_ERR(WEIR_ENOMEM, "no memory for the files");
+    for (int topic = 0; !err && topic < WEIR_SIMULATE_TOPICS; topic++)
+        if (opts->topics[topic]) err = open_topic(files, (weir_simulate_topic)topic);
+    if (err) {
+        weir_err_keep(&err, files_close(&files->base));
+        return err;
+    }
+    *sinkp = &files->base;
+    return WEIR_OK;
+}
+
+/* --- stdout ------------------------------------------------------------------------------------------------------- */
+
+typedef struct sink_stdout {
+    weir_cmd_sink base;
+    size_t length;
+    char buffer[WEIR_CMD_LINES_BUFFER / 4];
+} sink_stdout;
+
+static weir_err stdout_rest(weir_cmd_sink *sink) {
+    sink_stdout *out = (sink_stdout *)sink;
+    size_t length = out->length;
+    out->length = 0;
+    return weir_cli_output(out->buffer, length);
+}
+
+static weir_err stdout_put(weir_cmd_sink *sink, const weir_simulate_message *message) {
+    sink_stdout *out = (sink_stdout *)sink;
+    WEIR_ASSERT(message->value_length < WEIR_CMD_LINE_MAX);
+    if (out->length + message->value_length + 1 > sizeof out->buffer) {
+        weir_err err = stdout_rest(sink);
+        if (err) return err;
+    }
+    memcpy(out->buffer + out->length, message->value, message->value_length);
+    out->length += message->value_length;
+    out->buffer[out->length++] = '\n';
+    return WEIR_OK;
+}
+
+static weir_err stdout_close(weir_cmd_sink *sink) {
+    weir_free(sink);
+    return WEIR_OK;
+}
+
+weir_err weir_cmd_sink_stdout(weir_cmd_sink **sinkp) {
+    *sinkp = NULL;
+    sink_stdout *out = weir_calloc(1, sizeof *out);
+    if (!out) return WEIR_ERR(WEIR_ENOMEM, "no memory for the output");
+    out->base = (weir_cmd_sink){stdout_put, stdout_rest, stdout_rest, stdout_close};
+    *sinkp = &out->base;
+    return WEIR_OK;
+}
+
+/* --- which -------------------------------------------------------------------------------------------------------- */
+
+static const char *after(const char *to, const char *prefix) {
+    size_t length = strlen(prefix);
+    return strncmp(to, prefix, length) == 0 ? to + length : NULL;
+}
+
+weir_err weir_cmd_sink_open(const weir_cmd_sink_opts *opts, weir_cmd_sink **sinkp) {
+    *sinkp = NULL;
+    const char *where;
+    if (strcmp(opts->to, "-") == 0) return weir_cmd_sink_stdout(sinkp);
+    if ((where = after(opts->to, "file:"))) return weir_cmd_sink_files(opts, where, sinkp);
+    if ((where = after(opts->to, "log:"))) return weir_cmd_sink_log(opts, where, sinkp);
+    if ((where = after(opts->to, "kafka:"))) return weir_cmd_sink_kafka(opts, where, sinkp);
+    return WEIR_ERR(WEIR_EUSAGE, "--to is '%.60s'; it must be -, file:FOLDER, log:FOLDER or kafka:BROKERS", opts->to);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * honest.c - what people do of their own accord.
+ *
+ * Much of it is here because fraud looks like it at first sight: new phones, strangers' devices, journeys, shopping
+ * trips with many payments in an hour, a merchant's day of promotion with nothing but new customers, accounts that many
+ * pay to, money that is handed on.
+ */
+#include "sim_payments.h"
+
+#define TRANSFER_PERCENT   12u
+#define TRIP_PER_MILLE     90u
+#define HAND_ON_PER_MILLE  90u
+#define CASH_OUT_PER_MILLE 50u
+#define CARDED_TRANSFER    150u /* per mille of transfers that name a card */
+
+void weir_sim_plan_add(weir_sim_payments *sim, int64_t busy_us, const weir_sim_plan *plan) {
+    if (weir_sim_agenda_room(&sim->plans) == 0) {
+        sim->base.stats.crowded_out++;
+        return;
+    }
+    weir_sim_agenda_add(&sim->plans, busy_us, plan);
+}
+
+uint32_t weir_sim_device_for(const weir_sim_payments *sim, const weir_sim_payment *payment, weir_rng *rng) {
+    switch ((weir_sim_channel)payment->channel) {
+    case WEIR_SIM_POS:
+    case WEIR_SIM_ATM:
+        return weir_sim_device_terminal(&sim->world, payment->merchant, rng);
+    case WEIR_SIM_APP:
+        return weir_sim_device_phone(&sim->world, &payment->payer);
+    case WEIR_SIM_WEB:
+    case WEIR_SIM_TRANSFER:
+        break;
+    }
+    return weir_sim_device_browser(&sim->world, &payment->payer, rng);
+}
+
+static uint8_t usual_card(const weir_sim_person *person, weir_rng *rng) {
+    uint32_t roll = weir_sim_below(rng, 100);
+    return person->cards > 1 && roll < 25;
+}
+
+static uint32_t choose_merchant(const weir_sim_payments *sim, const weir_sim_person *person, weir_rng *rng) {
+    const weir_sim_world *world = &sim->world;
+    uint32_t abroad = weir_sim_travel(world, person);
+    uint32_t roll = weir_sim_below(rng, 1000);
+    if (abroad != WEIR_SIM_NONE && roll < 750) return weir_sim_merchant_popular(world, abroad, weir_rng_u32(rng));
+    if (roll < 660) return weir_sim_favourite(world, person, rng);
+    if (roll < 680) return weir_sim_promoted(world, person->country, person->day, rng);
+    uint32_t country = roll < 720 ? weir_sim_any_country(rng) : person->country;
+    return weir_sim_merchant_popular(world, country, weir_rng_u32(rng));
+}
+
+static void purchase(weir_sim_payments *sim, weir_rng *rng, weir_sim_payment *payment) {
+    payment->merchant = choose_merchant(sim, &payment->payer, rng);
+    payment->channel = (uint8_t)weir_sim_usual_channel(&sim->world, payment->merchant, rng);
+    payment->country = sim->world.merchants[payment->merchant].country;
+    payment->card = usual_card(&payment->payer, rng);
+    payment->device = weir_sim_device_for(sim, payment, rng);
+    payment->cents = weir_sim_usual_cents(&sim->world, payment->merchant, rng);
+    weir_sim_fraud_witness(sim, payment, rng);
+}
+
+static void transfer(weir_sim_payments *sim, weir_rng *rng, weir_sim_payment *payment) {
+    payment->merchant = WEIR_SIM_NONE;
+    payment->payee = weir_sim_contact(&sim->world, &payment->payer, rng);
+    payment->channel = WEIR_SIM_TRANSFER;
+    payment->country = payment->payer.country;
+    payment->card = weir_sim_chance(rng, CARDED_TRANSFER) ? usual_card(&payment->payer, rng) : WEIR_SIM_NO_CARD;
+    payment->device = weir_sim_device_for(sim, payment, rng);
+    payment->cents = weir_sim_transfer_cents(&sim->world, payment->country, rng);
+}
+
+static void begin(const weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_sim_payment *payment) {
+    int64_t time_us = payment->time_us;
+    *payment = (weir_sim_payment){.time_us = time_us, .friendly_roll = weir_rng_u32(rng)};
+    payment->payer = weir_sim_person_at(&sim->world, slot, time_us / WEIR_SIM_DAY);
+}
+
+void weir_sim_errand(weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_sim_payment *payment) {
+    begin(sim, slot, rng, payment);
+    purchase(sim, rng, payment);
+}
+
+void weir_sim_honest(weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_sim_payment *payment) {
+    begin(sim, slot, rng, payment);
+    if (weir_sim_below(rng, 100) < TRANSFER_PERCENT)
+        transfer(sim, rng, payment);
+    else
+        purchase(sim, rng, payment);
+}
+
+static void go_on_a_trip(weir_sim_payments *sim, uint32_t slot, weir_rng *rng) {
+    const weir_sim_plan plan = {.slot = slot, .device = WEIR_SIM_NONE, .act = WEIR_SIM_ERRAND};
+    uint32_t stops = weir_sim_between(rng, 1, 4);
+    int64_t when = sim->busy_now;
+    for (uint32_t i = 0; i < stops; i++) {
+        when += weir_sim_span(rng, 4 * WEIR_SIM_MINUTE, 60 * WEIR_SIM_MINUTE);
+        weir_sim_plan_add(sim, when, &plan);
+    }
+}
+
+/* The payee passes most of it on to one of his own, or takes it out as cash. */
+static void hand_on(weir_sim_payments *sim, const weir_sim_payment *payment, weir_rng *rng) {
+    uint32_t roll = weir_sim_below(rng, 1000);
+    if (roll >= HAND_ON_PER_MILLE + CASH_OUT_PER_MILLE) return;
+    weir_sim_plan plan = {.slot = payment->payee, .device = WEIR_SIM_NONE, .act = WEIR_SIM_CASH};
+    if (roll < HAND_ON_PER_MILLE) {
+        weir_sim_person payee = weir_sim_person_at(&sim->world, payment->payee, payment->payer.day);
+        plan.act = WEIR_SIM_SEND;
+        plan.target = weir_sim_contact(&sim->world, &payee, rng);
+        plan.card = WEIR_SIM_NO_CARD;
+        plan.cents = 100 + (uint32_t)((uint64_t)payment->cents * weir_sim_between(rng, 50, 100) / 100);
+    }
+    plan.issue = WEIR_SIM_ANY_ISSUE;
+    weir_sim_plan_add(sim, sim->busy_now + weir_sim_span(rng, 10 * WEIR_SIM_MINUTE, 8 * WEIR_SIM_HOUR), &plan);
+}
+
+void weir_sim_follow(weir_sim_payments *sim, const weir_sim_payment *payment, weir_rng *rng) {
+    if (payment->merchant == WEIR_SIM_NONE)
+        hand_on(sim, payment, rng);
+    else if (weir_sim_chance(rng, TRIP_PER_MILLE))
+        go_on_a_trip(sim, payment->payer.slot, rng);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_world.h"
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+
+#define SLOTS_FOR_A_PUBLIC 2000u
+#define SLOT_FLAT_SHARE    100u
+#define MERCHANT_FLAT      2u
+
+uint32_t weir_sim_any_country(weir_rng *rng) {
+    uint32_t rest = weir_sim_below(rng, 1000);
+    uint32_t country = 0;
+    while (rest >= weir_sim_countries[country].weight)
+        rest -= weir_sim_countries[country++].weight;
+    return country;
+}
+
+/* Which trade a merchant has does not depend on how popular he is: a golden-ratio walk through the weights gives every
+ * stretch of ranks nearly the same mix, so that neither the biggest nor the smallest are all of one kind. */
+static uint8_t trade_of_rank(uint32_t rank, uint32_t country) {
+    uint32_t total = 0;
+    for (const weir_sim_trade *trade = weir_sim_trades; trade->weight; trade++)
+        total += trade->weight;
+    uint32_t place = (rank + 7 * country) * 0x9E3779B1u;
+    uint32_t rest = (uint32_t)((uint64_t)place * total >> 32);
+    uint8_t trade = 0;
+    while (rest >= weir_sim_trades[trade].weight)
+        rest -= weir_sim_trades[trade++].weight;
+    return trade;
+}
+
+static void fill_merchant(weir_sim_world *world, uint32_t merchant, uint32_t country) {
+    uint32_t rank = merchant - world->country_begin[country];
+    uint32_t of = world->country_begin[country + 1] - world->country_begin[country];
+    weir_sim_merchant *m = &world->merchants[merchant];
+    weir_rng rng = weir_rng_stream(world->seed, merchant, WEIR_SIM_MERCHANT);
+    m->number = (uint32_t)weir_sim_scrambled(&world->merchant_numbers, merchant);
+    m->country = (uint8_t)country;
+    m->trade = trade_of_rank(rank, country);
+    uint64_t euro = weir_sim_lognormal(&world->math, &rng, weir_sim_trades[m->trade].median_cents, 65536 / 3);
+    m->median_cents = (uint32_t)(euro * weir_sim_countries[country].price_percent / 100);
+    m->terminals = (uint8_t)(1 + (WEIR_SIM_TERMINALS_MAX - 1) * 4 / (4 + rank * 64 / of));
+}
+
+/* Country by country, in proportion to its weight, but none so small that it lacks a trade. */
+static void divide_merchants(weir_sim_world *world) {
+    uint32_t least = WEIR_SIMULATE_MERCHANTS_MIN / WEIR_SIM_COUNTRIES;
+    uint32_t rest = world->merchant_count - least * WEIR_SIM_COUNTRIES;
+    uint64_t weight = 0;
+    for (uint32_t country = 0; country < WEIR_SIM_COUNTRIES; country++) {
+        weight += weir_sim_countries[country].weight;
+        world->country_begin[country + 1] = least * (country + 1) + (uint32_t)(rest * weight / 1000);
+    }
+    WEIR_ASSERT(world->country_begin[WEIR_SIM_COUNTRIES] == world->merchant_count);
+}
+
+static void fill_merchants(weir_sim_world *world, uint64_t *weights, uint32_t *stack) {
+    divide_merchants(world);
+    for (uint32_t country = 0; country < WEIR_SIM_COUNTRIES; country++) {
+        uint32_t begin = world->country_begin[country];
+        uint32_t count = world->country_begin[country + 1] - begin;
+        for (uint32_t i = 0; i < count; i++)
+            fill_merchant(world, begin + i, country);
+        weir_sim_zipf_weights(weights, count, MERCHANT_FLAT);
+        weir_sim_alias_fill(world->merchant_alias + begin, weights, stack, count);
+    }
+}
+
+static void fill_slots(weir_sim_world *world, uint64_t *weights, uint32_t *stack) {
+    weir_sim_zipf_weights(weights, world->slots, 1 + world->slots / SLOT_FLAT_SHARE);
+    weir_sim_alias_fill(world->slot_alias, weights, stack, world->slots);
+    for (uint32_t i = 0; i <= world->slots / WEIR_SIM_COMMUNITY_SLOTS; i++) {
+        weir_rng rng = weir_rng_stream(world->seed, i, WEIR_SIM_COMMUNITY);
+        world->community_country[i] = (uint8_t)weir_sim_any_country(&rng);
+    }
+}
+
+/* One range of raw numbers a kind of device, all through one scramble. */
+static void number_things(weir_sim_world *world) {
+    world->device_terminals = world->slots * WEIR_SIM_SLOT_DEVICES * WEIR_SIM_GENERATIONS;
+    world->device_publics = world->device_terminals + world->merchant_count * WEIR_SIM_TERMINALS_MAX;
+    world->device_crews = world->device_publics + world->publics;
+    world->device_burners = world->device_crews + world->crews * WEIR_SIM_CREW_EPOCHS * WEIR_SIM_CREW_DEVICES;
+    uint64_t devices = (uint64_t)world->device_burners + WEIR_SIM_BURNERS;
+    world->accounts = weir_sim_scramble_make(world->seed, 1, (uint64_t)world->slots * WEIR_SIM_ACCOUNT_HOLDERS, 7);
+    world->cards =
+        weir_sim_scramble_make(world->seed, 2, (uint64_t)world->slots * WEIR_SIM_SLOT_CARDS * WEIR_SIM_GENERATIONS, 7);
+    world->devices = weir_sim_scramble_make(world->seed, 3, devices, 7);
+    world->merchant_numbers = weir_sim_scramble_make(world->seed, 4, world->merchant_count, 6);
+}
+
+static weir_err world_allocate(weir_sim_world *world, uint64_t **weightsp, uint32_t **stackp) {
+    uint32_t most = world->slots > world->merchant_count ? world->slots : world->merchant_count;
+    *weightsp = weir_calloc(most, sizeof **weightsp);
+    *stackp = weir_calloc(most, sizeof **stackp);
+    world->slot_alias = weir_calloc(world->slots, sizeof *world->slot_alias);
+    world->merchant_alias = weir_calloc(world->merchant_count, sizeof *world->merchant_alias);
+    world->merchants = weir_calloc(world->merchant_count, sizeof *world->merchants);
+    world->community_country = weir_calloc(world->slots / WEIR_SIM_COMMUNITY_SLOTS + 1, 1);
+    world->reissued = weir_calloc(world->slots, 2);
+    if (!*weightsp || !*stackp || !world->slot_alias || !world->merchant_alias || !world->merchants ||
+        !world->community_country || !world->reissued)
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for %u accounts and %u merchants; simulate fewer", world->slots,
+                        world->merchant_count);
+    return WEIR_OK;
+}
+
+weir_err weir_sim_world_open(weir_sim_world *world, uint64_t seed, uint32_t slots, uint32_t merchants, uint32_t crews) {
+    *world = (weir_sim_world){.seed = seed, .slots = slots, .merchant_count = merchants, .crews = crews};
+    world->publics = slots / SLOTS_FOR_A_PUBLIC + 1;
+    weir_sim_math_init(&world->math);
+    number_things(world);
+    uint64_t *weights = NULL;
+    uint32_t *stack = NULL;
+    weir_err err = world_allocate(world, &weights, &stack);
+    if (!err) {
+        fill_merchants(world, weights, stack);
+        fill_slots(world, weights, stack);
+    } else {
+        weir_sim_world_close(world);
+    }
+    weir_free(weights);
+    weir_free(stack);
+    return err;
+}
+
+void weir_sim_world_close(weir_sim_world *world) {
+    weir_free(world->slot_alias);
+    weir_free(world->merchant_alias);
+    weir_free(world->merchants);
+    weir_free(world->community_country);
+    weir_free(world->reissued);
+    *world = (weir_sim_world){0};
+}
+
+/* --- merchants ---------------------------------------------------------------------------------------------------- */
+
+uint32_t weir_sim_merchant_popular(const weir_sim_world *world, uint32_t country, uint32_t draw) {
+    uint32_t begin = world->country_begin[country];
+    uint32_t count = world->country_begin[country + 1] - begin;
+    return begin + weir_sim_alias_pick(world->merchant_alias + begin, count, draw);
+}
+
+static const weir_sim_trade *trade_of(const weir_sim_world *world, uint32_t merchant) {
+    return &weir_sim_trades[world->merchants[merchant].trade];
+}
+
+bool weir_sim_is_atm(const weir_sim_world *world, uint32_t merchant) {
+    return trade_of(world, merchant)->atm > 0;
+}
+
+bool weir_sim_sells_remotely(const weir_sim_world *world, uint32_t merchant) {
+    return trade_of(world, merchant)->web + trade_of(world, merchant)->app > 0;
+}
+
+weir_sim_channel weir_sim_usual_channel(const weir_sim_world *world, uint32_t merchant, weir_rng *rng) {
+    const weir_sim_trade *trade = trade_of(world, merchant);
+    uint32_t roll = weir_sim_below(rng, 100);
+    if (roll < trade->pos) return WEIR_SIM_POS;
+    roll -= trade->pos;
+    if (roll < trade->web) return WEIR_SIM_WEB;
+    return trade->atm ? WEIR_SIM_ATM : WEIR_SIM_APP;
+}
+
+weir_sim_channel weir_sim_remote_channel(const weir_sim_world *world, uint32_t merchant, weir_rng *rng) {
+    const weir_sim_trade *trade = trade_of(world, merchant);
+    WEIR_ASSERT(trade->web + trade->app > 0);
+    return weir_sim_below(rng, trade->web + trade->app) < trade->web ? WEIR_SIM_WEB : WEIR_SIM_APP;
+}
+
+uint32_t weir_sim_usual_cents(const weir_sim_world *world, uint32_t merchant, weir_rng *rng) {
+    const weir_sim_merchant *m = &world->merchants[merchant];
+    const weir_sim_trade *trade = &weir_sim_trades[m->trade];
+    uint32_t cents = (uint32_t)weir_sim_lognormal(&world->math, rng, m->median_cents, trade->sigma_q16);
+    if (trade->atm) return (cents / 1000 + 1) * 1000;
+    uint32_t habit = weir_sim_below(rng, 10);
+    if (habit < 2) return cents / 100 * 100 + 99;
+    if (habit < 3) return (cents / 100 + 1) * 100;
+    return cents + 50;
+}
+
+uint32_t weir_sim_transfer_cents(const weir_sim_world *world, uint32_t country, weir_rng *rng) {
+    uint64_t median = 6500u * weir_sim_countries[country].price_percent / 100;
+    uint32_t cents = (uint32_t)weir_sim_lognormal(&world->math, rng, median, 3 * 65536 / 2);
+    if (weir_sim_below(rng, 10) < 6) return (cents / 500 + 1) * 500;
+    return cents + 100;
+}
+
+uint32_t weir_sim_promoted(const weir_sim_world *world, uint32_t country, int64_t day, weir_rng *rng) {
+    uint32_t which = weir_sim_below(rng, 3);
+    weir_rng offers = weir_rng_stream(world->seed, (uint64_t)day, WEIR_SIM_OFFER | country << 4 | which);
+    uint32_t begin = world->country_begin[country];
+    return begin + weir_sim_below(&offers, world->country_begin[country + 1] - begin);
+}
