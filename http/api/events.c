@@ -5,9 +5,10 @@
  *   [loop] defer ─► queue ─► [writer] split ─► map ─► known? ─► append ─┐ next request of the group
  *                                                                       └─► sync ─► answer all of them
  *
- * One writer thread takes what has come while the last sync ran, and makes it durable by one sync: the busier the server,
- * the larger the group. So that a group is one sync and not one a partition, all of it goes to one partition, another
- * one each time. Everything that tells a repeated event from a new one belongs to this thread, and needs no lock.
+ * One writer thread takes what has come while the last sync ran, and makes it durable by one sync: the busier the
+ * server, the larger the group. So that a group is one sync and not one a partition, all of it goes to one partition,
+ * another one each time. Everything that tells a repeated event from a new one belongs to this thread, and needs no
+ * lock.
  *
  * A map only checks the messages here; what they do to the graph is the pipeline's, which reads them from the log.
  */
@@ -72,7 +73,8 @@ struct weir_api_writer {
     event_pending group[GROUP_MAX];
 };
 
-/* --- on the loop ------------------------------------------------------------------------------------------------------ */
+/* --- on the loop
+ * ------------------------------------------------------------------------------------------------------ */
 
 static weir_err no_source(const weir_schema *schema, const char *name) {
     char nearest[128];
@@ -135,7 +137,8 @@ weir_err weir_api_post_events(void *context, weir_http_request *request) {
     return WEIR_OK;
 }
 
-/* --- one request ------------------------------------------------------------------------------------------------------ */
+/* --- one request
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Every message, before anything is appended: all or none (A1). */
 static weir_err check_messages(event_target *target, const weir_api_message *messages, size_t count,
@@ -151,8 +154,8 @@ static weir_err check_messages(event_target *target, const weir_api_message *mes
     return WEIR_OK;
 }
 
-/* Among the recent ones, or earlier in this request: the place of those is not known yet, so the record's index stands in
- * until the append. */
+/* Among the recent ones, or earlier in this request: the place of those is not known yet, so the record's index stands
+ * in until the append. */
 static size_t sort_out(event_target *target, event_seen *events, size_t count) {
     size_t fresh = 0;
     for (size_t i = 0; i < count; i++) {
@@ -225,7 +228,8 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
     return err;
 }
 
-/* --- the answer ------------------------------------------------------------------------------------------------------- */
+/* --- the answer
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void write_event(weir_json *json, const event_seen *event) {
     weir_json_object(json);
@@ -273,7 +277,8 @@ static void refuse(weir_http_request *request, weir_err err) {
     weir_http_problem(request, 422, NULL, "%s; no event of the request was taken", sentence);
 }
 
-/* --- the writer ------------------------------------------------------------------------------------------------------- */
+/* --- the writer
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void sync_targets(weir_api_writer *writer) {
     weir_kill_point("events.appended");
@@ -318,7 +323,8 @@ static void run_group(weir_api_writer *writer, const event_post *posts, size_t c
     answer_group(writer, count);
 }
 
-/* --- the recent events of a log --------------------------------------------------------------------------------------- */
+/* --- the recent events of a log
+ * --------------------------------------------------------------------------------------- */
 
 static weir_err remember_record(event_target *target, uint32_t partition, const weir_record *record) {
     weir_mapped mapped;
@@ -370,7 +376,8 @@ static void writer_main(void *context) {
         run_group(writer, posts, count);
 }
 
-/* --- open and close --------------------------------------------------------------------------------------------------- */
+/* --- open and close
+ * --------------------------------------------------------------------------------------------------- */
 
 static weir_err open_target(weir_api_writer *writer, const weir_api_opts *opts, uint32_t source) {
     event_target *target = &writer->targets[source];

@@ -2,8 +2,8 @@
 /*
  * keys.c - who may do what.
  *
- * Only hashes of keys are kept, so that a file that is read by the wrong eyes opens nothing. Plain SHA-256 is enough for
- * keys that are random and long, and only for those: see http/README.md for how to make one.
+ * Only hashes of keys are kept, so that a file that is read by the wrong eyes opens nothing. Plain SHA-256 is enough
+ * for keys that are random and long, and only for those: see http/README.md for how to make one.
  */
 #include <stdio.h>
 #include <string.h>

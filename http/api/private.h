@@ -11,7 +11,8 @@
 typedef struct weir_api_writer weir_api_writer;
 typedef struct weir_api_pool weir_api_pool;
 
-/* --- freshness: per thread, made anew when it is older than a few milliseconds ------------------------------------- */
+/* --- freshness: per thread, made anew when it is older than a few milliseconds -------------------------------------
+ * */
 
 typedef struct weir_api_fresh {
     int64_t made_us;
@@ -25,7 +26,8 @@ void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *req
 void weir_api_fresh_member(weir_api *api, uint32_t thread, weir_json *json);
 void weir_api_fresh_free(weir_api_fresh *fresh);
 
-/* --- readiness ------------------------------------------------------------------------------------------------------ */
+/* --- readiness ------------------------------------------------------------------------------------------------------
+ * */
 
 typedef enum weir_api_state {
     WEIR_API_STARTING,
@@ -59,7 +61,8 @@ struct weir_api {
 /* The first source that has failed, or success.  [any] */
 weir_err weir_api_failure(weir_api *api);
 
-/* --- asking ---------------------------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------------------------------
+ * */
 
 /* A vertex as a path names it. */
 typedef struct weir_api_vertex {
@@ -70,7 +73,8 @@ typedef struct weir_api_vertex {
     weir_vertex id;
 } weir_api_vertex;
 
-/* WEIR_ENOTFOUND no such type: names the nearest; WEIR_EDATA no such key can be. The key is brought to its one spelling.  [any] */
+/* WEIR_ENOTFOUND no such type: names the nearest; WEIR_EDATA no such key can be. The key is brought to its one
+ * spelling.  [any] */
 weir_err weir_api_vertex_read(const weir_api *api, weir_arena *arena, const char *type, const char *key,
                               size_t key_length, weir_api_vertex *vertexp);
 /* The query's `before`, or WEIR_BEFORE_ALL.  WEIR_EDATA. */
@@ -79,7 +83,8 @@ weir_err weir_api_time_read(const char *name, const char *text, size_t length, i
 weir_err weir_api_direction_read(const char *text, weir_direction *directionp);
 weir_err weir_api_relation_read(const weir_api *api, const char *text, uint16_t *relationp);
 
-/* --- answering ------------------------------------------------------------------------------------------------------- */
+/* --- answering -------------------------------------------------------------------------------------------------------
+ * */
 
 void weir_api_json_time(weir_json *json, int64_t time_us);
 void weir_api_json_event(weir_json *json, uint64_t event);
@@ -87,7 +92,8 @@ void weir_api_json_event(weir_json *json, uint64_t event);
 void weir_api_json_features(weir_json *json, const weir_schema_feature *features, const weir_value_kind *kinds,
                             size_t count, const uint8_t *row, uint32_t row_length);
 
-/* --- handlers -------------------------------------------------------------------------------------------------------- */
+/* --- handlers --------------------------------------------------------------------------------------------------------
+ * */
 
 weir_err weir_api_get_vertex(void *context, weir_http_request *request);
 weir_err weir_api_get_neighbors(void *context, weir_http_request *request);
@@ -98,7 +104,8 @@ weir_err weir_api_readyz(void *context, weir_http_request *request);
 weir_err weir_api_metrics(void *context, weir_http_request *request);
 weir_err weir_api_get_openapi(void *context, weir_http_request *request);
 
-/* --- events ---------------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------------------------------
+ * */
 
 weir_err weir_api_writer_open(weir_api *api, const weir_api_opts *opts, weir_api_writer **writerp);
 void weir_api_writer_close(weir_api_writer *writer);
@@ -111,13 +118,14 @@ typedef struct weir_api_message {
     size_t length;
 } weir_api_message;
 
-/* Cuts a body into messages, which are left in the body: JSON is one value or an array of them, lines are a message each
- * and empty ones are none. Only as much of JSON is looked at as shows where a value ends; the mapper looks at the rest.
- * WEIR_EDATA says where; WEIR_ELIMIT more than WEIR_API_EVENTS_MAX; WEIR_ENOMEM.  [any] */
+/* Cuts a body into messages, which are left in the body: JSON is one value or an array of them, lines are a message
+ * each and empty ones are none. Only as much of JSON is looked at as shows where a value ends; the mapper looks at the
+ * rest. WEIR_EDATA says where; WEIR_ELIMIT more than WEIR_API_EVENTS_MAX; WEIR_ENOMEM.  [any] */
 weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
                         const weir_api_message **messagesp, size_t *countp);
 
-/* --- what runs beside the loops --------------------------------------------------------------------------------------- */
+/* --- what runs beside the loops
+ * --------------------------------------------------------------------------------------- */
 
 typedef weir_err (*weir_api_work)(weir_api *api, uint32_t thread, weir_http_request *request);
 

@@ -2,8 +2,8 @@
 /*
  * recent.h - the last N events of a source by their id, and where in the log they are.
  *
- * An id is kept as 128 bits of two independent hashes, the second of them keyed afresh in each process: to have one event
- * taken for another, a sender would have to know a key that never leaves it.  THREADS: [owner].
+ * An id is kept as 128 bits of two independent hashes, the second of them keyed afresh in each process: to have one
+ * event taken for another, a sender would have to know a key that never leaves it.  THREADS: [owner].
  */
 #ifndef WEIR_HTTP_API_RECENT_H
 #define WEIR_HTTP_API_RECENT_H

@@ -4,8 +4,8 @@
  *
  *   logs or Kafka ─► pipeline ─► graph ◄─ api ◄─ http        opened from left to right, closed from right to left
  *
- * A stop is orderly: /readyz says no, then requests end, then events that were acknowledged are applied and sealed. It does
- * not have to be: kill -9 costs the next start a replay of what was not sealed, and nothing else.
+ * A stop is orderly: /readyz says no, then requests end, then events that were acknowledged are applied and sealed. It
+ * does not have to be: kill -9 costs the next start a replay of what was not sealed, and nothing else.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,7 +39,8 @@ typedef struct service {
     weir_http *http;
 } service;
 
-/* --- what is asked ---------------------------------------------------------------------------------------------------- */
+/* --- what is asked
+ * ---------------------------------------------------------------------------------------------------- */
 
 static weir_err load_schema(const char *operand, weir_schema **schemap) {
     const weir_schema_shipped *shipped = weir_schema_shipped_find(operand);
@@ -81,7 +82,8 @@ static weir_err read_arguments(service *serve, const weir_cli *cli) {
     return err;
 }
 
-/* --- opening ---------------------------------------------------------------------------------------------------------- */
+/* --- opening
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /* The log of this source's topic, if an earlier source has it open already. */
 static weir_eventlog *shared_log(const service *serve, uint32_t source) {
@@ -184,7 +186,8 @@ static weir_err open_all(service *serve, const weir_cli *cli) {
     return err ? err : open_http(serve, cli);
 }
 
-/* --- running ---------------------------------------------------------------------------------------------------------- */
+/* --- running
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static weir_err announce(const service *serve) {
     weir_buf out = {0};

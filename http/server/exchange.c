@@ -2,10 +2,10 @@
 /*
  * exchange.c - the life of one request on its loop: request line, headers, body, handler, reply.
  *
- * The library below calls access once when the headers are there, once for each piece of a body, once when all is there,
- * and again after a deferred request was finished. A reply to the first of these calls ends the connection (0.9.75): so
- * a request with a body is refused, one without is answered at the second. In the middle of a body the library takes no
- * reply at all; there it is written by hand and the connection cut.
+ * The library below calls access once when the headers are there, once for each piece of a body, once when all is
+ * there, and again after a deferred request was finished. A reply to the first of these calls ends the connection
+ * (0.9.75): so a request with a body is refused, one without is answered at the second. In the middle of a body the
+ * library takes no reply at all; there it is written by hand and the connection cut.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,8 @@
 
 #include "private.h"
 
-/* --- the reply -------------------------------------------------------------------------------------------------------- */
+/* --- the reply
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void add(struct MHD_Response *response, const char *name, const char *value) {
     (void)MHD_add_response_header(response, name, value); /* fails when out of memory: the reply goes without it */
@@ -73,7 +74,8 @@ static enum MHD_Result send_reply(weir_http_request *request) {
     return queued;
 }
 
-/* --- the request line and the headers -------------------------------------------------------------------------------- */
+/* --- the request line and the headers --------------------------------------------------------------------------------
+ * */
 
 static bool plain_id(const char *text) {
     size_t length = strlen(text);
@@ -223,7 +225,8 @@ static bool headers_pass(weir_http_request *request) {
     return route(request) && fits(request) && read_query(request); // W2
 }
 
-/* --- the calls from below --------------------------------------------------------------------------------------------- */
+/* --- the calls from below
+ * --------------------------------------------------------------------------------------------- */
 
 static enum MHD_Result run_handler(weir_http_request *request) {
     weir_err err = request->route->handler(request->loop->http->opts.context, request);

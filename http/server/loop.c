@@ -3,12 +3,12 @@
  * loop.c - one thread that owns its connections: accepts, runs the library, keeps the deadlines.
  *
  * The library has threads of its own, which are not used: in its internal epoll mode, version 0.9.75 falls asleep when
- * the clients in flight are a multiple of its event buffer (128), with their requests unread. Run from outside, it never
- * waits, and the loop can keep a deadline for whole requests: the library's own counts silence only, and one byte now
- * and then defeats it.
+ * the clients in flight are a multiple of its event buffer (128), with their requests unread. Run from outside, it
+ * never waits, and the loop can keep a deadline for whole requests: the library's own counts silence only, and one byte
+ * now and then defeats it.
  *
- * Deadlines are two lists, of connections between requests and of those in one. All members of a list have the same time
- * to live, so the oldest is always first.
+ * Deadlines are two lists, of connections between requests and of those in one. All members of a list have the same
+ * time to live, so the oldest is always first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +29,11 @@
 
 #define ACCEPTS_MAX 64    /* in one turn: those who are served already wait for no more */
 #define TURN_MAX_MS 1000u /* of sleep                                                   */
-#define REFUSAL     "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+#define REFUSAL                                                                                                        \
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 
-/* --- deadlines -------------------------------------------------------------------------------------------------------- */
+/* --- deadlines
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void unlink_connection(weir_http_connection *connection) {
     weir_http_deadlines *list = connection->list;
@@ -69,7 +71,8 @@ static int64_t until(const weir_http_deadlines *list, int64_t now_us, int64_t wa
     return left_us < wait_us ? (left_us < 0 ? 0 : left_us) : wait_us;
 }
 
-/* --- what the library calls ------------------------------------------------------------------------------------------- */
+/* --- what the library calls
+ * ------------------------------------------------------------------------------------------- */
 
 static enum MHD_Result on_access(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
                                  const char *version, const char *upload, size_t *upload_length, void **slot) {
@@ -142,7 +145,8 @@ static void on_message(void *context, const char *format, va_list arguments) {
     WEIR_LOG(DEBUG, "http.library", text);
 }
 
-/* --- turns ------------------------------------------------------------------------------------------------------------ */
+/* --- turns
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Into the library, or out of the door. */
 static void take_connection(weir_http_loop *loop, int fd, const struct sockaddr *address, socklen_t length) {
@@ -246,7 +250,8 @@ static void loop_main(void *context) {
     }
 }
 
-/* --- open and close --------------------------------------------------------------------------------------------------- */
+/* --- open and close
+ * --------------------------------------------------------------------------------------------------- */
 
 static struct MHD_Daemon *start_daemon(weir_http_loop *loop) {
     const weir_http_opts *opts = &loop->http->opts;

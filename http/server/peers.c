@@ -2,8 +2,8 @@
 /*
  * peers.c - how many connections there are, in all and of each address.
  *
- * A table of open addressing with room for twice the connections, so that it never fills; an IPv6 peer is its /64, because
- * a household or a server gets no less.
+ * A table of open addressing with room for twice the connections, so that it never fills; an IPv6 peer is its /64,
+ * because a household or a server gets no less.
  */
 #include <string.h>
 

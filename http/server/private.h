@@ -16,7 +16,8 @@ struct MHD_Daemon;
 typedef struct weir_http_loop weir_http_loop;
 typedef struct weir_http_connection weir_http_connection;
 
-/* --- routes -------------------------------------------------------------------------------------------------------- */
+/* --- routes --------------------------------------------------------------------------------------------------------
+ * */
 
 typedef struct weir_http_text {
     const char *bytes;
@@ -41,7 +42,8 @@ void weir_http_match_find(const weir_http_route *routes, size_t count, const cha
 weir_err weir_http_query_read(weir_arena *arena, const char *const *allowed, const char *query,
                               weir_http_pair pairs[WEIR_HTTP_QUERY_MAX], size_t *countp);
 
-/* --- addresses ------------------------------------------------------------------------------------------------------ */
+/* --- addresses ------------------------------------------------------------------------------------------------------
+ * */
 
 typedef struct weir_http_address {
     struct sockaddr_storage storage;
@@ -65,7 +67,8 @@ bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *addres
 void weir_http_peers_leave(weir_http_peers *peers, uint64_t peer);
 void weir_http_peers_close(weir_http_peers *peers);
 
-/* --- one exchange --------------------------------------------------------------------------------------------------- */
+/* --- one exchange ---------------------------------------------------------------------------------------------------
+ * */
 
 typedef enum weir_http_stage {
     WEIR_HTTP_STAGE_HEADERS, /* the request line is there       */

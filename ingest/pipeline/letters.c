@@ -42,7 +42,8 @@ static weir_err places_add(places *all, const place *added) {
     return WEIR_OK;
 }
 
-/* --- open and close -------------------------------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------------------------------
+ * */
 
 weir_err weir_letters_open(const char *folder, weir_clock *clock, weir_letters **lettersp) {
     *lettersp = NULL;
@@ -73,7 +74,8 @@ weir_err weir_letters_close(weir_letters *letters) {
     return err;
 }
 
-/* --- loading ----------------------------------------------------------------------------------------------------------- */
+/* --- loading
+ * ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct loading {
     weir_letters *letters;
@@ -160,7 +162,8 @@ void weir_letters_known(const weir_letters *letters, uint32_t source, uint32_t p
     *countp = end - begin;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------------- */
+/* --- writing
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static weir_err append(weir_letters *letters, weir_dead_letter *letter, weir_buf *scratch, uint64_t *numberp) {
     weir_record record;
@@ -188,7 +191,8 @@ weir_err weir_letters_sync(weir_letters *letters) {
     return weir_eventlog_sync_partition(letters->log, 0);
 }
 
-/* --- forgetting ------------------------------------------------------------------------------------------------------------ */
+/* --- forgetting
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Keeps those that may be read again; returns the least number of them, or end. */
 static uint64_t keep_unsealed(places *all, weir_graph *graph, uint64_t end) {
@@ -204,8 +208,8 @@ static uint64_t keep_unsealed(places *all, weir_graph *graph, uint64_t end) {
     return least;
 }
 
-/* The graph is asked without the mutex; what is added meanwhile has higher numbers. Without memory to join the two, it cannot
- * be told any more: `passing` stays. */
+/* The graph is asked without the mutex; what is added meanwhile has higher numbers. Without memory to join the two, it
+ * cannot be told any more: `passing` stays. */
 bool weir_letters_passed(weir_letters *letters, weir_graph *graph, uint64_t *numberp) {
     weir_mutex_lock(&letters->mutex);
     bool quiet = letters->in_flight == 0 && !letters->passing;

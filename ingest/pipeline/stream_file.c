@@ -2,8 +2,8 @@
 /*
  * stream_file.c - the lines of a file.
  *
- * A window over the file holds whole lines; one longer than LINE_MAX is handed out cut, which makes it a dead letter, and
- * its rest is passed over.
+ * A window over the file holds whole lines; one longer than LINE_MAX is handed out cut, which makes it a dead letter,
+ * and its rest is passed over.
  */
 #include <string.h>
 

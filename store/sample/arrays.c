@@ -2,8 +2,8 @@
 /*
  * arrays.c - windows of plain arrays: a window is a place in them, nothing is copied.
  *
- * The arrays may be files that were mapped: what they say is checked before it is followed, one comparison at each use, so
- * that opening them needs no walk over all of it.
+ * The arrays may be files that were mapped: what they say is checked before it is followed, one comparison at each use,
+ * so that opening them needs no walk over all of it.
  */
 #include <weir/base/alloc.h>
 
@@ -33,7 +33,8 @@ static weir_err ids(weir_sample_source *source, uint16_t type, const weir_vertex
     return WEIR_OK;
 }
 
-/* --- windows --------------------------------------------------------------------------------------------------------- */
+/* --- windows ---------------------------------------------------------------------------------------------------------
+ * */
 
 /* The first of [begin, end) that is older than before_us; times fall. */
 static int64_t seek(const int64_t *times, int64_t begin, int64_t end, int64_t before_us) {
@@ -130,7 +131,8 @@ static weir_err weights(weir_sample_source *source, const weir_sample_ask *ask, 
     return WEIR_OK;
 }
 
-/* --- the handle -------------------------------------------------------------------------------------------------------- */
+/* --- the handle
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void begin(weir_sample_source *source) {
     (void)source;

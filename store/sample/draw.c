@@ -2,13 +2,13 @@
 /*
  * draw.c - uniform by Floyd's method, weighted by exponential keys.
  *
- * Floyd: for j = n - k, …, n - 1 take t from [0, j]; if t was taken before, take j instead. Drawing t from [0, j - 1] looks as
- * good and is wrong: the last position of a window of one more than k would never be taken. Since j is larger than all
- * taken before it, the picks can be kept in order: t goes where it belongs, j at the end.
+ * Floyd: for j = n - k, …, n - 1 take t from [0, j]; if t was taken before, take j instead. Drawing t from [0, j - 1]
+ * looks as good and is wrong: the last position of a window of one more than k would never be taken. Since j is larger
+ * than all taken before it, the picks can be kept in order: t goes where it belongs, j at the end.
  *
- * Weighted: each position gets E / w with E exponential, and the k smallest are the picks; that is drawing one after the
- * other, each time in proportion to the weights that are left (Efraimidis and Spirakis 2006). Keys are kept as logarithms:
- * weights that halve with age pass below what a double can hold.
+ * Weighted: each position gets E / w with E exponential, and the k smallest are the picks; that is drawing one after
+ * the other, each time in proportion to the weights that are left (Efraimidis and Spirakis 2006). Keys are kept as
+ * logarithms: weights that halve with age pass below what a double can hold.
  */
 #include "draw.h"
 
@@ -44,7 +44,8 @@ uint32_t weir_draw_recent(uint32_t n, uint32_t k, uint32_t *picks) {
     return count;
 }
 
-/* --- a bit a position: a set that gives itself back in order -------------------------------------------------------- */
+/* --- a bit a position: a set that gives itself back in order --------------------------------------------------------
+ * */
 
 static void mark(weir_draw *draw, uint32_t position) {
     draw->bits[position / 64] |= (uint64_t)1 << position % 64;
@@ -60,7 +61,8 @@ static uint32_t drain(weir_draw *draw, uint32_t n, uint32_t *picks) {
     return count;
 }
 
-/* --- uniform ------------------------------------------------------------------------------------------------------- */
+/* --- uniform -------------------------------------------------------------------------------------------------------
+ * */
 
 static void floyd_linear(weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks) {
     for (uint32_t count = 0, j = n - k; j < n; j++, count++) {
@@ -98,7 +100,8 @@ uint32_t weir_draw_uniform(weir_draw *draw, weir_rng *rng, uint32_t n, uint32_t 
     return k;
 }
 
-/* --- weighted ------------------------------------------------------------------------------------------------------ */
+/* --- weighted ------------------------------------------------------------------------------------------------------
+ * */
 
 /* A heap with the largest key on top: what is drawn next must be smaller than that. */
 static void heap_sink(weir_draw_key *heap, uint32_t count, uint32_t at) {

@@ -2,9 +2,9 @@
 /*
  * expand.c - the edges of one step: windows, draws, columns.
  *
- * A batch of parents goes through three loops instead of one parent through three steps. The first asks the source for all
- * windows, the second draws positions and asks the processor for what lies there, the third reads it: so the misses of
- * a batch are under way together, and no call is made per neighbour.
+ * A batch of parents goes through three loops instead of one parent through three steps. The first asks the source for
+ * all windows, the second draws positions and asks the processor for what lies there, the third reads it: so the misses
+ * of a batch are under way together, and no call is made per neighbour.
  */
 #include <math.h>
 #include <string.h>
@@ -34,9 +34,11 @@ static uint64_t word_at(const uint8_t *column, const weir_sample_window *window,
     return word;
 }
 
-/* --- draws --------------------------------------------------------------------------------------------------------- */
+/* --- draws ---------------------------------------------------------------------------------------------------------
+ * */
 
-/* The age is counted from the window's newest edge: only quotients of weights matter, and a time of "all" is no number. */
+/* The age is counted from the window's newest edge: only quotients of weights matter, and a time of "all" is no number.
+ * */
 static void weigh_by_age(const expansion *x, const weir_sample_window *window) {
     double *log_weights = x->sampler->draw.log_weights;
     double per_us = -M_LN2 / (double)x->step->half_life_us;
@@ -97,7 +99,8 @@ static weir_err draw(const expansion *x, const weir_sample_ask *ask, const weir_
     return err;
 }
 
-/* --- columns ------------------------------------------------------------------------------------------------------- */
+/* --- columns -------------------------------------------------------------------------------------------------------
+ * */
 
 static void prefetch(const weir_sample_window *window, const uint32_t *picks, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
@@ -147,7 +150,8 @@ static weir_err write_columns(expansion *x, const weir_sample_window *window, ui
     return window->edges ? keep_rows(x, window, at, picks, count) : WEIR_OK;
 }
 
-/* --- a target that has an event of its own -------------------------------------------------------------------------- */
+/* --- a target that has an event of its own --------------------------------------------------------------------------
+ * */
 
 /* Which positions of a window "before its time + 1" it sees: of its own time only its own event's. Returns how many. */
 static uint32_t see_own(weir_sampler *s, const weir_sample_window *window, int64_t own_us, uint64_t event) {
@@ -197,7 +201,8 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     return err;
 }
 
-/* --- a batch of parents --------------------------------------------------------------------------------------------- */
+/* --- a batch of parents ---------------------------------------------------------------------------------------------
+ * */
 
 static weir_err expand_batch(expansion *x, weir_sample_ask ask, uint32_t begin, uint32_t end) {
     weir_sampler *s = x->sampler;

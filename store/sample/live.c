@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live.c - windows of a living graph: each a read of its own, kept until the next call; rows of sampled edges until the next block. */
+/* live.c - windows of a living graph: each a read of its own, kept until the next call; rows of sampled edges until the
+ * next block. */
 #include <string.h>
 
 #include <weir/base/alloc.h>
@@ -85,7 +86,8 @@ static const uint8_t *keep(weir_sample_source *source, const uint8_t *row, uint3
     return kept ? memcpy(kept, row, length) : NULL;
 }
 
-/* --- the handle -------------------------------------------------------------------------------------------------------- */
+/* --- the handle
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void close_live(weir_sample_source *source) {
     live_source *s = live_of(source);

@@ -2,7 +2,8 @@
 /*
  * sampler.c - hop after hop: the edges of every step, then the nodes that they lead to.
  *
- *   targets ──► expand: windows, draws, columns   (expand.c; a batch of parents at a time, so that their misses overlap)
+ *   targets ──► expand: windows, draws, columns   (expand.c; a batch of parents at a time, so that their misses
+ * overlap)
  *                 │
  *                 ▼
  *               number: children as nodes          (number.c; by type, within a type by target)
@@ -79,7 +80,8 @@ void weir_sample_source_close(weir_sample_source *source) {
     if (source) source->close(source);
 }
 
-/* --- targets ------------------------------------------------------------------------------------------------------- */
+/* --- targets -------------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err check_targets(const weir_sampler *s, const weir_target *targets, uint32_t count) {
     if (count == 0 || count > s->opts.targets_max) {
@@ -153,7 +155,8 @@ static weir_err place_targets(weir_sampler *s, const weir_target *targets, uint3
     return key_targets(s, targets, block);
 }
 
-/* --- hops ---------------------------------------------------------------------------------------------------------- */
+/* --- hops ----------------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err run_hop(weir_sampler *s, uint32_t hop, uint32_t first, uint32_t end, weir_block *block) {
     weir_err err = WEIR_OK;

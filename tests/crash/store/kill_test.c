@@ -6,8 +6,8 @@
  *        └── after each kill: a third process opens what is left, reads the log on, and compares every vertex with
  *            the naive replay of the log; now and then it does so from the last whole checkpoint
  *
- * A child begins with a backlog to replay, so that early kills fall into recovery. The last line sums up; tests/crash/run
- * repeats it with a seed.
+ * A child begins with a backlog to replay, so that early kills fall into recovery. The last line sums up;
+ * tests/crash/run repeats it with a seed.
  */
 #include "campaign.h"
 
@@ -203,7 +203,8 @@ static void compare_graph(fixture *f, weir_arena *arena) {
     fixture_expected_close(&e);
 }
 
-/* --- dead letters: one for each broken message, none for others ----------------------------------------------------- */
+/* --- dead letters: one for each broken message, none for others -----------------------------------------------------
+ * */
 
 typedef struct letters {
     uint8_t *seen[CAMPAIGN_PARTITIONS];
@@ -266,7 +267,8 @@ _Noreturn static void checker(const campaign *c, const char *store, bool tidy) {
     _exit(0);
 }
 
-/* --- the parent ----------------------------------------------------------------------------------------------------- */
+/* --- the parent -----------------------------------------------------------------------------------------------------
+ * */
 
 static void check(const campaign *c, const char *store, bool tidy) {
     int status;

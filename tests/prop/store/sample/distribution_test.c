@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * distribution_test.c - P1: every subset is equally likely, by chi-square of single vertices and of pairs; weighted draws by
- * closed formulas. All through the sampler, as a trainer calls it.
+ * distribution_test.c - P1: every subset is equally likely, by chi-square of single vertices and of pairs; weighted
+ * draws by closed formulas. All through the sampler, as a trainer calls it.
  *
- * How often each vertex of a window of n was among k picks has n - 1 degrees of freedom, of size k(n-k)/(n(n-1)) each. How
- * often each pair was, less what follows from its two vertices, has n(n-3)/2, of size
- * k(k-1)(n-k)(n-k-1)/(n(n-1)(n-2)(n-3)). A sum is judged by its Wilson-Hilferty score, which is normal: 6 is one in 10^9.
+ * How often each vertex of a window of n was among k picks has n - 1 degrees of freedom, of size k(n-k)/(n(n-1)) each.
+ * How often each pair was, less what follows from its two vertices, has n(n-3)/2, of size
+ * k(k-1)(n-k)(n-k-1)/(n(n-1)(n-2)(n-3)). A sum is judged by its Wilson-Hilferty score, which is normal: 6 is one in
+ * 10^9.
  */
 #include "weir_test.h"
 
@@ -149,7 +150,8 @@ static void the_test_sees_a_draw_that_is_off_by_one(void **state) {
     assert_true(single_score(&c, 10, 3) > 10);
 }
 
-/* --- weighted ------------------------------------------------------------------------------------------------------------ */
+/* --- weighted
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void weighted_singles(const counts *c, const double *weights, uint32_t n) {
     double sum = 0, chi = 0;

@@ -10,7 +10,8 @@
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
  *   A1  An event is acknowledged only when the log has it durably; the events of one request are taken all or none.
- *   A2  An event whose id is among the recent ones of its source is not appended again: the answer is the first one's place.
+ *   A2  An event whose id is among the recent ones of its source is not appended again: the answer is the first one's
+ * place.
  *   A3  The freshness of an answer was taken before the answer was read: what it says was applied is in it.
  *   A4  Ready is said only after all that the sources had at the start is applied, and never while stopping or failed.
  */
@@ -50,7 +51,8 @@ typedef struct weir_api_opts {
     weir_clock *clock;          /* borrowed; NULL: the system's                                              */
 } weir_api_opts;
 
-/* Starts the writer, which reads the tail of the logs to know the recent events.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.  [owner] */
+/* Starts the writer, which reads the tail of the logs to know the recent events.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.
+ * [owner] */
 weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip);
 /* Finishes what was deferred; the server must have stopped. NULL is allowed.  [owner] */
 void weir_api_close(weir_api *api);
@@ -66,10 +68,12 @@ bool weir_api_look(weir_api *api);
 /* From now on /readyz says no.  [owner] */
 void weir_api_stopping(weir_api *api);
 
-/* --- keys ---------------------------------------------------------------------------------------------------------- */
+/* --- keys ----------------------------------------------------------------------------------------------------------
+ * */
 
 /* A file of lines: roles (reader, writer, admin, parted by commas), the SHA-256 of the key in hex, a name. '#' begins a
- * comment.  WEIR_ECONFIG names file and line; WEIR_ENOTFOUND and the like from file.h; WEIR_ENOMEM.  Blocks on the disk.  [any] */
+ * comment.  WEIR_ECONFIG names file and line; WEIR_ENOTFOUND and the like from file.h; WEIR_ENOMEM.  Blocks on the
+ * disk.  [any] */
 weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp);
 weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, weir_api_keys **keysp);
 /* Takes as long for a wrong key as for a right one.  [any] */

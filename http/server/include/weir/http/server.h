@@ -6,8 +6,8 @@
  *                  ▲                                                                 └─defer─► any thread ─finish┘
  *                  └──────────────────────────── keep-alive ◄──────────────────────────────────────────────┘
  *
- * A pool of loops, each a thread that owns its connections and its requests. A handler runs on the loop and must not wait;
- * what waits (for a disk, say) defers the request, hands it to a thread of its own, and finishes it from there.
+ * A pool of loops, each a thread that owns its connections and its requests. A handler runs on the loop and must not
+ * wait; what waits (for a disk, say) defers the request, hands it to a thread of its own, and finishes it from there.
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
@@ -16,8 +16,8 @@
  *   W3  Without keys only this machine is served: the address is loopback, and so is the Host that a browser names.
  *   W4  What requests hold together stays inside memory_bytes; who would pass it is refused.
  *
- * Every error is application/problem+json (RFC 9457), except what the parser below us refuses before there is a request.
- * Every reply carries X-Request-Id: the client's own, if it is short and plain, else a fresh one.
+ * Every error is application/problem+json (RFC 9457), except what the parser below us refuses before there is a
+ * request. Every reply carries X-Request-Id: the client's own, if it is short and plain, else a fresh one.
  */
 #ifndef WEIR_HTTP_SERVER_H
 #define WEIR_HTTP_SERVER_H
@@ -66,8 +66,8 @@ typedef struct weir_http_caller {
 typedef bool (*weir_http_authenticate)(void *context, const char *key, size_t length, weir_http_caller *callerp);
 
 /* An error that is returned becomes a problem with the status of its code: EDATA, EUSAGE and EINVAL 400, EPERM 403,
- * ENOTFOUND 404, EEXIST 409, ELIMIT 413, EBUSY, EUNAVAILABLE, EFULL, EPOISONED and ECLOSED 503, ETIMEOUT 504, all others
- * 500 with its sentence in the log only.  [loop] */
+ * ENOTFOUND 404, EEXIST 409, ELIMIT 413, EBUSY, EUNAVAILABLE, EFULL, EPOISONED and ECLOSED 503, ETIMEOUT 504, all
+ * others 500 with its sentence in the log only.  [loop] */
 typedef weir_err (*weir_http_handler)(void *context, weir_http_request *request);
 
 /* A row of the table; borrowed for the server's life. */
@@ -97,8 +97,8 @@ typedef struct weir_http_opts {
 } weir_http_opts;
 
 /* Binds, and serves when it returns.  [owner]
- * WEIR_EBUSY the port is taken; WEIR_EPERM no right to it, or not loopback and no keys (W3); WEIR_ECONFIG the address cannot
- * be read or is not this machine's; WEIR_EINVAL an option; WEIR_ENOMEM, WEIR_EUNAVAILABLE. */
+ * WEIR_EBUSY the port is taken; WEIR_EPERM no right to it, or not loopback and no keys (W3); WEIR_ECONFIG the address
+ * cannot be read or is not this machine's; WEIR_EINVAL an option; WEIR_ENOMEM, WEIR_EUNAVAILABLE. */
 weir_err weir_http_open(const weir_http_opts *opts, weir_http **httpp);
 uint16_t weir_http_port(const weir_http *http);
 /* "http://127.0.0.1:8080"; borrowed. */
@@ -147,7 +147,8 @@ void weir_http_finish(weir_http_request *request);
 
 /* --- for routes and tests ---------------------------------------------------------------------------------------- */
 
-/* Decodes %XX of length bytes into decoded (as much room), which gets a 0 at its end (one more).  false: not valid.  [any] */
+/* Decodes %XX of length bytes into decoded (as much room), which gets a 0 at its end (one more).  false: not valid.
+ * [any] */
 bool weir_http_decode(const char *text, size_t length, char *decoded, size_t *lengthp);
 
 #ifdef __cplusplus

@@ -2,9 +2,9 @@
 /*
  * sample.h - one sampler for training and serving, over a living graph or over plain arrays.
  *
- * It knows its graph only as "neighbours of v, relation, direction, before t, at most W newest". A target has a time, and
- * everything below it is seen as of that time. The random numbers are a function of (seed, target, hop, relation, vertex): a
- * sample depends on no thread, no rank and no batch, and a decision can be replayed.
+ * It knows its graph only as "neighbours of v, relation, direction, before t, at most W newest". A target has a time,
+ * and everything below it is seen as of that time. The random numbers are a function of (seed, target, hop, relation,
+ * vertex): a sample depends on no thread, no rank and no batch, and a decision can be replayed.
  *
  *   hop 0        hop 1                  hop 2                       nodes are numbered hop after hop, within a hop by
  *   targets ──►  nodes of type a  ──►  …                            type, within a type by target: so the rows of
@@ -14,12 +14,13 @@
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
  *   P1  Each k-subset of a vertex's window is equally likely under `uniform` (Floyd, each draw from [0, j] inclusive).
- *   P2  The targets come first; every edge exists in the source, is older than its target's time, and occurs once a parent.
+ *   P2  The targets come first; every edge exists in the source, is older than its target's time, and occurs once a
+ * parent.
  *   P3  The same (source, opts, target) gives the same tree of edges, whatever else is in the batch and whoever asks.
  *   P4  A block is one allocation, sized for the worst case before the first hop.
  *
- * THREADS: a sampler, a source and a block belong to one thread at a time; threads that share a graph or arrays each open
- * their own.
+ * THREADS: a sampler, a source and a block belong to one thread at a time; threads that share a graph or arrays each
+ * open their own.
  */
 #ifndef WEIR_STORE_SAMPLE_H
 #define WEIR_STORE_SAMPLE_H
@@ -48,8 +49,8 @@ typedef struct weir_block weir_block;
 
 /* --- where neighbours come from ------------------------------------------------------------------------------- */
 
-/* The window of one vertex: newest first, equal times by neighbour, then event. Strided, so that a column of an array and a
- * field of a struct are read by one loop. Borrowed until the next call of the source. */
+/* The window of one vertex: newest first, equal times by neighbour, then event. Strided, so that a column of an array
+ * and a field of a struct are read by one loop. Borrowed until the next call of the source. */
 typedef struct weir_sample_window {
     const uint8_t *neighbors; /* uint64_t each: what the source calls the vertex                  */
     const uint8_t *times;     /* int64_t each                                                     */
@@ -97,7 +98,8 @@ struct weir_sample_source {
     void (*close)(weir_sample_source *source);
 };
 
-/* Over a living graph: vertices are called by their ids. bytes_max bounds one call's windows, and the rows of one block.  WEIR_ENOMEM.  [any] */
+/* Over a living graph: vertices are called by their ids. bytes_max bounds one call's windows, and the rows of one
+ * block.  WEIR_ENOMEM.  [any] */
 weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample_source **sourcep);
 
 /* One relation and direction as arrays. Edges of vertex v: indptr[v] up to indptr[v + 1], newest first. */
@@ -120,8 +122,8 @@ typedef struct weir_sample_arrays {
     const uint64_t *vertices;      /* how many of each type                */
 } weir_sample_arrays;
 
-/* Over arrays, without a copy: vertices are called by their index within their type. Everything is borrowed; what the arrays
- * say is checked where it is used: WEIR_ECORRUPT.  WEIR_ENOMEM.  [any] */
+/* Over arrays, without a copy: vertices are called by their index within their type. Everything is borrowed; what the
+ * arrays say is checked where it is used: WEIR_ECORRUPT.  WEIR_ENOMEM.  [any] */
 weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_source **sourcep);
 
 /* NULL is allowed.  [owner] */
@@ -154,22 +156,22 @@ typedef struct weir_sample_opts {
     uint32_t targets_max; /* of a block                                                             */
     uint32_t edges_max;   /* of one target: then its tree is cut, and says so; 0: no such limit     */
     uint64_t seed;
-    /* Targets of one time share what lies below them: a vertex that several reach at a hop is one node there. For batches
-     * whose targets all have the same time; the tree of a target is then drawn without its name. */
+    /* Targets of one time share what lies below them: a vertex that several reach at a hop is one node there. For
+     * batches whose targets all have the same time; the tree of a target is then drawn without its name. */
     bool shared;
 } weir_sample_opts;
 
 typedef struct weir_target {
     weir_vertex vertex; /* as the source calls it */
     int64_t before_us;
-    /* Its own event, or 0: at the first hop, edges of this event count though their time is not older but the target's own.
-     * So a payment that is a vertex sees what it was put with. */
+    /* Its own event, or 0: at the first hop, edges of this event count though their time is not older but the target's
+     * own. So a payment that is a vertex sees what it was put with. */
     uint64_t event;
     uint16_t type;
 } weir_target;
 
-/* The source is borrowed.  WEIR_EINVAL says which step and why; WEIR_ELIMIT the worst case of a block is too large: says how
- * large and what to lower; WEIR_ENOMEM.  [owner] */
+/* The source is borrowed.  WEIR_EINVAL says which step and why; WEIR_ELIMIT the worst case of a block is too large:
+ * says how large and what to lower; WEIR_ENOMEM.  [owner] */
 weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *source, weir_sampler **samplerp);
 /* NULL is allowed. */
 void weir_sampler_close(weir_sampler *sampler);
@@ -180,8 +182,8 @@ void weir_block_close(weir_block *block);
 uint64_t weir_block_bytes(const weir_sampler *sampler);
 
 /* Fills the block: what it held is gone.  Targets stand by type, rising.  [owner]
- * WEIR_EINVAL no target, more than targets_max, types that fall, times that differ under `shared`, a vertex that the source
- * does not have; whatever the source reports. After an error the block is empty. */
+ * WEIR_EINVAL no target, more than targets_max, types that fall, times that differ under `shared`, a vertex that the
+ * source does not have; whatever the source reports. After an error the block is empty. */
 weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t count, weir_block *block);
 
 /* --- what comes out -------------------------------------------------------------------------------------------- */
@@ -222,8 +224,8 @@ typedef struct weir_block_view {
 
 const weir_block_view *weir_block_look(const weir_block *block);
 
-/* Numbers the distinct vertices of the block, by type: the rows that layer 0 reads. per_time: a vertex seen at two times is two
- * rows, for features that change.  [owner] */
+/* Numbers the distinct vertices of the block, by type: the rows that layer 0 reads. per_time: a vertex seen at two
+ * times is two rows, for features that change.  [owner] */
 void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time);
 
 #ifdef __cplusplus
