@@ -93,16 +93,20 @@ static void begin_campaign(weir_sim_payments *sim, weir_simulate_fraud fraud, in
     sim->budget[fraud] -= WEIR_SIM_ONE_PAYMENT * campaign.count;
 }
 
-static void spend(weir_sim_payments *sim, int64_t busy_us) {
-    for (int fraud = WEIR_SIMULATE_HONEST + 1; fraud < WEIR_SIMULATE_FRAUDS; fraud++) {
-        if (sim->budget[fraud] <= 0) continue;
-        if (weir_sim_agenda_room(&sim->plans) < WEIR_SIM_CAMPAIGN_MAX) {
+static void spend_on(weir_sim_payments *sim, weir_simulate_fraud fraud, int64_t busy_us) {
+    while (sim->budget[fraud] > 0) {
+        if (weir_sim_agenda_room(&sim->plans) >= WEIR_SIM_CAMPAIGN_MAX) {
+            begin_campaign(sim, fraud, busy_us);
+        } else {
             sim->base.stats.crowded_out++;
             sim->budget[fraud] = 0;
-            continue;
         }
-        begin_campaign(sim, (weir_simulate_fraud)fraud, busy_us);
     }
+}
+
+static void spend(weir_sim_payments *sim, int64_t busy_us) {
+    for (int fraud = WEIR_SIMULATE_HONEST + 1; fraud < WEIR_SIMULATE_FRAUDS; fraud++)
+        spend_on(sim, (weir_simulate_fraud)fraud, busy_us);
 }
 
 static void earn(weir_sim_payments *sim, int64_t payments) {

@@ -6,7 +6,7 @@
 void weir_sim_zipf_weights(uint64_t *weights, uint32_t count, uint32_t flat) {
     WEIR_ASSERT(flat > 0);
     for (uint32_t rank = 0; rank < count; rank++)
-        weights[rank] = (UINT64_C(1) << 32) / ((uint64_t)rank + flat);
+        weights[rank] = weir_sim_zipf_weight(rank, flat);
 }
 
 /* weight * 2^32 / average, cut at what 32 bits hold: a full entry is never above its own threshold. */

@@ -16,7 +16,12 @@ typedef struct weir_sim_alias_entry {
  * stack is scratch of count words. */
 void weir_sim_alias_fill(weir_sim_alias_entry *entries, uint64_t *weights, uint32_t *stack, uint32_t count);
 
-/* Zipf-Mandelbrot: weight of rank r is 2^32 / (r + flat); flat is at least 1. */
+/* Zipf-Mandelbrot; flat is at least 1. */
+static inline uint64_t weir_sim_zipf_weight(uint32_t rank, uint32_t flat) {
+    return (UINT64_C(1) << 32) / ((uint64_t)rank + flat);
+}
+
+/* The weights of ranks 0 to count - 1. */
 void weir_sim_zipf_weights(uint64_t *weights, uint32_t count, uint32_t flat);
 
 static inline uint32_t weir_sim_alias_pick(const weir_sim_alias_entry *entries, uint32_t count, uint32_t draw) {

@@ -27,9 +27,7 @@ weir_sim_person weir_sim_person_at(const weir_sim_world *world, uint32_t slot, i
 }
 
 uint32_t weir_sim_active_slot(const weir_sim_world *world, weir_rng *rng) {
-    uint32_t rank = weir_sim_alias_pick(world->slot_alias, world->slots, weir_rng_u32(rng));
-    /* Neighbours in slots live in one household: who is busy must be spread over all of them. */
-    return (uint32_t)((uint64_t)rank * 2654435761u % world->slots);
+    return weir_sim_alias_pick(world->slot_alias, world->slots, weir_rng_u32(rng));
 }
 
 uint64_t weir_sim_account_number(const weir_sim_world *world, const weir_sim_person *person) {

@@ -68,7 +68,12 @@ static void fill_merchants(weir_sim_world *world, uint64_t *weights, uint32_t *s
 }
 
 static void fill_slots(weir_sim_world *world, uint64_t *weights, uint32_t *stack) {
-    weir_sim_zipf_weights(weights, world->slots, 1 + world->slots / SLOT_FLAT_SHARE);
+    /* Neighbours in slots live in one household: who is busy must be spread over all of them. The multiplier is a prime
+     * above the number of slots, so that every slot gets one rank. */
+    for (uint32_t rank = 0; rank < world->slots; rank++) {
+        uint64_t slot = (uint64_t)rank * 2654435761u % world->slots;
+        weights[slot] = weir_sim_zipf_weight(rank, 1 + world->slots / SLOT_FLAT_SHARE);
+    }
     weir_sim_alias_fill(world->slot_alias, weights, stack, world->slots);
     for (uint32_t i = 0; i <= world->slots / WEIR_SIM_COMMUNITY_SLOTS; i++) {
         weir_rng rng = weir_rng_stream(world->seed, i, WEIR_SIM_COMMUNITY);

@@ -18,7 +18,8 @@ build_options() { # NAME: sets options
     esac
 }
 
-# Configures where the options are new or the tree has moved; ninja sees to the rest by itself.
+# Begins anew where the options are new or the tree has moved. Otherwise it configures again all the same: a library may
+# have been installed since, and ninja would not look.
 build_configure() { # NAME
     local folder=build/$1 options=()
     build_options "$1"
@@ -28,6 +29,8 @@ build_configure() { # NAME
         mkdir -p "$folder"
         cmake -S . -B "$folder" -G Ninja "${options[@]}"
         printf '%s\n' "${options[*]}" >"$folder/options"
+    else
+        cmake -S . -B "$folder" >"$folder/configure.log"
     fi
 }
 

@@ -57,21 +57,21 @@ __attribute__((unused)) static const char *broker_needed(void) {
     return broker_address;
 }
 
-/* The broker's process id, as it recorded it. */
-__attribute__((unused)) static pid_t broker_pid(void) {
-    char path[PATH_MAX];
-    long pid = 0;
-    snprintf(path, sizeof path, "%s/pid", broker_folder);
+/* The process id that the broker of this folder recorded. */
+__attribute__((unused)) static pid_t broker_pid(const char *folder) {
+    char path[PATH_MAX + 8], text[32] = "";
+    snprintf(path, sizeof path, "%s/pid", folder);
     FILE *file = fopen(path, "re");
     assert_non_null(file);
-    assert_int_equal(fscanf(file, "%ld", &pid), 1);
+    assert_non_null(fgets(text, sizeof text, file));
     fclose(file);
+    long pid = strtol(text, NULL, 10);
     assert_true(pid > 1);
     return (pid_t)pid;
 }
 
 __attribute__((unused)) static void broker_kill(void) {
-    assert_int_equal(kill(broker_pid(), SIGKILL), 0);
+    assert_int_equal(kill(broker_pid(broker_folder), SIGKILL), 0);
 }
 
 /* Topics appear when a client asks for one, unless it says that it does not want that: ours must. */

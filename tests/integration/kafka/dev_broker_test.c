@@ -39,10 +39,17 @@ static void begin(const char *name) {
 }
 
 /* Also where no broker can run: then the case has nothing to show. */
-static void begin_running(const char *name, char address[64]) {
+static void begin_installed(const char *name) {
     weir_test_output output;
     begin(name);
-    if (kafka(&output, "up", "--port", "0") != 0) weir_test_skip(output.err);
+    if (kafka(&output, "install") != 0) weir_test_skip(output.err);
+    weir_test_output_free(&output);
+}
+
+static void begin_running(const char *name, char address[64]) {
+    weir_test_output output;
+    begin_installed(name);
+    assert_int_equal(kafka(&output, "up", "--port", "0"), 0);
     snprintf(address, 64, "%.*s", (int)strcspn(output.out, "\n"), output.out);
     weir_test_output_free(&output);
 }
@@ -142,16 +149,10 @@ static void busy_port(void **state) {
 /* Killed, and its number given to somebody else: who must not be killed, nor taken for the broker. */
 static void recycled_process_id(void **state) {
     (void)state;
-    char address[64], path[PATH_MAX + 8];
+    char address[64];
     begin_running("recycled", address);
     expect(0, "", "topic", "create", "kept", "--partitions", "1");
-    snprintf(path, sizeof path, "%s/pid", folder);
-    FILE *file = fopen(path, "re");
-    int pid = 0;
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%d", &pid), 1);
-    fclose(file);
-    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(kill(broker_pid(folder), SIGKILL), 0);
     write_pid(getpid());
     expect(3, "not running", "status");
     expect(0, address, "up");
@@ -161,10 +162,9 @@ static void recycled_process_id(void **state) {
 
 static void two_at_once_start_one(void **state) {
     (void)state;
-    char address[64];
-    begin_running("race", address);
-    expect(0, "stopped", "down");
-    const char script[] = "\"$0\" up --dir \"$1\" & \"$0\" up --dir \"$1\"; here=$?; wait $!; exit $((here + $?))";
+    begin_installed("race");
+    static const char script[] = "\"$0\" up --dir \"$1\" --port 0 & \"$0\" up --dir \"$1\" --port 0; here=$?\n"
+                                 "wait $!; exit $((here + $?))";
     const char *const argv[] = {"/bin/sh", "-c", script, broker_program, folder, NULL};
     weir_test_output output;
     weir_test_run(argv, NULL, &output);
@@ -178,10 +178,8 @@ static void two_at_once_start_one(void **state) {
 
 static void refused_setting_is_named(void **state) {
     (void)state;
-    char address[64];
-    begin_running("refused", address);
-    expect(0, "stopped", "down");
-    expect(69, "log.segment.bytes", "up", "--config", "log.segment.bytes=abc");
+    begin_installed("refused");
+    expect(69, "log.segment.bytes", "up", "--port", "0", "--config", "log.segment.bytes=abc");
     expect(3, "not running", "status");
 }
 

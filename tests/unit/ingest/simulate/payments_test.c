@@ -2,6 +2,8 @@
 /* The promises of the payment generator: bytes, order, memory, truth. What the stream is like: stream_test.c. */
 #include "sim_support.h"
 
+#include "sim_payments.h"
+
 #define SMALL 2000u
 
 /* --- bytes -------------------------------------------------------------------------------------------------------- */
@@ -325,6 +327,19 @@ static void the_largest_simulation_works(void **state) {
     accepts(opts);
 }
 
+/* However many campaigns the days before the start have earned, all have begun: otherwise the rest would begin in the
+ * first minute. */
+static void a_large_simulation_begins_without_debt(void **state) {
+    (void)state;
+    weir_simulate *sim = sim_payments(1000000, weir_test_seed());
+    const weir_sim_payments *inside = (const weir_sim_payments *)sim;
+    for (int fraud = WEIR_SIMULATE_HONEST + 1; fraud < WEIR_SIMULATE_FRAUDS; fraud++) {
+        assert_true(inside->budget[fraud] <= 0);
+        assert_true(inside->budget[fraud] > -WEIR_SIM_ONE_PAYMENT * (int64_t)WEIR_SIM_CAMPAIGN_MAX);
+    }
+    weir_simulate_close(sim);
+}
+
 static void no_fraud_when_none_is_asked_for(void **state) {
     (void)state;
     weir_simulate_payments_opts opts = weir_simulate_payments_defaults();
@@ -356,4 +371,5 @@ WEIR_TESTS(WEIR_CASE(g1_same_options_same_bytes_for_ever), WEIR_CASE(g1_a_shorte
            WEIR_CASE(g4_truth_agrees_with_the_stream), WEIR_CASE(g4_truth_is_in_no_byte),
            WEIR_CASE(truth_lines_are_json), WEIR_CASE(options_out_of_range_are_refused),
            WEIR_CASE(options_at_their_limits_work), WEIR_CASE(the_largest_simulation_works),
-           WEIR_CASE(no_fraud_when_none_is_asked_for), WEIR_CASE(names_are_known_and_others_are_not))
+           WEIR_CASE(a_large_simulation_begins_without_debt), WEIR_CASE(no_fraud_when_none_is_asked_for),
+           WEIR_CASE(names_are_known_and_others_are_not))

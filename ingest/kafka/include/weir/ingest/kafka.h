@@ -6,8 +6,9 @@
  * (assign, never subscribe), check CRCs, and treat an offset that retention has run past as an error.
  *
  * INVARIANTS
- *   K1  A producer never sends a record of a partition after it gave up an earlier one: what the broker has of a
- *       partition is a prefix of what was produced, each record once.
+ *   K1  A producer sends no record of a partition after it gave up an earlier one. So what the broker has of a
+ *       partition is a prefix of what was produced, each record once; only if it refuses the very first batch of a
+ *       producer may it take what was already on its way behind that.
  *   K2  A record counts as acknowledged only when every in-sync replica has it.
  *   K3  A consumer hands out the records of a partition in rising offsets, each once, and none behind a record that it
  *       could not read.
