@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <weir/base/suggest.h>
 
@@ -83,4 +84,9 @@ weir_err weir_api_relation_read(const weir_api *api, const char *text, uint16_t 
     for (uint32_t i = 0; i < weir_schema_relation_count(api->schema); i++)
         weir_suggest_offer(&suggest, weir_schema_relation_at(api->schema, i)->name);
     return no_such("relation", text, &suggest, WEIR_EDATA);
+}
+
+bool weir_api_is_type(const char *header, const char *type) {
+    size_t length = strlen(type);
+    return !strncasecmp(header, type, length) && (!header[length] || strchr("; \t", header[length]));
 }

@@ -79,6 +79,9 @@ weir_err weir_api_time_read(const char *name, const char *text, size_t length, i
 weir_err weir_api_direction_read(const char *text, weir_direction *directionp);
 weir_err weir_api_relation_read(const weir_api *api, const char *text, uint16_t *relationp);
 
+/* Whether a Content-Type is this one; its parameters ("; charset=utf-8") do not matter. */
+bool weir_api_is_type(const char *header, const char *type);
+
 /* --- answering ------------------------------------------------------------------------------------------------------- */
 
 void weir_api_json_time(weir_json *json, int64_t time_us);
