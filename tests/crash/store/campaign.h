@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * campaign.h - what the crash campaign streams: messages about accounts and cards, some late, some twice, some broken; and
- * the parent's own book of those that were acknowledged.
+ * campaign.h - what the crash campaign streams: messages about accounts and cards, some late, some twice, some broken;
+ * and the parent's own book of those that were acknowledged.
  */
 #ifndef WEIR_CRASH_CAMPAIGN_H
 #define WEIR_CRASH_CAMPAIGN_H
@@ -100,9 +100,9 @@ static inline void campaign_body(weir_rng *rng, char body[96]) {
     }
 }
 
-/* One in ten is a message again that came before; event times wander back by up to 500 s. An account's messages are in one
- * partition, as with a keyed topic, and a deletion is the newest of its account: the graph names a vertex by the puts that
- * come behind its deletion. */
+/* One in ten is a message again that came before; event times wander back by up to 500 s. An account's messages are in
+ * one partition, as with a keyed topic, and a deletion is the newest of its account: the graph names a vertex by the
+ * puts that come behind its deletion. */
 static inline const char *campaign_next(stream *s, uint32_t partition) {
     uint64_t *count = &s->recent_count[partition];
     if (*count > CAMPAIGN_RECENT && weir_rng_below(&s->rng, 10) == 0)

@@ -6,8 +6,8 @@
  *        └── after each kill: a third process opens what is left, reads the log on, and compares every vertex with
  *            the naive replay of the log; now and then it does so from the last whole checkpoint
  *
- * A child begins with a backlog to replay, so that early kills fall into recovery. The last line sums up; tests/crash/run
- * repeats it with a seed.
+ * A child begins with a backlog to replay, so that early kills fall into recovery. The last line sums up;
+ * tests/crash/run repeats it with a seed.
  */
 #include "campaign.h"
 
@@ -204,7 +204,7 @@ static void compare_graph(fixture *f, weir_arena *arena) {
     fixture_expected_close(&e);
 }
 
-/* --- dead letters: one for each broken message, none for others ----------------------------------------------------- */
+/* --- dead letters: one for each broken message, none for others -------------------------------------------------- */
 
 typedef struct letters {
     uint8_t *seen[CAMPAIGN_PARTITIONS];
@@ -267,7 +267,7 @@ _Noreturn static void checker(const campaign *c, const char *store, bool tidy) {
     _exit(0);
 }
 
-/* --- the parent ----------------------------------------------------------------------------------------------------- */
+/* --- the parent --------------------------------------------------------------------------------------------------- */
 
 static void check(const campaign *c, const char *store, bool tidy) {
     int status;
@@ -280,7 +280,7 @@ static void check(const campaign *c, const char *store, bool tidy) {
     if (!tidy) assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
-/* What a kill has left, before anybody repairs it: each shard is exactly what the log says below its own offsets (S1, S3). */
+/* What a kill has left, before anybody repairs it: each shard is what the log says below its own offsets (S1, S3). */
 static void verify_as_left(void) {
     const char *const argv[] = {
         weir_test_program(),   "store", "verify", "--against-log", "--path", weir_test_path("store"), "--log",
