@@ -6,9 +6,10 @@
  *   shard ──scan──► each record ─────┴─► said by nobody, or differently: a difference
  *                   each offset ───────► said below it, and not met: missing; met, but only said above it: too early
  *
- * Two things are left open. A vertex's name is carried by one put only, which may not be sealed yet though others are,
- * and a deletion makes it depend on which; so a missing name counts only if all its puts are sealed and the vertex was
- * never deleted. An event that is a dead letter although it can be mapped may or may not be there: a schema may have changed.
+ * Two things are left open. A vertex's name is carried by one put only, which may not be sealed yet though others
+ * are, and a deletion makes it depend on which; so a missing name counts only if all its puts are sealed and the
+ * vertex was never deleted. An event that is a dead letter although it can be mapped may or may not be there: a
+ * schema may have changed.
  */
 #include <inttypes.h>
 #include <stdlib.h>
