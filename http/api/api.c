@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api.c - the table of routes, and what stands behind it. */
+#include <jansson.h>
+
 #include <weir/base/alloc.h>
 
 #include "private.h"
+
+#define SAMPLE_BYTES_MAX (256u << 10)
 
 static const char *const vertex_query[] = {"before", NULL};
 static const char *const neighbors_query[] = {"relation", "direction", "before", "limit", NULL};
@@ -13,6 +17,7 @@ static const weir_http_route routes[] = {
     {"GET", "/v1/neighbors/{type}/{key}", WEIR_HTTP_READER, neighbors_query, 0, weir_api_get_neighbors},
     {"GET", "/v1/vertices/{type}/{key}", WEIR_HTTP_READER, vertex_query, 0, weir_api_get_vertex},
     {"POST", "/v1/events", WEIR_HTTP_WRITER, events_query, WEIR_API_EVENTS_BYTES, weir_api_post_events},
+    {"POST", "/v1/sample", WEIR_HTTP_READER, NULL, SAMPLE_BYTES_MAX, weir_api_post_sample},
     {"GET", "/livez", WEIR_HTTP_ANYONE, NULL, 0, weir_api_livez},
     {"GET", "/readyz", WEIR_HTTP_ANYONE, ready_query, 0, weir_api_readyz},
     {"GET", "/metrics", WEIR_HTTP_READER, NULL, 0, weir_api_metrics},
@@ -31,6 +36,7 @@ bool weir_api_authenticate(void *context, const char *key, size_t length, weir_h
 
 weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     *apip = NULL;
+    json_set_alloc_funcs(weir_malloc, weir_free);
     weir_api *api = weir_calloc(1, sizeof *api);
     if (!api) return WEIR_ERR(WEIR_ENOMEM, "no memory for the API");
     api->graph = opts->graph;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <weir/base/suggest.h>
 
@@ -41,12 +42,12 @@ static weir_err spell_integer(weir_arena *arena, weir_api_vertex *vertex) {
     return WEIR_OK;
 }
 
-weir_err weir_api_vertex_read(const weir_api *api, weir_arena *arena, const char *type, const char *key,
+weir_err weir_api_vertex_read(const weir_schema *schema, weir_arena *arena, const char *type, const char *key,
                               size_t key_length, weir_api_vertex *vertexp) {
     *vertexp = (weir_api_vertex){.key = key, .key_length = key_length};
-    weir_err err = find_type(api->schema, type, &vertexp->type);
+    weir_err err = find_type(schema, type, &vertexp->type);
     if (err) return err;
-    const weir_schema_vertex *vertex = weir_schema_vertex_at(api->schema, vertexp->type);
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, vertexp->type);
     vertexp->type_name = vertex->name;
     if (key_length > WEIR_KEY_MAX)
         return WEIR_ERR(WEIR_EDATA, "the key has %zu bytes; at most %u are possible", key_length, WEIR_KEY_MAX);
@@ -73,14 +74,19 @@ weir_err weir_api_direction_read(const char *text, weir_direction *directionp) {
     return WEIR_OK;
 }
 
-weir_err weir_api_relation_read(const weir_api *api, const char *text, uint16_t *relationp) {
-    uint32_t id = weir_schema_relation_find(api->schema, text);
+weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uint16_t *relationp) {
+    uint32_t id = weir_schema_relation_find(schema, text);
     if (id != WEIR_SCHEMA_NONE) {
         *relationp = (uint16_t)id;
         return WEIR_OK;
     }
     weir_suggest suggest = weir_suggest_for(text);
-    for (uint32_t i = 0; i < weir_schema_relation_count(api->schema); i++)
-        weir_suggest_offer(&suggest, weir_schema_relation_at(api->schema, i)->name);
+    for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++)
+        weir_suggest_offer(&suggest, weir_schema_relation_at(schema, i)->name);
     return no_such("relation", text, &suggest, WEIR_EDATA);
+}
+
+bool weir_api_is_type(const char *header, const char *type) {
+    size_t length = strlen(type);
+    return !strncasecmp(header, type, length) && (!header[length] || strchr("; \t", header[length]));
 }

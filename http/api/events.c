@@ -13,7 +13,6 @@
  * A map only checks the messages here; what they do to the graph is the pipeline's, which reads them from the log.
  */
 #include <string.h>
-#include <strings.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
@@ -94,18 +93,13 @@ static weir_err find_source(const weir_schema *schema, const weir_http_request *
     return *sourcep == WEIR_SCHEMA_NONE ? no_source(schema, name) : WEIR_OK;
 }
 
-/* Parameters of the type ("; charset=utf-8") do not matter. */
-static bool is_type(const char *header, const char *type) {
-    size_t length = strlen(type);
-    return !strncasecmp(header, type, length) && (!header[length] || strchr("; \t", header[length]));
-}
-
 /* Types that a page of another site cannot send without being asked: so no browser is made to write here. */
 static bool find_format(const weir_schema *schema, uint32_t source, const char *type, weir_api_format *formatp) {
     bool csv = weir_schema_source_at(schema, source)->format == WEIR_SCHEMA_CSV;
-    *formatp = type && is_type(type, "application/json") ? WEIR_API_JSON : WEIR_API_LINES;
+    *formatp = type && weir_api_is_type(type, "application/json") ? WEIR_API_JSON : WEIR_API_LINES;
     if (!type) return false;
-    return csv ? is_type(type, "text/csv") : is_type(type, "application/json") || is_type(type, "application/x-ndjson");
+    return csv ? weir_api_is_type(type, "text/csv")
+               : weir_api_is_type(type, "application/json") || weir_api_is_type(type, "application/x-ndjson");
 }
 
 static void hand_over(weir_api_writer *writer, const event_post *post) {

@@ -101,8 +101,9 @@ void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *req
         make(api, fresh);
         fresh->made_us = now_us;
     }
+    if (!fresh->header.length || fresh->header.failed) return; /* no partition is known yet */
     char *header = weir_arena_strndup(weir_http_arena(request), fresh->header.bytes, fresh->header.length);
-    if (header && !fresh->header.failed) weir_http_add_header(request, "Weir-Freshness", header);
+    if (header) weir_http_add_header(request, "Weir-Freshness", header);
 }
 
 void weir_api_fresh_member(weir_api *api, uint32_t thread, weir_json *json) {

@@ -75,13 +75,16 @@ typedef struct weir_api_vertex {
 
 /* WEIR_ENOTFOUND no such type: names the nearest; WEIR_EDATA no such key can be. The key is brought to its one
  * spelling.  [any] */
-weir_err weir_api_vertex_read(const weir_api *api, weir_arena *arena, const char *type, const char *key,
+weir_err weir_api_vertex_read(const weir_schema *schema, weir_arena *arena, const char *type, const char *key,
                               size_t key_length, weir_api_vertex *vertexp);
 /* The query's `before`, or WEIR_BEFORE_ALL.  WEIR_EDATA. */
 weir_err weir_api_before(const weir_http_request *request, int64_t *before_usp);
 weir_err weir_api_time_read(const char *name, const char *text, size_t length, int64_t *time_usp);
 weir_err weir_api_direction_read(const char *text, weir_direction *directionp);
-weir_err weir_api_relation_read(const weir_api *api, const char *text, uint16_t *relationp);
+weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uint16_t *relationp);
+
+/* Whether a Content-Type is this one; its parameters ("; charset=utf-8") do not matter. */
+bool weir_api_is_type(const char *header, const char *type);
 
 /* --- answering -------------------------------------------------------------------------------------------------------
  * */

@@ -19,7 +19,7 @@ static weir_err read_question(weir_api *api, weir_http_request *request, questio
     const char *type = weir_http_param(request, 0, &type_length), *key = weir_http_param(request, 1, &key_length);
     *ask = (question){.api = api, .request = request, .arena = weir_http_arena(request)};
     if (strlen(type) != type_length) return WEIR_ERR(WEIR_EDATA, "the vertex type has a 0 byte in it");
-    weir_err err = weir_api_vertex_read(api, ask->arena, type, key, key_length, &ask->vertex);
+    weir_err err = weir_api_vertex_read(api->schema, ask->arena, type, key, key_length, &ask->vertex);
     return err ? err : weir_api_before(request, &ask->before_us);
 }
 
@@ -203,7 +203,7 @@ static weir_err read_choice(question *ask, list_choice *choice) {
     const char *direction = weir_http_query(ask->request, "direction");
     choice->any_relation = !relation;
     choice->any_direction = !direction;
-    weir_err err = relation ? weir_api_relation_read(ask->api, relation, &choice->relation) : WEIR_OK;
+    weir_err err = relation ? weir_api_relation_read(ask->api->schema, relation, &choice->relation) : WEIR_OK;
     if (!err && direction) err = weir_api_direction_read(direction, &choice->direction);
     if (err || !relation) return err;
     bool out = stands_at(ask, choice->relation, WEIR_OUT), in = stands_at(ask, choice->relation, WEIR_IN);

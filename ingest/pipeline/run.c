@@ -78,11 +78,20 @@ void weir_run_close(weir_run *run) {
 /* --- letters --------------------------------------------------------------------------------------------------------
  * */
 
+static weir_dead_letter_stream letter_stream(weir_pipeline_stream stream) {
+    return stream == WEIR_PIPELINE_KAFKA  ? WEIR_DEAD_LETTER_KAFKA
+           : stream == WEIR_PIPELINE_FILE ? WEIR_DEAD_LETTER_FILE
+                                          : WEIR_DEAD_LETTER_EVENTLOG;
+}
+
 static weir_err put_letter(weir_run *run, const weir_stream_record *record, const char *reason) {
     weir_worker *worker = run->worker;
     weir_dead_letter letter = {
         .source = worker->schema_source->name,
         .source_length = strlen(worker->schema_source->name),
+        .topic = worker->schema_source->topic,
+        .topic_length = strlen(worker->schema_source->topic),
+        .stream = letter_stream(worker->from.stream),
         .reason = reason,
         .reason_length = strlen(reason),
         .identity = worker->identity,

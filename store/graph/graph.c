@@ -274,7 +274,9 @@ weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identit
     uint32_t i = 0;
     while (i < graph->source_count && strcmp(graph->sources[i].name, name) != 0)
         i++;
-    if (i == graph->source_count) {
+    if (i == graph->source_count && graph->read_only) {
+        err = WEIR_ERR(WEIR_ENOTFOUND, "the store %s was never fed from '%.64s'", graph->folder, name);
+    } else if (i == graph->source_count) {
         err = source_add(graph, name, identity, sourcep);
     } else if (graph->sources[i].identity != identity) {
         err = WEIR_ERR(

@@ -21,6 +21,7 @@
 
 enum {
     CYCLES = 20,
+    SHARDS = 3,
     LIFE_MAX_MS = 120,
     LIFE_OF_POINT_MS = 10000,
     FRESH_EVERY = 25, /* cycles: what is compared grows with the log */
@@ -95,7 +96,7 @@ static void make_checkpoint(weir_graph *graph) {
 
 _Noreturn static void child(const campaign *c) {
     fixture f = {.schema = fixture_schema(campaign_schema),
-                 .graph_opts = {.shards = 3, .seal_us = (int64_t)c->seal_us, .memory_bytes = 64u << 20}};
+                 .graph_opts = {.shards = SHARDS, .seal_us = (int64_t)c->seal_us, .memory_bytes = 64u << 20}};
     char spec[64];
     weir_rng rng = weir_rng_stream(c->cycle, c->seal_us, 1);
     snprintf(spec, sizeof spec, "%s:%" PRIu64, c->point ? c->point->name : "", c->passes);
@@ -203,8 +204,7 @@ static void compare_graph(fixture *f, weir_arena *arena) {
     fixture_expected_close(&e);
 }
 
-/* --- dead letters: one for each broken message, none for others -----------------------------------------------------
- * */
+/* --- dead letters: one for each broken message, none for others -------------------------------------------------- */
 
 typedef struct letters {
     uint8_t *seen[CAMPAIGN_PARTITIONS];
@@ -254,7 +254,7 @@ static void compare_letters(fixture *f, const book *b) {
 /* A process of its own, since threads do not live through a fork. It ends as untidily as the child, or tidily. */
 _Noreturn static void checker(const campaign *c, const char *store, bool tidy) {
     fixture f = {.schema = fixture_schema(campaign_schema),
-                 .graph_opts = {.shards = 3, .seal_us = (int64_t)c->seal_us, .memory_bytes = 64u << 20}};
+                 .graph_opts = {.shards = SHARDS, .seal_us = (int64_t)c->seal_us, .memory_bytes = 64u << 20}};
     weir_arena *arena;
     assert_ok(weir_arena_open(ARENA_BYTES, &arena));
     open_feed(&f, store);
@@ -267,8 +267,7 @@ _Noreturn static void checker(const campaign *c, const char *store, bool tidy) {
     _exit(0);
 }
 
-/* --- the parent -----------------------------------------------------------------------------------------------------
- * */
+/* --- the parent --------------------------------------------------------------------------------------------------- */
 
 static void check(const campaign *c, const char *store, bool tidy) {
     int status;
@@ -279,6 +278,23 @@ static void check(const campaign *c, const char *store, bool tidy) {
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(tidy ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : WIFSIGNALED(status));
     if (!tidy) assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
+/* What a kill has left, before anybody repairs it: each shard is what the log says below its own offsets (S1, S3). */
+static void verify_as_left(void) {
+    const char *const argv[] = {
+        weir_test_program(),   "store", "verify", "--against-log", "--path", weir_test_path("store"), "--log",
+        weir_test_path("log"), NULL};
+    weir_test_output output;
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        char file[64];
+        snprintf(file, sizeof file, "store/shard-%03u/CURRENT", i);
+        if (!weir_path_exists(weir_test_path(file))) return; /* killed while it was being made */
+    }
+    weir_test_run(argv, NULL, &output);
+    if (output.status) fprintf(stderr, "%s%s", output.out, output.err);
+    assert_int_equal(output.status, 0);
+    weir_test_output_free(&output);
 }
 
 /* A whole checkpoint, whenever it was made, catches up with the log. */
@@ -341,6 +357,7 @@ static void cycle(campaign *c) {
     int64_t life_ms = c->point ? LIFE_OF_POINT_MS : (int64_t)weir_rng_below(rng, LIFE_MAX_MS);
     int status = stream_until_dead(c, pid, life_ms * 1000);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    verify_as_left();
     check(c, weir_test_path("store"), weir_rng_below(rng, 2));
     if (weir_rng_below(rng, 4) == 0) check_checkpoint(c);
     sum->cycles++;

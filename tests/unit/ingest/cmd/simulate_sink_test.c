@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The places that simulated messages go to: whole messages, every allocation failed once, every operation failed once. */
+/* The places that simulated messages go to: whole messages, every allocation failed once, every operation failed once.
+ * */
 #include "weir_test.h"
 
 #include <stdbool.h>
@@ -101,7 +102,8 @@ static uint64_t count_records(const char *folder, weir_simulate_topic topic) {
     return records;
 }
 
-/* --- cases ---------------------------------------------------------------------------------------------------------- */
+/* --- cases ----------------------------------------------------------------------------------------------------------
+ * */
 
 static void files_get_every_message(void **state) {
     (void)state;

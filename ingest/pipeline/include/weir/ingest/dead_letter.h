@@ -7,16 +7,17 @@
  *
  *   offset size  meaning                                   offset size  meaning
  *      0     1   version, 1                                   32     8   offset
- *      1     1   1: the value was cut; 2: there was no        40     2   bytes of the source's name
- *                 key; 4: there was no value                  42     2   bytes of the reason
- *      2     2   0                                            44     4   bytes of the original key
- *      4     4   partition                                    48     …   name, reason, key
- *      8     8   identity of the source's stream
- *     16     8   time of the record, us
+ *      1     1   1: the value or the key was cut; 2: there    40     2   bytes of the source's name
+ *                 was no key; 4: there was no value           42     2   bytes of the topic's name
+ *      2     1   stream: 0 event log, 1 Kafka, 2 file         44     2   bytes of the reason
+ *      3     1   0                                            46     2   0
+ *      4     4   partition                                    48     4   bytes of the original key
+ *      8     8   identity of the stream                       52     4   0
+ *     16     8   time of the record, us                       56     …   source, topic, reason, key
  *     24     8   bytes of the original value
  *
- * A letter that was replayed has a record in a second topic, whose key is the letter's number (8 bytes) and whose time
- * is when; the letter itself is never changed or removed.
+ * A letter that was replayed has a record in a second topic, whose key is the letter's number (8 bytes), whose time is
+ * when and whose value says where to; the letter itself is never changed or removed.
  */
 #ifndef WEIR_INGEST_DEAD_LETTER_H
 #define WEIR_INGEST_DEAD_LETTER_H
@@ -37,15 +38,24 @@ extern "C" {
 #define WEIR_DEAD_LETTER_REPLAY_TOPIC "dead-letters-replayed"
 #define WEIR_DEAD_LETTER_BYTES_MAX    (WEIR_EVENTLOG_RECORD_MAX / 2) /* of the value and of the key: more is cut */
 
+typedef enum weir_dead_letter_stream {
+    WEIR_DEAD_LETTER_EVENTLOG,
+    WEIR_DEAD_LETTER_KAFKA,
+    WEIR_DEAD_LETTER_FILE /* offset is the line, from 0 on */
+} weir_dead_letter_stream;
+
 /* A plain value; all it points to is borrowed. Texts are not ended by 0. */
 typedef struct weir_dead_letter {
-    const char *source;
+    const char *source; /* of the schema */
     size_t source_length;
+    const char *topic;
+    size_t topic_length;
     const char *reason; /* one sentence */
     size_t reason_length;
     uint64_t identity;
     uint64_t offset;
     uint32_t partition;
+    weir_dead_letter_stream stream;
     bool cut;        /* bytes or key are not all of it: it cannot be replayed */
     int64_t time_us; /* of the record                                         */
     const void *key; /* NULL: none                                            */

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sample.c - POST /v1/sample: the neighbourhood that a model would see, as JSON.
+ *
+ * The same sampler as in training, over the living graph. It may read a few thousand windows from disk, so it runs in
+ * the pool.
+ */
+#include "sample_ask.h"
+
+#define ROWS_BYTES_MAX (32u << 20)
+
+typedef struct sampling {
+    weir_api *api;
+    weir_arena *arena;
+    const weir_api_sample_ask *ask;
+} sampling;
+
+/* --- the answer
+ * ------------------------------------------------------------------------------------------------------- */
+
+/* Of the targets the request knew the keys, also of those that the graph does not know yet. */
+static weir_err write_key(const sampling *in, weir_json *json, uint32_t node, weir_vertex vertex) {
+    uint16_t type;
+    const char *key;
+    uint32_t length;
+    if (node < in->ask->target_count) {
+        weir_json_text(json, in->ask->targets[node].vertex.key, in->ask->targets[node].vertex.key_length);
+        return WEIR_OK;
+    }
+    weir_err err = weir_graph_name(in->api->graph, vertex, in->arena, &type, &key, &length);
+    if (!err && key) weir_json_text(json, key, length);
+    if (!err && !key) weir_json_null(json);
+    return err;
+}
+
+static weir_err write_node(const sampling *in, weir_json *json, const weir_block_view *view, uint32_t hop,
+                           uint32_t type, uint32_t node) {
+    weir_json_object(json);
+    weir_json_key(json, "hop");
+    weir_json_u64(json, hop);
+    weir_json_key(json, "type");
+    weir_json_string(json, weir_schema_vertex_at(in->api->schema, type)->name);
+    weir_json_key(json, "key");
+    weir_err err = write_key(in, json, node, view->vertices[node]);
+    weir_json_key(json, "target");
+    weir_json_u64(json, in->ask->targets[view->groups[node]].place);
+    weir_json_object_end(json);
+    return err;
+}
+
+static weir_err write_nodes(const sampling *in, weir_json *json, const weir_block_view *view) {
+    weir_err err = WEIR_OK;
+    weir_json_key(json, "nodes");
+    weir_json_array(json);
+    for (uint32_t hop = 0; !err && hop <= view->hops; hop++) {
+        for (uint32_t type = 0; !err && type < view->types; type++) {
+            weir_block_range range = view->ranges[hop * view->types + type];
+            for (uint32_t node = range.begin; !err && node < range.end; node++)
+                err = write_node(in, json, view, hop, type, node);
+        }
+    }
+    weir_json_array_end(json);
+    return err;
+}
+
+static void write_edge(const sampling *in, weir_json *json, const weir_block_edges *edges, uint32_t step, uint32_t i) {
+    size_t count;
+    uint16_t relation = in->ask->steps[step].relation;
+    const weir_schema_feature *features = weir_schema_relation_at(in->api->schema, relation)->features;
+    const weir_value_kind *kinds = weir_graph_relation_kinds(in->api->graph, relation, &count);
+    weir_json_object(json);
+    weir_json_key(json, "step");
+    weir_json_u64(json, step);
+    weir_json_key(json, "parent");
+    weir_json_u64(json, edges->parents[i]);
+    weir_json_key(json, "child");
+    weir_json_u64(json, edges->children[i]);
+    weir_json_key(json, "time");
+    weir_api_json_time(json, edges->times[i]);
+    weir_json_key(json, "event");
+    weir_api_json_event(json, edges->refs[i]);
+    weir_json_key(json, "features");
+    weir_api_json_features(json, features, kinds, count, edges->rows ? edges->rows[i] : NULL,
+                           edges->rows ? edges->row_lengths[i] : 0);
+    weir_json_object_end(json);
+}
+
+static void write_edges(const sampling *in, weir_json *json, const weir_block_view *view) {
+    weir_json_key(json, "edges");
+    weir_json_array(json);
+    for (uint32_t step = 0; step < view->steps; step++)
+        for (uint32_t i = 0; i < view->edges[step].count; i++)
+            write_edge(in, json, &view->edges[step], step, i);
+    weir_json_array_end(json);
+}
+
+/* In the order of the request. */
+static void write_targets(const sampling *in, weir_json *json, const weir_block_view *view) {
+    uint32_t nodes[WEIR_API_SAMPLE_TARGETS];
+    for (uint32_t i = 0; i < in->ask->target_count; i++)
+        nodes[in->ask->targets[i].place] = i;
+    weir_json_key(json, "targets");
+    weir_json_array(json);
+    for (uint32_t i = 0; i < in->ask->target_count; i++) {
+        weir_json_object(json);
+        weir_json_key(json, "node");
+        weir_json_u64(json, nodes[i]);
+        weir_json_key(json, "before");
+        weir_api_json_time(json, view->before_us[nodes[i]]);
+        weir_json_key(json, "cut");
+        weir_json_bool(json, view->cut[nodes[i]] != 0);
+        weir_json_object_end(json);
+    }
+    weir_json_array_end(json);
+}
+
+static weir_err write_answer(const sampling *in, const weir_block_view *view, uint32_t thread,
+                             weir_http_request *request) {
+    weir_json json = weir_json_begin(weir_http_out(request));
+    weir_json_object(&json);
+    write_targets(in, &json, view);
+    weir_err err = write_nodes(in, &json, view);
+    write_edges(in, &json, view);
+    weir_api_fresh_member(in->api, thread, &json);
+    weir_json_object_end(&json);
+    weir_buf_byte(json.buf, '\n');
+    if (!err) weir_http_reply(request, 200, "application/json");
+    return err;
+}
+
+/* --- sampling
+ * --------------------------------------------------------------------------------------------------------- */
+
+static weir_err sample_block(const sampling *in, weir_sampler *sampler, weir_block *block) {
+    weir_target targets[WEIR_API_SAMPLE_TARGETS];
+    for (uint32_t i = 0; i < in->ask->target_count; i++) {
+        targets[i] = (weir_target){
+            .vertex = in->ask->targets[i].vertex.id,
+            .before_us = in->ask->targets[i].before_us,
+            .type = in->ask->targets[i].vertex.type,
+        };
+    }
+    return weir_sample(sampler, targets, in->ask->target_count, block);
+}
+
+static weir_err sample(const sampling *in, uint32_t thread, weir_http_request *request) {
+    weir_sample_source *source = NULL;
+    weir_sampler *sampler = NULL;
+    weir_block *block = NULL;
+    weir_err err = weir_sample_over_graph(in->api->graph, ROWS_BYTES_MAX, &source);
+    if (!err) err = weir_sampler_open(&in->ask->opts, source, &sampler);
+    if (!err) err = weir_block_open(sampler, &block);
+    if (!err) err = sample_block(in, sampler, block);
+    if (!err) err = write_answer(in, weir_block_look(block), thread, request);
+    weir_block_close(block);
+    weir_sampler_close(sampler);
+    weir_sample_source_close(source);
+    return err;
+}
+
+/* All that is known: events may bear a time that is yet to come. */
+static int64_t now_of(const weir_api *api) {
+    weir_graph_stats stats;
+    weir_graph_stats_get(api->graph, &stats);
+    int64_t now_us = weir_clock_wall_us(api->clock);
+    return now_us > stats.event_time_last_us ? now_us : stats.event_time_last_us + 1;
+}
+
+static weir_err answer(weir_api *api, uint32_t thread, weir_http_request *request) {
+    size_t length;
+    weir_api_sample_ask *ask;
+    sampling in = {.api = api, .arena = weir_http_arena(request)};
+    const char *body = weir_http_body(request, &length);
+    weir_api_fresh_begin(api, thread, request); // A3
+    weir_err err = weir_api_sample_read(api->schema, now_of(api), body, length, in.arena, &ask);
+    in.ask = ask;
+    return err ? err : sample(&in, thread, request);
+}
+
+/* Types that a page of another site cannot send without being asked. */
+weir_err weir_api_post_sample(void *context, weir_http_request *request) {
+    weir_api *api = context;
+    const char *type = weir_http_header(request, "Content-Type");
+    if (!type || !weir_api_is_type(type, "application/json")) {
+        weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
+        return WEIR_OK;
+    }
+    weir_api_pool_run(api->pool, request, answer);
+    return WEIR_OK;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sample_ask.c - the body of POST /v1/sample.
+ *
+ * What a sample may cost is bounded here, before it begins: the edges of all targets together, whatever the request
+ * says.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "sample_ask.h"
+
+#define WINDOW_MAX       4096u
+#define FANOUT_DEFAULT   10u
+#define DEPTH_MAX        8u
+#define SEED_DEFAULT     1u
+#define HALF_LIFE_MAX_US (36525ll * 86400 * WEIR_US_PER_S)
+
+/* --- reading JSON
+ * ----------------------------------------------------------------------------------------------------- */
+
+/* The reader below us calls itself for each level, so the levels are counted first. */
+static bool too_deep(const char *text, size_t length) {
+    size_t depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+        if (quoted && c == '\\')
+            i++;
+        else if (c == '"')
+            quoted = !quoted;
+        else if (!quoted && (c == '{' || c == '[') && ++depth > DEPTH_MAX)
+            return true;
+        else if (!quoted && (c == '}' || c == ']') && depth)
+            depth--;
+    }
+    return false;
+}
+
+static weir_err read_json(const char *text, size_t length, json_t **rootp) {
+    json_error_t error;
+    *rootp = NULL;
+    if (too_deep(text, length)) return WEIR_ERR(WEIR_EDATA, "the body is nested deeper than %u levels", DEPTH_MAX);
+    *rootp = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (*rootp) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "the body is not JSON: %s (byte %d)", error.text, error.position);
+}
+
+static weir_err only_members(const json_t *object, const char *where, const char *const *names) {
+    if (!json_is_object(object)) return WEIR_ERR(WEIR_EDATA, "%s must be an object", where);
+    const char *name;
+    json_t *value;
+    json_t *members = json_incref((json_t *)(uintptr_t)object);
+    weir_err err = WEIR_OK;
+    json_object_foreach(members, name, value) {
+        size_t i = 0;
+        while (names[i] && strcmp(names[i], name) != 0)
+            i++;
+        if (!err && !names[i]) err = WEIR_ERR(WEIR_EDATA, "%s has an unknown member '%.64s'", where, name);
+    }
+    json_decref(members);
+    return err;
+}
+
+static weir_err read_text(const json_t *object, const char *where, const char *name, const char **textp,
+                          size_t *lengthp) {
+    const json_t *value = json_object_get(object, name);
+    *textp = NULL;
+    *lengthp = 0;
+    if (!value) return WEIR_OK;
+    if (!json_is_string(value)) return WEIR_ERR(WEIR_EDATA, "%s: %s must be a text", where, name);
+    *textp = json_string_value(value);
+    *lengthp = json_string_length(value);
+    if (strlen(*textp) != *lengthp) return WEIR_ERR(WEIR_EDATA, "%s: %s has a 0 byte in it", where, name);
+    return WEIR_OK;
+}
+
+static weir_err need_text(const json_t *object, const char *where, const char *name, const char **textp,
+                          size_t *lengthp) {
+    weir_err err = read_text(object, where, name, textp, lengthp);
+    return err || *textp ? err : WEIR_ERR(WEIR_EDATA, "%s: %s is missing", where, name);
+}
+
+/* *valuep keeps its default when the member is not there. */
+static weir_err read_number(const json_t *object, const char *where, const char *name, int64_t min, int64_t max,
+                            int64_t *valuep) {
+    const json_t *value = json_object_get(object, name);
+    if (!value) return WEIR_OK;
+    if (json_is_integer(value)) *valuep = json_integer_value(value);
+    if (json_is_integer(value) && *valuep >= min && *valuep <= max) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "%s: %s must be an integer from %lld to %lld", where, name, (long long)min,
+                    (long long)max);
+}
+
+/* --- targets
+ * ---------------------------------------------------------------------------------------------------------- */
+
+static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const char *where, int64_t now_us) {
+    static const char *const names[] = {"type", "key", "before", NULL};
+    const char *type, *key, *before;
+    size_t type_length, key_length, before_length;
+    weir_api_sample_target *target = &ask->targets[ask->target_count];
+    weir_err err = only_members(value, where, names);
+    if (!err) err = need_text(value, where, "type", &type, &type_length);
+    if (!err) err = need_text(value, where, "key", &key, &key_length);
+    if (!err) err = read_text(value, where, "before", &before, &before_length);
+    if (err) return err;
+    target->place = ask->target_count;
+    target->before_us = now_us;
+    err = weir_api_vertex_read(ask->schema, ask->arena, type, key, key_length, &target->vertex);
+    if (!err && before) err = weir_api_time_read("before", before, before_length, &target->before_us);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_ERR(WEIR_EDATA, "the schema has no vertex type '%.64s'", type);
+    if (err) return weir_err_prefix(err, "%s", where);
+    ask->target_count++;
+    return WEIR_OK;
+}
+
+/* The sampler wants targets by type; those of one type keep the request's order. */
+static void sort_targets(weir_api_sample_ask *ask) {
+    for (uint32_t i = 1; i < ask->target_count; i++) {
+        weir_api_sample_target target = ask->targets[i];
+        uint32_t j = i;
+        for (; j && ask->targets[j - 1].vertex.type > target.vertex.type; j--)
+            ask->targets[j] = ask->targets[j - 1];
+        ask->targets[j] = target;
+    }
+}
+
+static weir_err read_targets(weir_api_sample_ask *ask, const json_t *root, int64_t now_us) {
+    const json_t *targets = json_object_get(root, "targets");
+    size_t count = json_array_size(targets);
+    weir_err err = WEIR_OK;
+    if (!json_is_array(targets) || !count || count > WEIR_API_SAMPLE_TARGETS)
+        return WEIR_ERR(WEIR_EDATA, "targets must be an array of 1 to %u objects", WEIR_API_SAMPLE_TARGETS);
+    for (size_t i = 0; !err && i < count; i++) {
+        char where[32];
+        snprintf(where, sizeof where, "targets[%zu]", i);
+        err = read_target(ask, json_array_get(targets, i), where, now_us);
+    }
+    if (!err) sort_targets(ask);
+    return err;
+}
+
+/* --- steps
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static weir_err read_strategy(const char *where, const char *text, weir_strategy *strategyp) {
+    static const char *const names[] = {"recent", "uniform", "weighted", "full"};
+    *strategyp = WEIR_SAMPLE_RECENT;
+    if (!text) return WEIR_OK;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], text) != 0) continue;
+        *strategyp = (weir_strategy)i;
+        return WEIR_OK;
+    }
+    return WEIR_ERR(WEIR_EDATA, "%s: strategy is '%.16s'; it may be recent, uniform, weighted or full", where, text);
+}
+
+static weir_err read_weight(weir_api_sample_ask *ask, const char *where, const char *text, weir_sample_step *step) {
+    const weir_schema_relation *relation = weir_schema_relation_at(ask->schema, step->relation);
+    step->weight = WEIR_SCHEMA_NONE;
+    if (!text) return WEIR_OK;
+    step->weight = weir_schema_feature_find(relation->features, relation->feature_count, text);
+    if (step->weight != WEIR_SCHEMA_NONE && relation->features[step->weight].kind == WEIR_SCHEMA_NUMBER) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "%s: relation '%s' has no number feature '%.64s' to weigh by", where, relation->name,
+                    text);
+}
+
+static weir_err read_half_life(const char *where, const char *text, weir_sample_step *step) {
+    step->half_life_us = 0;
+    if (!text) return WEIR_OK;
+    weir_err err = weir_duration_parse(text, &step->half_life_us);
+    if (!err && step->half_life_us > 0 && step->half_life_us <= HALF_LIFE_MAX_US) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "%s: half_life is '%.16s'; write 36h or 7d", where, text);
+}
+
+static weir_err read_step(weir_api_sample_ask *ask, const json_t *value, const char *where, int64_t hop_before) {
+    static const char *const names[] = {"hop",    "relation", "direction", "strategy",
+                                        "fanout", "weight",   "half_life", NULL};
+    const char *relation, *direction, *strategy, *weight, *half_life;
+    size_t length;
+    weir_sample_step *step = &ask->steps[ask->opts.step_count];
+    int64_t hop = hop_before + 1, fanout = FANOUT_DEFAULT;
+    weir_err err = only_members(value, where, names);
+    if (!err) err = need_text(value, where, "relation", &relation, &length);
+    if (!err) err = need_text(value, where, "direction", &direction, &length);
+    if (!err) err = read_text(value, where, "strategy", &strategy, &length);
+    if (!err) err = read_text(value, where, "weight", &weight, &length);
+    if (!err) err = read_text(value, where, "half_life", &half_life, &length);
+    if (!err) err = read_number(value, where, "hop", 1, WEIR_SAMPLE_HOPS_MAX, &hop);
+    if (!err) err = read_number(value, where, "fanout", 1, WEIR_SAMPLE_FANOUT_MAX, &fanout);
+    if (err) return err;
+    step->hop = (uint32_t)hop;
+    step->fanout = (uint32_t)fanout;
+    err = weir_api_relation_read(ask->schema, relation, &step->relation);
+    if (!err) err = weir_api_direction_read(direction, &step->direction);
+    if (err) return weir_err_prefix(err, "%s", where);
+    err = read_strategy(where, strategy, &step->strategy);
+    if (!err) err = read_weight(ask, where, weight, step);
+    if (!err) err = read_half_life(where, half_life, step);
+    if (!err) ask->opts.step_count++;
+    return err;
+}
+
+static weir_err read_steps(weir_api_sample_ask *ask, const json_t *root) {
+    const json_t *steps = json_object_get(root, "steps");
+    size_t count = json_array_size(steps);
+    weir_err err = WEIR_OK;
+    if (!json_is_array(steps) || !count || count > WEIR_API_SAMPLE_STEPS)
+        return WEIR_ERR(WEIR_EDATA, "steps must be an array of 1 to %u objects", WEIR_API_SAMPLE_STEPS);
+    for (size_t i = 0; !err && i < count; i++) {
+        char where[32];
+        snprintf(where, sizeof where, "steps[%zu]", i);
+        err = read_step(ask, json_array_get(steps, i), where, i ? ask->steps[i - 1].hop : 0);
+    }
+    return err;
+}
+
+static weir_err read_ask(weir_api_sample_ask *ask, const json_t *root, int64_t now_us) {
+    static const char *const names[] = {"targets", "steps", "seed", "window", "edges_max", NULL};
+    int64_t seed = SEED_DEFAULT, window = WEIR_SAMPLE_WINDOW, edges_max = WEIR_API_SAMPLE_EDGES;
+    weir_err err = only_members(root, "the body", names);
+    if (!err) err = read_targets(ask, root, now_us);
+    if (!err) err = read_steps(ask, root);
+    if (!err) err = read_number(root, "the body", "seed", 0, INT64_MAX, &seed);
+    if (!err) err = read_number(root, "the body", "window", 1, WINDOW_MAX, &window);
+    if (!err) err = read_number(root, "the body", "edges_max", 1, WEIR_API_SAMPLE_EDGES, &edges_max);
+    if (err) return err;
+    uint32_t share = WEIR_API_SAMPLE_EDGES / ask->target_count;
+    ask->opts.seed = (uint64_t)seed;
+    ask->opts.window = (uint32_t)window;
+    ask->opts.edges_max = edges_max < share ? (uint32_t)edges_max : share;
+    ask->opts.targets_max = ask->target_count;
+    ask->opts.steps = ask->steps;
+    return WEIR_OK;
+}
+
+weir_err weir_api_sample_read(const weir_schema *schema, int64_t now_us, const char *body, size_t length,
+                              weir_arena *arena, weir_api_sample_ask **askp) {
+    json_t *root = NULL;
+    *askp = NULL;
+    weir_api_sample_ask *ask = weir_arena_calloc(arena, 1, sizeof *ask);
+    if (!ask) return WEIR_ERR(WEIR_ENOMEM, "no memory for a sample");
+    ask->schema = schema;
+    ask->arena = arena;
+    weir_err err = read_json(body, length, &root);
+    if (!err) err = read_ask(ask, root, now_us);
+    json_decref(root);
+    if (!err) *askp = ask;
+    return err;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lines.c - a window over a file, cut at newlines.
+ *
+ * The window moves only when it has no whole line any more, so what was handed out stays where it is until the next
+ * call.
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/file.h>
+#include <weir/ingest/lines.h>
+
+#define WINDOW_BYTES (2u * WEIR_LINE_MAX)
+
+struct weir_lines {
+    weir_file *file;
+    uint64_t number;   /* of the next line to be cut               */
+    uint64_t position; /* of the byte behind the window            */
+    size_t begin, end; /* of what is in the window and not yet cut */
+    bool at_end;       /* the file has no more than the window     */
+    bool skipping;     /* the rest of a line that was too long     */
+    char *window;
+};
+
+weir_err weir_lines_open(const char *path, weir_lines **linesp) {
+    *linesp = NULL;
+    weir_lines *lines = weir_calloc(1, sizeof *lines);
+    if (lines) lines->window = weir_malloc(WINDOW_BYTES);
+    weir_err err = lines && lines->window ? weir_file_open(path, WEIR_FILE_READ, &lines->file)
+                                          : WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", path);
+    if (err) {
+        weir_lines_close(lines);
+        return err;
+    }
+    *linesp = lines;
+    return WEIR_OK;
+}
+
+void weir_lines_close(weir_lines *lines) {
+    if (!lines) return;
+    if (lines->file) (void)weir_file_close(lines->file); /* read only: nothing can be lost */
+    weir_free(lines->window);
+    weir_free(lines);
+}
+
+uint64_t weir_lines_number(const weir_lines *lines) {
+    return lines->number;
+}
+
+uint64_t weir_lines_file_bytes(const weir_lines *lines) {
+    return weir_file_length(lines->file);
+}
+
+static weir_err refill(weir_lines *lines) {
+    size_t got;
+    memmove(lines->window, lines->window + lines->begin, lines->end - lines->begin);
+    lines->end -= lines->begin;
+    lines->begin = 0;
+    size_t room = WINDOW_BYTES - lines->end;
+    weir_err err = weir_file_read_at(lines->file, lines->position, lines->window + lines->end, room, &got);
+    if (err) return err;
+    lines->at_end = got < room;
+    lines->end += got;
+    lines->position += got;
+    return WEIR_OK;
+}
+
+/* The next line of the window; false: there is no whole one. */
+static bool cut_line(weir_lines *lines, weir_line *line) {
+    const char *bytes = lines->window + lines->begin;
+    size_t left = lines->end - lines->begin;
+    const char *newline = left ? memchr(bytes, '\n', left) : NULL;
+    if (left == 0 || (!newline && !lines->at_end && left < WEIR_LINE_MAX)) return false;
+    size_t length = newline ? (size_t)(newline - bytes) : left;
+    lines->begin += length + (newline ? 1 : 0);
+    lines->skipping = !newline && !lines->at_end;
+    bool cut = lines->skipping || length > WEIR_LINE_MAX;
+    if (length > WEIR_LINE_MAX) length = WEIR_LINE_MAX;
+    if (length && bytes[length - 1] == '\r' && !cut) length--;
+    *line = (weir_line){lines->number++, bytes, length, cut};
+    return true;
+}
+
+/* What is left of a line that was cut. */
+static void skip_rest(weir_lines *lines) {
+    size_t left = lines->end - lines->begin;
+    const char *newline = left ? memchr(lines->window + lines->begin, '\n', left) : NULL;
+    lines->begin = newline ? (size_t)(newline - lines->window) + 1 : lines->end;
+    lines->skipping = !newline && !lines->at_end;
+}
+
+static size_t cut_lines(weir_lines *lines, weir_line *out, size_t capacity) {
+    size_t count = 0;
+    if (lines->skipping) skip_rest(lines);
+    while (count < capacity && !lines->skipping && cut_line(lines, &out[count]))
+        count += out[count].length > 0;
+    return count;
+}
+
+weir_err weir_lines_next(weir_lines *lines, weir_line *out, size_t capacity, size_t *countp) {
+    *countp = cut_lines(lines, out, capacity);
+    while (*countp == 0 && !lines->at_end) {
+        weir_err err = refill(lines);
+        if (err) return err;
+        *countp = cut_lines(lines, out, capacity);
+    }
+    return WEIR_OK;
+}
+
+bool weir_line_names_columns(const weir_line *line, const weir_schema_source *source) {
+    const char *rest = line->bytes;
+    size_t length = line->length;
+    if (source->format != WEIR_SCHEMA_CSV || line->number != 0) return false;
+    for (uint32_t i = 0; i < source->columns.count; i++) {
+        const char *name = source->columns.texts[i];
+        size_t name_length = strlen(name);
+        if (i > 0) {
+            if (length == 0 || *rest != source->separator) return false;
+            rest++, length--;
+        }
+        if (length < name_length || memcmp(rest, name, name_length) != 0) return false;
+        rest += name_length;
+        length -= name_length;
+    }
+    return length == 0;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* naive.c - see naive.h: append, sort, search. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/bytes.h>
+
+#include "naive.h"
+
+static weir_err push(weir_naive *naive, weir_naive_record record, const void *row, size_t length) {
+    if (naive->count == naive->capacity) {
+        size_t capacity = naive->capacity ? naive->capacity * 2 : 4096;
+        weir_naive_record *grown = weir_realloc_array(naive->records, capacity, sizeof *grown);
+        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu records; compare on a larger machine", capacity);
+        naive->records = grown;
+        naive->capacity = capacity;
+    }
+    record.row = naive->rows.length;
+    record.row_length = (uint32_t)length;
+    if (length) weir_buf_append(&naive->rows, row, length);
+    naive->records[naive->count++] = record;
+    return weir_buf_err(&naive->rows);
+}
+
+/* Type and bytes: of features and of names. */
+static weir_err push_typed(weir_naive *naive, weir_naive_record record, uint16_t type, const void *bytes,
+                           size_t length) {
+    uint8_t prefix[2];
+    weir_put_u16(prefix, type);
+    weir_err err = push(naive, record, prefix, sizeof prefix);
+    if (err) return err;
+    weir_buf_append(&naive->rows, bytes, length);
+    naive->records[naive->count - 1].row_length += (uint32_t)length;
+    return weir_buf_err(&naive->rows);
+}
+
+static weir_err add_vertex(weir_naive *naive, const weir_mutation *m, const weir_naive_place *place) {
+    const weir_naive_record name = {.kind = 'N', .vertex = m->vertex, .place = *place};
+    const weir_naive_record features = {
+        .kind = 'F', .vertex = m->vertex, .time_us = m->time_us, .event = m->event, .place = *place};
+    weir_err err = push_typed(naive, name, m->type, m->key, m->key_length);
+    if (!err && m->row_length) err = push_typed(naive, features, m->type, m->row, m->row_length);
+    return err;
+}
+
+weir_err weir_naive_add(weir_naive *naive, const weir_mutation *m, const weir_naive_place *place) {
+    weir_naive_record record = {.list = m->type,
+                                .direction = m->direction,
+                                .vertex = m->vertex,
+                                .neighbor = m->neighbor,
+                                .time_us = m->time_us,
+                                .event = m->event,
+                                .place = *place};
+    if (m->kind != WEIR_DELETE_VERTEX && weir_shard_of(m->vertex, naive->shards) != naive->shard) return WEIR_OK;
+    switch (m->kind) {
+    case WEIR_PUT_VERTEX:
+        return add_vertex(naive, m, place);
+    case WEIR_PUT_EDGE:
+        record.kind = 'E';
+        return push(naive, record, m->row, m->row_length);
+    case WEIR_DELETE_EDGE:
+        record.kind = 'D';
+        return push(naive, record, NULL, 0);
+    case WEIR_PUT_LABEL:
+        record.kind = 'L';
+        record.direction = WEIR_OUT;
+        record.neighbor = 0; /* a label of an edge is found by its event */
+        return push(naive, record, m->row, m->row_length);
+    case WEIR_DELETE_VERTEX:
+        record = (weir_naive_record){.kind = 'T', .vertex = m->vertex, .time_us = m->time_us, .place = *place};
+        return push(naive, record, NULL, 0);
+    }
+    return WEIR_OK;
+}
+
+#define COMPARE(field) \
+    if (a->field != b->field) return a->field < b->field ? -1 : 1
+
+static int compare_things(const weir_naive_record *a, const weir_naive_record *b) {
+    COMPARE(kind);
+    COMPARE(vertex);
+    COMPARE(list);
+    COMPARE(direction);
+    COMPARE(time_us);
+    COMPARE(neighbor);
+    COMPARE(event);
+    return 0;
+}
+
+static int compare(const void *a, const void *b) {
+    return compare_things(a, b);
+}
+
+void weir_naive_sort(weir_naive *naive) {
+    if (naive->count) qsort(naive->records, naive->count, sizeof *naive->records, compare);
+}
+
+size_t weir_naive_group_end(const weir_naive *naive, size_t begin) {
+    size_t end = begin + 1;
+    while (end < naive->count && compare_things(&naive->records[begin], &naive->records[end]) == 0)
+        end++;
+    return end;
+}
+
+weir_naive_record *weir_naive_find(weir_naive *naive, const weir_naive_record *like, size_t *countp) {
+    size_t low = 0, high = naive->count;
+    *countp = 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_things(&naive->records[middle], like) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == naive->count || compare_things(&naive->records[low], like) != 0) return NULL;
+    *countp = weir_naive_group_end(naive, low) - low;
+    return &naive->records[low];
+}
+
+bool weir_naive_row_is(const weir_naive *naive, const weir_naive_record *record, const void *row, size_t length) {
+    return record->row_length == length && (length == 0 || memcmp(naive->rows.bytes + record->row, row, length) == 0);
+}
+
+void weir_naive_free(weir_naive *naive) {
+    weir_free(naive->records);
+    weir_buf_free(&naive->rows);
+    *naive = (weir_naive){0};
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.c - `weir store`: the table of its commands, and what they share. */
+#include <stdio.h>
+
+#include "store_private.h"
+
+extern const weir_command weir_command_store;
+
+const char *weir_cmd_store_folder(const weir_cli *cli) {
+    const char *path = weir_cli_text(cli, "path");
+    return path ? path : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_STORE_PATH);
+}
+
+weir_err weir_cmd_store_open(const weir_cli *cli, bool read_only, weir_cmd_store *storep) {
+    const char *folder = weir_cmd_store_folder(cli);
+    const weir_graph_opts opts = {.memory_bytes = weir_config_u64(weir_cli_config(cli), WEIR_CONFIG_STORE_MEMORY),
+                                  .read_only = read_only};
+    char path[4096];
+    *storep = (weir_cmd_store){0};
+    int length = snprintf(path, sizeof path, "%s/schema.yaml", folder);
+    if (length < 0 || length >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    weir_err err = weir_schema_load(path, &storep->schema);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) {
+        err = WEIR_ERR(WEIR_ENOTFOUND, "there is no store in %s; name its folder with --path", folder);
+    }
+    if (!err) err = weir_graph_open(folder, storep->schema, &opts, &storep->graph);
+    if (err) weir_schema_free(storep->schema);
+    return err;
+}
+
+weir_err weir_cmd_store_close(weir_cmd_store *store) {
+    weir_err err = weir_graph_close(store->graph);
+    weir_schema_free(store->schema);
+    return err;
+}
+
+weir_err weir_cmd_store_output(weir_buf *out) {
+    weir_err err = weir_buf_err(out);
+    if (!err && out->length) err = weir_cli_output(out->bytes, out->length);
+    weir_buf_free(out);
+    return err;
+}
+
+/* --- checkpoint, restore ---------------------------------------------------------------------------------------- */
+
+static weir_err run_checkpoint(weir_cli *cli) {
+    weir_cmd_store store;
+    weir_buf out = {0};
+    weir_err err = weir_cmd_store_open(cli, false, &store);
+    if (err) return err;
+    err = weir_graph_checkpoint(store.graph, weir_cli_positional(cli, 0));
+    weir_err_keep(&err, weir_cmd_store_close(&store));
+    if (err) return err;
+    weir_buf_printf(&out, "checkpoint of %s in %s\n", weir_cmd_store_folder(cli), weir_cli_positional(cli, 0));
+    return weir_cmd_store_output(&out);
+}
+
+static weir_err run_restore(weir_cli *cli) {
+    weir_buf out = {0};
+    weir_err err = weir_graph_restore(weir_cli_positional(cli, 0), weir_cmd_store_folder(cli));
+    if (err) return err;
+    weir_buf_printf(&out, "restored %s from %s\n", weir_cmd_store_folder(cli), weir_cli_positional(cli, 0));
+    return weir_cmd_store_output(&out);
+}
+
+static const weir_option options[] = {WEIR_CMD_STORE_PATH, {0}};
+
+const weir_command weir_cmd_store_checkpoint = {
+    .name = "checkpoint",
+    .summary = "copy the store into a new folder, with a manifest",
+    .positional = "FOLDER",
+    .positional_min = 1,
+    .positional_max = 1,
+    .description =
+        "The copy is whole once it bears its name, and shares files with the store where the file system allows. "
+        "The store must not be in use by a server.",
+    .example = "weir store checkpoint backup-2026-11-21",
+    .options = options,
+    .run = run_checkpoint,
+};
+
+const weir_command weir_cmd_store_restore = {
+    .name = "restore",
+    .summary = "make a store of a checkpoint",
+    .positional = "FOLDER",
+    .positional_min = 1,
+    .positional_max = 1,
+    .description =
+        "Checks every file against the checkpoint's manifest first. The store's folder must not be there yet. A "
+        "server that opens it reads the log on from where the checkpoint was made.",
+    .example = "weir store restore backup-2026-11-21 --path weir-data/store",
+    .options = options,
+    .run = run_restore,
+};
+
+static const weir_command *const commands[] = {&weir_cmd_store_stats,
+                                               &weir_cmd_store_get,
+                                               &weir_cmd_store_neighbors,
+                                               &weir_cmd_store_verify,
+                                               &weir_cmd_store_checkpoint,
+                                               &weir_cmd_store_restore,
+                                               NULL};
+
+const weir_command weir_command_store = {
+    .name = "store",
+    .summary = "the graph's store: ask it, check it, copy it",
+    .description =
+        "Works on the folder that weir serve writes. What has not been sealed yet is not in it: ask the server for "
+        "that.",
+    .example = "weir store stats\nweir store verify --against-log",
+    .subcommands = commands,
+};

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store_compare.c - a shard as it is stored, against a replay of the log from its first event.
+ *
+ *   log ──map──► naive.h, whole log ─┐
+ *   shard ──scan──► each record ─────┴─► said by nobody, or differently: a difference
+ *                   each offset ───────► said below it, and not met: missing; met, but only said above it: too early
+ *
+ * Two things are left open. A vertex's name is carried by one put only, which may not be sealed yet though others
+ * are, and a deletion makes it depend on which; so a missing name counts only if all its puts are sealed and the
+ * vertex was never deleted. An event that is a dead letter although it can be mapped may or may not be there: a
+ * schema may have changed.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/bytes.h>
+#include <weir/ingest/dead_letter.h>
+#include <weir/ingest/eventlog.h>
+#include <weir/ingest/map.h>
+#include <weir/store/key.h>
+#include <weir/store/stored.h>
+
+#include "naive.h"
+#include "store_private.h"
+
+#define RECORDS_A_READ  256u
+#define DIFFERENCES_MAX 20u /* that are told; all are counted */
+
+typedef struct letter {
+    uint64_t identity, offset;
+    uint32_t partition;
+} letter;
+
+typedef struct sealed_offset {
+    uint32_t source, partition;
+    uint64_t offset;
+} sealed_offset;
+
+typedef struct comparison {
+    weir_graph *graph;
+    const char *log_folder;
+    weir_buf *out;
+    letter *letters;
+    size_t letter_count, letter_capacity;
+    sealed_offset *sealed; /* of the shard in hand */
+    size_t sealed_count, sealed_capacity;
+    weir_naive naive;
+    uint64_t events, records, differences;
+} comparison;
+
+/* --- the log ---------------------------------------------------------------------------------------------------- */
+
+typedef weir_err (*record_visit)(void *context, const weir_record *record);
+
+static weir_err walk_partition(weir_eventlog *log, uint32_t partition, record_visit visit, void *context) {
+    weir_eventlog_reader *reader;
+    weir_record records[RECORDS_A_READ];
+    size_t count = 1;
+    weir_err err = weir_eventlog_reader_open(log, partition, 0, &reader);
+    if (err) return err;
+    while (!err && count) {
+        err = weir_eventlog_reader_next(reader, records, RECORDS_A_READ, &count);
+        for (size_t i = 0; !err && i < count; i++)
+            err = visit(context, &records[i]);
+    }
+    weir_eventlog_reader_close(reader);
+    return err;
+}
+
+static int compare_letters(const void *a, const void *b) {
+    const letter *x = a, *y = b;
+    if (x->identity != y->identity) return x->identity < y->identity ? -1 : 1;
+    if (x->partition != y->partition) return x->partition < y->partition ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static weir_err add_letter(void *context, const weir_record *record) {
+    comparison *c = context;
+    weir_dead_letter read;
+    weir_err err = weir_dead_letter_read(record, &read);
+    if (err) return err;
+    if (c->letter_count == c->letter_capacity) {
+        size_t capacity = c->letter_capacity ? c->letter_capacity * 2 : 256;
+        letter *grown = weir_realloc_array(c->letters, capacity, sizeof *grown);
+        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu dead letters", capacity);
+        c->letters = grown;
+        c->letter_capacity = capacity;
+    }
+    c->letters[c->letter_count++] = (letter){read.identity, read.offset, read.partition};
+    return WEIR_OK;
+}
+
+static weir_err read_letters(comparison *c) {
+    const weir_eventlog_opts opts = {.read_only = true};
+    weir_eventlog *log;
+    weir_err err = weir_eventlog_open(c->log_folder, WEIR_DEAD_LETTER_TOPIC, &opts, &log);
+    if (err) return weir_err_is(err, WEIR_ENOTFOUND) ? WEIR_OK : err;
+    for (uint32_t p = 0; !err && p < weir_eventlog_partitions(log); p++)
+        err = walk_partition(log, p, add_letter, c);
+    if (c->letter_count) qsort(c->letters, c->letter_count, sizeof *c->letters, compare_letters);
+    weir_err_keep(&err, weir_eventlog_close(log));
+    return err;
+}
+
+typedef struct replay {
+    comparison *c;
+    weir_mapper *mapper;
+    uint64_t identity;
+    weir_naive_place place;
+} replay;
+
+static weir_err replay_record(void *context, const weir_record *record) {
+    replay *r = context;
+    weir_mapped event;
+    const letter as_letter = {r->identity, record->offset, r->place.partition};
+    const void *value = record->value ? record->value : "";
+    weir_err err = weir_mapper_map(r->mapper, r->place.partition, record->offset, value, record->value_length, &event);
+    r->c->events++;
+    if (weir_err_is(err, WEIR_EDATA)) return WEIR_OK; /* a dead letter, or one to be */
+    r->place.offset = record->offset;
+    r->place.doubtful = r->c->letter_count && bsearch(&as_letter, r->c->letters, r->c->letter_count, sizeof as_letter,
+                                                      compare_letters) != NULL;
+    for (size_t i = 0; !err && i < event.count; i++)
+        err = weir_naive_add(&r->c->naive, &event.mutations[i], &r->place);
+    return err;
+}
+
+static weir_err replay_topic(comparison *c, uint32_t index, weir_eventlog *log) {
+    const weir_schema *schema = weir_graph_schema(c->graph);
+    replay r = {.c = c, .identity = weir_eventlog_creation_id(log)};
+    const char *topic = weir_schema_source_at(schema, index)->topic;
+    weir_err err = weir_graph_source(c->graph, topic, r.identity, &r.place.source);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) return WEIR_OK; /* the store was never fed from it */
+    if (!err) err = weir_mapper_open(schema, index, &r.mapper);
+    for (uint32_t p = 0; !err && p < weir_eventlog_partitions(log); p++) {
+        r.place.partition = p;
+        err = weir_err_prefix(walk_partition(log, p, replay_record, &r), "topic %s, partition %u", topic, p);
+    }
+    weir_mapper_close(r.mapper);
+    return err;
+}
+
+static weir_err replay_log(comparison *c) {
+    const weir_schema *schema = weir_graph_schema(c->graph);
+    const weir_eventlog_opts opts = {.read_only = true};
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < weir_schema_source_count(schema); i++) {
+        weir_eventlog *log;
+        weir_err open_err = weir_eventlog_open(c->log_folder, weir_schema_source_at(schema, i)->topic, &opts, &log);
+        if (weir_err_is(open_err, WEIR_ENOTFOUND)) continue;
+        err = open_err ? open_err : replay_topic(c, i, log);
+        if (!open_err) weir_err_keep(&err, weir_eventlog_close(log));
+    }
+    weir_naive_sort(&c->naive);
+    return err;
+}
+
+/* Each source that the store knows must be a topic that was replayed. */
+static weir_err check_source(void *context, const char *source, uint32_t partition, uint64_t sealed, uint64_t applied) {
+    const comparison *c = context;
+    const weir_schema *schema = weir_graph_schema(c->graph);
+    const weir_eventlog_opts opts = {.read_only = true};
+    weir_eventlog_partition_stats stats = {0};
+    weir_eventlog *log;
+    (void)applied;
+    uint32_t i = 0;
+    while (i < weir_schema_source_count(schema) && strcmp(weir_schema_source_at(schema, i)->topic, source) != 0)
+        i++;
+    if (i == weir_schema_source_count(schema)) {
+        return WEIR_ERR(WEIR_EDATA, "the store was also fed from '%.64s', which is no topic of the log in %s", source,
+                        c->log_folder);
+    }
+    weir_err err = weir_eventlog_open(c->log_folder, source, &opts, &log);
+    if (err) return err;
+    err = weir_eventlog_stats_get(log, partition, &stats);
+    if (!err && stats.offset_begin > 0) {
+        err = WEIR_ERR(WEIR_EDATA, "the log begins at offset %" PRIu64 " of %s, partition %u; a replay needs all of it",
+                       stats.offset_begin, source, partition);
+    }
+    if (!err && stats.offset_durable < sealed) {
+        err = WEIR_ERR(WEIR_EDATA,
+                       "the log of %s, partition %u, ends at offset %" PRIu64 ", the store at %" PRIu64
+                       "; give the log that the store was fed from with --log",
+                       source, partition, stats.offset_durable, sealed);
+    }
+    weir_err_keep(&err, weir_eventlog_close(log));
+    return err;
+}
+
+/* --- the store -------------------------------------------------------------------------------------------------- */
+
+static void differ(comparison *c, const char *what, const weir_naive_record *r) {
+    if (c->differences++ >= DIFFERENCES_MAX) return;
+    weir_buf_printf(c->out,
+                    "shard %u, vertex %016" PRIx64 ": %s (kind %c, list %u, time %" PRId64 " us, neighbour %016" PRIx64
+                    ", event %016" PRIx64 ")\n",
+                    c->naive.shard, r->vertex, what, r->kind, r->list, r->time_us, r->neighbor, r->event);
+}
+
+static weir_err add_offset(comparison *c, const void *key, size_t length, const void *value) {
+    sealed_offset o = {.offset = weir_get_u64(value)};
+    if (!weir_offset_key_read(key, length, &o.source, &o.partition)) return WEIR_OK;
+    if (c->sealed_count == c->sealed_capacity) {
+        size_t capacity = c->sealed_capacity ? c->sealed_capacity * 2 : 64;
+        sealed_offset *grown = weir_realloc_array(c->sealed, capacity, sizeof *grown);
+        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu offsets", capacity);
+        c->sealed = grown;
+        c->sealed_capacity = capacity;
+    }
+    c->sealed[c->sealed_count++] = o;
+    return WEIR_OK;
+}
+
+static bool is_sealed(const comparison *c, const weir_naive_place *place) {
+    for (size_t i = 0; i < c->sealed_count; i++) {
+        if (c->sealed[i].source == place->source && c->sealed[i].partition == place->partition)
+            return place->offset < c->sealed[i].offset;
+    }
+    return false;
+}
+
+static bool thing_of_edge(const void *key, size_t length, weir_naive_record *like) {
+    weir_edge_key edge;
+    if (!weir_edge_key_read(key, length, &edge)) return false;
+    *like = (weir_naive_record){.kind = edge.deletion ? 'D' : 'E',
+                                .list = edge.relation,
+                                .direction = edge.direction,
+                                .vertex = edge.vertex,
+                                .neighbor = edge.neighbor,
+                                .time_us = edge.time_us,
+                                .event = edge.event};
+    return true;
+}
+
+/* false: not a thing that an event says. */
+static bool thing_of(const uint8_t *key, size_t length, weir_naive_record *like) {
+    *like = (weir_naive_record){.kind = length ? (char)key[0] : 0};
+    switch (like->kind) {
+    case 'E':
+        return thing_of_edge(key, length, like);
+    case 'F':
+        return weir_feature_key_read(key, length, &like->vertex, &like->time_us, &like->event);
+    case 'L':
+        return weir_label_key_read(key, length, &like->vertex, &like->list, &like->time_us, &like->event);
+    case 'N':
+        return weir_name_key_read(key, length, &like->vertex);
+    case 'T':
+        return weir_deleted_key_read(key, length, &like->vertex, &like->time_us);
+    default:
+        return false;
+    }
+}
+
+static bool says(const comparison *c, const weir_naive_record *said, const void *value, size_t length) {
+    uint8_t row[2 + WEIR_KEY_MAX];
+    int64_t time_us;
+    uint16_t type;
+    const char *name;
+    size_t name_length;
+    if (said->kind != 'N') return weir_naive_row_is(&c->naive, said, value, length);
+    if (!weir_stored_name_read(value, length, &type, &time_us, &name, &name_length) || name_length > WEIR_KEY_MAX)
+        return false;
+    weir_put_u16(row, type);
+    memcpy(row + 2, name, name_length);
+    return weir_naive_row_is(&c->naive, said, row, name_length + 2);
+}
+
+static weir_err compare_stored(void *context, const void *key, size_t key_length, const void *value,
+                               size_t value_length) {
+    comparison *c = context;
+    weir_naive_record like;
+    size_t count;
+    bool same = false;
+    if (key_length == WEIR_OFFSET_KEY_BYTES && *(const char *)key == 'O' && value_length == 8)
+        return add_offset(c, key, key_length, value);
+    if (!thing_of(key, key_length, &like)) return WEIR_OK; /* verify has looked at it */
+    c->records++;
+    weir_naive_record *said = weir_naive_find(&c->naive, &like, &count);
+    for (size_t i = 0; i < count; i++) {
+        said[i].seen = true;
+        same = same || says(c, &said[i], value, value_length);
+    }
+    if (!same) differ(c, said ? "the log says otherwise" : "the log does not say so", &like);
+    return WEIR_OK;
+}
+
+static bool ever_deleted(const comparison *c, weir_vertex vertex) {
+    for (size_t low = 0, high = c->naive.count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        const weir_naive_record *r = &c->naive.records[middle];
+        if (r->kind == 'T' && r->vertex == vertex) return true;
+        if (r->kind < 'T' || (r->kind == 'T' && r->vertex < vertex)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return false;
+}
+
+/* What is sealed must have been met, and what was met must be sealed. */
+static void check_group(comparison *c, size_t begin, size_t end) {
+    const weir_naive_record *first = &c->naive.records[begin];
+    bool some_sealed = false, all_sealed = true, doubtful = false;
+    for (size_t i = begin; i < end; i++) {
+        bool sealed = is_sealed(c, &c->naive.records[i].place);
+        some_sealed = some_sealed || sealed;
+        all_sealed = all_sealed && sealed;
+        doubtful = doubtful || c->naive.records[i].place.doubtful;
+    }
+    if (first->seen && !some_sealed) differ(c, "it is stored before its offset is", first);
+    if (first->seen || !some_sealed || doubtful) return;
+    if (first->kind == 'N' && (!all_sealed || ever_deleted(c, first->vertex))) return;
+    differ(c, "it is missing", first);
+}
+
+static weir_err compare_shard(comparison *c, uint32_t shard) {
+    c->naive = (weir_naive){.shard = shard, .shards = weir_graph_shards(c->graph)};
+    c->sealed_count = 0;
+    weir_err err = replay_log(c);
+    if (!err) err = weir_graph_scan(c->graph, shard, compare_stored, c);
+    for (size_t begin = 0, end; !err && begin < c->naive.count; begin = end) {
+        end = weir_naive_group_end(&c->naive, begin);
+        check_group(c, begin, end);
+    }
+    weir_naive_free(&c->naive);
+    return err;
+}
+
+weir_err weir_cmd_store_compare(weir_graph *graph, const char *log_folder, weir_buf *out) {
+    comparison c = {.graph = graph, .log_folder = log_folder, .out = out};
+    weir_err err = weir_graph_offsets(graph, check_source, &c);
+    if (!err) err = read_letters(&c);
+    for (uint32_t shard = 0; !err && shard < weir_graph_shards(graph); shard++)
+        err = compare_shard(&c, shard);
+    weir_free(c.letters);
+    weir_free(c.sealed);
+    if (err) return err;
+    weir_buf_printf(out, "%" PRIu64 " events replayed, %" PRIu64 " records compared, %" PRIu64 " differences\n",
+                    c.events / weir_graph_shards(graph), c.records, c.differences);
+    if (c.differences == 0) return WEIR_OK;
+    return WEIR_ERR(WEIR_ECORRUPT,
+                    "the store differs from its log in %" PRIu64
+                    " records; move it away and let the server build it again from the log",
+                    c.differences);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_test.c - `weir store` over a store that a pipeline has written; and that verify finds what does not belong. */
+#include "cli_support.h"
+
+#include "../unit/ingest/pipeline/fixture.h"
+
+static const char people[] = "version: 1\n"
+                             "name: people\n"
+                             "vertices:\n"
+                             "  person: {key: integer, features: {age: {kind: number}}}\n"
+                             "relations:\n"
+                             "  knows: {from: person, to: person, features: {since: {kind: number}}}\n"
+                             "labels:\n"
+                             "  mood: {vertex: person, values: [good, bad]}\n"
+                             "sources:\n"
+                             "  people:\n"
+                             "    id: id\n"
+                             "    time: {field: t, format: s}\n"
+                             "    mutations:\n"
+                             "      - put_vertex: person\n"
+                             "        key: a\n"
+                             "        when: {has: age}\n"
+                             "        features: [age]\n"
+                             "      - put_edge: knows\n"
+                             "        from: a\n"
+                             "        to: b\n"
+                             "        when: {has: b}\n"
+                             "        features: {since: {field: since, optional: true}}\n"
+                             "      - put_label: mood\n"
+                             "        key: a\n"
+                             "        when: {has: mood}\n"
+                             "        value: mood\n";
+
+static void make_store(fixture *f) {
+    *f = (fixture){.schema = fixture_schema(people)};
+    fixture_open(f);
+    fixture_text(f, 0, 0, "{\"id\":\"1\",\"t\":1000,\"a\":1,\"age\":30}");
+    fixture_text(f, 0, 0, "{\"id\":\"2\",\"t\":2000,\"a\":1,\"b\":2,\"since\":7}");
+    fixture_text(f, 0, 1, "{\"id\":\"3\",\"t\":3000,\"a\":1,\"b\":3}");
+    fixture_text(f, 0, 1, "{\"id\":\"4\",\"t\":4000,\"a\":1,\"mood\":\"bad\"}");
+    fixture_text(f, 0, 1, "{\"id\":\"5\",\"t\":5000,\"a\":1,\"mood\":\"odd\"}");
+    fixture_drain(f);
+    fixture_stop(f);
+}
+
+static void check(const char *line, int status, const char *out_pattern) {
+    weir_test_output output;
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status == status, line, &output, "must end with the status expected");
+    CLI_ASSERT(cli_matches(output.out, out_pattern), line, &output, out_pattern);
+    CLI_ASSERT(status == 0 || cli_one_line(output.err), line, &output, "must say why in one sentence");
+    weir_test_output_free(&output);
+}
+
+static void drop(fixture *f) {
+    for (size_t i = 0; i < f->log_count; i++)
+        assert_ok(weir_eventlog_close(f->logs[i]));
+    weir_schema_free(f->schema);
+}
+
+static void answers_of_what_is_sealed(void **state) {
+    (void)state;
+    fixture f;
+    make_store(&f);
+    check("weir store stats -p store", 0, "^source people partition 1: sealed below offset 3$");
+    check("weir store get person 001 -p store", 0,
+          "^.\"type\":\"person\",\"key\":\"1\",.*\"age\":30.*\"mood\":\"bad\"");
+    check("weir store get person 1 -p store -b 1970-01-01T00:30:00Z", 0, "\"age\":30\\},\"labels\":\\{\\}\\}$");
+    check("weir store get person 9 -p store", 65, "^$");
+    check("weir store get persom 1 -p store", 65, "^$");
+    check("weir store neighbors person 1 knows -p store | head -n 1", 0,
+          "\"key\":\"3\".*T00:50:00.*\"features\":\\{\\}");
+    check("weir store neighbors person 1 knows -p store | tail -n 1", 0, "\"key\":\"2\".*\"since\":7");
+    check("weir store neighbors person 2 knows -p store -d in -n 5", 0, "\"key\":\"1\"");
+    check("weir store neighbors person 1 hates -p store", 65, "^$");
+    check("weir store stats -p nowhere", 65, "^$");
+    drop(&f);
+}
+
+static void checkpoint_and_restore(void **state) {
+    (void)state;
+    fixture f;
+    make_store(&f);
+    check("weir store checkpoint copy -p store", 0, "^checkpoint of store in copy$");
+    check("weir store checkpoint copy -p store", 65, "^$");
+    check("weir store restore copy -p again", 0, "^restored again from copy$");
+    check("weir store verify --against-log -l log -p again", 0, "5 events replayed, .* 0 differences$");
+    check("printf x >> copy/schema.yaml; weir store restore copy -p third", 65, "^$");
+    drop(&f);
+}
+
+/* A batch that no event of the log says, in the place of one that the log has. */
+static void feed_something_else(fixture *f) {
+    weir_buf batches[2] = {{0}, {0}};
+    const weir_batch_span span = {0, 0, 2, 3};
+    weir_mutation edge = {.kind = WEIR_PUT_EDGE, .offset = 2, .vertex = weir_vertex_id("person", "1", 1), .event = 99};
+    fixture_text(f, 0, 0, "{\"id\":\"6\",\"t\":6000,\"a\":1,\"b\":2}");
+    assert_ok(weir_eventlog_sync(f->logs[0]));
+    fixture_open_graph(f);
+    for (uint32_t s = 0; s < 2; s++) {
+        bool home = weir_shard_of(edge.vertex, 2) == s;
+        weir_batch_begin(&batches[s]);
+        if (home) weir_batch_add(&batches[s], &edge, 2);
+        weir_batch_end(&batches[s], &span, home);
+    }
+    assert_ok(weir_graph_submit(f->graph, batches));
+    assert_ok(weir_graph_close(f->graph));
+    for (uint32_t s = 0; s < 2; s++)
+        weir_buf_free(&batches[s]);
+}
+
+static void verify_against_log_finds_what_is_missing_and_what_is_more(void **state) {
+    (void)state;
+    fixture f;
+    make_store(&f);
+    check("weir store verify -p store", 0, "records are well formed$");
+    check("weir store verify --against-log -l log -p store", 0, " 0 differences$");
+    feed_something_else(&f);
+    check("weir store verify --against-log -l log -p store", 65, "the log does not say so");
+    check("weir store verify --against-log -l log -p store", 65, "it is missing");
+    check("weir store verify --against-log -l log -p store", 65, " 3 differences$");
+    check("mv log old; weir store verify --against-log -l log -p store", 65, "^$");
+    drop(&f);
+}
+
+WEIR_TESTS(WEIR_CASE(answers_of_what_is_sealed), WEIR_CASE(checkpoint_and_restore),
+           WEIR_CASE(verify_against_log_finds_what_is_missing_and_what_is_more))

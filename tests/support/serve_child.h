@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_child.h - a real `weir serve` in a process of its own, on a free port. */
+#ifndef SERVE_CHILD_H
+#define SERVE_CHILD_H
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "http_client.h"
+
+#define SERVE_ARGUMENTS_MAX 32
+
+typedef struct serve_child {
+    pid_t pid;
+    int out;
+    uint16_t port; /* 0: it did not come up; see the log in the case's folder */
+} serve_child;
+
+/* What it says on stdout up to the first line's end. */
+static inline void serve_read_port(serve_child *child) {
+    char line[1024] = "";
+    size_t length = 0;
+    while (length + 1 < sizeof line && !strchr(line, '\n')) {
+        ssize_t got = read(child->out, line + length, sizeof line - 1 - length);
+        if (got <= 0) break;
+        length += (size_t)got;
+        line[length] = 0;
+    }
+    const char *colon = strstr(line, "http://127.0.0.1:");
+    child->port = colon ? (uint16_t)strtoul(colon + strlen("http://127.0.0.1:"), NULL, 10) : 0;
+}
+
+/* more: further arguments, ended by NULL; or NULL. */
+static inline void serve_start(serve_child *child, const char *data, const char *const *more) {
+    const char *arguments[SERVE_ARGUMENTS_MAX] = {
+        weir_test_program(), "serve", "--schema", "payments", "--data", data, "--listen", "127.0.0.1:0", NULL};
+    size_t count = 8;
+    int ends[2];
+    for (size_t i = 0; more && more[i] && count + 1 < SERVE_ARGUMENTS_MAX; i++)
+        arguments[count++] = more[i];
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    *child = (serve_child){.out = ends[0]};
+    child->pid = fork();
+    assert_true(child->pid >= 0);
+    if (!child->pid) {
+        char *own[SERVE_ARGUMENTS_MAX] = {NULL};
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(ends[1], STDOUT_FILENO);
+        for (size_t i = 0; i < count; i++)
+            memcpy(&own[i], &arguments[i], sizeof own[i]);
+        execv(own[0], own);
+        _exit(127);
+    }
+    close(ends[1]);
+    serve_read_port(child);
+}
+
+/* Its exit status; 128 + the signal that ended it. */
+static inline int serve_end(serve_child *child, int signal_number) {
+    int status;
+    kill(child->pid, signal_number);
+    assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
+    close(child->out);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Asks until the status is the wanted one: for what follows within milliseconds, such as readiness. */
+static inline void serve_await(const serve_child *child, const char *path, const char *headers, int status,
+                               const char *part) {
+    char text[1024];
+    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, headers ? headers : "");
+    for (bool there = false; !there;) {
+        http_answer answer;
+        client_ask(child->port, text, &answer);
+        there = answer.status == status && (!part || strstr(answer.body, part));
+        answer_free(&answer);
+        if (!there) usleep(10000);
+    }
+}
+
+#endif /* SERVE_CHILD_H */
