@@ -127,8 +127,7 @@ typedef struct weir_api_message {
 weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
                         const weir_api_message **messagesp, size_t *countp);
 
-/* --- what runs beside the loops
- * --------------------------------------------------------------------------------------- */
+/* --- what runs beside the loops ----------------------------------------------------------------------------------- */
 
 typedef weir_err (*weir_api_work)(weir_api *api, uint32_t thread, weir_http_request *request);
 

@@ -122,8 +122,7 @@ weir_err weir_api_get_vertex(void *context, weir_http_request *request) {
     return err ? err : finish(&ask, &json);
 }
 
-/* --- neighbours
- * ------------------------------------------------------------------------------------------------------- */
+/* --- neighbours --------------------------------------------------------------------------------------------------- */
 
 static const char *direction_name(weir_direction direction) {
     return direction == WEIR_OUT ? "out" : "in";

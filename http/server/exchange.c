@@ -21,8 +21,7 @@
 
 #include "private.h"
 
-/* --- the reply
- * -------------------------------------------------------------------------------------------------------- */
+/* --- the reply ---------------------------------------------------------------------------------------------------- */
 
 static void add(struct MHD_Response *response, const char *name, const char *value) {
     (void)MHD_add_response_header(response, name, value); /* fails when out of memory: the reply goes without it */
@@ -225,8 +224,7 @@ static bool headers_pass(weir_http_request *request) {
     return route(request) && fits(request) && read_query(request); // W2
 }
 
-/* --- the calls from below
- * --------------------------------------------------------------------------------------------- */
+/* --- the calls from below ----------------------------------------------------------------------------------------- */
 
 static enum MHD_Result run_handler(weir_http_request *request) {
     weir_err err = request->route->handler(request->loop->http->opts.context, request);

@@ -44,8 +44,7 @@ static weir_err stopped(const load_context *load) {
                     load->records);
 }
 
-/* --- which source
- * ------------------------------------------------------------------------------------------------------- */
+/* --- which source ------------------------------------------------------------------------------------------------- */
 
 static weir_err no_source(const load_context *load, const char *path) {
     weir_buf names = {0};
@@ -75,8 +74,7 @@ static weir_err source_of(const load_context *load, const char *path, uint32_t *
     return *sourcep == WEIR_SCHEMA_NONE ? no_source(load, path) : WEIR_OK;
 }
 
-/* --- into a store
- * -------------------------------------------------------------------------------------------------------- */
+/* --- into a store ------------------------------------------------------------------------------------------------- */
 
 static weir_err run_pipeline(load_context *load, weir_pipeline *pipeline) {
     weir_pipeline_source_stats stats;
@@ -124,8 +122,7 @@ static weir_err open_graph(load_context *load) {
     return weir_err_prefix(err, "the server has the store: stop it, or append to its log with POST /v1/events");
 }
 
-/* --- into the event log
- * ---------------------------------------------------------------------------------------------------- */
+/* --- into the event log ------------------------------------------------------------------------------------------- */
 
 typedef struct log_context {
     load_context *load;
@@ -212,8 +209,7 @@ static weir_err load_into_log(load_context *load, const char *path, uint32_t sou
     return err;
 }
 
-/* --- the command
- * --------------------------------------------------------------------------------------------------------------- */
+/* --- the command -------------------------------------------------------------------------------------------------- */
 
 static weir_err folder_of(const load_context *load, const char *name, weir_config_key key, char path[PATH_BYTES]) {
     const char *data = weir_cli_text(load->cli, "data");

@@ -74,8 +74,7 @@ weir_err weir_letters_close(weir_letters *letters) {
     return err;
 }
 
-/* --- loading
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- loading ------------------------------------------------------------------------------------------------------ */
 
 typedef struct loading {
     weir_letters *letters;
@@ -162,8 +161,7 @@ void weir_letters_known(const weir_letters *letters, uint32_t source, uint32_t p
     *countp = end - begin;
 }
 
-/* --- writing
- * ------------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------------------ */
 
 static weir_err append(weir_letters *letters, weir_dead_letter *letter, weir_buf *scratch, uint64_t *numberp) {
     weir_record record;
@@ -191,8 +189,7 @@ weir_err weir_letters_sync(weir_letters *letters) {
     return weir_eventlog_sync_partition(letters->log, 0);
 }
 
-/* --- forgetting
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- forgetting --------------------------------------------------------------------------------------------------- */
 
 /* Keeps those that may be read again; returns the least number of them, or end. */
 static uint64_t keep_unsealed(places *all, weir_graph *graph, uint64_t end) {

@@ -97,8 +97,7 @@ static void close_worker(weir_worker *worker) {
     weir_free(worker->parts);
 }
 
-/* --- open and close
- * ---------------------------------------------------------------------------------------------------- */
+/* --- open and close ----------------------------------------------------------------------------------------------- */
 
 /* The source of this pipeline that a letter came from. Those of topics that were recreated since, or that are not read
  * here, are nobody's; files go by one identity, so any may be asked for. */
@@ -272,8 +271,7 @@ weir_err weir_pipeline_drain(weir_pipeline *pipeline, int64_t timeout_us) {
     return err ? err : weir_graph_drain(pipeline->graph);
 }
 
-/* --- how it is
- * --------------------------------------------------------------------------------------------------------- */
+/* --- how it is ---------------------------------------------------------------------------------------------------- */
 
 const char *weir_pipeline_status_name(weir_pipeline_status status) {
     static const char *const names[] = {"starting", "running", "waiting", "ended", "stopped", "failed"};

@@ -67,8 +67,7 @@ static void drained(weir_worker *worker, uint64_t drains) {
     if (news) weir_pipeline_changed(worker->pipeline);
 }
 
-/* --- where to begin
- * ----------------------------------------------------------------------------------------------------- */
+/* --- where to begin ----------------------------------------------------------------------------------------------- */
 
 static weir_part *part_of(const weir_worker *worker, uint32_t partition) {
     if (worker->from.stream == WEIR_PIPELINE_FILE) return worker->part_count ? &worker->parts[0] : NULL;
@@ -170,8 +169,7 @@ static void close_stream(weir_worker *worker) {
     worker->stream = NULL;
 }
 
-/* --- a turn
- * --------------------------------------------------------------------------------------------------------------- */
+/* --- a turn ------------------------------------------------------------------------------------------------------- */
 
 /* Indices of the records, those of one partition together, in their order: counted, then placed. */
 static weir_err group(weir_worker *worker, const weir_stream_record *records, size_t count) {

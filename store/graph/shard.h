@@ -57,7 +57,7 @@ typedef struct weir_shard {
     weir_delta *active; /* written by [shard] only        */
     weir_delta *frozen; /* NULL: nothing to seal          */
     weir_offsets *frozen_offsets;
-    int64_t frozen_newest_us; /* newest event time when it was frozen */
+    int64_t frozen_newest_us;          /* newest event time when it was frozen */
     uint64_t seals_wanted, seals_done; /* freezes so far, and seals so far */
     uint64_t seal_failures;
     weir_err seal_err; /* of the last try; 0 after a success */

@@ -131,8 +131,7 @@ static weir_err weights(weir_sample_source *source, const weir_sample_ask *ask, 
     return WEIR_OK;
 }
 
-/* --- the handle
- * -------------------------------------------------------------------------------------------------------- */
+/* --- the handle --------------------------------------------------------------------------------------------------- */
 
 static void begin(weir_sample_source *source) {
     (void)source;

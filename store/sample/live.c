@@ -86,8 +86,7 @@ static const uint8_t *keep(weir_sample_source *source, const uint8_t *row, uint3
     return kept ? memcpy(kept, row, length) : NULL;
 }
 
-/* --- the handle
- * -------------------------------------------------------------------------------------------------------- */
+/* --- the handle --------------------------------------------------------------------------------------------------- */
 
 static void close_live(weir_sample_source *source) {
     live_source *s = live_of(source);

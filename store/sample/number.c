@@ -59,8 +59,7 @@ static uint32_t node_of(numbering *n, weir_vertex vertex, uint32_t group) {
     return node;
 }
 
-/* --- the steps that lead to one type
- * ---------------------------------------------------------------------------------- */
+/* --- the steps that lead to one type ------------------------------------------------------------------------------ */
 
 /* Where one step has come to. */
 typedef struct lane {
@@ -134,8 +133,7 @@ void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, 
     block->ranges[hop * sampler->plan.types + type] = (weir_block_range){begin, block->view.nodes};
 }
 
-/* --- the rows of layer 0
- * ---------------------------------------------------------------------------------------------- */
+/* --- the rows of layer 0 ------------------------------------------------------------------------------------------ */
 
 static uint32_t row_of(numbering *n, uint32_t node, bool per_time) {
     weir_block *block = n->block;

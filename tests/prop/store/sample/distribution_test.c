@@ -150,8 +150,7 @@ static void the_test_sees_a_draw_that_is_off_by_one(void **state) {
     assert_true(single_score(&c, 10, 3) > 10);
 }
 
-/* --- weighted
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- weighted ----------------------------------------------------------------------------------------------------- */
 
 static void weighted_singles(const counts *c, const double *weights, uint32_t n) {
     double sum = 0, chi = 0;

@@ -10,8 +10,7 @@
 #include <weir/base/thread.h>
 #include <weir/http/server.h>
 
-/* --- a server under test
- * ---------------------------------------------------------------------------------------------- */
+/* --- a server under test ------------------------------------------------------------------------------------------ */
 
 #define BODY_MAX 1000u
 
@@ -109,8 +108,7 @@ static void expect(const weir_http *http, const char *text, int status, const ch
     answer_free(&answer);
 }
 
-/* --- routes
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- routes ------------------------------------------------------------------------------------------------------- */
 
 static void routes_and_parameters(void **state) {
     (void)state;
@@ -174,8 +172,7 @@ static void inside_failures_keep_their_words(void **state) {
     weir_http_close(http);
 }
 
-/* --- roles
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- roles -------------------------------------------------------------------------------------------------------- */
 
 static void w2_roles_are_kept_apart(void **state) {
     (void)state;
@@ -236,8 +233,7 @@ static void addresses(void **state) {
     weir_http_close(http);
 }
 
-/* --- limits
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- limits ------------------------------------------------------------------------------------------------------- */
 
 static void post_of(size_t length, bool chunked, const char *path, http_client *client) {
     char head[256];
@@ -324,8 +320,7 @@ static void connections_have_limits(void **state) {
     weir_http_close(http);
 }
 
-/* --- connections
- * ------------------------------------------------------------------------------------------------------ */
+/* --- connections -------------------------------------------------------------------------------------------------- */
 
 static void requests_follow_each_other_on_a_connection(void **state) {
     (void)state;
@@ -372,8 +367,7 @@ static void a_half_closed_client_is_answered(void **state) {
     weir_http_close(http);
 }
 
-/* --- time
- * ------------------------------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------------------------------- */
 
 static void w1_a_slow_request_is_cut(void **state) {
     (void)state;
@@ -417,8 +411,7 @@ static void an_idle_connection_is_closed(void **state) {
     weir_http_close(http);
 }
 
-/* --- deferred
- * --------------------------------------------------------------------------------------------------------- */
+/* --- deferred ----------------------------------------------------------------------------------------------------- */
 
 static void finish_all(void *context) {
     weir_http_request *request;
@@ -515,8 +508,7 @@ static void a_stop_lets_requests_end(void **state) {
     client_close(&busy);
 }
 
-/* --- many
- * ------------------------------------------------------------------------------------------------------------- */
+/* --- many --------------------------------------------------------------------------------------------------------- */
 
 /* The library's own epoll loop falls asleep at a multiple of 128 clients in flight; ours must not. */
 static void no_number_of_clients_stalls(void **state) {

@@ -150,8 +150,7 @@ static void check_source(const char *source, const rule_case *cases, size_t coun
         check_source((source), cases, sizeof cases / sizeof cases[0]); \
     } while (0)
 
-/* --- mutations
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- mutations ---------------------------------------------------------------------------------------------------- */
 
 static void put_vertex_and_its_features(void **state) {
     (void)state;
@@ -379,8 +378,7 @@ static void numbers(void **state) {
     weir_schema_free(schema);
 }
 
-/* --- identity
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- identity ----------------------------------------------------------------------------------------------------- */
 
 static void an_event_is_its_id_wherever_it_stands(void **state) {
     (void)state;
@@ -406,8 +404,7 @@ static void an_event_is_its_id_wherever_it_stands(void **state) {
     weir_schema_free(schema);
 }
 
-/* --- limits and memory
- * ----------------------------------------------------------------------------------------------------- */
+/* --- limits and memory -------------------------------------------------------------------------------------------- */
 
 static void a_constant_that_no_row_holds_is_refused_at_open(void **state) {
     (void)state;
@@ -500,8 +497,7 @@ static void fails_cleanly_at_every_allocation(void **state) {
     weir_schema_free(schema);
 }
 
-/* --- what is shipped
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- what is shipped ---------------------------------------------------------------------------------------------- */
 
 static weir_simulate *simulation(const char *schema) {
     weir_simulate *sim;

@@ -253,8 +253,7 @@ static inline void fixture_compare(fixture *f) {
     fixture_expected_close(&e);
 }
 
-/* --- dead letters
- * ------------------------------------------------------------------------------------------------------ */
+/* --- dead letters ------------------------------------------------------------------------------------------------- */
 
 typedef void (*fixture_letter_visit)(void *context, uint64_t number, const weir_dead_letter *letter);
 

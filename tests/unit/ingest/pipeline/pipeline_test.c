@@ -270,8 +270,7 @@ static void a_letter_of_this_store_stays_one(void **state) {
     fixture_close(&f);
 }
 
-/* --- collisions
- * -------------------------------------------------------------------------------------------------------- */
+/* --- collisions --------------------------------------------------------------------------------------------------- */
 
 typedef struct collided {
     uint64_t letters;
@@ -335,8 +334,7 @@ static void p2_collisions_are_refused_whole(void **state) {
     fixture_close(&f);
 }
 
-/* --- names
- * ---------------------------------------------------------------------------------------------------------------- */
+/* --- names -------------------------------------------------------------------------------------------------------- */
 
 static void deleted_and_put_again_it_has_its_name(void **state) {
     (void)state;
@@ -390,8 +388,7 @@ static void random_events_with_deletions(void **state) {
     fixture_close(&f);
 }
 
-/* --- memory and order
- * ------------------------------------------------------------------------------------------------------ */
+/* --- memory and order --------------------------------------------------------------------------------------------- */
 
 static void s6_a_small_budget_waits_and_drops_nothing(void **state) {
     (void)state;
@@ -409,8 +406,7 @@ static void s6_a_small_budget_waits_and_drops_nothing(void **state) {
     fixture_close(&f);
 }
 
-/* --- errors
- * ----------------------------------------------------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------------------------------------------------- */
 
 static void a_recreated_topic_is_refused(void **state) {
     (void)state;

@@ -244,8 +244,7 @@ static void p3_another_seed_another_tree(void **state) {
     bench_close(&c);
 }
 
-/* --- P4 and limits
- * ------------------------------------------------------------------------------------------------------ */
+/* --- P4 and limits ------------------------------------------------------------------------------------------------ */
 
 static void p4_a_block_is_one_allocation_and_sampling_none(void **state) {
     (void)state;
@@ -376,8 +375,7 @@ static void damaged_arrays_are_an_error(void **state) {
     bench_close(&b);
 }
 
-/* --- options
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- options ------------------------------------------------------------------------------------------------------ */
 
 static void a_targets_limit_cuts_its_tree_alone(void **state) {
     (void)state;
