@@ -33,7 +33,8 @@ typedef struct fresh_survey {
 } fresh_survey;
 
 static double seconds(int64_t us) {
-    return (double)(us / 1000) / 1000; /* to the millisecond: more digits say nothing */
+    int64_t ms = us / 1000; /* more digits say nothing */
+    return (double)ms / 1000;
 }
 
 static void write_parts(weir_json *json, const char *name, const source_sum *sum, bool ends) {

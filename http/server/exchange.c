@@ -7,6 +7,7 @@
  * (0.9.75): so a request with a body is refused, one without is answered at the second. In the middle of a body the
  * library takes no reply at all; there it is written by hand and the connection cut.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,8 +92,8 @@ static void give_id(weir_http_request *request) {
     weir_http_loop *loop = request->loop;
     uint64_t number = loop->id_next;
     loop->id_next += WEIR_HTTP_LOOPS_MAX;
-    snprintf(request->id, sizeof request->id, "%016llx",
-             (unsigned long long)((number + loop->http->id_seed) * 0x9E3779B97F4A7C15u));
+    uint64_t mixed = (number + loop->http->id_seed) * 0x9E3779B97F4A7C15u;
+    snprintf(request->id, sizeof request->id, "%016" PRIx64, mixed);
 }
 
 const char *weir_http_header(const weir_http_request *request, const char *name) {

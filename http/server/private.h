@@ -64,7 +64,7 @@ typedef struct weir_http_peers weir_http_peers;
 weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_peers **peersp);
 /* *slotp is for leave; false: one of the two limits is reached.  [any] */
 bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *address, uint64_t *peerp);
-void weir_http_peers_leave(weir_http_peers *peers, uint64_t peer);
+void weir_http_peers_leave(weir_http_peers *peers, uint64_t id);
 void weir_http_peers_close(weir_http_peers *peers);
 
 /* --- one exchange ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
  * before the cache that they share.
  */
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
@@ -267,8 +267,7 @@ static uint64_t property(weir_engine *engine, const char *name) {
 
 static uint64_t property_text(weir_engine *engine, const char *name) {
     char *text = rocksdb_property_value(engine->db, name);
-    unsigned long long value = 0;
-    if (text && sscanf(text, "%llu", &value) != 1) value = 0;
+    uint64_t value = text ? strtoull(text, NULL, 10) : 0;
     if (text) rocksdb_free(text);
     return value;
 }

@@ -39,7 +39,7 @@ void weir_delta_freeze(weir_delta *delta);
 
 /* Copies, newest first, up to capacity entries of a list that are older than before_us. *completep: there are no more
  * behind them. Rows stay in the delta: they live as long as the caller's reference.  [any] */
-size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
+size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us, weir_entry *entries,
                           size_t capacity, bool *completep);
 /* Whether the delta has a name for the vertex; the key is borrowed as the rows are.  [any] */
 bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep);

@@ -207,15 +207,15 @@ static inline void fixture_compare_edges(const fixture_expected *e, weir_vertex 
 }
 
 static inline void fixture_compare_vertex(const fixture_expected *e, weir_vertex vertex, weir_arena *arena) {
-    for (uint16_t r = 0; r < weir_schema_relation_count(e->f->schema); r++) {
-        fixture_compare_edges(e, vertex, r, WEIR_OUT, arena);
-        fixture_compare_edges(e, vertex, r, WEIR_IN, arena);
+    for (uint32_t r = 0; r < weir_schema_relation_count(e->f->schema); r++) {
+        fixture_compare_edges(e, vertex, (uint16_t)r, WEIR_OUT, arena);
+        fixture_compare_edges(e, vertex, (uint16_t)r, WEIR_IN, arena);
     }
-    for (uint16_t l = 0; l < weir_schema_label_count(e->f->schema); l++) {
+    for (uint32_t l = 0; l < weir_schema_label_count(e->f->schema); l++) {
         naive_edge wanted;
         weir_row_view view;
-        size_t count = naive_graph_rows(e->naive, vertex, WEIR_PUT_LABEL, l, INT64_MAX, 1, &wanted);
-        assert_ok(weir_graph_label(e->f->graph, vertex, l, WEIR_BEFORE_ALL, arena, &view));
+        size_t count = naive_graph_rows(e->naive, vertex, WEIR_PUT_LABEL, (uint16_t)l, INT64_MAX, 1, &wanted);
+        assert_ok(weir_graph_label(e->f->graph, vertex, (uint16_t)l, WEIR_BEFORE_ALL, arena, &view));
         assert_int_equal(view.row != NULL, count);
         if (count) assert_memory_equal(view.row, wanted.row, wanted.row_length);
     }

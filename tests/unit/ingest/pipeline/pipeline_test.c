@@ -152,7 +152,7 @@ static const char *const bad[] = {"{",
 static void append_card(fixture *f, uint32_t partition, uint64_t n) {
     char text[128];
     int length = snprintf(text, sizeof text, "{\"id\":\"e%llu\",\"t\":%llu,\"account\":\"a%llu\",\"card\":\"c%llu\"}",
-                          (unsigned long long)n, (unsigned long long)(1000 + n), (unsigned long long)(n % 17),
+                          (unsigned long long)n, 1000 + (unsigned long long)n, (unsigned long long)n % 17,
                           (unsigned long long)(n % 23));
     fixture_append(f, 0, partition, text, (size_t)length);
 }
@@ -321,7 +321,7 @@ static void p2_collisions_are_refused_whole(void **state) {
         char text[128];
         int length =
             snprintf(text, sizeof text, "{\"id\":\"e%llu\",\"t\":%llu,\"account\":\"a%llu\",\"card\":\"c%llu\"}",
-                     (unsigned long long)n, (unsigned long long)(1000 + n), (unsigned long long)(n % 311),
+                     (unsigned long long)n, 1000 + (unsigned long long)n, (unsigned long long)n % 311,
                      (unsigned long long)(n * 7 % 401));
         fixture_append(&f, 0, 0, text, (size_t)length);
     }
@@ -369,7 +369,7 @@ static void append_random(fixture *f, weir_rng *rng, uint64_t n) {
     const bool edge = kind != 2 && kind != 3 && kind != 4;
     int length =
         snprintf(text, sizeof text, "{\"id\":\"e%llu\",\"t\":%llu,\"account\":\"a%llu\",\"%s\":\"c%llu\"%s}",
-                 (unsigned long long)n, (unsigned long long)(1000 + n), (unsigned long long)weir_rng_below(rng, 30),
+                 (unsigned long long)n, 1000 + (unsigned long long)n, (unsigned long long)weir_rng_below(rng, 30),
                  edge ? "card" : "other", (unsigned long long)weir_rng_below(rng, 9), rest[kind < 6 ? kind : 0]);
     fixture_append(f, 0, 0, text, (size_t)length);
 }

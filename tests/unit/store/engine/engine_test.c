@@ -147,7 +147,7 @@ static void flip(const char *path, long at) {
 static long size_of(const char *path) {
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
-    fseek(file, 0, SEEK_END);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
     long size = ftell(file);
     fclose(file);
     return size;

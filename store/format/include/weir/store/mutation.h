@@ -93,7 +93,7 @@ typedef struct weir_batch_cursor {
 
 /* Checks CRC, lengths, kinds and directions of the whole batch, so that next cannot fail.  WEIR_ECORRUPT says where.
  * [any] */
-weir_err weir_batch_open(const void *bytes, size_t length, weir_batch_cursor *cursorp);
+weir_err weir_batch_open(const void *batch, size_t length, weir_batch_cursor *cursorp);
 /* false at the end. What it hands out is borrowed from the bytes.  [owner] */
 bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp);
 
