@@ -29,7 +29,9 @@
 
 #define ACCEPTS_MAX 64    /* in one turn: those who are served already wait for no more */
 #define TURN_MAX_MS 1000u /* of sleep                                                   */
-#define REFUSAL     "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+#define REFUSAL                                                 \
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n" \
+    "Retry-After: 1\r\nConnection: close\r\n\r\n"
 
 /* --- deadlines ---------------------------------------------------------------------------------------------------- */
 
