@@ -121,6 +121,47 @@ void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD
     return request;
 }
 
+/* --- what a request may look like --------------------------------------------------------------------------------------- */
+
+/* The library takes what proxies before us may read in another way: a length twice, a length beside a transfer encoding, a
+ * blank before a colon. Whoever disagrees on where a request ends can be made to answer one that was never sent. */
+typedef struct header_scan {
+    unsigned hosts, lengths, encodings;
+    bool odd; /* a name that is no token, a 0 byte, an encoding that is not plain chunked */
+} header_scan;
+
+static bool is_token(const char *name, size_t length) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~";
+    size_t i = 0;
+    while (i < length && name[i] && strchr(letters, name[i]))
+        i++;
+    return length && i == length;
+}
+
+static enum MHD_Result scan_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                                   const char *value, size_t value_length) {
+    header_scan *scan = context;
+    (void)kind;
+    if (!is_token(name, name_length) || (value && memchr(value, 0, value_length))) scan->odd = true;
+    if (!strcasecmp(name, "Host")) scan->hosts++;
+    if (!strcasecmp(name, "Content-Length")) scan->lengths++;
+    if (!strcasecmp(name, "Transfer-Encoding")) {
+        scan->encodings++;
+        if (!value || strcasecmp(value, "chunked") != 0) scan->odd = true;
+    }
+    return MHD_YES;
+}
+
+static bool unambiguous(weir_http_request *request, const char *version) {
+    header_scan scan = {0};
+    (void)MHD_get_connection_values_n(request->mhd, MHD_HEADER_KIND, scan_header, &scan);
+    bool old = strcmp(version, "HTTP/1.1") < 0;
+    if (!scan.odd && scan.hosts <= 1 && scan.lengths + scan.encodings <= 1 && !(old && scan.encodings)) return true;
+    request->close = true;
+    weir_http_problem(request, 400, NULL, "the headers can be read in more than one way; send each once and plainly");
+    return false;
+}
+
 static bool has_body(const weir_http_request *request, uint64_t *lengthp) {
     const char *length = weir_http_header(request, "Content-Length");
     *lengthp = length ? strtoull(length, NULL, 10) : 0;
@@ -236,12 +277,12 @@ static enum MHD_Result run_handler(weir_http_request *request) {
     return send_reply(request);
 }
 
-static enum MHD_Result take_headers(weir_http_request *request, const char *method) {
+static enum MHD_Result take_headers(weir_http_request *request, const char *method, const char *version) {
     uint64_t length;
     request->method = method;
     give_id(request);
     request->stage = WEIR_HTTP_STAGE_BODY;
-    bool pass = headers_pass(request);
+    bool pass = unambiguous(request, version) && headers_pass(request);
     if (pass || !has_body(request, &length)) return MHD_YES; /* a reply to this call would end the connection */
     request->close = true;                                   /* nobody will read the body */
     return send_reply(request);
@@ -265,15 +306,13 @@ static enum MHD_Result take_body(weir_http_request *request, const char *upload,
     return MHD_YES;
 }
 
-int weir_http_exchange_access(weir_http_loop *loop, struct MHD_Connection *mhd, const char *method, const char *upload,
-                              size_t *upload_length, void **request_slot) {
-    (void)loop;
-    (void)mhd;
+int weir_http_exchange_access(const char *method, const char *version, const char *upload, size_t *upload_length,
+                              void **request_slot) {
     weir_http_request *request = *request_slot;
     if (!request) return MHD_NO; /* no memory when it began */
     switch (request->stage) {
     case WEIR_HTTP_STAGE_HEADERS:
-        return take_headers(request, method);
+        return take_headers(request, method, version);
     case WEIR_HTTP_STAGE_BODY:
         if (*upload_length) return take_body(request, upload, upload_length);
         return request->status ? send_reply(request) : run_handler(request); /* W2: refused at the headers */

@@ -73,9 +73,10 @@ static int64_t until(const weir_http_deadlines *list, int64_t now_us, int64_t wa
 
 static enum MHD_Result on_access(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
                                  const char *version, const char *upload, size_t *upload_length, void **slot) {
+    (void)context;
+    (void)mhd;
     (void)url;
-    (void)version;
-    return (enum MHD_Result)weir_http_exchange_access(context, mhd, method, upload, upload_length, slot);
+    return (enum MHD_Result)weir_http_exchange_access(method, version, upload, upload_length, slot);
 }
 
 static void *on_request_line(void *context, const char *uri, struct MHD_Connection *mhd) {

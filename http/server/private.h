@@ -163,8 +163,8 @@ void weir_http_loop_close(weir_http_loop *loop);
 void weir_http_deadline_move(weir_http_connection *connection, weir_http_deadlines *list, int64_t now_us);
 
 /* exchange.c: the life of a request on its loop */
-int weir_http_exchange_access(weir_http_loop *loop, struct MHD_Connection *mhd, const char *method, const char *upload,
-                              size_t *upload_length, void **request_slot);
+int weir_http_exchange_access(const char *method, const char *version, const char *upload, size_t *upload_length,
+                              void **request_slot);
 void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD_Connection *mhd);
 void weir_http_exchange_end(weir_http_loop *loop, weir_http_request *request);
 /* Answers by hand, past the library, when the connection is to be closed in the middle of a request. */
