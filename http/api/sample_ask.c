@@ -104,6 +104,8 @@ static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const
     if (!err) err = need_text(value, where, "key", &key, &key_length);
     if (!err) err = read_text(value, where, "before", &before, &before_length);
     if (err) return err;
+    key = weir_arena_strndup(ask->arena, key, key_length); /* it outlives the JSON */
+    if (!key) return WEIR_ERR(WEIR_ENOMEM, "no memory for a key");
     target->place = ask->target_count;
     target->before_us = now_us;
     err = weir_api_vertex_read(ask->schema, ask->arena, type, key, key_length, &target->vertex);

@@ -135,7 +135,7 @@ static size_t leave_encoded(void *context, struct MHD_Connection *mhd, char *tex
     return strlen(text);
 }
 
-static void on_message(void *context, const char *format, va_list arguments) {
+__attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *format, va_list arguments) {
     char text[256];
     (void)context;
     vsnprintf(text, sizeof text, format, arguments);

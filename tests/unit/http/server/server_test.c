@@ -391,8 +391,7 @@ static void w2_a_request_within_a_request_is_not_answered(void **state) {
         POST_HEAD "Transfer-Encoding: chunked\r\n\r\nzz\r\nab\r\n0\r\n\r\n",
         POST_HEAD "Transfer-Encoding: chunked\r\n\r\n-1\r\nab\r\n0\r\n\r\n",
         POST_HEAD "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\nab\r\n0\r\n\r\n",
-        "POST /echo HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nTransfer-Encoding: "
-        "chunked\r\n\r\n0\r\n\r\n",
+        "POST /echo HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "GET /missing HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
         "GET /missing HTTP/1.1\r\nHost: localhost\r\nX Y: a\r\n\r\n",
         "GET /missing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc",
