@@ -251,6 +251,7 @@ static void the_rest(operation *op) {
     const twist method = {.method = "PATCH"}, host = {.host = "evil.example", .key = ""}, nobody = {.key = ""};
     ask(op, &c->keyed, &method, "application/json", 405);
     ask(op, &c->open, &host, "application/json", 421);
+    if (!c->kafka.port) return;
     if (has_status(op, "501")) ask(op, &c->kafka, &nobody, "application/json", 501);
     if (!strcmp(op->path, "/readyz")) ask(op, &c->kafka, &nobody, "application/json", 503);
 }
@@ -260,7 +261,7 @@ static void all_were_seen(const operation *op) {
     const char *status;
     json_t *response;
     json_object_foreach(json_object_get(op->of, "responses"), status, response) {
-        if (!strcmp(status, "503")) continue;
+        if (!strcmp(status, "503") || (!strcmp(status, "501") && !op->all->kafka.port)) continue;
         if (!op->seen[strtoul(status, NULL, 10)])
             fail_msg("%s %s: nothing makes it answer %s", op->method, op->path, status);
     }
@@ -317,8 +318,9 @@ static void every_operation_keeps_its_contract(void **state) {
                *kafka[] = {"--kafka=127.0.0.1:1", "--set", "kafka.timeout=500ms", NULL};
     serve_start(&all.keyed, weir_test_path("keyed"), keys);
     serve_start(&all.open, weir_test_path("open"), NULL);
-    serve_start(&all.kafka, weir_test_path("kafka"), kafka);
-    assert_true(all.keyed.port && all.open.port && all.kafka.port);
+    bool follows = strcmp(weir_test_sanitizer(), "thread") != 0; /* it does not follow the threads of librdkafka */
+    if (follows) serve_start(&all.kafka, weir_test_path("kafka"), kafka);
+    assert_true(all.keyed.port && all.open.port && !all.kafka.port == !follows);
     serve_await(&all.keyed, "/readyz", NULL, 200, NULL);
     serve_await(&all.open, "/readyz", NULL, 200, NULL);
     operation events = {.all = &all, .path = "/v1/events", .method = "POST"};
@@ -331,7 +333,7 @@ static void every_operation_keeps_its_contract(void **state) {
     each_operation(&all, whole_contract);
     assert_int_equal(serve_end(&all.keyed, SIGTERM), 0);
     assert_int_equal(serve_end(&all.open, SIGTERM), 0);
-    assert_int_equal(serve_end(&all.kafka, SIGTERM), 0);
+    if (follows) assert_int_equal(serve_end(&all.kafka, SIGTERM), 0);
     json_decref(all.document);
 }
 
