@@ -87,11 +87,13 @@ static void give_id(weir_http_request *request) {
         snprintf(request->id, sizeof request->id, "%s", own);
         return;
     }
+    static const char digits[] = "0123456789abcdef";
     weir_http_loop *loop = request->loop;
-    uint64_t number = loop->id_next;
+    uint64_t number = (loop->id_next + loop->http->id_seed) * 0x9E3779B97F4A7C15u; /* odd: none comes twice */
     loop->id_next += WEIR_HTTP_LOOPS_MAX;
-    snprintf(request->id, sizeof request->id, "%016llx",
-             (unsigned long long)((number + loop->http->id_seed) * 0x9E3779B97F4A7C15u));
+    for (size_t i = 16; i--; number >>= 4)
+        request->id[i] = digits[number & 15];
+    request->id[16] = 0;
 }
 
 const char *weir_http_header(const weir_http_request *request, const char *name) {
