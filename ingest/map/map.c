@@ -4,8 +4,8 @@
  *
  *   cells ──► id, time ──► for each rule whose conditions hold: ends, then the row ──► mutations, both halves of edges
  *
- * Everything is worked out before anything is handed out, so a fault in the last field takes the whole event back (check,
- * then act). An edge puts both its ends, once a message: a vertex exists from the first edge that touches it.
+ * Everything is worked out before anything is handed out, so a fault in the last field takes the whole event back
+ * (check, then act). An edge puts both its ends, once a message: a vertex exists from the first edge that touches it.
  */
 #include <string.h>
 
@@ -14,7 +14,8 @@
 
 #include "map_private.h"
 
-/* Texts whose escapes were undone, at most a message; rows of 64 rules; keys: so it is never full by what a message says. */
+/* Texts whose escapes were undone, at most a message; rows of 64 rules; keys: so it is never full by what a message
+ * says. */
 #define ARENA_BYTES_MAX (16u << 20)
 
 #define EVENTS "event" /* ids are named per store, not per source: a label names the event of another source */
@@ -23,7 +24,7 @@ weir_err weir_map_no_memory(void) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory to map a message");
 }
 
-/* --- mutations ----------------------------------------------------------------------------------------------------- */
+/* --- mutations -------------------------------------------------------------------------------------------------- */
 
 static weir_mutation *emit(weir_mapper *mapper, const weir_rule *rule, weir_mutation_kind kind) {
     WEIR_ASSERT(mapper->count < WEIR_MAP_MUTATIONS_MAX); /* four a rule at most */
@@ -129,7 +130,7 @@ static weir_err apply_rule(weir_mapper *mapper, const weir_rule *rule) {
     return WEIR_OK;
 }
 
-/* --- conditions ---------------------------------------------------------------------------------------------------- */
+/* --- conditions ------------------------------------------------------------------------------------------------- */
 
 static bool is_one_of(const weir_cell *cell, const weir_schema_values *values) {
     return cell->kind != WEIR_CELL_ABSENT && cell->kind != WEIR_CELL_NESTED &&
@@ -158,7 +159,7 @@ static bool all_hold(const weir_mapper *mapper, const weir_schema_mutation *rule
     return true;
 }
 
-/* --- the message --------------------------------------------------------------------------------------------------- */
+/* --- the message ------------------------------------------------------------------------------------------------ */
 
 static weir_err cells_read(weir_mapper *mapper, const void *message, size_t length) {
     const weir_schema_source *source = mapper->source;
@@ -208,7 +209,7 @@ weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offse
     return WEIR_OK;
 }
 
-/* --- open and close ------------------------------------------------------------------------------------------------ */
+/* --- open and close --------------------------------------------------------------------------------------------- */
 
 static weir_err columns_open(weir_mapper *mapper) {
     const weir_schema_source *source = mapper->source;

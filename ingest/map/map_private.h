@@ -2,8 +2,8 @@
 /*
  * map_private.h - a source as the mapper has compiled it.
  *
- * A message names each of its vertices several times: a payment is an end of five edges. So each pair of a key and a vertex type
- * that the rules speak of is one `weir_end`, worked out once a message.
+ * A message names each of its vertices several times: a payment is an end of five edges. So each pair of a key and a
+ * vertex type that the rules speak of is one `weir_end`, worked out once a message.
  */
 #ifndef WEIR_INGEST_MAP_PRIVATE_H
 #define WEIR_INGEST_MAP_PRIVATE_H
@@ -55,7 +55,8 @@ struct weir_mapper {
     int64_t time_us;
 };
 
-/* key.c: the text of a key: 1 to WEIR_KEY_MAX bytes, borrowed from the message or the arena.  WEIR_EDATA, WEIR_ENOMEM. */
+/* key.c: the text of a key: 1 to WEIR_KEY_MAX bytes, borrowed from the message or the arena.  WEIR_EDATA,
+ * WEIR_ENOMEM. */
 weir_err weir_map_key(weir_mapper *mapper, const weir_schema_key *key, const char **textp, size_t *lengthp);
 /* Works the end out, unless the message has already. */
 weir_err weir_map_end(weir_mapper *mapper, weir_end *end);

@@ -2,7 +2,8 @@
 /*
  * lines.c - a window over a file, cut at newlines.
  *
- * The window moves only when it has no whole line any more, so what was handed out stays where it is until the next call.
+ * The window moves only when it has no whole line any more, so what was handed out stays where it is until the next
+ * call.
  */
 #include <string.h>
 

@@ -12,11 +12,13 @@
  *             24     4    rows                                  24     8    check of the record before it, or of the
  *             28     4    CRC-32C of all but itself                         file; 0: none
  *
- * A partition that retention had cut before the store was begun starts at `begin`, not at 0; without the row a crash before
- * the first seal could not be told from records that are missing. `check` is how a topic that was created again is found
- * out. For a file, the partition is the place of the file among those loaded, and check the hash of its bytes.
+ * A partition that retention had cut before the store was begun starts at `begin`, not at 0; without the row a crash
+ * before the first seal could not be told from records that are missing. `check` is how a topic that was created
+ * again is found out. For a file, the partition is the place of the file among those loaded, and check the hash of
+ * its bytes.
  *
- * A store restored from a checkpoint has no such file: every partition then goes on at its sealed offset, unchecked once.
+ * A store restored from a checkpoint has no such file: every partition then goes on at its sealed offset, unchecked
+ * once.
  */
 #ifndef WEIR_INGEST_POSITIONS_H
 #define WEIR_INGEST_POSITIONS_H
@@ -55,7 +57,8 @@ weir_positions_letters weir_positions_letters_get(weir_positions *positions);
 void weir_positions_letters_set(weir_positions *positions, weir_positions_letters letters);
 /* The store has no such file yet: it is new, or was restored.  [any] */
 bool weir_positions_are_new(weir_positions *positions);
-/* Writes it if it has changed since; one thread at a time, the others wait.  Blocks on the disk.  [any]  WEIR_EIO, WEIR_EFULL. */
+/* Writes it if it has changed since; one thread at a time, the others wait.  Blocks on the disk.  [any]  WEIR_EIO,
+ * WEIR_EFULL. */
 weir_err weir_positions_save(weir_positions *positions);
 
 /* Ends of runs that were handed over, with the check of their last record: of the greatest that is sealed, offset and

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * map_json_fuzz.c - any bytes as a message of JSON: mutations whose rows can be read, or one sentence; and the same again.
+ * map_json_fuzz.c - any bytes as a message of JSON: mutations whose rows can be read, or one sentence; and the same
+ * again.
  *
  * The first byte chooses between the shipped schemas' sources and one that uses every rule.
  */

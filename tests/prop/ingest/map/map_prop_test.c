@@ -2,8 +2,8 @@
 /*
  * map_prop_test.c - random messages, written in random ways, against what they were made from.
  *
- * A value is drawn first, then spelled: the order of names, spaces, escapes, the form of numbers, names that nobody asks
- * for. What the mapper makes of it must be the value that was drawn; the expectation never looks at the text.
+ * A value is drawn first, then spelled: the order of names, spaces, escapes, the form of numbers, names that nobody
+ * asks for. What the mapper makes of it must be the value that was drawn; the expectation never looks at the text.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ typedef struct drawn {
     bool has_n, has_c, has_w, has_b, has_s;
 } drawn;
 
-/* --- drawing --------------------------------------------------------------------------------------------------------- */
+/* --- drawing ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t random_code(weir_rng *rng) {
     switch (weir_rng_below(rng, 6)) {
@@ -105,7 +105,7 @@ static drawn draw(weir_rng *rng) {
                    .has_s = bits & 16};
 }
 
-/* --- spelling ---------------------------------------------------------------------------------------------------------- */
+/* --- spelling --------------------------------------------------------------------------------------------------- */
 
 static void spell_space(weir_buf *out, weir_rng *rng) {
     static const char spaces[] = " \t\n\r";
@@ -264,7 +264,7 @@ static void spell(weir_buf *out, weir_rng *rng, const drawn *d) {
     spell_space(out, rng);
 }
 
-/* --- what it must become ----------------------------------------------------------------------------------------------- */
+/* --- what it must become ---------------------------------------------------------------------------------------- */
 
 static void check_vertex(const weir_mutation *m, const drawn *d) {
     static const weir_value_kind kinds[] = {WEIR_VALUE_NUMBER, WEIR_VALUE_CATEGORY, WEIR_VALUE_TIME};

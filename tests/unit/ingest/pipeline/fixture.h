@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixture.h - a graph, the logs of its sources and a pipeline between them; and what ought to be in the graph, by mapping
- * every record of the logs into the naive graph.
+ * fixture.h - a graph, the logs of its sources and a pipeline between them; and what ought to be in the graph, by
+ * mapping every record of the logs into the naive graph.
  */
 #ifndef WEIR_PIPELINE_FIXTURE_H
 #define WEIR_PIPELINE_FIXTURE_H
@@ -109,7 +109,7 @@ static inline void fixture_drain(fixture *f) {
     assert_ok(weir_pipeline_drain(f->pipeline, FIXTURE_WAIT));
 }
 
-/* --- what ought to be there ----------------------------------------------------------------------------------------- */
+/* --- what ought to be there ------------------------------------------------------------------------------------- */
 
 typedef struct fixture_record {
     uint32_t source, partition;
@@ -252,7 +252,7 @@ static inline void fixture_compare(fixture *f) {
     fixture_expected_close(&e);
 }
 
-/* --- dead letters ------------------------------------------------------------------------------------------------------ */
+/* --- dead letters ----------------------------------------------------------------------------------------------- */
 
 typedef void (*fixture_letter_visit)(void *context, uint64_t number, const weir_dead_letter *letter);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kafka_test.c - the pipeline over Kafka: offsets that the store keeps, a broker that is away, a topic that is another one.
+ * kafka_test.c - the pipeline over Kafka: offsets that the store keeps, a broker that is away, a topic that is
+ * another one.
  *
  * What is produced is also appended to a log beside it, which nobody reads but the expectation.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline_test.c - what the logs say is what the graph says, whatever comes between; bad messages are where they belong. */
+/* pipeline_test.c - what the logs say is what the graph says, whatever comes between; bad messages are where they
+ * belong. */
 #include "fixture.h"
 
 #include <signal.h>
@@ -136,7 +137,7 @@ static void stopped_and_started_at_random(void **state) {
     fixture_close(&f);
 }
 
-/* --- dead letters ---------------------------------------------------------------------------------------------------- */
+/* --- dead letters ----------------------------------------------------------------------------------------------- */
 
 static const char *const bad[] = {"{",
                                   "",
@@ -268,7 +269,7 @@ static void a_letter_of_this_store_stays_one(void **state) {
     fixture_close(&f);
 }
 
-/* --- collisions -------------------------------------------------------------------------------------------------------- */
+/* --- collisions ------------------------------------------------------------------------------------------------- */
 
 typedef struct collided {
     uint64_t letters;
@@ -350,7 +351,7 @@ static void p2_collisions_are_refused_whole(void **state) {
     fixture_close(&f);
 }
 
-/* --- names ---------------------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------------------------ */
 
 static void deleted_and_put_again_it_has_its_name(void **state) {
     (void)state;
@@ -404,7 +405,7 @@ static void random_events_with_deletions(void **state) {
     fixture_close(&f);
 }
 
-/* --- memory and order ------------------------------------------------------------------------------------------------------ */
+/* --- memory and order ------------------------------------------------------------------------------------------- */
 
 static void s6_a_small_budget_waits_and_drops_nothing(void **state) {
     (void)state;
@@ -422,7 +423,7 @@ static void s6_a_small_budget_waits_and_drops_nothing(void **state) {
     fixture_close(&f);
 }
 
-/* --- errors ----------------------------------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------------------------- */
 
 static void a_recreated_topic_is_refused(void **state) {
     (void)state;
@@ -564,7 +565,7 @@ static void open_fails_cleanly_at_every_allocation(void **state) {
     fixture_close(&f);
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------------------------ */
 
 static const char table[] = "version: 1\n"
                             "name: table\n"
