@@ -17,7 +17,7 @@
 #define SEED_DEFAULT     1u
 #define HALF_LIFE_MAX_US (36525ll * 86400 * WEIR_US_PER_S)
 
-/* --- reading JSON ----------------------------------------------------------------------------------------------------- */
+/* --- reading JSON --------------------------------------------------------------------------------------------- */
 
 /* The reader below us calls itself for each level, so the levels are counted first. */
 static bool too_deep(const char *text, size_t length) {
@@ -92,7 +92,7 @@ static weir_err read_number(const json_t *object, const char *where, const char 
                     (long long)max);
 }
 
-/* --- targets ---------------------------------------------------------------------------------------------------------- */
+/* --- targets -------------------------------------------------------------------------------------------------- */
 
 static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const char *where, int64_t now_us) {
     static const char *const names[] = {"type", "key", "before", NULL};
@@ -142,7 +142,7 @@ static weir_err read_targets(weir_api_sample_ask *ask, const json_t *root, int64
     return err;
 }
 
-/* --- steps ------------------------------------------------------------------------------------------------------------ */
+/* --- steps ---------------------------------------------------------------------------------------------------- */
 
 static weir_err read_strategy(const char *where, const char *text, weir_strategy *strategyp) {
     static const char *const names[] = {"recent", "uniform", "weighted", "full"};

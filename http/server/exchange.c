@@ -21,7 +21,7 @@
 
 #include "private.h"
 
-/* --- the reply -------------------------------------------------------------------------------------------------------- */
+/* --- the reply ------------------------------------------------------------------------------------------------ */
 
 static void add(struct MHD_Response *response, const char *name, const char *value) {
     (void)MHD_add_response_header(response, name, value); /* fails when out of memory: the reply goes without it */
@@ -73,7 +73,7 @@ static enum MHD_Result send_reply(weir_http_request *request) {
     return queued;
 }
 
-/* --- the request line and the headers -------------------------------------------------------------------------------- */
+/* --- the request line and the headers ------------------------------------------------------------------------- */
 
 static bool plain_id(const char *text) {
     size_t length = strlen(text);
@@ -123,7 +123,7 @@ void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD
     return request;
 }
 
-/* --- what a request may look like --------------------------------------------------------------------------------------- */
+/* --- what a request may look like ----------------------------------------------------------------------------- */
 
 /* The library takes what proxies before us may read in another way: a length twice, a length beside a transfer encoding, a
  * blank before a colon. Whoever disagrees on where a request ends can be made to answer one that was never sent. */
@@ -266,7 +266,7 @@ static bool headers_pass(weir_http_request *request) {
     return route(request) && fits(request) && read_query(request); // W2
 }
 
-/* --- the calls from below --------------------------------------------------------------------------------------------- */
+/* --- the calls from below ------------------------------------------------------------------------------------- */
 
 static enum MHD_Result run_handler(weir_http_request *request) {
     weir_err err = request->route->handler(request->loop->http->opts.context, request);

@@ -31,7 +31,7 @@
 #define TURN_MAX_MS 1000u /* of sleep                                                   */
 #define REFUSAL     "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 
-/* --- deadlines -------------------------------------------------------------------------------------------------------- */
+/* --- deadlines ------------------------------------------------------------------------------------------------ */
 
 static void unlink_connection(weir_http_connection *connection) {
     weir_http_deadlines *list = connection->list;
@@ -69,7 +69,7 @@ static int64_t until(const weir_http_deadlines *list, int64_t now_us, int64_t wa
     return left_us < wait_us ? (left_us < 0 ? 0 : left_us) : wait_us;
 }
 
-/* --- what the library calls ------------------------------------------------------------------------------------------- */
+/* --- what the library calls ----------------------------------------------------------------------------------- */
 
 static enum MHD_Result on_access(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
                                  const char *version, const char *upload, size_t *upload_length, void **slot) {
@@ -143,7 +143,7 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *context, cons
     WEIR_LOG(DEBUG, "http.library", text);
 }
 
-/* --- turns ------------------------------------------------------------------------------------------------------------ */
+/* --- turns ---------------------------------------------------------------------------------------------------- */
 
 /* Into the library, or out of the door. */
 static void take_connection(weir_http_loop *loop, int fd, const struct sockaddr *address, socklen_t length) {
@@ -247,7 +247,7 @@ static void loop_main(void *context) {
     }
 }
 
-/* --- open and close --------------------------------------------------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------------------------------------------- */
 
 static struct MHD_Daemon *start_daemon(weir_http_loop *loop) {
     const weir_http_opts *opts = &loop->http->opts;

@@ -49,7 +49,7 @@ typedef struct serve_target {
     weir_load_result result;
 } serve_target;
 
-/* --- requests ---------------------------------------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------------------------- */
 
 static size_t request_livez(void *context, uint64_t n, char *buffer, size_t size) {
     (void)context;
@@ -78,7 +78,7 @@ static weir_err load_target(const serve_target *target, uint64_t requests, doubl
     return weir_load_run(&opts, resultp);
 }
 
-/* --- lines ------------------------------------------------------------------------------------------------------------- */
+/* --- lines ---------------------------------------------------------------------------------------------------- */
 
 static weir_err run_closed(void *context, uint64_t round, weir_bench_sample *samplep) {
     serve_target *target = context;
@@ -113,7 +113,7 @@ static weir_err run_p99(void *context, uint64_t round, weir_bench_sample *sample
     return err;
 }
 
-/* --- the servers ------------------------------------------------------------------------------------------------------- */
+/* --- the servers ---------------------------------------------------------------------------------------------- */
 
 static weir_err make_folders(serve_context *c) {
     const char *parent = getenv("WEIR_BENCH_FOLDER");
@@ -202,7 +202,7 @@ static void close_all(serve_context *c, weir_err *errp) {
     if (*c->folder && weir_path_exists(c->folder)) weir_err_keep(errp, weir_folder_remove(c->folder));
 }
 
-/* --- the bench --------------------------------------------------------------------------------------------------------- */
+/* --- the bench ------------------------------------------------------------------------------------------------ */
 
 static weir_err find_rate(const weir_cli *cli, serve_context *c, serve_target *slowest) {
     weir_load_result result;

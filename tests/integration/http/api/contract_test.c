@@ -46,7 +46,7 @@ typedef struct twist {
     bool invalid_body, large_body, body_on_get, broken_path;
 } twist;
 
-/* --- making requests --------------------------------------------------------------------------------------------------- */
+/* --- making requests ------------------------------------------------------------------------------------------ */
 
 static const char *text_of(json_t *value, char *buffer, size_t size) {
     if (json_is_string(value)) return json_string_value(value);
@@ -147,7 +147,7 @@ static void make_request(const operation *op, const twist *change, const char *t
         append(request, change->body_on_get ? "Content-Length: 1\r\n\r\nx" : "\r\n");
 }
 
-/* --- holding answers against the file ---------------------------------------------------------------------------------- */
+/* --- holding answers against the file ------------------------------------------------------------------------- */
 
 static void check_answer(const operation *op, const http_answer *answer, const char *request) {
     char status[8], type[128] = "";
@@ -183,7 +183,7 @@ static void ask(operation *op, const serve_child *child, const twist *change, co
     answer_free(&answer);
 }
 
-/* --- what every operation must do --------------------------------------------------------------------------------------- */
+/* --- what every operation must do ----------------------------------------------------------------------------- */
 
 static bool has_status(const operation *op, const char *status) {
     return json_object_get(json_object_get(op->of, "responses"), status) != NULL;
@@ -267,7 +267,7 @@ static void all_were_seen(const operation *op) {
     }
 }
 
-/* --- cases -------------------------------------------------------------------------------------------------------------- */
+/* --- cases ---------------------------------------------------------------------------------------------------- */
 
 static void each_operation(contract *all, void (*act)(operation *op)) {
     const char *path, *method;

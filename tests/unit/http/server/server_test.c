@@ -10,7 +10,7 @@
 #include <weir/base/thread.h>
 #include <weir/http/server.h>
 
-/* --- a server under test ---------------------------------------------------------------------------------------------- */
+/* --- a server under test -------------------------------------------------------------------------------------- */
 
 #define BODY_MAX 1000u
 
@@ -108,7 +108,7 @@ static void expect(const weir_http *http, const char *text, int status, const ch
     answer_free(&answer);
 }
 
-/* --- routes ------------------------------------------------------------------------------------------------------------ */
+/* --- routes --------------------------------------------------------------------------------------------------- */
 
 static void routes_and_parameters(void **state) {
     (void)state;
@@ -172,7 +172,7 @@ static void inside_failures_keep_their_words(void **state) {
     weir_http_close(http);
 }
 
-/* --- roles ------------------------------------------------------------------------------------------------------------ */
+/* --- roles ---------------------------------------------------------------------------------------------------- */
 
 static void w2_roles_are_kept_apart(void **state) {
     (void)state;
@@ -233,7 +233,7 @@ static void addresses(void **state) {
     weir_http_close(http);
 }
 
-/* --- limits ------------------------------------------------------------------------------------------------------------ */
+/* --- limits --------------------------------------------------------------------------------------------------- */
 
 static void post_of(size_t length, bool chunked, const char *path, http_client *client) {
     char head[256];
@@ -320,7 +320,7 @@ static void connections_have_limits(void **state) {
     weir_http_close(http);
 }
 
-/* --- connections ------------------------------------------------------------------------------------------------------ */
+/* --- connections ---------------------------------------------------------------------------------------------- */
 
 static void requests_follow_each_other_on_a_connection(void **state) {
     (void)state;
@@ -441,7 +441,7 @@ static void a_header_past_its_limit(void **state) {
     weir_http_close(http);
 }
 
-/* --- time ------------------------------------------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------------------------------------------- */
 
 static void w1_a_slow_request_is_cut(void **state) {
     (void)state;
@@ -485,7 +485,7 @@ static void an_idle_connection_is_closed(void **state) {
     weir_http_close(http);
 }
 
-/* --- deferred --------------------------------------------------------------------------------------------------------- */
+/* --- deferred ------------------------------------------------------------------------------------------------- */
 
 static void finish_all(void *context) {
     weir_http_request *request;
@@ -582,7 +582,7 @@ static void a_stop_lets_requests_end(void **state) {
     client_close(&busy);
 }
 
-/* --- many ------------------------------------------------------------------------------------------------------------- */
+/* --- many ----------------------------------------------------------------------------------------------------- */
 
 /* The library's own epoll loop falls asleep at a multiple of 128 clients in flight; ours must not. */
 static void no_number_of_clients_stalls(void **state) {
