@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answer.c - rows, times and events as JSON. */
-#include <stdio.h>
-
 #include "private.h"
 
 void weir_api_json_time(weir_json *json, int64_t time_us) {
@@ -12,9 +10,11 @@ void weir_api_json_time(weir_json *json, int64_t time_us) {
 
 /* As text: 64 bits do not fit into the numbers of every reader of JSON. */
 void weir_api_json_event(weir_json *json, uint64_t event) {
-    char text[17];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)event);
-    weir_json_text(json, text, 16);
+    static const char digits[] = "0123456789abcdef";
+    char text[16];
+    for (size_t i = sizeof text; i--; event >>= 4)
+        text[i] = digits[event & 15];
+    weir_json_text(json, text, sizeof text);
 }
 
 static void write_value(weir_json *json, weir_value_kind kind, const weir_value *value) {

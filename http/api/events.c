@@ -72,7 +72,7 @@ struct weir_api_writer {
     event_pending group[GROUP_MAX];
 };
 
-/* --- on the loop -------------------------------------------------------------------------------------------------- */
+/* --- on the loop ---------------------------------------------------------------------------------------------- */
 
 static weir_err no_source(const weir_schema *schema, const char *name) {
     char nearest[128];
@@ -130,7 +130,7 @@ weir_err weir_api_post_events(void *context, weir_http_request *request) {
     return WEIR_OK;
 }
 
-/* --- one request -------------------------------------------------------------------------------------------------- */
+/* --- one request ---------------------------------------------------------------------------------------------- */
 
 /* Every message, before anything is appended: all or none (A1). */
 static weir_err check_messages(event_target *target, const weir_api_message *messages, size_t count,
@@ -220,7 +220,7 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
     return err;
 }
 
-/* --- the answer --------------------------------------------------------------------------------------------------- */
+/* --- the answer ----------------------------------------------------------------------------------------------- */
 
 static void write_event(weir_json *json, const event_seen *event) {
     weir_json_object(json);
@@ -268,7 +268,7 @@ static void refuse(weir_http_request *request, weir_err err) {
     weir_http_problem(request, 422, NULL, "%s; no event of the request was taken", sentence);
 }
 
-/* --- the writer --------------------------------------------------------------------------------------------------- */
+/* --- the writer ----------------------------------------------------------------------------------------------- */
 
 static void sync_targets(weir_api_writer *writer) {
     weir_kill_point("events.appended");
@@ -313,7 +313,7 @@ static void run_group(weir_api_writer *writer, const event_post *posts, size_t c
     answer_group(writer, count);
 }
 
-/* --- the recent events of a log ----------------------------------------------------------------------------------- */
+/* --- the recent events of a log ------------------------------------------------------------------------------- */
 
 static weir_err remember_record(event_target *target, uint32_t partition, const weir_record *record) {
     weir_mapped mapped;
@@ -365,7 +365,7 @@ static void writer_main(void *context) {
         run_group(writer, posts, count);
 }
 
-/* --- open and close ----------------------------------------------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------------------------------------------- */
 
 static weir_err open_target(weir_api_writer *writer, const weir_api_opts *opts, uint32_t source) {
     event_target *target = &writer->targets[source];

@@ -153,8 +153,10 @@ bool weir_api_keys_find(const weir_api_keys *keys, const char *key, size_t lengt
             differs |= (unsigned)(digest[j] ^ keys->rows[i].digest[j]);
         if (!differs) found = i;
     }
-    *callerp = found == SIZE_MAX ? (weir_http_caller){0} : keys->rows[found].caller;
-    return found != SIZE_MAX;
+    *callerp = (weir_http_caller){0};
+    if (found == SIZE_MAX) return false;
+    *callerp = keys->rows[found].caller;
+    return true;
 }
 
 void weir_api_keys_free(weir_api_keys *keys) {

@@ -11,8 +11,7 @@
 typedef struct weir_api_writer weir_api_writer;
 typedef struct weir_api_pool weir_api_pool;
 
-/* --- freshness: per thread, made anew when it is older than a few milliseconds -------------------------------------
- * */
+/* --- freshness: per thread, made anew when it is older than a few milliseconds -------------------------------- */
 
 typedef struct weir_api_fresh {
     int64_t made_us;
@@ -26,8 +25,7 @@ void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *req
 void weir_api_fresh_member(weir_api *api, uint32_t thread, weir_json *json);
 void weir_api_fresh_free(weir_api_fresh *fresh);
 
-/* --- readiness ------------------------------------------------------------------------------------------------------
- * */
+/* --- readiness ------------------------------------------------------------------------------------------------ */
 
 typedef enum weir_api_state {
     WEIR_API_STARTING,
@@ -61,8 +59,7 @@ struct weir_api {
 /* The first source that has failed, or success.  [any] */
 weir_err weir_api_failure(weir_api *api);
 
-/* --- asking ----------------------------------------------------------------------------------------------------------
- * */
+/* --- asking --------------------------------------------------------------------------------------------------- */
 
 /* A vertex as a path names it. */
 typedef struct weir_api_vertex {
@@ -86,8 +83,7 @@ weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uin
 /* Whether a Content-Type is this one; its parameters ("; charset=utf-8") do not matter. */
 bool weir_api_is_type(const char *header, const char *type);
 
-/* --- answering -------------------------------------------------------------------------------------------------------
- * */
+/* --- answering ------------------------------------------------------------------------------------------------ */
 
 void weir_api_json_time(weir_json *json, int64_t time_us);
 void weir_api_json_event(weir_json *json, uint64_t event);
@@ -95,8 +91,7 @@ void weir_api_json_event(weir_json *json, uint64_t event);
 void weir_api_json_features(weir_json *json, const weir_schema_feature *features, const weir_value_kind *kinds,
                             size_t count, const uint8_t *row, uint32_t row_length);
 
-/* --- handlers --------------------------------------------------------------------------------------------------------
- * */
+/* --- handlers ------------------------------------------------------------------------------------------------- */
 
 weir_err weir_api_get_vertex(void *context, weir_http_request *request);
 weir_err weir_api_get_neighbors(void *context, weir_http_request *request);
@@ -107,8 +102,7 @@ weir_err weir_api_readyz(void *context, weir_http_request *request);
 weir_err weir_api_metrics(void *context, weir_http_request *request);
 weir_err weir_api_get_openapi(void *context, weir_http_request *request);
 
-/* --- events ----------------------------------------------------------------------------------------------------------
- * */
+/* --- events --------------------------------------------------------------------------------------------------- */
 
 weir_err weir_api_writer_open(weir_api *api, const weir_api_opts *opts, weir_api_writer **writerp);
 void weir_api_writer_close(weir_api_writer *writer);
@@ -127,7 +121,7 @@ typedef struct weir_api_message {
 weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
                         const weir_api_message **messagesp, size_t *countp);
 
-/* --- what runs beside the loops ----------------------------------------------------------------------------------- */
+/* --- what runs beside the loops ------------------------------------------------------------------------------- */
 
 typedef weir_err (*weir_api_work)(weir_api *api, uint32_t thread, weir_http_request *request);
 

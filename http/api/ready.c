@@ -13,7 +13,7 @@
 
 #include "private.h"
 
-/* --- the state ---------------------------------------------------------------------------------------------------- */
+/* --- the state ------------------------------------------------------------------------------------------------ */
 
 weir_err weir_api_failure(weir_api *api) {
     for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
@@ -73,7 +73,7 @@ void weir_api_stopping(weir_api *api) {
     atomic_store(&api->state, WEIR_API_STOPPING);
 }
 
-/* --- probes ------------------------------------------------------------------------------------------------------- */
+/* --- probes --------------------------------------------------------------------------------------------------- */
 
 weir_err weir_api_livez(void *context, weir_http_request *request) {
     static const char alive[] = "{\"alive\":true}\n";
@@ -163,7 +163,7 @@ weir_err weir_api_readyz(void *context, weir_http_request *request) {
     return WEIR_OK;
 }
 
-/* --- for machines ------------------------------------------------------------------------------------------------- */
+/* --- for machines --------------------------------------------------------------------------------------------- */
 
 weir_err weir_api_metrics(void *context, weir_http_request *request) {
     weir_api *api = context;

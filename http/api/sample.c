@@ -15,7 +15,7 @@ typedef struct sampling {
     const weir_api_sample_ask *ask;
 } sampling;
 
-/* --- the answer --------------------------------------------------------------------------------------------------- */
+/* --- the answer ----------------------------------------------------------------------------------------------- */
 
 /* Of the targets the request knew the keys, also of those that the graph does not know yet. */
 static weir_err write_key(const sampling *in, weir_json *json, uint32_t node, weir_vertex vertex) {
@@ -127,7 +127,7 @@ static weir_err write_answer(const sampling *in, const weir_block_view *view, ui
     return err;
 }
 
-/* --- sampling ----------------------------------------------------------------------------------------------------- */
+/* --- sampling ------------------------------------------------------------------------------------------------- */
 
 static weir_err sample_block(const sampling *in, weir_sampler *sampler, weir_block *block) {
     weir_target targets[WEIR_API_SAMPLE_TARGETS];

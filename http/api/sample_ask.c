@@ -18,7 +18,7 @@
 #define SEED_DEFAULT     1u
 #define HALF_LIFE_MAX_US (36525ll * 86400 * WEIR_US_PER_S)
 
-/* --- reading JSON ------------------------------------------------------------------------------------------------- */
+/* --- reading JSON --------------------------------------------------------------------------------------------- */
 
 /* The reader below us calls itself for each level, so the levels are counted first. */
 static bool too_deep(const char *text, size_t length) {
@@ -93,7 +93,7 @@ static weir_err read_number(const json_t *object, const char *where, const char 
                     (long long)max);
 }
 
-/* --- targets ------------------------------------------------------------------------------------------------------ */
+/* --- targets -------------------------------------------------------------------------------------------------- */
 
 static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const char *where, int64_t now_us) {
     static const char *const names[] = {"type", "key", "before", NULL};
@@ -105,6 +105,8 @@ static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const
     if (!err) err = need_text(value, where, "key", &key, &key_length);
     if (!err) err = read_text(value, where, "before", &before, &before_length);
     if (err) return err;
+    key = weir_arena_strndup(ask->arena, key, key_length); /* it outlives the JSON */
+    if (!key) return WEIR_ERR(WEIR_ENOMEM, "no memory for a key");
     target->place = ask->target_count;
     target->before_us = now_us;
     err = weir_api_vertex_read(ask->schema, ask->arena, type, key, key_length, &target->vertex);
@@ -141,7 +143,7 @@ static weir_err read_targets(weir_api_sample_ask *ask, const json_t *root, int64
     return err;
 }
 
-/* --- steps -------------------------------------------------------------------------------------------------------- */
+/* --- steps ---------------------------------------------------------------------------------------------------- */
 
 static weir_err read_strategy(const char *where, const char *text, weir_strategy *strategyp) {
     static const char *const names[] = {"recent", "uniform", "weighted", "full"};

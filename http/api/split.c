@@ -41,8 +41,7 @@ static weir_err take(splitter *split, size_t begin, size_t end) {
     return WEIR_OK;
 }
 
-/* --- JSON -----------------------------------------------------------------------------------------------------------
- * */
+/* --- JSON ----------------------------------------------------------------------------------------------------- */
 
 static void skip_blanks(splitter *split) {
     while (split->next < split->length && is_blank(split->body[split->next]))
@@ -106,8 +105,7 @@ static weir_err split_json(splitter *split) {
     return split->body[split->next] == '[' ? split_array(split) : take(split, split->next, split->length);
 }
 
-/* --- lines -----------------------------------------------------------------------------------------------------------
- * */
+/* --- lines ---------------------------------------------------------------------------------------------------- */
 
 static weir_err split_lines(splitter *split) {
     while (split->next < split->length) {

@@ -55,8 +55,7 @@ static weir_err finish(question *ask, weir_json *json) {
     return WEIR_OK;
 }
 
-/* --- vertices --------------------------------------------------------------------------------------------------------
- * */
+/* --- vertices ------------------------------------------------------------------------------------------------- */
 
 static weir_err write_features(question *ask, weir_json *json) {
     size_t count;
@@ -122,7 +121,7 @@ weir_err weir_api_get_vertex(void *context, weir_http_request *request) {
     return err ? err : finish(&ask, &json);
 }
 
-/* --- neighbours --------------------------------------------------------------------------------------------------- */
+/* --- neighbours ----------------------------------------------------------------------------------------------- */
 
 static const char *direction_name(weir_direction direction) {
     return direction == WEIR_OUT ? "out" : "in";

@@ -7,7 +7,6 @@
  * (0.9.75): so a request with a body is refused, one without is answered at the second. In the middle of a body the
  * library takes no reply at all; there it is written by hand and the connection cut.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@
 
 #include "private.h"
 
-/* --- the reply ---------------------------------------------------------------------------------------------------- */
+/* --- the reply ------------------------------------------------------------------------------------------------ */
 
 static void add(struct MHD_Response *response, const char *name, const char *value) {
     (void)MHD_add_response_header(response, name, value); /* fails when out of memory: the reply goes without it */
@@ -74,8 +73,7 @@ static enum MHD_Result send_reply(weir_http_request *request) {
     return queued;
 }
 
-/* --- the request line and the headers --------------------------------------------------------------------------------
- * */
+/* --- the request line and the headers ------------------------------------------------------------------------- */
 
 static bool plain_id(const char *text) {
     size_t length = strlen(text);
@@ -89,11 +87,13 @@ static void give_id(weir_http_request *request) {
         snprintf(request->id, sizeof request->id, "%s", own);
         return;
     }
+    static const char digits[] = "0123456789abcdef";
     weir_http_loop *loop = request->loop;
-    uint64_t number = loop->id_next;
+    uint64_t number = (loop->id_next + loop->http->id_seed) * 0x9E3779B97F4A7C15u; /* odd: none comes twice */
     loop->id_next += WEIR_HTTP_LOOPS_MAX;
-    uint64_t mixed = (number + loop->http->id_seed) * 0x9E3779B97F4A7C15u;
-    snprintf(request->id, sizeof request->id, "%016" PRIx64, mixed);
+    for (size_t i = 16; i--; number >>= 4)
+        request->id[i] = digits[number & 15];
+    request->id[16] = 0;
 }
 
 const char *weir_http_header(const weir_http_request *request, const char *name) {
@@ -121,6 +121,48 @@ void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD
     weir_http_deadline_move(connection, &loop->working, request->started_us); // W1
     weir_metric_add(WEIR_METRIC_HTTP_REQUESTS, 1);
     return request;
+}
+
+/* --- what a request may look like ----------------------------------------------------------------------------- */
+
+/* The library takes what proxies before us may read in another way: a length twice, a length beside a transfer
+ * encoding, a blank before a colon. Whoever disagrees on where a request ends can be made to answer one that was never
+ * sent. */
+typedef struct header_scan {
+    unsigned hosts, lengths, encodings;
+    bool odd; /* a name that is no token, a 0 byte, an encoding that is not plain chunked */
+} header_scan;
+
+static bool is_token(const char *name, size_t length) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~";
+    size_t i = 0;
+    while (i < length && name[i] && strchr(letters, name[i]))
+        i++;
+    return length && i == length;
+}
+
+static enum MHD_Result scan_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                                   const char *value, size_t value_length) {
+    header_scan *scan = context;
+    (void)kind;
+    if (!is_token(name, name_length) || (value && memchr(value, 0, value_length))) scan->odd = true;
+    if (!strcasecmp(name, "Host")) scan->hosts++;
+    if (!strcasecmp(name, "Content-Length")) scan->lengths++;
+    if (!strcasecmp(name, "Transfer-Encoding")) {
+        scan->encodings++;
+        if (!value || strcasecmp(value, "chunked") != 0) scan->odd = true;
+    }
+    return MHD_YES;
+}
+
+static bool unambiguous(weir_http_request *request, const char *version) {
+    header_scan scan = {0};
+    (void)MHD_get_connection_values_n(request->mhd, MHD_HEADER_KIND, scan_header, &scan);
+    bool old = strcmp(version, "HTTP/1.1") < 0;
+    if (!scan.odd && scan.hosts <= 1 && scan.lengths + scan.encodings <= 1 && !(old && scan.encodings)) return true;
+    request->close = true;
+    weir_http_problem(request, 400, NULL, "the headers can be read in more than one way; send each once and plainly");
+    return false;
 }
 
 static bool has_body(const weir_http_request *request, uint64_t *lengthp) {
@@ -225,7 +267,7 @@ static bool headers_pass(weir_http_request *request) {
     return route(request) && fits(request) && read_query(request); // W2
 }
 
-/* --- the calls from below ----------------------------------------------------------------------------------------- */
+/* --- the calls from below ------------------------------------------------------------------------------------- */
 
 static enum MHD_Result run_handler(weir_http_request *request) {
     weir_err err = request->route->handler(request->loop->http->opts.context, request);
@@ -238,12 +280,12 @@ static enum MHD_Result run_handler(weir_http_request *request) {
     return send_reply(request);
 }
 
-static enum MHD_Result take_headers(weir_http_request *request, const char *method) {
+static enum MHD_Result take_headers(weir_http_request *request, const char *method, const char *version) {
     uint64_t length;
     request->method = method;
     give_id(request);
     request->stage = WEIR_HTTP_STAGE_BODY;
-    bool pass = headers_pass(request);
+    bool pass = unambiguous(request, version) && headers_pass(request);
     if (pass || !has_body(request, &length)) return MHD_YES; /* a reply to this call would end the connection */
     request->close = true;                                   /* nobody will read the body */
     return send_reply(request);
@@ -267,15 +309,13 @@ static enum MHD_Result take_body(weir_http_request *request, const char *upload,
     return MHD_YES;
 }
 
-int weir_http_exchange_access(weir_http_loop *loop, struct MHD_Connection *mhd, const char *method, const char *upload,
-                              size_t *upload_length, void **request_slot) {
-    (void)loop;
-    (void)mhd;
+int weir_http_exchange_access(const char *method, const char *version, const char *upload, size_t *upload_length,
+                              void **request_slot) {
     weir_http_request *request = *request_slot;
     if (!request) return MHD_NO; /* no memory when it began */
     switch (request->stage) {
     case WEIR_HTTP_STAGE_HEADERS:
-        return take_headers(request, method);
+        return take_headers(request, method, version);
     case WEIR_HTTP_STAGE_BODY:
         if (*upload_length) return take_body(request, upload, upload_length);
         return request->status ? send_reply(request) : run_handler(request); /* W2: refused at the headers */

@@ -33,7 +33,7 @@
     "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n" \
     "Retry-After: 1\r\nConnection: close\r\n\r\n"
 
-/* --- deadlines ---------------------------------------------------------------------------------------------------- */
+/* --- deadlines ------------------------------------------------------------------------------------------------ */
 
 static void unlink_connection(weir_http_connection *connection) {
     weir_http_deadlines *list = connection->list;
@@ -71,13 +71,14 @@ static int64_t until(const weir_http_deadlines *list, int64_t now_us, int64_t wa
     return left_us < wait_us ? (left_us < 0 ? 0 : left_us) : wait_us;
 }
 
-/* --- what the library calls --------------------------------------------------------------------------------------- */
+/* --- what the library calls ----------------------------------------------------------------------------------- */
 
 static enum MHD_Result on_access(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
                                  const char *version, const char *upload, size_t *upload_length, void **slot) {
+    (void)context;
+    (void)mhd;
     (void)url;
-    (void)version;
-    return (enum MHD_Result)weir_http_exchange_access(context, mhd, method, upload, upload_length, slot);
+    return (enum MHD_Result)weir_http_exchange_access(method, version, upload, upload_length, slot);
 }
 
 static void *on_request_line(void *context, const char *uri, struct MHD_Connection *mhd) {
@@ -136,9 +137,7 @@ static size_t leave_encoded(void *context, struct MHD_Connection *mhd, char *tex
     return strlen(text);
 }
 
-static void on_message(void *context, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
-
-static void on_message(void *context, const char *format, va_list arguments) {
+__attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *format, va_list arguments) {
     char text[256];
     (void)context;
     vsnprintf(text, sizeof text, format, arguments);
@@ -146,7 +145,7 @@ static void on_message(void *context, const char *format, va_list arguments) {
     WEIR_LOG(DEBUG, "http.library", text);
 }
 
-/* --- turns -------------------------------------------------------------------------------------------------------- */
+/* --- turns ---------------------------------------------------------------------------------------------------- */
 
 /* Into the library, or out of the door. */
 static void take_connection(weir_http_loop *loop, int fd, const struct sockaddr *address, socklen_t length) {
@@ -250,7 +249,7 @@ static void loop_main(void *context) {
     }
 }
 
-/* --- open and close ----------------------------------------------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------------------------------------------- */
 
 static struct MHD_Daemon *start_daemon(weir_http_loop *loop) {
     const weir_http_opts *opts = &loop->http->opts;

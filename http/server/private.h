@@ -16,8 +16,7 @@ struct MHD_Daemon;
 typedef struct weir_http_loop weir_http_loop;
 typedef struct weir_http_connection weir_http_connection;
 
-/* --- routes --------------------------------------------------------------------------------------------------------
- * */
+/* --- routes --------------------------------------------------------------------------------------------------- */
 
 typedef struct weir_http_text {
     const char *bytes;
@@ -42,8 +41,7 @@ void weir_http_match_find(const weir_http_route *routes, size_t count, const cha
 weir_err weir_http_query_read(weir_arena *arena, const char *const *allowed, const char *query,
                               weir_http_pair pairs[WEIR_HTTP_QUERY_MAX], size_t *countp);
 
-/* --- addresses ------------------------------------------------------------------------------------------------------
- * */
+/* --- addresses ------------------------------------------------------------------------------------------------ */
 
 typedef struct weir_http_address {
     struct sockaddr_storage storage;
@@ -58,7 +56,7 @@ void weir_http_address_text(const struct sockaddr *address, char *buffer, size_t
 /* Whether a Host header names this machine by a name that no other site can have. */
 bool weir_http_host_is_local(const char *host);
 
-/* --- peers: how many connections an address has ------------------------------------------------------------------- */
+/* --- peers: how many connections an address has --------------------------------------------------------------- */
 
 typedef struct weir_http_peers weir_http_peers;
 weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_peers **peersp);
@@ -67,8 +65,7 @@ bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *addres
 void weir_http_peers_leave(weir_http_peers *peers, uint64_t id);
 void weir_http_peers_close(weir_http_peers *peers);
 
-/* --- one exchange ---------------------------------------------------------------------------------------------------
- * */
+/* --- one exchange --------------------------------------------------------------------------------------------- */
 
 typedef enum weir_http_stage {
     WEIR_HTTP_STAGE_HEADERS, /* the request line is there       */
@@ -166,8 +163,8 @@ void weir_http_loop_close(weir_http_loop *loop);
 void weir_http_deadline_move(weir_http_connection *connection, weir_http_deadlines *list, int64_t now_us);
 
 /* exchange.c: the life of a request on its loop */
-int weir_http_exchange_access(weir_http_loop *loop, struct MHD_Connection *mhd, const char *method, const char *upload,
-                              size_t *upload_length, void **request_slot);
+int weir_http_exchange_access(const char *method, const char *version, const char *upload, size_t *upload_length,
+                              void **request_slot);
 void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD_Connection *mhd);
 void weir_http_exchange_end(weir_http_loop *loop, weir_http_request *request);
 /* Answers by hand, past the library, when the connection is to be closed in the middle of a request. */

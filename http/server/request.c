@@ -14,8 +14,7 @@
 #define KEPT_REQUESTS_MAX 64u         /* of a loop */
 #define KEPT_BYTES_MAX    (64u << 10) /* of a body or a reply */
 
-/* --- memory ----------------------------------------------------------------------------------------------------------
- * */
+/* --- memory --------------------------------------------------------------------------------------------------- */
 
 static void free_request(weir_http_request *request) {
     weir_arena_close(request->arena);
@@ -92,8 +91,7 @@ bool weir_http_charge(weir_http_request *request, uint64_t bytes) {
     return true;
 }
 
-/* --- what is asked ---------------------------------------------------------------------------------------------------
- * */
+/* --- what is asked -------------------------------------------------------------------------------------------- */
 
 weir_arena *weir_http_arena(weir_http_request *request) {
     return request->arena;
@@ -128,8 +126,7 @@ const char *weir_http_body(const weir_http_request *request, size_t *lengthp) {
     return request->body.bytes ? request->body.bytes : "";
 }
 
-/* --- what is answered ------------------------------------------------------------------------------------------------
- * */
+/* --- what is answered ----------------------------------------------------------------------------------------- */
 
 weir_buf *weir_http_out(weir_http_request *request) {
     return &request->out;

@@ -37,8 +37,7 @@ bool weir_http_decode(const char *text, size_t length, char *decoded, size_t *le
     return true;
 }
 
-/* --- paths ----------------------------------------------------------------------------------------------------------
- * */
+/* --- paths ---------------------------------------------------------------------------------------------------- */
 
 /* One segment, or what is left; *restp stands behind its slash, or is at the end. */
 static size_t segment(const char *text, const char *end, const char **restp) {
@@ -94,8 +93,7 @@ void weir_http_match_find(const weir_http_route *routes, size_t count, const cha
     }
 }
 
-/* --- queries ---------------------------------------------------------------------------------------------------------
- * */
+/* --- queries -------------------------------------------------------------------------------------------------- */
 
 static weir_err unknown(const char *const *allowed, const char *name) {
     char nearest[128];

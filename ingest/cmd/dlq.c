@@ -13,7 +13,7 @@
 
 #define READ_RECORDS 256u
 
-/* --- which were replayed, and when -------------------------------------------------------------------------------- */
+/* --- which were replayed, and when ------------------------------------------------------------------------------ */
 
 typedef struct replay {
     uint64_t number;
@@ -61,7 +61,7 @@ static int64_t replayed_at(const struct weir_cmd_replays *replays, uint64_t numb
     return low > 0 && replays->items[low - 1].number == number ? replays->items[low - 1].time_us : 0;
 }
 
-/* --- walking a topic of one partition ----------------------------------------------------------------------------- */
+/* --- walking a topic of one partition --------------------------------------------------------------------------- */
 
 typedef weir_err (*record_visit)(void *context, const weir_record *record);
 
@@ -114,7 +114,7 @@ static weir_err load_replays(weir_cmd_letters *letters) {
     return err;
 }
 
-/* --- letters ------------------------------------------------------------------------------------------------------ */
+/* --- letters ---------------------------------------------------------------------------------------------------- */
 
 weir_err weir_cmd_letters_open(const weir_cli *cli, weir_cmd_letters *letters) {
     const char *path = weir_cli_text(cli, "path");
@@ -184,7 +184,7 @@ weir_err weir_cmd_letters_one(weir_cmd_letters *letters, uint64_t number, weir_c
     return walk(letters->log, number, 1, visit_record, &w);
 }
 
-/* --- arguments ---------------------------------------------------------------------------------------------------- */
+/* --- arguments -------------------------------------------------------------------------------------------------- */
 
 weir_err weir_cmd_letter_number(const weir_cli *cli, size_t index, uint64_t *numberp) {
     const char *text = weir_cli_positional(cli, index);

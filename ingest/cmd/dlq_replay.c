@@ -40,7 +40,7 @@ typedef struct replay_context {
     uint64_t replayed, passed_over;
 } replay_context;
 
-/* --- the other side ----------------------------------------------------------------------------------------------- */
+/* --- the other side --------------------------------------------------------------------------------------------- */
 
 static weir_err open_log(replay_context *r) {
     const weir_eventlog_opts opts = {0};
@@ -119,7 +119,7 @@ static weir_err open_topic(replay_context *r, const weir_dead_letter *letter) {
     return err ? err : kafka ? open_kafka(r) : open_log(r);
 }
 
-/* --- a letter ----------------------------------------------------------------------------------------------------- */
+/* --- a letter --------------------------------------------------------------------------------------------------- */
 
 /* The same partition, so that the order of a key's messages is kept where it can be. */
 static weir_err send_to_log(replay_context *r, const weir_record *record, uint32_t partition) {
@@ -198,7 +198,7 @@ static weir_err replay(void *context, const weir_cmd_letter *l) {
     return r->group_count == GROUP_LETTERS ? settle(r) : WEIR_OK;
 }
 
-/* --- the command -------------------------------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------------------------ */
 
 static weir_err read_input(weir_buf *bytes) {
     for (;;) {

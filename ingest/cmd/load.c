@@ -3,8 +3,8 @@
  * load.c - `weir load`: files of JSON lines or CSV into a store, or into the event log that feeds one.
  *
  * Into a store a file goes through the same pipeline as a topic: a file is known by its bytes, so an interrupted load
- * goes on where it was, and a file that was loaded is not loaded twice. One file after the other: what one deletes, the
- * next may put again.
+ * goes on where it was, and a file that was loaded is not loaded twice. One file after the other: what one deletes,
+ * the next may put again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static weir_err stopped(const load_context *load) {
                     load->records);
 }
 
-/* --- which source ------------------------------------------------------------------------------------------------- */
+/* --- which source ----------------------------------------------------------------------------------------------- */
 
 static weir_err no_source(const load_context *load, const char *path) {
     weir_buf names = {0};
@@ -74,7 +74,7 @@ static weir_err source_of(const load_context *load, const char *path, uint32_t *
     return *sourcep == WEIR_SCHEMA_NONE ? no_source(load, path) : WEIR_OK;
 }
 
-/* --- into a store ------------------------------------------------------------------------------------------------- */
+/* --- into a store ----------------------------------------------------------------------------------------------- */
 
 static weir_err run_pipeline(load_context *load, weir_pipeline *pipeline) {
     weir_pipeline_source_stats stats;
@@ -122,7 +122,7 @@ static weir_err open_graph(load_context *load) {
     return weir_err_prefix(err, "the server has the store: stop it, or append to its log with POST /v1/events");
 }
 
-/* --- into the event log ------------------------------------------------------------------------------------------- */
+/* --- into the event log ----------------------------------------------------------------------------------------- */
 
 typedef struct log_context {
     load_context *load;
@@ -209,7 +209,7 @@ static weir_err load_into_log(load_context *load, const char *path, uint32_t sou
     return err;
 }
 
-/* --- the command -------------------------------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------------------------ */
 
 static weir_err folder_of(const load_context *load, const char *name, weir_config_key key, char path[PATH_BYTES]) {
     const char *data = weir_cli_text(load->cli, "data");

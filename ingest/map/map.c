@@ -24,8 +24,7 @@ weir_err weir_map_no_memory(void) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory to map a message");
 }
 
-/* --- mutations -----------------------------------------------------------------------------------------------------
- * */
+/* --- mutations -------------------------------------------------------------------------------------------------- */
 
 static weir_mutation *emit(weir_mapper *mapper, const weir_rule *rule, weir_mutation_kind kind) {
     WEIR_ASSERT(mapper->count < WEIR_MAP_MUTATIONS_MAX); /* four a rule at most */
@@ -131,8 +130,7 @@ static weir_err apply_rule(weir_mapper *mapper, const weir_rule *rule) {
     return WEIR_OK;
 }
 
-/* --- conditions ----------------------------------------------------------------------------------------------------
- * */
+/* --- conditions ------------------------------------------------------------------------------------------------- */
 
 static bool is_one_of(const weir_cell *cell, const weir_schema_values *values) {
     return cell->kind != WEIR_CELL_ABSENT && cell->kind != WEIR_CELL_NESTED &&
@@ -161,8 +159,7 @@ static bool all_hold(const weir_mapper *mapper, const weir_schema_mutation *rule
     return true;
 }
 
-/* --- the message ---------------------------------------------------------------------------------------------------
- * */
+/* --- the message ------------------------------------------------------------------------------------------------ */
 
 static weir_err cells_read(weir_mapper *mapper, const void *message, size_t length) {
     const weir_schema_source *source = mapper->source;
@@ -212,8 +209,7 @@ weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offse
     return WEIR_OK;
 }
 
-/* --- open and close ------------------------------------------------------------------------------------------------
- * */
+/* --- open and close --------------------------------------------------------------------------------------------- */
 
 static weir_err columns_open(weir_mapper *mapper) {
     const weir_schema_source *source = mapper->source;

@@ -55,8 +55,8 @@ struct weir_mapper {
     int64_t time_us;
 };
 
-/* key.c: the text of a key: 1 to WEIR_KEY_MAX bytes, borrowed from the message or the arena.  WEIR_EDATA, WEIR_ENOMEM.
- * */
+/* key.c: the text of a key: 1 to WEIR_KEY_MAX bytes, borrowed from the message or the arena.  WEIR_EDATA,
+ * WEIR_ENOMEM. */
 weir_err weir_map_key(weir_mapper *mapper, const weir_schema_key *key, const char **textp, size_t *lengthp);
 /* Works the end out, unless the message has already. */
 weir_err weir_map_end(weir_mapper *mapper, weir_end *end);

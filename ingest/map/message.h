@@ -24,8 +24,8 @@ typedef enum weir_cell_kind {
     WEIR_CELL_NESTED, /* an object or array where a value was wanted */
 } weir_cell_kind;
 
-/* text is borrowed from the message, or from the arena where escapes had to be undone. at is its byte in the message.
- * */
+/* text is borrowed from the message, or from the arena where escapes had to be undone. at is its byte in the message,
+ * the first being 1; 0: it is not there. */
 typedef struct weir_cell {
     weir_cell_kind kind;
     uint32_t length;
@@ -33,8 +33,8 @@ typedef struct weir_cell {
     const char *text;
 } weir_cell;
 
-/* Bytes of the UTF-8 character at the beginning of text, 0 if it is none: overlong forms, surrogates and what is above
- * U+10FFFF are none. left is at least 1.  [any] */
+/* Bytes of the UTF-8 character at the beginning of text, 0 if it is none: overlong forms, surrogates and what is
+ * above U+10FFFF are none. left is at least 1.  [any] */
 size_t weir_message_utf8_char(const char *text, size_t left);
 bool weir_message_utf8(const char *text, size_t length); /* [any] */
 

@@ -10,9 +10,9 @@
 
 static weir_path_node *child_get(weir_paths *paths, weir_path_node *parent, const char *name) {
     weir_path_node **at = &parent->child;
-    while (*at && strcmp((*at)->name, name) != 0)
-        at = &(*at)->sibling;
-    if (*at) return *at;
+    for (; *at; at = &(*at)->sibling) {
+        if (strcmp((*at)->name, name) == 0) return *at;
+    }
     weir_path_node *added = weir_arena_calloc(paths->arena, 1, sizeof *added);
     if (!added) return NULL;
     added->name = name;

@@ -10,8 +10,6 @@ static bool continues(const unsigned char *p, size_t left, size_t count) {
     return true;
 }
 
-/* Bytes of the UTF-8 character at p, 0 if it is none: overlong forms, surrogates and what is above U+10FFFF are none.
- * */
 size_t weir_message_utf8_char(const char *text, size_t left) {
     const unsigned char *p = (const unsigned char *)text;
     if (p[0] < 0x80) return 1;

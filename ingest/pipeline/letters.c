@@ -42,8 +42,7 @@ static weir_err places_add(places *all, const place *added) {
     return WEIR_OK;
 }
 
-/* --- open and close --------------------------------------------------------------------------------------------------
- * */
+/* --- open and close --------------------------------------------------------------------------------------------- */
 
 weir_err weir_letters_open(const char *folder, weir_clock *clock, weir_letters **lettersp) {
     *lettersp = NULL;
@@ -52,10 +51,10 @@ weir_err weir_letters_open(const char *folder, weir_clock *clock, weir_letters *
     weir_mutex_init(&letters->mutex, WEIR_RANK_LEAF, "dead letters");
     letters->clock = clock;
     const weir_eventlog_opts opts = {.partitions = 1, .clock = clock};
-    weir_eventlog_partition_stats stats;
+    weir_eventlog_partition_stats stats = {0};
     weir_err err = weir_eventlog_open(folder, WEIR_DEAD_LETTER_TOPIC, &opts, &letters->log);
     if (!err) err = weir_eventlog_stats_get(letters->log, 0, &stats);
-    if (!err) letters->end = stats.offset_end;
+    letters->end = stats.offset_end;
     if (err) {
         weir_err_keep(&err, weir_letters_close(letters));
         return err;
@@ -74,7 +73,7 @@ weir_err weir_letters_close(weir_letters *letters) {
     return err;
 }
 
-/* --- loading ------------------------------------------------------------------------------------------------------ */
+/* --- loading ---------------------------------------------------------------------------------------------------- */
 
 typedef struct loading {
     weir_letters *letters;
@@ -118,7 +117,7 @@ weir_err weir_letters_load(weir_letters *letters, uint64_t from, uint64_t born, 
                            void *context) {
     const loading load = {letters, born, source_of, context};
     places *loaded = &letters->loaded;
-    weir_eventlog_partition_stats stats;
+    weir_eventlog_partition_stats stats = {0};
     weir_err err = weir_eventlog_stats_get(letters->log, 0, &stats);
     if (err) return err;
     if (from < stats.offset_begin || from > stats.offset_end) from = stats.offset_begin;
@@ -161,7 +160,7 @@ void weir_letters_known(const weir_letters *letters, uint32_t source, uint32_t p
     *countp = end - begin;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------ */
+/* --- writing ---------------------------------------------------------------------------------------------------- */
 
 static weir_err append(weir_letters *letters, weir_dead_letter *letter, weir_buf *scratch, uint64_t *numberp) {
     weir_record record;
@@ -189,7 +188,7 @@ weir_err weir_letters_sync(weir_letters *letters) {
     return weir_eventlog_sync_partition(letters->log, 0);
 }
 
-/* --- forgetting --------------------------------------------------------------------------------------------------- */
+/* --- forgetting ------------------------------------------------------------------------------------------------- */
 
 /* Keeps those that may be read again; returns the least number of them, or end. */
 static uint64_t keep_unsealed(places *all, weir_graph *graph, uint64_t end) {
@@ -205,8 +204,8 @@ static uint64_t keep_unsealed(places *all, weir_graph *graph, uint64_t end) {
     return least;
 }
 
-/* The graph is asked without the mutex; what is added meanwhile has higher numbers. Without memory to join the two, it
- * cannot be told any more: `passing` stays. */
+/* The graph is asked without the mutex; what is added meanwhile has higher numbers. Without memory to join the two,
+ * it cannot be told any more: `passing` stays. */
 bool weir_letters_passed(weir_letters *letters, weir_graph *graph, uint64_t *numberp) {
     weir_mutex_lock(&letters->mutex);
     bool quiet = letters->in_flight == 0 && !letters->passing;

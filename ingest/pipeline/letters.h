@@ -3,10 +3,10 @@
  * letters.h - writing dead letters, each position once.
  *
  * A run's letters are durable before the run is handed over (P3), so a crash between the two leaves letters of
- * positions that will be read again. They are remembered from the topic at open. What this store wrote itself is passed
- * over, whatever the mapping would say of it now (P2). What was there before the store was begun, or restored, is of
- * another life: such a position is mapped anew, because the schema may have been put right since, and only not written
- * a second time.
+ * positions that will be read again. They are remembered from the topic at open. What this store wrote itself is
+ * passed over, whatever the mapping would say of it now (P2). What was there before the store was begun, or restored,
+ * is of another life: such a position is mapped anew, because the schema may have been put right since, and only not
+ * written a second time.
  */
 #ifndef WEIR_INGEST_LETTERS_H
 #define WEIR_INGEST_LETTERS_H
@@ -21,8 +21,8 @@ weir_err weir_letters_open(const char *folder, weir_clock *clock, weir_letters *
 /* WEIR_EFULL, WEIR_EIO: letters of runs that were never handed over. NULL is allowed. */
 weir_err weir_letters_close(weir_letters *letters);
 uint64_t weir_letters_end(weir_letters *letters); /* the number that the next one gets  [any] */
-/* Reads those of this number and above; below `born` they are of another life. source_of gives the graph's number of a
- * source, or UINT32_MAX. Once.  [owner] */
+/* Reads those of this number and above; below `born` they are of another life. source_of gives the graph's number of
+ * a source, or UINT32_MAX. Once.  [owner] */
 typedef uint32_t (*weir_letters_source_of)(void *context, const char *source, size_t length, uint64_t identity);
 weir_err weir_letters_load(weir_letters *letters, uint64_t from, uint64_t born, weir_letters_source_of source_of,
                            void *context);
@@ -33,15 +33,15 @@ typedef struct weir_letters_place {
     bool ours;
 } weir_letters_place;
 
-/* The places in a source partition that were loaded, rising by offset, from this one on; borrowed until close.  [any]
- * */
+/* The places in a source partition that were loaded, rising by offset, from this one on; borrowed until close.
+ * [any] */
 void weir_letters_known(const weir_letters *letters, uint32_t source, uint32_t partition, uint64_t from,
                         const weir_letters_place **placesp, size_t *countp);
 /* Appends; not durable until sync. source: the graph's number.  [any]  Errors are those of weir_eventlog_append. */
 weir_err weir_letters_add(weir_letters *letters, uint32_t source, weir_dead_letter *letter, weir_buf *scratch);
 weir_err weir_letters_sync(weir_letters *letters); /* [any] */
-/* All letters below *numberp stand below the sealed offsets of their partitions. false: cannot be told just now.  [any]
- * */
+/* All letters below *numberp stand below the sealed offsets of their partitions. false: cannot be told just now.
+ * [any] */
 bool weir_letters_passed(weir_letters *letters, weir_graph *graph, uint64_t *numberp);
 
 #endif /* WEIR_INGEST_LETTERS_H */

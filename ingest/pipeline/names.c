@@ -41,8 +41,7 @@ void weir_names_claimed_close(weir_names_claimed *names) {
     weir_free(names);
 }
 
-/* --- the table, under the mutex ------------------------------------------------------------------------------------
- * */
+/* --- the table, under the mutex --------------------------------------------------------------------------------- */
 
 static size_t home(const weir_names_claimed *names, weir_vertex vertex) {
     return (size_t)(vertex * 0x9e3779b97f4a7c15ull >> 32) & (names->capacity - 1);
@@ -97,8 +96,7 @@ static weir_err want(weir_names_claimed *names, weir_vertex vertex, int64_t afte
     return err;
 }
 
-/* --- the interface ---------------------------------------------------------------------------------------------------
- * */
+/* --- the interface ---------------------------------------------------------------------------------------------- */
 
 static bool none(weir_names_claimed *names) {
     return atomic_load_explicit(&names->count, memory_order_relaxed) == 0;

@@ -17,8 +17,8 @@ typedef struct weir_names_claimed weir_names_claimed;
 
 weir_err weir_names_claimed_open(weir_graph *graph, weir_names_claimed **namesp); /* WEIR_ENOMEM */
 void weir_names_claimed_close(weir_names_claimed *names);
-/* *freep false: another name has this id. *newp: the graph waits for this put. *wantedp: it must carry the name. Errors
- * are those of weir_graph_name_claim.  [ingest] */
+/* *freep false: another name has this id. *newp: the graph waits for this put. *wantedp: it must carry the name.
+ * Errors are those of weir_graph_name_claim.  [ingest] */
 weir_err weir_names_claim(weir_names_claimed *names, const weir_mutation *put, bool *freep, bool *newp, bool *wantedp);
 /* A put that was called new is not handed over.  WEIR_ENOMEM.  [ingest] */
 weir_err weir_names_owe(weir_names_claimed *names, weir_vertex vertex);

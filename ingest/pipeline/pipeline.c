@@ -11,13 +11,12 @@
 #define KAFKA_TIMEOUT_DEFAULT (30 * WEIR_US_PER_S)
 #define FILE_PREFIX           "file/" /* no topic has a '/' in its name */
 
-/* What tells a topic of Kafka, or a row of files, from an event log's topic of the same name: that has its creation id.
- * */
+/* What tells a topic of Kafka, or a row of files, from an event log's topic of the same name: that has its creation
+ * id. */
 #define IDENTITY_KAFKA 0x004b41464b410001ull
 #define IDENTITY_FILE  0x0046494c45530001ull
 
-/* --- sources -------------------------------------------------------------------------------------------------------
- * */
+/* --- sources ---------------------------------------------------------------------------------------------------- */
 
 static weir_err graph_source(weir_graph *graph, const weir_schema_source *source, uint64_t identity,
                              uint32_t *numberp) {
@@ -97,10 +96,10 @@ static void close_worker(weir_worker *worker) {
     weir_free(worker->parts);
 }
 
-/* --- open and close ----------------------------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------------------------- */
 
-/* The source of this pipeline that a letter came from. Those of topics that were recreated since, or that are not read
- * here, are nobody's; files go by one identity, so any may be asked for. */
+/* The source of this pipeline that a letter came from. Those of topics that were recreated since, or that are not
+ * read here, are nobody's; files go by one identity, so any may be asked for. */
 static uint32_t letter_source(void *context, const char *source, size_t length, uint64_t identity) {
     weir_pipeline *pipeline = context;
     const weir_schema *schema = weir_graph_schema(pipeline->graph);
@@ -213,8 +212,7 @@ weir_err weir_pipeline_close(weir_pipeline *pipeline) {
     return err;
 }
 
-/* --- waking and waiting ----------------------------------------------------------------------------------------------
- * */
+/* --- waking and waiting ----------------------------------------------------------------------------------------- */
 
 void weir_pipeline_changed(weir_pipeline *pipeline) {
     weir_mutex_lock(&pipeline->mutex);
@@ -271,7 +269,7 @@ weir_err weir_pipeline_drain(weir_pipeline *pipeline, int64_t timeout_us) {
     return err ? err : weir_graph_drain(pipeline->graph);
 }
 
-/* --- how it is ---------------------------------------------------------------------------------------------------- */
+/* --- how it is -------------------------------------------------------------------------------------------------- */
 
 const char *weir_pipeline_status_name(weir_pipeline_status status) {
     static const char *const names[] = {"starting", "running", "waiting", "ended", "stopped", "failed"};

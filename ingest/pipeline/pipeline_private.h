@@ -79,7 +79,7 @@ weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_reco
                           size_t count);
 
 /* worker.c: the thread of a source. */
-void weir_worker_main(void *context);
+void weir_worker_main(void *context); /* a weir_worker */
 /* Tells those who wait for a status or for a drain. */
 void weir_pipeline_changed(weir_pipeline *pipeline);
 

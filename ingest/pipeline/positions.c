@@ -244,8 +244,7 @@ bool weir_positions_are_new(weir_positions *positions) {
     return positions->is_new;
 }
 
-/* --- marks ---------------------------------------------------------------------------------------------------------
- * */
+/* --- marks ------------------------------------------------------------------------------------------------------ */
 
 void weir_marks_add(weir_marks *marks, uint64_t offset, uint64_t check) {
     if (marks->count == WEIR_MARKS_MAX) {

@@ -13,8 +13,9 @@
  *             28     4    CRC-32C of all but itself                         file; 0: none
  *
  * A partition that retention had cut before the store was begun starts at `begin`, not at 0; without the row a crash
- * before the first seal could not be told from records that are missing. `check` is how a topic that was created again
- * is found out. For a file, the partition is the place of the file among those loaded, and check the hash of its bytes.
+ * before the first seal could not be told from records that are missing. `check` is how a topic that was created
+ * again is found out. For a file, the partition is the place of the file among those loaded, and check the hash of
+ * its bytes.
  *
  * A store restored from a checkpoint has no such file: every partition then goes on at its sealed offset, unchecked
  * once.

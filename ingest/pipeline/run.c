@@ -75,8 +75,7 @@ void weir_run_close(weir_run *run) {
     weir_free(run);
 }
 
-/* --- letters --------------------------------------------------------------------------------------------------------
- * */
+/* --- letters ---------------------------------------------------------------------------------------------------- */
 
 static weir_dead_letter_stream letter_stream(weir_pipeline_stream stream) {
     return stream == WEIR_PIPELINE_KAFKA  ? WEIR_DEAD_LETTER_KAFKA
@@ -120,7 +119,7 @@ static weir_err refuse(weir_run *run, const weir_stream_record *record, weir_err
     return put_letter(run, record, reason);
 }
 
-/* --- an event ----------------------------------------------------------------------------------------------------- */
+/* --- an event --------------------------------------------------------------------------------------------------- */
 
 static weir_err claim_put(weir_run *run, const weir_mutation *m, chosen *c, bool *freep) {
     bool is_new, wanted;
@@ -244,7 +243,7 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
     return !err && why && place == UNKNOWN ? refuse(run, record, why) : err;
 }
 
-/* --- the span ----------------------------------------------------------------------------------------------------- */
+/* --- the span --------------------------------------------------------------------------------------------------- */
 
 static void begin_span(weir_run *run, uint64_t begin) {
     run->begin = run->next = begin;

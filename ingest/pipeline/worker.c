@@ -20,8 +20,7 @@
 #define IDLE_US_MAX 16000
 #define NO_OFFSET   UINT64_MAX
 
-/* --- what others see ------------------------------------------------------------------------------------------------
- * */
+/* --- what others see -------------------------------------------------------------------------------------------- */
 
 static void set_status(weir_worker *worker, weir_pipeline_status status, weir_err err) {
     weir_mutex_lock(&worker->mutex);
@@ -67,7 +66,7 @@ static void drained(weir_worker *worker, uint64_t drains) {
     if (news) weir_pipeline_changed(worker->pipeline);
 }
 
-/* --- where to begin ----------------------------------------------------------------------------------------------- */
+/* --- where to begin --------------------------------------------------------------------------------------------- */
 
 static weir_part *part_of(const weir_worker *worker, uint32_t partition) {
     if (worker->from.stream == WEIR_PIPELINE_FILE) return worker->part_count ? &worker->parts[0] : NULL;
@@ -97,8 +96,8 @@ static weir_err remember_begin(weir_worker *worker, uint64_t begin, uint64_t app
     return weir_positions_put(worker->pipeline->positions, position);
 }
 
-/* From where all shards have it: in a store that was just opened, what they have sealed. A stream that can compare goes
- * back to the last record that it can compare with; the shards pass over what they have. */
+/* From where all shards have it: in a store that was just opened, what they have sealed. A stream that can compare
+ * goes back to the last record that it can compare with; the shards pass over what they have. */
 static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t begin, weir_stream_start *startp) {
     weir_pipeline *pipeline = worker->pipeline;
     uint64_t applied = weir_graph_offset_applied(pipeline->graph, worker->graph_source, partition);
@@ -169,7 +168,7 @@ static void close_stream(weir_worker *worker) {
     worker->stream = NULL;
 }
 
-/* --- a turn ------------------------------------------------------------------------------------------------------- */
+/* --- a turn ----------------------------------------------------------------------------------------------------- */
 
 /* Indices of the records, those of one partition together, in their order: counted, then placed. */
 static weir_err group(weir_worker *worker, const weir_stream_record *records, size_t count) {
@@ -182,7 +181,7 @@ static weir_err group(weir_worker *worker, const weir_stream_record *records, si
     uint32_t end = 0;
     for (uint32_t i = 0; i < worker->part_count; i++) {
         uint32_t size = worker->group_ends[i];
-        worker->group_ends[i] = end; /* until the loop below, where the group begins */
+        worker->group_ends[i] = end; /* where the group begins, until it is filled */
         end += size;
     }
     for (size_t i = 0; i < count; i++)

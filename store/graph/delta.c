@@ -130,9 +130,9 @@ static node *node_get(weir_delta *delta, stripe *s, weir_vertex vertex) {
 
 static list *list_get(weir_delta *delta, node *n, weir_list id) {
     list **at = &n->lists;
-    while (*at && (*at)->id < id)
-        at = &(*at)->next;
-    if (*at && (*at)->id == id) return *at;
+    for (; *at && (*at)->id <= id; at = &(*at)->next) {
+        if ((*at)->id == id) return *at;
+    }
     list *added = weir_arena_calloc(delta->arena, 1, sizeof *added);
     if (!added) return NULL;
     added->id = id;

@@ -5,6 +5,8 @@
  * The arrays may be files that were mapped: what they say is checked before it is followed, one comparison at each use,
  * so that opening them needs no walk over all of it.
  */
+#include <string.h>
+
 #include <weir/base/alloc.h>
 
 #include "sampler_private.h"
@@ -12,10 +14,29 @@
 typedef struct arrays_source {
     weir_sample_source base; /* first: the handle is this */
     weir_sample_arrays arrays;
+    weir_sample_csr csrs[];
 } arrays_source;
 
 static const arrays_source *arrays_of(const weir_sample_source *source) {
     return (const arrays_source *)(const void *)source;
+}
+
+static const weir_sample_csr *csr_of(const weir_sample_source *source, const weir_sample_ask *ask) {
+    return &arrays_of(source)->csrs[ask->relation * 2u + ask->direction];
+}
+
+static const uint8_t *at(const void *array, uint64_t index, uint32_t stride) {
+    return (const uint8_t *)array + index * stride;
+}
+
+static int64_t word_at(const void *array, uint64_t index, uint32_t stride) {
+    int64_t word;
+    memcpy(&word, at(array, index, stride), sizeof word);
+    return word;
+}
+
+static int64_t time_at(const weir_sample_csr *csr, int64_t edge) {
+    return word_at(csr->times, (uint64_t)edge, csr->edge_stride);
 }
 
 static weir_err no_vertex(weir_vertex vertex, uint16_t type, uint64_t vertices) {
@@ -36,93 +57,118 @@ static weir_err ids(weir_sample_source *source, uint16_t type, const weir_vertex
 /* --- windows ---------------------------------------------------------------------------------------------------------
  * */
 
-/* The first of [begin, end) that is older than before_us; times fall. */
-static int64_t seek(const int64_t *times, int64_t begin, int64_t end, int64_t before_us) {
-    while (begin < end) {
-        int64_t middle = begin + (end - begin) / 2;
-        if (times[middle] >= before_us) {
-            begin = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    return begin;
-}
+/* The edges of one parent; then those that its target sees. */
+typedef struct span {
+    int64_t begin, end;
+} span;
 
-static weir_err fetch_vertices(const weir_sample_arrays *arrays, const weir_sample_csr *csr,
-                               const weir_sample_ask *ask) {
-    const weir_vertex *ids = arrays->ids[ask->type];
+typedef struct search {
+    int64_t low, high;
+    uint32_t parent;
+} search;
+
+static weir_err fetch_vertices(const weir_sample_csr *csr, const weir_sample_ask *ask) {
     for (uint32_t i = 0; i < ask->count; i++) {
         if (ask->parents[i] >= csr->vertices) {
             return WEIR_ERR(WEIR_ECORRUPT, "a neighbour is vertex %llu of type %u, of which there are only %llu",
                             (unsigned long long)ask->parents[i], ask->type, (unsigned long long)csr->vertices);
         }
-        __builtin_prefetch(&csr->indptr[ask->parents[i]]);
-        __builtin_prefetch(&ids[ask->parents[i]]);
+        __builtin_prefetch(at(csr->indptr, ask->parents[i], csr->vertex_stride));
+        __builtin_prefetch(at(csr->ids, ask->parents[i], csr->vertex_stride));
     }
     return WEIR_OK;
 }
 
-/* Leaves the whole list of each parent as its window. */
-static weir_err fetch_lists(const weir_sample_csr *csr, const weir_sample_ask *ask, int64_t *begins, int64_t *ends) {
+/* The whole list of each parent. */
+static weir_err fetch_lists(const weir_sample_csr *csr, const weir_sample_ask *ask, span *spans) {
     for (uint32_t i = 0; i < ask->count; i++) {
-        int64_t begin = csr->indptr[ask->parents[i]], end = csr->indptr[ask->parents[i] + 1];
+        int64_t begin = word_at(csr->indptr, ask->parents[i], csr->vertex_stride);
+        int64_t end = word_at(csr->indptr, ask->parents[i] + 1, csr->vertex_stride);
         if (begin < 0 || end < begin || (uint64_t)end > csr->edges) {
             return WEIR_ERR(WEIR_ECORRUPT, "vertex %llu has edges %lld to %lld of %llu; verify the arrays",
                             (unsigned long long)ask->parents[i], (long long)begin, (long long)end,
                             (unsigned long long)csr->edges);
         }
-        __builtin_prefetch(csr->times + begin);
-        __builtin_prefetch(csr->neighbors + begin);
-        begins[i] = begin;
-        ends[i] = end;
+        __builtin_prefetch(at(csr->times, (uint64_t)begin, csr->edge_stride));
+        spans[i] = (span){begin, end};
     }
     return WEIR_OK;
 }
 
-/* Expiry ends a window from its old side: at or below this time, an edge is gone. */
-static int64_t expired_at(const weir_sample_csr *csr, int64_t before_us) {
-    int64_t gone_us;
-    return __builtin_sub_overflow(before_us, csr->expire_us, &gone_us) ? INT64_MIN : gone_us;
+/* Halves what is left of a search: [low, high) holds the first edge that is older. Times fall. */
+static void halve(const weir_sample_csr *csr, int64_t before_us, search *s) {
+    int64_t middle = s->low + (s->high - s->low) / 2;
+    if (time_at(csr, middle) >= before_us) {
+        s->low = middle + 1;
+    } else {
+        s->high = middle;
+    }
+    __builtin_prefetch(at(csr->times, (uint64_t)(s->low + (s->high - s->low) / 2), csr->edge_stride));
 }
 
-static void narrow(const weir_sample_csr *csr, int64_t before_us, uint32_t limit, int64_t *beginp, int64_t *endp) {
-    int64_t begin = *beginp, end = *endp;
-    if (begin < end && csr->times[begin] >= before_us) begin = seek(csr->times, begin + 1, end, before_us);
-    if (end - begin > limit) end = begin + limit;
-    if (csr->expire_us && begin < end && before_us != WEIR_BEFORE_ALL) {
-        int64_t gone_us = expired_at(csr, before_us);
-        if (csr->times[end - 1] <= gone_us) end = seek(csr->times, begin, end - 1, gone_us + 1);
+/* Moves the begin of each list to its first edge that is older: all searches a step each, so that their misses overlap.
+ * */
+static void seek_begins(const weir_sample_csr *csr, const weir_sample_ask *ask, span *spans) {
+    search searches[WEIR_SAMPLE_BATCH];
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < ask->count; i++) {
+        int64_t begin = spans[i].begin, end = spans[i].end;
+        if (begin == end || csr->newest_us < ask->before_us[i] || time_at(csr, begin) < ask->before_us[i]) continue;
+        searches[left++] = (search){begin + 1, end, i};
+        __builtin_prefetch(at(csr->times, (uint64_t)(begin + 1 + (end - begin - 1) / 2), csr->edge_stride));
     }
-    *beginp = begin;
-    *endp = end;
+    while (left > 0) {
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < left; i++) {
+            search s = searches[i];
+            if (s.low < s.high) halve(csr, ask->before_us[s.parent], &s);
+            if (s.low < s.high) {
+                searches[kept++] = s;
+            } else {
+                spans[s.parent].begin = s.low;
+            }
+        }
+        left = kept;
+    }
+}
+
+/* Expiry ends a list from its old side: at or below this time, an edge is gone. */
+static void seek_end(const weir_sample_csr *csr, int64_t before_us, span *list) {
+    int64_t gone_us;
+    search s = {list->begin, list->end, 0};
+    if (before_us == WEIR_BEFORE_ALL || __builtin_sub_overflow(before_us, csr->expire_us, &gone_us)) return;
+    while (s.low < s.high)
+        halve(csr, gone_us + 1, &s);
+    list->end = s.low;
 }
 
 static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
-    const weir_sample_arrays *arrays = &arrays_of(source)->arrays;
-    const weir_sample_csr *csr = &arrays->csrs[ask->relation * 2u + ask->direction];
-    int64_t begins[WEIR_SAMPLE_BATCH], ends[WEIR_SAMPLE_BATCH];
-    weir_err err = fetch_vertices(arrays, csr, ask);
-    if (!err) err = fetch_lists(csr, ask, begins, ends);
-    for (uint32_t i = 0; !err && i < ask->count; i++) {
-        narrow(csr, ask->before_us[i], ask->limit, &begins[i], &ends[i]);
-        int64_t begin = begins[i];
+    const weir_sample_csr *csr = csr_of(source, ask);
+    span spans[WEIR_SAMPLE_BATCH];
+    weir_err err = fetch_vertices(csr, ask);
+    if (!err) err = fetch_lists(csr, ask, spans);
+    if (err) return err;
+    seek_begins(csr, ask, spans);
+    for (uint32_t i = 0; i < ask->count; i++) {
+        int64_t begin = spans[i].begin;
+        if (spans[i].end - begin > ask->limit) spans[i].end = begin + ask->limit;
+        if (csr->expire_us) seek_end(csr, ask->before_us[i], &spans[i]);
         windows[i] = (weir_sample_window){
-            .neighbors = (const uint8_t *)(csr->neighbors + begin),
-            .times = (const uint8_t *)(csr->times + begin),
-            .events = csr->events ? (const uint8_t *)(csr->events + begin) : NULL,
+            .neighbors = at(csr->neighbors, (uint64_t)begin, csr->edge_stride),
+            .times = at(csr->times, (uint64_t)begin, csr->edge_stride),
+            .events = csr->events ? csr->events + begin : NULL,
             .first = (uint64_t)begin,
-            .id = arrays->ids[ask->type][ask->parents[i]],
-            .stride = sizeof(int64_t),
-            .count = (uint32_t)(ends[i] - begin),
+            .id = (weir_vertex)word_at(csr->ids, ask->parents[i], csr->vertex_stride),
+            .stride = csr->edge_stride,
+            .count = (uint32_t)(spans[i].end - begin),
         };
     }
-    return err;
+    return WEIR_OK;
 }
 
 static weir_err weights(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
                         uint32_t feature, float *weights) {
-    const weir_sample_csr *csr = &arrays_of(source)->arrays.csrs[ask->relation * 2u + ask->direction];
+    const weir_sample_csr *csr = csr_of(source, ask);
     const float *column = feature < csr->feature_count ? csr->features[feature] : NULL;
     if (!column)
         return WEIR_ERR(WEIR_EINVAL, "relation %u has no number feature %u to weigh by", ask->relation, feature);
@@ -143,9 +189,15 @@ static void close_arrays(weir_sample_source *source) {
 
 weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_source **sourcep) {
     *sourcep = NULL;
-    arrays_source *s = weir_calloc(1, sizeof *s);
+    arrays_source *s = weir_calloc(1, sizeof *s + 2u * arrays->relations * sizeof s->csrs[0]);
     if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
     s->arrays = *arrays;
+    for (uint32_t i = 0; i < 2 * arrays->relations; i++) {
+        s->csrs[i] = arrays->csrs[i];
+        if (s->csrs[i].vertex_stride == 0) s->csrs[i].vertex_stride = sizeof(int64_t);
+        if (s->csrs[i].edge_stride == 0) s->csrs[i].edge_stride = sizeof(int64_t);
+    }
+    s->arrays.csrs = s->csrs;
     s->base = (weir_sample_source){
         .types = arrays->types,
         .relations = arrays->relations,

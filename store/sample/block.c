@@ -39,7 +39,7 @@ static void lay_step(layout *l, const weir_sampler *sampler, uint32_t step, weir
 static weir_block *lay(layout *l, const weir_sampler *sampler) {
     const weir_sample_plan *plan = &sampler->plan;
     uint64_t targets = sampler->opts.targets_max, ranges = (uint64_t)(plan->hops + 1) * plan->types;
-    weir_block *block = take(l, 1, sizeof *block), counted;
+    weir_block *block = take(l, 1, sizeof *block), counted = {0};
     weir_block *b = block ? block : &counted;
     b->edges = take(l, sampler->opts.step_count, sizeof *b->edges);
     b->ranges = take(l, ranges, sizeof *b->ranges);

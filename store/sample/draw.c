@@ -13,11 +13,14 @@
 #include "draw.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 
-#define LINEAR_MAX 32u /* picks that are searched one by one; above, a bit a position */
+/* A bit a position costs no branch that is guessed wrong, but a walk over the words of the window at the end. */
+#define LINEAR_PICKS_MAX  32u
+#define LINEAR_WINDOW_MIN 513u
 
 weir_err weir_draw_open(weir_draw *draw, uint32_t window, uint32_t k_max) {
     draw->bits = weir_calloc(window / 64 + 1, sizeof *draw->bits);
@@ -64,9 +67,9 @@ static uint32_t drain(weir_draw *draw, uint32_t n, uint32_t *picks) {
 /* --- uniform -------------------------------------------------------------------------------------------------------
  * */
 
-static void floyd_linear(weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks) {
+static void floyd_linear(weir_stream *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     for (uint32_t count = 0, j = n - k; j < n; j++, count++) {
-        uint32_t t = (uint32_t)weir_rng_below(rng, (uint64_t)j + 1); /* P1: j itself too */
+        uint32_t t = weir_stream_below(stream, j + 1); /* P1: j itself too */
         uint32_t at = count;
         while (at > 0 && picks[at - 1] > t)
             at--;
@@ -80,22 +83,22 @@ static void floyd_linear(weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks)
     }
 }
 
-static void floyd_bits(weir_draw *draw, weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks) {
+static void floyd_bits(weir_draw *draw, weir_stream *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     for (uint32_t j = n - k; j < n; j++) {
-        uint32_t t = (uint32_t)weir_rng_below(rng, (uint64_t)j + 1); /* P1 */
-        if (draw->bits[t / 64] >> t % 64 & 1) t = j;
-        mark(draw, t);
+        uint32_t t = weir_stream_below(stream, j + 1); /* P1 */
+        bool taken = draw->bits[t / 64] >> t % 64 & 1;
+        mark(draw, taken ? j : t);
     }
     uint32_t count = drain(draw, n, picks);
     WEIR_ASSERT(count == k);
 }
 
-uint32_t weir_draw_uniform(weir_draw *draw, weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks) {
+uint32_t weir_draw_uniform(weir_draw *draw, weir_stream *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     if (k >= n) return weir_draw_recent(n, k, picks);
-    if (k <= LINEAR_MAX) {
-        floyd_linear(rng, n, k, picks);
+    if (k <= LINEAR_PICKS_MAX && n >= LINEAR_WINDOW_MIN) {
+        floyd_linear(stream, n, k, picks);
     } else {
-        floyd_bits(draw, rng, n, k, picks);
+        floyd_bits(draw, stream, n, k, picks);
     }
     return k;
 }

@@ -28,12 +28,6 @@ static int64_t time_at(const weir_sample_window *window, uint32_t position) {
     return time_us;
 }
 
-static uint64_t word_at(const uint8_t *column, const weir_sample_window *window, uint32_t position) {
-    uint64_t word;
-    memcpy(&word, column + (size_t)position * window->stride, sizeof word);
-    return word;
-}
-
 /* --- draws ---------------------------------------------------------------------------------------------------------
  * */
 
@@ -72,31 +66,31 @@ static uint32_t allowed(const expansion *x, uint32_t group, uint32_t available) 
     return left;
 }
 
-/* The stream of one parent's draws: P3 */
-static weir_rng stream_of(const expansion *x, uint32_t group, weir_vertex id) {
-    uint32_t substream = x->step->hop << 24 | (uint32_t)x->step->relation << 1 | (uint32_t)x->step->direction;
-    return weir_rng_stream(x->sampler->keys[group], id, substream);
+static uint32_t substream_of(const weir_sample_step *step) {
+    return step->hop << 24 | (uint32_t)step->relation << 1 | (uint32_t)step->direction;
 }
 
-static weir_err draw(const expansion *x, const weir_sample_ask *ask, const weir_sample_window *window, uint32_t group,
-                     uint32_t *picks, uint32_t *countp) {
+/* The stream of one parent's draws: P3 */
+static weir_rng rng_of(const expansion *x, uint32_t group, weir_vertex id) {
+    return weir_rng_stream(x->sampler->keys[group], id, substream_of(x->step));
+}
+
+/* Picks out of a window or a part of it that has n positions and, for weighted ones, their weights. */
+static uint32_t draw(const expansion *x, uint32_t group, weir_stream *stream, uint32_t n, uint32_t *picks) {
     weir_sampler *s = x->sampler;
-    uint32_t n = window->count, k = allowed(x, group, n);
-    weir_rng rng = stream_of(x, group, window->id);
-    weir_err err = WEIR_OK;
+    uint32_t k = allowed(x, group, n), count;
     switch (x->step->strategy) {
     case WEIR_SAMPLE_UNIFORM:
-        *countp = weir_draw_uniform(&s->draw, &rng, n, k, picks);
+        count = weir_draw_uniform(&s->draw, stream, n, k, picks);
         break;
     case WEIR_SAMPLE_WEIGHTED:
-        err = weigh(x, ask, window);
-        *countp = err ? 0 : weir_draw_weighted(&s->draw, &rng, n, k, picks);
+        count = weir_draw_weighted(&s->draw, &stream->rest, n, k, picks);
         break;
     default:
-        *countp = weir_draw_recent(n, k, picks);
+        count = weir_draw_recent(n, k, picks);
     }
-    x->block->used[group] += *countp;
-    return err;
+    x->block->used[group] += count;
+    return count;
 }
 
 /* --- columns -------------------------------------------------------------------------------------------------------
@@ -109,8 +103,9 @@ static void prefetch(const weir_sample_window *window, const uint32_t *picks, ui
     }
 }
 
-static weir_err keep_rows(const expansion *x, const weir_sample_window *window, uint32_t at, const uint32_t *picks,
-                          uint32_t count) {
+/* What only a graph has: events in place of positions, and rows. */
+static weir_err write_events(const expansion *x, const weir_sample_window *window, uint32_t at, const uint32_t *picks,
+                             uint32_t count) {
     weir_sample_source *source = x->sampler->source;
     for (uint32_t i = 0; i < count; i++) {
         const weir_edge *edge = &window->edges[picks[i]];
@@ -119,6 +114,7 @@ static weir_err keep_rows(const expansion *x, const weir_sample_window *window, 
             return WEIR_ERR(WEIR_ELIMIT, "the rows of the sampled edges need more memory than the request may use; ask "
                                          "for fewer neighbours");
         }
+        x->columns->refs[at + i] = edge->event;
         x->columns->rows[at + i] = kept;
         x->columns->row_lengths[at + i] = edge->row_length;
     }
@@ -132,33 +128,50 @@ static weir_err not_older(int64_t time_us, int64_t before_us) {
                     (long long)time_us, (long long)before_us);
 }
 
+/* The hot loop: returns the newest time of the picks. The stride is a constant where this is inlined. */
+static inline int64_t gather(const weir_sample_window *window, size_t stride, const uint32_t *picks, uint32_t count,
+                             weir_vertex *restrict neighbors, int64_t *restrict times) {
+    int64_t newest_us = INT64_MIN;
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(&neighbors[i], window->neighbors + picks[i] * stride, sizeof neighbors[i]);
+        memcpy(&times[i], window->times + picks[i] * stride, sizeof times[i]);
+        newest_us = times[i] > newest_us ? times[i] : newest_us;
+    }
+    return newest_us;
+}
+
 static weir_err write_columns(expansion *x, const weir_sample_window *window, uint32_t parent, int64_t before_us,
                               const uint32_t *picks, uint32_t count) {
     const weir_block_columns *c = x->columns;
     uint32_t at = x->position;
-    int64_t newest_us = INT64_MIN;
+    weir_vertex *neighbors = c->neighbors + at;
+    int64_t *times = c->times + at;
     WEIR_ASSERT(count <= x->sampler->plan.edges_max[x->index] - at); /* P4 */
+    int64_t newest_us = window->stride == 8    ? gather(window, 8, picks, count, neighbors, times)
+                        : window->stride == 16 ? gather(window, 16, picks, count, neighbors, times)
+                                               : gather(window, window->stride, picks, count, neighbors, times);
+    if (count > 0 && newest_us >= before_us) return not_older(newest_us, before_us); // P2
     for (uint32_t i = 0; i < count; i++) {
         c->parents[at + i] = parent;
-        c->neighbors[at + i] = word_at(window->neighbors, window, picks[i]);
-        c->times[at + i] = time_at(window, picks[i]);
-        if (c->times[at + i] > newest_us) newest_us = c->times[at + i];
-        c->refs[at + i] = window->edges ? window->edges[picks[i]].event : window->first + picks[i];
+        c->refs[at + i] = window->first + picks[i];
     }
-    if (count > 0 && newest_us >= before_us) return not_older(newest_us, before_us); // P2
     x->position += count;
-    return window->edges ? keep_rows(x, window, at, picks, count) : WEIR_OK;
+    return window->edges ? write_events(x, window, at, picks, count) : WEIR_OK;
 }
 
 /* --- a target that has an event of its own --------------------------------------------------------------------------
  * */
 
+static uint64_t event_at(const weir_sample_window *window, uint32_t position) {
+    if (window->edges) return window->edges[position].event;
+    return window->events ? window->events[position] : 0;
+}
+
 /* Which positions of a window "before its time + 1" it sees: of its own time only its own event's. Returns how many. */
 static uint32_t see_own(weir_sampler *s, const weir_sample_window *window, int64_t own_us, uint64_t event) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < window->count; i++) {
-        bool own = window->events && word_at(window->events, window, i) == event;
-        if (own || time_at(window, i) < own_us) s->visible[count++] = i;
+        if (event_at(window, i) == event || time_at(window, i) < own_us) s->visible[count++] = i;
     }
     return count;
 }
@@ -166,19 +179,6 @@ static uint32_t see_own(weir_sampler *s, const weir_sample_window *window, int64
 static void weigh_visible(weir_sampler *s, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         s->draw.log_weights[i] = s->draw.log_weights[s->visible[i]];
-}
-
-static uint32_t draw_visible(expansion *x, uint32_t group, weir_vertex id, uint32_t n, uint32_t *picks) {
-    weir_sampler *s = x->sampler;
-    weir_rng rng = stream_of(x, group, id);
-    uint32_t k = allowed(x, group, n);
-    uint32_t count = x->step->strategy == WEIR_SAMPLE_UNIFORM    ? weir_draw_uniform(&s->draw, &rng, n, k, picks)
-                     : x->step->strategy == WEIR_SAMPLE_WEIGHTED ? weir_draw_weighted(&s->draw, &rng, n, k, picks)
-                                                                 : weir_draw_recent(n, k, picks);
-    for (uint32_t i = 0; i < count; i++)
-        picks[i] = s->visible[picks[i]];
-    x->block->used[group] += count;
-    return count;
 }
 
 static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
@@ -195,7 +195,10 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     if (err) return err;
     uint32_t visible = see_own(s, window, own_us, block->events[target]);
     if (x->step->strategy == WEIR_SAMPLE_WEIGHTED) weigh_visible(s, visible);
-    uint32_t count = draw_visible(x, group, window->id, visible, s->picks);
+    weir_stream stream = {.rest = rng_of(x, group, window->id)};
+    uint32_t count = draw(x, group, &stream, visible, s->picks);
+    for (uint32_t i = 0; i < count; i++)
+        s->picks[i] = s->visible[s->picks[i]];
     err = write_columns(x, window, target, before_us, s->picks, count);
     x->columns->offsets[target + 1 - block->edges[x->index].parent_begin] = x->position;
     return err;
@@ -204,10 +207,49 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
 /* --- a batch of parents ---------------------------------------------------------------------------------------------
  * */
 
+/* Fills the streams of the parents that will draw; returns how many blocks each got. */
+static uint32_t fill_streams(const expansion *x, uint32_t begin, uint32_t count) {
+    weir_sampler *s = x->sampler;
+    const uint32_t *groups = x->block->groups + begin;
+    uint32_t blocks = (x->step->fanout + 3) / 4;
+    weir_streams streams = {s->stream_keys, s->stream_ids, substream_of(x->step), 0};
+    if (x->step->strategy != WEIR_SAMPLE_UNIFORM) return 0;
+    if (blocks > WEIR_SAMPLE_BLOCKS) blocks = WEIR_SAMPLE_BLOCKS;
+    for (uint32_t i = 0; i < count; i++) {
+        if (s->windows[i].count <= x->step->fanout) continue;
+        s->stream_keys[streams.count] = s->keys[groups[i]];
+        s->stream_ids[streams.count++] = s->windows[i].id;
+    }
+    weir_streams_fill(&streams, blocks, s->draws);
+    return blocks;
+}
+
+static weir_err draw_batch(const expansion *x, const weir_sample_ask *ask, uint32_t begin) {
+    weir_sampler *s = x->sampler;
+    const uint32_t *groups = x->block->groups + begin;
+    uint32_t blocks = fill_streams(x, begin, ask->count);
+    const uint32_t *draws = s->draws;
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < ask->count; i++) {
+        const weir_sample_window *window = &s->windows[i];
+        uint32_t *picks = s->picks + (size_t)i * s->plan.fanout_max;
+        weir_stream stream = {.rest = rng_of(x, groups[i], window->id)};
+        WEIR_ASSERT(window->count <= s->opts.window);
+        if (blocks && window->count > x->step->fanout) {
+            stream.next = draws;
+            stream.end = draws += (size_t)4 * blocks;
+            stream.rest.counter[0] = blocks;
+        }
+        if (x->step->strategy == WEIR_SAMPLE_WEIGHTED) err = weigh(x, ask, window);
+        s->pick_counts[i] = err ? 0 : draw(x, groups[i], &stream, window->count, picks);
+        prefetch(window, picks, s->pick_counts[i]);
+    }
+    return err;
+}
+
 static weir_err expand_batch(expansion *x, weir_sample_ask ask, uint32_t begin, uint32_t end) {
     weir_sampler *s = x->sampler;
     const weir_block *block = x->block;
-    uint32_t stride = s->plan.fanout_max;
     uint32_t *offsets = x->columns->offsets - block->edges[x->index].parent_begin;
     for (uint32_t p = begin; p < end; p++)
         s->before_us[p - begin] = block->before_us[block->groups[p]];
@@ -215,15 +257,10 @@ static weir_err expand_batch(expansion *x, weir_sample_ask ask, uint32_t begin, 
     ask.before_us = s->before_us;
     ask.count = end - begin;
     weir_err err = s->source->windows(s->source, &ask, s->windows);
-    for (uint32_t i = 0; !err && i < end - begin; i++) {
-        const weir_sample_window *window = &s->windows[i];
-        WEIR_ASSERT(window->count <= s->opts.window);
-        err = draw(x, &ask, window, block->groups[begin + i], s->picks + (size_t)i * stride, &s->pick_counts[i]);
-        if (!err) prefetch(window, s->picks + (size_t)i * stride, s->pick_counts[i]);
-    }
-    for (uint32_t i = 0; !err && i < end - begin; i++) {
-        err = write_columns(x, &s->windows[i], begin + i, s->before_us[i], s->picks + (size_t)i * stride,
-                            s->pick_counts[i]);
+    if (!err) err = draw_batch(x, &ask, begin);
+    for (uint32_t i = 0; !err && i < ask.count; i++) {
+        const uint32_t *picks = s->picks + (size_t)i * s->plan.fanout_max;
+        err = write_columns(x, &s->windows[i], begin + i, s->before_us[i], picks, s->pick_counts[i]);
         offsets[begin + i + 1] = x->position;
     }
     return err;

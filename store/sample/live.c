@@ -45,7 +45,6 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
         windows[i] = (weir_sample_window){
             .neighbors = bytes + offsetof(weir_edge, neighbor),
             .times = bytes + offsetof(weir_edge, time_us),
-            .events = bytes + offsetof(weir_edge, event),
             .edges = edges,
             .id = ask->parents[i],
             .stride = sizeof(weir_edge),

@@ -11,8 +11,9 @@
 
 #include "sampler_private.h"
 
-#define GOLDEN 0x9E3779B97F4A7C15ull
-#define AHEAD  12u /* edges between the prefetch of a place and its use */
+#define GOLDEN    0x9E3779B97F4A7C15ull
+#define AHEAD     12u /* edges between the prefetch of a place and its use */
+#define NEAR_BITS 11u
 
 typedef struct numbering {
     weir_sampler *sampler;
@@ -21,6 +22,7 @@ typedef struct numbering {
     uint32_t shift; /* 64 less the bits of the table in use */
     uint32_t mask;
     uint32_t epoch;
+    bool ahead; /* the table is too large for the first cache: ask for places ahead */
 } numbering;
 
 static uint64_t place_of(const numbering *n, weir_vertex vertex) {
@@ -35,6 +37,7 @@ static void table_use(numbering *n, uint64_t count) {
     n->slots = n->sampler->slots;
     n->shift = 64 - bits;
     n->mask = (uint32_t)(((uint64_t)1 << bits) - 1);
+    n->ahead = bits > NEAR_BITS;
 }
 
 static void table_clear(numbering *n) {
@@ -64,7 +67,9 @@ static uint32_t node_of(numbering *n, weir_vertex vertex, uint32_t group) {
 /* Where one step has come to. */
 typedef struct lane {
     const weir_block_columns *columns;
-    uint32_t next, end; /* edges */
+    const uint32_t *offsets; /* by node */
+    uint32_t parent, end;    /* nodes   */
+    uint32_t edges;
 } lane;
 
 typedef struct lanes {
@@ -77,20 +82,28 @@ static void lanes_open(const numbering *n, uint32_t hop, uint32_t type, lanes *l
     const weir_sampler *s = n->sampler;
     for (uint32_t step = 0; step < s->opts.step_count; step++) {
         if (s->steps[step].hop != hop || s->plan.child_type[step] != type) continue;
-        uint32_t edges = n->block->edges[step].count;
-        l->of[l->count++] = (lane){&n->block->columns[step], 0, edges};
-        l->edges += edges;
+        const weir_block_edges *edges = &n->block->edges[step];
+        l->of[l->count++] = (lane){
+            .columns = &n->block->columns[step],
+            .offsets = edges->offsets - edges->parent_begin,
+            .parent = edges->parent_begin,
+            .end = edges->parent_end,
+            .edges = edges->count,
+        };
+        l->edges += edges->count;
     }
 }
 
 /* Numbers what the lane has of this group. */
 static void lane_run(numbering *n, lane *l, uint32_t group) {
-    const weir_block_columns *c = l->columns;
+    const weir_vertex *neighbors = l->columns->neighbors;
     const uint32_t *groups = n->block->groups;
-    while (l->next < l->end && groups[c->parents[l->next]] == group) {
-        if (l->next + AHEAD < l->end) __builtin_prefetch(&n->slots[place_of(n, c->neighbors[l->next + AHEAD])], 1);
-        c->children[l->next] = node_of(n, c->neighbors[l->next], group);
-        l->next++;
+    uint32_t *children = l->columns->children, first = l->parent;
+    while (l->parent < l->end && groups[l->parent] == group)
+        l->parent++;
+    for (uint32_t e = l->offsets[first], end = l->offsets[l->parent]; e < end; e++) {
+        if (n->ahead && e + AHEAD < l->edges) __builtin_prefetch(&n->slots[place_of(n, neighbors[e + AHEAD])], 1);
+        children[e] = node_of(n, neighbors[e], group);
     }
 }
 
@@ -101,8 +114,8 @@ static uint32_t next_group(const numbering *n, const lanes *l) {
     uint32_t lowest = NO_GROUP;
     for (uint32_t i = 0; i < l->count; i++) {
         const lane *one = &l->of[i];
-        if (one->next == one->end) continue;
-        uint32_t group = n->block->groups[one->columns->parents[one->next]];
+        if (one->parent == one->end) continue;
+        uint32_t group = n->block->groups[one->parent];
         if (group < lowest) lowest = group;
     }
     return lowest;
@@ -155,7 +168,7 @@ static uint32_t row_of(numbering *n, uint32_t node, bool per_time) {
 static void rows_of_range(numbering *n, weir_block_range range, bool per_time) {
     const weir_vertex *vertices = n->block->vertices;
     for (uint32_t node = range.begin; node < range.end; node++) {
-        if (!per_time && node + AHEAD < range.end) {
+        if (n->ahead && !per_time && node + AHEAD < range.end) {
             __builtin_prefetch(&n->slots[place_of(n, vertices[node + AHEAD])], 1);
         }
         n->block->input_of[node] = row_of(n, node, per_time);

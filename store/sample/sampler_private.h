@@ -7,7 +7,8 @@
 
 #include "draw.h"
 
-#define WEIR_SAMPLE_BATCH 64u /* parents whose windows are fetched side by side */
+#define WEIR_SAMPLE_BATCH  64u /* parents whose windows are fetched side by side              */
+#define WEIR_SAMPLE_BLOCKS 16u /* of four numbers, that a parent's stream is filled ahead at most */
 
 /* What a block can hold at most; found before there is one. */
 typedef struct weir_sample_plan {
@@ -40,6 +41,9 @@ struct weir_sampler {
     weir_sample_window windows[WEIR_SAMPLE_BATCH];
     int64_t before_us[WEIR_SAMPLE_BATCH];
     uint32_t pick_counts[WEIR_SAMPLE_BATCH];
+    uint64_t stream_keys[WEIR_SAMPLE_BATCH]; /* of those that draw */
+    weir_vertex stream_ids[WEIR_SAMPLE_BATCH];
+    uint32_t draws[WEIR_SAMPLE_BATCH * WEIR_SAMPLE_BLOCKS * 4];
     uint32_t *picks;   /* [WEIR_SAMPLE_BATCH * plan.fanout_max] */
     uint32_t *visible; /* positions of one window that a target sees through its own event */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any body of POST /v1/sample becomes a question within its limits, or a sentence. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../http/api/sample_ask.h"
 
@@ -23,6 +24,7 @@ static void check(const weir_api_sample_ask *ask) {
     must((uint64_t)ask->opts.edges_max * ask->target_count <= WEIR_API_SAMPLE_EDGES && ask->opts.edges_max > 0);
     for (uint32_t i = 0; i < ask->target_count; i++) {
         must(ask->targets[i].place < ask->target_count);
+        must(strlen(ask->targets[i].vertex.key) == ask->targets[i].vertex.key_length);
         must(!i || ask->targets[i - 1].vertex.type <= ask->targets[i].vertex.type);
     }
 }

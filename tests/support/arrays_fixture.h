@@ -87,6 +87,7 @@ static void fixture_csr(arrays_fixture *f, unsigned relation, weir_direction dir
     f->columns[at][0] = f->weights[at];
     f->csrs[at] = (weir_sample_csr){
         .indptr = f->indptr[at],
+        .ids = f->ids[own],
         .neighbors = f->neighbors[at],
         .times = f->times[at],
         .events = f->events[at],
@@ -94,6 +95,7 @@ static void fixture_csr(arrays_fixture *f, unsigned relation, weir_direction dir
         .feature_count = 1,
         .vertices = f->vertices[own],
         .edges = count,
+        .newest_us = INT64_MAX,
     };
     free(sorted);
 }

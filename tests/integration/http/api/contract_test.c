@@ -46,7 +46,7 @@ typedef struct twist {
     bool invalid_body, large_body, body_on_get, broken_path;
 } twist;
 
-/* --- making requests ---------------------------------------------------------------------------------------------- */
+/* --- making requests ------------------------------------------------------------------------------------------ */
 
 static const char *text_of(json_t *value, char *buffer, size_t size) {
     if (json_is_string(value)) return json_string_value(value);
@@ -147,7 +147,7 @@ static void make_request(const operation *op, const twist *change, const char *t
         append(request, change->body_on_get ? "Content-Length: 1\r\n\r\nx" : "\r\n");
 }
 
-/* --- holding answers against the file ----------------------------------------------------------------------------- */
+/* --- holding answers against the file ------------------------------------------------------------------------- */
 
 static void check_answer(const operation *op, const http_answer *answer, const char *request) {
     char status[8], type[128] = "";
@@ -183,7 +183,7 @@ static void ask(operation *op, const serve_child *child, const twist *change, co
     answer_free(&answer);
 }
 
-/* --- what every operation must do --------------------------------------------------------------------------------- */
+/* --- what every operation must do ----------------------------------------------------------------------------- */
 
 static bool has_status(const operation *op, const char *status) {
     return json_object_get(json_object_get(op->of, "responses"), status) != NULL;
@@ -251,6 +251,7 @@ static void the_rest(operation *op) {
     const twist method = {.method = "PATCH"}, host = {.host = "evil.example", .key = ""}, nobody = {.key = ""};
     ask(op, &c->keyed, &method, "application/json", 405);
     ask(op, &c->open, &host, "application/json", 421);
+    if (!c->kafka.port) return;
     if (has_status(op, "501")) ask(op, &c->kafka, &nobody, "application/json", 501);
     if (!strcmp(op->path, "/readyz")) ask(op, &c->kafka, &nobody, "application/json", 503);
 }
@@ -260,13 +261,13 @@ static void all_were_seen(const operation *op) {
     const char *status;
     json_t *response;
     json_object_foreach(json_object_get(op->of, "responses"), status, response) {
-        if (!strcmp(status, "503")) continue;
+        if (!strcmp(status, "503") || (!strcmp(status, "501") && !op->all->kafka.port)) continue;
         if (!op->seen[strtoul(status, NULL, 10)])
             fail_msg("%s %s: nothing makes it answer %s", op->method, op->path, status);
     }
 }
 
-/* --- cases -------------------------------------------------------------------------------------------------------- */
+/* --- cases ---------------------------------------------------------------------------------------------------- */
 
 static void each_operation(contract *all, void (*act)(operation *op)) {
     const char *path, *method;
@@ -317,8 +318,9 @@ static void every_operation_keeps_its_contract(void **state) {
                *kafka[] = {"--kafka=127.0.0.1:1", "--set", "kafka.timeout=500ms", NULL};
     serve_start(&all.keyed, weir_test_path("keyed"), keys);
     serve_start(&all.open, weir_test_path("open"), NULL);
-    serve_start(&all.kafka, weir_test_path("kafka"), kafka);
-    assert_true(all.keyed.port && all.open.port && all.kafka.port);
+    bool follows = strcmp(weir_test_sanitizer(), "thread") != 0; /* it does not follow the threads of librdkafka */
+    if (follows) serve_start(&all.kafka, weir_test_path("kafka"), kafka);
+    assert_true(all.keyed.port && all.open.port && !all.kafka.port == !follows);
     serve_await(&all.keyed, "/readyz", NULL, 200, NULL);
     serve_await(&all.open, "/readyz", NULL, 200, NULL);
     operation events = {.all = &all, .path = "/v1/events", .method = "POST"};
@@ -331,7 +333,7 @@ static void every_operation_keeps_its_contract(void **state) {
     each_operation(&all, whole_contract);
     assert_int_equal(serve_end(&all.keyed, SIGTERM), 0);
     assert_int_equal(serve_end(&all.open, SIGTERM), 0);
-    assert_int_equal(serve_end(&all.kafka, SIGTERM), 0);
+    if (follows) assert_int_equal(serve_end(&all.kafka, SIGTERM), 0);
     json_decref(all.document);
 }
 

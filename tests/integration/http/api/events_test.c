@@ -7,7 +7,7 @@
 
 #define EVENT_MAX 512
 
-/* --- asking ------------------------------------------------------------------------------------------------------- */
+/* --- asking --------------------------------------------------------------------------------------------------- */
 
 static void make_event(char event[EVENT_MAX], const char *id, const char *account) {
     snprintf(event, EVENT_MAX,
@@ -78,7 +78,7 @@ static void start(serve_child *child, const char *const *more) {
     assert_true(child->port);
 }
 
-/* --- cases -------------------------------------------------------------------------------------------------------- */
+/* --- cases ---------------------------------------------------------------------------------------------------- */
 
 static void a1_what_is_acknowledged_survives_a_kill(void **state) {
     (void)state;
@@ -286,7 +286,7 @@ static void a4_a_stopping_server_says_so_and_goes_on_serving(void **state) {
     close(child.out);
 }
 
-/* --- who else has the data ---------------------------------------------------------------------------------------- */
+/* --- who else has the data ------------------------------------------------------------------------------------ */
 
 static void a_second_server_is_refused(void **state) {
     (void)state;

@@ -10,7 +10,7 @@
 #include <weir/base/thread.h>
 #include <weir/http/server.h>
 
-/* --- a server under test ------------------------------------------------------------------------------------------ */
+/* --- a server under test -------------------------------------------------------------------------------------- */
 
 #define BODY_MAX 1000u
 
@@ -108,7 +108,7 @@ static void expect(const weir_http *http, const char *text, int status, const ch
     answer_free(&answer);
 }
 
-/* --- routes ------------------------------------------------------------------------------------------------------- */
+/* --- routes --------------------------------------------------------------------------------------------------- */
 
 static void routes_and_parameters(void **state) {
     (void)state;
@@ -172,7 +172,7 @@ static void inside_failures_keep_their_words(void **state) {
     weir_http_close(http);
 }
 
-/* --- roles -------------------------------------------------------------------------------------------------------- */
+/* --- roles ---------------------------------------------------------------------------------------------------- */
 
 static void w2_roles_are_kept_apart(void **state) {
     (void)state;
@@ -233,7 +233,7 @@ static void addresses(void **state) {
     weir_http_close(http);
 }
 
-/* --- limits ------------------------------------------------------------------------------------------------------- */
+/* --- limits --------------------------------------------------------------------------------------------------- */
 
 static void post_of(size_t length, bool chunked, const char *path, http_client *client) {
     char head[256];
@@ -320,7 +320,7 @@ static void connections_have_limits(void **state) {
     weir_http_close(http);
 }
 
-/* --- connections -------------------------------------------------------------------------------------------------- */
+/* --- connections ---------------------------------------------------------------------------------------------- */
 
 static void requests_follow_each_other_on_a_connection(void **state) {
     (void)state;
@@ -367,7 +367,81 @@ static void a_half_closed_client_is_answered(void **state) {
     weir_http_close(http);
 }
 
-/* --- time --------------------------------------------------------------------------------------------------------- */
+/* What proxies may read in another way is refused, and what follows it on the connection is never answered. */
+static void w2_a_request_within_a_request_is_not_answered(void **state) {
+    (void)state;
+#define POST_HEAD "POST /echo HTTP/1.1\r\nHost: localhost\r\n"
+#define INNER     "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    static const char *const outer[] = {
+        POST_HEAD "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        POST_HEAD "Content-Length: 4\r\nContent-Length: 0\r\n\r\nabcd",
+        POST_HEAD "Content-Length: 4\r\nContent-Length: 4\r\n\r\nabcd",
+        POST_HEAD "Content-Length: 4, 4\r\n\r\nabcd",
+        POST_HEAD "Content-Length: +4\r\n\r\nabcd",
+        POST_HEAD "Content-Length: -1\r\n\r\n",
+        POST_HEAD "Content-Length: 4x\r\n\r\nabcd",
+        POST_HEAD "Content-Length: 99999999999999999999999\r\n\r\n",
+        POST_HEAD "Content-Length: \r\n\r\n",
+        POST_HEAD "Transfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+        POST_HEAD "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        POST_HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        POST_HEAD "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+        POST_HEAD "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+        POST_HEAD "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        POST_HEAD "Transfer-Encoding: chunked\r\n\r\nzz\r\nab\r\n0\r\n\r\n",
+        POST_HEAD "Transfer-Encoding: chunked\r\n\r\n-1\r\nab\r\n0\r\n\r\n",
+        POST_HEAD "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\nab\r\n0\r\n\r\n",
+        "POST /echo HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "GET /missing HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+        "GET /missing HTTP/1.1\r\nHost: localhost\r\nX Y: a\r\n\r\n",
+        "GET /missing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc",
+        "GET /missing HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "GET /missing HTTP/1.1\rHost: localhost\r\n\r\n",
+        "GET /missing\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "GET /missing HTTP/1.1\r\n\r\n",
+    };
+    weir_http_opts opts = standard();
+    opts.idle_us = 100000;
+    weir_http *http = serve(&opts);
+    for (size_t i = 0; i < sizeof outer / sizeof outer[0]; i++) {
+        http_client client;
+        client_open(&client, weir_http_port(http));
+        client_text(&client, outer[i]);
+        client_text(&client, INNER);
+        while (client_fill(&client)) {
+        }
+        if (client.length && (strstr(client.bytes, "hello\n") || strstr(client.bytes, " 200 ")))
+            fail_msg("%s… is answered with %s", outer[i], client.bytes);
+        client_close(&client);
+    }
+    weir_http_close(http);
+}
+
+static void a_header_past_its_limit(void **state) {
+    (void)state;
+    static char text[200000];
+    weir_http *http = serve_standard();
+    http_answer answer;
+    memset(text, 'a', sizeof text - 1);
+    memcpy(text, "GET /", 5);
+    client_ask(weir_http_port(http), text, &answer);
+    assert_int_equal(answer.status, 414);
+    answer_free(&answer);
+    static const char begin[] = "GET /hello HTTP/1.1\r\nHost: localhost\r\nX: ";
+    memcpy(text, begin, sizeof begin - 1);
+    client_ask(weir_http_port(http), text, &answer);
+    assert_int_equal(answer.status, 431);
+    answer_free(&answer);
+    /* a query that the library takes and we do not */
+    snprintf(text, sizeof text, "GET /hello?%0*d HTTP/1.1\r\nHost: localhost\r\n\r\n", 9000, 1);
+    client_ask(weir_http_port(http), text, &answer);
+    assert_int_equal(answer.status, 400);
+    answer_free(&answer);
+    weir_http_close(http);
+}
+
+/* --- time ----------------------------------------------------------------------------------------------------- */
 
 static void w1_a_slow_request_is_cut(void **state) {
     (void)state;
@@ -411,7 +485,7 @@ static void an_idle_connection_is_closed(void **state) {
     weir_http_close(http);
 }
 
-/* --- deferred ----------------------------------------------------------------------------------------------------- */
+/* --- deferred ------------------------------------------------------------------------------------------------- */
 
 static void finish_all(void *context) {
     weir_http_request *request;
@@ -508,7 +582,7 @@ static void a_stop_lets_requests_end(void **state) {
     client_close(&busy);
 }
 
-/* --- many --------------------------------------------------------------------------------------------------------- */
+/* --- many ----------------------------------------------------------------------------------------------------- */
 
 /* The library's own epoll loop falls asleep at a multiple of 128 clients in flight; ours must not. */
 static void no_number_of_clients_stalls(void **state) {
@@ -556,7 +630,8 @@ WEIR_TESTS(WEIR_CASE(routes_and_parameters), WEIR_CASE(what_is_not_there_is_a_pr
            WEIR_CASE(w2_roles_are_kept_apart), WEIR_CASE(w3_without_keys_only_this_machine), WEIR_CASE(addresses),
            WEIR_CASE(a_body_at_its_limit_and_past_it), WEIR_CASE(w4_bodies_in_flight_have_a_budget),
            WEIR_CASE(connections_have_limits), WEIR_CASE(requests_follow_each_other_on_a_connection),
-           WEIR_CASE(a_half_closed_client_is_answered), WEIR_CASE(w1_a_slow_request_is_cut),
+           WEIR_CASE(a_half_closed_client_is_answered), WEIR_CASE(w2_a_request_within_a_request_is_not_answered),
+           WEIR_CASE(a_header_past_its_limit), WEIR_CASE(w1_a_slow_request_is_cut),
            WEIR_CASE(an_idle_connection_is_closed), WEIR_CASE(a_deferred_request_is_finished_elsewhere),
            WEIR_CASE(a_stop_waits_for_what_is_deferred), WEIR_CASE(a_stop_lets_requests_end),
            WEIR_CASE(no_number_of_clients_stalls), WEIR_CASE(every_allocation_of_open))

@@ -29,8 +29,7 @@
     "  odd: {relation: paid, values: [a, b]}\n"
 #define SOURCE GRAPH "sources:\n  s:\n    id: id\n    time: {field: t, format: s}\n    mutations:\n"
 
-/* --- printing a message's mutations ---------------------------------------------------------------------------------
- * */
+/* --- printing a message's mutations ----------------------------------------------------------------------------- */
 
 /* All the vertices that the cases speak of. */
 static const struct {
@@ -150,7 +149,7 @@ static void check_source(const char *source, const rule_case *cases, size_t coun
         check_source((source), cases, sizeof cases / sizeof cases[0]); \
     } while (0)
 
-/* --- mutations ---------------------------------------------------------------------------------------------------- */
+/* --- mutations -------------------------------------------------------------------------------------------------- */
 
 static void put_vertex_and_its_features(void **state) {
     (void)state;
@@ -283,8 +282,7 @@ static void key_lengths_at_the_limit(void **state) {
     weir_schema_free(schema);
 }
 
-/* --- times and numbers -----------------------------------------------------------------------------------------------
- * */
+/* --- times and numbers ------------------------------------------------------------------------------------------ */
 
 static int64_t time_of(const char *format, const char *time, weir_err *errp) {
     char text[sizeof SOURCE + 128], message[256];
@@ -378,7 +376,7 @@ static void numbers(void **state) {
     weir_schema_free(schema);
 }
 
-/* --- identity ----------------------------------------------------------------------------------------------------- */
+/* --- identity --------------------------------------------------------------------------------------------------- */
 
 static void an_event_is_its_id_wherever_it_stands(void **state) {
     (void)state;
@@ -404,7 +402,7 @@ static void an_event_is_its_id_wherever_it_stands(void **state) {
     weir_schema_free(schema);
 }
 
-/* --- limits and memory -------------------------------------------------------------------------------------------- */
+/* --- limits and memory ------------------------------------------------------------------------------------------ */
 
 static void a_constant_that_no_row_holds_is_refused_at_open(void **state) {
     (void)state;
@@ -497,7 +495,7 @@ static void fails_cleanly_at_every_allocation(void **state) {
     weir_schema_free(schema);
 }
 
-/* --- what is shipped ---------------------------------------------------------------------------------------------- */
+/* --- what is shipped -------------------------------------------------------------------------------------------- */
 
 static weir_simulate *simulation(const char *schema) {
     weir_simulate *sim;

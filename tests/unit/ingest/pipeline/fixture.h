@@ -109,8 +109,7 @@ static inline void fixture_drain(fixture *f) {
     assert_ok(weir_pipeline_drain(f->pipeline, FIXTURE_WAIT));
 }
 
-/* --- what ought to be there -----------------------------------------------------------------------------------------
- * */
+/* --- what ought to be there ------------------------------------------------------------------------------------- */
 
 typedef struct fixture_record {
     uint32_t source, partition;
@@ -253,7 +252,7 @@ static inline void fixture_compare(fixture *f) {
     fixture_expected_close(&e);
 }
 
-/* --- dead letters ------------------------------------------------------------------------------------------------- */
+/* --- dead letters ----------------------------------------------------------------------------------------------- */
 
 typedef void (*fixture_letter_visit)(void *context, uint64_t number, const weir_dead_letter *letter);
 

@@ -137,8 +137,7 @@ static void stopped_and_started_at_random(void **state) {
     fixture_close(&f);
 }
 
-/* --- dead letters ----------------------------------------------------------------------------------------------------
- * */
+/* --- dead letters ----------------------------------------------------------------------------------------------- */
 
 static const char *const bad[] = {"{",
                                   "",
@@ -270,7 +269,7 @@ static void a_letter_of_this_store_stays_one(void **state) {
     fixture_close(&f);
 }
 
-/* --- collisions --------------------------------------------------------------------------------------------------- */
+/* --- collisions ------------------------------------------------------------------------------------------------- */
 
 typedef struct collided {
     uint64_t letters;
@@ -286,11 +285,26 @@ static void note_collision(void *context, uint64_t number, const weir_dead_lette
 }
 
 typedef struct owners {
+    fixture *f;
     const collided *letters;
     weir_mapper *mapper;
     char names[4096][16]; /* by id: who had it first */
     uint64_t refused;
 } owners;
+
+/* A name that was first met in a refused event is there all the same once a good one has it. */
+static void check_name(const fixture *f, weir_vertex vertex, const char *name) {
+    weir_arena *arena;
+    const char *key;
+    uint32_t length;
+    uint16_t type;
+    assert_ok(weir_arena_open(1u << 16, &arena));
+    assert_ok(weir_graph_name(f->graph, vertex, arena, &type, &key, &length));
+    assert_non_null(key);
+    assert_int_equal(length, strlen(name));
+    assert_memory_equal(key, name, length);
+    weir_arena_close(arena);
+}
 
 /* Independent of the pipeline: an event is taken if each of its names has its id, or nobody has. */
 static void own(void *context, const fixture_record *r) {
@@ -306,6 +320,8 @@ static void own(void *context, const fixture_record *r) {
     bool taken = (*of_a && strcmp(of_a, account) != 0) || (*of_c && strcmp(of_c, card) != 0) || a == c;
     o->refused += taken;
     assert_int_equal(o->letters->at[r->record->offset], taken);
+    if (!taken) check_name(o->f, a, account);
+    if (!taken) check_name(o->f, c, card);
     if (!*of_a) strcpy(of_a, account); /* a name that was claimed stays claimed, its event refused or not */
     if (!*of_c && (!taken || strcmp(of_a, account) == 0)) strcpy(of_c, card);
 }
@@ -328,13 +344,14 @@ static void p2_collisions_are_refused_whole(void **state) {
     fixture_drain(&f);
     fixture_letters(note_collision, &letters);
     o.letters = &letters;
+    o.f = &f;
     fixture_walk(&f, own, &o);
     assert_true(o.refused > 10);
     assert_int_equal(letters.letters, o.refused);
     fixture_close(&f);
 }
 
-/* --- names -------------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------------------------ */
 
 static void deleted_and_put_again_it_has_its_name(void **state) {
     (void)state;
@@ -388,7 +405,7 @@ static void random_events_with_deletions(void **state) {
     fixture_close(&f);
 }
 
-/* --- memory and order --------------------------------------------------------------------------------------------- */
+/* --- memory and order ------------------------------------------------------------------------------------------- */
 
 static void s6_a_small_budget_waits_and_drops_nothing(void **state) {
     (void)state;
@@ -406,7 +423,7 @@ static void s6_a_small_budget_waits_and_drops_nothing(void **state) {
     fixture_close(&f);
 }
 
-/* --- errors ------------------------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------------------------- */
 
 static void a_recreated_topic_is_refused(void **state) {
     (void)state;
@@ -527,9 +544,28 @@ static void a_drain_that_takes_too_long_says_so(void **state) {
     fixture_close(&f);
 }
 
-/* --- files
- * --------------------------------------------------------------------------------------------------------------------
- * */
+static weir_err open_and_close(void *context) {
+    fixture *f = context;
+    weir_err err = fixture_try_pipeline(f);
+    weir_err_keep(&err, weir_pipeline_close(f->pipeline));
+    f->pipeline = NULL;
+    return err;
+}
+
+static void open_fails_cleanly_at_every_allocation(void **state) {
+    (void)state;
+    fixture f = {.schema = fixture_schema(cards)};
+    fixture_open(&f);
+    append_mixed(&f, 0, 5);
+    fixture_drain(&f);
+    assert_ok(weir_graph_seal(f.graph));
+    assert_ok(weir_pipeline_close(f.pipeline));
+    f.pipeline = NULL;
+    weir_test_every_allocation(open_and_close, &f);
+    fixture_close(&f);
+}
+
+/* --- files ------------------------------------------------------------------------------------------------------ */
 
 static const char table[] = "version: 1\n"
                             "name: table\n"
@@ -637,6 +673,6 @@ WEIR_TESTS(WEIR_CASE(simulated_payments_are_in_the_graph), WEIR_CASE(p1_every_sh
            WEIR_CASE(random_events_with_deletions), WEIR_CASE(s6_a_small_budget_waits_and_drops_nothing),
            WEIR_CASE(a_recreated_topic_is_refused), WEIR_CASE(p4_retention_that_ran_past_us_is_an_error),
            WEIR_CASE(a_new_store_begins_where_the_log_does), WEIR_CASE(a_second_pipeline_is_refused),
-           WEIR_CASE(bad_options_are_refused), WEIR_CASE(a_drain_that_takes_too_long_says_so),
-           WEIR_CASE(a_file_of_csv_is_loaded_once), WEIR_CASE(a_line_beyond_the_limit_is_a_letter_cut),
-           WEIR_CASE(a_file_that_is_not_there))
+           WEIR_CASE(bad_options_are_refused), WEIR_CASE(open_fails_cleanly_at_every_allocation),
+           WEIR_CASE(a_drain_that_takes_too_long_says_so), WEIR_CASE(a_file_of_csv_is_loaded_once),
+           WEIR_CASE(a_line_beyond_the_limit_is_a_letter_cut), WEIR_CASE(a_file_that_is_not_there))

@@ -68,8 +68,7 @@ bool weir_api_look(weir_api *api);
 /* From now on /readyz says no.  [owner] */
 void weir_api_stopping(weir_api *api);
 
-/* --- keys ----------------------------------------------------------------------------------------------------------
- * */
+/* --- keys ----------------------------------------------------------------------------------------------------- */
 
 /* A file of lines: roles (reader, writer, admin, parted by commas), the SHA-256 of the key in hex, a name. '#' begins a
  * comment.  WEIR_ECONFIG names file and line; WEIR_ENOTFOUND and the like from file.h; WEIR_ENOMEM.  Blocks on the

@@ -109,7 +109,7 @@ void weir_http_stop(weir_http *http, int64_t drain_us);
 /* Stops at once and frees; NULL is allowed.  [owner] */
 void weir_http_close(weir_http *http);
 
-/* --- the request: of the handler's thread, then of who finishes it ----------------------------------------------- */
+/* --- the request: of the handler's thread, then of who finishes it -------------------------------------------- */
 
 /* Of this request: gone when its reply is sent. */
 weir_arena *weir_http_arena(weir_http_request *request);
@@ -125,7 +125,7 @@ const char *weir_http_query(const weir_http_request *request, const char *name);
 const char *weir_http_header(const weir_http_request *request, const char *name);
 const char *weir_http_body(const weir_http_request *request, size_t *lengthp);
 
-/* --- the reply ------------------------------------------------------------------------------------------------- */
+/* --- the reply ------------------------------------------------------------------------------------------------ */
 
 /* What is written here is sent. */
 weir_buf *weir_http_out(weir_http_request *request);
@@ -145,7 +145,7 @@ void weir_http_defer(weir_http_request *request);
 /* The reply is ready; the request is gone for the caller.  [any] */
 void weir_http_finish(weir_http_request *request);
 
-/* --- for routes and tests ---------------------------------------------------------------------------------------- */
+/* --- for routes and tests ------------------------------------------------------------------------------------- */
 
 /* Decodes %XX of length bytes into decoded (as much room), which gets a 0 at its end (one more).  false: not valid.
  * [any] */

@@ -6,8 +6,8 @@
  *                        └─ bad ones ──► dead letters, durable before the run that passes them
  *
  * One thread a source. A run is a row of records of one source partition; it is handed over with the span of offsets
- * that it covers, good records and bad, so that after a crash each shard knows what it has. Reading begins again at the
- * least offset that all shards have sealed.
+ * that it covers, good records and bad, so that after a crash each shard knows what it has. Reading begins again at
+ * the least offset that all shards have sealed.
  *
  * INVARIANTS: each is cited by an assert or a test of the same name
  *
@@ -41,8 +41,7 @@ typedef struct weir_pipeline weir_pipeline;
 typedef enum weir_pipeline_stream {
     WEIR_PIPELINE_EVENTLOG,
     WEIR_PIPELINE_KAFKA, /* the topic that the schema's source names */
-    /* a message a line: JSON lines or CSV, as the schema's source says; ends at the end of the file */
-    WEIR_PIPELINE_FILE
+    WEIR_PIPELINE_FILE   /* a message a line, JSON or CSV as the schema's source says; the last line ends it */
 } weir_pipeline_stream;
 
 /* Where one of the schema's sources comes from. A plain value; what it points to is borrowed and must outlive the
@@ -69,7 +68,7 @@ typedef struct weir_pipeline_opts {
 /* Registers the sources with the graph, reads where it was and which dead letters there are. Starts nothing.
  * WEIR_EINVAL an option; WEIR_EDATA a topic was recreated; WEIR_ENOTFOUND a file, or retention has run past where we
  * were; WEIR_EBUSY another process has the dead letters; WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO, WEIR_EFULL,
- * WEIR_ENOMEM.  Blocks on the disk, never on a broker.  [owner] */
+ * WEIR_ENOMEM. Blocks on the disk, never on a broker.  [owner] */
 weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipelinep);
 /* Starts a thread for each source.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.  [owner] */
 weir_err weir_pipeline_start(weir_pipeline *pipeline);

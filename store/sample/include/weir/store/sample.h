@@ -54,7 +54,7 @@ typedef struct weir_block weir_block;
 typedef struct weir_sample_window {
     const uint8_t *neighbors; /* uint64_t each: what the source calls the vertex                  */
     const uint8_t *times;     /* int64_t each                                                     */
-    const uint8_t *events;    /* uint64_t each; NULL: the source has none                         */
+    const uint64_t *events;   /* beside each other; NULL: in `edges`, or none                     */
     const weir_edge *edges;   /* with their rows; NULL: arrays, where the position stands for it  */
     uint64_t first;           /* arrays: position of the first edge                               */
     weir_vertex id;           /* of the parent, the same in every source                          */
@@ -102,22 +102,28 @@ struct weir_sample_source {
  * block.  WEIR_ENOMEM.  [any] */
 weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample_source **sourcep);
 
-/* One relation and direction as arrays. Edges of vertex v: indptr[v] up to indptr[v + 1], newest first. */
+/* One relation and direction as arrays. Edges of vertex v: indptr[v] up to indptr[v + 1], newest first. Two strides, so
+ * that what is read together can lie together: a vertex's begin and id, an edge's neighbour and time. A processor core
+ * has few misses under way at once; with arrays of their own, each edge needs two. */
 typedef struct weir_sample_csr {
-    const int64_t *indptr; /* vertices + 1                                            */
+    const int64_t *indptr;  /* vertices + 1                          */
+    const weir_vertex *ids; /* of the vertices, the same everywhere  */
     const int64_t *neighbors;
     const int64_t *times;
-    const uint64_t *events;       /* may be NULL                                              */
+    uint32_t vertex_stride;       /* bytes from one indptr to the next, and of ids; 0: 8      */
+    uint32_t edge_stride;         /* the same of neighbors and of times; 0: 8                 */
+    const uint64_t *events;       /* may be NULL                                               */
     const float *const *features; /* one a feature of the relation; NULL where it is no number */
     uint32_t feature_count;
     uint64_t vertices, edges;
-    int64_t expire_us; /* 0: never */
+    int64_t newest_us; /* no edge is newer; INT64_MAX: not known */
+    int64_t expire_us; /* 0: never                               */
 } weir_sample_csr;
 
 typedef struct weir_sample_arrays {
     uint32_t types, relations;
     const weir_sample_ends *ends;
-    const weir_sample_csr *csrs;   /* relation * 2 + direction             */
+    const weir_sample_csr *csrs;   /* relation * 2 + direction; copied     */
     const weir_vertex *const *ids; /* one a type                           */
     const uint64_t *vertices;      /* how many of each type                */
 } weir_sample_arrays;

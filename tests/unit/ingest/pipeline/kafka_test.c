@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kafka_test.c - the pipeline over Kafka: offsets that the store keeps, a broker that is away, a topic that is
+ * another one.
+ *
+ * What is produced is also appended to a log beside it, which nobody reads but the expectation.
+ */
+#include "../kafka/mock.h"
+
+#include <unistd.h>
+
+#include <weir/ingest/kafka.h>
+
+#include "fixture.h"
+
+static const char cards[] = "version: 1\n"
+                            "name: cards\n"
+                            "vertices: {account: {}, card: {}}\n"
+                            "relations: {holds: {from: account, to: card}}\n"
+                            "sources:\n"
+                            "  cards:\n"
+                            "    id: id\n"
+                            "    time: {field: t, format: s}\n"
+                            "    mutations:\n"
+                            "      - {put_edge: holds, from: account, to: card}\n";
+
+static void kafka_start(fixture *f, const mock_broker *mock) {
+    const weir_pipeline_source source = {.source = 0, .stream = WEIR_PIPELINE_KAFKA};
+    const weir_pipeline_opts opts = {.graph = f->graph,
+                                     .folder = weir_test_path("store"),
+                                     .letter_folder = weir_test_path("log"),
+                                     .sources = &source,
+                                     .source_count = 1,
+                                     .brokers = mock->address,
+                                     .kafka_timeout_us = 2 * WEIR_US_PER_S};
+    assert_ok(weir_pipeline_open(&opts, &f->pipeline));
+    assert_ok(weir_pipeline_start(f->pipeline));
+}
+
+static void produce(fixture *f, const mock_broker *mock, uint64_t begin, uint64_t end) {
+    const weir_kafka_producer_opts opts = {
+        .brokers = mock->address, .topic = "cards", .timeout_us = 30 * WEIR_US_PER_S};
+    weir_kafka_producer *producer;
+    uint64_t acknowledged;
+    assert_ok(weir_kafka_producer_open(&opts, &producer));
+    for (uint64_t n = begin; n < end; n++) {
+        char text[128], key[32];
+        int length =
+            snprintf(text, sizeof text, "{\"id\":\"e%llu\",\"t\":%llu,\"account\":\"a%llu\",\"card\":\"c%llu\"}",
+                     (unsigned long long)n, (unsigned long long)(1000 + n), (unsigned long long)(n % 17),
+                     (unsigned long long)(n % 23));
+        int key_length = snprintf(key, sizeof key, "%llu", (unsigned long long)n);
+        assert_ok(weir_kafka_produce(producer, (int64_t)(1000 + n) * WEIR_US_PER_S, key, (size_t)key_length, text,
+                                     (size_t)length));
+        fixture_append(f, 0, 0, text, (size_t)length);
+    }
+    assert_ok(weir_kafka_flush(producer, &acknowledged));
+    assert_int_equal(acknowledged, end - begin);
+    weir_kafka_producer_close(producer);
+    assert_ok(weir_eventlog_sync(f->logs[0]));
+}
+
+/* Until so many records were handed over: what the broker has told of may be less for a moment. */
+static void wait_for_records(fixture *f, uint64_t records) {
+    weir_pipeline_source_stats stats;
+    for (int i = 0; i < 6000; i++) {
+        weir_pipeline_source_stats_get(f->pipeline, 0, &stats);
+        if (stats.records >= records) break;
+        if (stats.status == WEIR_PIPELINE_FAILED) assert_ok(stats.err);
+        usleep(10000);
+    }
+    assert_int_equal(stats.records, records);
+    assert_ok(weir_graph_drain(f->graph));
+}
+
+static void wait_for_status(fixture *f, weir_pipeline_status status, weir_pipeline_source_stats *stats) {
+    for (int i = 0; i < 6000; i++) {
+        weir_pipeline_source_stats_get(f->pipeline, 0, stats);
+        if (stats->status == status) return;
+        usleep(10000);
+    }
+    fail_msg("the source is %s", weir_pipeline_status_name(stats->status));
+}
+
+static void a_topic_is_read_on_where_the_store_is(void **state) {
+    (void)state;
+    mock_broker mock = mock_open("cards", 3);
+    fixture f = {.schema = fixture_schema(cards)};
+    fixture_open_logs(&f);
+    fixture_open_graph(&f);
+    produce(&f, &mock, 0, 500);
+    kafka_start(&f, &mock);
+    wait_for_records(&f, 500);
+    produce(&f, &mock, 500, 700);
+    wait_for_records(&f, 700);
+    fixture_compare(&f);
+    fixture_stop(&f);
+    produce(&f, &mock, 700, 900);
+    fixture_open_graph(&f);
+    kafka_start(&f, &mock);
+    wait_for_records(&f, 200);
+    fixture_compare(&f);
+    fixture_close(&f);
+    mock_close(&mock);
+}
+
+static void a_broker_that_is_away_is_waited_for(void **state) {
+    (void)state;
+    mock_broker mock = mock_open("cards", 1);
+    fixture f = {.schema = fixture_schema(cards)};
+    weir_pipeline_source_stats stats;
+    fixture_open_logs(&f);
+    fixture_open_graph(&f);
+    produce(&f, &mock, 0, 50);
+    assert_int_equal(rd_kafka_mock_broker_set_down(mock.cluster, 1), 0);
+    kafka_start(&f, &mock);
+    wait_for_status(&f, WEIR_PIPELINE_WAITING, &stats);
+    assert_err(stats.err, WEIR_EUNAVAILABLE, NULL);
+    assert_err(weir_pipeline_drain(f.pipeline, 10000), WEIR_ETIMEOUT, NULL);
+    assert_int_equal(rd_kafka_mock_broker_set_up(mock.cluster, 1), 0);
+    wait_for_records(&f, 50);
+    assert_int_equal(rd_kafka_mock_broker_set_down(mock.cluster, 1), 0); /* and once more while it reads */
+    usleep(200000);
+    assert_int_equal(rd_kafka_mock_broker_set_up(mock.cluster, 1), 0);
+    produce(&f, &mock, 50, 80);
+    wait_for_records(&f, 80);
+    fixture_compare(&f);
+    fixture_close(&f);
+    mock_close(&mock);
+}
+
+/* The same name, the same length and more, other records. */
+static void a_recreated_topic_is_found_out(void **state) {
+    (void)state;
+    mock_broker mock = mock_open("cards", 1);
+    fixture f = {.schema = fixture_schema(cards)};
+    weir_pipeline_source_stats stats;
+    fixture_open_logs(&f);
+    fixture_open_graph(&f);
+    produce(&f, &mock, 0, 50);
+    kafka_start(&f, &mock);
+    wait_for_records(&f, 50);
+    assert_ok(weir_graph_seal(f.graph));
+    fixture_stop(&f);
+    mock_close(&mock);
+    mock = mock_open("cards", 1);
+    produce(&f, &mock, 1000, 1100);
+    fixture_open_graph(&f);
+    kafka_start(&f, &mock);
+    wait_for_status(&f, WEIR_PIPELINE_FAILED, &stats);
+    assert_err(stats.err, WEIR_ECORRUPT, "not the one that was read there before");
+    fixture_stop(&f);
+    mock_close(&mock);
+    mock = mock_open("cards", 1); /* shorter than what was read */
+    produce(&f, &mock, 2000, 2010);
+    fixture_open_graph(&f);
+    kafka_start(&f, &mock);
+    wait_for_status(&f, WEIR_PIPELINE_FAILED, &stats);
+    assert_err(stats.err, WEIR_ECORRUPT, NULL);
+    fixture_close(&f);
+    mock_close(&mock);
+}
+
+static void a_topic_with_fewer_partitions_is_another(void **state) {
+    (void)state;
+    mock_broker mock = mock_open("cards", 3);
+    fixture f = {.schema = fixture_schema(cards)};
+    weir_pipeline_source_stats stats;
+    fixture_open_logs(&f);
+    fixture_open_graph(&f);
+    kafka_start(&f, &mock);
+    wait_for_status(&f, WEIR_PIPELINE_RUNNING, &stats);
+    fixture_stop(&f);
+    mock_close(&mock);
+    mock = mock_open("cards", 2);
+    fixture_open_graph(&f);
+    kafka_start(&f, &mock);
+    wait_for_status(&f, WEIR_PIPELINE_FAILED, &stats);
+    assert_err(stats.err, WEIR_EDATA, "recreated");
+    fixture_close(&f);
+    mock_close(&mock);
+}
+
+static void a_log_is_not_a_topic_of_the_same_name(void **state) {
+    (void)state;
+    mock_broker mock = mock_open("cards", 1);
+    fixture f = {.schema = fixture_schema(cards)};
+    fixture_open(&f);
+    fixture_stop(&f);
+    fixture_open_graph(&f);
+    const weir_pipeline_source source = {.source = 0, .stream = WEIR_PIPELINE_KAFKA};
+    const weir_pipeline_opts opts = {.graph = f.graph,
+                                     .folder = weir_test_path("store"),
+                                     .letter_folder = weir_test_path("log"),
+                                     .sources = &source,
+                                     .source_count = 1,
+                                     .brokers = mock.address};
+    assert_err(weir_pipeline_open(&opts, &f.pipeline), WEIR_EDATA, NULL);
+    fixture_close(&f);
+    mock_close(&mock);
+}
+
+WEIR_TESTS(WEIR_CASE(a_topic_is_read_on_where_the_store_is), WEIR_CASE(a_broker_that_is_away_is_waited_for),
+           WEIR_CASE(a_recreated_topic_is_found_out), WEIR_CASE(a_topic_with_fewer_partitions_is_another),
+           WEIR_CASE(a_log_is_not_a_topic_of_the_same_name))

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* positions_test.c - the file of positions: kept, replaced whole, refused when damaged; and marks that thin out. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/fault.h>
+#include <weir/base/file.h>
+#include <weir/base/rng.h>
+
+#include "positions.h"
+#include "weir_test.h"
+
+static weir_positions *open_fresh(void) {
+    weir_positions *positions;
+    assert_ok(weir_positions_open(weir_test_folder(), &positions));
+    return positions;
+}
+
+static void rows_are_kept(void **state) {
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    static weir_position model[40][40];
+    static bool there[40][40];
+    weir_positions *positions = open_fresh();
+    assert_true(weir_positions_are_new(positions));
+    for (int i = 0; i < 3000; i++) {
+        weir_position p = {(uint32_t)weir_rng_below(&rng, 40), (uint32_t)weir_rng_below(&rng, 40), weir_rng_u64(&rng),
+                           weir_rng_u64(&rng), weir_rng_u64(&rng)};
+        assert_ok(weir_positions_put(positions, &p));
+        model[p.source][p.partition] = p;
+        there[p.source][p.partition] = true;
+        if (i % 500 != 0) continue;
+        weir_positions_letters_set(positions, (weir_positions_letters){(uint64_t)i, 7});
+        assert_ok(weir_positions_save(positions));
+        weir_positions_close(positions);
+        positions = open_fresh();
+        assert_false(weir_positions_are_new(positions));
+        assert_int_equal(weir_positions_letters_get(positions).from, i);
+        assert_int_equal(weir_positions_letters_get(positions).born, 7);
+    }
+    for (uint32_t source = 0; source < 40; source++) {
+        uint32_t partitions = 0;
+        for (uint32_t partition = 0; partition < 40; partition++) {
+            weir_position found;
+            assert_int_equal(weir_positions_get(positions, source, partition, &found), there[source][partition]);
+            if (!there[source][partition]) continue;
+            assert_memory_equal(&found, &model[source][partition], sizeof found);
+            assert_true(weir_positions_find_check(positions, source, found.check, &found));
+            assert_int_equal(found.partition, partition);
+            partitions = partition + 1;
+        }
+        assert_int_equal(weir_positions_partitions(positions, source), partitions);
+    }
+    weir_positions_close(positions);
+}
+
+/* An earlier save is there until the new one is whole. */
+static void a_failed_save_keeps_the_old_file_and_is_tried_again(void **state) {
+    (void)state;
+    weir_position p = {1, 2, 3, 4, 5}, found;
+    weir_positions *positions = open_fresh();
+    assert_ok(weir_positions_put(positions, &p));
+    assert_ok(weir_positions_save(positions));
+    p.offset = 44;
+    assert_ok(weir_positions_put(positions, &p));
+    for (uint64_t nth = 1;; nth++) {
+        char spec[64];
+        snprintf(spec, sizeof spec, "any:%llu:EIO:once", (unsigned long long)nth);
+        assert_ok(weir_fault_arm(spec));
+        weir_err err = weir_positions_save(positions);
+        bool fired = weir_fault_seen() >= nth;
+        assert_ok(weir_fault_arm(NULL));
+        if (!fired) {
+            assert_ok(err);
+            break;
+        }
+        weir_positions *other = open_fresh();
+        assert_true(weir_positions_get(other, 1, 2, &found));
+        assert_true(found.offset == 4 || found.offset == 44);
+        weir_positions_close(other);
+        if (!err) break; /* a close that fails behind the rename loses nothing */
+    }
+    assert_ok(weir_positions_save(positions));
+    weir_positions_close(positions);
+    positions = open_fresh();
+    assert_true(weir_positions_get(positions, 1, 2, &found));
+    assert_int_equal(found.offset, 44);
+    weir_positions_close(positions);
+}
+
+static void every_flipped_bit_and_every_length_is_refused(void **state) {
+    (void)state;
+    weir_position p = {1, 2, 3, 4, 5};
+    weir_positions *positions = open_fresh();
+    char *bytes;
+    size_t length;
+    assert_ok(weir_positions_put(positions, &p));
+    p.partition = 9;
+    assert_ok(weir_positions_put(positions, &p));
+    assert_ok(weir_positions_save(positions));
+    weir_positions_close(positions);
+    const char *path = weir_test_path("positions");
+    assert_ok(weir_file_load(path, 4096, &bytes, &length));
+    for (size_t bit = 0; bit < length * 8; bit++) {
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+        assert_ok(weir_file_replace(path, bytes, length));
+        assert_err(weir_positions_open(weir_test_folder(), &positions), WEIR_ECORRUPT, "positions is damaged");
+        assert_null(positions);
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+    }
+    for (size_t cut = 0; cut < length; cut++) {
+        assert_ok(weir_file_replace(path, bytes, cut));
+        assert_err(weir_positions_open(weir_test_folder(), &positions), WEIR_ECORRUPT, "positions is damaged");
+    }
+    weir_free(bytes);
+}
+
+static void marks_give_the_greatest_that_is_sealed(void **state) {
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);
+    static weir_marks marks;
+    uint64_t offset = 0, sealed = 0, got, check, last = 0;
+    for (int i = 0; i < 20000; i++) {
+        offset += 1 + weir_rng_below(&rng, 9);
+        weir_marks_add(&marks, offset, offset * 3);
+        assert_true(marks.count <= WEIR_MARKS_MAX);
+        if (weir_rng_below(&rng, 200)) continue;
+        sealed += weir_rng_below(&rng, offset - sealed + 1);
+        if (!weir_marks_take(&marks, sealed, &got, &check)) continue;
+        assert_true(got <= sealed && got > last);
+        assert_int_equal(check, got * 3);
+        for (uint32_t m = 0; m < marks.count; m++)
+            assert_true(marks.marks[m].offset > sealed);
+        last = got;
+    }
+    assert_true(weir_marks_take(&marks, offset, &got, &check));
+    assert_int_equal(marks.count, 0);
+    assert_false(weir_marks_take(&marks, offset, &got, &check));
+}
+
+static weir_err open_and_save(void *context) {
+    const weir_position p = {1, 2, 3, 4, 5};
+    weir_positions *positions;
+    weir_err err = weir_positions_open(context, &positions);
+    if (err) return err;
+    err = weir_positions_put(positions, &p);
+    if (!err) err = weir_positions_save(positions);
+    weir_positions_close(positions);
+    return err;
+}
+
+static void fails_cleanly_at_every_allocation(void **state) {
+    (void)state;
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s", weir_test_folder());
+    weir_test_every_allocation(open_and_save, folder);
+}
+
+WEIR_TESTS(WEIR_CASE(rows_are_kept), WEIR_CASE(a_failed_save_keeps_the_old_file_and_is_tried_again),
+           WEIR_CASE(every_flipped_bit_and_every_length_is_refused), WEIR_CASE(marks_give_the_greatest_that_is_sealed),
+           WEIR_CASE(fails_cleanly_at_every_allocation))
