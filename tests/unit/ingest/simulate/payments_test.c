@@ -87,13 +87,13 @@ static void messages_keep_the_contract(void **state) {
     (void)state;
     weir_simulate *sim = sim_payments(SMALL, weir_test_seed());
     uint64_t counts[WEIR_SIMULATE_TOPICS] = {0};
-    for (int i = 0; i < 40000; i++) {
+    for (int i = 0; i < 120000; i++) {
         weir_simulate_message m;
         weir_simulate_next(sim, &m);
         counts[m.topic]++;
         check_message(&m, counts[WEIR_SIMULATE_PAYMENTS], counts[WEIR_SIMULATE_CHARGEBACKS]);
     }
-    assert_true(counts[WEIR_SIMULATE_PAYMENTS] > 30000 && counts[WEIR_SIMULATE_CHARGEBACKS] > 20);
+    assert_true(counts[WEIR_SIMULATE_PAYMENTS] > 100000 && counts[WEIR_SIMULATE_CHARGEBACKS] > 100);
     assert_int_equal(counts[WEIR_SIMULATE_CLICKS], 0);
     weir_simulate_close(sim);
 }
