@@ -128,8 +128,9 @@ static int compare(const void *a, const void *b) {
 static void summarise(load_state *load, weir_load_result *resultp) {
     resultp->elapsed_ns = now_ns() - load->start_ns;
     qsort(load->latencies, load->done, sizeof *load->latencies, compare);
-    resultp->p50_us = load->latencies[load->done / 2] / 10.0;
-    resultp->p99_us = load->latencies[load->done - 1 - load->done / 100] / 10.0;
+    uint64_t middle = load->done / 2, slow = load->done - 1 - load->done / 100;
+    resultp->p50_us = load->latencies[middle] / 10.0;
+    resultp->p99_us = load->latencies[slow] / 10.0;
 }
 
 weir_err weir_load_run(const weir_load_opts *opts, weir_load_result *resultp) {

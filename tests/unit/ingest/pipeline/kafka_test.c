@@ -47,8 +47,8 @@ static void produce(fixture *f, const mock_broker *mock, uint64_t begin, uint64_
         char text[128], key[32];
         int length =
             snprintf(text, sizeof text, "{\"id\":\"e%llu\",\"t\":%llu,\"account\":\"a%llu\",\"card\":\"c%llu\"}",
-                     (unsigned long long)n, (unsigned long long)(1000 + n), (unsigned long long)(n % 17),
-                     (unsigned long long)(n % 23));
+                     (unsigned long long)n, 1000 + (unsigned long long)n, (unsigned long long)n % 17,
+                     (unsigned long long)n % 23);
         int key_length = snprintf(key, sizeof key, "%llu", (unsigned long long)n);
         assert_ok(weir_kafka_produce(producer, (int64_t)(1000 + n) * WEIR_US_PER_S, key, (size_t)key_length, text,
                                      (size_t)length));
