@@ -154,8 +154,7 @@ function(weir_test_folder folder)
 endfunction()
 
 # Every *_fuzz.c in tests/FOLDER is one target over LLVMFuzzerTestOneInput, with its seeds in corpus/NAME. With
-# WEIR_FUZZ
-# it is a libFuzzer program (run by ops/check); otherwise a test that replays the corpus.
+# WEIR_FUZZ it is a libFuzzer program (run by ops/check); otherwise a test that replays the corpus.
 function(weir_fuzz_folder folder)
   get_property(modules GLOBAL PROPERTY WEIR_MODULES)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_fuzz.c)

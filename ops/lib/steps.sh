@@ -35,7 +35,8 @@ failure() { # LOG
         grep -m 15 -E '(^|[: ])(fatal )?error[: ]|FAILED|\*\*\*Failed|\[  FAILED  \]' "$1" || true
         echo '…'
     fi
-    tail -n 40 "$1"
+    # Tests that passed say nothing about the one that did not.
+    grep -v -E '^ *Start +[0-9]+: |Test +#[0-9]+: .* Passed ' "$1" | tail -n 30
 }
 
 # Runs step_NAME unless a step that it needs has failed. The subshell stands alone, not in a condition, so that errexit

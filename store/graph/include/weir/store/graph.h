@@ -2,10 +2,9 @@
 /*
  * graph.h - the living graph: shards of delta, window cache and cold store, fed by mutations, read while it grows.
  *
- *   submit ──► queue ──► [shard] apply ──► active delta ──freeze──► frozen delta ──[worker] seal──► sorted file ─►
- * engine
- *                                              ▲                        ▲                                      ▲
- *   reads  ────────────────────────────────────┴────────────────────────┴──── window cache ────────────────────┘
+ *   submit ──► queue ──► [shard] apply ──► active delta ──freeze──► frozen delta ──[worker] seal──► file ──► engine
+ *                                               ▲                        ▲                                     ▲
+ *   reads ──────────────────────────────────────┴────────────────────────┴─────────── window cache ────────────┘
  *
  * Each shard has an owner thread that applies and a seal thread that writes. A seal carries, per source partition, the
  * offset below which the shard is complete; after a crash the engine's offsets say where the log is read on.
