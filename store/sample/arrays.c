@@ -166,14 +166,28 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
     return WEIR_OK;
 }
 
-static weir_err weights(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                        uint32_t feature, float *weights) {
+static weir_err no_column(const weir_sample_ask *ask, const char *kind, uint32_t feature) {
+    return WEIR_ERR(WEIR_EINVAL, "relation %u has no %s feature %u", ask->relation, kind, feature);
+}
+
+static weir_err numbers(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                        uint32_t feature, float *numbers) {
     const weir_sample_csr *csr = csr_of(source, ask);
     const float *column = feature < csr->feature_count ? csr->features[feature] : NULL;
-    if (!column)
-        return WEIR_ERR(WEIR_EINVAL, "relation %u has no number feature %u to weigh by", ask->relation, feature);
-    for (uint32_t i = 0; i < window->count; i++)
-        weights[i] = column[window->first + i];
+    if (!column) return no_column(ask, "number", feature);
+    memcpy(numbers, column + window->first, window->count * sizeof *numbers);
+    return WEIR_OK;
+}
+
+static weir_err codes(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                      uint32_t feature, uint64_t *codes) {
+    const weir_sample_csr *csr = csr_of(source, ask);
+    const int32_t *column = feature < csr->feature_count && csr->codes ? csr->codes[feature] : NULL;
+    if (!column) return no_column(ask, "category", feature);
+    for (uint32_t i = 0; i < window->count; i++) {
+        int32_t code = column[window->first + i];
+        codes[i] = code < 0 ? 0 : (uint64_t)code + 1;
+    }
     return WEIR_OK;
 }
 
@@ -205,7 +219,8 @@ weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_s
         .begin = begin,
         .ids = ids,
         .windows = windows,
-        .weights = weights,
+        .numbers = numbers,
+        .codes = codes,
         .close = close_arrays,
     };
     *sourcep = &s->base;

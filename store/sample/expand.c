@@ -48,7 +48,7 @@ static weir_err weigh(const expansion *x, const weir_sample_ask *ask, const weir
         weigh_by_age(x, window);
         return WEIR_OK;
     }
-    weir_err err = s->source->weights(s->source, ask, window, x->step->weight, s->draw.weights);
+    weir_err err = s->source->numbers(s->source, ask, window, x->step->weight, s->draw.weights);
     for (uint32_t i = 0; !err && i < window->count; i++)
         s->draw.log_weights[i] = s->draw.weights[i] > 0 ? log((double)s->draw.weights[i]) : -INFINITY;
     return err;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* live.c - windows of a living graph: each a read of its own, kept until the next call; rows of sampled edges until the
  * next block. */
+#include <math.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
+#include <weir/base/hash.h>
 
 #include "sampler_private.h"
 
@@ -54,29 +56,51 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
     return err;
 }
 
-/* As a float, because that is what snapshots have: the same draw in both. */
-static weir_err weight_of(const weir_value_kind *kinds, size_t count, const weir_edge *edge, uint32_t feature,
-                          float *weightp) {
+/* One feature of an edge; absent where the edge has no row. */
+static weir_err value_of(const weir_value_kind *kinds, size_t count, const weir_edge *edge, uint32_t feature,
+                         weir_value *valuep) {
     weir_value values[WEIR_ROW_FEATURES_MAX];
-    *weightp = 0;
+    *valuep = (weir_value){0};
     if (edge->row_length == 0) return WEIR_OK;
     weir_err err = weir_row_check(kinds, count, edge->row, edge->row_length);
     if (err) return err;
     weir_row_read(kinds, count, edge->row, edge->row_length, values);
-    if (values[feature].present) *weightp = (float)values[feature].number;
+    *valuep = values[feature];
     return WEIR_OK;
 }
 
-static weir_err weights(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                        uint32_t feature, float *weights) {
+static weir_err kinds_of(weir_sample_source *source, const weir_sample_ask *ask, uint32_t feature,
+                         weir_value_kind wanted, const weir_value_kind **kindsp, size_t *countp) {
+    *kindsp = weir_graph_relation_kinds(live_of(source)->graph, ask->relation, countp);
+    if (feature < *countp && (*kindsp)[feature] == wanted) return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL, "relation %u has no %s feature %u", ask->relation,
+                    wanted == WEIR_VALUE_NUMBER ? "number" : "category", feature);
+}
+
+/* As floats, because that is what snapshots have: the same draw in both. */
+static weir_err numbers(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                        uint32_t feature, float *numbers) {
+    const weir_value_kind *kinds;
     size_t count;
-    const weir_value_kind *kinds = weir_graph_relation_kinds(live_of(source)->graph, ask->relation, &count);
-    if (feature >= count || kinds[feature] != WEIR_VALUE_NUMBER) {
-        return WEIR_ERR(WEIR_EINVAL, "relation %u has no number feature %u to weigh by", ask->relation, feature);
+    weir_value value;
+    weir_err err = kinds_of(source, ask, feature, WEIR_VALUE_NUMBER, &kinds, &count);
+    for (uint32_t i = 0; !err && i < window->count; i++) {
+        err = value_of(kinds, count, &window->edges[i], feature, &value);
+        numbers[i] = value.present ? (float)value.number : NAN;
     }
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < window->count; i++)
-        err = weight_of(kinds, count, &window->edges[i], feature, &weights[i]);
+    return err;
+}
+
+static weir_err codes(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                      uint32_t feature, uint64_t *codes) {
+    const weir_value_kind *kinds;
+    size_t count;
+    weir_value value;
+    weir_err err = kinds_of(source, ask, feature, WEIR_VALUE_CATEGORY, &kinds, &count);
+    for (uint32_t i = 0; !err && i < window->count; i++) {
+        err = value_of(kinds, count, &window->edges[i], feature, &value);
+        codes[i] = value.present ? weir_xxh3(value.text, value.text_length, 0) | 1 : 0;
+    }
     return err;
 }
 
@@ -126,7 +150,8 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
         .begin = begin,
         .ids = ids,
         .windows = windows,
-        .weights = weights,
+        .numbers = numbers,
+        .codes = codes,
         .keep = keep,
         .close = close_live,
     };

@@ -90,9 +90,12 @@ struct weir_sample_source {
     weir_err (*ids)(weir_sample_source *source, uint16_t type, const weir_vertex *vertices, uint32_t count,
                     weir_vertex *ids);
     weir_err (*windows)(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows);
-    /* A number feature of every edge of the window; 0 where it is missing. */
-    weir_err (*weights)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                        uint32_t feature, float *weights);
+    /* A number feature of every edge of the window; NaN where it is missing.  WEIR_EINVAL no such number. */
+    weir_err (*numbers)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                        uint32_t feature, float *numbers);
+    /* A category of every edge: equal texts have equal codes within this source; 0: missing.  WEIR_EINVAL. */
+    weir_err (*codes)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                      uint32_t feature, uint64_t *codes);
     /* Copies a row to where it lives until the next begin. NULL: no room. May be NULL where `rows` is false. */
     const uint8_t *(*keep)(weir_sample_source *source, const uint8_t *row, uint32_t length);
     void (*close)(weir_sample_source *source);
@@ -113,7 +116,8 @@ typedef struct weir_sample_csr {
     uint32_t vertex_stride;       /* bytes from one indptr to the next, and of ids; 0: 8      */
     uint32_t edge_stride;         /* the same of neighbors and of times; 0: 8                 */
     const uint64_t *events;       /* may be NULL                                               */
-    const float *const *features; /* one a feature of the relation; NULL where it is no number */
+    const float *const *features; /* one a feature of the relation; NULL where it is no number; NaN: missing */
+    const int32_t *const *codes;  /* the same of categories; -1: missing. NULL: there are none               */
     uint32_t feature_count;
     uint64_t vertices, edges;
     int64_t newest_us; /* no edge is newer; INT64_MAX: not known */
