@@ -110,48 +110,48 @@ static uint64_t neighbor_at(const weir_sample_window *window, uint32_t i) {
     return neighbor;
 }
 
-static float distinct_neighbors(const reading *r, uint32_t count) {
+static double distinct_neighbors(const reading *r, uint32_t count) {
     value_set *set = &r->a->scratch.set;
     uint32_t different = 0;
     set_begin(set);
     for (uint32_t i = 0; i < count; i++)
         different += set_add(set, neighbor_at(r->window, i));
-    return (float)different;
+    return different;
 }
 
-static float distinct_codes(const reading *r, uint32_t count) {
+static double distinct_codes(const reading *r, uint32_t count) {
     value_set *set = &r->a->scratch.set;
     const uint64_t *codes = r->a->scratch.codes;
     uint32_t different = 0;
     set_begin(set);
     for (uint32_t i = 0; i < count; i++)
         different += codes[i] && set_add(set, codes[i]);
-    return (float)different;
+    return different;
 }
 
 /* From the newest to the oldest in doubles: the same order, so the same bits, in every source. */
-static float of_numbers(weir_schema_function function, const float *numbers, uint32_t count) {
+static double of_numbers(weir_schema_function function, const float *numbers, uint32_t count) {
     double sum = 0;
-    float largest = -INFINITY;
+    double largest = -INFINITY;
     uint32_t present = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (isnan(numbers[i])) continue;
         present++;
         sum += (double)numbers[i];
-        if (numbers[i] > largest) largest = numbers[i];
+        if ((double)numbers[i] > largest) largest = (double)numbers[i];
     }
-    if (function == WEIR_SCHEMA_SUM) return (float)sum;
-    if (!present) return NAN;
-    return function == WEIR_SCHEMA_MAX ? largest : (float)(sum / present);
+    if (function == WEIR_SCHEMA_SUM) return sum;
+    if (!present) return (double)NAN;
+    return function == WEIR_SCHEMA_MAX ? largest : sum / present;
 }
 
-static weir_err evaluate(const reading *r, const weir_schema_aggregate *aggregate, float *valuep) {
+static weir_err evaluate(const reading *r, const weir_schema_aggregate *aggregate, double *valuep) {
     weir_sample_window part = *r->window;
     scratch *s = &r->a->scratch;
     weir_err err = WEIR_OK;
     part.count = edges_since(r->window, window_begin(aggregate, r->before_us));
     if (aggregate->function == WEIR_SCHEMA_COUNT) {
-        *valuep = (float)part.count;
+        *valuep = part.count;
     } else if (aggregate->function == WEIR_SCHEMA_DISTINCT && aggregate->of == WEIR_SCHEMA_NONE) {
         *valuep = distinct_neighbors(r, part.count);
     } else if (aggregate->function == WEIR_SCHEMA_DISTINCT) {
@@ -172,7 +172,7 @@ static bool of_group(const weir_schema_aggregate *aggregate, const weir_sample_a
 }
 
 /* The aggregates of one relation and direction, for the vertices that were asked for. */
-static weir_err read_group(weir_aggregates *a, const weir_sample_ask *ask, uint32_t columns, float *values) {
+static weir_err read_group(weir_aggregates *a, const weir_sample_ask *ask, uint32_t columns, double *values) {
     weir_sample_window *windows = a->scratch.windows;
     weir_err err = a->source->windows(a->source, ask, windows);
     for (uint32_t row = 0; !err && row < ask->count; row++) {
@@ -196,7 +196,7 @@ static bool leads(const weir_schema *schema, uint32_t id, const weir_sample_ask 
     return true;
 }
 
-static weir_err read_rows(weir_aggregates *a, weir_sample_ask *ask, uint32_t columns, float *values) {
+static weir_err read_rows(weir_aggregates *a, weir_sample_ask *ask, uint32_t columns, double *values) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(a->schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
@@ -209,7 +209,7 @@ static weir_err read_rows(weir_aggregates *a, weir_sample_ask *ask, uint32_t col
 }
 
 weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const weir_vertex *vertices,
-                              const int64_t *before_us, uint32_t rows, float *values) {
+                              const int64_t *before_us, uint32_t rows, double *values) {
     uint32_t columns = weir_aggregates_count(aggregates->schema, vertex_type);
     weir_err err = WEIR_OK;
     for (uint32_t begin = 0; !err && columns && begin < rows; begin += ROWS_AT_ONCE) {

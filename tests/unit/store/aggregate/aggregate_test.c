@@ -129,7 +129,7 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     case WEIR_SCHEMA_SUM:
         return n.sum;
     case WEIR_SCHEMA_MEAN:
-        return n.present ? (double)(float)(n.sum / n.present) : (double)NAN;
+        return n.present ? n.sum / n.present : (double)NAN;
     case WEIR_SCHEMA_MAX:
         return n.present ? n.max : (double)NAN;
     case WEIR_SCHEMA_DISTINCT:
@@ -138,14 +138,14 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     return a->of == WEIR_SCHEMA_NONE ? n.others : n.kinds;
 }
 
-static void check_row(const world *w, uint32_t type, uint64_t vertex, int64_t before_us, const float *row) {
+static void check_row(const world *w, uint32_t type, uint64_t vertex, int64_t before_us, const double *row) {
     for (uint32_t i = 0; i < weir_schema_aggregate_count(w->schema); i++) {
         const weir_schema_aggregate *a = weir_schema_aggregate_at(w->schema, i);
         if (a->vertex != type) continue;
         double wanted = naive_value(w, a, vertex, before_us);
-        if (isnan(wanted) ? !isnan(*row) : (double)*row != wanted) {
+        if (isnan(wanted) ? !isnan(*row) : *row != wanted) {
             fail_msg("%s of %llu before %lld: %g, not %g", a->name, (unsigned long long)vertex, (long long)before_us,
-                     (double)*row, wanted);
+                     *row, wanted);
         }
         row++;
     }
@@ -160,7 +160,7 @@ static void every_function_is_a_walk_over_the_list(void **state) {
         world w = {0};
         weir_vertex vertices[150];
         int64_t before_us[150];
-        float values[150 * 5];
+        double values[150 * 5];
         world_open(&w, &rng, 3 + weir_rng_below(&rng, 60), (size_t)weir_rng_below(&rng, 600));
         for (uint32_t type = 0; type < 2; type++) {
             uint32_t columns = weir_aggregates_count(w.schema, type);
@@ -177,10 +177,10 @@ static void every_function_is_a_walk_over_the_list(void **state) {
     }
 }
 
-static float count_of_star(size_t degree, int64_t before_us) {
+static double count_of_star(size_t degree, int64_t before_us) {
     world w = {0};
     weir_vertex vertex = 0;
-    float values[5];
+    double values[5];
     fixture_star(&w.f, degree, NULL);
     decorate(&w);
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &w.schema));
@@ -204,7 +204,7 @@ static void g1_a_window_has_its_begin_and_not_its_end(void **state) {
 
 static void g2_a_hub_counts_its_newest(void **state) {
     (void)state;
-    assert_true(count_of_star(WEIR_AGGREGATE_EDGES + 500, HOUR_US) == (float)WEIR_AGGREGATE_EDGES);
+    assert_true(count_of_star(WEIR_AGGREGATE_EDGES + 500, HOUR_US) == WEIR_AGGREGATE_EDGES);
 }
 
 static void a_vertex_that_is_not_there_is_said(void **state) {
@@ -213,7 +213,7 @@ static void a_vertex_that_is_not_there_is_said(void **state) {
     world w = {0};
     weir_vertex vertex = 1000;
     int64_t before_us = 1;
-    float values[5];
+    double values[5];
     world_open(&w, &rng, 10, 20);
     weir_err err = weir_aggregates_read(w.aggregates, 0, &vertex, &before_us, 1, values);
     assert_true(err && weir_err_code(err) == WEIR_ECORRUPT);

@@ -43,7 +43,7 @@ uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
 /* values: rows × weir_aggregates_count; NaN where there is none (mean and max of no number). Vertices are as the source
  * calls them, all of one type.  WEIR_EINVAL, and whatever the source reports.  [owner] */
 weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const weir_vertex *vertices,
-                              const int64_t *before_us, uint32_t rows, float *values);
+                              const int64_t *before_us, uint32_t rows, double *values);
 
 #ifdef __cplusplus
 }
