@@ -29,7 +29,8 @@ typedef struct weir_columns_texts {
 
 weir_err weir_columns_texts_open(const weir_schema_feature *features, uint32_t count, weir_columns_texts *textsp);
 /* FOLDER/feature.NAME.text_offsets.npy and text_bytes.npy, FOLDER below the draft. */
-weir_err weir_columns_texts_write(const weir_snapshot_draft *draft, const char *folder, const weir_columns_texts *texts);
+weir_err weir_columns_texts_write(const weir_snapshot_draft *draft, const char *folder,
+                                  const weir_columns_texts *texts);
 void weir_columns_texts_free(weir_columns_texts *texts);
 
 typedef struct weir_columns weir_columns;

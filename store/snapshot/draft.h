@@ -37,6 +37,7 @@ typedef struct weir_draft_extra {
 typedef struct weir_draft_direction {
     uint64_t edges;
     int64_t oldest_us, newest_us;
+    uint64_t sum; /* of a hash of each edge that was written */
 } weir_draft_direction;
 
 struct weir_snapshot_draft {

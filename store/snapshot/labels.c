@@ -110,8 +110,8 @@ static weir_err value_of(const label_files *f, const weir_spill_record *r, int32
     weir_err err = weir_row_check(&kind, 1, r->row, r->row_length);
     if (err) return weir_err_prefix(err, "a label of vertex %016llx", (unsigned long long)r->vertex);
     weir_row_read(&kind, 1, r->row, r->row_length, &value);
-    uint32_t index = value.present ? weir_schema_values_find(&f->schema->values, value.text, value.text_length)
-                                   : WEIR_SCHEMA_NONE;
+    uint32_t index =
+        value.present ? weir_schema_values_find(&f->schema->values, value.text, value.text_length) : WEIR_SCHEMA_NONE;
     *valuep = index == WEIR_SCHEMA_NONE ? -1 : (int32_t)index;
     return WEIR_OK;
 }
@@ -190,8 +190,10 @@ static weir_err files_close(label_files *f, weir_err err) {
 }
 
 static weir_err write_labels(weir_snapshot_draft *draft, uint32_t label) {
-    label_files f = {
-        .draft = draft, .label = label, .schema = weir_schema_label_at(draft->schema, label), .sorted_index = UINT64_MAX};
+    label_files f = {.draft = draft,
+                     .label = label,
+                     .schema = weir_schema_label_at(draft->schema, label),
+                     .sorted_index = UINT64_MAX};
     weir_err err = f.schema->on_relation ? map_out(&f) : WEIR_OK;
     if (!err) err = walk(&f);
     if (!err) err = files_open(&f);

@@ -16,7 +16,8 @@
 
 static weir_err path_of(const char *folder, const char *name, uint32_t shard, char path[WEIR_SPILL_PATH_MAX]) {
     int length = snprintf(path, WEIR_SPILL_PATH_MAX, "%s/%s.%u", folder, name, shard);
-    if (length < 0 || length >= (int)WEIR_SPILL_PATH_MAX) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    if (length < 0 || length >= (int)WEIR_SPILL_PATH_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
     return WEIR_OK;
 }
 
@@ -107,9 +108,8 @@ struct weir_merge {
 /* Looks at the next record, reading on where less than a whole one is there. */
 static weir_err reader_fill(reader *r) {
     size_t got, left = r->end - r->begin;
-    size_t whole = left < WEIR_SPILL_HEAD_BYTES
-                       ? WEIR_SPILL_HEAD_BYTES
-                       : WEIR_SPILL_HEAD_BYTES + weir_get_u32(r->bytes + r->begin + 32);
+    size_t whole = left < WEIR_SPILL_HEAD_BYTES ? WEIR_SPILL_HEAD_BYTES
+                                                : WEIR_SPILL_HEAD_BYTES + weir_get_u32(r->bytes + r->begin + 32);
     if (left < whole) {
         memmove(r->bytes, r->bytes + r->begin, left);
         weir_err err = weir_file_read_at(r->file, r->offset, r->bytes + left, READ_BYTES - left, &got);

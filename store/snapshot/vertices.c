@@ -13,6 +13,7 @@
 #include <weir/base/file.h>
 
 #include "columns.h"
+#include "ids.h"
 
 /* --- runs ------------------------------------------------------------------------------------------------------------- */
 
@@ -43,7 +44,8 @@ static weir_err make_run(runs *r, run_kind kind, uint32_t type, weir_merge *merg
         err = weir_draft_next(draft, merge, kind == RUN_EDGES, &record, &found);
         if (err || !found) break;
         if (kind == RUN_EDGES) count_edge(direction, record.time_us);
-        if (kind == RUN_NAMES && record.time_us >= draft->as_of_us) continue; /* put later, but perhaps named by an edge */
+        if (kind == RUN_NAMES && record.time_us >= draft->as_of_us)
+            continue; /* put later, but perhaps named by an edge */
         if (any && record.vertex == last.vertex) continue;
         any = true;
         last = (weir_spill_record){.vertex = record.vertex};
@@ -111,7 +113,8 @@ static weir_err write_ids(const runs *r, uint32_t type) {
     uint64_t count;
     weir_err err = weir_draft_path(draft, path, "vertices/%s", weir_schema_vertex_at(draft->schema, type)->name);
     if (!err) err = weir_folder_create(path);
-    if (!err) err = weir_draft_path(draft, path, "vertices/%s/ids.npy", weir_schema_vertex_at(draft->schema, type)->name);
+    if (!err)
+        err = weir_draft_path(draft, path, "vertices/%s/ids.npy", weir_schema_vertex_at(draft->schema, type)->name);
     if (!err) err = walk_ids(r, type, NULL, &count);
     if (!err) err = weir_npy_writer_open(path, WEIR_NPY_U64, count, 0, &writer);
     if (!err) err = walk_ids(r, type, writer, &count);
@@ -124,28 +127,8 @@ static weir_err write_ids(const runs *r, uint32_t type) {
     return err ? err : weir_npy_map_open(path, &draft->id_maps[type], &draft->ids[type]);
 }
 
-/* Ids are hashes, spread evenly: a guess by proportion lands near, and each miss halves what is left besides. */
 bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_vertex id, uint64_t *indexp) {
-    const weir_vertex *ids = draft->ids[type].data;
-    uint64_t low = 0, high = draft->ids[type].count;
-    for (bool guess = true; low < high; guess = !guess) {
-        uint64_t middle = low + (high - low) / 2;
-        if (guess && high - low > 16) {
-            if (id < ids[low] || id > ids[high - 1]) return false;
-            double part = (double)(id - ids[low]) / (double)(ids[high - 1] - ids[low] + 1);
-            middle = low + (uint64_t)(part * (double)(high - low - 1));
-        }
-        if (ids[middle] == id) {
-            *indexp = middle;
-            return true;
-        }
-        if (ids[middle] < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return false;
+    return weir_ids_find(draft->ids[type].data, draft->ids[type].count, id, indexp);
 }
 
 /* --- keys and features --------------------------------------------------------------------------------------------------- */

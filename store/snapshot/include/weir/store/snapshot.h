@@ -2,8 +2,8 @@
 /*
  * snapshot.h - the graph as of one instant, as a folder of plain arrays.
  *
- *   OUT/manifest.json                      schema, counts, times, offsets, seed, SHA-256 of each file
- *   OUT/MANIFEST                           the same of every file, manifest.json too (trust.h)
+ *   OUT/manifest.json                      schema, counts, times, offsets, seed
+ *   OUT/MANIFEST                           length and SHA-256 of every file, manifest.json too (trust.h)
  *   OUT/vertices/TYPE/ids.npy              uint64, rising: a vertex's place here is its index
  *                    /times.npy            int64, when it was first put; the least of int64: only named by edges
  *                    /key_offsets.npy, key_bytes.npy
@@ -94,17 +94,17 @@ typedef struct weir_snapshot_opts {
 typedef struct weir_snapshot_column {
     const char *name;
     weir_value_kind kind;
-    const float *numbers;  /* one of the three, by kind */
+    const float *numbers; /* one of the three, by kind */
     const int64_t *times;
     const int32_t *codes;
-    uint64_t texts;        /* category: code c is text_bytes from text_offsets[c] to the next */
+    uint64_t texts; /* category: code c is text_bytes from text_offsets[c] to the next */
     const int64_t *text_offsets;
     const uint8_t *text_bytes;
 } weir_snapshot_column;
 
 typedef struct weir_snapshot_extra {
     const char *name;
-    uint64_t columns;      /* 0: a mask */
+    uint64_t columns; /* 0: a mask */
     const float *matrix;
     const uint8_t *mask;
 } weir_snapshot_extra;
