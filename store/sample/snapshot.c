@@ -14,6 +14,7 @@ typedef struct tables {
     const weir_vertex **ids;
     uint64_t *vertices;
     const float ***features; /* relation * 2 + direction */
+    const int32_t ***codes;
 } tables;
 
 static tables *tables_of(weir_sample_source *source) {
@@ -36,18 +37,27 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
     return inner->windows(inner, ask, windows);
 }
 
-static weir_err weights(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                        uint32_t feature, float *weights) {
+static weir_err numbers(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                        uint32_t feature, float *numbers) {
     weir_sample_source *inner = tables_of(source)->inner;
-    return inner->weights(inner, ask, window, feature, weights);
+    return inner->numbers(inner, ask, window, feature, numbers);
+}
+
+static weir_err codes(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                      uint32_t feature, uint64_t *codes) {
+    weir_sample_source *inner = tables_of(source)->inner;
+    return inner->codes(inner, ask, window, feature, codes);
 }
 
 static void close_tables(weir_sample_source *source) {
     tables *t = tables_of(source);
     for (uint32_t i = 0; t->features && i < 2 * t->base.relations; i++)
         weir_free(t->features[i]);
+    for (uint32_t i = 0; t->codes && i < 2 * t->base.relations; i++)
+        weir_free(t->codes[i]);
     weir_sample_source_close(t->inner);
     weir_free(t->features);
+    weir_free(t->codes);
     weir_free(t->ends);
     weir_free(t->csrs);
     weir_free(t->ids);
@@ -61,9 +71,12 @@ static weir_err no_memory(void) {
 
 static weir_err fill_features(tables *t, uint32_t at, const weir_snapshot_edges *edges) {
     t->features[at] = weir_calloc(edges->column_count + 1, sizeof *t->features[at]);
-    if (!t->features[at]) return no_memory();
-    for (uint32_t i = 0; i < edges->column_count; i++)
+    t->codes[at] = weir_calloc(edges->column_count + 1, sizeof *t->codes[at]);
+    if (!t->features[at] || !t->codes[at]) return no_memory();
+    for (uint32_t i = 0; i < edges->column_count; i++) {
         t->features[at][i] = edges->columns[i].numbers;
+        t->codes[at][i] = edges->columns[i].codes;
+    }
     return WEIR_OK;
 }
 
@@ -90,6 +103,7 @@ static weir_err fill_csr(tables *t, const weir_snapshot *snapshot, uint32_t rela
     };
     weir_err err = fill_features(t, at, e);
     t->csrs[at].features = t->features[at];
+    t->csrs[at].codes = t->codes[at];
     return err;
 }
 
@@ -102,7 +116,8 @@ static weir_err tables_open(tables *t, const weir_snapshot *snapshot) {
     t->ids = weir_calloc(types + 1, sizeof *t->ids);
     t->vertices = weir_calloc(types + 1, sizeof *t->vertices);
     t->features = weir_calloc(2 * relations + 1, sizeof *t->features);
-    if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features) return no_memory();
+    t->codes = weir_calloc(2 * relations + 1, sizeof *t->codes);
+    if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features || !t->codes) return no_memory();
     for (uint32_t i = 0; i < types; i++) {
         t->ids[i] = weir_snapshot_vertices_of(snapshot, i)->ids;
         t->vertices[i] = weir_snapshot_vertices_of(snapshot, i)->count;
@@ -134,7 +149,8 @@ weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_so
     t->base.begin = begin;
     t->base.ids = ids;
     t->base.windows = windows;
-    t->base.weights = weights;
+    t->base.numbers = numbers;
+    t->base.codes = codes;
     t->base.close = close_tables;
     *sourcep = &t->base;
     return WEIR_OK;

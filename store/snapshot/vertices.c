@@ -176,13 +176,24 @@ static weir_err key_bytes(const weir_snapshot_draft *draft, uint32_t type, uint6
     return err;
 }
 
+/* The features of a vertex, and since when each has been what it is. Its texts are its own: a row is gone at the next
+ * step. */
+typedef struct standing {
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    int64_t since_us[WEIR_ROW_FEATURES_MAX];
+    bool settled[WEIR_ROW_FEATURES_MAX]; /* an older row says something else */
+    char texts[WEIR_ROW_FEATURES_MAX][WEIR_ROW_TEXT_MAX];
+    int64_t first_us;
+} standing;
+
 typedef struct vertex_files {
-    weir_npy_writer *offsets, *bytes, *times;
+    weir_npy_writer *offsets, *bytes, *times, *since;
     weir_columns *columns;
     weir_columns_texts texts;
     along names, features;
     const weir_value_kind *kinds;
     size_t kind_count;
+    standing standing; /* of the vertex at hand */
 } vertex_files;
 
 static weir_err files_open(const weir_snapshot_draft *draft, uint32_t type, const char *folder, vertex_files *f) {
@@ -198,6 +209,8 @@ static weir_err files_open(const weir_snapshot_draft *draft, uint32_t type, cons
     if (!err) err = weir_npy_writer_open(path, WEIR_NPY_U8, bytes, 0, &f->bytes);
     if (!err) err = weir_draft_path(draft, path, "%s/times.npy", folder);
     if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &f->times);
+    if (!err) err = weir_draft_path(draft, path, "%s/since.npy", folder);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &f->since);
     if (!err) err = weir_columns_texts_open(vertex->features, vertex->feature_count, &f->texts);
     if (!err) err = weir_columns_open(draft, folder, &f->texts, count, &f->columns);
     if (!err) err = along_open(draft, "names", type, &f->names);
@@ -207,8 +220,8 @@ static weir_err files_open(const weir_snapshot_draft *draft, uint32_t type, cons
 
 /* Closes what is open; when all went well, each file is whole. */
 static weir_err files_close(vertex_files *f, weir_err err) {
-    weir_npy_writer **writers[] = {&f->offsets, &f->bytes, &f->times};
-    for (size_t i = 0; i < 3; i++) {
+    weir_npy_writer **writers[] = {&f->offsets, &f->bytes, &f->times, &f->since};
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
         if (err) {
             weir_npy_writer_cancel(*writers[i]);
         } else {
@@ -230,17 +243,56 @@ static weir_err damaged_row(weir_vertex vertex, weir_err err) {
     return weir_err_prefix(err, "a feature row of vertex %016llx", (unsigned long long)vertex);
 }
 
+static bool same_value(weir_value_kind kind, const weir_value *a, const weir_value *b) {
+    if (kind == WEIR_VALUE_TIME) return a->time_us == b->time_us;
+    if (kind == WEIR_VALUE_NUMBER) return memcmp(&a->number, &b->number, sizeof a->number) == 0;
+    return a->text_length == b->text_length && memcmp(a->text, b->text, a->text_length) == 0;
+}
+
+static void take_value(standing *s, size_t feature, const weir_value *value) {
+    s->values[feature] = *value;
+    if (!value->text_length) return;
+    memcpy(s->texts[feature], value->text, value->text_length);
+    s->values[feature].text = s->texts[feature];
+}
+
+static void stand(vertex_files *f, const weir_spill_record *r) {
+    weir_value older[WEIR_ROW_FEATURES_MAX];
+    standing *s = &f->standing;
+    weir_row_read(f->kinds, f->kind_count, r->row, r->row_length, older);
+    for (size_t i = 0; i < f->kind_count; i++) {
+        if (!older[i].present || s->settled[i]) continue;
+        if (!s->values[i].present) take_value(s, i, &older[i]);
+        if (same_value(f->kinds[i], &s->values[i], &older[i])) {
+            s->since_us[i] = r->time_us;
+        } else {
+            s->settled[i] = true;
+        }
+    }
+    if (s->first_us == WEIR_SNAPSHOT_NEVER || r->time_us < s->first_us) s->first_us = r->time_us;
+}
+
+/* Since when all of them together have been what they are. */
+static int64_t standing_since(const vertex_files *f) {
+    const standing *s = &f->standing;
+    int64_t since_us = WEIR_SNAPSHOT_NEVER;
+    for (size_t i = 0; i < f->kind_count; i++) {
+        if (s->values[i].present && s->since_us[i] > since_us) since_us = s->since_us[i];
+    }
+    return since_us;
+}
+
 /* Rows come newest first: each feature takes its first value. */
-static weir_err features_of(vertex_files *f, weir_vertex vertex, weir_value *values, int64_t *firstp) {
+static weir_err features_of(vertex_files *f, weir_vertex vertex) {
     bool here;
     weir_err err = along_to(&f->features, vertex, &here);
-    memset(values, 0, f->kind_count * sizeof *values);
+    memset(f->standing.values, 0, f->kind_count * sizeof f->standing.values[0]);
+    memset(f->standing.settled, 0, sizeof f->standing.settled);
     while (!err && here) {
         const weir_spill_record *r = &f->features.record;
         err = weir_row_check(f->kinds, f->kind_count, r->row, r->row_length);
         if (err) return damaged_row(vertex, err);
-        weir_row_fill(f->kinds, f->kind_count, r->row, r->row_length, values);
-        if (*firstp == WEIR_SNAPSHOT_NEVER || r->time_us < *firstp) *firstp = r->time_us;
+        stand(f, r);
         err = along_step(&f->features);
         here = f->features.found && f->features.record.vertex == vertex;
     }
@@ -248,16 +300,17 @@ static weir_err features_of(vertex_files *f, weir_vertex vertex, weir_value *val
 }
 
 static weir_err write_vertex(const weir_snapshot_draft *draft, vertex_files *f, weir_vertex vertex) {
-    weir_value values[WEIR_ROW_FEATURES_MAX];
-    int64_t first_us = WEIR_SNAPSHOT_NEVER;
+    standing *s = &f->standing;
     bool named;
+    s->first_us = WEIR_SNAPSHOT_NEVER;
     weir_err err = along_to(&f->names, vertex, &named);
     if (!err) err = weir_npy_write_i64(f->offsets, (int64_t)weir_npy_written(f->bytes));
     if (!err && named) err = weir_npy_write(f->bytes, f->names.record.row, f->names.record.row_length);
-    if (!err && named && f->names.record.time_us < draft->as_of_us) first_us = f->names.record.time_us;
-    if (!err) err = features_of(f, vertex, values, &first_us);
-    if (!err) err = weir_columns_add(f->columns, values);
-    return err ? err : weir_npy_write_i64(f->times, first_us);
+    if (!err && named && f->names.record.time_us < draft->as_of_us) s->first_us = f->names.record.time_us;
+    if (!err) err = features_of(f, vertex);
+    if (!err) err = weir_columns_add(f->columns, s->values);
+    if (!err) err = weir_npy_write_i64(f->since, standing_since(f));
+    return err ? err : weir_npy_write_i64(f->times, s->first_us);
 }
 
 static weir_err write_type(const weir_snapshot_draft *draft, uint32_t type) {
