@@ -34,7 +34,7 @@ static weir_err parent_of(const char *out, char parent[PATH_MAX]) {
     return WEIR_ERRNO(errno, "cannot write a snapshot into %s", folder);
 }
 
-static weir_err path_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]) {
+weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]) {
     char parent[PATH_MAX];
     const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
     if (!*name || strlen(out) >= WEIR_DRAFT_PATH_MAX)
@@ -171,8 +171,8 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
     draft->opts = opts;
     draft->shards = weir_graph_shards(graph);
     draft->as_of_us = as_of(graph, opts);
-    weir_err err = path_beside(opts->out, "partial", draft->partial);
-    if (!err) err = path_beside(opts->out, "spill", draft->spill);
+    weir_err err = weir_draft_beside(opts->out, "partial", draft->partial);
+    if (!err) err = weir_draft_beside(opts->out, "spill", draft->spill);
     if (!err) err = folders_open(draft);
     if (!err) {
         err = tables_open(draft);

@@ -29,12 +29,12 @@ extern "C" {
 #define WEIR_NPZ_INFLATE_MAX ((uint64_t)1 << 36) /* bytes that a compressed member may become */
 
 /* X(name, NumPy's descr without its first character, bytes) */
-#define WEIR_NPY_TYPES(X)                                                                                          \
-    X(BOOL, "b1", 1)                                                                                               \
-    X(I8, "i1", 1)                                                                                                 \
-    X(I16, "i2", 2)                                                                                                \
-    X(I32, "i4", 4) X(I64, "i8", 8) X(U8, "u1", 1) X(U16, "u2", 2) X(U32, "u4", 4) X(U64, "u8", 8) X(F32, "f4", 4) \
-        X(F64, "f8", 8)
+#define WEIR_NPY_TYPES(X) \
+    X(BOOL, "b1", 1)      \
+    X(I8, "i1", 1)        \
+    X(I16, "i2", 2)       \
+    X(I32, "i4", 4)       \
+    X(I64, "i8", 8) X(U8, "u1", 1) X(U16, "u2", 2) X(U32, "u4", 4) X(U64, "u8", 8) X(F32, "f4", 4) X(F64, "f8", 8)
 
 typedef enum weir_npy_type {
 #define WEIR_NPY_ENUM(name, descr, size) WEIR_NPY_##name,
