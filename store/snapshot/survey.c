@@ -267,6 +267,7 @@ static weir_err see_field(weir_import *import, weir_import_table *table, weir_im
     double number;
     int64_t time_us;
     int32_t code;
+    weir_err err;
     if (!*text) return WEIR_OK;
     switch (table->columns[at].role) {
     case WEIR_IMPORT_FEATURE:
@@ -291,8 +292,9 @@ static weir_err see_field(weir_import *import, weir_import_table *table, weir_im
     case WEIR_IMPORT_BITS:
     case WEIR_IMPORT_MATRIX:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
-        see_width(import, at);
-        return see_list(table, at);
+        err = see_list(table, at);
+        if (!err && table->columns[at].role == WEIR_IMPORT_BITS) see_width(import, at);
+        return err;
     default:
         return WEIR_OK;
     }
