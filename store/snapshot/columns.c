@@ -65,6 +65,10 @@ weir_err weir_texts_code(weir_texts *texts, const char *text, size_t length, int
     return WEIR_OK;
 }
 
+int32_t weir_texts_find(const weir_texts *texts, const char *text, size_t length) {
+    return texts->count ? (int32_t)texts->table[place_of(texts, text, length)] - 1 : -1;
+}
+
 void weir_texts_free(weir_texts *texts) {
     weir_buf_free(&texts->bytes);
     weir_free(texts->offsets);

@@ -62,6 +62,9 @@ struct weir_snapshot_draft {
 weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_PATH_MAX], const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* "OUT.what", beside it, with every link followed.  WEIR_EINVAL, WEIR_ENOTFOUND, WEIR_ELIMIT. */
+weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]);
+
 /* scan.c */
 weir_err weir_draft_scan(weir_snapshot_draft *draft);
 /* Whether a deletion before as_of hides what vertex had at this time. */

@@ -174,7 +174,9 @@ weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapsh
 
 typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
 
-/* CSV: a folder with nodes.TYPE.csv, edges.RELATION.csv, labels.LABEL.csv. NPZ: one file. Neither may exist.  Blocks. */
+/* CSV: a folder with nodes.csv and edges.csv. NPZ: one file, of one vertex type and one relation whose features are
+ * numbers. Neither may exist; an import reads either back: README.md.  WEIR_EEXIST; WEIR_EINVAL what an archive cannot
+ * hold; WEIR_ECORRUPT.  Blocks. */
 weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out);
 
 #ifdef __cplusplus
