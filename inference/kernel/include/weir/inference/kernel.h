@@ -56,6 +56,13 @@ typedef struct weir_segments {
     const uint32_t *index;
 } weir_segments;
 
+/* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, never below 0. A plain value. */
+typedef struct weir_ages {
+    const int64_t *before_us;
+    const uint32_t *groups, *parents;
+    const int64_t *times;
+} weir_ages;
+
 /* AdamW with decoupled decay. The corrections are 1 - beta^step. A plain value. */
 typedef struct weir_adamw_step {
     double rate, beta1, beta2, epsilon, decay;
@@ -68,7 +75,7 @@ typedef struct weir_dropout {
     double rate; /* in [0, 1); what stays is divided by 1 - rate */
     uint64_t seed;
     uint32_t stream;      /* of the layer */
-    const uint64_t *keys; /* one a row, in the host's memory */
+    const uint64_t *keys; /* one a row; NULL: its number */
 } weir_dropout;
 
 typedef struct weir_kernels {
@@ -95,8 +102,10 @@ typedef struct weir_kernels {
                               weir_real *dx, uint32_t lddx);
     /* out[i] = log(1 + entries of segment i) */
     void (*segment_log_count)(const weir_segments *segments, weir_real *out, uint32_t ldout);
-    /* out[i][k]: the bumps of how old ages_us[i] says; ages below 0 are 0. */
-    void (*time_code)(uint32_t rows, const int64_t *ages_us, weir_real *out, uint32_t ldout);
+    /* out[i][k]: the bumps of the age of edge i. */
+    void (*time_code)(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout);
+    /* out[i] = outer[inner[i]] */
+    void (*compose)(size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out);
     /* out[i] += table[slots[i * stride]];   dtable[slots[i * stride]] += dout[i] */
     void (*embed)(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
                   weir_real *out);

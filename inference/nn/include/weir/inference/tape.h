@@ -62,6 +62,8 @@ typedef struct weir_nn_tape {
 
 /* Of the last pass; NULL when it failed, or the workspace keeps no tape. */
 const weir_nn_tape *weir_nn_tape_of(const weir_nn_workspace *workspace);
+/* What the kernel drops of a layer: the same on the way back. */
+weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer);
 /* Memory that lives as long as the tape; NULL: none left.  [owner] */
 void *weir_nn_workspace_alloc(weir_nn_workspace *workspace, size_t count, size_t size);
 

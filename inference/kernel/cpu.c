@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu.c - the table for the host's processor: OpenBLAS, the loops that fit the processor, the host's memory. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cblas.h>
+
+#include <weir/base/alloc.h>
+#include <weir/inference/kernel.h>
+
+#include "loops_table.h"
+
+#define ALIGNMENT 64u /* a cache line, and the widest vector */
+
+static weir_err cpu_alloc(size_t bytes, void **memoryp) {
+    *memoryp = weir_aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    if (*memoryp) return WEIR_OK;
+    return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu bytes of the network; lower the batch or the fan-outs", bytes);
+}
+
+static void cpu_release(void *memory) {
+    weir_free(memory);
+}
+
+static void cpu_copy(void *to, const void *from, size_t bytes) {
+    if (bytes > 0) memcpy(to, from, bytes);
+}
+
+static void cpu_zero(void *memory, size_t bytes) {
+    if (bytes > 0) memset(memory, 0, bytes);
+}
+
+static weir_err cpu_finish(void) {
+    return WEIR_OK;
+}
+
+/* BLAS leaves a product over nothing to the reader of its reference. */
+static void gemm_of_nothing(const weir_gemm *g) {
+    for (size_t row = 0; row < g->m; row++) {
+        for (size_t col = 0; col < g->n; col++) {
+            weir_real *c = g->c + row * g->ldc + col;
+            *c = g->beta == 0 ? 0 : g->beta * *c;
+        }
+    }
+}
+
+static void cpu_gemm(const weir_gemm *g) {
+    if (g->m == 0 || g->n == 0) return;
+    if (g->k == 0) {
+        gemm_of_nothing(g);
+        return;
+    }
+    enum CBLAS_TRANSPOSE a = g->a_transposed ? CblasTrans : CblasNoTrans,
+                         b = g->b_transposed ? CblasTrans : CblasNoTrans;
+    int m = (int)g->m, n = (int)g->n, k = (int)g->k, lda = (int)g->lda, ldb = (int)g->ldb, ldc = (int)g->ldc;
+#ifdef WEIR_REAL_DOUBLE
+    cblas_dgemm(CblasRowMajor, a, b, m, n, k, 1, g->a, lda, g->b, ldb, g->beta, g->c, ldc);
+#else
+    cblas_sgemm(CblasRowMajor, a, b, m, n, k, 1, g->a, lda, g->b, ldb, g->beta, g->c, ldc);
+#endif
+}
+
+static const weir_loops *cpu_loops(void) {
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &weir_loops_avx2;
+#endif
+    return &weir_loops_plain;
+}
+
+static weir_kernels cpu;
+static pthread_once_t cpu_once = PTHREAD_ONCE_INIT;
+
+/* Ranks and workers are the parallelism; a BLAS that starts threads of its own beside them only waits for them. */
+static void cpu_prepare(void) {
+    cpu = *cpu_loops();
+    cpu.name = "cpu";
+    cpu.unified = true;
+    cpu.alloc = cpu_alloc;
+    cpu.release = cpu_release;
+    cpu.to_device = cpu.to_host = cpu_copy;
+    cpu.zero = cpu_zero;
+    cpu.finish = cpu_finish;
+    cpu.gemm = cpu_gemm;
+    if (!getenv("OPENBLAS_NUM_THREADS")) openblas_set_num_threads(1);
+}
+
+const weir_kernels *weir_kernels_cpu(void) {
+    pthread_once(&cpu_once, cpu_prepare);
+    return &cpu;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loops.h - the kernels that are loops. Compiled twice, for any processor and for AVX2 with FMA: the including file says
+ * what its names end in with WEIR_LOOP. Each has a naive twin in tests/unit/inference/kernel/kernel_test.c.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <weir/base/rng.h>
+
+#include "loops_table.h"
+
+#define LAYER_NORM_EPSILON ((weir_real)1e-5)
+
+static const weir_real *row_of(const weir_real *x, size_t row, uint32_t ld) {
+    return x + row * ld;
+}
+
+static void row_add(uint32_t cols, const weir_real *restrict x, weir_real *restrict out) {
+    for (uint32_t c = 0; c < cols; c++)
+        out[c] += x[c];
+}
+
+static void row_scale(uint32_t cols, weir_real factor, weir_real *out) {
+    for (uint32_t c = 0; c < cols; c++)
+        out[c] *= factor;
+}
+
+static void row_add_scaled(uint32_t cols, weir_real factor, const weir_real *restrict x, weir_real *restrict out) {
+    for (uint32_t c = 0; c < cols; c++)
+        out[c] += factor * x[c];
+}
+
+/* --- rows ---------------------------------------------------------------------------------------------------------- */
+
+static void gather_rows(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out) {
+    for (size_t i = 0; i < rows; i++)
+        memcpy(out + i * cols, row_of(x, index[i], cols), cols * sizeof *x);
+}
+
+static void scatter_add_rows(uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index,
+                             weir_real *dx) {
+    for (size_t i = 0; i < rows; i++)
+        row_add(cols, dout + i * cols, dx + (size_t)index[i] * cols);
+}
+
+static void embed(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
+                  weir_real *out) {
+    for (size_t i = 0; i < rows; i++)
+        row_add(cols, row_of(table, slots[i * stride], cols), out + i * cols);
+}
+
+static void embed_back(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *dout,
+                       weir_real *dtable) {
+    for (size_t i = 0; i < rows; i++)
+        row_add(cols, dout + i * cols, dtable + (size_t)slots[i * stride] * cols);
+}
+
+/* --- segments ------------------------------------------------------------------------------------------------------ */
+
+#define PREFETCH_AHEAD 8u /* entries: rows of x lie anywhere */
+
+static uint32_t entry_row(const weir_segments *s, uint32_t entry) {
+    return s->index ? s->index[entry] : entry;
+}
+
+static void segment_mean(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
+                         uint32_t ldout) {
+    uint32_t last = s->count > 0 ? s->offsets[s->count] : 0;
+    for (size_t i = 0; i < s->count; i++, out += ldout) {
+        uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
+        memset(out, 0, cols * sizeof *out);
+        for (uint32_t e = begin; e < end; e++) {
+            if (e + PREFETCH_AHEAD < last) __builtin_prefetch(row_of(x, entry_row(s, e + PREFETCH_AHEAD), ldx));
+            row_add(cols, row_of(x, entry_row(s, e), ldx), out);
+        }
+        if (end > begin + 1) row_scale(cols, 1 / (weir_real)(end - begin), out);
+    }
+}
+
+static void segment_mean_back(const weir_segments *s, uint32_t cols, const weir_real *dout, uint32_t lddout,
+                              weir_real *dx, uint32_t lddx) {
+    for (size_t i = 0; i < s->count; i++, dout += lddout) {
+        uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
+        for (uint32_t e = begin; e < end; e++)
+            row_add_scaled(cols, 1 / (weir_real)(end - begin), dout, dx + (size_t)entry_row(s, e) * lddx);
+    }
+}
+
+static void segment_log_count(const weir_segments *s, weir_real *out, uint32_t ldout) {
+    for (size_t i = 0; i < s->count; i++)
+        out[i * ldout] = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+}
+
+/* --- time ---------------------------------------------------------------------------------------------------------- */
+
+#define FIRST_CENTRE 0.69314718055994531 /* log(1 + 1 s)        */
+#define LAST_CENTRE  17.358162888509583  /* log(1 + 400 days)   */
+#define SPACING      ((LAST_CENTRE - FIRST_CENTRE) / (WEIR_TIME_CODE_COUNT - 1))
+
+#ifdef WEIR_REAL_DOUBLE
+static double exp_below_0(double x) {
+    return exp(x);
+}
+#else
+/* Of x <= 0, to 2 units of the last place: Cephes' polynomial, as a loop that takes eight at once. libm's is a call. */
+static float exp_below_0(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    int32_t power = (int32_t)(x * 1.44269504f - 0.5f); /* rounds to the nearest, since x <= 0 */
+    float r = x - (float)power * 0.693359375f + (float)power * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    union {
+        int32_t bits;
+        float value;
+    } scale = {(power + 127) * (1 << 23)};
+    return p * scale.value;
+}
+#endif
+
+static double age_seconds(const weir_ages *a, size_t i) {
+    double us = (double)a->before_us[a->groups[a->parents[i]]] - (double)a->times[i];
+    return us > 0 ? us * 1e-6 : 0;
+}
+
+static void time_code(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout) {
+    for (size_t i = 0; i < rows; i++, out += ldout) {
+        weir_real place = (weir_real)((log1p(age_seconds(ages, i)) - FIRST_CENTRE) / SPACING);
+        for (uint32_t k = 0; k < WEIR_TIME_CODE_COUNT; k++) {
+            weir_real distance = place - (weir_real)k;
+            out[k] = exp_below_0(-distance * distance);
+        }
+    }
+}
+
+static void compose(size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out) {
+    for (size_t i = 0; i < count; i++)
+        out[i] = outer[inner[i]];
+}
+
+/* --- bias, relu, norm ---------------------------------------------------------------------------------------------- */
+
+static void bias(uint32_t rows, uint32_t cols, const weir_real *b, weir_real *x) {
+    for (size_t i = 0; i < rows; i++)
+        row_add(cols, b, x + i * cols);
+}
+
+static void bias_back(uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias) {
+    for (size_t i = 0; i < rows; i++)
+        row_add(cols, dx + i * cols, dbias);
+}
+
+static void bias_relu(uint32_t rows, uint32_t cols, const weir_real *restrict b, weir_real *restrict x) {
+    for (size_t i = 0; i < rows; i++, x += cols) {
+        for (uint32_t c = 0; c < cols; c++) {
+            weir_real sum = x[c] + b[c];
+            x[c] = sum < 0 ? 0 : sum; /* NaN stays NaN: a broken input must not look like a quiet one */
+        }
+    }
+}
+
+static void relu_back(size_t count, const weir_real *restrict x, weir_real *restrict dx) {
+    for (size_t i = 0; i < count; i++)
+        dx[i] = x[i] > 0 ? dx[i] : 0;
+}
+
+static weir_real row_sum(uint32_t cols, const weir_real *x) {
+    weir_real sum = 0;
+    for (uint32_t c = 0; c < cols; c++)
+        sum += x[c];
+    return sum;
+}
+
+static weir_real row_squares(uint32_t cols, const weir_real *x, weir_real mean) {
+    weir_real sum = 0;
+    for (uint32_t c = 0; c < cols; c++)
+        sum += (x[c] - mean) * (x[c] - mean);
+    return sum;
+}
+
+static void layer_norm(uint32_t rows, uint32_t cols, const weir_real *restrict x, const weir_real *restrict gain,
+                       const weir_real *restrict shift, weir_real *restrict out, weir_real *restrict stats) {
+    for (size_t i = 0; i < rows; i++, x += cols, out += cols, stats += 2) {
+        weir_real mean = row_sum(cols, x) / (weir_real)cols;
+        weir_real variance = row_squares(cols, x, mean) / (weir_real)cols;
+        weir_real factor = (weir_real)(1 / sqrt((double)(variance + LAYER_NORM_EPSILON)));
+        for (uint32_t c = 0; c < cols; c++)
+            out[c] = (x[c] - mean) * factor * gain[c] + shift[c];
+        stats[0] = mean;
+        stats[1] = factor;
+    }
+}
+
+/* With n = (x - mean) * factor and g = dout * gain:  dx = factor * (g - mean(g) - n * mean(g * n)). */
+static void layer_norm_back(uint32_t rows, uint32_t cols, const weir_real *restrict x, const weir_real *restrict stats,
+                            const weir_real *restrict gain, const weir_real *restrict dout, weir_real *restrict dx,
+                            weir_real *restrict dgain, weir_real *restrict dshift) {
+    for (size_t i = 0; i < rows; i++, x += cols, dout += cols, dx += cols, stats += 2) {
+        weir_real mean = stats[0], factor = stats[1], sum = 0, product = 0;
+        for (uint32_t c = 0; c < cols; c++) {
+            weir_real n = (x[c] - mean) * factor, g = dout[c] * gain[c];
+            sum += g;
+            product += g * n;
+            dgain[c] += dout[c] * n;
+            dshift[c] += dout[c];
+        }
+        sum /= (weir_real)cols;
+        product /= (weir_real)cols;
+        for (uint32_t c = 0; c < cols; c++)
+            dx[c] = factor * (dout[c] * gain[c] - sum - (x[c] - mean) * factor * product);
+    }
+}
+
+/* --- dropout ------------------------------------------------------------------------------------------------------- */
+
+#define DRAWS     8u /* of 16 bits, from one block of the generator */
+#define DRAW_ENDS 65536.0
+
+/* One block is as good as eight draws: a rate that differs by 1/131072 is no other network. */
+static void dropout_block(const weir_dropout *d, uint64_t key, uint32_t block, uint16_t draws[DRAWS]) {
+    uint32_t counter[4] = {(uint32_t)key, (uint32_t)(key >> 32), block, d->stream};
+    uint32_t seed[2] = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)}, bits[4];
+    weir_philox(counter, seed, bits);
+    for (uint32_t i = 0; i < DRAWS; i++)
+        draws[i] = (uint16_t)(bits[i / 2] >> 16 * (i % 2));
+}
+
+static void dropout_row(uint32_t cols, const weir_dropout *d, uint64_t key, weir_real *x) {
+    uint32_t limit = (uint32_t)(d->rate * DRAW_ENDS + 0.5);
+    weir_real kept = (weir_real)(DRAW_ENDS / (DRAW_ENDS - limit));
+    uint16_t draws[DRAWS];
+    for (uint32_t c = 0; c < cols; c++) {
+        if (c % DRAWS == 0) dropout_block(d, key, c / DRAWS, draws);
+        x[c] = draws[c % DRAWS] < limit ? 0 : x[c] * kept;
+    }
+}
+
+static void dropout(uint32_t rows, uint32_t cols, const weir_dropout *d, weir_real *x) {
+    for (size_t i = 0; i < rows; i++)
+        dropout_row(cols, d, d->keys ? d->keys[i] : i, x + i * cols);
+}
+
+/* --- flat arrays --------------------------------------------------------------------------------------------------- */
+
+static void add(size_t count, const weir_real *restrict x, weir_real *restrict y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] += x[i];
+}
+
+static double square_sum(size_t count, const weir_real *x) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sum;
+}
+
+static weir_real real_sqrt(weir_real x) {
+#ifdef WEIR_REAL_DOUBLE
+    return sqrt(x);
+#else
+    return sqrtf(x);
+#endif
+}
+
+static void adamw(size_t count, const weir_adamw_step *step, const weir_real *restrict gradients,
+                  weir_real *restrict moment1, weir_real *restrict moment2, weir_real *restrict parameters) {
+    weir_real beta1 = (weir_real)step->beta1, beta2 = (weir_real)step->beta2, scale = (weir_real)step->scale;
+    weir_real shrink = (weir_real)(1 - step->rate * step->decay), rate = (weir_real)(step->rate / step->correction1);
+    weir_real inverse2 = (weir_real)(1 / step->correction2), epsilon = (weir_real)step->epsilon;
+    for (size_t i = 0; i < count; i++) {
+        weir_real g = gradients[i] * scale;
+        moment1[i] = beta1 * moment1[i] + (1 - beta1) * g;
+        moment2[i] = beta2 * moment2[i] + (1 - beta2) * g * g;
+        parameters[i] = parameters[i] * shrink - rate * moment1[i] / (real_sqrt(moment2[i] * inverse2) + epsilon);
+    }
+}
+
+const weir_loops WEIR_LOOP = {
+    .gather_rows = gather_rows,
+    .scatter_add_rows = scatter_add_rows,
+    .segment_mean = segment_mean,
+    .segment_mean_back = segment_mean_back,
+    .segment_log_count = segment_log_count,
+    .time_code = time_code,
+    .compose = compose,
+    .embed = embed,
+    .embed_back = embed_back,
+    .bias = bias,
+    .bias_back = bias_back,
+    .bias_relu = bias_relu,
+    .relu_back = relu_back,
+    .layer_norm = layer_norm,
+    .layer_norm_back = layer_norm_back,
+    .dropout = dropout,
+    .add = add,
+    .square_sum = square_sum,
+    .adamw = adamw,
+};

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* encode.c - one vertex or edge becomes floats and slots; the same for a stored row and for plain values (N2). */
+#include <math.h>
+
+#include "shape_private.h"
+
+/* Far outside of what a scaled number is, and far inside of what a float holds: one absurd amount must not become an
+ * infinity, which would silence the whole batch. */
+#define SCALED_MAX 1e4
+
+static double age_log(int64_t time_us, int64_t before_us) {
+    double seconds = ((double)before_us - (double)time_us) * 1e-6;
+    return log1p(seconds > 0 ? seconds : 0);
+}
+
+static double feature_raw(const weir_nn_number *number, const weir_value *value, int64_t before_us) {
+    if (!value->present) return NAN;
+    return number->kind == WEIR_NN_AGE ? age_log(value->time_us, before_us) : value->number;
+}
+
+double weir_nn_number_raw(const weir_nn_number *number, const weir_value *values, const double *aggregates,
+                          uint32_t aggregate, int64_t before_us) {
+    double raw = NAN;
+    if (number->kind == WEIR_NN_AGGREGATE) {
+        if (aggregates) raw = aggregates[aggregate];
+    } else if (values) {
+        raw = feature_raw(number, &values[number->source], before_us);
+    }
+    if (number->normalise == WEIR_SCHEMA_NORMALISE_LOG_STANDARD) raw = copysign(log1p(fabs(raw)), raw);
+    return isfinite(raw) ? raw : NAN;
+}
+
+static double scaled(const weir_nn_number *number, double raw) {
+    const weir_nn_scale *s = &number->scale;
+    switch (number->normalise) {
+    case WEIR_SCHEMA_NORMALISE_STANDARD:
+    case WEIR_SCHEMA_NORMALISE_LOG_STANDARD:
+        raw = (raw - s->mean) / s->deviation;
+        break;
+    case WEIR_SCHEMA_NORMALISE_MIN_MAX:
+        raw = s->max > s->min ? (raw - s->min) / (s->max - s->min) : 0;
+        break;
+    case WEIR_SCHEMA_NORMALISE_NONE:
+        break;
+    }
+    return fmax(-SCALED_MAX, fmin(SCALED_MAX, raw));
+}
+
+static uint32_t slot_of(const weir_nn_category *category, const weir_schema_feature *features,
+                        const weir_value *values) {
+    const weir_value *value = values ? &values[category->feature] : NULL;
+    if (!value || !value->present) return 0;
+    uint32_t slot = weir_schema_category(&features[category->feature], value->text, value->text_length);
+    return slot < category->slots ? slot : 0; /* a value that the schema has got since training */
+}
+
+void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *features, const weir_value *values,
+                    const double *aggregates, int64_t before_us, weir_real *numbers, uint32_t *slots) {
+    uint32_t aggregate = 0;
+    for (uint32_t i = 0; i < inputs->number_count; i++) {
+        const weir_nn_number *number = &inputs->numbers[i];
+        double raw = weir_nn_number_raw(number, values, aggregates, aggregate, before_us);
+        bool missing = isnan(raw);
+        numbers[number->column] = missing ? 0 : (weir_real)scaled(number, raw);
+        if (number->kind == WEIR_NN_AGGREGATE)
+            aggregate++;
+        else
+            numbers[number->column + 1] = missing ? 1 : 0;
+    }
+    for (uint32_t c = 0; slots && c < inputs->category_count; c++)
+        slots[c] = slot_of(&inputs->categories[c], features, values);
+}
+
+void weir_nn_encode_row(const weir_nn_inputs *inputs, const weir_schema_feature *features, const uint8_t *row,
+                        size_t length, const double *aggregates, int64_t before_us, weir_real *numbers,
+                        uint32_t *slots) {
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    if (row) weir_row_read(inputs->kinds, inputs->feature_count, row, length, values);
+    weir_nn_encode(inputs, features, row ? values : NULL, aggregates, before_us, numbers, slots);
+}

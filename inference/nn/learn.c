@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn.c - scales of the numbers, learnt in one pass (Welford) in double (N3). */
+#include <math.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "shape_private.h"
+
+#define DEVIATION_MIN 1e-9 /* below this a number is always the same */
+
+struct weir_nn_learner {
+    weir_nn_shape *shape;
+    uint32_t *first; /* of each vertex type, then relation: its first moments */
+    weir_nn_moments *moments;
+    uint32_t count;
+};
+
+weir_err weir_nn_learner_open(weir_nn_shape *shape, weir_nn_learner **learnerp) {
+    weir_nn_learner *learner = weir_calloc(1, sizeof *learner);
+    uint32_t inputs = shape->types + shape->relations;
+    *learnerp = NULL;
+    if (!learner) goto err;
+    learner->shape = shape;
+    learner->first = weir_calloc(inputs + 1, sizeof *learner->first);
+    if (!learner->first) goto err;
+    for (uint32_t i = 0; i < inputs; i++) {
+        learner->first[i] = learner->count;
+        learner->count += weir_nn_inputs_at(shape, i)->number_count;
+    }
+    learner->moments = weir_calloc(learner->count + 1, sizeof *learner->moments);
+    if (!learner->moments) goto err;
+    *learnerp = learner;
+    return WEIR_OK;
+err:
+    weir_nn_learner_close(learner);
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to learn the scales of the inputs");
+}
+
+void weir_nn_learner_close(weir_nn_learner *learner) {
+    if (!learner) return;
+    weir_free(learner->first);
+    weir_free(learner->moments);
+    weir_free(learner);
+}
+
+static void moments_see(weir_nn_moments *m, double value) {
+    double distance = value - m->mean;
+    m->min = m->count > 0 ? fmin(m->min, value) : value;
+    m->max = m->count > 0 ? fmax(m->max, value) : value;
+    m->count += 1;
+    m->mean += distance / m->count;
+    m->squares += distance * (value - m->mean);
+}
+
+static uint32_t inputs_index(const weir_nn_shape *shape, const weir_nn_inputs *inputs) {
+    bool edge = inputs >= shape->edges && inputs < shape->edges + shape->relations;
+    return (uint32_t)(edge ? shape->types + (inputs - shape->edges) : inputs - shape->vertices);
+}
+
+void weir_nn_learn(weir_nn_learner *learner, const weir_nn_inputs *inputs, const weir_value *values,
+                   const double *aggregates, int64_t before_us) {
+    weir_nn_moments *moments = learner->moments + learner->first[inputs_index(learner->shape, inputs)];
+    uint32_t aggregate = 0;
+    for (uint32_t i = 0; i < inputs->number_count; i++) {
+        const weir_nn_number *number = &inputs->numbers[i];
+        double raw = weir_nn_number_raw(number, values, aggregates, aggregate, before_us);
+        aggregate += number->kind == WEIR_NN_AGGREGATE;
+        if (!isnan(raw)) moments_see(&moments[i], raw);
+    }
+}
+
+weir_nn_moments *weir_nn_learner_moments(weir_nn_learner *learner, uint32_t *countp) {
+    *countp = learner->count;
+    return learner->moments;
+}
+
+void weir_nn_moments_merge(weir_nn_moments *into, const weir_nn_moments *from) {
+    if (from->count == 0) return;
+    if (into->count == 0) {
+        *into = *from;
+        return;
+    }
+    double count = into->count + from->count, distance = from->mean - into->mean;
+    into->mean += distance * from->count / count;
+    into->squares += from->squares + distance * distance * into->count * from->count / count;
+    into->count = count;
+    into->min = fmin(into->min, from->min);
+    into->max = fmax(into->max, from->max);
+}
+
+static weir_nn_scale scale_of(const weir_nn_moments *m) {
+    weir_nn_scale scale = {.mean = m->mean, .deviation = 1, .min = m->min, .max = m->max};
+    double deviation = m->count > 0 ? sqrt(m->squares / m->count) : 0;
+    if (isfinite(deviation) && deviation > DEVIATION_MIN * fmax(1, fabs(m->mean))) scale.deviation = deviation;
+    return scale;
+}
+
+void weir_nn_learner_finish(weir_nn_learner *learner) {
+    const weir_nn_shape *shape = learner->shape;
+    for (uint32_t i = 0; i < shape->types + shape->relations; i++) {
+        const weir_nn_inputs *inputs = weir_nn_inputs_at(shape, i);
+        for (uint32_t n = 0; n < inputs->number_count; n++) {
+            const weir_nn_moments *m = &learner->moments[learner->first[i] + n];
+            if (m->count > 0) weir_nn_numbers_of(inputs)[n].scale = scale_of(m);
+        }
+    }
+}

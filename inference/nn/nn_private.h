@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nn_private.h - the network and its workspace from inside. */
+#ifndef WEIR_INFERENCE_NN_PRIVATE_H
+#define WEIR_INFERENCE_NN_PRIVATE_H
+
+#include <weir/base/arena.h>
+#include <weir/inference/nn.h>
+#include <weir/inference/tape.h>
+
+#include "shape_private.h"
+
+struct weir_nn {
+    const weir_nn_shape *shape;
+    const weir_kernels *kernels;
+    weir_arena *arena;
+    weir_nn_tensor *tensors;
+    uint32_t tensor_count, tensor_room;
+    uint64_t parameters;
+    weir_nn_plan plan;
+};
+
+/* Pieces of one chunk of the kernels' memory, which is as large as the largest pass was; what does not fit any more
+ * gets a chunk of its own, and the next pass begins with one that is large enough. */
+struct weir_nn_workspace {
+    const weir_nn *nn;
+    bool keeps_tape, taped;
+    uint8_t *chunk;
+    size_t chunk_bytes, used, wanted;
+    void **extras;
+    uint32_t extra_count, extra_room;
+    weir_nn_tape tape;
+    /* What the tape points to. */
+    const uint32_t *input_children[WEIR_SAMPLE_STEPS_MAX], *offsets[WEIR_SAMPLE_STEPS_MAX];
+    const uint32_t *children[WEIR_SAMPLE_STEPS_MAX];
+    const weir_real *edge_means[WEIR_SAMPLE_STEPS_MAX];
+    const weir_real *means[WEIR_NN_LAYERS_MAX][WEIR_SAMPLE_STEPS_MAX];
+    const weir_real *numbers[WEIR_SCHEMA_VERTICES_MAX];
+    const uint32_t *slots[WEIR_SCHEMA_VERTICES_MAX];
+};
+
+/* Starts a pass: everything handed out is gone. */
+weir_err weir_nn_workspace_begin(weir_nn_workspace *workspace);
+/* Where allocation stands, and back to there: for what no tape keeps. */
+size_t weir_nn_workspace_mark(const weir_nn_workspace *workspace);
+void weir_nn_workspace_back(weir_nn_workspace *workspace, size_t mark);
+/* A host array as the kernels see it: itself where memory is one, else a copy. NULL: no memory; count 0 is fine. */
+const void *weir_nn_workspace_bring(weir_nn_workspace *workspace, const void *host, size_t count, size_t size);
+
+#endif /* WEIR_INFERENCE_NN_PRIVATE_H */

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shape.c - a shape out of a schema, and what both of its makers need. */
+#include <string.h>
+
+#include "shape_private.h"
+
+#define HIDDEN_DEFAULT 64u
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory for the shape of a network");
+}
+
+/* --- both makers --------------------------------------------------------------------------------------------------- */
+
+weir_err weir_nn_shape_begin(uint32_t types, uint32_t relations, weir_nn_shape **shapep) {
+    weir_arena *arena = NULL;
+    *shapep = NULL;
+    weir_err err = weir_arena_open(WEIR_NN_SHAPE_BYTES_MAX, &arena);
+    if (err) return err;
+    weir_nn_shape *shape = weir_arena_calloc(arena, 1, sizeof *shape);
+    if (shape) {
+        *shape = (weir_nn_shape){.arena = arena, .types = types, .relations = relations};
+        shape->vertices = weir_arena_calloc(arena, types + 1, sizeof *shape->vertices);
+        shape->edges = weir_arena_calloc(arena, relations + 1, sizeof *shape->edges);
+        shape->ends = weir_arena_calloc(arena, relations + 1, sizeof *shape->ends);
+    }
+    if (!shape || !shape->vertices || !shape->edges || !shape->ends) {
+        weir_arena_close(arena);
+        return no_memory();
+    }
+    *shapep = shape;
+    return WEIR_OK;
+}
+
+weir_err weir_nn_inputs_begin(weir_nn_shape *shape, weir_nn_inputs *inputs, const char *name, uint32_t features,
+                              uint32_t aggregates) {
+    *inputs = (weir_nn_inputs){
+        .name = weir_arena_strndup(shape->arena, name, strlen(name)),
+        .numbers = weir_arena_calloc(shape->arena, features + aggregates + 1, sizeof(weir_nn_number)),
+        .categories = weir_arena_calloc(shape->arena, features + 1, sizeof(weir_nn_category)),
+        .kinds = weir_arena_calloc(shape->arena, features + 1, sizeof(weir_value_kind)),
+    };
+    return inputs->name && inputs->numbers && inputs->categories && inputs->kinds ? WEIR_OK : no_memory();
+}
+
+/* The arrays are the shape's own; only their readers see them as constant. */
+weir_nn_number *weir_nn_numbers_of(const weir_nn_inputs *inputs) {
+    return (weir_nn_number *)(uintptr_t)inputs->numbers;
+}
+
+static void add_number(weir_nn_inputs *inputs, weir_nn_number number) {
+    number.column = inputs->width;
+    number.scale = (weir_nn_scale){.mean = 0, .deviation = 1, .min = 0, .max = 1};
+    weir_nn_numbers_of(inputs)[inputs->number_count++] = number;
+    inputs->width += number.kind == WEIR_NN_AGGREGATE ? 1 : 2;
+    inputs->timed |= number.kind != WEIR_NN_VALUE;
+}
+
+weir_err weir_nn_inputs_feature(weir_nn_shape *shape, weir_nn_inputs *inputs, const char *name,
+                                weir_schema_feature_kind kind, weir_schema_normalise normalise, uint32_t slots) {
+    static const weir_value_kind kinds[] = {[WEIR_SCHEMA_NUMBER] = WEIR_VALUE_NUMBER,
+                                            [WEIR_SCHEMA_CATEGORY] = WEIR_VALUE_CATEGORY,
+                                            [WEIR_SCHEMA_TIME] = WEIR_VALUE_TIME};
+    const char *copy = weir_arena_strndup(shape->arena, name, strlen(name));
+    uint32_t feature = inputs->feature_count++;
+    if (!copy) return no_memory();
+    ((weir_value_kind *)(uintptr_t)inputs->kinds)[feature] = kinds[kind];
+    if (kind == WEIR_SCHEMA_CATEGORY) {
+        weir_nn_category *categories = (weir_nn_category *)(uintptr_t)inputs->categories;
+        categories[inputs->category_count++] = (weir_nn_category){.name = copy, .feature = feature, .slots = slots};
+    } else if (kind == WEIR_SCHEMA_TIME) {
+        add_number(inputs, (weir_nn_number){.name = copy,
+                                            .kind = WEIR_NN_AGE,
+                                            .normalise = WEIR_SCHEMA_NORMALISE_STANDARD,
+                                            .source = feature});
+    } else {
+        add_number(inputs,
+                   (weir_nn_number){.name = copy, .kind = WEIR_NN_VALUE, .normalise = normalise, .source = feature});
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_nn_inputs_aggregate(weir_nn_shape *shape, weir_nn_inputs *inputs, const char *name, uint32_t id,
+                                  weir_schema_normalise normalise) {
+    const char *copy = weir_arena_strndup(shape->arena, name, strlen(name));
+    if (!copy) return no_memory();
+    add_number(inputs, (weir_nn_number){.name = copy, .kind = WEIR_NN_AGGREGATE, .normalise = normalise, .source = id});
+    inputs->aggregate_count++;
+    return WEIR_OK;
+}
+
+uint32_t weir_nn_step_parent(const weir_nn_shape *shape, uint32_t step) {
+    const weir_sample_step *s = &shape->steps[step];
+    return s->direction == WEIR_OUT ? shape->ends[s->relation].from : shape->ends[s->relation].to;
+}
+
+uint32_t weir_nn_step_child(const weir_nn_shape *shape, uint32_t step) {
+    const weir_sample_step *s = &shape->steps[step];
+    return s->direction == WEIR_OUT ? shape->ends[s->relation].to : shape->ends[s->relation].from;
+}
+
+static bool reached(const weir_nn_shape *shape, uint32_t hop, uint32_t type) {
+    return shape->reach[(size_t)hop * shape->types + type];
+}
+
+bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type) {
+    for (uint32_t hop = 0; hop <= shape->layers - layer; hop++) {
+        if (reached(shape, hop, type)) return true;
+    }
+    return false;
+}
+
+bool weir_nn_layer_steps(const weir_nn_shape *shape, uint32_t layer, uint32_t step) {
+    uint32_t hop = shape->steps[step].hop;
+    return hop + layer <= shape->layers + 1 && reached(shape, hop - 1, weir_nn_step_parent(shape, step));
+}
+
+static weir_err check_step(const weir_nn_shape *shape, uint32_t index) {
+    const weir_sample_step *step = &shape->steps[index];
+    uint32_t before = index > 0 ? step[-1].hop : 0;
+    if (step->hop != before + 1 && (index == 0 || step->hop != before)) {
+        return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; hops begin at 1, rise, and none is left out", index,
+                        step->hop);
+    }
+    if (step->hop > WEIR_NN_LAYERS_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; at most %u are possible", index, step->hop,
+                        WEIR_NN_LAYERS_MAX);
+    if (step->relation >= shape->relations)
+        return WEIR_ERR(WEIR_EINVAL, "step %u: there is no relation %u", index, step->relation);
+    for (uint32_t i = 0; i < index; i++) {
+        const weir_sample_step *other = &shape->steps[i];
+        if (other->hop == step->hop && other->relation == step->relation && other->direction == step->direction)
+            return WEIR_ERR(WEIR_EINVAL, "steps %u and %u are of one hop, relation and direction; join them", i, index);
+    }
+    return WEIR_OK;
+}
+
+/* Above what the tensors will be, since it looks at no reach: a text that nobody trusts ends here. */
+static weir_err check_size(const weir_nn_shape *shape) {
+    uint64_t hidden = shape->hidden, columns = 0, edge_width = 0;
+    for (uint32_t t = 0; t < shape->types; t++) {
+        const weir_nn_inputs *inputs = &shape->vertices[t];
+        columns += inputs->width + 1u;
+        for (uint32_t c = 0; c < inputs->category_count; c++)
+            columns += inputs->categories[c].slots;
+    }
+    for (uint32_t s = 0; s < shape->step_count; s++)
+        edge_width += hidden + shape->edges[shape->steps[s].relation].width + WEIR_TIME_CODE_COUNT + 1;
+    columns += shape->layers * (shape->types * (hidden + 3) + edge_width) + shape->outputs;
+    if (columns <= WEIR_NN_PARAMETERS_MAX / hidden) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT,
+                    "a network of about %llu parameters; at most %llu are possible: lower hidden, or the "
+                    "buckets of the categories",
+                    (unsigned long long)(columns * hidden), (unsigned long long)WEIR_NN_PARAMETERS_MAX);
+}
+
+static weir_err find_reach(weir_nn_shape *shape) {
+    shape->reach = weir_arena_calloc(shape->arena, (size_t)(shape->layers + 1) * shape->types, sizeof *shape->reach);
+    if (!shape->reach) return no_memory();
+    shape->reach[shape->target_type] = true;
+    for (uint32_t s = 0; s < shape->step_count; s++) {
+        uint32_t hop = shape->steps[s].hop;
+        if (reached(shape, hop - 1, weir_nn_step_parent(shape, s)))
+            shape->reach[(size_t)hop * shape->types + weir_nn_step_child(shape, s)] = true;
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
+    if (shape->hidden == 0 || shape->hidden > WEIR_NN_HIDDEN_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "a hidden width of %u; 1 to %u are possible", shape->hidden, WEIR_NN_HIDDEN_MAX);
+    if (shape->step_count == 0) return WEIR_ERR(WEIR_EINVAL, "a network without steps; give it one at least");
+    for (uint32_t s = 0; s < shape->step_count; s++) {
+        weir_err err = check_step(shape, s);
+        if (err) return err;
+    }
+    shape->layers = shape->steps[shape->step_count - 1].hop;
+    weir_err err = check_size(shape);
+    return err ? err : find_reach(shape);
+}
+
+/* --- out of a schema ----------------------------------------------------------------------------------------------- */
+
+static weir_err add_features(weir_nn_shape *shape, weir_nn_inputs *inputs, const weir_schema_feature *features,
+                             uint32_t count) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        const weir_schema_feature *f = &features[i];
+        uint32_t slots = f->kind == WEIR_SCHEMA_CATEGORY ? weir_schema_category_slots(f) : 0;
+        err = weir_nn_inputs_feature(shape, inputs, f->name, f->kind, f->normalise, slots);
+    }
+    return err;
+}
+
+static weir_err add_vertex(weir_nn_shape *shape, const weir_schema *schema, uint32_t type) {
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, type);
+    weir_nn_inputs *inputs = &shape->vertices[type];
+    uint32_t aggregates = weir_schema_aggregate_count(schema);
+    weir_err err = weir_nn_inputs_begin(shape, inputs, vertex->name, vertex->feature_count, aggregates);
+    if (!err) err = add_features(shape, inputs, vertex->features, vertex->feature_count);
+    for (uint32_t a = 0; !err && a < aggregates; a++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, a);
+        if (aggregate->vertex == type)
+            err = weir_nn_inputs_aggregate(shape, inputs, aggregate->name, a, aggregate->normalise);
+    }
+    return err;
+}
+
+static weir_err add_relation(weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
+    const weir_schema_relation *relation = weir_schema_relation_at(schema, id);
+    shape->ends[id] = (weir_sample_ends){(uint16_t)relation->from, (uint16_t)relation->to};
+    weir_err err = weir_nn_inputs_begin(shape, &shape->edges[id], relation->name, relation->feature_count, 0);
+    return err ? err : add_features(shape, &shape->edges[id], relation->features, relation->feature_count);
+}
+
+/* What the head answers, and for whom. */
+static weir_err set_task(weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
+    if (id >= weir_schema_task_count(schema)) return WEIR_ERR(WEIR_EINVAL, "the schema has no task %u", id);
+    const weir_schema_task *task = weir_schema_task_at(schema, id);
+    if (task->kind != WEIR_SCHEMA_CLASSIFY)
+        return WEIR_ERR(WEIR_ECONFIG, "task '%s' recommends; this network classifies: name a task of kind classify",
+                        task->name);
+    const weir_schema_label *label = weir_schema_label_at(schema, task->label);
+    if (label->on_relation)
+        return WEIR_ERR(WEIR_ECONFIG,
+                        "task '%s' is about the label '%s' of a relation; this network classifies vertices: make what "
+                        "is labelled a vertex, as payments.yaml does",
+                        task->name, label->name);
+    if (label->values.count < 2)
+        return WEIR_ERR(WEIR_ECONFIG, "label '%s' has one value only; there is nothing to tell apart", label->name);
+    shape->target_type = label->target;
+    shape->outputs = task->positive_count > 0 ? 1 : label->values.count;
+    shape->task = weir_arena_strndup(shape->arena, task->name, strlen(task->name));
+    return shape->task ? WEIR_OK : no_memory();
+}
+
+static weir_err set_opts(weir_nn_shape *shape, const weir_nn_opts *opts) {
+    if (opts->step_count > WEIR_SAMPLE_STEPS_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "%u steps; at most %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
+    shape->hidden = opts->hidden ? opts->hidden : HIDDEN_DEFAULT;
+    shape->window = opts->window ? opts->window : WEIR_SAMPLE_WINDOW;
+    shape->step_count = opts->step_count;
+    if (opts->step_count > 0) memcpy(shape->steps, opts->steps, opts->step_count * sizeof *opts->steps);
+    return WEIR_OK;
+}
+
+weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts, weir_nn_shape **shapep) {
+    weir_nn_shape *shape = NULL;
+    *shapep = NULL;
+    weir_err err = weir_nn_shape_begin(weir_schema_vertex_count(schema), weir_schema_relation_count(schema), &shape);
+    if (err) return err;
+    err = set_opts(shape, opts);
+    if (!err) err = set_task(shape, schema, opts->task);
+    for (uint32_t t = 0; !err && t < shape->types; t++)
+        err = add_vertex(shape, schema, t);
+    for (uint32_t r = 0; !err && r < shape->relations; r++)
+        err = add_relation(shape, schema, r);
+    if (!err) err = weir_nn_shape_finish(shape);
+    if (err)
+        weir_nn_shape_free(shape);
+    else
+        *shapep = shape;
+    return err;
+}
+
+void weir_nn_shape_free(weir_nn_shape *shape) {
+    if (shape) weir_arena_close(shape->arena); /* the shape lies in it */
+}
+
+/* --- accessors ----------------------------------------------------------------------------------------------------- */
+
+uint32_t weir_nn_hidden(const weir_nn_shape *shape) {
+    return shape->hidden;
+}
+
+uint32_t weir_nn_layers(const weir_nn_shape *shape) {
+    return shape->layers;
+}
+
+uint32_t weir_nn_outputs(const weir_nn_shape *shape) {
+    return shape->outputs;
+}
+
+uint32_t weir_nn_target_type(const weir_nn_shape *shape) {
+    return shape->target_type;
+}
+
+const char *weir_nn_task(const weir_nn_shape *shape) {
+    return shape->task;
+}
+
+uint32_t weir_nn_window(const weir_nn_shape *shape) {
+    return shape->window;
+}
+
+const weir_sample_step *weir_nn_steps(const weir_nn_shape *shape, uint32_t *countp) {
+    *countp = shape->step_count;
+    return shape->steps;
+}
+
+uint32_t weir_nn_types(const weir_nn_shape *shape) {
+    return shape->types;
+}
+
+uint32_t weir_nn_relations(const weir_nn_shape *shape) {
+    return shape->relations;
+}
+
+weir_nn_inputs *weir_nn_inputs_at(const weir_nn_shape *shape, uint32_t index) {
+    return index < shape->types ? &shape->vertices[index] : &shape->edges[index - shape->types];
+}
+
+const weir_nn_inputs *weir_nn_vertex(const weir_nn_shape *shape, uint32_t type) {
+    return &shape->vertices[type];
+}
+
+const weir_nn_inputs *weir_nn_edge(const weir_nn_shape *shape, uint32_t relation) {
+    return &shape->edges[relation];
+}
+
+bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type) {
+    for (uint32_t hop = 0; hop <= shape->layers; hop++) {
+        if (reached(shape, hop, type)) return true;
+    }
+    return false;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loss.c - cross-entropies and their gradients, summed in double in the order of the targets (B2). */
+#include <math.h>
+
+#include <weir/base/assert.h>
+#include <weir/trainer/nn.h>
+
+static double weight_of(const weir_loss *loss, uint32_t i) {
+    uint32_t label = loss->labels[i];
+    if (label == WEIR_LOSS_NO_LABEL) return 0;
+    WEIR_ASSERT(label < loss->classes);
+    return loss->weights ? loss->weights[label] : 1;
+}
+
+double weir_loss_weight(const weir_loss *loss) {
+    double sum = 0;
+    for (uint32_t i = 0; i < loss->count; i++)
+        sum += weight_of(loss, i);
+    return sum;
+}
+
+/* log(1 + exp(z)) - y z, without an overflow on either side; *slopep: by z. */
+static double binary_one(double z, double y, double *slopep) {
+    double small = exp(-fabs(z));
+    *slopep = (z >= 0 ? 1 / (1 + small) : small / (1 + small)) - y;
+    return fmax(z, 0) + log1p(small) - y * z;
+}
+
+double weir_loss_binary(const weir_loss *loss, weir_real *dlogits) {
+    double sum = 0;
+    WEIR_ASSERT(loss->divisor > 0);
+    for (uint32_t i = 0; i < loss->count; i++) {
+        double weight = weight_of(loss, i) / loss->divisor, slope = 0;
+        if (weight > 0) sum += weight * binary_one((double)loss->logits[i], loss->labels[i] == 1, &slope);
+        if (dlogits) dlogits[i] = (weir_real)(weight * slope);
+    }
+    return sum;
+}
+
+/* log(sum of exp(z)), kept from overflow by the largest. */
+static double log_sum_exp(const weir_real *logits, uint32_t classes) {
+    double most = (double)logits[0], sum = 0;
+    for (uint32_t c = 1; c < classes; c++)
+        most = fmax(most, (double)logits[c]);
+    for (uint32_t c = 0; c < classes; c++)
+        sum += exp((double)logits[c] - most);
+    return most + log(sum);
+}
+
+double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits) {
+    double sum = 0;
+    WEIR_ASSERT(loss->divisor > 0 && loss->classes > 0);
+    for (uint32_t i = 0; i < loss->count; i++) {
+        const weir_real *z = loss->logits + (size_t)i * loss->classes;
+        weir_real *d = dlogits ? dlogits + (size_t)i * loss->classes : NULL;
+        double weight = weight_of(loss, i) / loss->divisor, total = log_sum_exp(z, loss->classes);
+        if (weight > 0) sum += weight * (total - (double)z[loss->labels[i]]);
+        for (uint32_t c = 0; d && c < loss->classes; c++)
+            d[c] = (weir_real)(weight * (exp((double)z[c] - total) - (loss->labels[i] == c)));
+    }
+    return sum;
+}
+
+double weir_loss_of(uint32_t outputs, const weir_loss *loss, weir_real *dlogits) {
+    WEIR_ASSERT(outputs == (loss->classes == 2 && outputs == 1 ? 1 : loss->classes));
+    return outputs == 1 ? weir_loss_binary(loss, dlogits) : weir_loss_softmax(loss, dlogits);
+}
