@@ -95,7 +95,7 @@ static void segment_log_count(const weir_segments *s, weir_real *out, uint32_t l
 /* --- time ---------------------------------------------------------------------------------------------------------- */
 
 #define FIRST_CENTRE 0.69314718055994531 /* log(1 + 1 s)        */
-#define LAST_CENTRE  17.358162888509583  /* log(1 + 400 days)   */
+#define LAST_CENTRE  17.358207530835315  /* log(1 + 400 days)   */
 #define SPACING      ((LAST_CENTRE - FIRST_CENTRE) / (WEIR_TIME_CODE_COUNT - 1))
 
 #ifdef WEIR_REAL_DOUBLE

@@ -62,6 +62,6 @@ double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits) {
 }
 
 double weir_loss_of(uint32_t outputs, const weir_loss *loss, weir_real *dlogits) {
-    WEIR_ASSERT(outputs == (loss->classes == 2 && outputs == 1 ? 1 : loss->classes));
+    WEIR_ASSERT(outputs == loss->classes || (outputs == 1 && loss->classes == 2));
     return outputs == 1 ? weir_loss_binary(loss, dlogits) : weir_loss_softmax(loss, dlogits);
 }

@@ -10,6 +10,7 @@
 #ifndef WEIR_TRAINER_METRIC_H
 #define WEIR_TRAINER_METRIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

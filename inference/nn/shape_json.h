@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shape_json.h - words of a shape's JSON, by their enum and ended by NULL. */
+#ifndef WEIR_INFERENCE_SHAPE_JSON_H
+#define WEIR_INFERENCE_SHAPE_JSON_H
+
+extern const char *const weir_nn_kind_words[]; /* by weir_value_kind */
+extern const char *const weir_nn_normalise_words[];
+extern const char *const weir_nn_strategy_words[];
+extern const char *const weir_nn_direction_words[];
+
+#endif /* WEIR_INFERENCE_SHAPE_JSON_H */

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gradient_cases.h - gradients against finite differences of the naive network, which is double in both builds: B1.
+ *
+ * A kink of a relu between the two ends of a difference makes the difference wrong, not the gradient. Whether there is
+ * one is seen without the gradient: half the distance then gives another difference.
+ */
+#ifndef WEIR_GRADIENT_CASES_H
+#define WEIR_GRADIENT_CASES_H
+
+#include <weir/trainer/nn.h>
+
+#include "nn_fixture.h"
+
+#ifdef WEIR_REAL_DOUBLE
+#define GRADIENT_ERROR 1e-6
+#else
+#define GRADIENT_ERROR 1e-3
+#endif
+#define ENTRIES_A_TENSOR 6u
+#define DISTANCE         1e-5
+
+typedef struct gradient_check {
+    nn_fixture f;
+    const weir_nn_drop *drop;
+    uint32_t labels[NN_TARGETS];
+    double weights[3], *params;
+    weir_real *gradients;
+    uint32_t checked, kinks;
+    double worst;
+} gradient_check;
+
+/* Mean cross-entropy, written down from its definition. */
+static inline double naive_loss(const gradient_check *g, const double *logits) {
+    uint32_t outputs = weir_nn_outputs(g->f.shape);
+    double sum = 0, total = 0;
+    for (uint32_t i = 0; i < NN_TARGETS; i++) {
+        const double *z = logits + i * outputs;
+        double weight = g->weights[g->labels[i]], denominator = outputs == 1 ? 1 : 0;
+        for (uint32_t c = 0; c < outputs; c++)
+            denominator += exp(z[c]);
+        double numerator = outputs == 1 ? (g->labels[i] ? exp(z[0]) : 1) : exp(z[g->labels[i]]);
+        sum -= weight * log(numerator / denominator);
+        total += weight;
+    }
+    return sum / total;
+}
+
+static inline double loss_at(gradient_check *g, uint64_t at, double distance) {
+    double logits[NN_TARGETS * 3], kept = g->params[at];
+    g->params[at] = kept + distance;
+    naive_forward(&g->f, g->params, g->drop, logits);
+    g->params[at] = kept;
+    return naive_loss(g, logits);
+}
+
+static inline double difference(gradient_check *g, uint64_t at, double distance) {
+    return (loss_at(g, at, distance) - loss_at(g, at, -distance)) / (2 * distance);
+}
+
+/* Against the largest of the tensor where the entry itself is nearly none. */
+static inline void check_entry(gradient_check *g, const weir_nn_tensor *tensor, uint64_t at, double largest) {
+    double gradient = (double)g->gradients[at], wide = difference(g, at, DISTANCE);
+    double narrow = difference(g, at, DISTANCE / 2), scale = fmax(fmax(fabs(gradient), fabs(wide)), 1e-2 * largest);
+    if (scale == 0) return; /* nothing of the batch comes by here */
+    if (fabs(wide - narrow) > 0.2 * GRADIENT_ERROR * scale) {
+        g->kinks++;
+        return;
+    }
+    double error = fabs(gradient - wide) / scale;
+    g->checked++;
+    g->worst = fmax(g->worst, error);
+    if (!(error < GRADIENT_ERROR))
+        fail_msg("%s[%llu]: gradient %.9g, difference %.9g", tensor->name, (unsigned long long)(at - tensor->offset),
+                 gradient, wide);
+}
+
+static inline void check_tensor(gradient_check *g, const weir_nn_tensor *tensor) {
+    uint64_t size = (uint64_t)tensor->rows * tensor->cols;
+    double largest = 0;
+    for (uint64_t i = 0; i < size; i++)
+        largest = fmax(largest, fabs((double)g->gradients[tensor->offset + i]));
+    for (uint32_t i = 0; i < ENTRIES_A_TENSOR; i++)
+        check_entry(g, tensor, tensor->offset + weir_rng_below(&g->f.rng, size), largest);
+}
+
+static inline void gradient_forward_back(gradient_check *g) {
+    weir_real logits[NN_TARGETS * 3], dlogits[NN_TARGETS * 3];
+    double naive[NN_TARGETS * 3];
+    uint32_t outputs = weir_nn_outputs(g->f.shape);
+    weir_nn_workspace *workspace = NULL;
+    assert_ok(weir_nn_workspace_open(g->f.nn, true, &workspace));
+    assert_ok(weir_nn_forward(g->f.nn, g->f.params, &g->f.batch, g->drop, workspace, logits, NULL));
+    weir_loss loss = {.logits = logits, .labels = g->labels, .weights = g->weights, .count = NN_TARGETS};
+    loss.classes = outputs == 1 ? 2 : outputs;
+    loss.divisor = weir_loss_weight(&loss);
+    double value = weir_loss_of(outputs, &loss, dlogits);
+    naive_forward(&g->f, g->params, g->drop, naive);
+    double expected = naive_loss(g, naive);
+    if (!(fabs(value - expected) < 1e-2 * GRADIENT_ERROR)) fail_msg("a loss of %.9g is %.9g", expected, value);
+    assert_ok(weir_nn_backward(g->f.nn, g->f.params, workspace, dlogits, g->gradients));
+    weir_nn_workspace_close(workspace);
+}
+
+static inline void gradient_run(const char *task, const weir_nn_drop *drop) {
+    gradient_check g = {.drop = drop, .weights = {1, 2.5, 0.5}};
+    nn_open(&g.f, weir_test_seed(), task, 11);
+    nn_random_batch(&g.f);
+    uint64_t count = weir_nn_parameter_count(g.f.nn);
+    g.params = fixture_array(count, sizeof *g.params);
+    g.gradients = fixture_array(count, sizeof *g.gradients);
+    for (uint64_t i = 0; i < count; i++)
+        g.params[i] = (double)g.f.params[i];
+    for (uint32_t i = 0; i < NN_TARGETS; i++)
+        g.labels[i] = (uint32_t)weir_rng_below(&g.f.rng, weir_nn_outputs(g.f.shape) == 1 ? 2 : 3);
+    gradient_forward_back(&g);
+    uint32_t tensors;
+    const weir_nn_tensor *tensor = weir_nn_tensors(g.f.nn, &tensors);
+    for (uint32_t i = 0; i < tensors; i++)
+        check_tensor(&g, &tensor[i]);
+    print_message("%u entries of %u tensors, %u at a kink, worst error %.2g\n", g.checked, tensors, g.kinks, g.worst);
+    assert_true(g.checked > tensors * ENTRIES_A_TENSOR / 2);
+    free(g.params);
+    free(g.gradients);
+    nn_close(&g.f);
+}
+
+static void b1_binary(void **state) {
+    (void)state;
+    gradient_run("find", NULL);
+}
+
+static void b1_softmax(void **state) {
+    (void)state;
+    gradient_run("sort", NULL);
+}
+
+static void b1_dropout(void **state) {
+    (void)state;
+    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
+    gradient_run("find", &drop);
+}
+
+#endif /* WEIR_GRADIENT_CASES_H */

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel_test.c - every kernel against a naive twin in double, for the loops of both builds, with random shapes down to
+ * nothing at all.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/rng.h>
+#include <weir/inference/kernel.h>
+
+#include "loops_table.h"
+#include "weir_test.h"
+
+#define TOLERANCE 1e-5
+#define ROUNDS    60u
+
+static weir_rng rng;
+
+static uint32_t below(uint32_t bound) {
+    return (uint32_t)weir_rng_below(&rng, bound);
+}
+
+static void *array(size_t count, size_t size) {
+    void *memory = calloc(count + 1, size);
+    if (!memory) abort();
+    return memory;
+}
+
+static weir_real *random_reals(size_t count) {
+    weir_real *x = array(count, sizeof *x);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (weir_real)weir_rng_normal(&rng);
+    return x;
+}
+
+static double *doubles_of(const weir_real *x, size_t count) {
+    double *y = array(count, sizeof *y);
+    for (size_t i = 0; i < count; i++)
+        y[i] = (double)x[i];
+    return y;
+}
+
+static uint32_t *random_index(size_t count, uint32_t bound) {
+    uint32_t *index = array(count, sizeof *index);
+    for (size_t i = 0; i < count; i++)
+        index[i] = below(bound);
+    return index;
+}
+
+/* Frees both. */
+static void assert_close(weir_real *actual, double *expected, size_t count, const char *what) {
+    for (size_t i = 0; i < count; i++) {
+        double error = fabs((double)actual[i] - expected[i]);
+        if (!(error <= TOLERANCE * (1 + fabs(expected[i]))))
+            fail_msg("%s[%zu] is %.9g, and should be %.9g", what, i, (double)actual[i], expected[i]);
+    }
+    free(actual);
+    free(expected);
+}
+
+/* Runs a check over shapes with both tables; the third and fourth rounds are of nothing. */
+typedef void (*kernel_check)(const weir_kernels *k, uint32_t rows, uint32_t cols);
+
+static void each_table(kernel_check check) {
+    const weir_kernels *tables[] = {weir_kernels_cpu(), &weir_loops_plain};
+    rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        uint32_t rows = round == 2 ? 0 : 1 + below(40), cols = 1 + below(70);
+        for (unsigned t = 0; t < 2; t++)
+            check(tables[t], rows, cols);
+    }
+}
+
+/* --- gemm ---------------------------------------------------------------------------------------------------------- */
+
+static void naive_gemm(const weir_gemm *g, double *c) {
+    for (uint32_t i = 0; i < g->m; i++) {
+        for (uint32_t j = 0; j < g->n; j++) {
+            double sum = g->beta == 0 ? 0 : (double)g->beta * c[i * g->ldc + j];
+            for (uint32_t k = 0; k < g->k; k++) {
+                double a = (double)(g->a_transposed ? g->a[k * g->lda + i] : g->a[i * g->lda + k]);
+                double b = (double)(g->b_transposed ? g->b[j * g->ldb + k] : g->b[k * g->ldb + j]);
+                sum += a * b;
+            }
+            c[i * g->ldc + j] = sum;
+        }
+    }
+}
+
+static void gemm_is_its_sum(void **state) {
+    (void)state;
+    rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    for (unsigned round = 0; round < 4 * ROUNDS; round++) {
+        weir_gemm g = {
+            .m = below(30), .n = below(30), .k = below(30), .a_transposed = below(2), .b_transposed = below(2)};
+        g.lda = (g.a_transposed ? g.m : g.k) + below(3) + 1;
+        g.ldb = (g.b_transposed ? g.k : g.n) + below(3) + 1;
+        g.ldc = g.n + below(3) + 1;
+        g.beta = (weir_real)below(3);
+        weir_real *a = random_reals(31 * g.lda), *b = random_reals(31 * g.ldb), *c = random_reals(31 * g.ldc);
+        double *expected = doubles_of(c, 31 * g.ldc);
+        g.a = a;
+        g.b = b;
+        g.c = c;
+        if (g.beta == 0 && g.m && g.n) c[0] = NAN; /* is not read */
+        naive_gemm(&g, expected);
+        weir_kernels_cpu()->gemm(&g);
+        assert_close(c, expected, 31 * g.ldc, "c"); /* what lies between the rows too */
+        free(a);
+        free(b);
+    }
+}
+
+/* --- rows ---------------------------------------------------------------------------------------------------------- */
+
+static void check_rows(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    uint32_t from = 1 + below(30), *index = random_index(rows, from);
+    weir_real *x = random_reals(from * cols), *out = random_reals(rows * cols), *dx = random_reals(from * cols);
+    double *expected = array(rows * cols, sizeof *expected), *back = doubles_of(dx, from * cols);
+    for (uint32_t i = 0; i < rows * cols; i++)
+        expected[i] = (double)x[index[i / cols] * cols + i % cols];
+    for (uint32_t i = 0; i < rows * cols; i++)
+        back[index[i / cols] * cols + i % cols] += expected[i];
+    k->gather_rows(rows, cols, x, index, out);
+    k->scatter_add_rows(rows, cols, out, index, dx);
+    assert_close(out, expected, rows * cols, "gathered");
+    assert_close(dx, back, from * cols, "scattered");
+    free(index);
+    free(x);
+}
+
+static void rows_gather_and_scatter(void **state) {
+    (void)state;
+    each_table(check_rows);
+}
+
+static void check_embed(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    uint32_t slots_count = 1 + below(9), stride = 1 + below(3), *slots = random_index(rows * stride, slots_count);
+    weir_real *table = random_reals(slots_count * cols), *out = random_reals(rows * cols);
+    weir_real *dtable = random_reals(slots_count * cols), *dout = random_reals(rows * cols);
+    double *expected = doubles_of(out, rows * cols), *back = doubles_of(dtable, slots_count * cols);
+    for (uint32_t i = 0; i < rows * cols; i++) {
+        uint32_t at = slots[i / cols * stride] * cols + i % cols;
+        expected[i] += (double)table[at];
+        back[at] += (double)dout[i];
+    }
+    k->embed(rows, cols, slots, stride, table, out);
+    k->embed_back(rows, cols, slots, stride, dout, dtable);
+    assert_close(out, expected, rows * cols, "embedded");
+    assert_close(dtable, back, slots_count * cols, "table");
+    free(slots);
+    free(table);
+    free(dout);
+}
+
+static void embed_adds_slots(void **state) {
+    (void)state;
+    each_table(check_embed);
+}
+
+static void check_compose(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    uint32_t *outer = random_index(cols, 1000), *inner = random_index(rows, cols), *out = array(rows, sizeof *out);
+    k->compose(rows, outer, inner, out);
+    for (uint32_t i = 0; i < rows; i++)
+        assert_int_equal(out[i], outer[inner[i]]);
+    free(outer);
+    free(inner);
+    free(out);
+}
+
+static void compose_looks_up_twice(void **state) {
+    (void)state;
+    each_table(check_compose);
+}
+
+/* --- segments ------------------------------------------------------------------------------------------------------ */
+
+static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    uint32_t *offsets = array(rows + 1, sizeof *offsets), from = 1 + below(50), ldx = cols + below(3);
+    uint32_t ldout = cols + 1 + below(3);
+    for (uint32_t i = 0; i < rows; i++)
+        offsets[i + 1] = offsets[i] + below(6);
+    bool indexed = below(2);
+    if (!indexed && from < offsets[rows]) from = offsets[rows];
+    uint32_t *index = random_index(offsets[rows], from);
+    weir_segments s = {.count = rows, .offsets = offsets, .index = indexed ? index : NULL};
+    weir_real *x = random_reals(from * ldx), *out = random_reals(rows * ldout), *dx = random_reals(from * ldx);
+    weir_real *dout = random_reals(rows * ldout);
+    double *expected = doubles_of(out, rows * ldout), *back = doubles_of(dx, from * ldx);
+    for (uint32_t i = 0; i < rows; i++) {
+        uint32_t count = offsets[i + 1] - offsets[i];
+        expected[i * ldout + cols] = log(1 + (double)count);
+        for (uint32_t c = 0; c < cols; c++) {
+            expected[i * ldout + c] = 0;
+            for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++) {
+                uint32_t at = (indexed ? index[e] : e) * ldx + c;
+                expected[i * ldout + c] += (double)x[at] / count;
+                back[at] += (double)dout[i * ldout + c] / count;
+            }
+        }
+    }
+    k->segment_mean(&s, cols, x, ldx, out, ldout);
+    k->segment_log_count(&s, out + cols, ldout);
+    k->segment_mean_back(&s, cols, dout, ldout, dx, ldx);
+    assert_close(out, expected, rows * ldout, "mean");
+    assert_close(dx, back, from * ldx, "dx");
+    free(offsets);
+    free(index);
+    free(x);
+    free(dout);
+}
+
+static void segments_have_means(void **state) {
+    (void)state;
+    each_table(check_segments);
+}
+
+static void check_time_code(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    int64_t before[3] = {(int64_t)1 << 50, (int64_t)1 << 49, 1000}, *times = array(rows, sizeof *times);
+    uint32_t *groups = random_index(cols, 3), *parents = random_index(rows, cols);
+    weir_real *out = random_reals(rows * 9);
+    double *expected = doubles_of(out, rows * 9), first = log(2), space = (log(1 + 400.0 * 86400) - log(2)) / 7;
+    for (uint32_t i = 0; i < rows; i++) { /* ages of all sizes, one in five below 0 */
+        int64_t age = (int64_t)exp(weir_rng_double(&rng) * log(1e15)) * (below(5) ? 1 : -1);
+        times[i] = before[groups[parents[i]]] - age;
+        double place = (log(1 + (age > 0 ? (double)age : 0) / 1e6) - first) / space;
+        for (uint32_t c = 0; c < 8; c++)
+            expected[i * 9 + c] = exp(-(place - c) * (place - c));
+    }
+    k->time_code(rows, &(weir_ages){before, groups, parents, times}, out, 9);
+    assert_close(out, expected, rows * 9, "time code");
+    free(times);
+    free(groups);
+    free(parents);
+}
+
+static void time_code_is_bumps(void **state) {
+    (void)state;
+    each_table(check_time_code);
+}
+
+/* --- bias, relu, norm ---------------------------------------------------------------------------------------------- */
+
+static void check_bias(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    size_t n = rows * cols;
+    weir_real *b = random_reals(cols), *x = random_reals(n), *y = array(n, sizeof *y), *d = random_reals(n);
+    weir_real *db = random_reals(cols);
+    memcpy(y, x, n * sizeof *y);
+    double *sum = doubles_of(x, n), *cut = doubles_of(x, n), *dcut = doubles_of(d, n), *back = doubles_of(db, cols);
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += (double)b[i % cols];
+        cut[i] = fmax(0, sum[i]);
+        back[i % cols] += (double)d[i];
+        if (cut[i] <= 0) dcut[i] = 0;
+    }
+    k->bias(rows, cols, b, x);
+    k->bias_relu(rows, cols, b, y);
+    k->bias_back(rows, cols, d, db);
+    k->relu_back(n, y, d);
+    assert_close(x, sum, n, "x + bias");
+    assert_close(y, cut, n, "relu");
+    assert_close(db, back, cols, "dbias");
+    assert_close(d, dcut, n, "drelu");
+    free(b);
+}
+
+static void bias_and_relu(void **state) {
+    (void)state;
+    each_table(check_bias);
+}
+
+static void relu_keeps_nan(void **state) {
+    (void)state;
+    weir_real x[3] = {(weir_real)NAN, -1, 2}, zeros[3] = {0};
+    weir_loops_plain.bias_relu(1, 3, zeros, x);
+    assert_true(isnan(x[0]) && x[1] == 0 && x[2] == 2);
+    x[0] = (weir_real)NAN;
+    weir_kernels_cpu()->bias_relu(1, 3, zeros, x);
+    assert_true(isnan(x[0]));
+}
+
+/* One row's norm; what a weighted sum of its outputs is, for differences. */
+static double naive_norm_sum(uint32_t cols, const double *x, const double *gain, const double *shift, const double *w,
+                             double *out) {
+    double mean = 0, variance = 0, sum = 0;
+    for (uint32_t c = 0; c < cols; c++)
+        mean += x[c] / cols;
+    for (uint32_t c = 0; c < cols; c++)
+        variance += (x[c] - mean) * (x[c] - mean) / cols;
+    for (uint32_t c = 0; c < cols; c++) {
+        double y = (x[c] - mean) / sqrt(variance + 1e-5) * gain[c] + shift[c];
+        if (out) out[c] = y;
+        sum += w[c] * y;
+    }
+    return sum;
+}
+
+static double norm_difference(uint32_t cols, double *at, const double *x, const double *gain, const double *shift,
+                              const double *w) {
+    double kept = *at, distance = 1e-5;
+    *at = kept + distance;
+    double up = naive_norm_sum(cols, x, gain, shift, w, NULL);
+    *at = kept - distance;
+    double down = naive_norm_sum(cols, x, gain, shift, w, NULL);
+    *at = kept;
+    return (up - down) / (2 * distance);
+}
+
+static void check_norm(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    cols += 3; /* with few columns the variance comes near 0, and differences say nothing */
+    size_t n = rows * cols;
+    weir_real *x = random_reals(n), *gain = random_reals(cols), *shift = random_reals(cols), *w = random_reals(n);
+    weir_real *out = random_reals(n), *stats = random_reals(2 * rows), *dx = random_reals(n);
+    weir_real *dgain = array(cols, sizeof *dgain), *dshift = array(cols, sizeof *dshift);
+    double *xd = doubles_of(x, n), *gd = doubles_of(gain, cols), *sd = doubles_of(shift, cols), *wd = doubles_of(w, n);
+    double *y = array(n, sizeof *y), *bx = array(n, sizeof *bx), *bg = array(cols, sizeof *bg);
+    double *bs = array(cols, sizeof *bs);
+    for (uint32_t i = 0; i < rows; i++) {
+        double *row = xd + i * cols, *wr = wd + i * cols;
+        naive_norm_sum(cols, row, gd, sd, wr, y + i * cols);
+        for (uint32_t c = 0; c < cols; c++) {
+            bx[i * cols + c] = norm_difference(cols, &row[c], row, gd, sd, wr);
+            bg[c] += norm_difference(cols, &gd[c], row, gd, sd, wr);
+            bs[c] += norm_difference(cols, &sd[c], row, gd, sd, wr);
+        }
+    }
+    k->layer_norm(rows, cols, x, gain, shift, out, stats);
+    k->layer_norm_back(rows, cols, x, stats, gain, w, dx, dgain, dshift);
+    assert_close(out, y, n, "norm");
+    assert_close(dx, bx, n, "dx");
+    assert_close(dgain, bg, cols, "dgain");
+    assert_close(dshift, bs, cols, "dshift");
+    free(x), free(gain), free(shift), free(w), free(stats), free(xd), free(gd), free(sd), free(wd);
+}
+
+static void layer_norm_and_back(void **state) {
+    (void)state;
+    each_table(check_norm);
+}
+
+/* --- dropout ------------------------------------------------------------------------------------------------------- */
+
+static void dropout_drops_its_share_by_key_alone(void **state) {
+    (void)state;
+    enum { ROWS = 2000, COLS = 19 };
+    uint64_t seed = weir_test_seed(), *keys = array(ROWS, sizeof *keys), *swapped = array(ROWS, sizeof *swapped);
+    weir_real *x = array(ROWS * COLS, sizeof *x), *y = array(ROWS * COLS, sizeof *y);
+    double rate = 0.3, sum = 0;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        keys[i] = i * 77777777777ull;
+        swapped[ROWS - 1 - i] = keys[i];
+    }
+    for (uint32_t i = 0; i < ROWS * COLS; i++)
+        x[i] = y[i] = 1;
+    weir_kernels_cpu()->dropout(ROWS, COLS, &(weir_dropout){rate, seed, 1, keys}, x);
+    weir_loops_plain.dropout(ROWS, COLS, &(weir_dropout){rate, seed, 1, swapped}, y);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        for (uint32_t c = 0; c < COLS; c++) {
+            double kept = (double)x[i * COLS + c];
+            assert_true(kept == 0 || fabs(kept - 1 / 0.7) < 1e-4);
+            assert_true(x[i * COLS + c] == y[(ROWS - 1 - i) * COLS + c]);
+            sum += kept;
+        }
+    }
+    double deviation = sqrt(rate / (1 - rate) * ROWS * COLS);
+    assert_true(fabs(sum - ROWS * COLS) < 5 * deviation); /* unbiased: one in two million runs is farther off */
+    free(keys), free(swapped), free(x), free(y);
+}
+
+static void dropout_of_another_step_differs(void **state) {
+    (void)state;
+    weir_real x[256], y[256];
+    unsigned same = 0;
+    for (unsigned i = 0; i < 256; i++)
+        x[i] = y[i] = 1;
+    weir_kernels_cpu()->dropout(1, 256, &(weir_dropout){0.5, 1, 1, NULL}, x);
+    weir_kernels_cpu()->dropout(1, 256, &(weir_dropout){0.5, 1, 2, NULL}, y);
+    for (unsigned i = 0; i < 256; i++)
+        same += x[i] == y[i];
+    assert_in_range(same, 80, 176); /* 6 deviations */
+}
+
+/* --- flat arrays --------------------------------------------------------------------------------------------------- */
+
+static void check_flat(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    size_t n = rows * cols;
+    weir_real *x = random_reals(n), *y = random_reals(n);
+    double *sum = doubles_of(y, n), squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += (double)x[i];
+        squares += (double)x[i] * (double)x[i];
+    }
+    assert_true(fabs(k->square_sum(n, x) - squares) <= 1e-12 * (1 + squares));
+    k->add(n, x, y);
+    assert_close(y, sum, n, "y + x");
+    free(x);
+}
+
+static void flat_arrays(void **state) {
+    (void)state;
+    each_table(check_flat);
+}
+
+/* As Loshchilov and Hutter write it: algorithm 2 of "Decoupled Weight Decay Regularization". */
+static void check_adamw(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    size_t n = rows * cols;
+    weir_real *m = random_reals(n), *v = random_reals(n), *p = random_reals(n), *g = random_reals(n);
+    weir_adamw_step s = {.rate = 0.01, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .decay = 0.1, .scale = 0.5};
+    s.correction1 = 1 - pow(0.9, 3);
+    s.correction2 = 1 - pow(0.99, 3);
+    for (size_t i = 0; i < n; i++)
+        v[i] = v[i] * v[i] + (weir_real)0.01;
+    double *md = doubles_of(m, n), *vd = doubles_of(v, n), *pd = doubles_of(p, n);
+    for (size_t i = 0; i < n; i++) {
+        double gradient = 0.5 * (double)g[i];
+        md[i] = 0.9 * md[i] + 0.1 * gradient;
+        vd[i] = 0.99 * vd[i] + 0.01 * gradient * gradient;
+        pd[i] -= 0.01 * (md[i] / s.correction1 / (sqrt(vd[i] / s.correction2) + 1e-8) + 0.1 * pd[i]);
+    }
+    k->adamw(n, &s, g, m, v, p);
+    assert_close(m, md, n, "first moment");
+    assert_close(v, vd, n, "second moment");
+    assert_close(p, pd, n, "parameter");
+    free(g);
+}
+
+static void adamw_is_algorithm_2(void **state) {
+    (void)state;
+    each_table(check_adamw);
+}
+
+static void memory_is_aligned_and_may_be_nothing(void **state) {
+    (void)state;
+    const weir_kernels *k = weir_kernels_cpu();
+    void *memory = NULL, *nothing = NULL;
+    assert_ok(k->alloc(100, &memory));
+    assert_ok(k->alloc(0, &nothing));
+    assert_int_equal((uintptr_t)memory % 64, 0);
+    k->zero(memory, 100);
+    char copy[100];
+    memset(copy, 1, sizeof copy);
+    k->to_host(copy, memory, 100);
+    assert_int_equal(copy[99], 0);
+    k->release(memory);
+    k->release(nothing);
+    assert_ok(k->finish());
+    assert_err(k->alloc(SIZE_MAX / 4, &memory), WEIR_ENOMEM, "lower the batch");
+    assert_null(memory);
+}
+
+WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter), WEIR_CASE(embed_adds_slots),
+           WEIR_CASE(compose_looks_up_twice), WEIR_CASE(segments_have_means), WEIR_CASE(time_code_is_bumps),
+           WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back),
+           WEIR_CASE(dropout_drops_its_share_by_key_alone), WEIR_CASE(dropout_of_another_step_differs),
+           WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2), WEIR_CASE(memory_is_aligned_and_may_be_nothing))

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forward_test.c - the way forward against the naive network of nn_fixture.h, and its promises N4 to N6. */
+#include <weir/base/alloc.h>
+
+#include "nn_fixture.h"
+
+#define OUTPUTS_MAX 3u
+
+static void run_forward(nn_fixture *f, bool tape, weir_real *logits, weir_real *embeddings) {
+    weir_nn_workspace *workspace = NULL;
+    assert_ok(weir_nn_workspace_open(f->nn, tape, &workspace));
+    for (unsigned i = 0; i < 3; i++) /* the 2nd pass has its memory in one piece; the 3rd allocates nothing */
+        assert_ok(weir_nn_forward(f->nn, f->params, &f->batch, NULL, workspace, logits, embeddings));
+    assert_int_equal(tape, weir_nn_tape_of(workspace) != NULL);
+    assert_true(weir_nn_workspace_bytes(workspace) > 0);
+    weir_nn_workspace_close(workspace);
+}
+
+static void compare_with_naive(const char *task) {
+    nn_fixture f;
+    weir_real logits[NN_TARGETS * OUTPUTS_MAX];
+    double naive[NN_TARGETS * OUTPUTS_MAX];
+    nn_open(&f, weir_test_seed(), task, 13);
+    nn_random_batch(&f);
+    uint64_t count = weir_nn_parameter_count(f.nn);
+    double *params = fixture_array(count, sizeof *params);
+    for (uint64_t i = 0; i < count; i++)
+        params[i] = (double)f.params[i];
+    naive_forward(&f, params, NULL, naive);
+    run_forward(&f, false, logits, NULL);
+    for (uint32_t i = 0; i < NN_TARGETS * weir_nn_outputs(f.shape); i++) {
+        if (!(fabs((double)logits[i] - naive[i]) < 1e-5 * (1 + fabs(naive[i]))))
+            fail_msg("logit %u is %.9g, and should be %.9g", i, (double)logits[i], naive[i]);
+    }
+    free(params);
+    nn_close(&f);
+}
+
+static void forward_is_the_naive_network(void **state) {
+    (void)state;
+    compare_with_naive("find");
+}
+
+static void forward_of_classes_is_the_naive_network(void **state) {
+    (void)state;
+    compare_with_naive("sort");
+}
+
+static void n4_a_tape_changes_no_bit(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_real with[NN_TARGETS], without[NN_TARGETS], embeddings[2][NN_TARGETS * 13];
+    nn_open(&f, weir_test_seed(), "find", 13);
+    nn_random_batch(&f);
+    run_forward(&f, true, with, embeddings[0]);
+    run_forward(&f, false, without, embeddings[1]);
+    assert_memory_equal(with, without, sizeof with);
+    assert_memory_equal(embeddings[0], embeddings[1], sizeof embeddings[0]);
+    nn_close(&f);
+}
+
+static void n5_a_target_alone_is_the_target_in_a_batch(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_target targets[NN_TARGETS];
+    weir_real all[NN_TARGETS], alone;
+    nn_open(&f, weir_test_seed(), "find", 13);
+    nn_targets(&f, targets, NN_TARGETS);
+    nn_sample(&f, targets, NN_TARGETS);
+    run_forward(&f, false, all, NULL);
+    for (uint32_t i = 0; i < NN_TARGETS; i++) {
+        nn_sample(&f, &targets[i], 1);
+        run_forward(&f, false, &alone, NULL);
+        if (!(fabs((double)(alone - all[i])) <= 1e-6 * (1 + fabs((double)all[i]))))
+            fail_msg("target %u: %.9g alone, %.9g in the batch", i, (double)alone, (double)all[i]);
+    }
+    nn_close(&f);
+}
+
+static void n6_a_tensor_begins_by_its_name(void **state) {
+    (void)state;
+    nn_fixture small, other;
+    uint64_t seed = weir_test_seed();
+    nn_open(&small, seed, "find", 8);
+    nn_open(&other, seed, "sort", 8); /* another head; all else is the same */
+    weir_nn_init(small.nn, 3, small.params);
+    weir_nn_init(other.nn, 3, other.params);
+    uint32_t count;
+    const weir_nn_tensor *tensors = weir_nn_tensors(small.nn, &count);
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const weir_nn_tensor *twin = weir_nn_tensor_find(other.nn, tensors[i].name);
+        assert_int_equal(tensors[i].offset, end); /* without gaps */
+        end += (uint64_t)tensors[i].rows * tensors[i].cols;
+        if (strncmp(tensors[i].name, "head", 4) == 0) continue;
+        assert_non_null(twin);
+        assert_memory_equal(small.params + tensors[i].offset, other.params + twin->offset,
+                            (size_t)tensors[i].rows * tensors[i].cols * sizeof(weir_real));
+    }
+    assert_int_equal(end, weir_nn_parameter_count(small.nn));
+    nn_close(&small);
+    nn_close(&other);
+}
+
+static void init_is_glorot(void **state) {
+    (void)state;
+    nn_fixture f;
+    nn_open(&f, 1, "find", 64);
+    weir_nn_init(f.nn, weir_test_seed(), f.params);
+    const weir_nn_tensor *t = weir_nn_tensor_find(f.nn, "layer1.a.self.weight");
+    assert_non_null(t);
+    double bound = sqrt(6.0 / 128), sum = 0, squares = 0;
+    for (uint32_t i = 0; i < 64 * 64; i++) {
+        double value = (double)f.params[t->offset + i];
+        assert_true(fabs(value) <= bound);
+        sum += value;
+        squares += value * value;
+    }
+    assert_true(fabs(sum / 4096) < 5 * bound / sqrt(3) / 64); /* 5 deviations of the mean */
+    assert_true(fabs(squares / 4096 / (bound * bound / 3) - 1) < 0.1);
+    assert_true(f.params[weir_nn_tensor_find(f.nn, "layer1.a.norm.gain")->offset] == 1);
+    assert_true(f.params[weir_nn_tensor_find(f.nn, "head.bias")->offset] == 0);
+    nn_close(&f);
+}
+
+static void a_type_that_no_step_reaches_has_no_tensor(void **state) {
+    (void)state;
+    nn_fixture f;
+    nn_open(&f, 1, "find", 8);
+    assert_true(weir_nn_sees(f.shape, 0) && weir_nn_sees(f.shape, 1) && !weir_nn_sees(f.shape, 2));
+    assert_null(weir_nn_tensor_find(f.nn, "encode.lonely.bias"));
+    assert_null(weir_nn_tensor_find(f.nn, "layer2.b.self.weight")); /* layer 2 is of the targets alone */
+    assert_non_null(weir_nn_tensor_find(f.nn, "layer1.b.self.weight"));
+    assert_null(weir_nn_tensor_find(f.nn, "layer2.ab.in.weight"));
+    nn_close(&f);
+}
+
+static void another_block_is_refused(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_nn_workspace *workspace = NULL;
+    weir_real logits[NN_TARGETS];
+    nn_open(&f, 1, "find", 8);
+    nn_random_batch(&f);
+    assert_ok(weir_nn_workspace_open(f.nn, false, &workspace));
+    weir_block_view view = *f.batch.block;
+    f.batch.block = &view;
+    view.hops = 1;
+    assert_err(weir_nn_forward(f.nn, f.params, &f.batch, NULL, workspace, logits, NULL), WEIR_EINVAL, "own steps");
+    view.hops = 2;
+    view.inputs = 0;
+    assert_err(weir_nn_forward(f.nn, f.params, &f.batch, NULL, workspace, logits, NULL), WEIR_EINVAL,
+               "weir_block_inputs");
+    weir_nn_workspace_close(workspace);
+    nn_close(&f);
+}
+
+static weir_err attempt_forward(void *context) {
+    nn_fixture *f = context;
+    weir_nn_workspace *workspace = NULL;
+    weir_real logits[NN_TARGETS];
+    weir_err err = weir_nn_workspace_open(f->nn, true, &workspace);
+    if (!err) err = weir_nn_forward(f->nn, f->params, &f->batch, NULL, workspace, logits, NULL);
+    if (!err) err = weir_nn_forward(f->nn, f->params, &f->batch, NULL, workspace, logits, NULL);
+    weir_nn_workspace_close(workspace);
+    return err;
+}
+
+static void every_allocation_of_a_pass_may_fail(void **state) {
+    (void)state;
+    nn_fixture f;
+    nn_open(&f, 1, "find", 8);
+    nn_random_batch(&f);
+    weir_test_every_allocation(attempt_forward, &f);
+    nn_close(&f);
+}
+
+static weir_err attempt_open(void *context) {
+    const nn_fixture *f = context;
+    weir_nn *nn = NULL;
+    weir_nn_shape *shape = NULL;
+    weir_nn_opts opts = {.hidden = 8, .steps = nn_steps, .step_count = sizeof nn_steps / sizeof *nn_steps};
+    weir_err err = weir_nn_shape_open(f->schema, &opts, &shape);
+    if (!err) err = weir_nn_open(shape, weir_kernels_cpu(), &nn);
+    weir_nn_close(nn);
+    weir_nn_shape_free(shape);
+    return err;
+}
+
+static void every_allocation_of_open_may_fail(void **state) {
+    (void)state;
+    nn_fixture f;
+    nn_open(&f, 1, "find", 8);
+    weir_test_every_allocation(attempt_open, &f);
+    nn_close(&f);
+}
+
+WEIR_TESTS(WEIR_CASE(forward_is_the_naive_network), WEIR_CASE(forward_of_classes_is_the_naive_network),
+           WEIR_CASE(n4_a_tape_changes_no_bit), WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch),
+           WEIR_CASE(n6_a_tensor_begins_by_its_name), WEIR_CASE(init_is_glorot),
+           WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor), WEIR_CASE(another_block_is_refused),
+           WEIR_CASE(every_allocation_of_a_pass_may_fail), WEIR_CASE(every_allocation_of_open_may_fail))

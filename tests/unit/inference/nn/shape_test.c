@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shape_test.c - shapes from schemas and from text, floats from rows and values, scales from both. */
+#include "nn_fixture.h"
+
+#include <weir/base/buf.h>
+
+static void print(const weir_nn_shape *shape, weir_buf *out) {
+    weir_json json = weir_json_begin(out);
+    weir_nn_shape_print(shape, &json);
+    assert_ok(weir_buf_err(out));
+}
+
+/* --- encoding ------------------------------------------------------------------------------------------------------ */
+
+typedef struct sample_row {
+    weir_value values[5]; /* x, c, y, born, d of the fixture's type a */
+    uint8_t row[WEIR_ROW_BYTES_MAX];
+    size_t length;
+    double aggregate;
+    int64_t before_us;
+} sample_row;
+
+static const char *const letters[] = {"p", "q", "r", "other"};
+
+static void random_row(weir_rng *rng, const weir_nn_inputs *inputs, sample_row *r) {
+    *r = (sample_row){.aggregate = (double)weir_rng_below(rng, 100), .before_us = (int64_t)1 << 50};
+    for (unsigned i = 0; i < 5; i++)
+        r->values[i] = (weir_value){.present = weir_rng_below(rng, 4) > 0};
+    r->values[0].number = weir_rng_normal(rng) * 10 + 3;
+    r->values[2].number = exp(weir_rng_normal(rng) * 3);
+    r->values[3].time_us = r->before_us - (int64_t)weir_rng_below(rng, (uint64_t)1 << 45);
+    r->values[1].text = r->values[4].text = letters[weir_rng_below(rng, 4)];
+    r->values[1].text_length = r->values[4].text_length = (uint8_t)strlen(r->values[1].text);
+    r->length = weir_row_write(inputs->kinds, r->values, 5, r->row);
+    assert_ok(weir_row_check(inputs->kinds, 5, r->row, r->length));
+}
+
+static void n2_row_and_values_are_the_same_floats(void **state) {
+    (void)state;
+    nn_fixture f;
+    nn_open(&f, weir_test_seed(), "find", 8);
+    const weir_nn_inputs *a = weir_nn_vertex(f.shape, 0);
+    const weir_schema_feature *features = weir_schema_vertex_at(f.schema, 0)->features;
+    assert_int_equal(a->width, 7); /* two of each of x, y, born; one aggregate */
+    for (unsigned round = 0; round < 200; round++) {
+        sample_row r;
+        weir_real numbers[2][7];
+        uint32_t slots[2][2];
+        random_row(&f.rng, a, &r);
+        weir_nn_encode(a, features, r.values, &r.aggregate, r.before_us, numbers[0], slots[0]);
+        weir_nn_encode_row(a, features, r.row, r.length, &r.aggregate, r.before_us, numbers[1], slots[1]);
+        assert_memory_equal(numbers[0], numbers[1], sizeof numbers[0]);
+        assert_memory_equal(slots[0], slots[1], sizeof slots[0]);
+        for (unsigned i = 0; i < 3; i++)
+            assert_true(numbers[0][2 * i + 1] == (r.values[(const unsigned[]){0, 2, 3}[i]].present ? 0 : 1));
+        if (!r.values[1].present) assert_int_equal(slots[0][0], 0);
+    }
+    nn_close(&f);
+}
+
+static void encoding_by_hand(void **state) {
+    (void)state;
+    nn_fixture f;
+    nn_open(&f, 1, "find", 8);
+    const weir_nn_inputs *a = weir_nn_vertex(f.shape, 0);
+    const weir_schema_feature *features = weir_schema_vertex_at(f.schema, 0)->features;
+    weir_value values[5] = {{.present = true, .number = 2.5},
+                            {.present = true, .text = "q", .text_length = 1},
+                            {.present = true, .number = -(exp(2) - 1)},
+                            {.present = true, .time_us = 0}};
+    double aggregate = exp(3) - 1;
+    weir_real n[7];
+    uint32_t slots[2];
+    weir_nn_encode(a, features, values, &aggregate, 9 * WEIR_US, n, slots);
+    const double expected[7] = {2.5, 0, -2, 0, log(10), 0, 3};
+    for (unsigned i = 0; i < 7; i++)
+        assert_true(fabs((double)n[i] - expected[i]) < 1e-6);
+    assert_int_equal(slots[0], 2);
+    assert_int_equal(slots[1], 0);
+    values[0].number = 1e300; /* absurd, and still no infinity */
+    values[3].time_us = 20 * WEIR_US;
+    aggregate = NAN;
+    weir_nn_encode(a, features, values, &aggregate, 9 * WEIR_US, n, slots);
+    assert_true(n[0] == 10000 && n[4] == 0 && n[6] == 0);
+    weir_nn_encode_row(a, features, NULL, 0, NULL, 0, n, slots);
+    assert_true(n[0] == 0 && n[1] == 1 && n[3] == 1 && n[5] == 1 && slots[0] == 0);
+    nn_close(&f);
+}
+
+/* --- scales -------------------------------------------------------------------------------------------------------- */
+
+static void n3_scales_are_those_of_two_passes(void **state) {
+    (void)state;
+    enum { ROWS = 500 };
+    nn_fixture f;
+    weir_nn_learner *learner = NULL;
+    double x[ROWS], sum = 0, squares = 0;
+    nn_open(&f, weir_test_seed(), "find", 8);
+    const weir_nn_inputs *a = weir_nn_vertex(f.shape, 0), *b = weir_nn_vertex(f.shape, 1);
+    assert_ok(weir_nn_learner_open(f.shape, &learner));
+    for (unsigned i = 0; i < ROWS; i++) {
+        weir_value values[5] = {{.present = true, .number = x[i] = 1e6 + weir_rng_normal(&f.rng)}};
+        weir_nn_learn(learner, a, values, NULL, 0);
+        values[0].number = 7;
+        weir_nn_learn(learner, b, values, NULL, 0);
+        sum += x[i];
+    }
+    weir_nn_learn(learner, a, NULL, NULL, 0); /* all missing: passed over */
+    weir_nn_learner_finish(learner);
+    for (unsigned i = 0; i < ROWS; i++)
+        squares += (x[i] - sum / ROWS) * (x[i] - sum / ROWS);
+    const weir_nn_scale *s = &a->numbers[0].scale;
+    assert_true(fabs(s->mean - sum / ROWS) < 1e-8);
+    assert_true(fabs(s->deviation - sqrt(squares / ROWS)) < 1e-9);
+    assert_true(a->numbers[1].scale.deviation == 1 && a->numbers[1].scale.mean == 0); /* never there */
+    assert_true(b->numbers[0].scale.deviation == 1 && b->numbers[0].scale.min == 7 && b->numbers[0].scale.max == 7);
+    weir_nn_learner_close(learner);
+    nn_close(&f);
+}
+
+static void moments_merge_as_if_seen_at_once(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_nn_learner *parts[3] = {NULL};
+    weir_nn_moments *m[3];
+    uint32_t count;
+    nn_open(&f, weir_test_seed(), "find", 8);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_ok(weir_nn_learner_open(f.shape, &parts[i]));
+        m[i] = weir_nn_learner_moments(parts[i], &count);
+    }
+    for (unsigned i = 0; i < 300; i++) {
+        weir_value values[5] = {{.present = true, .number = weir_rng_normal(&f.rng) * 5 + 2}};
+        weir_nn_learn(parts[i % 2], weir_nn_vertex(f.shape, 0), values, NULL, 0);
+        weir_nn_learn(parts[2], weir_nn_vertex(f.shape, 0), values, NULL, 0);
+    }
+    weir_nn_moments_merge(&m[0][1], &m[1][1]); /* of nothing */
+    assert_true(m[0][1].count == 0);
+    weir_nn_moments_merge(&m[0][0], &m[1][0]);
+    assert_true(m[0][0].count == 300 && m[0][0].min == m[2][0].min && m[0][0].max == m[2][0].max);
+    assert_true(fabs(m[0][0].mean - m[2][0].mean) < 1e-12);
+    assert_true(fabs(m[0][0].squares / m[2][0].squares - 1) < 1e-12);
+    for (unsigned i = 0; i < 3; i++)
+        weir_nn_learner_close(parts[i]);
+    nn_close(&f);
+}
+
+/* --- text ---------------------------------------------------------------------------------------------------------- */
+
+static void learn_something(nn_fixture *f) {
+    weir_nn_learner *learner = NULL;
+    assert_ok(weir_nn_learner_open(f->shape, &learner));
+    for (unsigned i = 0; i < 50; i++) {
+        sample_row r;
+        random_row(&f->rng, weir_nn_vertex(f->shape, 0), &r);
+        weir_nn_learn(learner, weir_nn_vertex(f->shape, 0), r.values, &r.aggregate, r.before_us);
+    }
+    weir_nn_learner_finish(learner);
+    weir_nn_learner_close(learner);
+}
+
+static void n1_text_and_back_are_the_same(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_buf once = {0}, twice = {0};
+    weir_nn_shape *back = NULL;
+    weir_nn *nn = NULL;
+    nn_open(&f, weir_test_seed(), "sort", 24);
+    learn_something(&f);
+    print(f.shape, &once);
+    assert_ok(weir_nn_shape_read("model.json", once.bytes, once.length, &back));
+    print(back, &twice);
+    assert_string_equal(once.bytes, twice.bytes);
+    assert_ok(weir_nn_shape_fits(back, f.schema));
+    assert_ok(weir_nn_open(back, weir_kernels_cpu(), &nn));
+    assert_int_equal(weir_nn_parameter_count(nn), weir_nn_parameter_count(f.nn));
+    sample_row r;
+    weir_real numbers[2][7];
+    uint32_t slots[2][2];
+    const weir_schema_feature *features = weir_schema_vertex_at(f.schema, 0)->features;
+    for (unsigned i = 0; i < 50; i++) {
+        random_row(&f.rng, weir_nn_vertex(back, 0), &r);
+        const weir_nn_shape *shapes[] = {f.shape, back};
+        for (unsigned s = 0; s < 2; s++)
+            weir_nn_encode_row(weir_nn_vertex(shapes[s], 0), features, r.row, r.length, &r.aggregate, r.before_us,
+                               numbers[s], slots[s]);
+        assert_memory_equal(numbers[0], numbers[1], sizeof numbers[0]);
+    }
+    weir_nn_close(nn);
+    weir_nn_shape_free(back);
+    weir_buf_free(&once);
+    weir_buf_free(&twice);
+    nn_close(&f);
+}
+
+static void shipped_schemas_have_a_shape(void **state) {
+    (void)state;
+    for (size_t i = 0; i < weir_schema_shipped_count(); i++) {
+        const weir_schema_shipped *shipped = weir_schema_shipped_at(i);
+        weir_schema *schema = NULL;
+        assert_ok(weir_schema_parse(shipped->name, shipped->text, shipped->length, &schema));
+        if (weir_schema_task_at(schema, 0)->kind == WEIR_SCHEMA_CLASSIFY) {
+            weir_nn_shape *shape = NULL;
+            weir_sample_step step = {.hop = 1, .fanout = 10, .relation = 0, .strategy = WEIR_SAMPLE_RECENT};
+            assert_ok(weir_nn_shape_open(schema, &(weir_nn_opts){.steps = &step, .step_count = 1}, &shape));
+            assert_ok(weir_nn_shape_fits(shape, schema));
+            weir_nn_shape_free(shape);
+        }
+        weir_schema_free(schema);
+    }
+}
+
+/* Text with `from` replaced by `to`, once. */
+static char *replaced(const char *text, const char *from, const char *to) {
+    const char *at = strstr(text, from);
+    if (!at) fail_msg("no '%s' in %s", from, text);
+    char *copy = calloc(strlen(text) + strlen(to) + 1, 1);
+    if (!copy) abort();
+    memcpy(copy, text, (size_t)(at - text));
+    strcat(strcat(copy, to), at + strlen(from));
+    return copy;
+}
+
+static void wrong_texts_are_refused_with_a_sentence(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *to, *sentence;
+    } wrong[] = {
+        {"\"version\":1", "\"version\":2", "version"},
+        {"\"hidden\":8", "\"hidden\":0", "hidden"},
+        {"\"hidden\":8", "\"hidden\":99999", "1024"},
+        {"\"hidden\":8", "\"hidden\":8,\"hidden\":9", "hidden"},
+        {"\"hidden\":8", "\"hidden\":8,\"extra\":9", "extra"},
+        {"\"hidden\":8", "\"hidden\":\"eight\"", "hidden"},
+        {"\"target\":\"a\"", "\"target\":\"nobody\"", "nobody"},
+        {"\"hop\":1", "\"hop\":2", "hops begin at 1"},
+        {"\"hop\":1", "\"hop\":9", "hop"},
+        {"\"fanout\":4", "\"fanout\":0", "fanout"},
+        {"\"slots\":6", "\"slots\":16777218", "slots"},
+        {"\"slots\":6", "\"slots\":-1", "slots"},
+        {"[0,1,0,1]", "[0,0,0,1]", "deviation"},
+        {"[0,1,0,1]", "[0,1,0]", "four numbers"},
+        {"[0,1,0,1]", "[0,1,0,1e999]", "number"},
+        {"[0,1,0,1]", "[null,1,0,1]", "number"},
+        {"\"name\":\"b\"", "\"name\":\"a\"", "twice"},
+        {"\"name\":\"b\"", "\"name\":\"../b\"", "letters"},
+        {"\"kind\":\"time\"", "\"kind\":\"colour\"", "newer"},
+        {"\"relation\":\"ab\"", "\"relation\":\"ba\"", "nowhere"},
+        {"\"relation\":\"aa\",\"direction\":\"in\"", "\"relation\":\"aa\",\"direction\":\"out\"", "join them"},
+        {"\"strategy\":\"uniform\"", "\"strategy\":\"weighted\"", "weighs by"},
+        {"\"steps\":", "\"strides\":", "strides"},
+    };
+    nn_fixture f;
+    weir_buf text = {0};
+    nn_open(&f, 1, "find", 8);
+    print(f.shape, &text);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        weir_nn_shape *shape = NULL;
+        char *changed = replaced(text.bytes, wrong[i].from, wrong[i].to);
+        assert_err(weir_nn_shape_read("model.json", changed, strlen(changed), &shape), WEIR_ECONFIG, wrong[i].sentence);
+        assert_null(shape);
+        free(changed);
+    }
+    for (size_t length = 0; length < text.length; length += 7) { /* torn anywhere */
+        weir_nn_shape *shape = NULL;
+        assert_err(weir_nn_shape_read("model.json", text.bytes, length, &shape), WEIR_ECONFIG, "model.json");
+    }
+    weir_buf_free(&text);
+    nn_close(&f);
+}
+
+/* --- schemas ------------------------------------------------------------------------------------------------------- */
+
+static void another_schema_does_not_fit(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *to;
+        const char *sentence; /* NULL: fits all the same */
+    } changes[] = {
+        {"values: [p, q, r]", "values: [p, q, r, s]", NULL},
+        {"normalise: standard", "normalise: min-max", NULL},
+        {"      d: {kind: category, buckets: 5}\n", "      d: {kind: category, buckets: 5}\n      e: {kind: number}\n",
+         NULL},
+        {"buckets: 5", "buckets: 6", "'d'"},
+        {"      x: {kind: number, normalise: standard}\n", "", "'"},
+        {"born: {kind: time}", "born: {kind: number}", "'born'"},
+        {"  lonely: {}\n", "", "vertex types"},
+        {"aa: {from: a, to: a}", "aa: {from: a, to: b}", "'aa'"},
+        {"out_1d:", "out_2d:", "'out_1d'"},
+        {"positive: yes", "positive: no", NULL},
+        {", positive: yes", "", "'find'"},
+        {"find:", "seek:", "'find'"},
+    };
+    nn_fixture f;
+    nn_open(&f, 1, "find", 8);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        weir_schema *schema = NULL;
+        char *text = replaced(nn_schema_text, changes[i].from, changes[i].to);
+        assert_ok(weir_schema_parse("tiny.yaml", text, strlen(text), &schema));
+        weir_err err = weir_nn_shape_fits(f.shape, schema);
+        if (changes[i].sentence)
+            assert_err(err, WEIR_EVERSION, changes[i].sentence);
+        else
+            assert_ok(err);
+        weir_schema_free(schema);
+        free(text);
+    }
+    nn_close(&f);
+}
+
+static void tasks_that_cannot_be_learnt_are_refused(void **state) {
+    (void)state;
+    static const char text[] = "version: 1\nname: t\nvertices:\n  a: {}\nrelations:\n  aa: {from: a, to: a}\n"
+                               "labels:\n  l: {relation: aa, values: [no, yes], lag: 1d}\n"
+                               "tasks:\n  edge: {kind: classify, label: l, positive: yes}\n"
+                               "  more: {kind: recommend, relation: aa, horizon: 1d}\n";
+    weir_schema *schema = NULL;
+    weir_nn_shape *shape = NULL;
+    weir_sample_step step = {.hop = 1, .fanout = 10};
+    weir_nn_opts opts = {.steps = &step, .step_count = 1};
+    assert_ok(weir_schema_parse("t.yaml", text, sizeof text - 1, &schema));
+    assert_err(weir_nn_shape_open(schema, &opts, &shape), WEIR_ECONFIG, "make what is labelled a vertex");
+    opts.task = 1;
+    assert_err(weir_nn_shape_open(schema, &opts, &shape), WEIR_ECONFIG, "recommends");
+    opts.task = 2;
+    assert_err(weir_nn_shape_open(schema, &opts, &shape), WEIR_EINVAL, "no task");
+    weir_schema_free(schema);
+}
+
+static void too_many_parameters_are_refused(void **state) {
+    (void)state;
+    weir_schema *schema = NULL;
+    weir_nn_shape *shape = NULL;
+    char *text = replaced(nn_schema_text, "buckets: 5", "buckets: 1100000");
+    weir_nn_opts opts = {.hidden = 1024, .steps = nn_steps, .step_count = 1};
+    assert_ok(weir_schema_parse("tiny.yaml", text, strlen(text), &schema));
+    assert_err(weir_nn_shape_open(schema, &opts, &shape), WEIR_ELIMIT, "lower hidden");
+    opts.hidden = 512;
+    assert_ok(weir_nn_shape_open(schema, &opts, &shape));
+    weir_nn_shape_free(shape);
+    opts.hidden = 1025;
+    assert_err(weir_nn_shape_open(schema, &opts, &shape), WEIR_EINVAL, "1024");
+    weir_schema_free(schema);
+    free(text);
+}
+
+WEIR_TESTS(WEIR_CASE(n1_text_and_back_are_the_same), WEIR_CASE(n2_row_and_values_are_the_same_floats),
+           WEIR_CASE(n3_scales_are_those_of_two_passes), WEIR_CASE(moments_merge_as_if_seen_at_once),
+           WEIR_CASE(encoding_by_hand), WEIR_CASE(shipped_schemas_have_a_shape),
+           WEIR_CASE(wrong_texts_are_refused_with_a_sentence), WEIR_CASE(another_schema_does_not_fit),
+           WEIR_CASE(too_many_parameters_are_refused), WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))
