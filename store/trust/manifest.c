@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.c - hashing a folder, and holding it against what it says. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define PATH_BYTES_MAX     1024u
 #define MANIFEST_BYTES_MAX (64u << 20)
 #define MANIFEST_NAME      "MANIFEST"
+#define SIGNATURE_NAME     MANIFEST_NAME ".sig" /* it signs the manifest, so it cannot stand in it */
 
 typedef struct tree {
     char **paths; /* below the folder, sorted once collected */
@@ -93,7 +95,8 @@ static weir_err tree_visit(void *context, const char *name) {
         return WEIR_ERR(WEIR_ECORRUPT, "%s is neither file nor folder; remove it", path);
     }
     if (S_ISDIR(status.st_mode)) return tree_descend(t, below);
-    return strcmp(below, MANIFEST_NAME) == 0 ? WEIR_OK : tree_add(t, below);
+    bool named = strcmp(below, MANIFEST_NAME) != 0 && strcmp(below, SIGNATURE_NAME) != 0;
+    return named ? tree_add(t, below) : WEIR_OK;
 }
 
 static int compare_paths(const void *a, const void *b) {
@@ -116,6 +119,12 @@ static weir_err tree_collect(const char *folder, tree *t) {
 
 void weir_sha256_bytes(const void *bytes, size_t length, uint8_t digest[32]) {
     crypto_hash_sha256(digest, bytes, length);
+}
+
+void weir_sha256_hex(const void *bytes, size_t length, char hex[65]) {
+    uint8_t digest[32];
+    weir_sha256_bytes(bytes, length, digest);
+    sodium_bin2hex(hex, 65, digest, sizeof digest);
 }
 
 weir_err weir_sha256_file(const char *path, char hex[65], uint64_t *lengthp) {

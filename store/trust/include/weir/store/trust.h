@@ -29,6 +29,42 @@ weir_err weir_manifest_verify(const char *folder);
 /* Hex of a whole file's SHA-256.  [any] */
 weir_err weir_sha256_file(const char *path, char hex[65], uint64_t *lengthp);
 void weir_sha256_bytes(const void *bytes, size_t length, uint8_t digest[32]);
+/* With lower-case digits and a 0 at the end. */
+void weir_sha256_hex(const void *bytes, size_t length, char hex[65]);
+
+/* --- signatures ------------------------------------------------------------------------------------------------ */
+/*
+ * Ed25519 over the bytes of MANIFEST, in MANIFEST.sig beside it: "weir-ed25519", the public key and the signature in hex,
+ * a blank between each. The key in it is only a name: it counts when the operator's file of keys has it too.
+ *
+ * A secret key's file is one line, "weir-ed25519-secret" and 128 hex digits, readable by its owner alone. A file of public
+ * keys has a line each, "weir-ed25519", 64 hex digits and, if you like, words about it; "#" begins a remark.
+ */
+#define WEIR_PUBLIC_KEYS_MAX 64u
+
+typedef struct weir_secret_key weir_secret_key;
+
+/* A plain value. */
+typedef struct weir_public_key {
+    uint8_t bytes[32];
+} weir_public_key;
+
+/* A new pair in two new files, the secret one with mode 0600 from its first moment.  WEIR_EEXIST either is there already:
+ * nothing is overwritten; WEIR_EIO and the like.  [any] */
+weir_err weir_key_pair_write(const char *secret_path, const char *public_path, weir_public_key *publicp);
+/* WEIR_ENOTFOUND; WEIR_EPERM others than its owner may read it; WEIR_EDATA it is no key; WEIR_ENOMEM.  [any] */
+weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp);
+/* Overwrites it first; NULL is allowed. */
+void weir_secret_key_free(weir_secret_key *key);
+weir_public_key weir_secret_key_public(const weir_secret_key *key);
+/* WEIR_EDATA names the line; WEIR_ELIMIT more than WEIR_PUBLIC_KEYS_MAX.  [any] */
+weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLIC_KEYS_MAX], size_t *countp);
+/* Signs the MANIFEST that is there, durably.  [any] */
+weir_err weir_manifest_sign(const char *folder, const weir_secret_key *key);
+/* Whether folder/MANIFEST.sig signs these bytes by one of the keys. The caller has read MANIFEST, so that what was
+ * verified is what is used.  WEIR_EPERM it is not signed, or by a key that is not among them, or wrongly.  [any] */
+weir_err weir_manifest_signature_verify(const char *folder, const void *manifest, size_t length,
+                                        const weir_public_key *keys, size_t key_count);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.c - `weir model`: which models there are, whether they can be believed, and which one serves. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/file.h>
+#include <weir/cli/cli.h>
+#include <weir/inference/model.h>
+
+#define PATH_BYTES_MAX 4096u
+
+extern const weir_command weir_command_model;
+
+/* What every command of the register needs. */
+typedef struct session {
+    weir_models *models;
+    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
+    weir_model_opts opts;
+    weir_models_entry serving;
+} session;
+
+static const char *models_folder(const weir_cli *cli) {
+    const char *path = weir_cli_text(cli, "path");
+    return path ? path : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_PATH);
+}
+
+/* Without keys nothing that must be signed can be opened, and the sentence of that says what to do; so a missing file of
+ * keys is no error here. */
+static weir_err load_keys(const weir_cli *cli, session *s) {
+    const weir_config *config = weir_cli_config(cli);
+    size_t count = 0;
+    weir_err err = weir_public_keys_load(weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS), s->keys, &count);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
+    s->opts = (weir_model_opts){.keys = s->keys,
+                                .key_count = count,
+                                .accept_unsigned = !weir_config_bool(config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE)};
+    return err;
+}
+
+static weir_err session_open(const weir_cli *cli, session *s) {
+    *s = (session){0};
+    weir_err err = load_keys(cli, s);
+    if (!err) err = weir_models_open(models_folder(cli), weir_clock_system(), &s->models);
+    if (!err) err = weir_models_current(s->models, &s->serving);
+    if (err) weir_models_close(s->models);
+    return err;
+}
+
+static weir_err print(weir_buf *out) {
+    weir_err err = weir_buf_err(out);
+    if (!err && out->length) err = weir_cli_output(out->bytes, out->length);
+    weir_buf_free(out);
+    return err;
+}
+
+/* The folder of the model that the command line names: an id, a path, or nothing for the one that serves. */
+static weir_err named_folder(session *s, const char *name, char path[PATH_BYTES_MAX]) {
+    if (!name || !strchr(name, '/')) return weir_models_path(s->models, name, path, PATH_BYTES_MAX);
+    if (strlen(name) >= PATH_BYTES_MAX) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", name);
+    memcpy(path, name, strlen(name) + 1);
+    return WEIR_OK;
+}
+
+static weir_err named_model(session *s, const char *name, char path[PATH_BYTES_MAX], weir_model **modelp) {
+    *modelp = NULL;
+    weir_err err = named_folder(s, name, path);
+    return err ? err : weir_model_open(path, &s->opts, modelp);
+}
+
+/* --- list ------------------------------------------------------------------------------------------------------ */
+
+typedef struct listing {
+    session *session;
+    weir_buf out;
+} listing;
+
+static weir_err list_model(void *context, const char *id) {
+    listing *list = context;
+    char path[PATH_BYTES_MAX], sentence[WEIR_ERR_SENTENCE_MAX] = "";
+    weir_model *model = NULL;
+    weir_err err = named_model(list->session, id, path, &model);
+    if (err) weir_err_sentence(err, sentence, sizeof sentence);
+    weir_buf_printf(&list->out, "%s %s  ", strcmp(id, list->session->serving.id) == 0 ? "*" : " ", id);
+    if (model) {
+        weir_buf_printf(&list->out, "%s  schema %016llx\n", weir_model_task(model),
+                        (unsigned long long)weir_model_schema_hash(model));
+    } else {
+        weir_buf_printf(&list->out, "%s\n", sentence);
+    }
+    weir_model_close(model);
+    return WEIR_OK;
+}
+
+static weir_err list_change(void *context, const weir_models_entry *entry) {
+    char time[WEIR_TIME_TEXT_MAX];
+    weir_time_format(entry->time_us, time);
+    weir_buf_printf(context, "%llu  %s  %s  %s  %s\n", (unsigned long long)entry->generation, time,
+                    entry->action == WEIR_MODELS_PROMOTE ? "promote " : "rollback", entry->id, entry->reason);
+    return WEIR_OK;
+}
+
+static weir_err run_list(weir_cli *cli) {
+    session s;
+    listing list = {.session = &s};
+    weir_err err = session_open(cli, &s);
+    if (err) return err;
+    err = weir_cli_given(cli, "history") ? weir_models_history(s.models, list_change, &list.out)
+                                         : weir_models_list(s.models, list_model, &list);
+    weir_models_close(s.models);
+    if (!err) return print(&list.out);
+    weir_buf_free(&list.out);
+    return err;
+}
+
+/* --- show, verify ---------------------------------------------------------------------------------------------- */
+
+/* The model's own text, which was checked to be one object. */
+static void put_text(weir_buf *out, const char *key, const weir_model *model, weir_model_text which) {
+    size_t length = 0;
+    const char *text = weir_model_text_of(model, which, &length);
+    while (length && text[length - 1] != '}')
+        length--;
+    weir_buf_printf(out, ",\"%s\":", key);
+    weir_buf_append(out, text, length);
+}
+
+static uint64_t put_tensors(weir_json *json, const weir_model *model) {
+    uint64_t parameters = 0;
+    weir_json_key(json, "tensors");
+    weir_json_object(json);
+    for (size_t i = 0; i < weir_model_tensor_count(model); i++) {
+        const weir_model_tensor *t = weir_model_tensor_at(model, i);
+        weir_json_key(json, t->name);
+        weir_json_array(json);
+        weir_json_u64(json, t->rows);
+        weir_json_u64(json, t->cols);
+        weir_json_array_end(json);
+        parameters += t->rows * t->cols;
+    }
+    weir_json_object_end(json);
+    return parameters;
+}
+
+static void put_own(weir_json *json, const char *path, const session *s, const weir_model *model) {
+    char hash[17];
+    const char *name = strrchr(path, '/') + 1;
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_model_schema_hash(model));
+    weir_json_key(json, "id");
+    weir_json_string(json, name);
+    weir_json_key(json, "serves");
+    weir_json_bool(json, strcmp(name, s->serving.id) == 0);
+    weir_json_key(json, "task");
+    weir_json_string(json, weir_model_task(model));
+    weir_json_key(json, "schema_hash");
+    weir_json_string(json, hash);
+    uint64_t parameters = put_tensors(json, model);
+    weir_json_key(json, "parameters");
+    weir_json_u64(json, parameters);
+}
+
+static void put_model(weir_buf *out, const char *path, const session *s, const weir_model *model) {
+    static const char *const keys[] = {"architecture", "normalisation", "calibration", "metrics", "provenance"};
+    weir_json json = weir_json_begin(out);
+    weir_json_object(&json);
+    put_own(&json, path, s, model);
+    for (int i = 0; i < WEIR_MODEL_TEXT_COUNT; i++)
+        put_text(out, keys[i], model, i);
+    weir_json_object_end(&json);
+    weir_buf_byte(out, '\n');
+}
+
+static weir_err run_show(weir_cli *cli) {
+    session s;
+    char path[PATH_BYTES_MAX];
+    weir_buf out = {0};
+    weir_model *model = NULL;
+    weir_err err = session_open(cli, &s);
+    if (err) return err;
+    err = named_model(&s, weir_cli_positional(cli, 0), path, &model);
+    if (!err) {
+        put_model(&out, path, &s, model);
+        err = print(&out);
+    }
+    weir_model_close(model);
+    weir_models_close(s.models);
+    return err;
+}
+
+static weir_err run_verify(weir_cli *cli) {
+    session s;
+    char path[PATH_BYTES_MAX];
+    weir_buf out = {0};
+    weir_model *model = NULL;
+    weir_err err = session_open(cli, &s);
+    if (err) return err;
+    err = named_model(&s, weir_cli_positional(cli, 0), path, &model);
+    if (!err) {
+        weir_buf_printf(&out, "%s is whole%s\n", path, s.opts.accept_unsigned ? "" : " and signed by a key you trust");
+        err = print(&out);
+    }
+    weir_model_close(model);
+    weir_models_close(s.models);
+    return err;
+}
+
+/* --- promote, rollback ----------------------------------------------------------------------------------------- */
+
+static weir_err print_change(const weir_models_entry *before, const weir_models_entry *after) {
+    weir_buf out = {0};
+    if (before->generation == after->generation) {
+        weir_buf_printf(&out, "%s serves already\n", after->id);
+    } else {
+        weir_buf_printf(&out, "%s serves, generation %llu%s%s\n", after->id, (unsigned long long)after->generation,
+                        before->generation ? "; before it " : "", before->id);
+    }
+    return print(&out);
+}
+
+static weir_err change(weir_cli *cli, bool promote) {
+    session s;
+    weir_models_entry entry = {0};
+    const char *reason = weir_cli_text(cli, "reason");
+    weir_err err = session_open(cli, &s);
+    if (err) return err;
+    if (!reason) reason = "by hand";
+    err = promote ? weir_models_promote(s.models, weir_cli_positional(cli, 0), reason, &s.opts, &entry)
+                  : weir_models_rollback(s.models, reason, &s.opts, &entry);
+    weir_models_close(s.models);
+    return err ? err : print_change(&s.serving, &entry);
+}
+
+static weir_err run_promote(weir_cli *cli) {
+    return change(cli, true);
+}
+
+static weir_err run_rollback(weir_cli *cli) {
+    return change(cli, false);
+}
+
+/* --- keygen ---------------------------------------------------------------------------------------------------- */
+
+static weir_err create_folder_of(const char *path) {
+    char folder[PATH_BYTES_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return WEIR_OK;
+    if ((size_t)(slash - path) >= sizeof folder) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", path);
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    return weir_folder_create(folder);
+}
+
+static weir_err run_keygen(weir_cli *cli) {
+    const char *secret = weir_cli_text(cli, "secret"), *public_keys = weir_cli_text(cli, "public");
+    weir_public_key key;
+    weir_buf out = {0};
+    if (!secret) secret = weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_SIGNING_KEY);
+    if (!public_keys) public_keys = weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_PUBLIC_KEYS);
+    weir_err err = create_folder_of(secret);
+    if (!err) err = create_folder_of(public_keys);
+    if (!err) err = weir_key_pair_write(secret, public_keys, &key);
+    if (err) return err;
+    weir_buf_printf(&out, "secret key in %s: only who trains needs it\npublic key in %s: whoever serves needs it\n",
+                    secret, public_keys);
+    return print(&out);
+}
+
+/* --- tables ---------------------------------------------------------------------------------------------------- */
+
+#define PATH_OPTION \
+    { "path", 'p', "DIR", "folder of the models (default: the setting models.path)", NULL }
+#define REASON_OPTION \
+    { "reason", 'r', "TEXT", "why, for the history (default: by hand)", NULL }
+
+static const weir_option list_options[] = {
+    PATH_OPTION, {"history", 0, NULL, "list the promotions instead, oldest first", NULL}, {0}};
+static const weir_option path_options[] = {PATH_OPTION, {0}};
+static const weir_option change_options[] = {PATH_OPTION, REASON_OPTION, {0}};
+static const weir_option keygen_options[] = {
+    {"secret", 's', "FILE", "new file for the secret key (default: the setting models.signing_key)", NULL},
+    {"public", 0, "FILE", "new file for the public key (default: the setting models.public_keys)", NULL},
+    {0}};
+
+static const weir_command list_command = {
+    .name = "list",
+    .summary = "list the models, oldest first; a star marks the one that serves",
+    .description = "Each is verified; one that cannot be opened has the reason behind its name.",
+    .example = "weir model list\nweir model list --history",
+    .options = list_options,
+    .run = run_list,
+};
+static const weir_command show_command = {
+    .name = "show",
+    .summary = "print what a model is and scored, as JSON",
+    .positional = "[MODEL]",
+    .positional_max = 1,
+    .description = "MODEL is a name from the list, or a folder if it has a slash. Without one: the model that serves.",
+    .example = "weir model show\nweir model show 20261121T021458Z-1a2b3c4d",
+    .options = path_options,
+    .run = run_show,
+};
+static const weir_command verify_command = {
+    .name = "verify",
+    .summary = "check a model's signature, checksums and contents",
+    .positional = "[MODEL]",
+    .positional_max = 1,
+    .description = "MODEL is a name from the list, or a folder if it has a slash. Without one: the model that serves.",
+    .example = "weir model verify\nweir model verify ./20261121T021458Z-1a2b3c4d",
+    .options = path_options,
+    .run = run_verify,
+};
+static const weir_command promote_command = {
+    .name = "promote",
+    .summary = "verify a model and make it the one that serves",
+    .positional = "MODEL",
+    .positional_min = 1,
+    .positional_max = 1,
+    .description = "A server that runs takes it without a restart. The change is whole or has not happened.",
+    .example = "weir model promote 20261121T021458Z-1a2b3c4d --reason 'half of the false alerts'",
+    .options = change_options,
+    .run = run_promote,
+};
+static const weir_command rollback_command = {
+    .name = "rollback",
+    .summary = "go back to the model that served before",
+    .description = "Twice goes back two. The model is verified first, as by promote.",
+    .example = "weir model rollback --reason 'alerts doubled'",
+    .options = change_options,
+    .run = run_rollback,
+};
+static const weir_command keygen_command = {
+    .name = "keygen",
+    .summary = "make a pair of keys to sign models and to verify them",
+    .description =
+        "Writes two new files and overwrites none. Keep the secret one where models are trained, and nowhere else; it "
+        "is readable by its owner alone. To trust several trainers, join their public files into one.",
+    .example = "weir model keygen\nweir model keygen --secret train.key --public train.pub",
+    .options = keygen_options,
+    .run = run_keygen,
+};
+
+static const weir_command *const commands[] = {
+    &list_command, &show_command, &verify_command, &promote_command, &rollback_command, &keygen_command, NULL};
+
+const weir_command weir_command_model = {
+    .name = "model",
+    .summary = "trained models: look at them, verify them, make one serve",
+    .description = "A model is a folder that is signed. What is not signed by a key of models.public_keys is refused.",
+    .example = "weir model list\nweir model rollback",
+    .subcommands = commands,
+};

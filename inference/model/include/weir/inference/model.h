@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model.h - a trained model as a folder that can be checked before a byte of it is believed, and the register of models.
+ *
+ *   weights.safetensors   the parameters: named matrices of float32, as the Python package `safetensors` reads them
+ *   model.json            format, schema_hash, task, and the caller's architecture, normalisation and calibration
+ *   metrics.json          what it scored, on what
+ *   provenance.json       from which data, with which code and seed
+ *   MANIFEST              SHA-256 of the four (trust.h)
+ *   MANIFEST.sig          Ed25519 over MANIFEST (trust.h); missing where nobody signs
+ *
+ * INVARIANTS
+ *   M1  A model folder appears under its name whole and synced, or not at all.
+ *   M2  No byte of a file is interpreted before the signature of MANIFEST and then the file's checksum have been verified,
+ *       and the bytes that were verified are those that are read: a file is loaded once.
+ *   M3  `current` is replaced as one file: after a crash at any moment it names the model before or the one after.
+ *   M4  Promoted is only what could be opened, of the schema that was asked for.
+ */
+#ifndef WEIR_INFERENCE_MODEL_H
+#define WEIR_INFERENCE_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/base/clock.h>
+#include <weir/base/err.h>
+#include <weir/store/trust.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_MODEL_FORMAT            1u
+#define WEIR_MODEL_TENSORS_MAX       4096u
+#define WEIR_MODEL_NAME_MAX          128u       /* bytes of a tensor's name, its end included */
+#define WEIR_MODEL_HEADER_BYTES_MAX  (1u << 20) /* of weights.safetensors */
+#define WEIR_MODEL_WEIGHTS_BYTES_MAX ((uint64_t)4096 << 20)
+#define WEIR_MODEL_TEXT_BYTES_MAX    (16u << 20) /* of model.json and its like */
+
+/* A matrix in row order; a plain value. */
+typedef struct weir_model_tensor {
+    const char *name; /* letters, digits, "_", "-", "." */
+    uint64_t rows, cols;
+    const float *data;
+} weir_model_tensor;
+
+typedef struct weir_model_write_opts {
+    const weir_model_tensor *tensors;
+    size_t tensor_count;
+    uint64_t schema_hash;
+    const char *task; /* the label that it predicts */
+    /* JSON objects, kept as they are. */
+    const char *architecture, *normalisation, *calibration, *metrics, *provenance;
+    const weir_secret_key *key; /* NULL: not signed */
+} weir_model_write_opts;
+
+/* A new folder: all of it, or nothing (M1).  WEIR_EEXIST; WEIR_EDATA a text that is no JSON object; WEIR_EINVAL a name twice,
+ * a weight that is not finite; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [any] */
+weir_err weir_model_write(const char *folder, const weir_model_write_opts *opts);
+
+typedef struct weir_model weir_model;
+
+typedef struct weir_model_opts {
+    const weir_public_key *keys; /* whose signatures count */
+    size_t key_count;
+    bool
+        accept_unsigned; /* models.require_signature: false. What is signed must be signed rightly even so, if there are keys */
+    uint64_t schema_hash; /* that it must have been trained for; 0: any */
+} weir_model_opts;
+
+/* Verifies, then loads (M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts; WEIR_ECORRUPT a file is
+ * missing, changed or too many; WEIR_EDATA it is as it was made, but not right; WEIR_EVERSION another format or schema;
+ * WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */
+weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_model **modelp);
+void weir_model_close(weir_model *model); /* NULL is allowed */
+
+/* What follows is read-only and [any]; what it returns is the model's. */
+
+size_t weir_model_tensor_count(const weir_model *model);
+const weir_model_tensor *weir_model_tensor_at(const weir_model *model, size_t index);
+/* NULL: it has none of this name. */
+const weir_model_tensor *weir_model_tensor_find(const weir_model *model, const char *name);
+uint64_t weir_model_schema_hash(const weir_model *model);
+const char *weir_model_task(const weir_model *model);
+
+typedef enum weir_model_text {
+    WEIR_MODEL_ARCHITECTURE,
+    WEIR_MODEL_NORMALISATION,
+    WEIR_MODEL_CALIBRATION,
+    WEIR_MODEL_METRICS,
+    WEIR_MODEL_PROVENANCE,
+    WEIR_MODEL_TEXT_COUNT
+} weir_model_text;
+
+/* A JSON object, ended by 0. */
+const char *weir_model_text_of(const weir_model *model, weir_model_text which, size_t *lengthp);
+
+/* For fuzzing: what is in these bytes of a weights.safetensors, or of a model.json. name stands for the file. */
+weir_err weir_model_weights_check(const char *name, const void *bytes, size_t length);
+weir_err weir_model_json_file_check(const char *name, const char *text, size_t length);
+
+/* --- the register ---------------------------------------------------------------------------------------------- */
+/*
+ *   MODELS/20261121T101500Z-1a2b3c4d/   a model: when it was written (UTC), and the first digits of its MANIFEST's SHA-256
+ *   MODELS/current                      every promotion, a line each, oldest first; the last names what serves
+ *   MODELS/lock                         held by whoever changes something
+ */
+#define WEIR_MODEL_ID_MAX       32u /* its end included */
+#define WEIR_MODEL_REASON_MAX   256u
+#define WEIR_MODELS_HISTORY_MAX 4096u /* lines that are kept; the generation counts on */
+#define WEIR_MODELS_COUNT_MAX   65536u
+
+typedef struct weir_models weir_models;
+
+/* Makes the folder if need be. clock is borrowed.  [owner] */
+weir_err weir_models_open(const char *folder, weir_clock *clock, weir_models **modelsp);
+void weir_models_close(weir_models *models); /* NULL is allowed */
+const char *weir_models_folder(const weir_models *models);
+
+/* Writes a model under a new id.  Errors as weir_model_write; WEIR_EBUSY another changes the register.  Blocks.  [owner] */
+weir_err weir_models_add(weir_models *models, const weir_model_write_opts *opts, char id[WEIR_MODEL_ID_MAX]);
+/* The folder of a model. id NULL: of the one that serves.  WEIR_ENOTFOUND; WEIR_EDATA it is no id.  [owner] */
+weir_err weir_models_path(weir_models *models, const char *id, char *path, size_t size);
+/* Calls visit for every id, oldest first, until it returns an error, which is passed on. Nothing is opened.  [owner] */
+typedef weir_err (*weir_models_visit)(void *context, const char *id);
+weir_err weir_models_list(weir_models *models, weir_models_visit visit, void *context);
+
+typedef enum weir_models_action { WEIR_MODELS_PROMOTE, WEIR_MODELS_ROLLBACK } weir_models_action;
+
+/* One line of the history. A plain value. */
+typedef struct weir_models_entry {
+    uint64_t generation; /* from 1; each change adds one */
+    int64_t time_us;
+    weir_models_action action;
+    char id[WEIR_MODEL_ID_MAX]; /* what serves since */
+    char reason[WEIR_MODEL_REASON_MAX];
+} weir_models_entry;
+
+/* What serves. generation 0 and an empty id: nothing was promoted yet.  WEIR_ECORRUPT says where `current` is wrong.  [owner] */
+weir_err weir_models_current(weir_models *models, weir_models_entry *entryp);
+/* As current, and cheap when nothing changed (one stat): *changedp says whether the generation is another than seen.  [owner] */
+weir_err weir_models_watch(weir_models *models, uint64_t seen, bool *changedp, weir_models_entry *entryp);
+typedef weir_err (*weir_models_history_visit)(void *context, const weir_models_entry *entry);
+weir_err weir_models_history(weir_models *models, weir_models_history_visit visit, void *context);
+
+/* Opens the model by opts (M4), then makes it the serving one (M3). reason: one line. Promoting what serves already changes
+ * nothing.  Errors of weir_model_open; WEIR_EBUSY.  Blocks.  [owner] */
+weir_err weir_models_promote(weir_models *models, const char *id, const char *reason, const weir_model_opts *opts,
+                             weir_models_entry *entryp);
+/* Back to what served before the last promotion that still stands; twice goes back two.  WEIR_ENOTFOUND there is none.  [owner] */
+weir_err weir_models_rollback(weir_models *models, const char *reason, const weir_model_opts *opts,
+                              weir_models_entry *entryp);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_INFERENCE_MODEL_H */

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* safetensors.c - writing named matrices, and reading them from anybody. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/buf.h>
+#include <weir/base/bytes.h>
+
+#include "json.h"
+#include "safetensors.h"
+
+#define LENGTH_BYTES 8u
+#define ALIGNMENT    64u
+#define NAME_BYTES   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as the file has them");
+
+static bool is_name(const char *name, size_t length) {
+    return length > 0 && length < WEIR_MODEL_NAME_MAX && strspn(name, NAME_BYTES) >= length;
+}
+
+/* Bytes of rows × cols numbers; false: more than a file may have. */
+static bool bytes_of(uint64_t rows, uint64_t cols, uint64_t *bytesp) {
+    return !__builtin_mul_overflow(rows, cols, bytesp) && !__builtin_mul_overflow(*bytesp, sizeof(float), bytesp) &&
+           *bytesp <= WEIR_MODEL_WEIGHTS_BYTES_MAX;
+}
+
+/* The place of the first number that is none; count: there is no such. */
+static uint64_t find_not_finite(const float *data, uint64_t count) {
+    uint64_t i = 0;
+    while (i < count && isfinite(data[i]))
+        i++;
+    return i;
+}
+
+/* --- writing --------------------------------------------------------------------------------------------------- */
+
+static weir_err check_tensor(const weir_model_tensor *t, uint64_t *bytesp) {
+    if (!is_name(t->name, strlen(t->name))) {
+        return WEIR_ERR(WEIR_EINVAL, "'%.40s' is no name of a tensor: 1 to %u letters, digits, _, - and .", t->name,
+                        WEIR_MODEL_NAME_MAX - 1);
+    }
+    if (!bytes_of(t->rows, t->cols, bytesp)) return WEIR_ERR(WEIR_ELIMIT, "tensor %s is too large", t->name);
+    uint64_t at = find_not_finite(t->data, t->rows * t->cols);
+    if (at == t->rows * t->cols) return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL, "tensor %s has a weight that is not finite, at %llu; train with a lower rate", t->name,
+                    (unsigned long long)at);
+}
+
+static void put_tensor(weir_json *json, const weir_model_tensor *t, uint64_t begin, uint64_t end) {
+    weir_json_key(json, t->name);
+    weir_json_object(json);
+    weir_json_key(json, "dtype");
+    weir_json_string(json, "F32");
+    weir_json_key(json, "shape");
+    weir_json_array(json);
+    weir_json_u64(json, t->rows);
+    weir_json_u64(json, t->cols);
+    weir_json_array_end(json);
+    weir_json_key(json, "data_offsets");
+    weir_json_array(json);
+    weir_json_u64(json, begin);
+    weir_json_u64(json, end);
+    weir_json_array_end(json);
+    weir_json_object_end(json);
+}
+
+/* Length, header and the blanks that bring the numbers to a multiple of 8. */
+static weir_err make_header(const weir_model_tensor *tensors, size_t count, weir_buf *out) {
+    uint8_t length[LENGTH_BYTES] = {0};
+    uint64_t begin = 0, bytes = 0;
+    weir_err err = WEIR_OK;
+    weir_buf_append(out, length, sizeof length);
+    weir_json json = weir_json_begin(out);
+    weir_json_object(&json);
+    for (size_t i = 0; !err && i < count; i++) {
+        err = check_tensor(&tensors[i], &bytes);
+        if (!err) put_tensor(&json, &tensors[i], begin, begin + bytes);
+        begin += bytes;
+    }
+    weir_json_object_end(&json);
+    while (out->length % LENGTH_BYTES && !out->failed)
+        weir_buf_byte(out, ' ');
+    if (!err) err = weir_buf_err(out);
+    if (!err && (begin > WEIR_MODEL_WEIGHTS_BYTES_MAX || out->length - LENGTH_BYTES > WEIR_MODEL_HEADER_BYTES_MAX)) {
+        err = WEIR_ERR(WEIR_ELIMIT, "a model of %zu tensors and %llu bytes is too large", count,
+                       (unsigned long long)begin);
+    }
+    if (!err) weir_put_u64((uint8_t *)out->bytes, out->length - LENGTH_BYTES);
+    return err;
+}
+
+weir_err weir_safetensors_write(const char *path, const weir_model_tensor *tensors, size_t count) {
+    weir_buf header = {0};
+    weir_file *file = NULL;
+    weir_err err = WEIR_OK;
+    if (count > WEIR_MODEL_TENSORS_MAX) return WEIR_ERR(WEIR_ELIMIT, "%zu tensors are too many for a model", count);
+    err = make_header(tensors, count, &header);
+    if (!err) err = weir_file_open(path, WEIR_FILE_CREATE, &file);
+    if (!err) err = weir_file_append(file, header.bytes, header.length);
+    for (size_t i = 0; !err && i < count; i++)
+        err = weir_file_append(file, tensors[i].data, tensors[i].rows * tensors[i].cols * sizeof(float));
+    if (!err) err = weir_file_sync(file);
+    weir_err_keep(&err, weir_file_close(file));
+    weir_buf_free(&header);
+    return err;
+}
+
+/* --- reading --------------------------------------------------------------------------------------------------- */
+
+/* One tensor as the header says; its data is not looked at yet. */
+typedef struct described {
+    weir_span name;
+    uint64_t rows, cols, begin, end;
+} described;
+
+typedef struct header {
+    const char *name; /* of the file */
+    described *tensors;
+    size_t count, capacity, name_bytes;
+    uint64_t data_bytes;
+} header;
+
+static weir_err bad_tensor(const header *h, weir_span name, const char *what) {
+    return WEIR_ERR(WEIR_EDATA, "%s: tensor %.*s: %s", h->name, (int)(name.length > 60 ? 60 : name.length), name.bytes,
+                    what);
+}
+
+static bool read_numbers(weir_span array, uint64_t *numbers, size_t max, size_t *countp) {
+    weir_span item;
+    *countp = 0;
+    if (!array.length || *array.bytes != '[') return false;
+    while (weir_model_json_item(&array, &item)) {
+        if (*countp == max || !weir_model_json_u64(item, &numbers[(*countp)++])) return false;
+    }
+    return true;
+}
+
+static weir_err describe_fields(const header *h, weir_span value, described *d) {
+    weir_span dtype, shape, offsets;
+    uint64_t sizes[2] = {1, 1}, ends[2] = {0, 0}, bytes = 0;
+    size_t dims = 0, count = 0;
+    if (!weir_model_json_find(value, "dtype", &dtype) || !weir_model_json_find(value, "shape", &shape) ||
+        !weir_model_json_find(value, "data_offsets", &offsets)) {
+        return bad_tensor(h, d->name, "dtype, shape or data_offsets is missing");
+    }
+    if (!weir_span_is(dtype, "\"F32\""))
+        return bad_tensor(h, d->name, "its dtype is not F32, the only one that is read");
+    if (!read_numbers(shape, sizes, 2, &dims) || dims == 0) {
+        return bad_tensor(h, d->name, "its shape is not one or two whole numbers");
+    }
+    if (!read_numbers(offsets, ends, 2, &count) || count != 2 || ends[0] > ends[1] || ends[1] > h->data_bytes) {
+        return bad_tensor(h, d->name, "its data_offsets lie outside the file");
+    }
+    d->rows = dims == 2 ? sizes[0] : 1;
+    d->cols = dims == 2 ? sizes[1] : sizes[0];
+    d->begin = ends[0];
+    d->end = ends[1];
+    if (!bytes_of(d->rows, d->cols, &bytes) || bytes != d->end - d->begin) {
+        return bad_tensor(h, d->name, "its shape does not fit its data_offsets");
+    }
+    return WEIR_OK;
+}
+
+static weir_err describe(header *h, weir_span name, weir_span value) {
+    if (!is_name(name.bytes, name.length)) return bad_tensor(h, name, "a name has letters, digits, _, - and .");
+    if (*value.bytes != '{') return bad_tensor(h, name, "it is no object");
+    if (h->count == WEIR_MODEL_TENSORS_MAX) return WEIR_ERR(WEIR_ELIMIT, "%s has too many tensors", h->name);
+    if (h->count == h->capacity) {
+        size_t capacity = h->capacity ? 2 * h->capacity : 32;
+        described *tensors = weir_realloc_array(h->tensors, capacity, sizeof *tensors);
+        if (!tensors) return WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", h->name);
+        h->tensors = tensors;
+        h->capacity = capacity;
+    }
+    described *d = &h->tensors[h->count];
+    *d = (described){.name = name};
+    weir_err err = describe_fields(h, value, d);
+    if (err) return err;
+    h->count++;
+    h->name_bytes += name.length + 1;
+    return WEIR_OK;
+}
+
+static weir_err read_header(header *h, weir_span text) {
+    weir_span name, value;
+    weir_err err = weir_model_json_check(h->name, text);
+    while (!err && weir_model_json_member(&text, &name, &value)) {
+        if (!weir_span_is(name, "__metadata__")) err = describe(h, name, value);
+    }
+    return err;
+}
+
+static int by_begin(const void *x, const void *y) {
+    const described *a = x, *b = y;
+    if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
+    return (a->end > b->end) - (a->end < b->end);
+}
+
+static int by_name(const void *x, const void *y) {
+    const weir_model_tensor *a = x, *b = y;
+    return strcmp(a->name, b->name);
+}
+
+/* Each byte belongs to exactly one tensor: no hole in which something could hide, no two names for one number. */
+static weir_err check_cover(header *h) {
+    uint64_t at = 0;
+    if (h->count) qsort(h->tensors, h->count, sizeof *h->tensors, by_begin);
+    for (size_t i = 0; i < h->count; i++) {
+        if (h->tensors[i].begin != at) {
+            return bad_tensor(h, h->tensors[i].name, "its data does not begin where the one before ends");
+        }
+        at = h->tensors[i].end;
+    }
+    if (at == h->data_bytes) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "%s: %llu bytes at the end belong to no tensor", h->name,
+                    (unsigned long long)(h->data_bytes - at));
+}
+
+static void copy_tensors(const header *h, weir_weights *w) {
+    char *name = w->names;
+    for (size_t i = 0; i < h->count; i++) {
+        const described *d = &h->tensors[i];
+        memcpy(name, d->name.bytes, d->name.length);
+        name[d->name.length] = '\0';
+        w->tensors[i] = (weir_model_tensor){name, d->rows, d->cols, w->data + d->begin / sizeof(float)};
+        name += d->name.length + 1;
+    }
+    w->count = h->count;
+    if (w->count) qsort(w->tensors, w->count, sizeof *w->tensors, by_name);
+}
+
+static weir_err check_tensors(const header *h, const weir_weights *w) {
+    for (size_t i = 0; i < w->count; i++) {
+        const weir_model_tensor *t = &w->tensors[i];
+        weir_span name = {t->name, strlen(t->name)};
+        if (i && strcmp(t->name, t[-1].name) == 0) return bad_tensor(h, name, "it is there twice");
+        if (find_not_finite(t->data, t->rows * t->cols) < t->rows * t->cols) {
+            return bad_tensor(h, name, "it has a weight that is not finite");
+        }
+    }
+    return WEIR_OK;
+}
+
+static weir_err take_data(const header *h, const uint8_t *data, weir_weights *w) {
+    w->tensors = weir_calloc(h->count + 1, sizeof *w->tensors);
+    w->names = weir_malloc(h->name_bytes + 1);
+    w->data = weir_aligned_alloc(ALIGNMENT, h->data_bytes + sizeof(float));
+    if (!w->tensors || !w->names || !w->data) {
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for the %llu bytes of %s", (unsigned long long)h->data_bytes, h->name);
+    }
+    memcpy(w->data, data, h->data_bytes);
+    copy_tensors(h, w);
+    return check_tensors(h, w);
+}
+
+weir_err weir_safetensors_read(const char *name, const void *bytes, size_t length, weir_weights *weightsp) {
+    const uint8_t *at = bytes;
+    *weightsp = (weir_weights){0};
+    if (length < LENGTH_BYTES) return WEIR_ERR(WEIR_EDATA, "%s is cut: it has no header", name);
+    uint64_t text = weir_get_u64(at);
+    if (text > WEIR_MODEL_HEADER_BYTES_MAX || text > length - LENGTH_BYTES) {
+        return WEIR_ERR(WEIR_EDATA, "%s says its header has %llu bytes, of which there are %zu, and %u are the most",
+                        name, (unsigned long long)text, length - LENGTH_BYTES, WEIR_MODEL_HEADER_BYTES_MAX);
+    }
+    at += LENGTH_BYTES;
+    header h = {.name = name, .data_bytes = length - LENGTH_BYTES - text};
+    weir_err err = read_header(&h, (weir_span){(const char *)at, text});
+    if (!err) err = check_cover(&h);
+    if (!err) err = take_data(&h, at + text, weightsp);
+    if (err) weir_weights_free(weightsp);
+    weir_free(h.tensors);
+    return err;
+}
+
+void weir_weights_free(weir_weights *weights) {
+    weir_free(weights->tensors);
+    weir_free(weights->names);
+    weir_free(weights->data);
+    *weights = (weir_weights){0};
+}
+
+weir_err weir_model_weights_check(const char *name, const void *bytes, size_t length) {
+    weir_weights weights;
+    weir_err err = weir_safetensors_read(name, bytes, length, &weights);
+    weir_weights_free(&weights);
+    return err;
+}
