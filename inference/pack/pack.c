@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pack.c - a network out of a model folder: the description first, then each tensor into its place. */
+#include <math.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/inference/pack.h>
+
+struct weir_pack {
+    const weir_kernels *kernels;
+    weir_nn_shape *shape;
+    weir_nn *nn;
+    weir_real *params;
+    uint64_t sample_seed;
+    double slope, offset;
+};
+
+/* A description that cannot be read is data, not somebody's configuration. */
+static weir_err as_data(weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
+    weir_err_sentence(err, sentence, sizeof sentence);
+    return WEIR_ERR(WEIR_EDATA, "%s; train the model again, or serve an older one", sentence);
+}
+
+static weir_err parse(const weir_model *model, weir_model_text which, const char *name, weir_yaml **yamlp) {
+    size_t length;
+    const char *text = weir_model_text_of(model, which, &length);
+    return weir_yaml_parse(name, text, length, yamlp);
+}
+
+static weir_err member(const weir_yaml *yaml, const char *what, const char *name, const weir_yaml_node **nodep) {
+    const weir_yaml_node *root = weir_yaml_root(yaml);
+    *nodep = root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, name) : NULL;
+    return *nodep ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the model's %s has no '%s'; train it again", what, name);
+}
+
+static weir_err read_architecture(weir_pack *pack, const weir_model *model) {
+    const weir_yaml_node *seed, *network;
+    weir_yaml *yaml = NULL;
+    int64_t number = 0;
+    weir_err err = parse(model, WEIR_MODEL_ARCHITECTURE, "architecture", &yaml);
+    if (!err) err = member(yaml, "architecture", "sample_seed", &seed);
+    if (!err) err = weir_yaml_i64(seed, 0, INT64_MAX, &number);
+    if (!err) err = member(yaml, "architecture", "network", &network);
+    if (!err) err = weir_nn_shape_read_node(network, &pack->shape);
+    pack->sample_seed = (uint64_t)number;
+    weir_yaml_free(yaml);
+    return as_data(err);
+}
+
+static weir_err read_calibration(weir_pack *pack, const weir_model *model) {
+    const weir_yaml_node *slope, *offset;
+    weir_yaml *yaml = NULL;
+    weir_err err = parse(model, WEIR_MODEL_CALIBRATION, "calibration", &yaml);
+    if (!err) err = member(yaml, "calibration", "slope", &slope);
+    if (!err) err = weir_yaml_f64(slope, &pack->slope);
+    if (!err) err = member(yaml, "calibration", "offset", &offset);
+    if (!err) err = weir_yaml_f64(offset, &pack->offset);
+    if (!err && (!isfinite(pack->slope) || !isfinite(pack->offset)))
+        err = WEIR_ERR(WEIR_EDATA, "the model's calibration is not finite; train it again");
+    weir_yaml_free(yaml);
+    return as_data(err);
+}
+
+static weir_err copy_tensor(weir_pack *pack, const weir_nn_tensor *to, const weir_model *model) {
+    const weir_model_tensor *from = weir_model_tensor_find(model, to->name);
+    if (!from)
+        return WEIR_ERR(WEIR_EDATA, "the model's weights lack '%s', which its network needs; train it again", to->name);
+    if (from->rows != to->rows || from->cols != to->cols) {
+        return WEIR_ERR(WEIR_EDATA, "the model's '%s' is %llu x %llu, its network needs %u x %u; train it again",
+                        to->name, (unsigned long long)from->rows, (unsigned long long)from->cols, to->rows, to->cols);
+    }
+    pack->kernels->to_device(pack->params + to->offset, from->data, sizeof(float) * to->rows * to->cols);
+    return WEIR_OK;
+}
+
+static weir_err copy_tensors(weir_pack *pack, const weir_model *model) {
+    uint32_t count;
+    const weir_nn_tensor *tensors = weir_nn_tensors(pack->nn, &count);
+    void *memory = NULL;
+    weir_err err = pack->kernels->alloc(weir_nn_parameter_count(pack->nn) * sizeof *pack->params, &memory);
+    pack->params = memory;
+    if (!err && weir_model_tensor_count(model) != count)
+        err = WEIR_ERR(WEIR_EDATA, "the model has %zu tensors, its network %u; train it again",
+                       weir_model_tensor_count(model), count);
+    for (uint32_t i = 0; !err && i < count; i++)
+        err = copy_tensor(pack, &tensors[i], model);
+    return err ? err : pack->kernels->finish();
+}
+
+weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, weir_pack **packp) {
+    *packp = NULL;
+    weir_pack *pack = weir_calloc(1, sizeof *pack);
+    if (!pack) return WEIR_ERR(WEIR_ENOMEM, "no memory for a model");
+    pack->kernels = kernels;
+    weir_err err = read_architecture(pack, model);
+    if (!err) err = read_calibration(pack, model);
+    if (!err) err = weir_nn_open(pack->shape, kernels, &pack->nn);
+    if (!err) err = copy_tensors(pack, model);
+    if (err) {
+        weir_pack_close(pack);
+        return err;
+    }
+    *packp = pack;
+    return WEIR_OK;
+}
+
+void weir_pack_close(weir_pack *pack) {
+    if (!pack) return;
+    if (pack->params) pack->kernels->release(pack->params);
+    weir_nn_close(pack->nn);
+    weir_nn_shape_free(pack->shape);
+    weir_free(pack);
+}
+
+const weir_nn *weir_pack_nn(const weir_pack *pack) {
+    return pack->nn;
+}
+
+const weir_real *weir_pack_params(const weir_pack *pack) {
+    return pack->params;
+}
+
+uint64_t weir_pack_sample_seed(const weir_pack *pack) {
+    return pack->sample_seed;
+}
+
+double weir_pack_slope(const weir_pack *pack) {
+    return pack->slope;
+}
+
+double weir_pack_offset(const weir_pack *pack) {
+    return pack->offset;
+}
