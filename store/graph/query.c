@@ -155,6 +155,27 @@ weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *aren
     return WEIR_OK;
 }
 
+/* As a snapshot dates a vertex: its name's put, or an older row of its features. */
+weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena *arena, bool *knownp,
+                              int64_t *time_usp) {
+    weir_shard *shard = shard_of(graph, vertex);
+    weir_name name;
+    const weir_entry *rows;
+    uint32_t count;
+    weir_err err = weir_shard_name(shard, vertex, arena, &name, knownp);
+    if (!err && *knownp) *knownp = name.time_us > weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
+    if (err || !*knownp) return err;
+    *time_usp = name.time_us;
+    weir_list_query query = {vertex, WEIR_LIST_FEATURES, WEIR_BEFORE_ALL, INT64_MIN, ROWS_PER_LOOK};
+    err = weir_shard_list(shard, &query, arena, &rows, &count);
+    if (!err && count == query.limit) {
+        query.limit = WEIR_WINDOW_MAX;
+        err = weir_shard_list(shard, &query, arena, &rows, &count);
+    }
+    if (!err && count && rows[count - 1].time_us < *time_usp) *time_usp = rows[count - 1].time_us;
+    return err;
+}
+
 /* The table has not heard of it, or a deletion has: the store itself is asked. */
 static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, uint64_t check, bool *freep, bool *newp) {
     weir_shard *shard = shard_of(graph, vertex);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <weir/base/alloc.h>
 #include <weir/base/clock.h>
 #include <weir/base/file.h>
 #include <weir/cli/cli.h>
@@ -110,27 +111,41 @@ static weir_err write_report(const weir_cmd_train *c, const weir_buf *metrics) {
     return weir_file_replace(path, metrics->bytes, metrics->length);
 }
 
+static weir_err add_packed(const weir_cmd_train *c, const weir_pack_opts *opts, weir_buf *text) {
+    weir_pack_draft *draft = NULL;
+    weir_models *models = NULL;
+    char id[WEIR_MODEL_ID_MAX];
+    weir_err err = weir_pack_draft_open(opts, &draft);
+    if (!err) err = weir_models_open(c->models, weir_clock_system(), &models);
+    if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), id);
+    if (!err) weir_buf_printf(text, "model %s\n", id);
+    weir_models_close(models);
+    weir_pack_draft_close(draft);
+    return err;
+}
+
 static weir_err add_model(const weir_cmd_train *c, const weir_trained *trained, const char *metrics,
                           const char *provenance, weir_buf *text) {
-    weir_pack_content content = {
-        .nn = weir_trained_nn(trained),
-        .params = weir_trained_params(trained),
-        .schema = weir_snapshot_schema(c->snapshot),
+    const weir_nn *nn = weir_trained_nn(trained);
+    uint64_t bytes = weir_nn_parameter_count(nn) * sizeof(weir_real);
+    weir_pack_opts opts = {
+        .nn = nn,
         .sample_seed = c->opts.sample_seed,
         .slope = weir_trained_calibration(trained)->slope,
         .offset = weir_trained_calibration(trained)->offset,
+        .schema_hash = weir_schema_hash(weir_snapshot_schema(c->snapshot)),
         .metrics = metrics,
         .provenance = provenance,
     };
     weir_secret_key *key = NULL;
-    weir_models *models = NULL;
-    char id[WEIR_MODEL_ID_MAX];
-    weir_err err = c->key ? weir_secret_key_load(c->key, &key) : WEIR_OK;
-    content.key = key;
-    if (!err) err = weir_models_open(c->models, weir_clock_system(), &models);
-    if (!err) err = weir_pack_add(models, &content, id);
-    if (!err) weir_buf_printf(text, "model %s\n", id);
-    weir_models_close(models);
+    weir_real *host = weir_malloc(bytes);
+    weir_err err = host ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for a model");
+    if (!err && c->key) err = weir_secret_key_load(c->key, &key);
+    if (!err) weir_nn_kernels(nn)->to_host(host, weir_trained_params(trained), bytes);
+    opts.params = host;
+    opts.key = key;
+    if (!err) err = add_packed(c, &opts, text);
+    weir_free(host);
     weir_secret_key_free(key);
     return err;
 }

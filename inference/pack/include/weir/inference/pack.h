@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.h - a trained network as a model folder, and back: what training writes and serving reads.
+ * pack.h - a network goes into a model folder and comes out again: who trains and who serves agree on it here.
  *
- *   architecture    the network's shape with its scales, as weir_nn_shape_print prints it
- *   normalisation   {"sample_seed": N}: the seed by which serving draws neighbours, the one that validation used
- *   calibration     {"slope": a, "offset": b}: probability = 1 / (1 + exp(-(a * score + b)))
+ *   weights.safetensors   one matrix a tensor of the network, by its name
+ *   architecture          {"sample_seed": 7, "network": {…}}        network: as shape.h prints it, scales and all
+ *   normalisation         {}                                        it is in the network
+ *   calibration           {"slope": 1.2, "offset": -3.4}            probability = logistic(slope · logit + offset)
  *
- * THREADS: a pack is read-only once it is open, then [any].
+ * INVARIANT
+ *   K4  What comes out gives the same bits as what went in.
+ *
+ * THREADS: read-only after open, [any].
  */
 #ifndef WEIR_INFERENCE_PACK_H
 #define WEIR_INFERENCE_PACK_H
 
+#include <stdint.h>
+
+#include <weir/base/err.h>
 #include <weir/inference/model.h>
 #include <weir/inference/nn.h>
 
@@ -18,33 +25,40 @@
 extern "C" {
 #endif
 
-typedef struct weir_pack_content {
-    const weir_nn *nn;
-    const weir_real *params; /* in the memory of the network's kernels */
-    const weir_schema *schema;
-    uint64_t sample_seed;
-    double slope, offset;
-    const char *metrics, *provenance; /* JSON objects                */
-    const weir_secret_key *key;       /* NULL: it is not signed      */
-} weir_pack_content;
+/* --- in ------------------------------------------------------------------------------------------------------------ */
 
-/* Adds a model to the register.  Errors of weir_models_add.  [owner] */
-weir_err weir_pack_add(weir_models *models, const weir_pack_content *content, char id[WEIR_MODEL_ID_MAX]);
+typedef struct weir_pack_draft weir_pack_draft;
+
+typedef struct weir_pack_opts {
+    const weir_nn *nn;
+    const weir_real *params; /* in the host's memory */
+    uint64_t sample_seed;    /* at most INT64_MAX    */
+    double slope, offset;
+    uint64_t schema_hash;
+    const char *metrics, *provenance; /* JSON objects; NULL: {}    */
+    const weir_secret_key *key;       /* NULL: not signed          */
+} weir_pack_opts;
+
+/* Everything is borrowed.  WEIR_EINVAL the seed, or a calibration that is not finite; WEIR_ENOMEM.  [any] */
+weir_err weir_pack_draft_open(const weir_pack_opts *opts, weir_pack_draft **draftp);
+/* For weir_model_write and weir_models_add. */
+const weir_model_write_opts *weir_pack_draft_opts(const weir_pack_draft *draft);
+void weir_pack_draft_close(weir_pack_draft *draft); /* NULL is allowed */
+
+/* --- out ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct weir_pack weir_pack;
 
-/* Verifies the folder, then makes the network of it.  Errors of weir_model_open; WEIR_ECONFIG, WEIR_EDATA what it says
- * does not go together; WEIR_EVERSION the schema means something else.  schema may be NULL: it is not held against one.
- * Blocks.  [any] */
-weir_err weir_pack_open(const char *folder, const weir_model_opts *opts, const weir_schema *schema, weir_pack **packp);
+/* The network of a model that was verified; nothing of the model is kept. The kernels are borrowed.  WEIR_EDATA its
+ * description cannot be read, or a tensor is missing, too many or of another size: says which; WEIR_ENOMEM; what the
+ * kernels report.  [any] */
+weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, weir_pack **packp);
 void weir_pack_close(weir_pack *pack); /* NULL is allowed */
 const weir_nn *weir_pack_nn(const weir_pack *pack);
-const weir_real *weir_pack_params(const weir_pack *pack);
+const weir_real *weir_pack_params(const weir_pack *pack); /* in the kernels' memory */
 uint64_t weir_pack_sample_seed(const weir_pack *pack);
 double weir_pack_slope(const weir_pack *pack);
 double weir_pack_offset(const weir_pack *pack);
-/* {"…"} of metrics.json or provenance.json, ended by 0. */
-const char *weir_pack_text(const weir_pack *pack, weir_model_text which);
 
 #ifdef __cplusplus
 }

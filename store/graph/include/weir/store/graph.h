@@ -129,6 +129,9 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
 /* Type and key of a vertex; *keyp NULL if it is not known or is deleted (and not put again since).  [any] */
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
                          const char **keyp, uint32_t *key_lengthp);
+/* When a vertex was first put, of its newest WEIR_WINDOW_MAX rows; *knownp as for weir_graph_name.  [any] */
+weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena *arena, bool *knownp,
+                              int64_t *time_usp);
 /* The kinds of a vertex type's or a relation's features, and of a label's value, in the schema's order: what weir_row_*
  * take.  [any] */
 const weir_value_kind *weir_graph_vertex_kinds(const weir_graph *graph, uint32_t vertex_type, size_t *countp);

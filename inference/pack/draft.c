@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* draft.c - a network as the texts and matrices of a model folder. */
+#include <math.h>
+
+#include <weir/base/alloc.h>
+#include <weir/inference/pack.h>
+
+struct weir_pack_draft {
+    weir_model_write_opts opts;
+    weir_model_tensor *tensors;
+    weir_buf architecture, calibration;
+};
+
+static void print_architecture(weir_pack_draft *draft, const weir_pack_opts *opts) {
+    weir_json json = weir_json_begin(&draft->architecture);
+    weir_json_object(&json);
+    weir_json_key(&json, "sample_seed");
+    weir_json_u64(&json, opts->sample_seed);
+    weir_json_key(&json, "network");
+    weir_nn_shape_print(weir_nn_shape_of(opts->nn), &json);
+    weir_json_object_end(&json);
+}
+
+static void print_calibration(weir_pack_draft *draft, const weir_pack_opts *opts) {
+    weir_json json = weir_json_begin(&draft->calibration);
+    weir_json_object(&json);
+    weir_json_key(&json, "slope");
+    weir_json_f64(&json, opts->slope);
+    weir_json_key(&json, "offset");
+    weir_json_f64(&json, opts->offset);
+    weir_json_object_end(&json);
+}
+
+static weir_err name_tensors(weir_pack_draft *draft, const weir_pack_opts *opts) {
+    uint32_t count;
+    const weir_nn_tensor *from = weir_nn_tensors(opts->nn, &count);
+    draft->tensors = weir_calloc(count, sizeof *draft->tensors);
+    if (!draft->tensors) return WEIR_ERR(WEIR_ENOMEM, "no memory to write a model");
+    for (uint32_t i = 0; i < count; i++)
+        draft->tensors[i] = (weir_model_tensor){from[i].name, from[i].rows, from[i].cols,
+                                                (const float *)(const void *)(opts->params + from[i].offset)};
+    draft->opts.tensors = draft->tensors;
+    draft->opts.tensor_count = count;
+    return WEIR_OK;
+}
+
+weir_err weir_pack_draft_open(const weir_pack_opts *opts, weir_pack_draft **draftp) {
+    *draftp = NULL;
+    if (opts->sample_seed > INT64_MAX || !isfinite(opts->slope) || !isfinite(opts->offset))
+        return WEIR_ERR(WEIR_EINVAL, "a model's seed has at most 63 bits, and its calibration is finite");
+    weir_pack_draft *draft = weir_calloc(1, sizeof *draft);
+    if (!draft) return WEIR_ERR(WEIR_ENOMEM, "no memory to write a model");
+    print_architecture(draft, opts);
+    print_calibration(draft, opts);
+    weir_err err = name_tensors(draft, opts);
+    weir_err_keep(&err, weir_buf_err(&draft->architecture));
+    weir_err_keep(&err, weir_buf_err(&draft->calibration));
+    if (err) {
+        weir_pack_draft_close(draft);
+        return err;
+    }
+    draft->opts.schema_hash = opts->schema_hash;
+    draft->opts.task = weir_nn_task(weir_nn_shape_of(opts->nn));
+    draft->opts.architecture = draft->architecture.bytes;
+    draft->opts.normalisation = "{}";
+    draft->opts.calibration = draft->calibration.bytes;
+    draft->opts.metrics = opts->metrics ? opts->metrics : "{}";
+    draft->opts.provenance = opts->provenance ? opts->provenance : "{}";
+    draft->opts.key = opts->key;
+    *draftp = draft;
+    return WEIR_OK;
+}
+
+const weir_model_write_opts *weir_pack_draft_opts(const weir_pack_draft *draft) {
+    return &draft->opts;
+}
+
+void weir_pack_draft_close(weir_pack_draft *draft) {
+    if (!draft) return;
+    weir_buf_free(&draft->architecture);
+    weir_buf_free(&draft->calibration);
+    weir_free(draft->tensors);
+    weir_free(draft);
+}

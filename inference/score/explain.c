@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * explain.c - which of a target's first edges made the score: each is left out once.
+ *
+ *   target ─┬─ as it is             The variants stand beside the target as targets of their own, over one and the same
+ *           ├─ without edge 1       tree below: what an edge leads to does not depend on the target, so only the rows of
+ *           ├─ …                    the targets are computed again. One forward pass answers all of it.
+ *           └─ without its own row
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "score_private.h"
+
+typedef struct widening {
+    const weir_nn_shape *shape;
+    const weir_schema *schema;
+    const weir_block_view *from;
+    const weir_score_inputs *inputs;
+    const bool *explain;
+    weir_arena *arena;
+    weir_score_wide *wide;
+    uint32_t target_type;
+    uint32_t targets; /* of the wider block             */
+    uint32_t shift;   /* of nodes behind the targets    */
+    uint32_t blanks;  /* rows of targets without a word */
+    bool starved;
+} widening;
+
+static void *grab(widening *w, size_t count, size_t size) {
+    void *memory = weir_arena_alloc(w->arena, count * size);
+    if (!memory) w->starved = true;
+    return memory;
+}
+
+/* Steps of the first hop stand first. */
+static uint32_t first_steps(const weir_nn_shape *shape) {
+    uint32_t count, first = 0;
+    const weir_sample_step *steps = weir_nn_steps(shape, &count);
+    while (first < count && steps[first].hop == 1)
+        first++;
+    return first;
+}
+
+static bool leaves_targets(const weir_block_edges *e) {
+    return e->parent_end > e->parent_begin;
+}
+
+static uint32_t first_edges(const weir_block_view *view, uint32_t steps, uint32_t target) {
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < steps; s++) {
+        const weir_block_edges *e = &view->edges[s];
+        if (leaves_targets(e)) count += e->offsets[target + 1] - e->offsets[target];
+    }
+    return count;
+}
+
+/* --- where everything goes ---------------------------------------------------------------------------------------- */
+
+static void place_targets(widening *w) {
+    uint32_t steps = first_steps(w->shape);
+    for (uint32_t i = 0; i < w->from->targets; i++) {
+        uint32_t edges = w->explain[i] ? first_edges(w->from, steps, i) : 0;
+        if (edges > WEIR_SCORE_EDGES_MAX) edges = WEIR_SCORE_EDGES_MAX;
+        w->wide->places[i] = (weir_score_place){w->targets, w->explain[i] ? edges + 1 : 0};
+        w->targets += 1 + w->wide->places[i].variants;
+        w->blanks += w->explain[i];
+    }
+    w->shift = w->targets - w->from->targets;
+}
+
+static uint32_t row_of(const widening *w, uint32_t row) {
+    return row < w->from->input_ranges[w->target_type].end ? row : row + w->blanks;
+}
+
+static void widen_nodes(widening *w) {
+    const weir_block_view *from = w->from;
+    uint32_t nodes = from->nodes + w->shift, blank = from->input_ranges[w->target_type].end;
+    uint32_t *groups = grab(w, nodes, sizeof *groups), *input_of = grab(w, nodes, sizeof *input_of);
+    int64_t *before_us = grab(w, w->targets, sizeof *before_us);
+    if (w->starved) return;
+    for (uint32_t i = 0; i < from->targets; i++) {
+        weir_score_place place = w->wide->places[i];
+        for (uint32_t at = place.base; at <= place.base + place.variants; at++) {
+            groups[at] = at;
+            input_of[at] = row_of(w, from->input_of[i]);
+            before_us[at] = from->before_us[i];
+        }
+        if (place.variants) input_of[place.base + place.variants] = blank++;
+    }
+    for (uint32_t n = from->targets; n < from->nodes; n++) {
+        groups[n + w->shift] = w->wide->places[from->groups[n]].base;
+        input_of[n + w->shift] = row_of(w, from->input_of[n]);
+    }
+    w->wide->view.groups = groups;
+    w->wide->view.input_of = input_of;
+    w->wide->view.before_us = before_us;
+}
+
+static void widen_ranges(widening *w) {
+    const weir_block_view *from = w->from;
+    weir_block_range *ranges = grab(w, (from->hops + 1) * from->types, sizeof *ranges);
+    weir_block_range *rows = grab(w, from->types, sizeof *rows);
+    uint32_t *hop_end = grab(w, from->hops + 1, sizeof *hop_end);
+    if (w->starved) return;
+    for (uint32_t hop = 0; hop <= from->hops; hop++)
+        hop_end[hop] = from->hop_end[hop] + w->shift;
+    for (uint32_t i = 0; i < (from->hops + 1) * from->types; i++) {
+        weir_block_range r = from->ranges[i];
+        ranges[i] = r.begin == r.end ? (weir_block_range){0, 0} : (weir_block_range){r.begin + w->shift, r.end + w->shift};
+    }
+    ranges[w->target_type] = (weir_block_range){0, w->targets};
+    for (uint32_t type = 0; type < from->types; type++) {
+        uint32_t before = type > w->target_type ? w->blanks : 0, within = type == w->target_type ? w->blanks : 0;
+        rows[type] = (weir_block_range){from->input_ranges[type].begin + before,
+                                        from->input_ranges[type].end + before + within};
+    }
+    w->wide->view.ranges = ranges;
+    w->wide->view.input_ranges = rows;
+    w->wide->view.hop_end = hop_end;
+}
+
+/* --- edges -------------------------------------------------------------------------------------------------------- */
+
+/* The columns of one step that a forward pass reads. */
+typedef struct columns {
+    uint32_t *offsets, *parents, *children;
+    int64_t *times;
+    weir_real *numbers;
+    uint32_t width, count;
+} columns;
+
+static columns columns_grab(widening *w, uint32_t step, uint32_t parents, size_t edges) {
+    uint32_t steps;
+    columns c = {.width = weir_nn_edge(w->shape, weir_nn_steps(w->shape, &steps)[step].relation)->width};
+    c.offsets = grab(w, (size_t)parents + 1, sizeof *c.offsets);
+    c.parents = grab(w, edges, sizeof *c.parents);
+    c.children = grab(w, edges, sizeof *c.children);
+    c.times = grab(w, edges, sizeof *c.times);
+    c.numbers = c.width ? grab(w, edges * c.width, sizeof *c.numbers) : NULL;
+    return c;
+}
+
+static void copy_edge(const widening *w, columns *c, uint32_t step, uint32_t edge, uint32_t parent) {
+    const weir_block_edges *e = &w->from->edges[step];
+    c->parents[c->count] = parent;
+    c->children[c->count] = e->children[edge] + w->shift;
+    c->times[c->count] = e->times[edge];
+    if (c->width) {
+        memcpy(c->numbers + (size_t)c->count * c->width, w->inputs->edges[step] + (size_t)edge * c->width,
+               c->width * sizeof *c->numbers);
+    }
+    c->count++;
+}
+
+static void use_columns(widening *w, const columns *c, uint32_t step, uint32_t begin, uint32_t end,
+                        weir_block_edges *edges) {
+    edges[step] = (weir_block_edges){
+        .parent_begin = begin,
+        .parent_end = end,
+        .count = c->count,
+        .offsets = c->offsets,
+        .parents = c->parents,
+        .children = c->children,
+        .times = c->times,
+    };
+    w->wide->inputs.edges[step] = c->numbers;
+}
+
+/* seen: how many first edges of each target the steps before had. */
+static void widen_first(widening *w, uint32_t step, uint32_t *seen, weir_block_edges *edges) {
+    const weir_block_edges *e = &w->from->edges[step];
+    size_t count = 0;
+    for (uint32_t i = 0; i < w->from->targets; i++)
+        count += (size_t)(e->offsets[i + 1] - e->offsets[i]) * (1 + w->wide->places[i].variants);
+    columns c = columns_grab(w, step, w->targets, count);
+    if (w->starved) return;
+    c.offsets[0] = 0;
+    for (uint32_t i = 0; i < w->from->targets; i++) {
+        weir_score_place place = w->wide->places[i];
+        for (uint32_t at = place.base; at <= place.base + place.variants; at++) {
+            for (uint32_t edge = e->offsets[i]; edge < e->offsets[i + 1]; edge++) {
+                bool last = at == place.base + place.variants; /* it lacks its row, and no edge */
+                bool missing = at > place.base && !last && seen[i] + edge - e->offsets[i] == at - place.base - 1;
+                if (!missing) copy_edge(w, &c, step, edge, at);
+            }
+            c.offsets[at + 1] = c.count;
+        }
+        seen[i] += e->offsets[i + 1] - e->offsets[i];
+    }
+    use_columns(w, &c, step, 0, w->targets, edges);
+}
+
+static void widen_deep(widening *w, uint32_t step, weir_block_edges *edges) {
+    const weir_block_edges *e = &w->from->edges[step];
+    uint32_t *parents = grab(w, e->count, sizeof *parents), *children = grab(w, e->count, sizeof *children);
+    if (w->starved) return;
+    edges[step] = *e;
+    edges[step].parents = parents;
+    edges[step].children = children;
+    w->wide->inputs.edges[step] = w->inputs->edges[step];
+    if (!leaves_targets(e)) return;
+    edges[step].parent_begin += w->shift;
+    edges[step].parent_end += w->shift;
+    for (uint32_t i = 0; i < e->count; i++) {
+        parents[i] = e->parents[i] + w->shift;
+        children[i] = e->children[i] + w->shift;
+    }
+}
+
+static void widen_edges(widening *w) {
+    uint32_t first = first_steps(w->shape), seen[WEIR_SCORE_BATCH_MAX] = {0};
+    weir_block_edges *edges = grab(w, w->from->steps, sizeof *edges);
+    for (uint32_t s = 0; s < w->from->steps && !w->starved; s++) {
+        if (s < first && leaves_targets(&w->from->edges[s]))
+            widen_first(w, s, seen, edges);
+        else
+            widen_deep(w, s, edges);
+    }
+    w->wide->view.edges = edges;
+}
+
+/* Behind the rows of the target's type: rows of targets of which nothing is known. */
+static void widen_rows(widening *w) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(w->shape, w->target_type);
+    const weir_schema_feature *features = weir_schema_vertex_at(w->schema, w->target_type)->features;
+    weir_block_range range = w->from->input_ranges[w->target_type];
+    size_t rows = range.end - range.begin, all = rows + w->blanks;
+    weir_real *numbers = grab(w, all * inputs->width, sizeof *numbers);
+    uint32_t *slots = grab(w, all * inputs->category_count, sizeof *slots);
+    if (w->starved) return;
+    memcpy(numbers, w->inputs->numbers[w->target_type], rows * inputs->width * sizeof *numbers);
+    memcpy(slots, w->inputs->slots[w->target_type], rows * inputs->category_count * sizeof *slots);
+    for (size_t i = rows; i < all; i++)
+        weir_nn_encode(inputs, features, NULL, NULL, 0, numbers + i * inputs->width,
+                       slots + i * inputs->category_count);
+    w->wide->inputs.numbers[w->target_type] = numbers;
+    w->wide->inputs.slots[w->target_type] = slots;
+}
+
+weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *view, const weir_score_inputs *inputs,
+                          const bool *explain, const weir_schema *schema, weir_arena *arena, weir_score_wide *wide) {
+    widening w = {.shape = shape,
+                  .schema = schema,
+                  .from = view,
+                  .inputs = inputs,
+                  .explain = explain,
+                  .arena = arena,
+                  .wide = wide,
+                  .target_type = weir_nn_target_type(shape)};
+    wide->view = *view;
+    wide->inputs = *inputs;
+    place_targets(&w);
+    if (w.shift == 0) return WEIR_OK;
+    wide->view.targets = w.targets;
+    wide->view.nodes = view->nodes + w.shift;
+    wide->view.inputs = view->inputs + w.blanks;
+    wide->view.input_nodes = NULL;
+    wide->view.vertices = NULL;
+    wide->view.cut = NULL;
+    widen_nodes(&w);
+    if (!w.starved) widen_ranges(&w);
+    if (!w.starved) widen_edges(&w);
+    if (!w.starved) widen_rows(&w);
+    if (!w.starved) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the reasons need more memory than a batch may use; ask for fewer targets at once");
+}
+
+/* --- reading them --------------------------------------------------------------------------------------------------- */
+
+static int by_change(const void *a, const void *b) {
+    const weir_score_reason *x = a, *y = b;
+    double p = fabs(x->change), q = fabs(y->change);
+    if (p != q) return p > q ? -1 : 1;
+    if (x->relation != y->relation) return x->relation < y->relation ? -1 : 1;
+    if (x->direction != y->direction) return x->direction < y->direction ? -1 : 1;
+    if (x->time_us != y->time_us) return x->time_us > y->time_us ? -1 : 1;
+    if (x->neighbor != y->neighbor) return x->neighbor < y->neighbor ? -1 : 1;
+    return (x->event > y->event) - (x->event < y->event);
+}
+
+static weir_score_reason reason_of(const weir_sample_source *source, const weir_block_view *view,
+                                   const weir_sample_step *step, const weir_block_edges *e, uint32_t edge) {
+    const weir_sample_ends *ends = &source->ends[step->relation];
+    return (weir_score_reason){
+        .neighbor = view->vertices[e->children[edge]],
+        .time_us = e->times[edge],
+        .event = e->refs[edge],
+        .relation = step->relation,
+        .neighbor_type = step->direction == WEIR_OUT ? ends->to : ends->from,
+        .direction = step->direction,
+    };
+}
+
+weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_source *source,
+                               const weir_block_view *view, const weir_score_wide *wide, const weir_real *logits,
+                               uint32_t target, uint32_t wanted, weir_arena *arena, weir_score *score) {
+    uint32_t step_count, outputs = weir_nn_outputs(shape), at = 0;
+    const weir_sample_step *steps = weir_nn_steps(shape, &step_count);
+    weir_score_place place = wide->places[target];
+    weir_score_reason *reasons = weir_arena_alloc(arena, (size_t)place.variants * sizeof *reasons);
+    if (!reasons) return WEIR_ERR(WEIR_ELIMIT, "no memory for the reasons of a score; ask for fewer targets at once");
+    const weir_real *variants = logits + (size_t)(place.base + 1) * outputs + score->label;
+    for (uint32_t s = 0; s < first_steps(shape); s++) {
+        const weir_block_edges *e = &view->edges[s];
+        if (!leaves_targets(e)) continue;
+        for (uint32_t i = e->offsets[target]; i < e->offsets[target + 1] && at + 1 < place.variants; i++, at++) {
+            reasons[at] = reason_of(source, view, &steps[s], e, i);
+            reasons[at].change = score->logit - (double)variants[(size_t)at * outputs];
+        }
+    }
+    score->own_change = score->logit - (double)variants[(size_t)at * outputs];
+    qsort(reasons, at, sizeof *reasons, by_change);
+    score->reasons = reasons;
+    score->reason_count = at < wanted ? at : wanted;
+    return WEIR_OK;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.c - a model as scorers share it: counted, never changed. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+
+#include "score_private.h"
+
+static bool judges_at_label(const weir_nn_shape *shape, const weir_schema *schema) {
+    uint32_t task = weir_schema_task_find(schema, weir_nn_task(shape));
+    return task != WEIR_SCHEMA_NONE && weir_schema_task_at(schema, task)->moment == WEIR_SCHEMA_AT_LABEL;
+}
+
+weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema,
+                               weir_score_model **modelp) {
+    const weir_nn_shape *shape = weir_nn_shape_of(opts->nn);
+    *modelp = NULL;
+    weir_err err = weir_nn_shape_fits(shape, schema);
+    if (err) return err;
+    weir_score_model *model = weir_calloc(1, sizeof *model);
+    if (!model) return WEIR_ERR(WEIR_ENOMEM, "no memory for a model");
+    snprintf(model->name, sizeof model->name, "%s", opts->name);
+    snprintf(model->version, sizeof model->version, "%s", opts->version);
+    model->opts = *opts;
+    model->at_label = judges_at_label(shape, schema);
+    atomic_init(&model->references, 1);
+    *modelp = model;
+    return WEIR_OK;
+}
+
+weir_score_model *weir_score_model_share(weir_score_model *model) {
+    unsigned before = atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
+    WEIR_ASSERT(before > 0);
+    return model;
+}
+
+void weir_score_model_drop(weir_score_model *model) {
+    if (!model || atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1) return;
+    if (model->opts.release) model->opts.release(model->opts.owner);
+    weir_free(model);
+}
+
+const char *weir_score_model_name(const weir_score_model *model) {
+    return model->name;
+}
+
+const char *weir_score_model_version(const weir_score_model *model) {
+    return model->version;
+}
+
+const weir_nn_shape *weir_score_model_shape(const weir_score_model *model) {
+    return weir_nn_shape_of(model->opts.nn);
+}
+
+uint64_t weir_score_model_seed(const weir_score_model *model) {
+    return model->opts.seed;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * overlay.c - a source that shows a target the edges of its own event, which nobody has stored.
+ *
+ * Only the look that the sampler takes at a target with an event of its own (one parent, right behind its time) sees them:
+ * everything else in its tree is older than the event, and other targets of the batch must not see it (C3).
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "score_private.h"
+
+struct weir_score_overlay {
+    weir_sample_source base; /* first: the handle is this */
+    weir_sample_source *live;
+    weir_arena *windows; /* of one look */
+    const weir_score_ask *const *asks;
+    uint32_t count;
+};
+
+static weir_score_overlay *overlay_of(weir_sample_source *source) {
+    return (weir_score_overlay *)(void *)source;
+}
+
+const weir_score_ask *weir_score_overlay_find(const weir_score_overlay *overlay, weir_vertex vertex, int64_t time_us) {
+    for (uint32_t i = 0; i < overlay->count; i++) {
+        const weir_score_ask *ask = overlay->asks[i];
+        if (ask->mutation_count && ask->vertex == vertex && ask->time_us == time_us) return ask;
+    }
+    return NULL;
+}
+
+/* --- one window --------------------------------------------------------------------------------------------------- */
+
+static bool belongs(const weir_mutation *m, const weir_score_ask *ask, const weir_sample_ask *look) {
+    return m->kind == WEIR_PUT_EDGE && m->vertex == ask->vertex && m->type == look->relation &&
+           m->direction == look->direction && m->time_us < look->before_us[0];
+}
+
+/* The order of a window: newest first, then by neighbour, then by event. */
+static int order(const weir_edge *a, const weir_edge *b) {
+    if (a->time_us != b->time_us) return a->time_us > b->time_us ? -1 : 1;
+    if (a->neighbor != b->neighbor) return a->neighbor < b->neighbor ? -1 : 1;
+    return (a->event > b->event) - (a->event < b->event);
+}
+
+/* Puts an edge where it belongs; one that is there already is replaced, as the store would. Returns the new count. */
+static uint32_t insert(weir_edge *edges, uint32_t count, const weir_edge *edge) {
+    uint32_t at = 0;
+    while (at < count && order(&edges[at], edge) < 0)
+        at++;
+    bool there = at < count && order(&edges[at], edge) == 0;
+    if (!there) memmove(&edges[at + 1], &edges[at], (count - at) * sizeof *edges);
+    edges[at] = *edge;
+    return there ? count : count + 1;
+}
+
+static weir_err lay_over(weir_score_overlay *o, const weir_score_ask *ask, const weir_sample_ask *look,
+                         weir_sample_window *window) {
+    weir_arena_reset(o->windows);
+    weir_edge *edges = weir_arena_alloc(o->windows, (window->count + ask->mutation_count) * sizeof *edges);
+    if (!edges) return WEIR_ERR(WEIR_ELIMIT, "no memory for the edges of an event; send fewer at once");
+    uint32_t count = window->count;
+    if (count) memcpy(edges, window->edges, count * sizeof *edges);
+    for (size_t i = 0; i < ask->mutation_count; i++) {
+        const weir_mutation *m = &ask->mutations[i];
+        if (!belongs(m, ask, look)) continue;
+        weir_edge edge = {m->neighbor, m->time_us, m->event, m->row, m->row_length};
+        count = insert(edges, count, &edge);
+    }
+    const uint8_t *bytes = (const uint8_t *)edges;
+    window->neighbors = bytes + offsetof(weir_edge, neighbor);
+    window->times = bytes + offsetof(weir_edge, time_us);
+    window->edges = edges;
+    window->count = count < look->limit ? count : look->limit;
+    return WEIR_OK;
+}
+
+static weir_err windows(weir_sample_source *source, const weir_sample_ask *look, weir_sample_window *windows) {
+    weir_score_overlay *o = overlay_of(source);
+    weir_err err = o->live->windows(o->live, look, windows);
+    if (err || look->count != 1 || look->before_us[0] == INT64_MIN) return err;
+    const weir_score_ask *ask = weir_score_overlay_find(o, look->parents[0], look->before_us[0] - 1);
+    return ask ? lay_over(o, ask, look, windows) : WEIR_OK;
+}
+
+/* --- everything else is the graph's -------------------------------------------------------------------------------- */
+
+static void begin(weir_sample_source *source) {
+    weir_sample_source *live = overlay_of(source)->live;
+    live->begin(live);
+}
+
+static weir_err ids(weir_sample_source *source, uint16_t type, const weir_vertex *vertices, uint32_t count,
+                    weir_vertex *ids) {
+    weir_sample_source *live = overlay_of(source)->live;
+    return live->ids(live, type, vertices, count, ids);
+}
+
+static weir_err numbers(weir_sample_source *source, const weir_sample_ask *look, const weir_sample_window *window,
+                        uint32_t feature, float *numbers) {
+    weir_sample_source *live = overlay_of(source)->live;
+    return live->numbers(live, look, window, feature, numbers);
+}
+
+static weir_err codes(weir_sample_source *source, const weir_sample_ask *look, const weir_sample_window *window,
+                      uint32_t feature, uint64_t *codes) {
+    weir_sample_source *live = overlay_of(source)->live;
+    return live->codes(live, look, window, feature, codes);
+}
+
+static const uint8_t *keep(weir_sample_source *source, const uint8_t *row, uint32_t length) {
+    weir_sample_source *live = overlay_of(source)->live;
+    return live->keep(live, row, length);
+}
+
+static void close_overlay(weir_sample_source *source) {
+    weir_score_overlay_close(overlay_of(source));
+}
+
+/* --- the handle --------------------------------------------------------------------------------------------------- */
+
+weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **overlayp) {
+    weir_score_overlay *o = *overlayp = weir_calloc(1, sizeof *o);
+    if (!o) return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
+    weir_err err = weir_arena_open(WEIR_SCORE_BYTES_MAX, &o->windows);
+    if (err) {
+        weir_free(o);
+        *overlayp = NULL;
+        return err;
+    }
+    o->live = live;
+    o->base = (weir_sample_source){
+        .types = live->types,
+        .relations = live->relations,
+        .ends = live->ends,
+        .rows = true,
+        .begin = begin,
+        .ids = ids,
+        .windows = windows,
+        .numbers = numbers,
+        .codes = codes,
+        .keep = keep,
+        .close = close_overlay,
+    };
+    return WEIR_OK;
+}
+
+void weir_score_overlay_close(weir_score_overlay *overlay) {
+    if (!overlay) return;
+    weir_arena_close(overlay->windows);
+    weir_free(overlay);
+}
+
+weir_sample_source *weir_score_overlay_source(weir_score_overlay *overlay) {
+    return &overlay->base;
+}
+
+void weir_score_overlay_show(weir_score_overlay *overlay, const weir_score_ask *const *asks, uint32_t count) {
+    overlay->asks = asks;
+    overlay->count = count;
+}

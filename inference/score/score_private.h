@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* score_private.h - what the files of the scorer share. */
+#ifndef WEIR_INFERENCE_SCORE_PRIVATE_H
+#define WEIR_INFERENCE_SCORE_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include <weir/inference/score.h>
+#include <weir/store/aggregate.h>
+
+#define WEIR_SCORE_EFFORTS    3u
+#define WEIR_SCORE_NAME_MAX   128u
+#define WEIR_SCORE_BYTES_MAX  ((size_t)256 << 20) /* of one batch's rows, and of one call's windows */
+#define WEIR_SCORE_EVENTS_MAX WEIR_SCORE_BATCH_MAX
+
+struct weir_score_model {
+    atomic_uint references;
+    char name[WEIR_SCORE_NAME_MAX], version[WEIR_SCORE_NAME_MAX];
+    weir_score_model_opts opts;
+    bool at_label; /* the task judges at labels, not at puts */
+};
+
+/* --- overlay.c: a living graph, and for some of its vertices an event that it does not have yet ------------------- */
+
+typedef struct weir_score_overlay weir_score_overlay;
+
+/* Borrows the source.  WEIR_ENOMEM. */
+weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **overlayp);
+void weir_score_overlay_close(weir_score_overlay *overlay);
+weir_sample_source *weir_score_overlay_source(weir_score_overlay *overlay);
+/* From now on, the events of these asks are seen; they are borrowed until the next call. */
+void weir_score_overlay_show(weir_score_overlay *overlay, const weir_score_ask *const *asks, uint32_t count);
+/* The ask whose event changes what is known of the vertex at that time, or NULL. */
+const weir_score_ask *weir_score_overlay_find(const weir_score_overlay *overlay, weir_vertex vertex, int64_t time_us);
+
+/* --- inputs.c: a block's vertices and edges become floats ---------------------------------------------------------- */
+
+typedef struct weir_score_inputs {
+    const weir_real *numbers[WEIR_SCHEMA_VERTICES_MAX];
+    const uint32_t *slots[WEIR_SCHEMA_VERTICES_MAX];
+    const weir_real *edges[WEIR_SAMPLE_STEPS_MAX];
+} weir_score_inputs;
+
+typedef struct weir_score_reader {
+    weir_graph *graph;
+    const weir_score_overlay *overlay;
+    weir_aggregates *aggregates;
+    weir_arena *rows; /* of one vertex at a time */
+} weir_score_reader;
+
+/* arena: what the floats live in. */
+weir_err weir_score_inputs_read(const weir_score_reader *reader, const weir_nn_shape *shape,
+                                const weir_block_view *view, weir_arena *arena, weir_score_inputs *inputs);
+
+/* --- explain.c: a block in which some targets stand several times, each time with one thing missing --------------- */
+
+/* The targets of one ask among those of the wider block. */
+typedef struct weir_score_place {
+    uint32_t base;     /* as it is                                                               */
+    uint32_t variants; /* behind it: one a first edge, in the order of steps; then without its row */
+} weir_score_place;
+
+typedef struct weir_score_wide {
+    weir_block_view view;
+    weir_score_inputs inputs;
+    weir_score_place places[WEIR_SCORE_BATCH_MAX];
+} weir_score_wide;
+
+/* explain[i]: whether target i gets variants. Borrows view and inputs; what is new lives in the arena.  WEIR_ELIMIT. */
+weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *view, const weir_score_inputs *inputs,
+                          const bool *explain, const weir_schema *schema, weir_arena *arena, weir_score_wide *wide);
+/* The reasons of target i: of the logits of the wider block. */
+weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_source *source,
+                               const weir_block_view *view, const weir_score_wide *wide, const weir_real *logits,
+                               uint32_t target, uint32_t wanted, weir_arena *arena, weir_score *score);
+
+#endif /* WEIR_INFERENCE_SCORE_PRIVATE_H */

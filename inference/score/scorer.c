@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scorer.c - asks in, scores out: one thread's sampler, block, workspace and arena.
+ *
+ *   asks ─► rounds: no two that could see each other's event ─► a whole tree each ─► too large or too late? a smaller one
+ *
+ * How many vertices there is time for is learnt from the batches before: reading them is what takes time.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/clock.h>
+#include <weir/base/hash.h>
+
+#include "score_private.h"
+
+#define LEAST_FANOUT   1u
+#define LESS_SHARE     4u
+#define NODE_NS_FIRST  5000.0 /* before anything was measured */
+#define NODE_NS_WEIGHT 0.1    /* of the newest measurement    */
+
+/* What one effort of one model needs. */
+typedef struct reach {
+    weir_sampler *sampler;
+    weir_block *block;
+} reach;
+
+struct weir_scorer {
+    weir_graph *graph;
+    weir_sample_source *live;
+    weir_score_overlay *overlay;
+    weir_score_reader reader;
+    weir_arena *arena; /* of one run */
+    double node_ns;    /* one vertex, from the sample to the logit */
+    /* of the model at hand */
+    weir_score_model *model;
+    reach reaches[WEIR_SCORE_EFFORTS];
+    weir_nn_workspace *workspace;
+    const weir_block_view *view; /* of the last pass */
+};
+
+/* Asks that go together, and where their scores belong. */
+typedef struct round_of {
+    const weir_score_ask *asks[WEIR_SCORE_BATCH_MAX];
+    weir_score *scores[WEIR_SCORE_BATCH_MAX];
+    uint32_t count;
+} round_of;
+
+/* --- the model at hand -------------------------------------------------------------------------------------------- */
+
+static void forget_model(weir_scorer *s) {
+    for (uint32_t i = 0; i < WEIR_SCORE_EFFORTS; i++) {
+        weir_block_close(s->reaches[i].block);
+        weir_sampler_close(s->reaches[i].sampler);
+        s->reaches[i] = (reach){0};
+    }
+    weir_nn_workspace_close(s->workspace);
+    weir_score_model_drop(s->model);
+    s->workspace = NULL;
+    s->model = NULL;
+    s->view = NULL;
+}
+
+static weir_err take_model(weir_scorer *s, weir_score_model *model) {
+    if (s->model == model) return WEIR_OK;
+    forget_model(s);
+    weir_err err = weir_nn_workspace_open(model->opts.nn, false, &s->workspace);
+    if (!err) s->model = weir_score_model_share(model);
+    return err;
+}
+
+static void shrink(weir_sample_step *step, uint32_t window, weir_score_effort effort) {
+    uint32_t fanout = step->strategy == WEIR_SAMPLE_FULL ? window : step->fanout;
+    if (effort == WEIR_SCORE_WHOLE) return;
+    step->fanout = effort == WEIR_SCORE_LESS ? (fanout + LESS_SHARE - 1) / LESS_SHARE : LEAST_FANOUT;
+    if (effort == WEIR_SCORE_LEAST || step->strategy == WEIR_SAMPLE_FULL) step->strategy = WEIR_SAMPLE_RECENT;
+}
+
+static weir_err take_reach(weir_scorer *s, weir_score_effort effort, reach **reachp) {
+    const weir_nn_shape *shape = weir_score_model_shape(s->model);
+    weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
+    reach *r = *reachp = &s->reaches[effort];
+    weir_sample_opts opts = {.steps = steps,
+                             .window = weir_nn_window(shape),
+                             .targets_max = WEIR_SCORE_BATCH_MAX,
+                             .seed = s->model->opts.seed};
+    if (r->block) return WEIR_OK;
+    const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count);
+    memcpy(steps, whole, opts.step_count * sizeof *steps);
+    for (uint32_t i = 0; i < opts.step_count; i++)
+        shrink(&steps[i], opts.window ? opts.window : WEIR_SAMPLE_WINDOW, effort);
+    weir_err err =
+        r->sampler ? WEIR_OK : weir_sampler_open(&opts, weir_score_overlay_source(s->overlay), &r->sampler);
+    return err ? err : weir_block_open(r->sampler, &r->block);
+}
+
+/* --- the answer --------------------------------------------------------------------------------------------------- */
+
+static double logistic(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+/* A decision is the same for the same model, target, time, event and seed. */
+static uint64_t decision_of(const weir_score_model *model, const weir_score_ask *ask) {
+    uint64_t what[] = {weir_xxh3(model->name, strlen(model->name), 0),
+                       weir_xxh3(model->version, strlen(model->version), 1),
+                       ask->vertex,
+                       (uint64_t)ask->time_us,
+                       ask->event,
+                       model->opts.seed};
+    return weir_xxh3(what, sizeof what, 0);
+}
+
+static void judge_classes(const weir_real *logits, uint32_t count, weir_score *score) {
+    double sum = 0;
+    for (uint32_t c = 1; c < count; c++)
+        if (logits[c] > logits[score->label]) score->label = c;
+    for (uint32_t c = 0; c < count; c++)
+        sum += exp((double)logits[c] - (double)logits[score->label]);
+    score->logit = (double)logits[score->label];
+    score->score = score->probability = 1 / sum;
+}
+
+static void judge(const weir_score_model *model, const weir_real *logits, weir_score *score) {
+    uint32_t outputs = weir_nn_outputs(weir_score_model_shape(model));
+    score->label = 0;
+    if (outputs > 1) {
+        judge_classes(logits, outputs, score);
+        return;
+    }
+    score->logit = (double)logits[0];
+    score->score = logistic(score->logit);
+    score->probability = logistic(model->opts.slope * score->logit + model->opts.offset);
+}
+
+static void count_tree(const weir_block_view *view, uint32_t *nodes, uint32_t *edges) {
+    memset(nodes, 0, view->targets * sizeof *nodes);
+    memset(edges, 0, view->targets * sizeof *edges);
+    for (uint32_t n = 0; n < view->nodes; n++)
+        nodes[view->groups[n]]++;
+    for (uint32_t s = 0; s < view->steps; s++)
+        for (uint32_t i = 0; i < view->edges[s].count; i++)
+            edges[view->groups[view->edges[s].parents[i]]]++;
+}
+
+/* --- one pass ----------------------------------------------------------------------------------------------------- */
+
+typedef struct pass {
+    weir_scorer *scorer;
+    const round_of *round;
+    weir_score_effort effort;
+    const weir_block_view *view;
+    weir_score_inputs inputs;
+    weir_score_wide *wide;
+    weir_real *logits, *embeddings; /* of the wider block */
+    uint32_t nodes[WEIR_SCORE_BATCH_MAX], edges[WEIR_SCORE_BATCH_MAX];
+} pass;
+
+static weir_err sample(pass *p) {
+    weir_scorer *s = p->scorer;
+    weir_target targets[WEIR_SCORE_BATCH_MAX];
+    uint16_t type = (uint16_t)weir_nn_target_type(weir_score_model_shape(s->model));
+    reach *r;
+    weir_err err = take_reach(s, p->effort, &r);
+    if (err) return err;
+    for (uint32_t i = 0; i < p->round->count; i++) {
+        const weir_score_ask *ask = p->round->asks[i];
+        targets[i] = (weir_target){ask->vertex, ask->time_us, ask->event, type};
+    }
+    weir_score_overlay_show(s->overlay, p->round->asks, p->round->count);
+    err = weir_sample(r->sampler, targets, p->round->count, r->block);
+    if (!err) weir_block_inputs(r->sampler, r->block, true);
+    p->view = s->view = weir_block_look(r->block);
+    return err;
+}
+
+static weir_err forward(pass *p, const weir_score_wide *wide) {
+    weir_scorer *s = p->scorer;
+    const weir_nn *nn = s->model->opts.nn;
+    const weir_nn_shape *shape = weir_nn_shape_of(nn);
+    size_t targets = wide->view.targets;
+    bool embeddings = false;
+    for (uint32_t i = 0; i < p->round->count; i++)
+        embeddings = embeddings || p->round->asks[i]->embedding;
+    p->logits = weir_arena_alloc(s->arena, targets * weir_nn_outputs(shape) * sizeof *p->logits);
+    p->embeddings =
+        embeddings ? weir_arena_alloc(s->arena, targets * weir_nn_hidden(shape) * sizeof *p->embeddings) : NULL;
+    if (!p->logits || (embeddings && !p->embeddings))
+        return WEIR_ERR(WEIR_ELIMIT, "no memory for the scores of a batch; ask for fewer targets at once");
+    const weir_nn_batch batch = {&wide->view, wide->inputs.numbers, wide->inputs.slots, wide->inputs.edges};
+    return weir_nn_forward(nn, s->model->opts.params, &batch, NULL, s->workspace, p->logits, p->embeddings);
+}
+
+static weir_err answer(pass *p, uint32_t i) {
+    weir_scorer *s = p->scorer;
+    const weir_score_ask *ask = p->round->asks[i];
+    const weir_nn_shape *shape = weir_score_model_shape(s->model);
+    uint32_t at = p->wide->places[i].base;
+    weir_score *score = p->round->scores[i];
+    *score = (weir_score){.decision = decision_of(s->model, ask),
+                          .nodes = p->nodes[i],
+                          .edges = p->edges[i],
+                          .effort = p->effort};
+    judge(s->model, p->logits + (size_t)at * weir_nn_outputs(shape), score);
+    if (ask->embedding) {
+        score->embedding_width = weir_nn_hidden(shape);
+        score->embedding = p->embeddings + (size_t)at * score->embedding_width;
+    }
+    if (!p->wide->places[i].variants) return WEIR_OK;
+    return weir_score_reasons_of(shape, weir_score_overlay_source(s->overlay), p->view, p->wide, p->logits, i,
+                                 ask->reasons, s->arena, score);
+}
+
+static weir_err compute(pass *p) {
+    weir_scorer *s = p->scorer;
+    const weir_nn_shape *shape = weir_score_model_shape(s->model);
+    bool explain[WEIR_SCORE_BATCH_MAX];
+    for (uint32_t i = 0; i < p->round->count; i++)
+        explain[i] = p->round->asks[i]->reasons > 0;
+    p->wide = weir_arena_alloc(s->arena, sizeof *p->wide);
+    if (!p->wide) return WEIR_ERR(WEIR_ELIMIT, "no memory for a batch; ask for fewer targets at once");
+    weir_err err = weir_score_inputs_read(&s->reader, shape, p->view, s->arena, &p->inputs);
+    if (!err)
+        err = weir_score_widen(shape, p->view, &p->inputs, explain, weir_graph_schema(s->graph), s->arena, p->wide);
+    if (!err) err = forward(p, p->wide);
+    for (uint32_t i = 0; !err && i < p->round->count; i++)
+        err = answer(p, i);
+    return err;
+}
+
+/* --- rounds ------------------------------------------------------------------------------------------------------- */
+
+static bool affordable(const weir_scorer *s, const weir_score_ask *ask, uint32_t nodes, int64_t now_us) {
+    if (ask->nodes_max && nodes > ask->nodes_max) return false;
+    return !ask->deadline_us || (double)(ask->deadline_us - now_us) * 1000 >= s->node_ns * nodes;
+}
+
+/* Moves what the round cannot afford to another one; returns whether there was any. */
+static bool put_off(pass *p, round_of *round, round_of *smaller) {
+    uint32_t kept = 0;
+    int64_t now_us = weir_clock_mono_us(weir_clock_system());
+    for (uint32_t i = 0; i < round->count; i++) {
+        round_of *to = affordable(p->scorer, round->asks[i], p->nodes[i], now_us) ? round : smaller;
+        uint32_t at = to == round ? kept++ : smaller->count++;
+        to->asks[at] = round->asks[i];
+        to->scores[at] = round->scores[i];
+    }
+    bool any = kept < round->count;
+    round->count = kept;
+    return any;
+}
+
+static void learn_pace(weir_scorer *s, int64_t start_ns, uint32_t nodes) {
+    double spent_ns = (double)(weir_clock_mono_ns(weir_clock_system()) - start_ns);
+    if (nodes) s->node_ns += NODE_NS_WEIGHT * (spent_ns / nodes - s->node_ns);
+}
+
+static weir_err run_round(weir_scorer *s, round_of *round) {
+    weir_err err = WEIR_OK;
+    for (weir_score_effort effort = WEIR_SCORE_WHOLE; !err && round->count; effort++) {
+        round_of smaller = {.count = 0};
+        pass p = {.scorer = s, .round = round, .effort = effort};
+        int64_t start_ns = weir_clock_mono_ns(weir_clock_system());
+        err = sample(&p);
+        if (!err) count_tree(p.view, p.nodes, p.edges);
+        if (!err && effort < WEIR_SCORE_LEAST && put_off(&p, round, &smaller) && round->count) {
+            err = sample(&p);
+            if (!err) count_tree(p.view, p.nodes, p.edges);
+        }
+        if (!err && round->count) {
+            err = compute(&p);
+            learn_pace(s, start_ns, p.view->nodes);
+        }
+        *round = smaller;
+    }
+    return err;
+}
+
+/* Whether one of two could see what only the other's event says (C3). */
+static bool disturb(const weir_score_ask *a, const weir_score_ask *b) {
+    bool laid_over = a->mutation_count || b->mutation_count;
+    uint64_t apart = a->time_us > b->time_us ? (uint64_t)a->time_us - (uint64_t)b->time_us
+                                             : (uint64_t)b->time_us - (uint64_t)a->time_us;
+    return laid_over && (a->vertex == b->vertex || apart <= 1);
+}
+
+static bool fits(const round_of *round, const weir_score_ask *ask) {
+    for (uint32_t i = 0; i < round->count; i++)
+        if (disturb(round->asks[i], ask)) return false;
+    return true;
+}
+
+weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
+                         weir_score *scores) {
+    bool taken[WEIR_SCORE_BATCH_MAX] = {false};
+    if (count == 0 || count > WEIR_SCORE_BATCH_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "%u asks; 1 to %u go together", count, WEIR_SCORE_BATCH_MAX);
+    weir_arena_reset(scorer->arena);
+    weir_err err = take_model(scorer, model);
+    for (uint32_t left = count; !err && left;) {
+        round_of round = {.count = 0};
+        for (uint32_t i = 0; i < count; i++) {
+            if (taken[i] || !fits(&round, &asks[i])) continue;
+            taken[i] = true;
+            round.asks[round.count] = &asks[i];
+            round.scores[round.count++] = &scores[i];
+        }
+        left -= round.count;
+        err = run_round(scorer, &round);
+    }
+    weir_score_overlay_show(scorer->overlay, NULL, 0);
+    return err;
+}
+
+const weir_block_view *weir_scorer_block(const weir_scorer *scorer) {
+    return scorer->view;
+}
+
+/* --- open and close ----------------------------------------------------------------------------------------------- */
+
+weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp) {
+    *scorerp = NULL;
+    weir_scorer *s = weir_calloc(1, sizeof *s);
+    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a scorer");
+    s->graph = graph;
+    s->node_ns = NODE_NS_FIRST;
+    s->reader.graph = graph;
+    weir_err err = weir_arena_open(WEIR_SCORE_BYTES_MAX, &s->arena);
+    if (!err) err = weir_arena_open(WEIR_SCORE_BYTES_MAX, &s->reader.rows);
+    if (!err) err = weir_sample_over_graph(graph, WEIR_SCORE_BYTES_MAX, &s->live);
+    if (!err) err = weir_score_overlay_open(s->live, &s->overlay);
+    if (!err) err = weir_aggregates_open(weir_graph_schema(graph), s->live, &s->reader.aggregates);
+    s->reader.overlay = s->overlay;
+    if (err) {
+        weir_scorer_close(s);
+        return err;
+    }
+    *scorerp = s;
+    return WEIR_OK;
+}
+
+void weir_scorer_close(weir_scorer *s) {
+    if (!s) return;
+    forget_model(s);
+    weir_aggregates_close(s->reader.aggregates);
+    weir_score_overlay_close(s->overlay);
+    weir_sample_source_close(s->live);
+    weir_arena_close(s->reader.rows);
+    weir_arena_close(s->arena);
+    weir_free(s);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parity_test.c - what serving sees and says is what training would have: block by block and score by score.
+ *
+ * A random graph goes through the real store; a snapshot is made of it; then it grows on. The snapshot's side is sampled
+ * over arrays and encoded from columns here, by code that shares nothing with the scorer's but the network.
+ */
+#include "score_fixture.h"
+
+#include <math.h>
+
+#include <weir/store/aggregate.h>
+#include <weir/store/snapshot.h>
+
+#define DECISIONS    1000u
+#define BATCH        16u
+#define EVENTS       1500u
+#define EVENTS_LATER 300u
+#define BLOCK_FLOATS 65536u
+
+typedef struct parity {
+    score_world world;
+    score_net net;
+    weir_score_model *model;
+    weir_scorer *scorer;
+    weir_arena *arena;
+    weir_snapshot *snapshot;
+    weir_sample_source *source;
+    weir_sampler *sampler;
+    weir_block *block;
+    weir_aggregates *aggregates;
+    weir_nn_workspace *workspace;
+    weir_real *floats;
+    uint32_t *slots;
+} parity;
+
+static void snapshot_make(parity *p) {
+    const weir_graph_opts read_only = {.read_only = true};
+    const weir_snapshot_build_opts build = {
+        .out = weir_test_path("snapshot"), .as_of_us = p->world.now_us + 1, .history_us = INT64_MAX / 4};
+    const weir_snapshot_opts opts = {.load = true};
+    weir_snapshot_stats stats;
+    weir_graph *still;
+    assert_ok(weir_graph_checkpoint(p->world.graph, weir_test_path("checkpoint")));
+    assert_ok(weir_graph_restore(weir_test_path("checkpoint"), weir_test_path("still")));
+    assert_ok(weir_graph_open(weir_test_path("still"), p->world.schema, &read_only, &still));
+    assert_ok(weir_snapshot_build(still, &build, &stats));
+    assert_ok(weir_graph_close(still));
+    assert_ok(weir_snapshot_open(weir_test_path("snapshot"), &opts, &p->snapshot));
+}
+
+static void parity_open(parity *p) {
+    uint64_t seed = weir_test_seed();
+    score_world_open(&p->world, seed, weir_test_path("store"));
+    score_world_grow(&p->world, EVENTS);
+    score_net_open(&p->net, p->world.schema, score_steps, SCORE_STEPS, seed);
+    p->model = score_model_of(&p->net, p->world.schema, "1");
+    assert_ok(weir_scorer_open(p->world.graph, &p->scorer));
+    assert_ok(weir_arena_open(1u << 20, &p->arena));
+    snapshot_make(p);
+    const weir_sample_opts opts = {
+        .steps = score_steps, .step_count = SCORE_STEPS, .window = 12, .targets_max = BATCH, .seed = 77};
+    assert_ok(weir_sample_over_snapshot(p->snapshot, &p->source));
+    assert_ok(weir_sampler_open(&opts, p->source, &p->sampler));
+    assert_ok(weir_block_open(p->sampler, &p->block));
+    assert_ok(weir_aggregates_open(weir_snapshot_schema(p->snapshot), p->source, &p->aggregates));
+    assert_ok(weir_nn_workspace_open(p->net.nn, false, &p->workspace));
+    p->floats = calloc(BLOCK_FLOATS, sizeof *p->floats);
+    p->slots = calloc(BLOCK_FLOATS, sizeof *p->slots);
+    assert_true(p->floats && p->slots);
+    score_world_grow(&p->world, EVENTS_LATER);
+}
+
+static void parity_close(parity *p) {
+    free(p->floats);
+    free(p->slots);
+    weir_nn_workspace_close(p->workspace);
+    weir_aggregates_close(p->aggregates);
+    weir_block_close(p->block);
+    weir_sampler_close(p->sampler);
+    weir_sample_source_close(p->source);
+    weir_snapshot_close(p->snapshot);
+    weir_arena_close(p->arena);
+    weir_scorer_close(p->scorer);
+    weir_score_model_drop(p->model);
+    score_net_close(&p->net);
+    score_world_close(&p->world);
+}
+
+/* --- the snapshot's side -------------------------------------------------------------------------------------------- */
+
+static weir_target target_of(const parity *p, weir_vertex payment) {
+    weir_target target = {.type = SCORE_PAYMENT};
+    uint64_t index;
+    assert_true(weir_snapshot_find(p->snapshot, SCORE_PAYMENT, payment, &index));
+    target.vertex = index;
+    target.before_us = weir_snapshot_vertices_of(p->snapshot, SCORE_PAYMENT)->first_us[index];
+    for (uint32_t r = SCORE_PAID_BY; !target.event && r <= SCORE_PAID_AT; r++) {
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(p->snapshot, r, WEIR_OUT);
+        int64_t at = e->indptr[index];
+        if (at < e->indptr[index + 1] && e->times[at] == target.before_us) target.event = e->events[at];
+    }
+    return target;
+}
+
+static weir_value value_at(const weir_snapshot_column *c, uint64_t row) {
+    weir_value v = {0};
+    if (c->kind == WEIR_VALUE_NUMBER) {
+        v.number = (double)c->numbers[row];
+        v.present = !isnan(c->numbers[row]);
+    } else if (c->kind == WEIR_VALUE_TIME) {
+        v.time_us = c->times[row];
+        v.present = v.time_us != WEIR_SNAPSHOT_NEVER;
+    } else if (c->codes[row] >= 0) {
+        int64_t begin = c->text_offsets[c->codes[row]];
+        v.text = (const char *)c->text_bytes + begin;
+        v.text_length = (uint8_t)(c->text_offsets[c->codes[row] + 1] - begin);
+        v.present = true;
+    }
+    return v;
+}
+
+static void encode_vertex(const parity *p, uint32_t type, uint64_t row, int64_t before_us, weir_real *numbers,
+                          uint32_t *slots) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(p->snapshot, type);
+    bool counts = type == SCORE_PAYMENT ? v->since_us[row] <= before_us : v->since_us[row] < before_us;
+    weir_value values[8] = {{0}};
+    double aggregates[4];
+    for (uint32_t i = 0; counts && i < v->column_count; i++)
+        values[i] = value_at(&v->columns[i], row);
+    assert_ok(weir_aggregates_read(p->aggregates, type, &row, &before_us, 1, aggregates));
+    weir_nn_encode(weir_nn_vertex(p->net.shape, type), weir_schema_vertex_at(p->world.schema, type)->features, values,
+                   aggregates, before_us, numbers, slots);
+}
+
+static void encode_edge(const parity *p, const weir_block_view *view, uint32_t step, uint32_t edge,
+                        weir_real *numbers) {
+    const weir_sample_step *s = &score_steps[step];
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(p->snapshot, s->relation, s->direction);
+    const weir_block_edges *edges = &view->edges[step];
+    weir_value values[8] = {{0}};
+    for (uint32_t i = 0; i < e->column_count; i++)
+        values[i] = value_at(&e->columns[i], edges->refs[edge]);
+    weir_nn_encode(weir_nn_edge(p->net.shape, s->relation),
+                   weir_schema_relation_at(p->world.schema, s->relation)->features, values, NULL,
+                   view->before_us[view->groups[edges->parents[edge]]], numbers, NULL);
+}
+
+static void judge(const parity *p, const weir_block_view *view, weir_real *logits) {
+    const weir_real *numbers[SCORE_TYPES], *edges[SCORE_STEPS];
+    const uint32_t *slots[SCORE_TYPES];
+    size_t floats = 0, words = 0;
+    for (uint32_t type = 0; type < SCORE_TYPES; type++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(p->net.shape, type);
+        numbers[type] = p->floats + floats;
+        slots[type] = p->slots + words;
+        for (uint32_t i = view->input_ranges[type].begin; i < view->input_ranges[type].end; i++) {
+            uint32_t node = view->input_nodes[i];
+            assert_true(floats + 64 < BLOCK_FLOATS && words + 64 < BLOCK_FLOATS);
+            encode_vertex(p, type, view->vertices[node], view->before_us[view->groups[node]], p->floats + floats,
+                          p->slots + words);
+            floats += inputs->width;
+            words += inputs->category_count;
+        }
+    }
+    for (uint32_t step = 0; step < SCORE_STEPS; step++) {
+        edges[step] = p->floats + floats;
+        for (uint32_t i = 0; i < view->edges[step].count; i++) {
+            assert_true(floats + 64 < BLOCK_FLOATS);
+            encode_edge(p, view, step, i, p->floats + floats);
+            floats += weir_nn_edge(p->net.shape, score_steps[step].relation)->width;
+        }
+    }
+    const weir_nn_batch batch = {view, numbers, slots, edges};
+    assert_ok(weir_nn_forward(p->net.nn, p->net.params, &batch, NULL, p->workspace, logits, NULL));
+}
+
+/* --- comparing ------------------------------------------------------------------------------------------------------ */
+
+static void same_step(const parity *p, const weir_block_view *live, const weir_block_view *still, uint32_t step) {
+    const weir_sample_step *s = &score_steps[step];
+    const weir_schema_relation *r = weir_schema_relation_at(p->world.schema, s->relation);
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(p->snapshot, s->relation, s->direction);
+    const weir_vertex *ids = weir_snapshot_vertices_of(p->snapshot, s->direction == WEIR_OUT ? r->to : r->from)->ids;
+    const weir_block_edges *a = &live->edges[step], *b = &still->edges[step];
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->parent_begin, b->parent_begin);
+    assert_int_equal(a->parent_end, b->parent_end);
+    assert_memory_equal(a->offsets, b->offsets, (a->parent_end - a->parent_begin + 1) * sizeof *a->offsets);
+    for (uint32_t i = 0; i < a->count; i++) {
+        assert_int_equal(a->parents[i], b->parents[i]);
+        assert_int_equal(a->children[i], b->children[i]);
+        assert_int_equal(a->times[i], b->times[i]);
+        assert_true(a->refs[i] == e->events[b->refs[i]]);
+        assert_true(live->vertices[a->children[i]] == ids[still->vertices[b->children[i]]]);
+    }
+}
+
+static uint32_t same_batch(parity *p) {
+    weir_score_ask asks[BATCH];
+    weir_score scores[BATCH];
+    weir_target targets[BATCH];
+    weir_real logits[BATCH];
+    uint32_t edges = 0;
+    char key[SCORE_VERTEX_KEY];
+    for (uint32_t i = 0; i < BATCH; i++) {
+        weir_vertex payment = score_vertex(&p->world, SCORE_PAYMENT, 1 + score_below(&p->world, EVENTS), key);
+        weir_arena_reset(p->arena);
+        assert_ok(weir_score_ask_vertex(p->world.graph, p->model, payment, 0, p->arena, &asks[i]));
+        targets[i] = target_of(p, payment);
+        assert_int_equal(asks[i].time_us, targets[i].before_us);
+        assert_true(asks[i].event == targets[i].event);
+    }
+    assert_ok(weir_scorer_run(p->scorer, p->model, asks, BATCH, scores));
+    assert_ok(weir_sample(p->sampler, targets, BATCH, p->block));
+    weir_block_inputs(p->sampler, p->block, true);
+    const weir_block_view *live = weir_scorer_block(p->scorer), *still = weir_block_look(p->block);
+    assert_int_equal(live->nodes, still->nodes);
+    for (uint32_t step = 0; step < SCORE_STEPS; step++) {
+        same_step(p, live, still, step);
+        edges += live->edges[step].count;
+    }
+    judge(p, still, logits);
+    for (uint32_t i = 0; i < BATCH; i++) {
+        assert_true(fabs(scores[i].logit - (double)logits[i]) <= 1e-5);
+        assert_true(fabs(scores[i].score - 1 / (1 + exp(-(double)logits[i]))) <= 1e-5);
+    }
+    return edges;
+}
+
+static void c2_live_and_snapshot_agree(void **state) {
+    (void)state;
+    parity p;
+    uint64_t decisions = weir_test_rounds(DECISIONS), edges = 0;
+    parity_open(&p);
+    for (uint64_t i = 0; i < decisions; i += BATCH)
+        edges += same_batch(&p);
+    assert_true(edges > decisions); /* there was something to compare */
+    parity_close(&p);
+}
+
+WEIR_TESTS(WEIR_CASE(c2_live_and_snapshot_agree))

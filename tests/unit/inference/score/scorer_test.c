@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scorer_test.c - events before and after they are stored, reasons, batches, budgets. */
+#include "score_fixture.h"
+
+#include <math.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/clock.h>
+
+#define EVENTS 400u
+#define NEAR   1e-5
+
+typedef struct scoring {
+    score_world world;
+    score_net net;
+    weir_score_model *model;
+    weir_scorer *scorer;
+    weir_arena *arena;
+} scoring;
+
+static void scoring_open(scoring *s, uint64_t seed, uint64_t events) {
+    score_world_open(&s->world, seed, weir_test_path("store"));
+    score_world_grow(&s->world, events);
+    score_net_open(&s->net, s->world.schema, score_steps, SCORE_STEPS, seed);
+    s->model = score_model_of(&s->net, s->world.schema, "1");
+    assert_ok(weir_scorer_open(s->world.graph, &s->scorer));
+    assert_ok(weir_arena_open(1u << 20, &s->arena));
+}
+
+static void scoring_close(scoring *s) {
+    weir_arena_close(s->arena);
+    weir_scorer_close(s->scorer);
+    weir_score_model_drop(s->model);
+    score_net_close(&s->net);
+    score_world_close(&s->world);
+}
+
+static weir_score_ask ask_for(scoring *s, weir_vertex payment) {
+    weir_score_ask ask;
+    weir_arena_reset(s->arena);
+    assert_ok(weir_score_ask_vertex(s->world.graph, s->model, payment, 0, s->arena, &ask));
+    return ask;
+}
+
+static weir_score_ask some_ask(scoring *s) {
+    char key[SCORE_VERTEX_KEY];
+    return ask_for(s, score_vertex(&s->world, SCORE_PAYMENT, 1 + score_below(&s->world, s->world.events), key));
+}
+
+static weir_score run_one(scoring *s, const weir_score_ask *ask) {
+    weir_score score;
+    assert_ok(weir_scorer_run(s->scorer, s->model, ask, 1, &score));
+    return score;
+}
+
+/* --- events ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct seen_block {
+    uint32_t nodes, counts[SCORE_STEPS];
+    weir_vertex children[SCORE_STEPS][64];
+    int64_t times[SCORE_STEPS][64];
+    uint64_t events[SCORE_STEPS][64];
+} seen_block;
+
+static void block_see(const scoring *s, seen_block *seen) {
+    const weir_block_view *view = weir_scorer_block(s->scorer);
+    memset(seen, 0, sizeof *seen);
+    seen->nodes = view->nodes;
+    for (uint32_t step = 0; step < SCORE_STEPS; step++) {
+        const weir_block_edges *e = &view->edges[step];
+        seen->counts[step] = e->count;
+        assert_true(e->count <= 64);
+        for (uint32_t i = 0; i < e->count; i++) {
+            seen->children[step][i] = view->vertices[e->children[i]];
+            seen->times[step][i] = e->times[i];
+            seen->events[step][i] = e->refs[i];
+        }
+    }
+}
+
+static void c1_before_and_after_an_event_is_stored(void **state) {
+    (void)state;
+    scoring s;
+    scoring_open(&s, weir_test_seed(), EVENTS);
+    for (uint64_t i = weir_test_rounds(60); i > 0; i--) {
+        score_event e;
+        weir_score_ask before;
+        seen_block first, then;
+        score_event_make(&s.world, &e);
+        assert_ok(weir_score_ask_event(s.model, e.mutations, e.count, &before));
+        weir_score a = run_one(&s, &before);
+        block_see(&s, &first);
+        score_event_store(&s.world, &e, s.world.events - 1);
+        assert_ok(weir_graph_drain(s.world.graph));
+        weir_score_ask after = ask_for(&s, e.payment);
+        weir_score b = run_one(&s, &after);
+        block_see(&s, &then);
+        assert_memory_equal(&first, &then, sizeof first);
+        assert_true(first.counts[0] >= 1);
+        assert_true(after.time_us == e.time_us && after.event == e.id);
+        assert_true(fabs(a.logit - b.logit) <= NEAR);
+        assert_true(a.decision == b.decision && a.nodes == b.nodes && a.edges == b.edges);
+    }
+    scoring_close(&s);
+}
+
+/* An event over one that is stored already, and over one with the same time and vertex in the same batch. */
+static void c3_events_of_a_batch_do_not_see_each_other(void **state) {
+    (void)state;
+    scoring s;
+    score_event one, other;
+    weir_score_ask asks[4];
+    weir_score alone[4], together[4];
+    scoring_open(&s, weir_test_seed(), EVENTS);
+    score_event_make(&s.world, &one);
+    other = one;
+    for (size_t i = 0; i < other.count; i++) { /* the same payment, without its rows */
+        other.mutations[i].row = NULL;
+        other.mutations[i].row_length = 0;
+    }
+    assert_ok(weir_score_ask_event(s.model, one.mutations, one.count, &asks[0]));
+    assert_ok(weir_score_ask_event(s.model, other.mutations, other.count, &asks[1]));
+    asks[2] = some_ask(&s);
+    asks[3] = some_ask(&s);
+    for (uint32_t i = 0; i < 4; i++)
+        alone[i] = run_one(&s, &asks[i]);
+    assert_ok(weir_scorer_run(s.scorer, s.model, asks, 4, together));
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_true(fabs(alone[i].logit - together[i].logit) <= NEAR);
+        assert_int_equal(alone[i].nodes, together[i].nodes);
+        assert_int_equal(alone[i].edges, together[i].edges);
+    }
+    assert_true(fabs(alone[0].logit - alone[1].logit) > NEAR);
+    scoring_close(&s);
+}
+
+static void events_that_cannot_be_judged(void **state) {
+    (void)state;
+    scoring s;
+    weir_score_ask ask;
+    scoring_open(&s, 1, 1);
+    const weir_mutation account = {.kind = WEIR_PUT_VERTEX, .type = SCORE_ACCOUNT, .vertex = 5};
+    const weir_mutation deletion = {.kind = WEIR_DELETE_EDGE, .vertex = 5};
+    assert_err(weir_score_ask_event(s.model, &account, 1, &ask), WEIR_EDATA, "puts no payment");
+    assert_err(weir_score_ask_event(s.model, &deletion, 1, &ask), WEIR_EDATA, "deletes");
+    assert_err(weir_score_ask_vertex(s.world.graph, s.model, 99, 0, s.arena, &ask), WEIR_ENOTFOUND,
+               "no such payment");
+    scoring_close(&s);
+}
+
+/* --- reasons --------------------------------------------------------------------------------------------------------- */
+
+/* A payment of several accounts and at several shops, without edge `left_out`: a star. */
+static void star_store(score_world *w, uint32_t left_out, score_event *e) {
+    static const weir_value_kind number = WEIR_VALUE_NUMBER;
+    weir_mutation *m;
+    *e = (score_event){.time_us = w->now_us, .id = 4711};
+    e->payment = score_put(w, e, SCORE_PAYMENT, 1, &m);
+    score_payment_row(w, e, m);
+    for (uint32_t i = 0; i < 5; i++) {
+        char key[SCORE_VERTEX_KEY];
+        weir_vertex end = score_vertex(w, i < 3 ? SCORE_ACCOUNT : SCORE_SHOP, i, key);
+        weir_value amount = {.present = true, .number = 10.0 * i};
+        if (i == left_out) continue;
+        m = score_edge(e, i < 3 ? SCORE_PAID_BY : SCORE_PAID_AT, e->payment, end);
+        if (i < 3) score_row(e, m, &number, &amount, 1);
+        score_other_half(e);
+    }
+    w->events = 1;
+    score_event_store(w, e, 0);
+    assert_ok(weir_graph_drain(w->graph));
+}
+
+static double star_logit(uint64_t seed, uint32_t left_out, weir_score_reason *topp, uint32_t *countp) {
+    scoring s;
+    score_event e;
+    char name[16];
+    snprintf(name, sizeof name, "star%u", left_out);
+    score_world_open(&s.world, seed, weir_test_path(name));
+    star_store(&s.world, left_out, &e);
+    score_net_open(&s.net, s.world.schema, score_steps, SCORE_STEPS, seed);
+    s.model = score_model_of(&s.net, s.world.schema, "1");
+    assert_ok(weir_scorer_open(s.world.graph, &s.scorer));
+    assert_ok(weir_arena_open(1u << 20, &s.arena));
+    weir_score_ask ask = ask_for(&s, e.payment);
+    ask.reasons = topp ? 3 : 0;
+    weir_score score = run_one(&s, &ask);
+    if (topp) {
+        *topp = score.reasons[0];
+        *countp = score.reason_count;
+        for (uint32_t i = 1; i < score.reason_count; i++)
+            assert_true(fabs(score.reasons[i - 1].change) >= fabs(score.reasons[i].change));
+    }
+    scoring_close(&s);
+    return score.logit;
+}
+
+static void c5_a_reason_is_the_logit_without_its_edge(void **state) {
+    (void)state;
+    uint64_t seed = weir_test_seed();
+    weir_score_reason top;
+    uint32_t count, named = 5;
+    double whole = star_logit(seed, 5, &top, &count);
+    score_world names;
+    assert_int_equal(count, 3);
+    assert_true(fabs(top.change) > NEAR && top.event == 4711 && top.direction == WEIR_OUT);
+    score_world_open(&names, seed, weir_test_path("names"));
+    for (uint32_t i = 0; i < 5; i++) {
+        char key[SCORE_VERTEX_KEY];
+        if (score_vertex(&names, i < 3 ? SCORE_ACCOUNT : SCORE_SHOP, i, key) == top.neighbor) named = i;
+    }
+    score_world_close(&names);
+    assert_in_range(named, 0, 4);
+    assert_int_equal(top.relation, named < 3 ? SCORE_PAID_BY : SCORE_PAID_AT);
+    assert_int_equal(top.neighbor_type, named < 3 ? SCORE_ACCOUNT : SCORE_SHOP);
+    assert_true(fabs(whole - top.change - star_logit(seed, named, NULL, NULL)) <= NEAR);
+}
+
+/* Reasons are computed beside the score; they must not move it, in a batch neither. */
+static void reasons_leave_the_score_alone(void **state) {
+    (void)state;
+    scoring s;
+    weir_score_ask asks[8];
+    weir_score plain[8], reasoned[8];
+    scoring_open(&s, weir_test_seed(), EVENTS);
+    for (uint32_t i = 0; i < 8; i++)
+        asks[i] = some_ask(&s);
+    assert_ok(weir_scorer_run(s.scorer, s.model, asks, 8, plain));
+    for (uint32_t i = 0; i < 8; i += 2)
+        asks[i].reasons = 2;
+    assert_ok(weir_scorer_run(s.scorer, s.model, asks, 8, reasoned));
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_true(fabs(plain[i].logit - reasoned[i].logit) <= NEAR);
+        assert_int_equal(reasoned[i].reason_count > 0, i % 2 == 0);
+        assert_int_equal(plain[i].reason_count, 0);
+    }
+    for (uint32_t i = 0; i < 8; i += 2) { /* alone, the same reasons */
+        weir_score_reason kept[2];
+        uint32_t count = reasoned[i].reason_count;
+        assert_ok(weir_scorer_run(s.scorer, s.model, asks, 8, reasoned));
+        memcpy(kept, reasoned[i].reasons, count * sizeof kept[0]);
+        weir_score alone = run_one(&s, &asks[i]);
+        assert_int_equal(alone.reason_count, count);
+        for (uint32_t r = 0; r < count; r++)
+            assert_true(fabs(alone.reasons[r].change - kept[r].change) <= NEAR);
+    }
+    scoring_close(&s);
+}
+
+/* --- limits ---------------------------------------------------------------------------------------------------------- */
+
+static void a_budget_gives_a_smaller_tree(void **state) {
+    (void)state;
+    scoring s;
+    scoring_open(&s, weir_test_seed(), EVENTS);
+    weir_score_ask ask = some_ask(&s);
+    weir_score whole = run_one(&s, &ask);
+    assert_int_equal(whole.effort, WEIR_SCORE_WHOLE);
+    ask.nodes_max = whole.nodes;
+    assert_int_equal(run_one(&s, &ask).effort, WEIR_SCORE_WHOLE);
+    ask.nodes_max = whole.nodes - 1;
+    weir_score less = run_one(&s, &ask);
+    assert_true(less.effort > WEIR_SCORE_WHOLE);
+    assert_true(less.nodes < whole.nodes);
+    ask.nodes_max = 1;
+    weir_score least = run_one(&s, &ask);
+    assert_int_equal(least.effort, WEIR_SCORE_LEAST);
+    assert_true(least.nodes <= less.nodes && least.nodes >= 2);
+    ask.nodes_max = 0;
+    ask.deadline_us = 1; /* long ago */
+    assert_int_equal(run_one(&s, &ask).effort, WEIR_SCORE_LEAST);
+    ask.deadline_us = INT64_MAX / 2000;
+    assert_int_equal(run_one(&s, &ask).effort, WEIR_SCORE_WHOLE);
+    scoring_close(&s);
+}
+
+static void each_of_a_batch_has_its_own_budget(void **state) {
+    (void)state;
+    scoring s;
+    weir_score_ask asks[4];
+    weir_score scores[4];
+    scoring_open(&s, weir_test_seed(), EVENTS);
+    for (uint32_t i = 0; i < 4; i++) {
+        asks[i] = some_ask(&s);
+        if (i % 2) asks[i].nodes_max = 1;
+    }
+    assert_ok(weir_scorer_run(s.scorer, s.model, asks, 4, scores));
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(scores[i].effort, i % 2 ? WEIR_SCORE_LEAST : WEIR_SCORE_WHOLE);
+        assert_true(fabs(scores[i].logit - run_one(&s, &asks[i]).logit) <= NEAR);
+    }
+    assert_err(weir_scorer_run(s.scorer, s.model, asks, 0, scores), WEIR_EINVAL, "0 asks");
+    assert_err(weir_scorer_run(s.scorer, s.model, asks, WEIR_SCORE_BATCH_MAX + 1, scores), WEIR_EINVAL, "65 asks");
+    scoring_close(&s);
+}
+
+static void embeddings_are_the_last_layer(void **state) {
+    (void)state;
+    scoring s;
+    scoring_open(&s, weir_test_seed(), EVENTS);
+    weir_score_ask ask = some_ask(&s);
+    ask.embedding = true;
+    weir_score score = run_one(&s, &ask);
+    const weir_nn_tensor *weight = weir_nn_tensor_find(s.net.nn, "head.weight");
+    const weir_nn_tensor *bias = weir_nn_tensor_find(s.net.nn, "head.bias");
+    assert_non_null(weight);
+    assert_non_null(bias);
+    double logit = (double)s.net.params[bias->offset];
+    assert_int_equal(score.embedding_width, 16);
+    for (uint32_t i = 0; i < score.embedding_width; i++)
+        logit += (double)score.embedding[i] * (double)s.net.params[weight->offset + i];
+    assert_true(fabs(logit - score.logit) <= NEAR);
+    assert_true(fabs(score.probability - 1 / (1 + exp(-(2 * score.logit - 1)))) <= 1e-12);
+    scoring_close(&s);
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------------------- */
+
+static weir_err open_and_run(void *context) {
+    scoring *s = context;
+    weir_scorer *scorer;
+    weir_score score;
+    weir_score_ask ask = {.vertex = 1, .time_us = SCORE_START_US, .reasons = 1};
+    weir_err err = weir_scorer_open(s->world.graph, &scorer);
+    if (err) return err;
+    err = weir_scorer_run(scorer, s->model, &ask, 1, &score);
+    weir_scorer_close(scorer);
+    return err;
+}
+
+/* What an arena cannot get, it cannot tell from its limit: both codes are right. */
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    scoring s;
+    weir_err err = WEIR_OK;
+    bool failed = true;
+    scoring_open(&s, 3, 5);
+    assert_ok(open_and_run(&s)); /* what the store caches is there now */
+    for (uint64_t nth = 1; failed; nth++) {
+        weir_alloc_stats before, after;
+        weir_alloc_stats_get(&before);
+        weir_alloc_fail_nth(nth);
+        err = open_and_run(&s);
+        failed = weir_alloc_failed();
+        weir_alloc_fail_nth(0);
+        weir_alloc_stats_get(&after);
+        assert_int_equal(before.live_blocks, after.live_blocks);
+        if (failed && err) assert_true(weir_err_is(err, WEIR_ENOMEM) || weir_err_is(err, WEIR_ELIMIT));
+    }
+    assert_ok(err);
+    scoring_close(&s);
+}
+
+static void a_model_of_another_schema_is_refused(void **state) {
+    (void)state;
+    static const char other_text[] =
+        "version: 1\nname: other\nvertices: {payment: {}, account: {}, shop: {}}\n"
+        "relations: {paid_by: {from: payment, to: account}, paid_at: {from: payment, to: shop},\n"
+        "  knows: {from: account, to: shop}}\n"
+        "labels: {bad: {vertex: payment, values: [no, yes], absent: no}}\n"
+        "tasks: {fraud: {kind: classify, label: bad, positive: yes}}\n"
+        "sources: {s: {id: id, time: t, mutations: [{put_edge: paid_at, from: a, to: b}]}}\n";
+    scoring s;
+    weir_schema *other;
+    weir_score_model *model;
+    scoring_open(&s, 1, 1);
+    assert_ok(weir_schema_parse("other", other_text, strlen(other_text), &other));
+    const weir_score_model_opts opts = {.name = "x", .version = "1", .nn = s.net.nn, .params = s.net.params};
+    assert_err(weir_score_model_open(&opts, other, &model), WEIR_EVERSION, "payment");
+    assert_null(model);
+    weir_schema_free(other);
+    scoring_close(&s);
+}
+
+WEIR_TESTS(WEIR_CASE(c1_before_and_after_an_event_is_stored), WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other),
+           WEIR_CASE(events_that_cannot_be_judged), WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge),
+           WEIR_CASE(reasons_leave_the_score_alone), WEIR_CASE(a_budget_gives_a_smaller_tree),
+           WEIR_CASE(each_of_a_batch_has_its_own_budget), WEIR_CASE(embeddings_are_the_last_layer),
+           WEIR_CASE(every_allocation_may_fail), WEIR_CASE(a_model_of_another_schema_is_refused))
