@@ -21,7 +21,7 @@
 
 #define MANIFEST_BYTES_MAX (64u << 20)
 
-/* --- the draft ------------------------------------------------------------------------------------------------------ */
+/* --- the draft --------------------------------------------------------------------------------------------------- */
 
 /* Without links and "..", because only such a folder is removed. */
 static weir_err parent_of(const char *out, char parent[PATH_MAX]) {
@@ -92,7 +92,7 @@ static weir_err folders_open(const weir_snapshot_draft *draft) {
     return err;
 }
 
-/* --- durable and whole ----------------------------------------------------------------------------------------------- */
+/* --- durable and whole ------------------------------------------------------------------------------------------- */
 
 static weir_err sync_folder(const weir_snapshot_draft *draft, const char *room, const char *name, const char *below) {
     char path[WEIR_DRAFT_PATH_MAX];
@@ -143,7 +143,7 @@ static weir_err finish(weir_snapshot_draft *draft) {
     return err;
 }
 
-/* --- all of it --------------------------------------------------------------------------------------------------------- */
+/* --- all of it --------------------------------------------------------------------------------------------------- */
 
 static weir_err build(weir_snapshot_draft *draft) {
     weir_err err = weir_draft_scan(draft);
