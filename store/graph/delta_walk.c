@@ -64,6 +64,9 @@ static size_t key_write(weir_vertex vertex, weir_list id, const weir_entry *e, u
     case WEIR_LIST_KIND_FEATURES:
         weir_feature_key_write(vertex, e->time_us, e->event, key);
         return WEIR_FEATURE_KEY_BYTES;
+    case WEIR_LIST_KIND_PUTS:
+        weir_put_key_write(vertex, e->time_us, key);
+        return WEIR_PUT_KEY_BYTES;
     default:
         weir_label_key_write(vertex, (uint16_t)id, e->time_us, e->event, key);
         return WEIR_LABEL_KEY_BYTES;
@@ -132,6 +135,7 @@ weir_err weir_delta_walk(weir_delta *delta, weir_delta_visit visit, void *contex
     weir_err err = nodes_sorted(delta, &w.nodes, &w.count);
     if (!err) err = walk_kind(&w, WEIR_LIST_KIND_EDGES);
     if (!err) err = walk_kind(&w, WEIR_LIST_KIND_FEATURES);
+    if (!err) err = walk_kind(&w, WEIR_LIST_KIND_PUTS);
     if (!err) err = walk_kind(&w, WEIR_LIST_KIND_LABEL);
     if (!err) err = walk_names(&w);
     weir_free(w.nodes);

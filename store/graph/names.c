@@ -125,16 +125,3 @@ weir_names_answer weir_names_take(weir_names *names, weir_vertex vertex, uint64_
     weir_mutex_unlock(&s->mutex);
     return given;
 }
-
-/* Turned into a name that nobody has, rather than emptied: that would cut the chain behind it. */
-static void retire(slot *found) {
-    if (found->check) found->vertex = ~found->vertex;
-}
-
-void weir_names_forget(weir_names *names, weir_vertex vertex) {
-    stripe *s = stripe_of(names, vertex);
-    weir_mutex_lock(&s->mutex);
-    retire(find(names, s->young, vertex));
-    retire(find(names, s->old, vertex));
-    weir_mutex_unlock(&s->mutex);
-}

@@ -22,6 +22,5 @@ void weir_names_close(weir_names *names);
 weir_names_answer weir_names_ask(weir_names *names, weir_vertex vertex, uint64_t check); /* [any] */
 /* Remembers; what was remembered before of this vertex stays (and is the answer).  [any] */
 weir_names_answer weir_names_take(weir_names *names, weir_vertex vertex, uint64_t check);
-void weir_names_forget(weir_names *names, weir_vertex vertex); /* [any] */
 
 #endif /* WEIR_STORE_NAMES_H */

@@ -42,8 +42,11 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
                         WEIR_WINDOW_MAX);
     }
     int64_t expire_us = weir_schema_relation_at(graph->schema, relation)->expire_us;
-    weir_list_query query = {vertex, WEIR_LIST_EDGES(relation, direction), before_us,
-                             expired_at(graph, expire_us, before_us), limit};
+    weir_list_query query = {.vertex = vertex,
+                             .list = WEIR_LIST_EDGES(relation, direction),
+                             .before_us = before_us,
+                             .newer_than_us = expired_at(graph, expire_us, before_us),
+                             .limit = limit};
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, countp);
     if (err) return err;
     weir_edge *edges = weir_arena_alloc(arena, *countp * sizeof *edges);
@@ -116,7 +119,11 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
     weir_err err = WEIR_OK;
     *viewp = (weir_row_view){0};
     for (uint32_t limit = ROWS_PER_LOOK; !err && !enough; limit *= 8) {
-        weir_list_query query = {vertex, WEIR_LIST_FEATURES, before_us, INT64_MIN, limit};
+        weir_list_query query = {.vertex = vertex,
+                                 .list = WEIR_LIST_FEATURES,
+                                 .before_us = before_us,
+                                 .newer_than_us = INT64_MIN,
+                                 .limit = limit};
         err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
         if (err || count == 0) break;
         err = view_rows(graph, vertex, entries, count, arena, &enough, viewp);
@@ -131,7 +138,11 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
     uint32_t count;
     *viewp = (weir_row_view){0};
     if (label >= weir_schema_label_count(graph->schema)) return WEIR_ERR(WEIR_EINVAL, "no label %u", label);
-    weir_list_query query = {vertex, WEIR_LIST_LABEL(label), before_us, INT64_MIN, 1};
+    weir_list_query query = {.vertex = vertex,
+                             .list = WEIR_LIST_LABEL(label),
+                             .before_us = before_us,
+                             .newer_than_us = INT64_MIN,
+                             .limit = 1};
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
     if (!err && count) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
     return err;
@@ -139,42 +150,77 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
+/* A list without what is as old as the vertex's deletion, or older: which is what any list is. */
+static weir_err has_newer(const weir_graph *graph, weir_vertex vertex, weir_list list, weir_arena *arena,
+                          bool *newerp) {
+    const weir_list_query query = {vertex,    list, WEIR_BEFORE_ALL,
+                                   INT64_MIN, 1,    true}; /* older than its deletion: none */
+    const weir_entry *entries;
+    uint32_t count;
+    weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
+    *newerp = !err && count > 0;
+    return err;
+}
+
+static weir_err has_newer_edge(const weir_graph *graph, weir_vertex vertex, uint16_t type, weir_arena *arena,
+                               bool *newerp) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && !*newerp && i < weir_schema_relation_count(graph->schema); i++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(graph->schema, i);
+        if (relation->from == type) err = has_newer(graph, vertex, WEIR_LIST_EDGES(i, WEIR_OUT), arena, newerp);
+        if (err || *newerp || relation->to != type) continue;
+        err = has_newer(graph, vertex, WEIR_LIST_EDGES(i, WEIR_IN), arena, newerp);
+    }
+    return err;
+}
+
+/* Whether a deleted vertex was put again. A put that came first may be the newer one, and the name is carried once
+ * only, by whichever put that was: so its time says nothing. But each put leaves a record of its own time (key.h), and
+ * those are the same in whatever order puts and deletions come, and however often. Only vertices that were deleted
+ * pay for the looks; nothing is written for the others. */
+static weir_err is_put_again(const weir_graph *graph, weir_vertex vertex, uint16_t type, weir_arena *arena,
+                             bool *againp) {
+    weir_err err = has_newer(graph, vertex, WEIR_LIST_PUTS, arena, againp);
+    if (!err && !*againp) err = has_newer(graph, vertex, WEIR_LIST_FEATURES, arena, againp);
+    if (!err && !*againp) err = has_newer_edge(graph, vertex, type, arena, againp);
+    return err;
+}
+
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
                          const char **keyp, uint32_t *key_lengthp) {
     weir_shard *shard = shard_of(graph, vertex);
-    weir_name name;
-    bool found;
+    weir_name name = {0};
+    bool there;
     *vertex_typep = 0;
     *keyp = NULL;
     *key_lengthp = 0;
-    weir_err err = weir_shard_name(shard, vertex, arena, &name, &found);
-    if (err || !found || name.time_us <= weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL)) return err;
+    weir_err err = weir_shard_name(shard, vertex, arena, &name, &there);
+    if (!err && there && weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL) != WEIR_DELETED_NEVER)
+        err = is_put_again(graph, vertex, name.vertex_type, arena, &there);
+    if (err || !there) return err;
     *vertex_typep = name.vertex_type;
     *keyp = name.key;
     *key_lengthp = name.key_length;
     return WEIR_OK;
 }
 
-/* The table has not heard of it, or a deletion has: the store itself is asked. */
+/* The table has not heard of it: the store itself is asked. */
 static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, uint64_t check, bool *freep, bool *newp) {
-    weir_shard *shard = shard_of(graph, vertex);
     weir_arena *arena;
-    weir_name name;
+    weir_name name = {0};
     bool found;
     weir_err err = weir_arena_open(4 * WEIR_KEY_MAX, &arena);
     if (err) return err;
-    err = weir_shard_name(shard, vertex, arena, &name, &found);
+    err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, &found);
     if (!err) {
         uint64_t stored = check;
         if (found && name.vertex_type < weir_schema_vertex_count(graph->schema)) {
             const char *type = weir_schema_vertex_at(graph->schema, name.vertex_type)->name;
             stored = weir_vertex_check(type, name.key, name.key_length);
         }
-        int64_t deleted_us = weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
-        bool deleted = deleted_us != WEIR_DELETED_NEVER && (!found || name.time_us <= deleted_us);
         weir_names_answer taken = weir_names_take(graph->names, vertex, stored); /* another may have been faster */
         *freep = stored == check && taken != WEIR_NAMES_OTHER;
-        *newp = *freep && (deleted || (!found && taken == WEIR_NAMES_UNKNOWN));
+        *newp = *freep && !found && taken == WEIR_NAMES_UNKNOWN;
     }
     weir_arena_close(arena);
     return err;
@@ -188,12 +234,7 @@ weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t v
     }
     uint64_t check = weir_vertex_check(weir_schema_vertex_at(graph->schema, vertex_type)->name, key, key_length);
     weir_names_answer known = weir_names_ask(graph->names, vertex, check);
-    bool deleted_once =
-        weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, WEIR_BEFORE_ALL) != WEIR_DELETED_NEVER;
-    /* The put that first carried the name may be older than a deletion: only what is stored says whether it has one. */
-    if (known == WEIR_NAMES_UNKNOWN || (known == WEIR_NAMES_SAME && deleted_once)) {
-        return claim_unknown(graph, vertex, check, freep, newp);
-    }
+    if (known == WEIR_NAMES_UNKNOWN) return claim_unknown(graph, vertex, check, freep, newp);
     *freep = known == WEIR_NAMES_SAME;
     return WEIR_OK;
 }

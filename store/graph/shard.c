@@ -92,18 +92,10 @@ static void event_time_seen(weir_shard *shard, int64_t time_us) {
     }
 }
 
-/* A put that a deletion has overtaken: the vertex stays unnamed, its row may still answer for the time before. */
-static void drop_overtaken_name(weir_shard *shard, weir_mutation *m) {
-    if (m->kind == WEIR_PUT_VERTEX && m->time_us <= weir_deleted_time(shard->deleted, m->vertex, INT64_MAX)) {
-        m->key_length = 0;
-    }
-}
-
-static weir_err apply_group(weir_shard *shard, weir_mutation *group, size_t count) {
+static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_t count) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < count; i++) {
         event_time_seen(shard, group[i].time_us);
-        drop_overtaken_name(shard, &group[i]);
         if (group[i].kind != WEIR_DELETE_VERTEX) continue;
         err = weir_delta_put_deletion(shard->active, group[i].vertex, group[i].time_us);
         if (!err) err = weir_deleted_add(shard->deleted, group[i].vertex, group[i].time_us);

@@ -90,8 +90,9 @@ weir_err weir_graph_drain(weir_graph *graph);
 /* Seals what is applied, waits until it is in the cold store.  [any]  WEIR_EIO, WEIR_EFULL: the delta stays, and is
  * tried again. */
 weir_err weir_graph_seal(weir_graph *graph);
-/* Whether this name may have this id: *freep false if another name has it already (a collision).  Remembers names that
- * were asked for and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM. */
+/* Whether this name may have this id: *freep false if another name has it already (a collision). *newp: the store has
+ * not been told it, so a put must carry it; once is enough, also over deletions. Remembers names that were asked for
+ * and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM. */
 weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t vertex_type, const char *key,
                                size_t key_length, bool *freep, bool *newp);
 
@@ -127,7 +128,8 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
 /* The newest value of a label that was known before before_us.  [any]   WEIR_EINVAL no such label. */
 weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
                           weir_row_view *viewp);
-/* Type and key of a vertex; *keyp NULL if it is not known or is deleted (and not put again since).  [any] */
+/* Type and key of a vertex; *keyp NULL if it is not known, or nothing was put at it (itself, or an edge) that is newer
+ * than its newest deletion; which of them came first does not matter.  [any] */
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
                          const char **keyp, uint32_t *key_lengthp);
 /* The kinds of a vertex type's or a relation's features, and of a label's value, in the schema's order: what weir_row_*
