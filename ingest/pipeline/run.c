@@ -143,6 +143,10 @@ static weir_err choose(weir_run *run, const weir_mapped *event, bool *freep) {
     weir_err err = WEIR_OK;
     *freep = true;
     run->chosen_count = 0;
+    for (size_t i = 0; i < event->count; i++) {
+        if (event->mutations[i].kind == WEIR_PUT_VERTEX)
+            weir_graph_name_ahead(run->worker->pipeline->graph, event->mutations[i].vertex);
+    }
     for (size_t i = 0; !err && *freep && i < event->count; i++) {
         const weir_mutation *m = &event->mutations[i];
         chosen c = {.index = (uint16_t)i};

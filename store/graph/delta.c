@@ -135,6 +135,7 @@ static list *list_get(weir_delta *delta, node *n, weir_list id) {
     }
     list *added = weir_arena_calloc(delta->arena, 1, sizeof *added);
     if (!added) return NULL;
+    delta->lists[WEIR_LIST_KIND(id)]++;
     added->id = id;
     added->next = *at;
     *at = added;
@@ -247,6 +248,12 @@ static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m, const 
         return true; /* weir_delta_put_deletion keeps it */
     }
     return true;
+}
+
+/* The owner alone changes the slots, so it may look at where they are without the lock. */
+void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex) {
+    const stripe *s = &delta->stripes[mix(vertex) % STRIPES];
+    if (s->capacity) __builtin_prefetch(&s->slots[(size_t)(mix(vertex) >> 8) & (s->capacity - 1)]);
 }
 
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count) {

@@ -27,6 +27,8 @@ weir_err weir_delta_open(size_t bytes_max, weir_delta **deltap);
 weir_delta *weir_delta_keep(weir_delta *delta); /* [any] */
 void weir_delta_release(weir_delta *delta);     /* NULL is allowed  [any] */
 
+/* Mutations of this vertex follow soon: begins to fetch where it is looked for.  [shard] */
+void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex);
 /* Applies mutations that are of one vertex and one event, as one step for readers (S2).  WEIR_ENOMEM: the delta is as
  * before or holds some of them; applying them again is harmless (S4).  [shard] */
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count);

@@ -21,6 +21,8 @@ typedef uint32_t weir_list;
 
 enum { WEIR_LIST_KIND_EDGES = 0, WEIR_LIST_KIND_FEATURES = 1, WEIR_LIST_KIND_LABEL = 2, WEIR_LIST_KIND_PUTS = 3 };
 
+#define WEIR_LIST_KINDS 4u
+
 typedef struct weir_entry {
     int64_t time_us;
     weir_vertex neighbor; /* edges; 0 else */

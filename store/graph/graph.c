@@ -163,6 +163,7 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     if (!err) err = describe_or_read(graph, opts);
     if (!err) err = weir_graph_check_schema(graph);
     if (!err) err = shards_open(graph, opts);
+    if (!err && !opts->read_only) err = weir_graph_names_load(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));
         return err;
@@ -174,6 +175,7 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
 weir_err weir_graph_close(weir_graph *graph) {
     weir_err err = WEIR_OK;
     if (!graph) return WEIR_OK;
+    weir_graph_names_load_stop(graph);
     for (uint32_t i = 0; i < graph->shard_count; i++)
         weir_err_keep(&err, weir_shard_close(graph->shards[i]));
     weir_names_close(graph->names);

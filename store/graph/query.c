@@ -226,6 +226,10 @@ static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, uint64_t ch
     return err;
 }
 
+void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex) {
+    weir_names_ahead(graph->names, vertex);
+}
+
 weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t vertex_type, const char *key,
                                size_t key_length, bool *freep, bool *newp) {
     *freep = *newp = false;
@@ -235,6 +239,7 @@ weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t v
     uint64_t check = weir_vertex_check(weir_schema_vertex_at(graph->schema, vertex_type)->name, key, key_length);
     weir_names_answer known = weir_names_ask(graph->names, vertex, check);
     if (known == WEIR_NAMES_UNKNOWN) return claim_unknown(graph, vertex, check, freep, newp);
-    *freep = known == WEIR_NAMES_SAME;
+    *newp = known == WEIR_NAMES_NEW;
+    *freep = *newp || known == WEIR_NAMES_SAME;
     return WEIR_OK;
 }

@@ -116,6 +116,7 @@ static weir_err apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t
             atomic_fetch_add_explicit(&shard->skipped_mutations, 1, memory_order_relaxed);
             continue;
         }
+        weir_delta_ahead(shard->active, next.vertex);
         bool same = count > 0 && group[0].vertex == next.vertex && group[0].offset == next.offset;
         if (count > 0 && (!same || count == GROUP_MAX)) {
             err = apply_group(shard, group, count);

@@ -90,6 +90,8 @@ weir_err weir_graph_drain(weir_graph *graph);
 /* Seals what is applied, waits until it is in the cold store.  [any]  WEIR_EIO, WEIR_EFULL: the delta stays, and is
  * tried again. */
 weir_err weir_graph_seal(weir_graph *graph);
+/* A claim of this vertex follows soon: begins to fetch what it will look at. Worth it for several at once.  [ingest] */
+void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex);
 /* Whether this name may have this id: *freep false if another name has it already (a collision). *newp: the store has
  * not been told it, so a put must carry it; once is enough, also over deletions. Remembers names that were asked for
  * and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM. */
