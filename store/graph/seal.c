@@ -49,6 +49,14 @@ static weir_err update_window(void *context, weir_vertex vertex, weir_list list,
     return WEIR_OK;
 }
 
+/* Each stripe of the cache is locked on the way to the count: a window that is filled from before the seal is either
+ * counted, or finds that there was one. */
+static weir_err update_windows(weir_shard *shard, weir_delta *delta, seal *s) {
+    weir_cache_stats stats;
+    weir_cache_stats_get(shard->cache, &stats);
+    return stats.windows ? weir_delta_lists(delta, update_window, s) : WEIR_OK;
+}
+
 static weir_err write_file(weir_shard *shard, weir_delta *delta, seal *s) {
     weir_err err = weir_engine_writer_open(shard->engine, &s->writer);
     if (err) return err;
@@ -81,7 +89,7 @@ weir_err weir_shard_write_frozen(weir_shard *shard) {
     if (err) return err;
     weir_kill_point("seal.ingested");
     weir_cache_sealed(shard->cache);
-    err = weir_delta_lists(delta, update_window, &s);
+    err = update_windows(shard, delta, &s);
     if (!err) err = weir_offsets_copy(shard->sealed, shard->frozen_offsets);
     if (err) return err; /* the file is in the store; sealing the same delta again changes nothing (S4) */
     drop_frozen(shard);
