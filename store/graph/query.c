@@ -59,6 +59,74 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
     return WEIR_OK;
 }
 
+/* --- whether a vertex is there ------------------------------------------------------------------------------------- */
+
+/* What counts as a put of a vertex: of this time before, and newer than that. */
+typedef struct put_span {
+    int64_t before_us, newer_than_us;
+} put_span;
+
+/* No list has what is as old as the newest deletion of its vertex, or older. */
+static weir_err list_has(const weir_graph *graph, weir_vertex vertex, weir_list list, const put_span *span,
+                         weir_arena *arena, bool *hasp) {
+    const weir_list_query query = {.vertex = vertex,
+                                   .list = list,
+                                   .before_us = span->before_us,
+                                   .newer_than_us = span->newer_than_us,
+                                   .limit = 1,
+                                   .hidden_too = true};
+    const weir_entry *entries;
+    uint32_t count;
+    weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
+    *hasp = !err && count > 0;
+    return err;
+}
+
+static weir_err edges_have(const weir_graph *graph, weir_vertex vertex, uint16_t type, const put_span *span,
+                           weir_arena *arena, bool *hasp) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && !*hasp && i < weir_schema_relation_count(graph->schema); i++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(graph->schema, i);
+        if (relation->from == type) err = list_has(graph, vertex, WEIR_LIST_EDGES(i, WEIR_OUT), span, arena, hasp);
+        if (err || *hasp || relation->to != type) continue;
+        err = list_has(graph, vertex, WEIR_LIST_EDGES(i, WEIR_IN), span, arena, hasp);
+    }
+    return err;
+}
+
+/* Whether the vertex was put after its newest deletion, and within the age at which its type is forgotten. The name's
+ * own time says nothing of that: it is carried once only, by whichever put came first. But each put leaves a record of
+ * its time (key.h): a row, an edge of its event, or one of its own; and those are the same in whatever order puts and
+ * deletions come, and however often. Only vertices that were deleted, or whose type expires, pay for the looks. */
+static weir_err is_there(const weir_graph *graph, weir_vertex vertex, uint16_t type, int64_t before_us,
+                         weir_arena *arena, bool *therep) {
+    const weir_schema_vertex *schema = weir_schema_vertex_at(graph->schema, type);
+    const put_span span = {before_us, expired_at(graph, schema->expire_us, before_us)};
+    int64_t deleted_us = weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us);
+    weir_err err = WEIR_OK;
+    *therep = deleted_us == WEIR_DELETED_NEVER && span.newer_than_us == INT64_MIN;
+    if (!*therep && schema->feature_count) err = list_has(graph, vertex, WEIR_LIST_FEATURES, &span, arena, therep);
+    if (!err && !*therep) err = edges_have(graph, vertex, type, &span, arena, therep);
+    if (!err && !*therep) err = list_has(graph, vertex, WEIR_LIST_PUTS, &span, arena, therep);
+    return err;
+}
+
+static weir_err is_forgotten(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                             weir_arena *arena, bool *forgottenp) {
+    bool there = true;
+    weir_err err = WEIR_OK;
+    if (weir_schema_vertex_at(graph->schema, type)->expire_us)
+        err = is_there(graph, vertex, (uint16_t)type, before_us, arena, &there);
+    *forgottenp = !there;
+    return err;
+}
+
+/* Whether a put of this time is not enough for the vertex to be there. */
+static bool is_old(const weir_graph *graph, uint32_t type, int64_t time_us, int64_t before_us) {
+    int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
+    return expire_us && time_us <= expired_at(graph, expire_us, before_us);
+}
+
 /* --- features: each at its newest value ------------------------------------------------------------------------- */
 
 static weir_err damaged(weir_vertex vertex) {
@@ -129,6 +197,10 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
         err = view_rows(graph, vertex, entries, count, arena, &enough, viewp);
         enough = enough || count < limit || limit >= ROWS_MAX;
     }
+    bool gone = false;
+    if (!err && viewp->row && is_old(graph, viewp->vertex_type, viewp->time_us, before_us))
+        err = is_forgotten(graph, vertex, viewp->vertex_type, before_us, arena, &gone);
+    if (err || gone) *viewp = (weir_row_view){0};
     return err;
 }
 
@@ -143,60 +215,26 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
                              .before_us = before_us,
                              .newer_than_us = INT64_MIN,
                              .limit = 1};
+    const weir_schema_label *schema = weir_schema_label_at(graph->schema, label);
+    bool gone = false;
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
-    if (!err && count) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
+    if (!err && count && !schema->on_relation)
+        err = is_forgotten(graph, vertex, schema->target, before_us, arena, &gone);
+    if (!err && count && !gone) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
     return err;
 }
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-/* A list without what is as old as the vertex's deletion, or older: which is what any list is. */
-static weir_err has_newer(const weir_graph *graph, weir_vertex vertex, weir_list list, weir_arena *arena,
-                          bool *newerp) {
-    const weir_list_query query = {vertex,    list, WEIR_BEFORE_ALL,
-                                   INT64_MIN, 1,    true}; /* older than its deletion: none */
-    const weir_entry *entries;
-    uint32_t count;
-    weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
-    *newerp = !err && count > 0;
-    return err;
-}
-
-static weir_err has_newer_edge(const weir_graph *graph, weir_vertex vertex, uint16_t type, weir_arena *arena,
-                               bool *newerp) {
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && !*newerp && i < weir_schema_relation_count(graph->schema); i++) {
-        const weir_schema_relation *relation = weir_schema_relation_at(graph->schema, i);
-        if (relation->from == type) err = has_newer(graph, vertex, WEIR_LIST_EDGES(i, WEIR_OUT), arena, newerp);
-        if (err || *newerp || relation->to != type) continue;
-        err = has_newer(graph, vertex, WEIR_LIST_EDGES(i, WEIR_IN), arena, newerp);
-    }
-    return err;
-}
-
-/* Whether a deleted vertex was put again. A put that came first may be the newer one, and the name is carried once
- * only, by whichever put that was: so its time says nothing. But each put leaves a record of its own time (key.h), and
- * those are the same in whatever order puts and deletions come, and however often. Only vertices that were deleted
- * pay for the looks; nothing is written for the others. */
-static weir_err is_put_again(const weir_graph *graph, weir_vertex vertex, uint16_t type, weir_arena *arena,
-                             bool *againp) {
-    weir_err err = has_newer(graph, vertex, WEIR_LIST_PUTS, arena, againp);
-    if (!err && !*againp) err = has_newer(graph, vertex, WEIR_LIST_FEATURES, arena, againp);
-    if (!err && !*againp) err = has_newer_edge(graph, vertex, type, arena, againp);
-    return err;
-}
-
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
                          const char **keyp, uint32_t *key_lengthp) {
-    weir_shard *shard = shard_of(graph, vertex);
     weir_name name = {0};
     bool there;
     *vertex_typep = 0;
     *keyp = NULL;
     *key_lengthp = 0;
-    weir_err err = weir_shard_name(shard, vertex, arena, &name, &there);
-    if (!err && there && weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL) != WEIR_DELETED_NEVER)
-        err = is_put_again(graph, vertex, name.vertex_type, arena, &there);
+    weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, &there);
+    if (!err && there) err = is_there(graph, vertex, name.vertex_type, WEIR_BEFORE_ALL, arena, &there);
     if (err || !there) return err;
     *vertex_typep = name.vertex_type;
     *keyp = name.key;

@@ -189,3 +189,16 @@ const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_
     *lengthp = 0;
     return NULL;
 }
+
+bool naive_graph_is_forgotten(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us) {
+    const place *p = place_find(graph, vertex);
+    int64_t reference_us = before_us == INT64_MAX ? graph->last_us : before_us;
+    if (!expire_us) return false;
+    for (size_t i = 0; p && i < p->count; i++) {
+        const weir_mutation *m = &p->records[i].m;
+        if (m->kind != WEIR_PUT_VERTEX && m->kind != WEIR_PUT_EDGE) continue;
+        if (m->time_us >= before_us || vertex_hidden(graph, vertex, m->time_us, before_us)) continue;
+        if (m->time_us > reference_us - expire_us) return false;
+    }
+    return true;
+}
