@@ -23,7 +23,7 @@
 
 #include "ingest_bench.h"
 
-#define PAYMENTS       200000u
+#define PAYMENTS       100000u
 #define PAYMENTS_QUICK 500u
 #define BUDGET_BYTES   (256ull << 20)
 #define APPEND_RECORDS 1000u
@@ -304,7 +304,7 @@ static const weir_option options[] = {
     WEIR_BENCH_OPTIONS,
     {"kafka", 'k', NULL, "from a broker instead of the event log", NULL},
     {"brokers", 'b', "HOST:PORT", "the broker of --kafka", NULL},
-    {"payments", 'p', "N", "payments in a round (default 200000; quick: 500)", NULL},
+    {"payments", 'p', "N", "payments in a round (default 100000; quick: 500)", NULL},
     {0},
 };
 
