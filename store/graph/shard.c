@@ -92,18 +92,10 @@ static void event_time_seen(weir_shard *shard, int64_t time_us) {
     }
 }
 
-/* A put that a deletion has overtaken: the vertex stays unnamed, its row may still answer for the time before. */
-static void drop_overtaken_name(weir_shard *shard, weir_mutation *m) {
-    if (m->kind == WEIR_PUT_VERTEX && m->time_us <= weir_deleted_time(shard->deleted, m->vertex, INT64_MAX)) {
-        m->key_length = 0;
-    }
-}
-
-static weir_err apply_group(weir_shard *shard, weir_mutation *group, size_t count) {
+static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_t count) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < count; i++) {
         event_time_seen(shard, group[i].time_us);
-        drop_overtaken_name(shard, &group[i]);
         if (group[i].kind != WEIR_DELETE_VERTEX) continue;
         err = weir_delta_put_deletion(shard->active, group[i].vertex, group[i].time_us);
         if (!err) err = weir_deleted_add(shard->deleted, group[i].vertex, group[i].time_us);
@@ -124,6 +116,7 @@ static weir_err apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t
             atomic_fetch_add_explicit(&shard->skipped_mutations, 1, memory_order_relaxed);
             continue;
         }
+        weir_delta_ahead(shard->active, next.vertex);
         bool same = count > 0 && group[0].vertex == next.vertex && group[0].offset == next.offset;
         if (count > 0 && (!same || count == GROUP_MAX)) {
             err = apply_group(shard, group, count);

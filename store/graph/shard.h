@@ -87,6 +87,7 @@ typedef struct weir_list_query {
     int64_t before_us;
     int64_t newer_than_us; /* expiry: what is of this time or older is gone; INT64_MIN: none */
     uint32_t limit;
+    bool hidden_too; /* also edges that the deletion of an edge or of the neighbour hides */
 } weir_list_query;
 
 weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
