@@ -123,6 +123,7 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
     weir_part added = {.partition = partition,
                        .next = startp->offset,
                        .check = startp->check,
+                       .had = weir_graph_offset_applied(worker->pipeline->graph, worker->graph_source, partition),
                        .read = startp->offset,
                        .end = startp->offset,
                        .event_time_us = INT64_MIN};

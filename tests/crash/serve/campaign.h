@@ -103,11 +103,24 @@ static inline bool readable_until(int fd, int64_t end_us) {
 /* Its port is 0 where it ended, or its time came, before it said its address. */
 static inline void server_start(const campaign *c, const kill_point *point, uint64_t passes, int64_t end_us,
                                 serve_child *server) {
-    char set[4][512], kill_at[128];
+    char set[4][512], kill_at[128], kafka[128];
     campaign_paths(c, set);
-    const char *const arguments[] = {"--schema", weir_test_path("schema.yaml"), "--set", set[0], "--set", set[1],
-                                     "--set", set[2], "--set", set[3], "--set", "eventlog.partitions=2", "--set",
-                                     "log.level=error", the_stream->kafka ? "--kafka" : NULL, the_stream->kafka,
+    snprintf(kafka, sizeof kafka, "--kafka=%s", the_stream->kafka ? the_stream->kafka : "");
+    const char *const arguments[] = {"--schema",
+                                     weir_test_path("schema.yaml"),
+                                     "--set",
+                                     set[0],
+                                     "--set",
+                                     set[1],
+                                     "--set",
+                                     set[2],
+                                     "--set",
+                                     set[3],
+                                     "--set",
+                                     "eventlog.partitions=2",
+                                     "--set",
+                                     "log.level=error",
+                                     the_stream->kafka ? kafka : NULL,
                                      NULL};
     if (point) {
         snprintf(kill_at, sizeof kill_at, "%s:%" PRIu64, point->name, passes);
@@ -121,8 +134,8 @@ static inline void server_start(const campaign *c, const kill_point *point, uint
 static inline bool connect_to(campaign *c, const serve_child *server) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(server->port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    c->client = (http_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
-                              .bytes = malloc(CLIENT_BYTES_MAX + 1)};
+    c->client =
+        (http_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .bytes = malloc(CLIENT_BYTES_MAX + 1)};
     assert_true(c->client.fd >= 0 && c->client.bytes);
     c->connected = connect(c->client.fd, (struct sockaddr *)&address, sizeof address) == 0;
     if (!c->connected) client_close(&c->client);
@@ -239,8 +252,8 @@ static inline void compare_vertex(campaign *c, const naive_graph *naive, unsigne
     size_t count = naive_graph_rows(naive, vertex, WEIR_PUT_VERTEX, 0, INT64_MAX, 8192, rows);
     for (size_t i = 0; i < count; i++)
         weir_row_fill(kinds, 2, rows[i].row, rows[i].row_length, wanted);
-    const char *risk = json_string_value(
-        json_object_get(json_object_get(json_object_get(root, "labels"), "risk"), "value"));
+    const char *risk =
+        json_string_value(json_object_get(json_object_get(json_object_get(root, "labels"), "risk"), "value"));
     if (naive_graph_rows(naive, vertex, WEIR_PUT_LABEL, 0, INT64_MAX, 1, rows))
         weir_row_read(&category, 1, rows[0].row, rows[0].row_length, &value);
     if (root || !may_be_unknown(c, naive, vertex, true, number)) {
@@ -288,8 +301,7 @@ static inline void compare_letters(const campaign *c) {
             see_letter(&records[i], seen, &c->book);
     }
     for (size_t i = 0; i < c->book.count; i++)
-        if (c->book.events[i].broken && c->book.events[i].acknowledged && !seen[i])
-            lose("the dead letter of event", i);
+        if (c->book.events[i].broken && c->book.events[i].acknowledged && !seen[i]) lose("the dead letter of event", i);
     weir_eventlog_reader_close(reader);
     assert_ok(weir_eventlog_close(log));
     weir_free(seen);
@@ -311,8 +323,9 @@ static inline int weir_run(const char *const *arguments) {
 
 /* Each shard is what the log says below its own offsets (S1, S3). */
 static inline void verify(const char *store) {
-    const char *const log[] = {"store", "verify", "--path", store, the_stream->kafka ? NULL : "--against-log", "--log",
-                               weir_test_path("log"), NULL};
+    const char *const log[] = {
+        "store", "verify", "--path", store, the_stream->kafka ? NULL : "--against-log", "--log", weir_test_path("log"),
+        NULL};
     for (int i = 0; i < SHARDS; i++) {
         char file[1024];
         snprintf(file, sizeof file, "%s/shard-%03d/CURRENT", store, i);
@@ -357,6 +370,7 @@ static inline void check(campaign *c) {
     compare_letters(c);
     disconnect(c);
     bool tidy = weir_rng_below(&c->rng, 2);
+    fprintf(stderr, "  %zu events are there; %s\n", c->book.acknowledged, tidy ? "stopped" : "killed");
     assert_int_equal(serve_end(&server, tidy ? SIGTERM : SIGKILL), tidy ? 0 : 128 + SIGKILL);
 }
 
@@ -368,8 +382,8 @@ static inline void remove_if_there(const char *name) {
 
 static inline bool make_checkpoint(const kill_point *point, uint64_t passes) {
     char spec[128];
-    const char *const arguments[] = {"store", "checkpoint", weir_test_path("checkpoint"), "--path",
-                                     weir_test_path("store"), NULL};
+    const char *const arguments[] = {
+        "store", "checkpoint", weir_test_path("checkpoint"), "--path", weir_test_path("store"), NULL};
     remove_if_there("checkpoint");
     if (point) {
         snprintf(spec, sizeof spec, "%s:%" PRIu64, point->name, passes);
@@ -384,10 +398,11 @@ static inline bool make_checkpoint(const kill_point *point, uint64_t passes) {
 
 /* The next life begins from a restored copy. */
 static inline void go_on_from_checkpoint(void) {
+    fprintf(stderr, "  the store is restored from a checkpoint\n");
     make_checkpoint(NULL, 0);
     remove_if_there("store");
-    const char *const arguments[] = {"store", "restore", weir_test_path("checkpoint"), "--path",
-                                     weir_test_path("store"), NULL};
+    const char *const arguments[] = {
+        "store", "restore", weir_test_path("checkpoint"), "--path", weir_test_path("store"), NULL};
     assert_int_equal(weir_run(arguments), 0);
     verify(weir_test_path("store"));
 }
@@ -412,10 +427,10 @@ static inline void start_afresh(campaign *c) {
 /* Streams until the server is dead: by its own point, or by us at the end of its life. */
 static inline int stream_until_dead(campaign *c, serve_child *server, int64_t end_us) {
     weir_clock *clock = weir_clock_system();
-    bool alive = server->port && connect_to(c, server);
+    bool alive = the_stream->kafka || (server->port && connect_to(c, server));
     while (alive && weir_clock_mono_us(clock) < end_us) {
-        alive = the_stream->send(c, server, 1 + weir_rng_below(&c->rng, 60));
-        usleep((useconds_t)weir_rng_below(&c->rng, 3000));
+        alive = the_stream->send(c, server, 1 + weir_rng_below(&c->rng, 100));
+        usleep((useconds_t)weir_rng_below(&c->rng, 1500));
     }
     disconnect(c);
     int status;
@@ -457,6 +472,8 @@ static inline void cycle(campaign *c, kill_point *point) {
     if (c->cycle % FRESH_EVERY == 0) start_afresh(c);
     size_t before = c->book.acknowledged;
     choose_seal(c, point);
+    fprintf(stderr, "cycle %" PRIu64 ": %s, sealing every %" PRIu64 " ms\n", c->cycle,
+            point ? point->name : "any moment", c->seal_ms);
     live_and_die(c, point);
     check(c);
     if (weir_rng_below(&c->rng, 4) == 0) go_on_from_checkpoint();
