@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_test.c - `weir serve --kafka` while its broker is down, dies and comes back, and when its topic was recreated. */
+/* serve_test.c - `weir serve --kafka` whose broker is down, dies and comes back, and whose topic was recreated. */
 #include <weir/ingest/kafka.h>
 
 #include "../../support/serve_child.h"
