@@ -254,7 +254,11 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena 
     if (err || !*knownp) return err;
     *knownp = name.time_us > weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
     *time_usp = *knownp ? name.time_us : INT64_MAX;
-    weir_list_query query = {vertex, WEIR_LIST_FEATURES, WEIR_BEFORE_ALL, INT64_MIN, ROWS_PER_LOOK};
+    weir_list_query query = {.vertex = vertex,
+                             .list = WEIR_LIST_FEATURES,
+                             .before_us = WEIR_BEFORE_ALL,
+                             .newer_than_us = INT64_MIN,
+                             .limit = ROWS_PER_LOOK};
     err = weir_shard_list(shard, &query, arena, &rows, &count);
     if (!err && count == query.limit) {
         query.limit = WEIR_WINDOW_MAX;

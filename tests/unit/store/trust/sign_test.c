@@ -3,6 +3,7 @@
 #include "weir_test.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
