@@ -129,7 +129,7 @@ static weir_err claim_put(weir_run *run, const weir_mutation *m, chosen *c, bool
     return err;
 }
 
-/* That the vertex was put at this time must be told, because a deletion may come late; the event's own edge tells it. */
+/* When a vertex was put must be told, because a deletion may come late; an edge of the event tells it. */
 static bool edge_tells(const weir_mapped *event, const weir_mutation *put) {
     for (size_t i = 0; i < event->count; i++) {
         const weir_mutation *m = &event->mutations[i];

@@ -7,8 +7,8 @@
  *                   each offset ───────► said below it, and not met: missing; met, but only said above it: too early
  *
  * Two things are left open. A vertex's name is carried by one put only, which may not be sealed yet though others
- * are; so a missing name counts only if all its puts are sealed. An event that is a dead letter although it can be mapped may or may not be there: a
- * schema may have changed.
+ * are; so a missing name counts only if all its puts are sealed. An event that is a dead letter although it can be
+ * mapped may or may not be there: a schema may have changed.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -124,7 +124,7 @@ static void take(weir_names *names, stripe *s, weir_vertex vertex, uint64_t chec
     weir_filter_add(names->filter, vertex);
 }
 
-/* A table that is swapped in between is only fetched in vain: its address is read without the lock, and not followed. */
+/* If the table is swapped in between, this fetches in vain: its address is read without the lock, and not followed. */
 void weir_names_ahead(weir_names *names, weir_vertex vertex) {
     const stripe *s = stripe_of(names, vertex);
     const slot *young = atomic_load_explicit(&s->young, memory_order_relaxed);

@@ -59,7 +59,7 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
     return WEIR_OK;
 }
 
-/* --- whether a vertex is there ------------------------------------------------------------------------------------- */
+/* --- whether a vertex is there ---------------------------------------------------------------------------------- */
 
 /* What counts as a put of a vertex: of this time before, and newer than that. */
 typedef struct put_span {

@@ -36,7 +36,7 @@ weir_err weir_ingest_bench_fresh(const ingest_context *c, const char *name, char
     return weir_path_exists(path) ? weir_folder_remove(path) : WEIR_OK;
 }
 
-/* --- memory --------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t status_bytes(const char *name) {
     char line[256];
@@ -66,7 +66,7 @@ static void memory_peak(ingest_context *c, uint64_t before_bytes) {
     if (grown_bytes > c->peak_bytes) c->peak_bytes = grown_bytes;
 }
 
-/* --- ours ------------------------------------------------------------------------------------------------------------- */
+/* --- ours --------------------------------------------------------------------------------------------------------- */
 
 typedef struct running {
     weir_graph *graph;
@@ -127,7 +127,7 @@ static weir_err run_ingest(void *context, uint64_t round, weir_bench_sample *sam
     return err;
 }
 
-/* --- before the rounds: the payments, and what they become ------------------------------------------------------------- */
+/* --- before the rounds: the payments, and what they become -------------------------------------------------------- */
 
 static weir_err append(weir_eventlog *log, weir_buf *bytes, weir_record *records, size_t count) {
     uint64_t offset;
@@ -221,7 +221,7 @@ static weir_err prepare(ingest_context *c) {
     return err;
 }
 
-/* --- the command ---------------------------------------------------------------------------------------------------------- */
+/* --- the command -------------------------------------------------------------------------------------------------- */
 
 /* In Kafka the topic is the bench's own: a person's `payments` are left alone. */
 static weir_err open_schema(ingest_context *c) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ingest_kafka.c - the payments through a broker: into a topic, and out of it by a consumer that only polls and maps. */
+/* ingest_kafka.c - payments through a broker: into a topic, and out of it by a consumer that only polls and maps. */
 #include <string.h>
 
 #include <librdkafka/rdkafka.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_limits.c - the records of the payments without the payments: what bounds ingest, and what it is to be ahead of.
+ * ingest_limits.c - the records of the payments, without the payments: what bounds ingest, and what it must beat.
  *
  * One thread a shard, as ours has. Sorted files are the engine's own, and as many as ours seals. The plain way is one
  * database a shard, batches of 1000 records in the order of events, memtables of 64 MiB, no log of its own (the events

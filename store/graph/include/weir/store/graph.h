@@ -123,10 +123,12 @@ typedef struct weir_row_view {
     int64_t time_us;      /* of the newest put */
 } weir_row_view;
 
-/* The features of a vertex before before_us; none if it was last put so long before that its type has expired.  [any]   Errors as for neighbours. */
+/* The features of a vertex before before_us; none if it was last put so long before that its type has expired.
+ * Errors as for neighbours.  [any] */
 weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
                              weir_row_view *viewp);
-/* The newest value of a label that was known before before_us; of a vertex that has not expired.  [any]   WEIR_EINVAL no such label. */
+/* The newest value of a label that was known before before_us; of a vertex that has not expired.  [any]
+ * WEIR_EINVAL no such label. */
 weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
                           weir_row_view *viewp);
 /* Type and key of a vertex; *keyp NULL if it is not known, or nothing was put at it (itself, or an edge) that is newer
