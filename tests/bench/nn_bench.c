@@ -34,11 +34,17 @@ static const char schema_text[] = "version: 1\nname: bench\nvertices:\n  v:\n   
 
 /* --- kernels that take their time ------------------------------------------------------------------------------------ */
 
-typedef enum part { GEMM, MEANS, ROWS, TIME, EMBED, RELU, NORM, OPTIMISER, PARTS } part;
+typedef enum part { GEMM, MEANS, ROWS, TIME, EMBED, RELU, NORM, OPTIMISER, ZERO, PARTS } part;
 
-static const char *const part_names[PARTS] = {
-    "GEMM",       "means and their way back", "gather, scatter, look up", "time code", "embeddings", "bias, relu",
-    "layer norm", "AdamW, norm of gradients"};
+static const char *const part_names[PARTS] = {"GEMM",
+                                              "means and their way back",
+                                              "gather, scatter, look up",
+                                              "time code",
+                                              "embeddings",
+                                              "bias, relu",
+                                              "layer norm",
+                                              "AdamW, norm of gradients",
+                                              "zeros"};
 static const weir_kernels *inner;
 static int64_t part_ns[PARTS];
 static double flops;
@@ -84,6 +90,8 @@ TIMED(adamw, OPTIMISER,
       (size_t n, const weir_adamw_step *s, const weir_real *g, weir_real *m, weir_real *v, weir_real *p),
       (n, s, g, m, v, p))
 
+TIMED(zero, ZERO, (void *memory, size_t bytes), (memory, bytes))
+
 static void timed_gemm(const weir_gemm *g) {
     int64_t begin = now_ns();
     inner->gemm(g);
@@ -102,6 +110,7 @@ static weir_kernels timed_kernels(void) {
     inner = weir_kernels_cpu();
     weir_kernels k = *inner;
     k.gemm = timed_gemm;
+    k.zero = timed_zero;
     k.gather_rows = timed_gather_rows;
     k.scatter_add_rows = timed_scatter_add_rows;
     k.compose = timed_compose;
