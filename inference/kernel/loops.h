@@ -158,24 +158,28 @@ static double age_seconds(const weir_ages *a, size_t i) {
     return us > 0 ? us * 1e-6 : 0;
 }
 
-static void time_code_row(weir_real place, weir_real *restrict out) {
-    for (uint32_t k = 0; k < WEIR_TIME_CODE_COUNT; k++) {
-        weir_real distance = place - (weir_real)k;
-        out[k] = exp_below_0(-distance * distance);
+/* One bump of many places: along the places, since eight bumps of one place are too few for a loop. */
+static void time_code_bump(weir_real centre, const weir_real *restrict places, weir_real *restrict bumps) {
+    for (uint32_t i = 0; i < AGES_AT_ONCE; i++) {
+        weir_real distance = places[i] - centre;
+        bumps[i] = exp_below_0(-distance * distance);
     }
 }
 
 static void time_code(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout) {
-    double seconds[AGES_AT_ONCE];
-    weir_real places[AGES_AT_ONCE];
-    for (size_t first = 0; first < rows; first += AGES_AT_ONCE) {
+    double seconds[AGES_AT_ONCE] = {0};
+    weir_real places[AGES_AT_ONCE], bumps[AGES_AT_ONCE];
+    for (size_t first = 0; first < rows; first += AGES_AT_ONCE, out += (size_t)AGES_AT_ONCE * ldout) {
         size_t count = rows - first < AGES_AT_ONCE ? rows - first : AGES_AT_ONCE;
         for (size_t i = 0; i < count; i++)
             seconds[i] = age_seconds(ages, first + i);
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < AGES_AT_ONCE; i++)
             places[i] = (log_of_1_and(seconds[i]) - (weir_real)FIRST_CENTRE) / (weir_real)SPACING;
-        for (size_t i = 0; i < count; i++)
-            time_code_row(places[i], out + (first + i) * ldout);
+        for (uint32_t k = 0; k < WEIR_TIME_CODE_COUNT; k++) {
+            time_code_bump((weir_real)k, places, bumps);
+            for (size_t i = 0; i < count; i++)
+                out[i * ldout + k] = bumps[i];
+        }
     }
 }
 
