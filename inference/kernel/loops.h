@@ -103,9 +103,9 @@ static double exp_below_0(double x) {
     return exp(x);
 }
 #else
-/* Of x <= 0, to 2 units of the last place: Cephes' polynomial, as a loop that takes eight at once. libm's is a call. */
+/* Of x from -87 to 0, to 2 units of the last place: Cephes' polynomial, as a loop that takes eight at once. libm's is a
+ * call; and a comparison that kept smaller x away would be a branch. */
 static float exp_below_0(float x) {
-    x = x < -87.0f ? -87.0f : x;
     int32_t power = (int32_t)(x * 1.44269504f - 0.5f); /* rounds to the nearest, since x <= 0 */
     float r = x - (float)power * 0.693359375f + (float)power * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -123,7 +123,8 @@ static float exp_below_0(float x) {
 }
 #endif
 
-#define AGES_AT_ONCE 64u
+#define AGES_AT_ONCE    64u
+#define AGE_SECONDS_MAX 4e9 /* 127 years: 9 places from the first bump, and exp(-81) is still a float */
 
 #ifdef WEIR_REAL_DOUBLE
 static double log_of_1_and(double seconds) {
@@ -155,7 +156,8 @@ static float log_of_1_and(double seconds) {
 
 static double age_seconds(const weir_ages *a, size_t i) {
     double us = (double)a->before_us[a->groups[a->parents[i]]] - (double)a->times[i];
-    return us > 0 ? us * 1e-6 : 0;
+    double seconds = us > 0 ? us * 1e-6 : 0;
+    return seconds < AGE_SECONDS_MAX ? seconds : AGE_SECONDS_MAX;
 }
 
 /* One bump of many places: along the places, since eight bumps of one place are too few for a loop. */

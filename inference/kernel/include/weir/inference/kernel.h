@@ -56,7 +56,8 @@ typedef struct weir_segments {
     const uint32_t *index;
 } weir_segments;
 
-/* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, never below 0. A plain value. */
+/* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, kept between 0 and 127 years. A plain
+ * value. */
 typedef struct weir_ages {
     const int64_t *before_us;
     const uint32_t *groups, *parents;
