@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loops.h - the kernels that are loops. Compiled twice, for any processor and for AVX2 with FMA: the including file says
- * what its names end in with WEIR_LOOP. Each has a naive twin in tests/unit/inference/kernel/kernel_test.c.
+ * loops.h - the kernels that are loops. Compiled twice, for any processor and for AVX2 with FMA: the including file
+ * names the table with WEIR_LOOP. Each has a naive twin in tests/unit/inference/kernel/kernel_test.c.
+ *
+ * Every sum runs over its rows in their order, on one thread; within a row the compiler may use lanes, always the same
+ * (K1).
  */
 #include <math.h>
 #include <string.h>
@@ -31,7 +34,7 @@ static void row_add_scaled(uint32_t cols, weir_real factor, const weir_real *res
         out[c] += factor * x[c];
 }
 
-/* --- rows ---------------------------------------------------------------------------------------------------------- */
+/* --- rows -------------------------------------------------------------------------------------------------------- */
 
 static void gather_rows(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out) {
     for (size_t i = 0; i < rows; i++)
@@ -56,7 +59,7 @@ static void embed_back(uint32_t rows, uint32_t cols, const uint32_t *slots, uint
         row_add(cols, dout + i * cols, dtable + (size_t)slots[i * stride] * cols);
 }
 
-/* --- segments ------------------------------------------------------------------------------------------------------ */
+/* --- segments ---------------------------------------------------------------------------------------------------- */
 
 #define PREFETCH_AHEAD 8u /* entries: rows of x lie anywhere */
 
@@ -92,7 +95,7 @@ static void segment_log_count(const weir_segments *s, weir_real *out, uint32_t l
         out[i * ldout] = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
 }
 
-/* --- time ---------------------------------------------------------------------------------------------------------- */
+/* --- time -------------------------------------------------------------------------------------------------------- */
 
 #define FIRST_CENTRE 0.69314718055994531 /* log(1 + 1 s)        */
 #define LAST_CENTRE  17.358207530835315  /* log(1 + 400 days)   */
@@ -190,7 +193,7 @@ static void compose(size_t count, const uint32_t *outer, const uint32_t *inner, 
         out[i] = outer[inner[i]];
 }
 
-/* --- bias, relu, norm ---------------------------------------------------------------------------------------------- */
+/* --- bias, relu, norm -------------------------------------------------------------------------------------------- */
 
 static void bias(uint32_t rows, uint32_t cols, const weir_real *b, weir_real *x) {
     for (size_t i = 0; i < rows; i++)
@@ -263,7 +266,7 @@ static void layer_norm_back(uint32_t rows, uint32_t cols, const weir_real *restr
     }
 }
 
-/* --- dropout ------------------------------------------------------------------------------------------------------- */
+/* --- dropout ----------------------------------------------------------------------------------------------------- */
 
 #define DRAWS     8u /* of 16 bits, from one block of the generator */
 #define DRAW_ENDS 65536.0
@@ -292,7 +295,7 @@ static void dropout(uint32_t rows, uint32_t cols, const weir_dropout *d, weir_re
         dropout_row(cols, d, d->keys ? d->keys[i] : i, x + i * cols);
 }
 
-/* --- flat arrays --------------------------------------------------------------------------------------------------- */
+/* --- flat arrays ------------------------------------------------------------------------------------------------- */
 
 static void add(size_t count, const weir_real *restrict x, weir_real *restrict y) {
     for (size_t i = 0; i < count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forward.c - a batch on its way to logits.
+ * forward.c - a batch on its way to logits. A node's row is computed from its own and its children's alone (N5).
  *
  * A layer's nodes lie hop after hop and within a hop by type, so each (hop, type) is one range of rows and one GEMM:
  * nothing is gathered but what layer 0 has once a vertex. Means and edges are two GEMMs on two parts of one weight
@@ -57,7 +57,7 @@ static void apply(const pass *p, uint32_t rows, uint32_t k, const weir_real *x, 
                             .ldc = hidden});
 }
 
-/* --- what the batch brings ----------------------------------------------------------------------------------------- */
+/* --- what the batch brings --------------------------------------------------------------------------------------- */
 
 static weir_err check_batch(const pass *p) {
     const weir_block_view *b = p->block;
@@ -113,7 +113,7 @@ static void bring(pass *p) {
     p->tape->slots = w->slots;
 }
 
-/* --- layer 0 ------------------------------------------------------------------------------------------------------- */
+/* --- layer 0 ----------------------------------------------------------------------------------------------------- */
 
 static void encode_rows(pass *p, uint32_t type, uint32_t first, uint32_t rows) {
     const weir_nn_inputs *inputs = &p->shape->vertices[type];
@@ -148,7 +148,7 @@ static void encode(pass *p) {
         encode_type(p, t);
 }
 
-/* --- what edges say: once for all layers ----------------------------------------------------------------------------- */
+/* --- what edges say: once for all layers ------------------------------------------------------------------------- */
 
 static weir_segments segments_of(const pass *p, uint32_t step, const uint32_t *index) {
     const weir_block_edges *e = &p->block->edges[step];
@@ -186,7 +186,7 @@ static void edge_means(pass *p) {
     }
 }
 
-/* --- a layer ------------------------------------------------------------------------------------------------------- */
+/* --- a layer ----------------------------------------------------------------------------------------------------- */
 
 static weir_block_range range_at(const pass *p, uint32_t hop, uint32_t type) {
     return p->block->ranges[(size_t)hop * p->shape->types + type];
@@ -273,10 +273,10 @@ static void layer_run(pass *p, uint32_t layer) {
     layer_norm(p, layer);
     weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
     if (dropout.rate > 0) p->k->dropout(nodes, hidden, &dropout, t->out);
-    if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark);
+    if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: N4 */
 }
 
-/* --- the whole ----------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------------------------------- */
 
 static void head(pass *p) {
     const weir_nn_shape *s = p->shape;

@@ -32,7 +32,7 @@ static const char schema_text[] = "version: 1\nname: bench\nvertices:\n  v:\n   
                                   "labels:\n  l: {vertex: v, values: [no, yes], lag: 1d}\n"
                                   "tasks:\n  t: {kind: classify, label: l, positive: yes}\n";
 
-/* --- kernels that take their time ------------------------------------------------------------------------------------ */
+/* --- kernels that take their time -------------------------------------------------------------------------------- */
 
 typedef enum part { GEMM, MEANS, ROWS, TIME, EMBED, RELU, NORM, OPTIMISER, ZERO, PARTS } part;
 
@@ -130,7 +130,7 @@ static weir_kernels timed_kernels(void) {
     return k;
 }
 
-/* --- a batch ------------------------------------------------------------------------------------------------------- */
+/* --- a batch ----------------------------------------------------------------------------------------------------- */
 
 static const weir_sample_step steps[] = {
     {.hop = 1, .fanout = FANOUT, .strategy = WEIR_SAMPLE_UNIFORM},
@@ -299,7 +299,7 @@ static void subject_close(subject *s) {
     weir_free(s->dlogits);
 }
 
-/* --- lines --------------------------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------------------------- */
 
 static weir_err run_batch(subject *s) {
     world *w = s->w;
@@ -354,7 +354,7 @@ static weir_err run_square(void *context, uint64_t round, weir_bench_sample *sam
     return there ? WEIR_OK : no_memory();
 }
 
-/* --- where the time went --------------------------------------------------------------------------------------------- */
+/* --- where the time went ----------------------------------------------------------------------------------------- */
 
 static void print_part(const weir_cli *cli, weir_buf *out, const subject *s, const char *name, int64_t ns) {
     double ms = (double)ns * 1e-6 / (double)s->batches, share = (double)ns / (double)s->whole_ns;

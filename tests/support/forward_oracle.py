@@ -17,7 +17,8 @@ def encode(batch, tensors):
             continue
         out = np.zeros((len(rows), batch["hidden"]))
         if kind["width"]:
-            out += np.array(kind["numbers"]).reshape(len(rows), kind["width"]) @ tensors[f"encode.{kind['name']}.weight"]
+            numbers = np.array(kind["numbers"]).reshape(len(rows), kind["width"])
+            out += numbers @ tensors[f"encode.{kind['name']}.weight"]
         slots = np.array(kind["slots"], dtype=int).reshape(len(rows), len(kind["categories"]))
         for c, category in enumerate(kind["categories"]):
             out += tensors[f"encode.{kind['name']}.{category}.embedding"][slots[:, c]]

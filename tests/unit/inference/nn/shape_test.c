@@ -10,7 +10,7 @@ static void print(const weir_nn_shape *shape, weir_buf *out) {
     assert_ok(weir_buf_err(out));
 }
 
-/* --- encoding ------------------------------------------------------------------------------------------------------ */
+/* --- encoding ---------------------------------------------------------------------------------------------------- */
 
 typedef struct sample_row {
     weir_value values[5]; /* x, c, y, born, d of the fixture's type a */
@@ -87,7 +87,7 @@ static void encoding_by_hand(void **state) {
     nn_close(&f);
 }
 
-/* --- scales -------------------------------------------------------------------------------------------------------- */
+/* --- scales ------------------------------------------------------------------------------------------------------ */
 
 static void n3_scales_are_those_of_two_passes(void **state) {
     (void)state;
@@ -145,7 +145,7 @@ static void moments_merge_as_if_seen_at_once(void **state) {
     nn_close(&f);
 }
 
-/* --- text ---------------------------------------------------------------------------------------------------------- */
+/* --- text -------------------------------------------------------------------------------------------------------- */
 
 static void learn_something(nn_fixture *f) {
     weir_nn_learner *learner = NULL;
@@ -269,7 +269,7 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
     nn_close(&f);
 }
 
-/* --- schemas ------------------------------------------------------------------------------------------------------- */
+/* --- schemas ----------------------------------------------------------------------------------------------------- */
 
 static void another_schema_does_not_fit(void **state) {
     (void)state;
