@@ -19,6 +19,7 @@ static const weir_real *row_of(const weir_real *x, size_t row, uint32_t ld) {
     return x + row * ld;
 }
 
+/* Rows are added in their order: K1. */
 static void row_add(uint32_t cols, const weir_real *restrict x, weir_real *restrict out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] += x[c];

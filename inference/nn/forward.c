@@ -213,7 +213,7 @@ static void layer_neighbors(pass *p, uint32_t layer, uint32_t step) {
     uint64_t weight = p->nn->plan.neighbors[(layer - 1) * p->shape->step_count + step];
     weir_real *mean = pass_reals(p, rows, hidden), *out = t->relu + (size_t)e->parent_begin * hidden;
     if (p->starved || rows == 0) return;
-    const weir_real *x = layer == 1 ? p->tape->h0 : t->below;
+    const weir_real *x = layer == 1 ? p->tape->h0 : t->below; /* of its children alone: N5 */
     weir_segments segments = segments_of(p, step, (layer == 1 ? p->tape->input_children : p->tape->children)[step]);
     p->k->segment_mean(&segments, hidden, x, hidden, mean, hidden);
     apply(p, rows, hidden, mean, weight, 1, out);

@@ -135,7 +135,8 @@ static weir_real *inputs_back(back *b, const weir_real *dself) {
     return dinputs;
 }
 
-/* Returns the gradient of what the layer saw; dout is used up. */
+/* Returns the gradient of what the layer saw; dout is used up. B1 rests on the order: what was done last is undone
+ * first. */
 static weir_real *layer_back(back *b, uint32_t layer, weir_real *dout) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     uint32_t steps, seen = layer == 1 ? t->nodes : b->tape->layers[layer - 2].nodes;
