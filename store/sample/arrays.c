@@ -5,6 +5,7 @@
  * The arrays may be files that were mapped: what they say is checked before it is followed, one comparison at each use,
  * so that opening them needs no walk over all of it.
  */
+#include <math.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
@@ -173,7 +174,7 @@ static weir_err weights(weir_sample_source *source, const weir_sample_ask *ask, 
     if (!column)
         return WEIR_ERR(WEIR_EINVAL, "relation %u has no number feature %u to weigh by", ask->relation, feature);
     for (uint32_t i = 0; i < window->count; i++)
-        weights[i] = column[window->first + i];
+        weights[i] = isnan(column[window->first + i]) ? 0 : column[window->first + i];
     return WEIR_OK;
 }
 

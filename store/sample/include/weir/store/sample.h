@@ -132,6 +132,11 @@ typedef struct weir_sample_arrays {
  * arrays say is checked where it is used: WEIR_ECORRUPT.  WEIR_ENOMEM.  [any] */
 weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_source **sourcep);
 
+struct weir_snapshot;
+/* Over a snapshot (snapshot.h), mapped or loaded: vertices are called by their index within their type. The snapshot is
+ * borrowed.  WEIR_ENOMEM.  [any] */
+weir_err weir_sample_over_snapshot(const struct weir_snapshot *snapshot, weir_sample_source **sourcep);
+
 /* NULL is allowed.  [owner] */
 void weir_sample_source_close(weir_sample_source *source);
 

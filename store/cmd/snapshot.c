@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot.c - `weir snapshot`: build, show, check, import, export. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <weir/base/clock.h>
+
+#include "snapshot_private.h"
+#include "store_private.h"
+
+extern const weir_command weir_command_snapshot;
+
+void weir_cmd_snapshot_stats(const weir_snapshot_stats *stats, const char *out, weir_buf *buf) {
+    weir_buf_printf(buf, "%s: %" PRIu64 " vertices, %" PRIu64 " edges, %" PRIu64 " labels, %" PRIu64 " bytes\n", out,
+                    stats->vertices, stats->edges, stats->labels, stats->bytes);
+    if (stats->half_edges)
+        weir_buf_printf(buf, "left out: %" PRIu64 " edges of which only one end is in the store\n", stats->half_edges);
+    if (stats->orphan_labels)
+        weir_buf_printf(buf, "left out: %" PRIu64 " labels whose target is not visible\n", stats->orphan_labels);
+}
+
+/* --- build ------------------------------------------------------------------------------------------------------- */
+
+static weir_err run_build(weir_cli *cli) {
+    const char *out = weir_cli_positional(cli, 0);
+    weir_snapshot_build_opts opts = {.out = out, .as_of_us = WEIR_BEFORE_ALL, .origin = weir_cmd_store_folder(cli)};
+    weir_snapshot_stats stats;
+    weir_cmd_store store;
+    weir_buf text = {0};
+    weir_err err = weir_cli_time(cli, "as-of", &opts.as_of_us);
+    if (!err) err = weir_cli_us(cli, "history", &opts.history_us);
+    if (!err) err = weir_cmd_store_open(cli, true, &store);
+    if (err) return err;
+    err = weir_snapshot_build(store.graph, &opts, &stats);
+    weir_err_keep(&err, weir_cmd_store_close(&store));
+    if (err) return err;
+    weir_cmd_snapshot_stats(&stats, out, &text);
+    return weir_cmd_store_output(&text);
+}
+
+static const weir_option build_options[] = {
+    WEIR_CMD_STORE_PATH,
+    {"as-of", 0, "TIME", "leave out what is as new as this, RFC 3339 (default: right behind the newest event)", NULL},
+    {"history", 0, "DURATION", "keep edges that a target so much older still sees (default: 0s)", NULL},
+    {0}};
+
+static const weir_command command_build = {
+    .name = "build",
+    .summary = "write the graph as of a time as a folder of arrays",
+    .positional = "FOLDER",
+    .positional_min = 1,
+    .positional_max = 1,
+    .description =
+        "Reads a checkpoint, or the store of a server that does not run. FOLDER appears when it is whole. Its .npy "
+        "files are plain NumPy arrays; store/snapshot/README.md says which.",
+    .example = "weir snapshot build tonight\n"
+               "weir snapshot build monday --path backup-2026-11-21 --as-of 2026-11-16T00:00:00Z",
+    .options = build_options,
+    .run = run_build,
+};
+
+/* --- show, check ------------------------------------------------------------------------------------------------- */
+
+static void show_time(weir_buf *text, int64_t wall_us) {
+    char time[WEIR_TIME_TEXT_MAX];
+    weir_time_format(wall_us, time);
+    weir_buf_text(text, time);
+}
+
+static void show(const weir_snapshot *s, weir_buf *text) {
+    const weir_schema *schema = weir_snapshot_schema(s);
+    weir_buf_printf(text, "schema    %s\nas of     ", weir_schema_name(schema));
+    show_time(text, weir_snapshot_as_of_us(s));
+    weir_buf_byte(text, '\n');
+    for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++) {
+        const weir_snapshot_vertices *v = weir_snapshot_vertices_of(s, i);
+        weir_buf_printf(text, "vertices  %s: %" PRIu64 ", %" PRIu32 " features, %" PRIu32 " arrays beside them\n",
+                        weir_schema_vertex_at(schema, i)->name, v->count, v->column_count, v->extra_count);
+    }
+    for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++) {
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(s, i, WEIR_OUT);
+        weir_buf_printf(text, "relation  %s: %" PRIu64 " edges, %" PRIu32 " features",
+                        weir_schema_relation_at(schema, i)->name, e->edges, e->column_count);
+        if (e->edges) weir_buf_text(text, ", newest ");
+        if (e->edges) show_time(text, e->newest_us);
+        weir_buf_byte(text, '\n');
+    }
+    for (uint32_t i = 0; i < weir_schema_label_count(schema); i++)
+        weir_buf_printf(text, "label     %s: %" PRIu64 "\n", weir_schema_label_at(schema, i)->name,
+                        weir_snapshot_labels_of(s, i)->count);
+}
+
+static weir_err run_show(weir_cli *cli) {
+    const weir_snapshot_opts opts = {.verify = false};
+    weir_snapshot *snapshot;
+    weir_buf text = {0};
+    weir_err err = weir_snapshot_open(weir_cli_positional(cli, 0), &opts, &snapshot);
+    if (err) return err;
+    show(snapshot, &text);
+    weir_snapshot_close(snapshot);
+    return weir_cmd_store_output(&text);
+}
+
+static weir_err run_check(weir_cli *cli) {
+    const char *folder = weir_cli_positional(cli, 0);
+    const weir_snapshot_opts opts = {.verify = true};
+    weir_snapshot *snapshot;
+    weir_buf text = {0};
+    weir_err err = weir_snapshot_open(folder, &opts, &snapshot);
+    if (err) return err;
+    err = weir_snapshot_check(snapshot);
+    weir_snapshot_close(snapshot);
+    if (err) return err;
+    weir_buf_printf(&text, "%s: every file is as its MANIFEST says, every list, index and time is sound\n", folder);
+    return weir_cmd_store_output(&text);
+}
+
+static const weir_command command_show = {
+    .name = "show",
+    .summary = "what a snapshot holds: schema, time, counts",
+    .positional = "FOLDER",
+    .positional_min = 1,
+    .positional_max = 1,
+    .example = "weir snapshot show tonight",
+    .run = run_show,
+};
+
+static const weir_command command_check = {
+    .name = "check",
+    .summary = "hold a snapshot's files against their checksums, and every number against the others",
+    .positional = "FOLDER",
+    .positional_min = 1,
+    .positional_max = 1,
+    .example = "weir snapshot check tonight",
+    .run = run_check,
+};
+
+/* --- import, export ---------------------------------------------------------------------------------------------- */
+
+static weir_err run_import(weir_cli *cli) {
+    weir_snapshot_import_opts opts = {.out = weir_cli_positional(cli, 0),
+                                      .nodes = weir_cli_text(cli, "nodes"),
+                                      .edges = weir_cli_text(cli, "edges"),
+                                      .npz = weir_cli_text(cli, "npz"),
+                                      .bits = weir_cli_text(cli, "bits"),
+                                      .skip = weir_cli_text(cli, "skip")};
+    weir_snapshot_stats stats;
+    weir_buf text = {0};
+    weir_err err = weir_cli_u64(cli, "width", 1, UINT32_MAX, &opts.bit_count);
+    if (!err && (opts.npz != NULL) == (opts.edges != NULL)) err = WEIR_ERR(WEIR_EUSAGE, "name either --edges or --npz");
+    if (!err) err = weir_snapshot_import(&opts, &stats);
+    if (err) return err;
+    weir_cmd_snapshot_stats(&stats, opts.out, &text);
+    return weir_cmd_store_output(&text);
+}
+
+static const weir_option import_options[] = {
+    {"nodes", 'n', "FILE", "CSV with a column id; others: type, label, timestamp, features", NULL},
+    {"edges", 'e', "FILE", "CSV with columns src and dst; others: type, label, timestamp, features", NULL},
+    {"npz", 'z', "FILE", "NumPy archive with edge_index, or src and dst; x, y, masks", NULL},
+    {"bits", 0, "COLUMN", "of the nodes: numbers of the bits that are set, parted by blanks; becomes a matrix", NULL},
+    {"width", 0, "N", "columns of that matrix (default: one more than the largest number)", NULL},
+    {"skip", 0, "COLUMN,…", "columns to leave out", NULL},
+    {0}};
+
+static const weir_command command_import = {
+    .name = "import",
+    .summary = "make a snapshot of a data set in CSV or in a NumPy archive",
+    .positional = "FOLDER",
+    .positional_min = 1,
+    .positional_max = 1,
+    .description =
+        "Types, relations, features and the values of labels are found by reading the files once. What each column "
+        "and array means stands in store/snapshot/README.md.",
+    .example = "weir snapshot import cora --nodes nodes.csv --edges edges.csv --bits nonzero\n"
+               "weir snapshot import mine --npz graph.npz",
+    .options = import_options,
+    .run = run_import,
+};
+
+static weir_err run_export(weir_cli *cli) {
+    const weir_snapshot_opts opts = {.verify = false};
+    const char *format = weir_cli_text(cli, "format");
+    bool npz = format && strcmp(format, "npz") == 0;
+    weir_snapshot *snapshot;
+    weir_buf text = {0};
+    weir_err err = weir_snapshot_open(weir_cli_positional(cli, 0), &opts, &snapshot);
+    if (err) return err;
+    err = weir_snapshot_export(snapshot, npz ? WEIR_SNAPSHOT_NPZ : WEIR_SNAPSHOT_CSV, weir_cli_positional(cli, 1));
+    weir_snapshot_close(snapshot);
+    if (err) return err;
+    weir_buf_printf(&text, "%s as %s in %s\n", weir_cli_positional(cli, 0), npz ? "npz" : "csv",
+                    weir_cli_positional(cli, 1));
+    return weir_cmd_store_output(&text);
+}
+
+static const weir_option export_options[] = {
+    {"format", 'f', "FORMAT", "csv: a folder with nodes.csv and edges.csv; npz: one archive (default: csv)", "csv|npz"},
+    {0}};
+
+static const weir_command command_export = {
+    .name = "export",
+    .summary = "write a snapshot as CSV or as a NumPy archive",
+    .positional = "FOLDER OUT",
+    .positional_min = 2,
+    .positional_max = 2,
+    .description = "weir snapshot import reads either back. Of each label the newest value of its target is written.",
+    .example = "weir snapshot export tonight tonight-csv\nweir snapshot export cora cora.npz --format npz",
+    .options = export_options,
+    .run = run_export,
+};
+
+static const weir_command *const commands[] = {&command_build,  &command_show,   &command_check,
+                                               &command_import, &command_export, NULL};
+
+const weir_command weir_command_snapshot = {
+    .name = "snapshot",
+    .summary = "the graph as of a time, as plain arrays for training",
+    .example = "weir snapshot build tonight\nweir snapshot check tonight",
+    .subcommands = commands,
+};

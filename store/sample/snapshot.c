@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot.c - a snapshot as arrays for the sampler: nothing is copied but the table of where they lie. */
+#include <weir/base/alloc.h>
+#include <weir/store/snapshot.h>
+
+#include "sampler_private.h"
+
+/* What weir_sample_over_arrays borrows; it goes with the source. */
+typedef struct tables {
+    weir_sample_source base; /* first: the handle is this; hands everything on to inner */
+    weir_sample_source *inner;
+    weir_sample_ends *ends;
+    weir_sample_csr *csrs;
+    const weir_vertex **ids;
+    uint64_t *vertices;
+    const float ***features; /* relation * 2 + direction */
+} tables;
+
+static tables *tables_of(weir_sample_source *source) {
+    return (tables *)(void *)source;
+}
+
+static void begin(weir_sample_source *source) {
+    weir_sample_source *inner = tables_of(source)->inner;
+    inner->begin(inner);
+}
+
+static weir_err ids(weir_sample_source *source, uint16_t type, const weir_vertex *vertices, uint32_t count,
+                    weir_vertex *ids) {
+    weir_sample_source *inner = tables_of(source)->inner;
+    return inner->ids(inner, type, vertices, count, ids);
+}
+
+static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
+    weir_sample_source *inner = tables_of(source)->inner;
+    return inner->windows(inner, ask, windows);
+}
+
+static weir_err weights(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                        uint32_t feature, float *weights) {
+    weir_sample_source *inner = tables_of(source)->inner;
+    return inner->weights(inner, ask, window, feature, weights);
+}
+
+static void close_tables(weir_sample_source *source) {
+    tables *t = tables_of(source);
+    for (uint32_t i = 0; t->features && i < 2 * t->base.relations; i++)
+        weir_free(t->features[i]);
+    weir_sample_source_close(t->inner);
+    weir_free(t->features);
+    weir_free(t->ends);
+    weir_free(t->csrs);
+    weir_free(t->ids);
+    weir_free(t->vertices);
+    weir_free(t);
+}
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
+}
+
+static weir_err fill_features(tables *t, uint32_t at, const weir_snapshot_edges *edges) {
+    t->features[at] = weir_calloc(edges->column_count + 1, sizeof *t->features[at]);
+    if (!t->features[at]) return no_memory();
+    for (uint32_t i = 0; i < edges->column_count; i++)
+        t->features[at][i] = edges->columns[i].numbers;
+    return WEIR_OK;
+}
+
+/* Where pairs were loaded, two columns are read with one stride. */
+static weir_err fill_csr(tables *t, const weir_snapshot *snapshot, uint32_t relation, weir_direction direction) {
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, direction);
+    const weir_sample_ends *ends = &t->ends[relation];
+    const weir_vertex *own = t->ids[direction == WEIR_OUT ? ends->from : ends->to];
+    uint32_t at = 2 * relation + direction;
+    bool paired = e->vertex_pairs != NULL;
+    t->csrs[at] = (weir_sample_csr){
+        .indptr = paired ? e->vertex_pairs : e->indptr,
+        .ids = paired ? (const weir_vertex *)(e->vertex_pairs + 1) : own,
+        .neighbors = paired ? e->edge_pairs : e->neighbors,
+        .times = paired ? e->edge_pairs + 1 : e->times,
+        .vertex_stride = paired ? 16 : 8,
+        .edge_stride = paired ? 16 : 8,
+        .events = e->events,
+        .feature_count = e->column_count,
+        .vertices = e->vertices,
+        .edges = e->edges,
+        .newest_us = e->newest_us,
+        .expire_us = e->expire_us,
+    };
+    weir_err err = fill_features(t, at, e);
+    t->csrs[at].features = t->features[at];
+    return err;
+}
+
+static weir_err tables_open(tables *t, const weir_snapshot *snapshot) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    uint32_t types = t->base.types, relations = t->base.relations;
+    weir_err err = WEIR_OK;
+    t->ends = weir_calloc(relations + 1, sizeof *t->ends);
+    t->csrs = weir_calloc(2 * relations + 1, sizeof *t->csrs);
+    t->ids = weir_calloc(types + 1, sizeof *t->ids);
+    t->vertices = weir_calloc(types + 1, sizeof *t->vertices);
+    t->features = weir_calloc(2 * relations + 1, sizeof *t->features);
+    if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features) return no_memory();
+    for (uint32_t i = 0; i < types; i++) {
+        t->ids[i] = weir_snapshot_vertices_of(snapshot, i)->ids;
+        t->vertices[i] = weir_snapshot_vertices_of(snapshot, i)->count;
+    }
+    for (uint32_t i = 0; !err && i < relations; i++) {
+        const weir_schema_relation *r = weir_schema_relation_at(schema, i);
+        t->ends[i] = (weir_sample_ends){(uint16_t)r->from, (uint16_t)r->to};
+        err = fill_csr(t, snapshot, i, WEIR_OUT);
+        if (!err) err = fill_csr(t, snapshot, i, WEIR_IN);
+    }
+    return err;
+}
+
+weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_source **sourcep) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    *sourcep = NULL;
+    tables *t = weir_calloc(1, sizeof *t);
+    if (!t) return no_memory();
+    t->base.types = weir_schema_vertex_count(schema);
+    t->base.relations = weir_schema_relation_count(schema);
+    weir_err err = tables_open(t, snapshot);
+    weir_sample_arrays arrays = {t->base.types, t->base.relations, t->ends, t->csrs, t->ids, t->vertices};
+    if (!err) err = weir_sample_over_arrays(&arrays, &t->inner);
+    if (err) {
+        close_tables(&t->base);
+        return err;
+    }
+    t->base.ends = t->ends;
+    t->base.begin = begin;
+    t->base.ids = ids;
+    t->base.windows = windows;
+    t->base.weights = weights;
+    t->base.close = close_tables;
+    *sourcep = &t->base;
+    return WEIR_OK;
+}

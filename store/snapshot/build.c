@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * build.c - the steps of a build, and the folder that appears only when it is whole.
+ *
+ *   OUT.spill    what the scan found, by kind; removed at the end
+ *   OUT.partial  the arrays ──► manifest.json ──► MANIFEST ──► rename to OUT
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/fault.h>
+#include <weir/base/file.h>
+#include <weir/store/trust.h>
+
+#include "draft.h"
+
+#define MANIFEST_BYTES_MAX (64u << 20)
+
+/* --- the draft --------------------------------------------------------------------------------------------------- */
+
+/* Without links and "..", because only such a folder is removed. */
+static weir_err parent_of(const char *out, char parent[PATH_MAX]) {
+    char copy[WEIR_DRAFT_PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", out);
+    char *slash = strrchr(copy, '/');
+    if (slash) *slash = 0;
+    const char *folder = !slash ? "." : slash == copy ? "/" : copy;
+    if (realpath(folder, parent)) return WEIR_OK;
+    return WEIR_ERRNO(errno, "cannot write a snapshot into %s", folder);
+}
+
+weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]) {
+    char parent[PATH_MAX];
+    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
+    if (!*name || strlen(out) >= WEIR_DRAFT_PATH_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "'%.64s' names no folder that can be made; end it in a name", out);
+    weir_err err = parent_of(out, parent);
+    if (err) return err;
+    int length = snprintf(path, WEIR_DRAFT_PATH_MAX, "%s/%s.%s", parent, name, what);
+    if (length < 0 || length >= (int)WEIR_DRAFT_PATH_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long; name a shorter one", out);
+    return WEIR_OK;
+}
+
+static weir_err tables_open(weir_snapshot_draft *draft) {
+    uint32_t types = weir_schema_vertex_count(draft->schema), relations = weir_schema_relation_count(draft->schema);
+    draft->id_maps = weir_calloc(types + 1, sizeof *draft->id_maps);
+    draft->ids = weir_calloc(types + 1, sizeof *draft->ids);
+    draft->directions = weir_calloc(2 * relations + 1, sizeof *draft->directions);
+    draft->label_counts = weir_calloc(weir_schema_label_count(draft->schema) + 1, sizeof *draft->label_counts);
+    if (draft->id_maps && draft->ids && draft->directions && draft->label_counts) return WEIR_OK;
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to build %s", draft->opts->out);
+}
+
+static void tables_close(weir_snapshot_draft *draft) {
+    for (uint32_t i = 0; draft->id_maps && i < weir_schema_vertex_count(draft->schema); i++)
+        weir_npy_map_close(draft->id_maps[i]);
+    for (uint32_t i = 0; i < draft->extra_count; i++)
+        weir_free(draft->extras[i].name);
+    weir_free(draft->extras);
+    weir_free(draft->id_maps);
+    weir_free(draft->ids);
+    weir_free(draft->directions);
+    weir_free(draft->label_counts);
+    weir_free(draft->deletions.of);
+}
+
+/* Right behind the newest event, where no time is given. */
+static int64_t as_of(weir_graph *graph, const weir_snapshot_build_opts *opts) {
+    weir_graph_stats stats;
+    if (opts->as_of_us != WEIR_BEFORE_ALL) return opts->as_of_us;
+    weir_graph_stats_get(graph, &stats);
+    bool any = stats.event_time_last_us != INT64_MIN, beyond = stats.event_time_last_us == INT64_MAX;
+    return !any ? 0 : beyond ? INT64_MAX : stats.event_time_last_us + 1;
+}
+
+/* What a crash has left goes first. */
+static weir_err folders_open(const weir_snapshot_draft *draft) {
+    const char *folders[] = {draft->partial, draft->spill};
+    weir_err err = WEIR_OK;
+    if (weir_path_exists(draft->opts->out))
+        return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", draft->opts->out);
+    for (size_t i = 0; !err && i < 2; i++) {
+        if (weir_path_exists(folders[i])) err = weir_folder_remove(folders[i]);
+        if (!err) err = weir_folder_create(folders[i]);
+    }
+    return err;
+}
+
+/* --- durable and whole ------------------------------------------------------------------------------------------- */
+
+static weir_err sync_folder(const weir_snapshot_draft *draft, const char *room, const char *name, const char *below) {
+    char path[WEIR_DRAFT_PATH_MAX];
+    weir_err err = weir_draft_path(draft, path, "%s/%s%s", room, name, below);
+    return err ? err : weir_folder_sync(path);
+}
+
+/* Each file was synced when it was closed; here the folders that hold them. */
+static weir_err sync_folders(const weir_snapshot_draft *draft) {
+    const weir_schema *schema = draft->schema;
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
+        err = sync_folder(draft, "vertices", weir_schema_vertex_at(schema, i)->name, "");
+    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
+        const char *name = weir_schema_relation_at(schema, i)->name;
+        err = sync_folder(draft, "relations", name, "/out");
+        if (!err) err = sync_folder(draft, "relations", name, "/in");
+        if (!err) err = sync_folder(draft, "relations", name, "");
+    }
+    for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
+        err = sync_folder(draft, "labels", weir_schema_label_at(schema, i)->name, "");
+    return err;
+}
+
+/* The lengths stand in the MANIFEST's second column. */
+static weir_err count_bytes(weir_snapshot_draft *draft) {
+    char path[WEIR_DRAFT_PATH_MAX];
+    char *text = NULL;
+    size_t length;
+    unsigned long long bytes;
+    weir_err err = weir_draft_path(draft, path, "MANIFEST");
+    if (!err) err = weir_file_load(path, MANIFEST_BYTES_MAX, &text, &length);
+    for (const char *line = text; !err && line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        if (sscanf(line, "%*64[0-9a-f] %llu", &bytes) == 1) draft->stats.bytes += bytes;
+    }
+    weir_free(text);
+    return err;
+}
+
+static weir_err finish(weir_snapshot_draft *draft) {
+    weir_err err = sync_folders(draft);
+    if (!err) err = weir_draft_manifest(draft);
+    if (!err) err = weir_manifest_write(draft->partial);
+    if (!err) err = count_bytes(draft);
+    weir_kill_point("snapshot.whole");
+    WEIR_ASSERT(err || !weir_path_exists(draft->opts->out)); /* Z4 */
+    if (!err) err = weir_file_rename(draft->partial, draft->opts->out);
+    return err;
+}
+
+/* --- all of it --------------------------------------------------------------------------------------------------- */
+
+static weir_err build(weir_snapshot_draft *draft) {
+    weir_err err = weir_draft_scan(draft);
+    weir_kill_point("snapshot.scanned");
+    if (!err) err = weir_draft_vertices(draft);
+    if (!err) err = weir_draft_edges(draft);
+    if (!err) err = weir_draft_labels(draft);
+    weir_kill_point("snapshot.written");
+    if (!err && draft->opts->extend) err = draft->opts->extend(draft->opts->context, draft);
+    return err ? err : finish(draft);
+}
+
+static void folders_remove(const weir_snapshot_draft *draft, weir_err *errp) {
+    if (weir_path_exists(draft->spill)) weir_err_keep(errp, weir_folder_remove(draft->spill));
+    if (*errp && weir_path_exists(draft->partial)) weir_err_keep(errp, weir_folder_remove(draft->partial));
+}
+
+weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp) {
+    *statsp = (weir_snapshot_stats){.vertices = 0};
+    if (opts->history_us < 0) return WEIR_ERR(WEIR_EINVAL, "a history of %lld us", (long long)opts->history_us);
+    weir_snapshot_draft *draft = weir_calloc(1, sizeof *draft);
+    if (!draft) return WEIR_ERR(WEIR_ENOMEM, "no memory to build %s", opts->out);
+    draft->graph = graph;
+    draft->schema = weir_graph_schema(graph);
+    draft->opts = opts;
+    draft->shards = weir_graph_shards(graph);
+    draft->as_of_us = as_of(graph, opts);
+    weir_err err = weir_draft_beside(opts->out, "partial", draft->partial);
+    if (!err) err = weir_draft_beside(opts->out, "spill", draft->spill);
+    if (!err) err = folders_open(draft);
+    if (!err) {
+        err = tables_open(draft);
+        if (!err) err = build(draft);
+        folders_remove(draft, &err);
+    }
+    *statsp = draft->stats;
+    tables_close(draft);
+    weir_free(draft);
+    return err;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.c - every number of a snapshot, held against Z1 to Z3.
+ *
+ * That out and in have the same edges is seen without sorting either: the sum of a hash of each edge is the same in
+ * both, whatever the order. An enemy could make two sums agree; the MANIFEST's hashes are against accidents too, not
+ * against him.
+ */
+#include <stdio.h>
+
+#include <weir/base/hash.h>
+
+#include "snapshot_private.h"
+
+static weir_err wrong(const weir_snapshot *s, const char *array, const char *what, uint64_t place) {
+    return WEIR_ERR(WEIR_ECORRUPT, "%s/%s: number %llu %s; take another copy", s->folder, array,
+                    (unsigned long long)place, what);
+}
+
+static weir_err check_rising(const weir_snapshot *s, const char *array, const int64_t *offsets, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (offsets[i] > offsets[i + 1]) return wrong(s, array, "is less than the one before it", i + 1);
+    }
+    return WEIR_OK;
+}
+
+/* --- features ---------------------------------------------------------------------------------------------------- */
+
+static weir_err check_column(const weir_snapshot *s, const char *folder, const weir_snapshot_column *c, uint64_t rows) {
+    char array[512];
+    if (c->kind != WEIR_VALUE_CATEGORY) return WEIR_OK;
+    snprintf(array, sizeof array, "%s/feature.%s.npy", folder, c->name);
+    for (uint64_t i = 0; i < rows; i++) {
+        if (c->codes[i] < -1 || c->codes[i] >= (int64_t)c->texts) return wrong(s, array, "has no text", i); /* Z2 */
+    }
+    return check_rising(s, array, c->text_offsets, c->texts);
+}
+
+static weir_err check_columns(const weir_snapshot *s, const char *folder, const weir_snapshot_column *columns,
+                              uint32_t count, uint64_t rows) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < count; i++)
+        err = check_column(s, folder, &columns[i], rows);
+    return err;
+}
+
+/* --- vertices ---------------------------------------------------------------------------------------------------- */
+
+static weir_err check_vertices(const weir_snapshot *s, uint32_t type) {
+    const weir_snapshot_vertices *v = &s->vertices[type];
+    char folder[256], array[300];
+    snprintf(folder, sizeof folder, "vertices/%s", weir_schema_vertex_at(s->description.schema, type)->name);
+    snprintf(array, sizeof array, "%s/ids.npy", folder);
+    for (uint64_t i = 1; i < v->count; i++) {
+        if (v->ids[i - 1] >= v->ids[i]) return wrong(s, array, "is not above the one before it", i);
+    }
+    snprintf(array, sizeof array, "%s/times.npy", folder);
+    for (uint64_t i = 0; i < v->count; i++) {
+        if (v->first_us[i] >= s->description.as_of_us && v->first_us[i] != WEIR_SNAPSHOT_NEVER)
+            return wrong(s, array, "is not before as_of", i); /* Z3 */
+    }
+    snprintf(array, sizeof array, "%s/key_offsets.npy", folder);
+    weir_err err = check_rising(s, array, v->key_offsets, v->count);
+    return err ? err : check_columns(s, folder, v->columns, v->column_count, v->count);
+}
+
+/* --- edges ------------------------------------------------------------------------------------------------------- */
+
+typedef struct direction_check {
+    const weir_snapshot *s;
+    const weir_snapshot_edges *edges;
+    const weir_snapshot_vertices *own, *other;
+    weir_direction direction;
+    char folder[512];
+    uint64_t sum; /* of the hashes of all edges */
+} direction_check;
+
+static weir_err wrong_edge(const direction_check *c, const char *name, const char *what, uint64_t place) {
+    char array[600];
+    snprintf(array, sizeof array, "%s/%s.npy", c->folder, name);
+    return wrong(c->s, array, what, place);
+}
+
+/* Newest first, then by the neighbour's id (its index rises with it), then by event. */
+static bool in_order(const weir_snapshot_edges *e, int64_t at) {
+    if (e->times[at - 1] != e->times[at]) return e->times[at - 1] > e->times[at];
+    if (e->neighbors[at - 1] != e->neighbors[at]) return e->neighbors[at - 1] < e->neighbors[at];
+    return e->events[at - 1] < e->events[at];
+}
+
+static uint64_t hash_of(const direction_check *c, uint64_t own, int64_t at) {
+    uint64_t other = (uint64_t)c->edges->neighbors[at];
+    bool out = c->direction == WEIR_OUT;
+    uint64_t words[4] = {out ? own : other, out ? other : own, (uint64_t)c->edges->times[at], c->edges->events[at]};
+    return weir_xxh3(words, sizeof words, 0);
+}
+
+static weir_err check_edge(direction_check *c, uint64_t own, int64_t at, bool first) {
+    const weir_snapshot_edges *e = c->edges;
+    int64_t neighbor = e->neighbors[at];
+    if (neighbor < 0 || (uint64_t)neighbor >= c->other->count)
+        return wrong_edge(c, "neighbors", "is no vertex", (uint64_t)at); /* Z2 */
+    if (e->times[at] >= c->s->description.as_of_us)
+        return wrong_edge(c, "times", "is not before as_of", (uint64_t)at); /* Z3 */
+    if (e->times[at] > e->newest_us) return wrong_edge(c, "times", "is newer than the manifest's newest", (uint64_t)at);
+    if (!first && !in_order(e, at)) return wrong_edge(c, "times", "is out of order", (uint64_t)at);
+    c->sum += hash_of(c, own, at);
+    return WEIR_OK;
+}
+
+static weir_err check_list(direction_check *c, uint64_t vertex) {
+    const weir_snapshot_edges *e = c->edges;
+    int64_t begin = e->indptr[vertex], end = e->indptr[vertex + 1];
+    weir_err err = WEIR_OK;
+    if (begin < 0 || end < begin || (uint64_t)end > e->edges) /* Z2 */
+        return wrong_edge(c, "indptr", "is less than the one before it", vertex + 1);
+    for (int64_t at = begin; !err && at < end; at++)
+        err = check_edge(c, vertex, at, at == begin);
+    return err;
+}
+
+static weir_err check_direction(const weir_snapshot *s, uint32_t relation, weir_direction direction, uint64_t *sump) {
+    const weir_schema_relation *r = weir_schema_relation_at(s->description.schema, relation);
+    const weir_snapshot_vertices *from = &s->vertices[r->from], *to = &s->vertices[r->to];
+    direction_check c = {.s = s, .edges = &s->edges[2 * relation + direction], .direction = direction};
+    c.own = direction == WEIR_OUT ? from : to;
+    c.other = direction == WEIR_OUT ? to : from;
+    snprintf(c.folder, sizeof c.folder, "relations/%s/%s", r->name, direction == WEIR_OUT ? "out" : "in");
+    weir_err err = WEIR_OK;
+    for (uint64_t i = 0; !err && i < c.edges->vertices; i++)
+        err = check_list(&c, i);
+    *sump = c.sum;
+    return err ? err : check_columns(s, c.folder, c.edges->columns, c.edges->column_count, c.edges->edges);
+}
+
+static weir_err check_relation(const weir_snapshot *s, uint32_t relation) {
+    uint64_t out = 0, in = 0;
+    weir_err err = check_direction(s, relation, WEIR_OUT, &out);
+    if (!err) err = check_direction(s, relation, WEIR_IN, &in);
+    if (err || out == in) return err; /* Z1 */
+    return WEIR_ERR(WEIR_ECORRUPT, "%s/relations/%s: out and in do not have the same edges; take another copy",
+                    s->folder, weir_schema_relation_at(s->description.schema, relation)->name);
+}
+
+/* --- labels ------------------------------------------------------------------------------------------------------ */
+
+static weir_err check_labels(const weir_snapshot *s, uint32_t label) {
+    const weir_schema_label *schema = weir_schema_label_at(s->description.schema, label);
+    const weir_snapshot_labels *l = &s->labels[label];
+    uint64_t targets =
+        schema->on_relation ? s->edges[2 * schema->target + WEIR_OUT].edges : s->vertices[schema->target].count;
+    char array[512];
+    snprintf(array, sizeof array, "labels/%s/", schema->name);
+    for (uint64_t i = 0; i < l->count; i++) {
+        if (l->targets[i] < 0 || (uint64_t)l->targets[i] >= targets)
+            return wrong(s, array, "has no target", i); /* Z2 */
+        if (l->values[i] < 0 || (uint32_t)l->values[i] >= schema->values.count)
+            return wrong(s, array, "has no value of the schema", i);                                  /* Z2 */
+        if (l->times[i] >= s->description.as_of_us) return wrong(s, array, "is not before as_of", i); /* Z3 */
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_snapshot_check(const weir_snapshot *s) {
+    const weir_schema *schema = s->description.schema;
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
+        err = check_vertices(s, i);
+    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++)
+        err = check_relation(s, i);
+    for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
+        err = check_labels(s, i);
+    return err;
+}

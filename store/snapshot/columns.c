@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* columns.c - a number becomes a float, a time stays, a category becomes the number of its text. */
+#include "columns.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/hash.h>
+
+/* --- texts ------------------------------------------------------------------------------------------------------- */
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory for the texts of a category");
+}
+
+static uint32_t place_of(const weir_texts *texts, const char *text, size_t length) {
+    uint32_t at = (uint32_t)weir_xxh3(text, length, 0) & (texts->table_size - 1);
+    for (; texts->table[at]; at = (at + 1) & (texts->table_size - 1)) {
+        uint32_t code = texts->table[at] - 1;
+        int64_t begin = texts->offsets[code], end = texts->offsets[code + 1];
+        if ((size_t)(end - begin) == length && memcmp(texts->bytes.bytes + begin, text, length) == 0) break;
+    }
+    return at;
+}
+
+static weir_err grow(weir_texts *texts) {
+    uint32_t size = texts->table_size ? texts->table_size * 2 : 64;
+    uint32_t *table = weir_calloc(size, sizeof *table);
+    int64_t *offsets = weir_realloc_array(texts->offsets, size + 1, sizeof *offsets);
+    if (offsets) texts->offsets = offsets;
+    if (!table || !offsets) {
+        weir_free(table);
+        return no_memory();
+    }
+    weir_free(texts->table);
+    texts->table = table;
+    texts->table_size = size;
+    texts->capacity = size / 2;
+    texts->offsets[0] = 0;
+    for (uint32_t code = 0; code < texts->count; code++) {
+        int64_t begin = texts->offsets[code];
+        size_t length = (size_t)(texts->offsets[code + 1] - begin);
+        texts->table[place_of(texts, texts->bytes.bytes + begin, length)] = code + 1;
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_texts_code(weir_texts *texts, const char *text, size_t length, int32_t *codep) {
+    weir_err err = texts->count == texts->capacity ? grow(texts) : WEIR_OK;
+    *codep = -1;
+    if (err) return err;
+    uint32_t at = place_of(texts, text, length);
+    if (!texts->table[at]) {
+        if (texts->bytes.length + length > WEIR_TEXTS_BYTES_MAX) {
+            return WEIR_ERR(WEIR_ELIMIT, "a category has more than 1 GiB of different texts; it is no category");
+        }
+        weir_buf_append(&texts->bytes, text, length);
+        if (weir_buf_err(&texts->bytes)) return no_memory();
+        texts->offsets[++texts->count] = (int64_t)texts->bytes.length;
+        texts->table[at] = texts->count;
+    }
+    *codep = (int32_t)(texts->table[at] - 1);
+    return WEIR_OK;
+}
+
+int32_t weir_texts_find(const weir_texts *texts, const char *text, size_t length) {
+    return texts->count ? (int32_t)texts->table[place_of(texts, text, length)] - 1 : -1;
+}
+
+void weir_texts_free(weir_texts *texts) {
+    weir_buf_free(&texts->bytes);
+    weir_free(texts->offsets);
+    weir_free(texts->table);
+    *texts = (weir_texts){.count = 0};
+}
+
+weir_err weir_columns_texts_open(const weir_schema_feature *features, uint32_t count, weir_columns_texts *textsp) {
+    *textsp = (weir_columns_texts){.features = features, .count = count};
+    textsp->of = weir_calloc(count, sizeof *textsp->of);
+    return textsp->of ? WEIR_OK : no_memory();
+}
+
+void weir_columns_texts_free(weir_columns_texts *texts) {
+    for (uint32_t i = 0; texts->of && i < texts->count; i++)
+        weir_texts_free(&texts->of[i]);
+    weir_free(texts->of);
+    *texts = (weir_columns_texts){.of = NULL};
+}
+
+static weir_err write_array(const char *path, weir_npy_type type, const void *numbers, uint64_t count) {
+    weir_npy_writer *writer = NULL;
+    weir_err err = weir_npy_writer_open(path, type, count, 0, &writer);
+    if (!err) err = weir_npy_write(writer, numbers, count);
+    if (err) {
+        weir_npy_writer_cancel(writer);
+        return err;
+    }
+    return weir_npy_writer_close(writer);
+}
+
+static weir_err write_texts(const weir_snapshot_draft *draft, const char *folder, const char *name,
+                            const weir_texts *texts) {
+    static const int64_t none = 0;
+    char path[WEIR_DRAFT_PATH_MAX];
+    weir_err err = weir_draft_path(draft, path, "%s/feature.%s.text_offsets.npy", folder, name);
+    if (!err) err = write_array(path, WEIR_NPY_I64, texts->count ? texts->offsets : &none, (uint64_t)texts->count + 1);
+    if (!err) err = weir_draft_path(draft, path, "%s/feature.%s.text_bytes.npy", folder, name);
+    if (!err) err = write_array(path, WEIR_NPY_U8, texts->bytes.bytes, texts->bytes.length);
+    return err;
+}
+
+weir_err weir_columns_texts_write(const weir_snapshot_draft *draft, const char *folder,
+                                  const weir_columns_texts *texts) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < texts->count; i++) {
+        const weir_schema_feature *f = &texts->features[i];
+        if (f->kind == WEIR_SCHEMA_CATEGORY) err = write_texts(draft, folder, f->name, &texts->of[i]);
+    }
+    return err;
+}
+
+/* --- columns ----------------------------------------------------------------------------------------------------- */
+
+struct weir_columns {
+    weir_columns_texts *texts; /* borrowed */
+    weir_npy_writer *writers[];
+};
+
+weir_err weir_columns_open(const weir_snapshot_draft *draft, const char *folder, weir_columns_texts *texts,
+                           uint64_t rows, weir_columns **columnsp) {
+    static const weir_npy_type types[] = {
+        [WEIR_SCHEMA_NUMBER] = WEIR_NPY_F32, [WEIR_SCHEMA_CATEGORY] = WEIR_NPY_I32, [WEIR_SCHEMA_TIME] = WEIR_NPY_I64};
+    char path[WEIR_DRAFT_PATH_MAX];
+    weir_err err = WEIR_OK;
+    *columnsp = NULL;
+    weir_columns *columns = weir_calloc(1, sizeof *columns + texts->count * sizeof columns->writers[0]);
+    if (!columns) return WEIR_ERR(WEIR_ENOMEM, "no memory for columns of features");
+    columns->texts = texts;
+    for (uint32_t i = 0; !err && i < texts->count; i++) {
+        err = weir_draft_path(draft, path, "%s/feature.%s.npy", folder, texts->features[i].name);
+        if (!err) err = weir_npy_writer_open(path, types[texts->features[i].kind], rows, 0, &columns->writers[i]);
+    }
+    if (err) {
+        weir_columns_cancel(columns);
+        return err;
+    }
+    *columnsp = columns;
+    return WEIR_OK;
+}
+
+static weir_err add_one(weir_columns *columns, uint32_t i, const weir_value *value) {
+    weir_npy_writer *writer = columns->writers[i];
+    float number = value->present ? (float)value->number : NAN;
+    int64_t time_us = value->present ? value->time_us : WEIR_SNAPSHOT_NEVER;
+    int32_t code = -1;
+    weir_err err = WEIR_OK;
+    switch (columns->texts->features[i].kind) {
+    case WEIR_SCHEMA_NUMBER:
+        return weir_npy_write(writer, &number, 1);
+    case WEIR_SCHEMA_TIME:
+        return weir_npy_write(writer, &time_us, 1);
+    default:
+        if (value->present) err = weir_texts_code(&columns->texts->of[i], value->text, value->text_length, &code);
+        return err ? err : weir_npy_write(writer, &code, 1);
+    }
+}
+
+weir_err weir_columns_add(weir_columns *columns, const weir_value *values) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < columns->texts->count; i++)
+        err = add_one(columns, i, &values[i]);
+    return err;
+}
+
+weir_err weir_columns_close(weir_columns *columns) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; i < columns->texts->count; i++) {
+        weir_err_keep(&err, weir_npy_writer_close(columns->writers[i]));
+        columns->writers[i] = NULL;
+    }
+    weir_columns_cancel(columns);
+    return err;
+}
+
+void weir_columns_cancel(weir_columns *columns) {
+    if (!columns) return;
+    for (uint32_t i = 0; i < columns->texts->count; i++)
+        weir_npy_writer_cancel(columns->writers[i]);
+    weir_free(columns);
+}

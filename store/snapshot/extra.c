@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* extra.c - arrays beside the schema's: matrices and masks, a row a vertex. */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "draft.h"
+#include "snapshot_private.h"
+
+const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft) {
+    return draft->schema;
+}
+
+const weir_vertex *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp) {
+    *countp = draft->ids[type].count;
+    return draft->ids[type].data;
+}
+
+static weir_err remember(weir_snapshot_draft *draft, uint32_t type, const char *name, uint64_t columns) {
+    if (!weir_snapshot_extra_name(name)) {
+        return WEIR_ERR(WEIR_EDATA, "'%.64s' cannot name an array; use at most %u letters, digits, _ and -", name,
+                        WEIR_SNAPSHOT_EXTRA_NAME_MAX);
+    }
+    weir_draft_extra *grown = weir_realloc_array(draft->extras, draft->extra_count + 1, sizeof *grown);
+    if (grown) draft->extras = grown;
+    char *copy = grown ? weir_strdup(name) : NULL;
+    if (!copy) return WEIR_ERR(WEIR_ENOMEM, "no memory for the array %s", name);
+    draft->extras[draft->extra_count++] = (weir_draft_extra){copy, type, columns};
+    return WEIR_OK;
+}
+
+static weir_err write_rows(weir_snapshot_draft *draft, uint32_t type, const char *name, weir_npy_type kind,
+                           uint64_t columns, const void *rows) {
+    char path[WEIR_DRAFT_PATH_MAX];
+    weir_npy_writer *writer = NULL;
+    uint64_t count = draft->ids[type].count;
+    weir_err err = remember(draft, type, name, columns);
+    if (!err) {
+        err = weir_draft_path(draft, path, "vertices/%s/%s.%s.npy", weir_schema_vertex_at(draft->schema, type)->name,
+                              columns ? "matrix" : "mask", name);
+    }
+    if (!err) err = weir_npy_writer_open(path, kind, count, columns, &writer);
+    if (!err) err = weir_npy_write(writer, rows, columns ? count * columns : count);
+    if (err) {
+        weir_npy_writer_cancel(writer);
+        return err;
+    }
+    return weir_npy_writer_close(writer);
+}
+
+weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
+                                    uint64_t columns) {
+    if (columns == 0) return WEIR_ERR(WEIR_EINVAL, "the matrix %s has no column; leave it out", name);
+    return write_rows(draft, type, name, WEIR_NPY_F32, columns, rows);
+}
+
+weir_err weir_snapshot_draft_mask(weir_snapshot_draft *draft, uint32_t type, const char *name, const uint8_t *rows) {
+    return write_rows(draft, type, name, WEIR_NPY_BOOL, 0, rows);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot.h - the graph as of one instant, as a folder of plain arrays.
+ *
+ *   OUT/manifest.json                      schema, counts, times, offsets, seed
+ *   OUT/MANIFEST                           length and SHA-256 of every file, manifest.json too (trust.h)
+ *   OUT/vertices/TYPE/ids.npy              uint64, rising: a vertex's place here is its index
+ *                    /times.npy            int64, when it was first put; the least of int64: only named by edges
+ *                    /key_offsets.npy, key_bytes.npy
+ *                    /feature.NAME.npy     number float32 (NaN: missing); time int64 (the least of int64: missing);
+ *                                          category int32, an index into its texts (-1: missing)
+ *                    /feature.NAME.text_offsets.npy, feature.NAME.text_bytes.npy
+ *                    /matrix.NAME.npy, mask.NAME.npy       of imports: float32 rows × columns, bool
+ *   OUT/relations/RELATION/out, in/indptr.npy              int64, vertices + 1
+ *                                 /neighbors.npy           int64, index within the type at the other end
+ *                                 /times.npy, events.npy   newest first within a vertex, then neighbour's id, event
+ *                                 /feature.NAME.npy        as above; texts stand once, beside out and in
+ *   OUT/labels/LABEL/targets.npy           int64, index of the vertex, or position in out of the edge
+ *                   /values.npy, times.npy int32 index of the schema's value; int64. Newest first within a vertex
+ *
+ * INVARIANTS: each is cited by an assert and by a test of the same name
+ *
+ *   Z1  Each visible edge stands once in out and once in in; what either end's list says is what a reader of the store
+ *       is told before as_of.
+ *   Z2  Every index is below the count of what it points into.
+ *   Z3  Nothing is as new as as_of: no edge, label or feature.
+ *   Z4  A folder under its name is whole: it was written beside, synced, and renamed.
+ *
+ * Expired edges are left out as of as_of, except that `history` keeps those that a target of that age still sees: the
+ * sampler counts the age from its target.
+ */
+#ifndef WEIR_STORE_SNAPSHOT_H
+#define WEIR_STORE_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/base/err.h>
+#include <weir/store/graph.h>
+#include <weir/store/npy.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_SNAPSHOT_FORMAT 1u
+#define WEIR_SNAPSHOT_NEVER  INT64_MIN /* a time that there is not */
+
+/* --- building -------------------------------------------------------------------------------------------------- */
+
+typedef struct weir_snapshot_draft weir_snapshot_draft;
+
+typedef struct weir_snapshot_build_opts {
+    const char *out;    /* a folder that must not exist                                      */
+    int64_t as_of_us;   /* WEIR_BEFORE_ALL: right behind the newest event                    */
+    int64_t history_us; /* keep edges that a target so much older than as_of still sees      */
+    uint64_t seed;      /* written down: of whatever was drawn for it                        */
+    const char *origin; /* one line of where it comes from; NULL: nothing is said            */
+    /* Adds arrays of its own before the manifest is written; may be NULL. */
+    weir_err (*extend)(void *context, weir_snapshot_draft *draft);
+    void *context;
+} weir_snapshot_build_opts;
+
+typedef struct weir_snapshot_stats {
+    uint64_t vertices, edges, labels; /* written; an edge counts once                                    */
+    uint64_t half_edges;              /* left out: the checkpoint has only one of their ends            */
+    uint64_t orphan_labels;           /* left out: their target is not visible                          */
+    uint64_t bytes;
+} weir_snapshot_stats;
+
+/* From a graph that nobody changes: a checkpoint, or a stopped store; read-only is enough. One ordered scan a shard;
+ * what is found goes to files beside OUT first, so memory is bounded by buffers, the texts of categories, and
+ * deletions. WEIR_EEXIST out; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than fit.
+ * Blocks.  [owner] */
+weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp);
+
+/* For `extend`: where vertices came to stand, and arrays beside theirs. rows: one a vertex of the type, in their
+ * order. */
+const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft);
+const weir_vertex *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp);
+weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
+                                    uint64_t columns);
+weir_err weir_snapshot_draft_mask(weir_snapshot_draft *draft, uint32_t type, const char *name, const uint8_t *rows);
+
+/* --- reading --------------------------------------------------------------------------------------------------- */
+
+typedef struct weir_snapshot weir_snapshot;
+
+typedef struct weir_snapshot_opts {
+    bool load;   /* copies what a sampler reads into large pages, in pairs; else files are mapped */
+    bool verify; /* looks at the SHA-256 of every file first                                      */
+} weir_snapshot_opts;
+
+/* Plain values, borrowed from the snapshot. */
+typedef struct weir_snapshot_column {
+    const char *name;
+    weir_value_kind kind;
+    const float *numbers; /* one of the three, by kind */
+    const int64_t *times;
+    const int32_t *codes;
+    uint64_t texts; /* category: code c is text_bytes from text_offsets[c] to the next */
+    const int64_t *text_offsets;
+    const uint8_t *text_bytes;
+} weir_snapshot_column;
+
+typedef struct weir_snapshot_extra {
+    const char *name;
+    uint64_t columns; /* 0: a mask */
+    const float *matrix;
+    const uint8_t *mask;
+} weir_snapshot_extra;
+
+typedef struct weir_snapshot_vertices {
+    uint64_t count;
+    const weir_vertex *ids;
+    const int64_t *first_us;
+    const int64_t *key_offsets;
+    const uint8_t *key_bytes;
+    const weir_snapshot_column *columns;
+    uint32_t column_count;
+    const weir_snapshot_extra *extras;
+    uint32_t extra_count;
+} weir_snapshot_vertices;
+
+typedef struct weir_snapshot_edges {
+    uint64_t vertices, edges;
+    const int64_t *indptr, *neighbors, *times;
+    const uint64_t *events;
+    const weir_snapshot_column *columns;
+    uint32_t column_count;
+    int64_t newest_us;
+    int64_t expire_us;
+    const int64_t *vertex_pairs; /* after `load`: indptr and id side by side, vertices + 1 of them; else NULL */
+    const int64_t *edge_pairs;   /* neighbour and time                                                        */
+} weir_snapshot_edges;
+
+typedef struct weir_snapshot_labels {
+    uint64_t count;
+    const int64_t *targets, *times;
+    const int32_t *values;
+} weir_snapshot_labels;
+
+/* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file: a missing one, a wrong length, an index that
+ * leads outside. Lists and neighbours are looked at where they are followed, or all of them by weir_snapshot_check.
+ * [any] */
+weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp);
+void weir_snapshot_close(weir_snapshot *snapshot); /* NULL is allowed */
+/* Walks all lists, neighbours, times and labels.  WEIR_ECORRUPT names the array and the place.  [any] */
+weir_err weir_snapshot_check(const weir_snapshot *snapshot);
+
+const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot);
+int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot);
+const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *snapshot, uint32_t type);
+const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot, uint32_t relation,
+                                                  weir_direction direction);
+const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapshot, uint32_t label);
+/* Index of a vertex within its type; false: it is not there.  [any] */
+bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp);
+
+/* --- from and to other worlds ------------------------------------------------------------------------------------ */
+
+typedef struct weir_snapshot_import_opts {
+    const char *out;
+    const char *nodes, *edges; /* CSV; nodes may be NULL                                       */
+    const char *npz;           /* instead of both                                              */
+    const char *bits;          /* NULL, or a node column that holds numbers of set bits        */
+    uint64_t bit_count;        /* columns of its matrix; 0: one more than the largest          */
+    const char *skip;          /* NULL, or columns to leave out, parted by commas              */
+    uint64_t seed;
+} weir_snapshot_import_opts;
+
+/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays.  WEIR_EDATA file, line and
+ * column.  Blocks. */
+weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp);
+
+typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
+
+/* CSV: a folder with nodes.csv and edges.csv. NPZ: one file, of one vertex type and one relation whose features are
+ * numbers. Neither may exist; an import reads either back: README.md.  WEIR_EEXIST; WEIR_EINVAL what an archive cannot
+ * hold; WEIR_ECORRUPT.  Blocks. */
+weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_SNAPSHOT_H */

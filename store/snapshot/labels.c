@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * labels.c - labels known before as_of, each with the place of its target.
+ *
+ * The label of an edge names its vertex and its event, and is stored with the vertex at which the edge begins: out's
+ * list of that vertex is searched for the event. Of a vertex with many edges the events are sorted once.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/file.h>
+
+#include "draft.h"
+
+#define SORT_FROM 32 /* edges of a vertex; fewer are looked through */
+
+typedef struct event_place {
+    uint64_t event;
+    int64_t edge;
+} event_place;
+
+typedef struct label_files {
+    weir_snapshot_draft *draft;
+    uint32_t label;
+    const weir_schema_label *schema;
+    weir_npy_writer *targets, *values, *times; /* NULL while it only counts */
+    uint64_t count, orphans;
+    /* of an edge's label: out */
+    weir_npy_map *indptr_map, *events_map;
+    weir_npy_array indptr, events;
+    event_place *sorted; /* of the vertex at sorted_index */
+    size_t sorted_count, sorted_capacity;
+    uint64_t sorted_index;
+} label_files;
+
+/* --- the target -------------------------------------------------------------------------------------------------- */
+
+static int by_event(const void *a, const void *b) {
+    const event_place *x = a, *y = b;
+    if (x->event != y->event) return x->event < y->event ? -1 : 1;
+    return (x->edge > y->edge) - (x->edge < y->edge);
+}
+
+static weir_err sort_events(label_files *f, uint64_t index, int64_t begin, int64_t end) {
+    size_t count = (size_t)(end - begin);
+    const uint64_t *events = f->events.data;
+    if (f->sorted_index == index && f->sorted_count == count) return WEIR_OK;
+    if (count > f->sorted_capacity) {
+        event_place *grown = weir_realloc_array(f->sorted, count, sizeof *grown);
+        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory to find the labelled edges of a vertex with %zu", count);
+        f->sorted = grown;
+        f->sorted_capacity = count;
+    }
+    for (size_t i = 0; i < count; i++)
+        f->sorted[i] = (event_place){events[begin + (int64_t)i], begin + (int64_t)i};
+    qsort(f->sorted, count, sizeof *f->sorted, by_event);
+    f->sorted_index = index;
+    f->sorted_count = count;
+    return WEIR_OK;
+}
+
+static bool search_sorted(const label_files *f, uint64_t event, int64_t *edgep) {
+    size_t low = 0, high = f->sorted_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (f->sorted[middle].event < event) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == f->sorted_count || f->sorted[low].event != event) return false;
+    *edgep = f->sorted[low].edge;
+    return true;
+}
+
+static weir_err find_edge(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
+    uint32_t from = weir_schema_relation_at(f->draft->schema, f->schema->target)->from;
+    uint64_t index;
+    *foundp = false;
+    if (!weir_draft_find(f->draft, from, r->vertex, &index)) return WEIR_OK;
+    int64_t begin = ((const int64_t *)f->indptr.data)[index], end = ((const int64_t *)f->indptr.data)[index + 1];
+    if (end - begin >= SORT_FROM) {
+        weir_err err = sort_events(f, index, begin, end);
+        *foundp = !err && search_sorted(f, r->event, targetp);
+        return err;
+    }
+    for (int64_t e = begin; e < end && !*foundp; e++) {
+        *foundp = ((const uint64_t *)f->events.data)[e] == r->event;
+        *targetp = e;
+    }
+    return WEIR_OK;
+}
+
+static weir_err find_target(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
+    uint64_t index;
+    if (f->schema->on_relation) return find_edge(f, r, targetp, foundp);
+    *foundp = weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
+    *targetp = *foundp ? (int64_t)index : 0;
+    return WEIR_OK;
+}
+
+/* --- one walk ---------------------------------------------------------------------------------------------------- */
+
+static weir_err value_of(const label_files *f, const weir_spill_record *r, int32_t *valuep) {
+    static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
+    weir_value value;
+    weir_err err = weir_row_check(&kind, 1, r->row, r->row_length);
+    if (err) return weir_err_prefix(err, "a label of vertex %016llx", (unsigned long long)r->vertex);
+    weir_row_read(&kind, 1, r->row, r->row_length, &value);
+    uint32_t index =
+        value.present ? weir_schema_values_find(&f->schema->values, value.text, value.text_length) : WEIR_SCHEMA_NONE;
+    *valuep = index == WEIR_SCHEMA_NONE ? -1 : (int32_t)index;
+    return WEIR_OK;
+}
+
+static weir_err write_label(label_files *f, const weir_spill_record *r) {
+    int64_t target = 0;
+    int32_t value = -1;
+    bool found;
+    weir_err err = find_target(f, r, &target, &found);
+    if (!err && found) err = value_of(f, r, &value);
+    if (err) return err;
+    if (!found || value < 0) {
+        f->orphans++;
+        return WEIR_OK;
+    }
+    f->count++;
+    if (!f->targets) return WEIR_OK;
+    err = weir_npy_write_i64(f->targets, target);
+    if (!err) err = weir_npy_write(f->values, &value, 1);
+    return err ? err : weir_npy_write_i64(f->times, r->time_us);
+}
+
+static weir_err walk(label_files *f) {
+    weir_merge *merge = NULL;
+    weir_spill_record record;
+    bool found = true;
+    char name[64];
+    snprintf(name, sizeof name, "labels.%u", f->label);
+    f->count = f->orphans = 0;
+    weir_err err = weir_merge_open(f->draft->spill, name, f->draft->shards, &merge);
+    while (!err && found) {
+        err = weir_draft_next(f->draft, merge, false, &record, &found);
+        if (!err && found) err = write_label(f, &record);
+    }
+    weir_merge_close(merge);
+    return err;
+}
+
+/* --- files ------------------------------------------------------------------------------------------------------- */
+
+static weir_err map_out(label_files *f) {
+    const weir_schema_relation *r = weir_schema_relation_at(f->draft->schema, f->schema->target);
+    char path[WEIR_DRAFT_PATH_MAX];
+    weir_err err = weir_draft_path(f->draft, path, "relations/%s/out/indptr.npy", r->name);
+    if (!err) err = weir_npy_map_open(path, &f->indptr_map, &f->indptr);
+    if (!err) err = weir_draft_path(f->draft, path, "relations/%s/out/events.npy", r->name);
+    return err ? err : weir_npy_map_open(path, &f->events_map, &f->events);
+}
+
+static weir_err files_open(label_files *f) {
+    char folder[512], path[WEIR_DRAFT_PATH_MAX];
+    snprintf(folder, sizeof folder, "labels/%s", f->schema->name);
+    weir_err err = weir_draft_path(f->draft, path, "%s", folder);
+    if (!err) err = weir_folder_create(path);
+    if (!err) err = weir_draft_path(f->draft, path, "%s/targets.npy", folder);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, f->count, 0, &f->targets);
+    if (!err) err = weir_draft_path(f->draft, path, "%s/values.npy", folder);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I32, f->count, 0, &f->values);
+    if (!err) err = weir_draft_path(f->draft, path, "%s/times.npy", folder);
+    return err ? err : weir_npy_writer_open(path, WEIR_NPY_I64, f->count, 0, &f->times);
+}
+
+static weir_err files_close(label_files *f, weir_err err) {
+    weir_npy_writer *writers[] = {f->targets, f->values, f->times};
+    for (size_t i = 0; i < 3; i++) {
+        if (err) {
+            weir_npy_writer_cancel(writers[i]);
+        } else {
+            err = weir_npy_writer_close(writers[i]);
+        }
+    }
+    weir_npy_map_close(f->indptr_map);
+    weir_npy_map_close(f->events_map);
+    weir_free(f->sorted);
+    return err;
+}
+
+static weir_err write_labels(weir_snapshot_draft *draft, uint32_t label) {
+    label_files f = {.draft = draft,
+                     .label = label,
+                     .schema = weir_schema_label_at(draft->schema, label),
+                     .sorted_index = UINT64_MAX};
+    weir_err err = f.schema->on_relation ? map_out(&f) : WEIR_OK;
+    if (!err) err = walk(&f);
+    if (!err) err = files_open(&f);
+    if (!err) err = walk(&f);
+    draft->label_counts[label] = f.count;
+    draft->stats.labels += f.count;
+    draft->stats.orphan_labels += f.orphans;
+    return files_close(&f, err);
+}
+
+weir_err weir_draft_labels(weir_snapshot_draft *draft) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < weir_schema_label_count(draft->schema); i++)
+        err = write_labels(draft, i);
+    return err;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * npy.c - the header of an array: read as a small language, not searched for words.
+ *
+ * NumPy evaluates the header as Python; here it is a dictionary of exactly three keys in any order, whose values are a
+ * quoted text, True or False, and a tuple of whole numbers. Nothing else is taken.
+ */
+#include <weir/store/npy.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/bytes.h>
+
+#include "npy_private.h"
+
+#define MAGIC        "\x93NUMPY"
+#define MAGIC_BYTES  6u
+#define HEADER_ALIGN 64u
+#define DESCR_MAX    8u
+
+static const struct {
+    const char *descr;
+    size_t size;
+} types[WEIR_NPY_TYPE_COUNT] = {
+#define ROW(name, descr, size) [WEIR_NPY_##name] = {descr, size},
+    WEIR_NPY_TYPES(ROW)
+#undef ROW
+};
+
+size_t weir_npy_size(weir_npy_type type) {
+    return types[type].size;
+}
+
+/* --- the header's language ---------------------------------------------------------------------------------------- */
+
+typedef struct header {
+    const char *name; /* of the file */
+    const char *next, *end;
+    weir_npy_array *array;
+    bool has_descr, has_order, has_shape, fortran;
+} header;
+
+static weir_err broken(const header *h, const char *what) {
+    return WEIR_ERR(WEIR_EDATA, "%s: the header of the array %s; write it again with numpy.save", h->name, what);
+}
+
+static void skip_blanks(header *h) {
+    while (h->next < h->end && (*h->next == ' ' || *h->next == '\n' || *h->next == '\t'))
+        h->next++;
+}
+
+/* Blanks before it are fine. */
+static bool take(header *h, char wanted) {
+    skip_blanks(h);
+    if (h->next == h->end || *h->next != wanted) return false;
+    h->next++;
+    return true;
+}
+
+static bool take_word(header *h, const char *word) {
+    size_t length = strlen(word);
+    skip_blanks(h);
+    if ((size_t)(h->end - h->next) < length || memcmp(h->next, word, length) != 0) return false;
+    h->next += length;
+    return true;
+}
+
+/* A text in either quote, without escapes. */
+static bool take_text(header *h, char *text, size_t size) {
+    char quote = take(h, '\'') ? '\'' : take(h, '"') ? '"' : 0;
+    size_t length = 0;
+    if (!quote) return false;
+    while (h->next < h->end && *h->next != quote && length + 1 < size)
+        text[length++] = *h->next++;
+    text[length] = 0;
+    return take(h, quote);
+}
+
+static weir_err read_descr(header *h) {
+    char descr[DESCR_MAX] = {0};
+    if (!take_text(h, descr, sizeof descr)) return broken(h, "has a type that is not read: structures and long names");
+    for (int type = 0; type < WEIR_NPY_TYPE_COUNT; type++) {
+        if (strcmp(descr + 1, types[type].descr) != 0) continue;
+        if (descr[0] != '<' && descr[0] != '|' && !(descr[0] == '=' || types[type].size == 1)) break;
+        h->array->type = (weir_npy_type)type;
+        h->has_descr = true;
+        return WEIR_OK;
+    }
+    return WEIR_ERR(WEIR_EDATA,
+                    "%s: numbers of type '%s' are not read; give b1, i1 to i8, u1 to u8, f4 or f8, little-endian",
+                    h->name, descr);
+}
+
+static weir_err read_dimension(header *h) {
+    uint64_t value = 0;
+    unsigned digits = 0;
+    for (; h->next < h->end && *h->next >= '0' && *h->next <= '9'; h->next++, digits++) {
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*h->next - '0'), &value)) {
+            return broken(h, "has a shape beyond 64 bits");
+        }
+    }
+    if (digits == 0) return broken(h, "has a shape that is no tuple of numbers");
+    if (h->array->dims == WEIR_NPY_DIMS_MAX) return broken(h, "has more than 4 dimensions");
+    h->array->shape[h->array->dims++] = value;
+    return WEIR_OK;
+}
+
+static weir_err read_shape(header *h) {
+    weir_err err = WEIR_OK;
+    if (!take(h, '(')) return broken(h, "has a shape that is no tuple");
+    while (!err && !take(h, ')')) {
+        skip_blanks(h);
+        err = read_dimension(h);
+        if (!err && !take(h, ',')) {
+            if (!take(h, ')')) return broken(h, "has a shape that is not closed");
+            break;
+        }
+    }
+    h->has_shape = true;
+    return err;
+}
+
+static weir_err read_entry(header *h) {
+    char key[32];
+    if (!take_text(h, key, sizeof key) || !take(h, ':')) return broken(h, "is no dictionary");
+    if (strcmp(key, "descr") == 0 && !h->has_descr) return read_descr(h);
+    if (strcmp(key, "shape") == 0 && !h->has_shape) return read_shape(h);
+    if (strcmp(key, "fortran_order") == 0 && !h->has_order) {
+        h->has_order = true;
+        if (take_word(h, "False")) return WEIR_OK;
+        h->fortran = take_word(h, "True");
+        return h->fortran ? WEIR_OK : broken(h, "has an order that is neither True nor False");
+    }
+    return broken(h, "has a key that is none of descr, fortran_order, shape, or one of them twice");
+}
+
+static weir_err read_header(header *h) {
+    weir_err err = WEIR_OK;
+    if (!take(h, '{')) return broken(h, "is no dictionary");
+    while (!err && !take(h, '}')) {
+        err = read_entry(h);
+        if (!err && !take(h, ',')) {
+            if (!take(h, '}')) return broken(h, "is no dictionary");
+            break;
+        }
+    }
+    if (err) return err;
+    skip_blanks(h);
+    if (h->next != h->end) return broken(h, "goes on behind its end");
+    if (!h->has_descr || !h->has_order || !h->has_shape) return broken(h, "lacks one of descr, fortran_order, shape");
+    if (h->fortran && h->array->dims > 1) return broken(h, "says Fortran order, which is not read");
+    return WEIR_OK;
+}
+
+/* --- bytes ------------------------------------------------------------------------------------------------------- */
+
+static weir_err check_bytes(const char *name, weir_npy_array *array, size_t length) {
+    uint64_t bytes = types[array->type].size;
+    array->count = 1;
+    for (uint32_t i = 0; i < array->dims; i++) {
+        if (__builtin_mul_overflow(array->count, array->shape[i], &array->count)) {
+            return WEIR_ERR(WEIR_EDATA, "%s: the array's shape is beyond 64 bits", name);
+        }
+    }
+    if (__builtin_mul_overflow(bytes, array->count, &bytes) || bytes != length) {
+        return WEIR_ERR(WEIR_EDATA, "%s: the array's shape and its %zu bytes do not fit; it was cut, or is none", name,
+                        length);
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_npy_read(const char *name, const void *bytes, size_t length, weir_npy_array *arrayp) {
+    const uint8_t *p = bytes;
+    *arrayp = (weir_npy_array){.type = WEIR_NPY_BOOL};
+    if (length < MAGIC_BYTES + 4 || memcmp(p, MAGIC, MAGIC_BYTES) != 0) {
+        return WEIR_ERR(WEIR_EDATA, "%s is no .npy file: it does not begin as one", name);
+    }
+    bool first = p[6] == 1;
+    size_t begin = first ? 10 : 12;
+    if (p[6] < 1 || p[6] > 3 || p[7] != 0 || length < begin) {
+        return WEIR_ERR(WEIR_EDATA, "%s is of version %u.%u; 1.0 to 3.0 are read", name, p[6], p[7]);
+    }
+    size_t text = first ? weir_get_u16(p + 8) : weir_get_u32(p + 8);
+    if (text > WEIR_NPY_HEADER_MAX || text > length - begin) {
+        return WEIR_ERR(WEIR_EDATA, "%s: the header of %zu bytes is longer than the file or than %u", name, text,
+                        WEIR_NPY_HEADER_MAX);
+    }
+    header h = {.name = name, .next = (const char *)p + begin, .end = (const char *)p + begin + text, .array = arrayp};
+    weir_err err = read_header(&h);
+    if (!err) err = check_bytes(name, arrayp, length - begin - text);
+    arrayp->data = p + begin + text;
+    return err;
+}
+
+void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
+    char shape[WEIR_NPY_DIMS_MAX * 24], text[256];
+    size_t used = 0;
+    shape[0] = 0;
+    for (uint32_t i = 0; i < array->dims; i++) {
+        used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%" PRIu64 "%s", i ? " " : "", array->shape[i],
+                                 i + 1 < array->dims || array->dims == 1 ? "," : "");
+    }
+    const char *order = types[array->type].size == 1 ? "|" : "<";
+    int length = snprintf(text, sizeof text, "{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", order,
+                          types[array->type].descr, shape);
+    size_t whole = (10 + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
+    uint8_t head[10] = MAGIC "\x01";
+    weir_put_u16(head + 8, (uint16_t)(whole - sizeof head));
+    weir_buf_append(out, head, sizeof head);
+    weir_buf_append(out, text, (size_t)length);
+    for (size_t at = sizeof head + (size_t)length; at + 1 < whole; at++)
+        weir_buf_byte(out, ' ');
+    weir_buf_byte(out, '\n');
+}
+
+/* --- numbers ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t word_of(const weir_npy_array *array, uint64_t index) {
+    size_t size = types[array->type].size;
+    const uint8_t *p = (const uint8_t *)array->data + index * size;
+    return size == 8 ? weir_get_u64(p) : size == 4 ? weir_get_u32(p) : size == 2 ? weir_get_u16(p) : p[0];
+}
+
+double weir_npy_f64(const weir_npy_array *array, uint64_t index) {
+    uint64_t word = word_of(array, index);
+    uint32_t half = (uint32_t)word;
+    float f32;
+    double f64;
+    switch (array->type) {
+    case WEIR_NPY_F32:
+        memcpy(&f32, &half, sizeof f32);
+        return (double)f32;
+    case WEIR_NPY_F64:
+        memcpy(&f64, &word, sizeof f64);
+        return f64;
+    case WEIR_NPY_I8:
+        return (int8_t)word;
+    case WEIR_NPY_I16:
+        return (int16_t)word;
+    case WEIR_NPY_I32:
+        return (int32_t)word;
+    case WEIR_NPY_I64:
+        return (double)(int64_t)word;
+    default:
+        return (double)word;
+    }
+}
+
+weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t index, int64_t *valuep) {
+    uint64_t word = word_of(array, index);
+    double number = weir_npy_f64(array, index);
+    *valuep = 0;
+    switch (array->type) {
+    case WEIR_NPY_F32:
+    case WEIR_NPY_F64:
+        if (!(number >= -0x1p63 && number < 0x1p63) || number != floor(number)) break;
+        *valuep = (int64_t)number;
+        return WEIR_OK;
+    case WEIR_NPY_U64:
+        if (word > INT64_MAX) break;
+        *valuep = (int64_t)word;
+        return WEIR_OK;
+    case WEIR_NPY_I64:
+        *valuep = (int64_t)word;
+        return WEIR_OK;
+    default:
+        *valuep = (int64_t)number;
+        return WEIR_OK;
+    }
+    return WEIR_ERR(WEIR_EDATA, "%s: number %" PRIu64 " of the array is no whole number of 64 bits: %g", name, index,
+                    number);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* npy_file.c - arrays in files: mapped for reading, appended for writing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/bytes.h>
+#include <weir/base/file.h>
+
+#include "npy_private.h"
+
+#define WRITE_BYTES (256u << 10)
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are used as they lie in the file");
+
+/* --- reading ----------------------------------------------------------------------------------------------------- */
+
+static weir_err map_descriptor(const char *path, int fd, weir_mapping *mappingp) {
+    struct stat status;
+    if (fstat(fd, &status)) return WEIR_ERRNO(errno, "cannot look at %s", path);
+    if (!S_ISREG(status.st_mode)) return WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
+    if (status.st_size == 0) return WEIR_OK;
+    void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED) return WEIR_ERRNO(errno, "cannot map %s", path);
+    *mappingp = (weir_mapping){bytes, (size_t)status.st_size};
+    return WEIR_OK;
+}
+
+weir_err weir_mapping_open(const char *path, weir_mapping *mappingp) {
+    *mappingp = (weir_mapping){NULL, 0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return WEIR_ERRNO(errno, "cannot open %s", path);
+    weir_err err = map_descriptor(path, fd, mappingp);
+    close(fd); /* the mapping stays */
+    return err;
+}
+
+void weir_mapping_close(weir_mapping *mapping) {
+    union {
+        const uint8_t *mapped;
+        void *bytes;
+    } whole = {mapping->bytes}; /* what was mapped for reading is given back as what it was */
+    if (mapping->bytes) munmap(whole.bytes, mapping->length);
+    *mapping = (weir_mapping){NULL, 0};
+}
+
+struct weir_npy_map {
+    weir_mapping mapping;
+};
+
+weir_err weir_npy_map_open(const char *path, weir_npy_map **mapp, weir_npy_array *arrayp) {
+    *mapp = NULL;
+    *arrayp = (weir_npy_array){.type = WEIR_NPY_BOOL};
+    weir_npy_map *map = weir_calloc(1, sizeof *map);
+    if (!map) return WEIR_ERR(WEIR_ENOMEM, "no memory to map %s", path);
+    weir_err err = weir_mapping_open(path, &map->mapping);
+    if (!err) err = weir_npy_read(path, map->mapping.bytes, map->mapping.length, arrayp);
+    if (err) {
+        weir_npy_map_close(map);
+        return err;
+    }
+    *mapp = map;
+    return WEIR_OK;
+}
+
+void weir_npy_map_close(weir_npy_map *map) {
+    if (!map) return;
+    weir_mapping_close(&map->mapping);
+    weir_free(map);
+}
+
+/* --- writing ----------------------------------------------------------------------------------------------------- */
+
+struct weir_npy_writer {
+    weir_file *file;
+    uint64_t wanted, written; /* numbers */
+    size_t size;              /* bytes of one */
+    size_t used;
+    uint8_t bytes[WRITE_BYTES];
+};
+
+static weir_err write_header(weir_npy_writer *writer, weir_npy_type type, uint64_t rows, uint64_t columns) {
+    weir_npy_array array = {.type = type, .dims = columns ? 2 : 1, .shape = {rows, columns}};
+    weir_buf head = {0};
+    weir_npy_header(&array, &head);
+    weir_err err = weir_buf_err(&head);
+    if (!err) err = weir_file_append(writer->file, head.bytes, head.length);
+    weir_buf_free(&head);
+    return err;
+}
+
+weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns,
+                              weir_npy_writer **writerp) {
+    *writerp = NULL;
+    weir_npy_writer *writer = weir_malloc(sizeof *writer);
+    if (!writer) return WEIR_ERR(WEIR_ENOMEM, "no memory to write %s", path);
+    writer->file = NULL;
+    writer->wanted = rows * (columns ? columns : 1);
+    writer->written = writer->used = 0;
+    writer->size = weir_npy_size(type);
+    weir_err err = weir_file_open(path, WEIR_FILE_CREATE, &writer->file);
+    if (!err) err = write_header(writer, type, rows, columns);
+    if (err) {
+        weir_npy_writer_cancel(writer);
+        return err;
+    }
+    *writerp = writer;
+    return WEIR_OK;
+}
+
+static weir_err flush(weir_npy_writer *writer) {
+    weir_err err = writer->used ? weir_file_append(writer->file, writer->bytes, writer->used) : WEIR_OK;
+    writer->used = 0;
+    return err;
+}
+
+weir_err weir_npy_write(weir_npy_writer *writer, const void *numbers, uint64_t count) {
+    const uint8_t *p = numbers;
+    weir_err err = WEIR_OK;
+    writer->written += count;
+    for (uint64_t left = count * writer->size; !err && left > 0;) {
+        size_t room = WRITE_BYTES - writer->used, part = left < room ? (size_t)left : room;
+        memcpy(writer->bytes + writer->used, p, part);
+        writer->used += part;
+        p += part;
+        left -= part;
+        if (writer->used == WRITE_BYTES) err = flush(writer);
+    }
+    return err;
+}
+
+weir_err weir_npy_write_i64(weir_npy_writer *writer, int64_t number) {
+    WEIR_ASSERT(writer->size == sizeof number);
+    return weir_npy_write(writer, &number, 1);
+}
+
+uint64_t weir_npy_written(const weir_npy_writer *writer) {
+    return writer->written;
+}
+
+weir_err weir_npy_writer_close(weir_npy_writer *writer) {
+    if (!writer) return WEIR_OK;
+    weir_err err = flush(writer);
+    if (!err && writer->written != writer->wanted) {
+        err = WEIR_ERR(WEIR_EINVAL, "%s got %llu numbers and was announced with %llu", weir_file_path(writer->file),
+                       (unsigned long long)writer->written, (unsigned long long)writer->wanted);
+    }
+    if (!err) err = weir_file_sync(writer->file);
+    weir_err_keep(&err, weir_file_close(writer->file));
+    weir_free(writer);
+    return err;
+}
+
+void weir_npy_writer_cancel(weir_npy_writer *writer) {
+    if (!writer) return;
+    weir_file_close(writer->file);
+    weir_free(writer);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * open.c - the files of a snapshot, mapped, with what can be seen at their ends: type, length, first and last of each
+ * list.
+ *
+ * Nothing is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked
+ * at where it is followed (the sampler does), or by weir_snapshot_check.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/file.h>
+#include <weir/conf/yaml.h>
+#include <weir/store/trust.h>
+
+#include "ids.h"
+#include "snapshot_private.h"
+
+static weir_err no_memory(const weir_snapshot *s) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", s->folder);
+}
+
+/* --- one array --------------------------------------------------------------------------------------------------- */
+
+/* Beside the other maps, so that closing needs no list of names. */
+static weir_err keep_map(weir_snapshot *s, weir_npy_map *map) {
+    if (s->map_count == s->map_capacity) {
+        size_t capacity = s->map_capacity ? 2 * s->map_capacity : 64;
+        weir_npy_map **grown = weir_realloc_array(s->maps, capacity, sizeof *grown);
+        if (!grown) {
+            weir_npy_map_close(map);
+            return no_memory(s);
+        }
+        s->maps = grown;
+        s->map_capacity = capacity;
+    }
+    s->maps[s->map_count++] = map;
+    return WEIR_OK;
+}
+
+static weir_err path_of(const weir_snapshot *s, char path[WEIR_SNAPSHOT_PATH_MAX], const char *format, va_list list) {
+    int used = snprintf(path, WEIR_SNAPSHOT_PATH_MAX, "%s/", s->folder);
+    if (used > 0 && used < (int)WEIR_SNAPSHOT_PATH_MAX)
+        used += vsnprintf(path + used, WEIR_SNAPSHOT_PATH_MAX - (size_t)used, format, list);
+    if (used > 0 && used < (int)WEIR_SNAPSHOT_PATH_MAX) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
+}
+
+static weir_err check_array(const char *path, const weir_npy_array *array, weir_npy_type type, uint64_t rows,
+                            uint64_t columns) {
+    bool shape = columns ? array->dims == 2 && array->shape[0] == rows && array->shape[1] == columns
+                         : array->dims == 1 && array->shape[0] == rows;
+    if (array->type != type || !shape)
+        return WEIR_ERR(WEIR_ECORRUPT, "%s has not the type or the %llu rows that the manifest says; take another copy",
+                        path, (unsigned long long)rows);
+    if ((uintptr_t)array->data % weir_npy_size(type) != 0)
+        return WEIR_ERR(WEIR_ECORRUPT, "%s has numbers that are not aligned; take another copy", path);
+    return WEIR_OK;
+}
+
+/* Maps one file below the folder and checks its shape; columns 0: one dimension. */
+static __attribute__((format(printf, 6, 7))) weir_err map_array(weir_snapshot *s, weir_npy_type type, uint64_t rows,
+                                                                uint64_t columns, const void **datap,
+                                                                const char *format, ...) {
+    char path[WEIR_SNAPSHOT_PATH_MAX];
+    weir_npy_map *map;
+    weir_npy_array array;
+    va_list list;
+    *datap = NULL;
+    va_start(list, format);
+    weir_err err = path_of(s, path, format, list);
+    va_end(list);
+    if (!err) err = weir_npy_map_open(path, &map, &array);
+    if (!err) err = keep_map(s, map);
+    if (!err) err = check_array(path, &array, type, rows, columns);
+    if (!err) *datap = array.data;
+    return err;
+}
+
+/* The bytes behind rising offsets: as many as the last of them says. */
+static weir_err map_bytes(weir_snapshot *s, const int64_t *offsets, uint64_t count, const uint8_t **bytesp,
+                          const char *folder, const char *name) {
+    const void *data;
+    *bytesp = NULL;
+    if (offsets[0] != 0 || offsets[count] < 0)
+        return WEIR_ERR(WEIR_ECORRUPT, "%s/%s/%soffsets.npy does not begin at 0; take another copy", s->folder, folder,
+                        name);
+    weir_err err = map_array(s, WEIR_NPY_U8, (uint64_t)offsets[count], 0, &data, "%s/%sbytes.npy", folder, name);
+    *bytesp = data;
+    return err;
+}
+
+/* --- features ---------------------------------------------------------------------------------------------------- */
+
+/* How many texts there are is said by the file's own length. */
+static weir_err map_texts(weir_snapshot *s, const char *folder, weir_snapshot_column *column) {
+    char path[WEIR_SNAPSHOT_PATH_MAX], name[512];
+    weir_npy_map *map;
+    weir_npy_array array;
+    int length = snprintf(path, sizeof path, "%s/%s/feature.%s.text_offsets.npy", s->folder, folder, column->name);
+    if (length < 0 || length >= (int)sizeof path)
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
+    weir_err err = weir_npy_map_open(path, &map, &array);
+    if (!err) err = keep_map(s, map);
+    if (!err) err = check_array(path, &array, WEIR_NPY_I64, array.shape[0], 0);
+    if (!err && (array.count == 0 || array.count - 1 > INT32_MAX))
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s is empty or too long; take another copy", path);
+    if (err) return err;
+    column->texts = array.count - 1;
+    column->text_offsets = array.data;
+    snprintf(name, sizeof name, "feature.%s.text_", column->name);
+    return map_bytes(s, column->text_offsets, column->texts, &column->text_bytes, folder, name);
+}
+
+/* texts: the folder of its texts; NULL: they are there already. */
+static weir_err map_column(weir_snapshot *s, const weir_schema_feature *feature, const char *folder, const char *texts,
+                           uint64_t rows, weir_snapshot_column *column) {
+    const void *data;
+    weir_err err;
+    column->name = feature->name;
+    switch (feature->kind) {
+    case WEIR_SCHEMA_NUMBER:
+        column->kind = WEIR_VALUE_NUMBER;
+        err = map_array(s, WEIR_NPY_F32, rows, 0, &data, "%s/feature.%s.npy", folder, feature->name);
+        column->numbers = data;
+        return err;
+    case WEIR_SCHEMA_TIME:
+        column->kind = WEIR_VALUE_TIME;
+        err = map_array(s, WEIR_NPY_I64, rows, 0, &data, "%s/feature.%s.npy", folder, feature->name);
+        column->times = data;
+        return err;
+    default:
+        column->kind = WEIR_VALUE_CATEGORY;
+        err = map_array(s, WEIR_NPY_I32, rows, 0, &data, "%s/feature.%s.npy", folder, feature->name);
+        column->codes = data;
+        return err || !texts ? err : map_texts(s, texts, column);
+    }
+}
+
+/* like: columns whose texts these share, or NULL. */
+static weir_err map_columns(weir_snapshot *s, const weir_schema_feature *features, uint32_t count, const char *folder,
+                            const char *texts, uint64_t rows, const weir_snapshot_column *like,
+                            const weir_snapshot_column **columnsp) {
+    weir_err err = WEIR_OK;
+    weir_snapshot_column *columns = weir_calloc(count + 1, sizeof *columns);
+    *columnsp = columns;
+    if (!columns) return no_memory(s);
+    for (uint32_t i = 0; !err && i < count; i++) {
+        if (like) columns[i] = like[i];
+        err = map_column(s, &features[i], folder, like ? NULL : texts, rows, &columns[i]);
+    }
+    return err;
+}
+
+/* --- vertices ---------------------------------------------------------------------------------------------------- */
+
+static weir_err map_extras(weir_snapshot *s, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
+    const weir_snapshot_description *d = &s->description;
+    weir_err err = WEIR_OK;
+    weir_snapshot_extra *extras = weir_calloc(d->extra_counts[type] + 1, sizeof *extras);
+    v->extras = extras;
+    if (!extras) return no_memory(s);
+    v->extra_count = d->extra_counts[type];
+    for (uint32_t i = 0; !err && i < v->extra_count; i++) {
+        const weir_snapshot_described *e = &d->extras[type][i];
+        const void *data;
+        err = map_array(s, e->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, e->columns, &data, "%s/%s.%s.npy",
+                        folder, e->columns ? "matrix" : "mask", e->name);
+        extras[i] = (weir_snapshot_extra){.name = e->name, .columns = e->columns};
+        if (e->columns) {
+            extras[i].matrix = data;
+        } else {
+            extras[i].mask = data;
+        }
+    }
+    return err;
+}
+
+static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
+    const weir_schema_vertex *schema = weir_schema_vertex_at(s->description.schema, type);
+    weir_snapshot_vertices *v = &s->vertices[type];
+    char folder[512];
+    const void *data;
+    snprintf(folder, sizeof folder, "vertices/%s", schema->name);
+    v->count = s->description.vertices[type];
+    weir_err err = map_array(s, WEIR_NPY_U64, v->count, 0, &data, "%s/ids.npy", folder);
+    v->ids = data;
+    if (!err) err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/times.npy", folder);
+    v->first_us = data;
+    if (!err) err = map_array(s, WEIR_NPY_I64, v->count + 1, 0, &data, "%s/key_offsets.npy", folder);
+    v->key_offsets = data;
+    if (!err) err = map_bytes(s, v->key_offsets, v->count, &v->key_bytes, folder, "key_");
+    v->column_count = schema->feature_count;
+    if (!err)
+        err = map_columns(s, schema->features, schema->feature_count, folder, folder, v->count, NULL, &v->columns);
+    return err ? err : map_extras(s, type, folder, v);
+}
+
+/* --- edges ------------------------------------------------------------------------------------------------------- */
+
+static weir_err check_ends(const weir_snapshot *s, const weir_snapshot_edges *e, const char *folder) {
+    if (e->indptr[0] == 0 && e->indptr[e->vertices] == (int64_t)e->edges) return WEIR_OK;
+    return WEIR_ERR(WEIR_ECORRUPT, "%s/%s/indptr.npy does not lead from 0 to %llu; take another copy", s->folder,
+                    folder, (unsigned long long)e->edges);
+}
+
+static weir_err map_direction(weir_snapshot *s, uint32_t relation, weir_direction direction) {
+    const weir_schema_relation *schema = weir_schema_relation_at(s->description.schema, relation);
+    weir_snapshot_edges *e = &s->edges[2 * relation + direction];
+    const weir_snapshot_column *like = direction == WEIR_IN ? s->edges[2 * relation + WEIR_OUT].columns : NULL;
+    char texts[512], folder[520];
+    const void *data;
+    snprintf(texts, sizeof texts, "relations/%s", schema->name);
+    snprintf(folder, sizeof folder, "%s/%s", texts, direction == WEIR_OUT ? "out" : "in");
+    e->vertices = s->description.vertices[direction == WEIR_OUT ? schema->from : schema->to];
+    e->edges = s->description.edges[relation];
+    e->newest_us = s->description.newest_us[relation];
+    e->expire_us = schema->expire_us;
+    weir_err err = map_array(s, WEIR_NPY_I64, e->vertices + 1, 0, &data, "%s/indptr.npy", folder);
+    e->indptr = data;
+    if (!err) err = check_ends(s, e, folder);
+    if (!err) err = map_array(s, WEIR_NPY_I64, e->edges, 0, &data, "%s/neighbors.npy", folder);
+    e->neighbors = data;
+    if (!err) err = map_array(s, WEIR_NPY_I64, e->edges, 0, &data, "%s/times.npy", folder);
+    e->times = data;
+    if (!err) err = map_array(s, WEIR_NPY_U64, e->edges, 0, &data, "%s/events.npy", folder);
+    e->events = data;
+    e->column_count = schema->feature_count;
+    if (err) return err;
+    return map_columns(s, schema->features, schema->feature_count, folder, texts, e->edges, like, &e->columns);
+}
+
+static weir_err map_labels(weir_snapshot *s, uint32_t label) {
+    const char *name = weir_schema_label_at(s->description.schema, label)->name;
+    weir_snapshot_labels *l = &s->labels[label];
+    const void *data;
+    l->count = s->description.labels[label];
+    weir_err err = map_array(s, WEIR_NPY_I64, l->count, 0, &data, "labels/%s/targets.npy", name);
+    l->targets = data;
+    if (!err) err = map_array(s, WEIR_NPY_I32, l->count, 0, &data, "labels/%s/values.npy", name);
+    l->values = data;
+    if (!err) err = map_array(s, WEIR_NPY_I64, l->count, 0, &data, "labels/%s/times.npy", name);
+    l->times = data;
+    return err;
+}
+
+/* --- the handle -------------------------------------------------------------------------------------------------- */
+
+static weir_err read_manifest(weir_snapshot *s) {
+    char path[WEIR_SNAPSHOT_PATH_MAX];
+    char *text = NULL;
+    size_t length;
+    int used = snprintf(path, sizeof path, "%s/manifest.json", s->folder);
+    if (used < 0 || used >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
+    weir_err err = weir_file_load(path, WEIR_YAML_BYTES_MAX, &text, &length);
+    if (weir_err_is(err, WEIR_ENOTFOUND))
+        return WEIR_ERR(WEIR_ENOTFOUND, "%s is no snapshot: it has no manifest.json", s->folder);
+    if (!err) err = weir_snapshot_describe(path, text, length, &s->description);
+    weir_free(text);
+    return err;
+}
+
+static weir_err tables_open(weir_snapshot *s) {
+    const weir_schema *schema = s->description.schema;
+    s->vertices = weir_calloc(weir_schema_vertex_count(schema) + 1, sizeof *s->vertices);
+    s->edges = weir_calloc(2 * weir_schema_relation_count(schema) + 1, sizeof *s->edges);
+    s->labels = weir_calloc(weir_schema_label_count(schema) + 1, sizeof *s->labels);
+    return s->vertices && s->edges && s->labels ? WEIR_OK : no_memory(s);
+}
+
+static weir_err map_all(weir_snapshot *s) {
+    const weir_schema *schema = s->description.schema;
+    weir_err err = tables_open(s);
+    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
+        err = map_vertices(s, i);
+    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
+        err = map_direction(s, i, WEIR_OUT);
+        if (!err) err = map_direction(s, i, WEIR_IN);
+    }
+    for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
+        err = map_labels(s, i);
+    return err;
+}
+
+weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp) {
+    *snapshotp = NULL;
+    weir_snapshot *s = weir_calloc(1, sizeof *s);
+    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", folder);
+    s->folder = weir_strdup(folder);
+    weir_err err = s->folder ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", folder);
+    if (!err) err = read_manifest(s);
+    if (!err && opts->verify) err = weir_manifest_verify(folder);
+    if (!err) err = map_all(s);
+    if (!err && opts->load) err = weir_snapshot_load(s);
+    if (err) {
+        weir_snapshot_close(s);
+        return err;
+    }
+    *snapshotp = s;
+    return WEIR_OK;
+}
+
+/* Columns and extras were allocated by this file, and are lent out as read-only. */
+static void free_lent(const void *lent) {
+    union {
+        const void *lent;
+        void *block;
+    } whole = {lent};
+    weir_free(whole.block);
+}
+
+void weir_snapshot_close(weir_snapshot *s) {
+    if (!s) return;
+    weir_snapshot_unload(s);
+    for (uint32_t i = 0; s->vertices && i < weir_schema_vertex_count(s->description.schema); i++) {
+        free_lent(s->vertices[i].columns);
+        free_lent(s->vertices[i].extras);
+    }
+    for (uint32_t i = 0; s->edges && i < 2 * weir_schema_relation_count(s->description.schema); i++)
+        free_lent(s->edges[i].columns);
+    for (size_t i = 0; i < s->map_count; i++)
+        weir_npy_map_close(s->maps[i]);
+    weir_free(s->maps);
+    weir_free(s->vertices);
+    weir_free(s->edges);
+    weir_free(s->labels);
+    weir_snapshot_description_free(&s->description);
+    weir_free(s->folder);
+    weir_free(s);
+}
+
+/* --- looking ----------------------------------------------------------------------------------------------------- */
+
+const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot) {
+    return snapshot->description.schema;
+}
+
+int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot) {
+    return snapshot->description.as_of_us;
+}
+
+const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *snapshot, uint32_t type) {
+    WEIR_ASSERT(type < weir_schema_vertex_count(snapshot->description.schema));
+    return &snapshot->vertices[type];
+}
+
+const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot, uint32_t relation,
+                                                  weir_direction direction) {
+    WEIR_ASSERT(relation < weir_schema_relation_count(snapshot->description.schema));
+    return &snapshot->edges[2 * relation + direction];
+}
+
+const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapshot, uint32_t label) {
+    WEIR_ASSERT(label < weir_schema_label_count(snapshot->description.schema));
+    return &snapshot->labels[label];
+}
+
+bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
+    return weir_ids_find(v->ids, v->count, id, indexp);
+}

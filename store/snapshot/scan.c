@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scan.c - one ordered walk over each shard, sorted out into spills.
+ *
+ * Keys come by kind, then by vertex. A list of edges comes newest first, and a deletion of an edge comes before what it
+ * hides: so it is settled here. Deletions of vertices come last of all, and hide edges of other shards: they are
+ * collected, and settled when the spills are read.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/bytes.h>
+#include <weir/store/key.h>
+#include <weir/store/stored.h>
+
+#include "draft.h"
+
+weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_PATH_MAX], const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    int used = snprintf(path, WEIR_DRAFT_PATH_MAX, "%s/", draft->partial);
+    if (used > 0 && used < (int)WEIR_DRAFT_PATH_MAX) {
+        used += vsnprintf(path + used, WEIR_DRAFT_PATH_MAX - (size_t)used, format, list);
+    }
+    va_end(list);
+    if (used > 0 && used < (int)WEIR_DRAFT_PATH_MAX) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", draft->partial);
+}
+
+/* --- edges that were deleted, within one list -------------------------------------------------------------------- */
+
+/* Open addressing; a place is in use when its list number is the current one. */
+typedef struct hidden_slot {
+    weir_vertex neighbor;
+    uint64_t event; /* 0: every edge to the neighbour */
+    uint64_t list;
+} hidden_slot;
+
+typedef struct hidden {
+    hidden_slot *slots;
+    size_t capacity, count; /* a power of two; 0 at first */
+    uint64_t list;          /* counts lists, from 1 */
+} hidden;
+
+static size_t hidden_place(const hidden *h, weir_vertex neighbor, uint64_t event) {
+    size_t at = (size_t)((neighbor ^ event * 0x9E3779B97F4A7C15ull) * 0xC2B2AE3D27D4EB4Full >> 20) & (h->capacity - 1);
+    while (h->slots[at].list == h->list && (h->slots[at].neighbor != neighbor || h->slots[at].event != event))
+        at = (at + 1) & (h->capacity - 1);
+    return at;
+}
+
+static weir_err hidden_grow(hidden *h) {
+    hidden bigger = {.capacity = h->capacity ? h->capacity * 2 : 64, .list = h->list};
+    bigger.slots = weir_calloc(bigger.capacity, sizeof *bigger.slots);
+    if (!bigger.slots) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of a vertex's edges");
+    for (size_t i = 0; i < h->capacity; i++) {
+        const hidden_slot *slot = &h->slots[i];
+        if (slot->list == h->list) bigger.slots[hidden_place(&bigger, slot->neighbor, slot->event)] = *slot;
+    }
+    bigger.count = h->count;
+    weir_free(h->slots);
+    *h = bigger;
+    return WEIR_OK;
+}
+
+static weir_err hidden_add(hidden *h, weir_vertex neighbor, uint64_t event) {
+    weir_err err = 2 * h->count >= h->capacity ? hidden_grow(h) : WEIR_OK;
+    if (err) return err;
+    hidden_slot *slot = &h->slots[hidden_place(h, neighbor, event)];
+    if (slot->list != h->list) h->count++;
+    *slot = (hidden_slot){neighbor, event, h->list};
+    return WEIR_OK;
+}
+
+static bool hidden_has(const hidden *h, weir_vertex neighbor, uint64_t event) {
+    if (h->count == 0) return false;
+    return h->slots[hidden_place(h, neighbor, event)].list == h->list ||
+           h->slots[hidden_place(h, neighbor, 0)].list == h->list;
+}
+
+/* --- the walk ---------------------------------------------------------------------------------------------------- */
+
+typedef struct scan {
+    weir_snapshot_draft *draft;
+    uint32_t shard;
+    weir_spill **edges, **features, **names, **labels; /* relation * 2 + direction, type, type, label */
+    int64_t *gone_us;                                  /* of each relation: as old or older has expired */
+    hidden hidden;
+    weir_edge_key list; /* vertex, relation and direction of the last edge */
+} scan;
+
+static weir_err damaged(char kind) {
+    return WEIR_ERR(WEIR_ECORRUPT, "a record of kind '%c' is damaged; restore a checkpoint", kind);
+}
+
+static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
+    weir_edge_key e;
+    if (!weir_edge_key_read(key, key_length, &e)) return damaged('E');
+    if (e.relation >= weir_schema_relation_count(s->draft->schema)) return damaged('E');
+    if (e.vertex != s->list.vertex || e.relation != s->list.relation || e.direction != s->list.direction) {
+        s->list = e;
+        s->hidden.list++;
+        s->hidden.count = 0;
+    }
+    if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
+    if (e.deletion) return hidden_add(&s->hidden, e.neighbor, e.event);
+    if (e.time_us <= s->gone_us[e.relation] && s->gone_us[e.relation] != INT64_MIN) return WEIR_OK;
+    if (hidden_has(&s->hidden, e.neighbor, e.event)) return WEIR_OK;
+    weir_spill_record record = {e.vertex, e.neighbor, e.time_us, e.event, value, (uint32_t)length};
+    return weir_spill_add(s->edges[e.relation * 2u + e.direction], &record);
+}
+
+static weir_err visit_features(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
+    weir_spill_record record = {.vertex = 0};
+    if (!weir_feature_key_read(key, key_length, &record.vertex, &record.time_us, &record.event) ||
+        length < WEIR_STORED_FEATURES_PREFIX) {
+        return damaged('F');
+    }
+    uint16_t type = weir_get_u16(value);
+    if (type >= weir_schema_vertex_count(s->draft->schema)) return damaged('F');
+    if (record.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3 */
+    record.row = value + WEIR_STORED_FEATURES_PREFIX;
+    record.row_length = (uint32_t)(length - WEIR_STORED_FEATURES_PREFIX);
+    return weir_spill_add(s->features[type], &record);
+}
+
+static weir_err visit_label(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
+    weir_spill_record record = {.row = value, .row_length = (uint32_t)length};
+    uint16_t label;
+    if (!weir_label_key_read(key, key_length, &record.vertex, &label, &record.time_us, &record.event) ||
+        label >= weir_schema_label_count(s->draft->schema)) {
+        return damaged('L');
+    }
+    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->labels[label], &record) : WEIR_OK; /* Z3 */
+}
+
+static weir_err visit_name(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
+    weir_spill_record record = {.vertex = 0};
+    uint16_t type;
+    const char *name;
+    size_t name_length;
+    if (!weir_name_key_read(key, key_length, &record.vertex) ||
+        !weir_stored_name_read(value, length, &type, &record.time_us, &name, &name_length) ||
+        type >= weir_schema_vertex_count(s->draft->schema)) {
+        return damaged('N');
+    }
+    record.row = (const uint8_t *)name;
+    record.row_length = (uint32_t)name_length;
+    return weir_spill_add(s->names[type], &record);
+}
+
+static weir_err visit_deleted(scan *s, const uint8_t *key, size_t key_length) {
+    weir_draft_deletions *d = &s->draft->deletions;
+    weir_draft_deletion deletion;
+    if (!weir_deleted_key_read(key, key_length, &deletion.vertex, &deletion.time_us)) return damaged('T');
+    if (deletion.time_us >= s->draft->as_of_us) return WEIR_OK;
+    if (d->count && d->of[d->count - 1].vertex == deletion.vertex) return WEIR_OK; /* the newest came first */
+    if (d->count == d->capacity) {
+        size_t capacity = d->capacity ? d->capacity * 2 : 1024;
+        weir_draft_deletion *grown = weir_realloc_array(d->of, capacity, sizeof *grown);
+        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of the graph");
+        d->of = grown;
+        d->capacity = capacity;
+    }
+    d->of[d->count++] = deletion;
+    return WEIR_OK;
+}
+
+static weir_err visit(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
+    scan *s = context;
+    const uint8_t *k = key;
+    switch (key_length ? k[0] : 0) {
+    case 'E':
+        return visit_edge(s, key, key_length, value, value_length);
+    case 'F':
+        return visit_features(s, key, key_length, value, value_length);
+    case 'L':
+        return visit_label(s, key, key_length, value, value_length);
+    case 'N':
+        return visit_name(s, key, key_length, value, value_length);
+    case 'T':
+        return visit_deleted(s, key, key_length);
+    default:
+        return WEIR_OK; /* offsets and the like are the store's own */
+    }
+}
+
+/* --- deletions of vertices --------------------------------------------------------------------------------------- */
+
+static int by_vertex_newest_first(const void *a, const void *b) {
+    const weir_draft_deletion *x = a, *y = b;
+    if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
+    return (x->time_us < y->time_us) - (x->time_us > y->time_us);
+}
+
+/* Every shard has them all, or nearly: shards are sealed one after the other. */
+static void deletions_close(weir_draft_deletions *d) {
+    size_t kept = 0;
+    if (d->count) qsort(d->of, d->count, sizeof *d->of, by_vertex_newest_first);
+    for (size_t i = 0; i < d->count; i++) {
+        if (kept == 0 || d->of[kept - 1].vertex != d->of[i].vertex) d->of[kept++] = d->of[i];
+    }
+    d->count = kept;
+}
+
+bool weir_draft_hides(const weir_snapshot_draft *draft, weir_vertex vertex, int64_t time_us) {
+    const weir_draft_deletions *d = &draft->deletions;
+    size_t low = 0, high = d->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (d->of[middle].vertex < vertex) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < d->count && d->of[low].vertex == vertex && time_us <= d->of[low].time_us;
+}
+
+weir_err weir_draft_next(const weir_snapshot_draft *draft, weir_merge *merge, bool edges, weir_spill_record *recordp,
+                         bool *foundp) {
+    for (;;) {
+        weir_err err = weir_merge_next(merge, recordp, foundp);
+        if (err || !*foundp || draft->deletions.count == 0) return err;
+        if (weir_draft_hides(draft, recordp->vertex, recordp->time_us)) continue;
+        if (!edges || !weir_draft_hides(draft, recordp->neighbor, recordp->time_us)) return WEIR_OK;
+    }
+}
+
+/* --- spills ------------------------------------------------------------------------------------------------------ */
+
+static weir_err open_kind(const scan *s, const char *kind, uint32_t count, weir_spill ***spillsp) {
+    char name[64];
+    weir_err err = WEIR_OK;
+    *spillsp = weir_calloc(count, sizeof **spillsp);
+    if (!*spillsp) return WEIR_ERR(WEIR_ENOMEM, "no memory for the files of a scan");
+    for (uint32_t i = 0; !err && i < count; i++) {
+        snprintf(name, sizeof name, "%s.%u", kind, i);
+        err = weir_spill_open(s->draft->spill, name, s->shard, &(*spillsp)[i]);
+    }
+    return err;
+}
+
+static void close_kind(weir_spill **spills, uint32_t count, weir_err *errp) {
+    for (uint32_t i = 0; spills && i < count; i++)
+        weir_err_keep(errp, weir_spill_close(spills[i]));
+    weir_free(spills);
+}
+
+static weir_err scan_shard(scan *s) {
+    const weir_schema *schema = s->draft->schema;
+    uint32_t types = weir_schema_vertex_count(schema), relations = weir_schema_relation_count(schema);
+    uint32_t labels = weir_schema_label_count(schema);
+    weir_err err = open_kind(s, "edges", relations * 2, &s->edges);
+    if (!err) err = open_kind(s, "features", types, &s->features);
+    if (!err) err = open_kind(s, "names", types, &s->names);
+    if (!err) err = open_kind(s, "labels", labels, &s->labels);
+    s->list = (weir_edge_key){.relation = UINT16_MAX};
+    if (!err) err = weir_graph_scan(s->draft->graph, s->shard, visit, s);
+    close_kind(s->edges, relations * 2, &err);
+    close_kind(s->features, types, &err);
+    close_kind(s->names, types, &err);
+    close_kind(s->labels, labels, &err);
+    s->edges = s->features = s->names = s->labels = NULL;
+    return err;
+}
+
+/* The oldest time that any target within the history still sees is one above this. */
+static weir_err expiry_open(scan *s) {
+    const weir_snapshot_draft *draft = s->draft;
+    uint32_t relations = weir_schema_relation_count(draft->schema);
+    s->gone_us = weir_calloc(relations, sizeof *s->gone_us);
+    if (!s->gone_us) return WEIR_ERR(WEIR_ENOMEM, "no memory for a scan");
+    for (uint32_t i = 0; i < relations; i++) {
+        int64_t expire_us = weir_schema_relation_at(draft->schema, i)->expire_us, gone_us;
+        bool never = expire_us == 0 || __builtin_sub_overflow(draft->as_of_us, expire_us, &gone_us) ||
+                     __builtin_sub_overflow(gone_us, draft->opts->history_us, &gone_us);
+        s->gone_us[i] = never ? INT64_MIN : gone_us;
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_draft_scan(weir_snapshot_draft *draft) {
+    scan s = {.draft = draft};
+    weir_err err = expiry_open(&s);
+    for (s.shard = 0; !err && s.shard < draft->shards; s.shard++)
+        err = scan_shard(&s);
+    deletions_close(&draft->deletions);
+    weir_free(s.hidden.slots);
+    weir_free(s.gone_us);
+    return err;
+}

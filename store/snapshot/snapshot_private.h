@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot_private.h - an open snapshot; what describe.c, open.c, load.c and check.c share. */
+#ifndef WEIR_STORE_SNAPSHOT_PRIVATE_H
+#define WEIR_STORE_SNAPSHOT_PRIVATE_H
+
+#include <weir/store/snapshot.h>
+
+#define WEIR_SNAPSHOT_PATH_MAX       4096u
+#define WEIR_SNAPSHOT_EXTRA_NAME_MAX 64u
+#define WEIR_SNAPSHOT_EXTRAS_MAX     256u /* of one vertex type */
+
+/* An array of an import, as the manifest has it. */
+typedef struct weir_snapshot_described {
+    char name[WEIR_SNAPSHOT_EXTRA_NAME_MAX + 1];
+    uint64_t columns; /* 0: a mask */
+} weir_snapshot_described;
+
+/* What manifest.json says, checked against its own schema. */
+typedef struct weir_snapshot_description {
+    weir_schema *schema;
+    int64_t as_of_us;
+    uint64_t *vertices; /* one a type */
+    weir_snapshot_described **extras;
+    uint32_t *extra_counts;
+    uint64_t *edges;    /* one a relation */
+    int64_t *newest_us; /* one a relation */
+    uint64_t *labels;   /* one a label */
+} weir_snapshot_description;
+
+/* describe.c.  WEIR_EVERSION, WEIR_EDATA, WEIR_ENOMEM; name stands for the file in messages. */
+weir_err weir_snapshot_describe(const char *name, const char *text, size_t length,
+                                weir_snapshot_description *descriptionp);
+void weir_snapshot_description_free(weir_snapshot_description *description);
+/* Letters, digits, _ and -: no path. */
+bool weir_snapshot_extra_name(const char *name);
+
+struct weir_snapshot {
+    char *folder;
+    weir_snapshot_description description;
+    weir_npy_map **maps;
+    size_t map_count, map_capacity;
+    weir_snapshot_vertices *vertices; /* one a type                */
+    weir_snapshot_edges *edges;       /* relation * 2 + direction  */
+    weir_snapshot_labels *labels;     /* one a label               */
+};
+
+/* load.c: pairs of all relations, in large pages.  WEIR_ENOMEM. */
+weir_err weir_snapshot_load(weir_snapshot *snapshot);
+void weir_snapshot_unload(weir_snapshot *snapshot);
+
+#endif /* WEIR_STORE_SNAPSHOT_PRIVATE_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spill.h - what a scan finds, put aside in files by kind, and read again merged over the shards.
+ *
+ * Within a shard, records come by vertex. All of a vertex are of one shard: so a merge changes files only between
+ * vertices.
+ *
+ *   record   offset size  meaning
+ *              0     8    vertex
+ *              8     8    neighbour; of a feature row or a name: 0
+ *             16     8    time, us
+ *             24     8    event
+ *             32     4    bytes of the row or the key
+ *             36     …    row or key
+ */
+#ifndef WEIR_STORE_SPILL_H
+#define WEIR_STORE_SPILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/base/err.h>
+#include <weir/store/id.h>
+
+#define WEIR_SPILL_PATH_MAX   4096u
+#define WEIR_SPILL_HEAD_BYTES 36u
+
+/* row is borrowed: from the caller when written, from the merge until its next step when read. */
+typedef struct weir_spill_record {
+    weir_vertex vertex, neighbor;
+    int64_t time_us;
+    uint64_t event;
+    const uint8_t *row;
+    uint32_t row_length;
+} weir_spill_record;
+
+typedef struct weir_spill weir_spill;
+
+/* A new file, made at the first record: FOLDER/NAME.SHARD. */
+weir_err weir_spill_open(const char *folder, const char *name, uint32_t shard, weir_spill **spillp);
+weir_err weir_spill_add(weir_spill *spill, const weir_spill_record *record);
+/* Flushes; NULL is allowed. */
+weir_err weir_spill_close(weir_spill *spill);
+
+typedef struct weir_merge weir_merge;
+
+/* Over the files of this name of all shards; those that were never written are empty. */
+weir_err weir_merge_open(const char *folder, const char *name, uint32_t shards, weir_merge **mergep);
+/* false in *foundp: the end. Vertices rise; within one, the order in which they were added. */
+weir_err weir_merge_next(weir_merge *merge, weir_spill_record *recordp, bool *foundp);
+void weir_merge_close(weir_merge *merge);
+
+#endif /* WEIR_STORE_SPILL_H */

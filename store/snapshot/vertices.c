@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vertices.c - which vertices there are, numbered by their ids within their type, with keys and features.
+ *
+ * A vertex is there if it was put before as_of, or has a feature row, or a visible edge. Each of these is a run of
+ * rising ids; the runs of a type are merged. So a number depends on nothing but the set of ids: not on shards, nor on
+ * order.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/file.h>
+
+#include "columns.h"
+#include "ids.h"
+
+/* --- runs -------------------------------------------------------------------------------------------------------- */
+
+/* How many runs each type has. */
+typedef struct runs {
+    weir_snapshot_draft *draft;
+    uint32_t *counts;
+} runs;
+
+typedef enum run_kind { RUN_EDGES, RUN_NAMES, RUN_FEATURES } run_kind;
+
+static void count_edge(weir_draft_direction *d, int64_t time_us) {
+    if (d->edges == 0 || time_us < d->oldest_us) d->oldest_us = time_us;
+    if (d->edges == 0 || time_us > d->newest_us) d->newest_us = time_us;
+    d->edges++;
+}
+
+/* Writes the ids of a spill, each once; counts edges into direction. */
+static weir_err make_run(runs *r, run_kind kind, uint32_t type, weir_merge *merge, weir_draft_direction *direction) {
+    weir_snapshot_draft *draft = r->draft;
+    weir_spill *run = NULL;
+    weir_spill_record record, last = {.vertex = 0};
+    bool found = true, any = false;
+    char name[64];
+    snprintf(name, sizeof name, "run.%u", type);
+    weir_err err = weir_spill_open(draft->spill, name, r->counts[type]++, &run);
+    while (!err && found) {
+        err = weir_draft_next(draft, merge, kind == RUN_EDGES, &record, &found);
+        if (err || !found) break;
+        if (kind == RUN_EDGES) count_edge(direction, record.time_us);
+        if (kind == RUN_NAMES && record.time_us >= draft->as_of_us)
+            continue; /* put later, but perhaps named by an edge */
+        if (any && record.vertex == last.vertex) continue;
+        any = true;
+        last = (weir_spill_record){.vertex = record.vertex};
+        err = weir_spill_add(run, &last);
+    }
+    weir_err_keep(&err, weir_spill_close(run));
+    return err;
+}
+
+static weir_err run_of(runs *r, run_kind kind, const char *spill, uint32_t type, weir_draft_direction *direction) {
+    weir_merge *merge = NULL;
+    weir_err err = weir_merge_open(r->draft->spill, spill, r->draft->shards, &merge);
+    if (!err) err = make_run(r, kind, type, merge, direction);
+    weir_merge_close(merge);
+    return err;
+}
+
+static weir_err make_runs(runs *r) {
+    const weir_schema *schema = r->draft->schema;
+    char spill[64];
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < 2 * weir_schema_relation_count(schema); i++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, i / 2);
+        snprintf(spill, sizeof spill, "edges.%u", i);
+        uint32_t type = i % 2 == WEIR_OUT ? relation->from : relation->to;
+        err = run_of(r, RUN_EDGES, spill, type, &r->draft->directions[i]);
+    }
+    for (uint32_t type = 0; !err && type < weir_schema_vertex_count(schema); type++) {
+        snprintf(spill, sizeof spill, "names.%u", type);
+        err = run_of(r, RUN_NAMES, spill, type, NULL);
+        snprintf(spill, sizeof spill, "features.%u", type);
+        if (!err) err = run_of(r, RUN_FEATURES, spill, type, NULL);
+    }
+    return err;
+}
+
+/* --- ids --------------------------------------------------------------------------------------------------------- */
+
+/* One walk over a type's runs: counts the ids, and writes them where there is a writer. */
+static weir_err walk_ids(const runs *r, uint32_t type, weir_npy_writer *writer, uint64_t *countp) {
+    weir_merge *merge = NULL;
+    weir_spill_record record;
+    weir_vertex last = 0;
+    bool found = true;
+    char name[64];
+    *countp = 0;
+    snprintf(name, sizeof name, "run.%u", type);
+    weir_err err = weir_merge_open(r->draft->spill, name, r->counts[type], &merge);
+    while (!err && found) {
+        err = weir_merge_next(merge, &record, &found);
+        if (err || !found || (*countp > 0 && record.vertex == last)) continue;
+        WEIR_ASSERT(*countp == 0 || record.vertex > last);
+        last = record.vertex;
+        ++*countp;
+        if (writer) err = weir_npy_write(writer, &last, 1);
+    }
+    weir_merge_close(merge);
+    return err;
+}
+
+static weir_err write_ids(const runs *r, uint32_t type) {
+    weir_snapshot_draft *draft = r->draft;
+    weir_npy_writer *writer = NULL;
+    char path[WEIR_DRAFT_PATH_MAX];
+    uint64_t count;
+    weir_err err = weir_draft_path(draft, path, "vertices/%s", weir_schema_vertex_at(draft->schema, type)->name);
+    if (!err) err = weir_folder_create(path);
+    if (!err)
+        err = weir_draft_path(draft, path, "vertices/%s/ids.npy", weir_schema_vertex_at(draft->schema, type)->name);
+    if (!err) err = walk_ids(r, type, NULL, &count);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_U64, count, 0, &writer);
+    if (!err) err = walk_ids(r, type, writer, &count);
+    if (err) {
+        weir_npy_writer_cancel(writer);
+        return err;
+    }
+    err = weir_npy_writer_close(writer);
+    draft->stats.vertices += count;
+    return err ? err : weir_npy_map_open(path, &draft->id_maps[type], &draft->ids[type]);
+}
+
+bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_vertex id, uint64_t *indexp) {
+    return weir_ids_find(draft->ids[type].data, draft->ids[type].count, id, indexp);
+}
+
+/* --- keys and features ------------------------------------------------------------------------------------------- */
+
+/* A merge that is walked along rising ids. */
+typedef struct along {
+    const weir_snapshot_draft *draft;
+    weir_merge *merge;
+    weir_spill_record record;
+    bool found;
+} along;
+
+static weir_err along_step(along *a) {
+    return weir_draft_next(a->draft, a->merge, false, &a->record, &a->found);
+}
+
+static weir_err along_open(const weir_snapshot_draft *draft, const char *kind, uint32_t type, along *a) {
+    char name[64];
+    *a = (along){.draft = draft};
+    snprintf(name, sizeof name, "%s.%u", kind, type);
+    weir_err err = weir_merge_open(draft->spill, name, draft->shards, &a->merge);
+    return err ? err : along_step(a);
+}
+
+/* Leaves the record at the first of this vertex; *herep says whether it has one. */
+static weir_err along_to(along *a, weir_vertex vertex, bool *herep) {
+    weir_err err = WEIR_OK;
+    while (!err && a->found && a->record.vertex < vertex)
+        err = along_step(a);
+    *herep = !err && a->found && a->record.vertex == vertex;
+    return err;
+}
+
+static weir_err key_bytes(const weir_snapshot_draft *draft, uint32_t type, uint64_t *bytesp) {
+    const weir_vertex *ids = draft->ids[type].data;
+    along names;
+    bool here;
+    *bytesp = 0;
+    weir_err err = along_open(draft, "names", type, &names);
+    for (uint64_t i = 0; !err && i < draft->ids[type].count; i++) {
+        err = along_to(&names, ids[i], &here);
+        if (!err && here) *bytesp += names.record.row_length;
+    }
+    weir_merge_close(names.merge);
+    return err;
+}
+
+typedef struct vertex_files {
+    weir_npy_writer *offsets, *bytes, *times;
+    weir_columns *columns;
+    weir_columns_texts texts;
+    along names, features;
+    const weir_value_kind *kinds;
+    size_t kind_count;
+} vertex_files;
+
+static weir_err files_open(const weir_snapshot_draft *draft, uint32_t type, const char *folder, vertex_files *f) {
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
+    uint64_t count = draft->ids[type].count, bytes;
+    char path[WEIR_DRAFT_PATH_MAX];
+    *f = (vertex_files){.kind_count = 0};
+    f->kinds = weir_graph_vertex_kinds(draft->graph, type, &f->kind_count);
+    weir_err err = key_bytes(draft, type, &bytes);
+    if (!err) err = weir_draft_path(draft, path, "%s/key_offsets.npy", folder);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, count + 1, 0, &f->offsets);
+    if (!err) err = weir_draft_path(draft, path, "%s/key_bytes.npy", folder);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_U8, bytes, 0, &f->bytes);
+    if (!err) err = weir_draft_path(draft, path, "%s/times.npy", folder);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &f->times);
+    if (!err) err = weir_columns_texts_open(vertex->features, vertex->feature_count, &f->texts);
+    if (!err) err = weir_columns_open(draft, folder, &f->texts, count, &f->columns);
+    if (!err) err = along_open(draft, "names", type, &f->names);
+    if (!err) err = along_open(draft, "features", type, &f->features);
+    return err;
+}
+
+/* Closes what is open; when all went well, each file is whole. */
+static weir_err files_close(vertex_files *f, weir_err err) {
+    weir_npy_writer **writers[] = {&f->offsets, &f->bytes, &f->times};
+    for (size_t i = 0; i < 3; i++) {
+        if (err) {
+            weir_npy_writer_cancel(*writers[i]);
+        } else {
+            err = weir_npy_writer_close(*writers[i]);
+        }
+    }
+    if (f->columns && !err) {
+        err = weir_columns_close(f->columns);
+    } else {
+        weir_columns_cancel(f->columns);
+    }
+    weir_columns_texts_free(&f->texts);
+    weir_merge_close(f->names.merge);
+    weir_merge_close(f->features.merge);
+    return err;
+}
+
+static weir_err damaged_row(weir_vertex vertex, weir_err err) {
+    return weir_err_prefix(err, "a feature row of vertex %016llx", (unsigned long long)vertex);
+}
+
+/* Rows come newest first: each feature takes its first value. */
+static weir_err features_of(vertex_files *f, weir_vertex vertex, weir_value *values, int64_t *firstp) {
+    bool here;
+    weir_err err = along_to(&f->features, vertex, &here);
+    memset(values, 0, f->kind_count * sizeof *values);
+    while (!err && here) {
+        const weir_spill_record *r = &f->features.record;
+        err = weir_row_check(f->kinds, f->kind_count, r->row, r->row_length);
+        if (err) return damaged_row(vertex, err);
+        weir_row_fill(f->kinds, f->kind_count, r->row, r->row_length, values);
+        if (*firstp == WEIR_SNAPSHOT_NEVER || r->time_us < *firstp) *firstp = r->time_us;
+        err = along_step(&f->features);
+        here = f->features.found && f->features.record.vertex == vertex;
+    }
+    return err;
+}
+
+static weir_err write_vertex(const weir_snapshot_draft *draft, vertex_files *f, weir_vertex vertex) {
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    int64_t first_us = WEIR_SNAPSHOT_NEVER;
+    bool named;
+    weir_err err = along_to(&f->names, vertex, &named);
+    if (!err) err = weir_npy_write_i64(f->offsets, (int64_t)weir_npy_written(f->bytes));
+    if (!err && named) err = weir_npy_write(f->bytes, f->names.record.row, f->names.record.row_length);
+    if (!err && named && f->names.record.time_us < draft->as_of_us) first_us = f->names.record.time_us;
+    if (!err) err = features_of(f, vertex, values, &first_us);
+    if (!err) err = weir_columns_add(f->columns, values);
+    return err ? err : weir_npy_write_i64(f->times, first_us);
+}
+
+static weir_err write_type(const weir_snapshot_draft *draft, uint32_t type) {
+    const weir_vertex *ids = draft->ids[type].data;
+    vertex_files files;
+    char folder[512];
+    snprintf(folder, sizeof folder, "vertices/%s", weir_schema_vertex_at(draft->schema, type)->name);
+    weir_err err = files_open(draft, type, folder, &files);
+    for (uint64_t i = 0; !err && i < draft->ids[type].count; i++)
+        err = write_vertex(draft, &files, ids[i]);
+    if (!err) err = weir_npy_write_i64(files.offsets, (int64_t)weir_npy_written(files.bytes));
+    if (!err) err = weir_columns_texts_write(draft, folder, &files.texts);
+    return files_close(&files, err);
+}
+
+weir_err weir_draft_vertices(weir_snapshot_draft *draft) {
+    uint32_t types = weir_schema_vertex_count(draft->schema);
+    runs r = {draft, weir_calloc(types, sizeof *r.counts)};
+    weir_err err = r.counts ? make_runs(&r) : WEIR_ERR(WEIR_ENOMEM, "no memory for the vertex types");
+    for (uint32_t type = 0; !err && type < types; type++)
+        err = write_ids(&r, type);
+    for (uint32_t type = 0; !err && type < types; type++)
+        err = write_type(draft, type);
+    weir_free(r.counts);
+    return err;
+}
