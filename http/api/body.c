@@ -49,7 +49,7 @@ weir_err weir_api_body_members(const json_t *object, const char *where, const ch
 }
 
 weir_err weir_api_body_text(const json_t *object, const char *where, const char *name, const char **textp,
-                          size_t *lengthp) {
+                            size_t *lengthp) {
     const json_t *value = json_object_get(object, name);
     *textp = NULL;
     *lengthp = 0;
@@ -62,14 +62,14 @@ weir_err weir_api_body_text(const json_t *object, const char *where, const char 
 }
 
 weir_err weir_api_body_need(const json_t *object, const char *where, const char *name, const char **textp,
-                          size_t *lengthp) {
+                            size_t *lengthp) {
     weir_err err = weir_api_body_text(object, where, name, textp, lengthp);
     return err || *textp ? err : WEIR_ERR(WEIR_EDATA, "%s: %s is missing", where, name);
 }
 
 /* *valuep keeps its default when the member is not there. */
 weir_err weir_api_body_number(const json_t *object, const char *where, const char *name, int64_t min, int64_t max,
-                            int64_t *valuep) {
+                              int64_t *valuep) {
     const json_t *value = json_object_get(object, name);
     if (!value) return WEIR_OK;
     if (json_is_integer(value)) *valuep = json_integer_value(value);

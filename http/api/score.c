@@ -51,8 +51,8 @@ static weir_err write_neighbor(const score_job *job, weir_json *json, const weir
     uint16_t type;
     const char *key;
     uint32_t length;
-    weir_err err = weir_graph_name(job->api->graph, reason->neighbor, weir_http_arena(job->request), &type, &key,
-                                   &length);
+    weir_err err =
+        weir_graph_name(job->api->graph, reason->neighbor, weir_http_arena(job->request), &type, &key, &length);
     if (err) return err;
     if (!key) key_of_event(ask, reason->neighbor, &key, &length);
     weir_json_key(json, "type");
@@ -198,7 +198,7 @@ static weir_err ask_vertices(score_job *job, const weir_score_model *model) {
     for (uint32_t i = 0; !err && i < ask->count; i++) {
         if (ask->vertices[i].type != weir_nn_target_type(shape))
             return WEIR_ERR(job->embedding ? WEIR_ENOTFOUND : WEIR_EDATA,
-                            "the model that serves judges a %s, not a %s",
+                            "the model that serves judges vertices of type %s, not of type %s",
                             weir_nn_vertex(shape, weir_nn_target_type(shape))->name, ask->vertices[i].type_name);
         err = weir_score_ask_vertex(job->api->graph, model, ask->vertices[i].id, weir_api_now(job->api),
                                     weir_http_arena(job->request), &ask->asks[i]);
@@ -214,8 +214,7 @@ static weir_err prepare(void *context, uint32_t thread, const weir_score_model *
     weir_api_fresh_begin(job->api, fresh_index(job->api, thread), job->request); // A3
     const char *body = weir_http_body(job->request, &length);
     weir_err err = WEIR_OK;
-    if (!job->embedding)
-        err = weir_api_score_read(job->api->schema, body, length, weir_http_arena(job->request), ask);
+    if (!job->embedding) err = weir_api_score_read(job->api->schema, body, length, weir_http_arena(job->request), ask);
     if (err) return err;
     job->unfit = !job->embedding;
     err = ask->event ? ask_event(job, thread, model) : ask_vertices(job, model);

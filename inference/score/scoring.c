@@ -52,8 +52,8 @@ static void end_work(const batch *b, uint32_t i, weir_err err) {
 /* One bad vertex must not cost the others their answers: then each is asked alone. */
 static void run_alone(batch *b) {
     for (uint32_t i = 0; i < b->work_count; i++) {
-        weir_err err = weir_scorer_run(b->self->scorer, b->model, &b->asks[b->firsts[i]], b->counts[i],
-                                       &b->scores[b->firsts[i]]);
+        weir_err err =
+            weir_scorer_run(b->self->scorer, b->model, &b->asks[b->firsts[i]], b->counts[i], &b->scores[b->firsts[i]]);
         end_work(b, i, err);
     }
 }

@@ -22,7 +22,7 @@ struct weir_scoring_watch {
     weir_mutex mutex; /* MODELS; guards the rest */
     weir_models *models;
     weir_scoring_state state;
-    bool looked;
+    bool lost; /* the register could not be read at the last look */
 };
 
 static void pack_release(void *owner) {
@@ -36,8 +36,7 @@ static weir_err open_verified(const weir_scoring_watch *watch, const char *path,
     weir_err err = watch->public_keys[0] ? weir_public_keys_load(watch->public_keys, keys, &count) : WEIR_OK;
     *modelp = NULL;
     if (err && !weir_err_is(err, WEIR_ENOTFOUND)) return err;
-    const weir_model_opts opts = {
-        .keys = keys, .key_count = count, .accept_unsigned = watch->opts.accept_unsigned};
+    const weir_model_opts opts = {.keys = keys, .key_count = count, .accept_unsigned = watch->opts.accept_unsigned};
     return weir_model_open(path, &opts, modelp);
 }
 
@@ -73,9 +72,12 @@ static weir_err load(weir_scoring_watch *watch, const char *id, weir_score_model
     return err;
 }
 
+/* The same trouble, looked at once a second, is one line. */
 static void trouble(weir_scoring_watch *watch, weir_err err) {
-    weir_err_sentence(err, watch->state.trouble, sizeof watch->state.trouble);
-    weir_log_error("model.refused", err);
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err_sentence(err, sentence, sizeof sentence);
+    if (strcmp(sentence, watch->state.trouble) != 0) weir_log_error("model.refused", err);
+    memcpy(watch->state.trouble, sentence, sizeof sentence);
 }
 
 static void serve(weir_scoring_watch *watch, const char *id) {
@@ -92,21 +94,25 @@ static void serve(weir_scoring_watch *watch, const char *id) {
     WEIR_LOG(INFO, "model.serving", "serves another model", WEIR_TEXT("model", id));
 }
 
+/* What the register names, if there is a reason to load it. */
+static void follow(weir_scoring_watch *watch, const weir_models_entry *entry, bool again) {
+    bool news = entry->generation != watch->state.generation || again;
+    bool serves = !strcmp(entry->id, watch->state.serving) && !watch->state.trouble[0];
+    watch->state.generation = entry->generation;
+    if (news && entry->generation && !serves) serve(watch, entry->id);
+}
+
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force) {
     weir_models_entry entry = {0};
-    bool changed = false;
+    bool changed;
     weir_mutex_lock(&watch->mutex);
     weir_err err = weir_models_watch(watch->models, watch->state.generation, &changed, &entry);
-    if (err) {
+    if (!err && force) err = weir_models_current(watch->models, &entry);
+    if (err)
         trouble(watch, err);
-    } else if (changed || force || !watch->looked) {
-        if (!changed) err = weir_models_current(watch->models, &entry);
-        if (err) trouble(watch, err);
-        if (!err) watch->state.generation = entry.generation;
-        bool news = strcmp(entry.id, watch->state.serving) != 0 || watch->state.trouble[0];
-        if (!err && entry.generation && news) serve(watch, entry.id);
-    }
-    watch->looked = true;
+    else
+        follow(watch, &entry, force || watch->lost);
+    watch->lost = err != WEIR_OK;
     weir_mutex_unlock(&watch->mutex);
 }
 
@@ -122,7 +128,8 @@ weir_err weir_scoring_watch_open(const weir_scoring_watch_opts *opts, weir_scori
     if (!watch) return WEIR_ERR(WEIR_ENOMEM, "no memory to watch the models");
     watch->opts = *opts;
     weir_mutex_init(&watch->mutex, WEIR_RANK_MODELS, "models watch");
-    int length = snprintf(watch->public_keys, sizeof watch->public_keys, "%s", opts->public_keys ? opts->public_keys : "");
+    int length =
+        snprintf(watch->public_keys, sizeof watch->public_keys, "%s", opts->public_keys ? opts->public_keys : "");
     weir_err err = (size_t)length < sizeof watch->public_keys
                        ? weir_models_open(opts->folder, weir_clock_system(), &watch->models)
                        : WEIR_ERR(WEIR_EUSAGE, "the path of the public keys has more than %u bytes", PATH_BYTES_MAX);

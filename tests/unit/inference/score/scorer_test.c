@@ -143,8 +143,7 @@ static void events_that_cannot_be_judged(void **state) {
     const weir_mutation deletion = {.kind = WEIR_DELETE_EDGE, .vertex = 5};
     assert_err(weir_score_ask_event(s.model, &account, 1, &ask), WEIR_EDATA, "puts no payment");
     assert_err(weir_score_ask_event(s.model, &deletion, 1, &ask), WEIR_EDATA, "deletes");
-    assert_err(weir_score_ask_vertex(s.world.graph, s.model, 99, 0, s.arena, &ask), WEIR_ENOTFOUND,
-               "no such payment");
+    assert_err(weir_score_ask_vertex(s.world.graph, s.model, 99, 0, s.arena, &ask), WEIR_ENOTFOUND, "no such payment");
     scoring_close(&s);
 }
 
