@@ -304,7 +304,7 @@ weir_err weir_api_get_embedding(void *context, weir_http_request *request) {
     return WEIR_OK;
 }
 
-/* --- the register --------------------------------------------------------------------------------------------------- */
+/* --- the register ----------------------------------------------------------------------------------------------- */
 
 void weir_api_json_serving(weir_api *api, weir_json *json) {
     weir_scoring_state state = {0};
@@ -340,7 +340,7 @@ weir_err weir_api_post_reload(void *context, weir_http_request *request) {
     return WEIR_OK;
 }
 
-/* --- open and close ------------------------------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------------------------- */
 
 weir_err weir_api_scores_open(weir_api *api) {
     if (!api->scoring) return WEIR_OK;

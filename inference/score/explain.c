@@ -268,7 +268,7 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
     return WEIR_ERR(WEIR_ELIMIT, "the reasons need more memory than a batch may use; ask for fewer targets at once");
 }
 
-/* --- reading them --------------------------------------------------------------------------------------------------- */
+/* --- reading them ----------------------------------------------------------------------------------------------- */
 
 static int by_change(const void *a, const void *b) {
     const weir_score_reason *x = a, *y = b;

@@ -81,7 +81,7 @@ static void promote(weir_models *models, const char *id) {
     assert_ok(weir_models_promote(models, id, "a test", &unsigned_too, &entry));
 }
 
-/* --- cases ---------------------------------------------------------------------------------------------------------- */
+/* --- cases ------------------------------------------------------------------------------------------------------ */
 
 static void an_event_is_judged_before_it_is_stored(void **state) {
     (void)state;
@@ -211,7 +211,7 @@ static void an_unsigned_model_is_refused_by_default(void **state) {
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-/* --- swaps under load ------------------------------------------------------------------------------------------------ */
+/* --- swaps under load ------------------------------------------------------------------------------------------- */
 
 typedef struct load {
     const serve_child *child;

@@ -56,7 +56,7 @@ void weir_scoring_exchange(weir_scoring *scoring, weir_score_model *model);
 /* The model that answers now, shared with the caller; NULL: none.  [any] */
 weir_score_model *weir_scoring_model(weir_scoring *scoring);
 
-/* --- the model that the register names ------------------------------------------------------------------------------ */
+/* --- the model that the register names -------------------------------------------------------------------------- */
 
 typedef struct weir_scoring_watch weir_scoring_watch;
 
