@@ -156,7 +156,10 @@ weir_err weir_api_readyz(void *context, weir_http_request *request) {
     if (why) write_problem(&json, why);
     weir_json_key(&json, "ready");
     weir_json_bool(&json, !why);
-    if (known && weir_http_query(request, "verbose")) write_sources(api, &json);
+    if (known && weir_http_query(request, "verbose")) {
+        write_sources(api, &json);
+        weir_api_json_serving(api, &json);
+    }
     weir_api_fresh_member(api, weir_http_loop_index(request), &json);
     weir_json_object_end(&json);
     weir_buf_byte(json.buf, '\n');

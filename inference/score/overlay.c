@@ -85,7 +85,7 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *look,
     return ask ? lay_over(o, ask, look, windows) : WEIR_OK;
 }
 
-/* --- everything else is the graph's -------------------------------------------------------------------------------- */
+/* --- everything else is the graph's ----------------------------------------------------------------------------- */
 
 static void begin(weir_sample_source *source) {
     weir_sample_source *live = overlay_of(source)->live;
