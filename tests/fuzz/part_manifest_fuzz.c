@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as manifest.json of a part in an otherwise empty folder: one sentence, and nothing outside of it is opened. */
+/* Any bytes as manifest.json of a part in an otherwise empty folder: one sentence, and nothing outside is opened. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
