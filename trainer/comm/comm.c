@@ -2,9 +2,9 @@
 /*
  * comm.c - the only file that knows MPI.
  *
- * MPI's own sums may choose another order for another size of message, and a receive counts in int. So sums go by way of
- * owners: rank r gets everybody's r-th slice, adds them up in the order of the ranks, and hands the slice out; as
- * much is sent as by the best of MPI's own ways. And long messages go in pieces, of which both ends know how many there are.
+ * MPI's own sums may choose another order for another size of message, and a receive counts in int. So sums go by way
+ * of owners: rank r gets everybody's r-th slice, adds them up in the order of the ranks, and hands the slice out; as
+ * much is sent as by the best of MPI's own ways. And long messages go in pieces; both ends know how many there are.
  */
 #include <stdio.h>
 #include <stdlib.h>

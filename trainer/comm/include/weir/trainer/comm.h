@@ -3,8 +3,8 @@
  * comm.h - what ranks say to each other. One rank, started without mpirun, speaks to itself and never starts MPI.
  *
  * All calls but those marked otherwise are collective: each rank makes the same ones on the same channel in the same
- * order, with the same counts where it says so, and waits for the others. A call that fails on one rank leaves the others
- * waiting: after an error the only way on is weir_comm_fail.
+ * order, with the same counts where it says so, and waits for the others. A call that fails on one rank leaves the
+ * others waiting: after an error the only way on is weir_comm_fail.
  *
  * INVARIANTS
  *   C1  A sum is taken in the order of the ranks, in double: the same numbers on the same number of ranks give the same
