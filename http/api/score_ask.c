@@ -2,8 +2,8 @@
 /*
  * score_ask.c - the body of POST /v1/score.
  *
- * An event goes to the mapper with the bytes that it was sent in, as it would from the log: so it is cut out of the body,
- * not written anew from what the reader of JSON understood.
+ * An event goes to the mapper with the bytes that it was sent in, as it would from the log: so it is cut out of the
+ * body, not written anew from what the reader of JSON understood.
  */
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,8 @@
 /*
  * scorer.c - asks in, scores out: one thread's sampler, block, workspace and arena.
  *
- *   asks ─► rounds: no two that could see each other's event ─► a whole tree each ─► too large or too late? a smaller one
+ *   asks ─► rounds: no two that could see      ─► a whole tree each ─► too large or too late?
+ *           each other's event                                         a smaller one
  *
  * How many vertices there is time for is learnt from the batches before: reading them is what takes time.
  */

@@ -76,8 +76,8 @@ static void end_process_by(int number, const sigset_t *set) {
     __builtin_trap();
 }
 
-/* A library may have started threads before main that block nothing (OpenBLAS does): what they are handed goes on to the
- * thread that waits. */
+/* A library may have started threads before main that block nothing (OpenBLAS does): what they are handed goes on to
+ * the thread that waits. */
 static void forward(int number) {
     pthread_kill(waiting, number);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* snapshot.c - `weir snapshot`: build, show, check. */
+/* snapshot.c - `weir snapshot`: build, show, check, import, export. */
 #include <inttypes.h>
+#include <string.h>
 
 #include <weir/base/clock.h>
 
@@ -18,7 +19,7 @@ void weir_cmd_snapshot_stats(const weir_snapshot_stats *stats, const char *out, 
         weir_buf_printf(buf, "left out: %" PRIu64 " labels whose target is not visible\n", stats->orphan_labels);
 }
 
-/* --- build ---------------------------------------------------------------------------------------------------------- */
+/* --- build ------------------------------------------------------------------------------------------------------- */
 
 static weir_err run_build(weir_cli *cli) {
     const char *out = weir_cli_positional(cli, 0);
@@ -58,7 +59,7 @@ static const weir_command command_build = {
     .run = run_build,
 };
 
-/* --- show, check ------------------------------------------------------------------------------------------------------ */
+/* --- show, check ------------------------------------------------------------------------------------------------- */
 
 static void show_time(weir_buf *text, int64_t wall_us) {
     char time[WEIR_TIME_TEXT_MAX];
@@ -134,7 +135,83 @@ static const weir_command command_check = {
     .run = run_check,
 };
 
-static const weir_command *const commands[] = {&command_build, &command_show, &command_check, NULL};
+/* --- import, export ---------------------------------------------------------------------------------------------- */
+
+static weir_err run_import(weir_cli *cli) {
+    weir_snapshot_import_opts opts = {.out = weir_cli_positional(cli, 0),
+                                      .nodes = weir_cli_text(cli, "nodes"),
+                                      .edges = weir_cli_text(cli, "edges"),
+                                      .npz = weir_cli_text(cli, "npz"),
+                                      .bits = weir_cli_text(cli, "bits"),
+                                      .skip = weir_cli_text(cli, "skip")};
+    weir_snapshot_stats stats;
+    weir_buf text = {0};
+    weir_err err = weir_cli_u64(cli, "width", 1, UINT32_MAX, &opts.bit_count);
+    if (!err && (opts.npz != NULL) == (opts.edges != NULL)) err = WEIR_ERR(WEIR_EUSAGE, "name either --edges or --npz");
+    if (!err) err = weir_snapshot_import(&opts, &stats);
+    if (err) return err;
+    weir_cmd_snapshot_stats(&stats, opts.out, &text);
+    return weir_cmd_store_output(&text);
+}
+
+static const weir_option import_options[] = {
+    {"nodes", 'n', "FILE", "CSV with a column id; others: type, label, timestamp, features", NULL},
+    {"edges", 'e', "FILE", "CSV with columns src and dst; others: type, label, timestamp, features", NULL},
+    {"npz", 'z', "FILE", "NumPy archive with edge_index, or src and dst; x, y, masks", NULL},
+    {"bits", 0, "COLUMN", "of the nodes: numbers of the bits that are set, parted by blanks; becomes a matrix", NULL},
+    {"width", 0, "N", "columns of that matrix (default: one more than the largest number)", NULL},
+    {"skip", 0, "COLUMN,…", "columns to leave out", NULL},
+    {0}};
+
+static const weir_command command_import = {
+    .name = "import",
+    .summary = "make a snapshot of a data set in CSV or in a NumPy archive",
+    .positional = "FOLDER",
+    .positional_min = 1,
+    .positional_max = 1,
+    .description =
+        "Types, relations, features and the values of labels are found by reading the files once. What each column "
+        "and array means stands in store/snapshot/README.md.",
+    .example = "weir snapshot import cora --nodes nodes.csv --edges edges.csv --bits nonzero\n"
+               "weir snapshot import mine --npz graph.npz",
+    .options = import_options,
+    .run = run_import,
+};
+
+static weir_err run_export(weir_cli *cli) {
+    const weir_snapshot_opts opts = {.verify = false};
+    const char *format = weir_cli_text(cli, "format");
+    bool npz = format && strcmp(format, "npz") == 0;
+    weir_snapshot *snapshot;
+    weir_buf text = {0};
+    weir_err err = weir_snapshot_open(weir_cli_positional(cli, 0), &opts, &snapshot);
+    if (err) return err;
+    err = weir_snapshot_export(snapshot, npz ? WEIR_SNAPSHOT_NPZ : WEIR_SNAPSHOT_CSV, weir_cli_positional(cli, 1));
+    weir_snapshot_close(snapshot);
+    if (err) return err;
+    weir_buf_printf(&text, "%s as %s in %s\n", weir_cli_positional(cli, 0), npz ? "npz" : "csv",
+                    weir_cli_positional(cli, 1));
+    return weir_cmd_store_output(&text);
+}
+
+static const weir_option export_options[] = {
+    {"format", 'f', "FORMAT", "csv: a folder with nodes.csv and edges.csv; npz: one archive (default: csv)", "csv|npz"},
+    {0}};
+
+static const weir_command command_export = {
+    .name = "export",
+    .summary = "write a snapshot as CSV or as a NumPy archive",
+    .positional = "FOLDER OUT",
+    .positional_min = 2,
+    .positional_max = 2,
+    .description = "weir snapshot import reads either back. Of each label the newest value of its target is written.",
+    .example = "weir snapshot export tonight tonight-csv\nweir snapshot export cora cora.npz --format npz",
+    .options = export_options,
+    .run = run_export,
+};
+
+static const weir_command *const commands[] = {&command_build,  &command_show,   &command_check,
+                                               &command_import, &command_export, NULL};
 
 const weir_command weir_command_snapshot = {
     .name = "snapshot",

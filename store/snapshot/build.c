@@ -5,7 +5,10 @@
  *   OUT.spill    what the scan found, by kind; removed at the end
  *   OUT.partial  the arrays ──► manifest.json ──► MANIFEST ──► rename to OUT
  */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
@@ -18,11 +21,27 @@
 
 #define MANIFEST_BYTES_MAX (64u << 20)
 
-/* --- the draft ------------------------------------------------------------------------------------------------------ */
+/* --- the draft --------------------------------------------------------------------------------------------------- */
 
-/* With at least two components: a folder of one is not removed, lest somebody's home be. */
-static weir_err path_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]) {
-    int length = snprintf(path, WEIR_DRAFT_PATH_MAX, "%s%s.%s", strchr(out, '/') ? "" : "./", out, what);
+/* Without links and "..", because only such a folder is removed. */
+static weir_err parent_of(const char *out, char parent[PATH_MAX]) {
+    char copy[WEIR_DRAFT_PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", out);
+    char *slash = strrchr(copy, '/');
+    if (slash) *slash = 0;
+    const char *folder = !slash ? "." : slash == copy ? "/" : copy;
+    if (realpath(folder, parent)) return WEIR_OK;
+    return WEIR_ERRNO(errno, "cannot write a snapshot into %s", folder);
+}
+
+weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]) {
+    char parent[PATH_MAX];
+    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
+    if (!*name || strlen(out) >= WEIR_DRAFT_PATH_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "'%.64s' names no folder that can be made; end it in a name", out);
+    weir_err err = parent_of(out, parent);
+    if (err) return err;
+    int length = snprintf(path, WEIR_DRAFT_PATH_MAX, "%s/%s.%s", parent, name, what);
     if (length < 0 || length >= (int)WEIR_DRAFT_PATH_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long; name a shorter one", out);
     return WEIR_OK;
@@ -73,7 +92,7 @@ static weir_err folders_open(const weir_snapshot_draft *draft) {
     return err;
 }
 
-/* --- durable and whole ----------------------------------------------------------------------------------------------- */
+/* --- durable and whole ------------------------------------------------------------------------------------------- */
 
 static weir_err sync_folder(const weir_snapshot_draft *draft, const char *room, const char *name, const char *below) {
     char path[WEIR_DRAFT_PATH_MAX];
@@ -124,7 +143,7 @@ static weir_err finish(weir_snapshot_draft *draft) {
     return err;
 }
 
-/* --- all of it --------------------------------------------------------------------------------------------------------- */
+/* --- all of it --------------------------------------------------------------------------------------------------- */
 
 static weir_err build(weir_snapshot_draft *draft) {
     weir_err err = weir_draft_scan(draft);
@@ -152,8 +171,8 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
     draft->opts = opts;
     draft->shards = weir_graph_shards(graph);
     draft->as_of_us = as_of(graph, opts);
-    weir_err err = path_beside(opts->out, "partial", draft->partial);
-    if (!err) err = path_beside(opts->out, "spill", draft->spill);
+    weir_err err = weir_draft_beside(opts->out, "partial", draft->partial);
+    if (!err) err = weir_draft_beside(opts->out, "spill", draft->spill);
     if (!err) err = folders_open(draft);
     if (!err) {
         err = tables_open(draft);

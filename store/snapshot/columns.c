@@ -9,7 +9,7 @@
 #include <weir/base/alloc.h>
 #include <weir/base/hash.h>
 
-/* --- texts ------------------------------------------------------------------------------------------------------------ */
+/* --- texts ------------------------------------------------------------------------------------------------------- */
 
 static weir_err no_memory(void) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory for the texts of a category");
@@ -65,6 +65,10 @@ weir_err weir_texts_code(weir_texts *texts, const char *text, size_t length, int
     return WEIR_OK;
 }
 
+int32_t weir_texts_find(const weir_texts *texts, const char *text, size_t length) {
+    return texts->count ? (int32_t)texts->table[place_of(texts, text, length)] - 1 : -1;
+}
+
 void weir_texts_free(weir_texts *texts) {
     weir_buf_free(&texts->bytes);
     weir_free(texts->offsets);
@@ -117,7 +121,7 @@ weir_err weir_columns_texts_write(const weir_snapshot_draft *draft, const char *
     return err;
 }
 
-/* --- columns ---------------------------------------------------------------------------------------------------------- */
+/* --- columns ----------------------------------------------------------------------------------------------------- */
 
 struct weir_columns {
     weir_columns_texts *texts; /* borrowed */

@@ -18,6 +18,8 @@ typedef struct weir_texts {
 
 /* WEIR_ELIMIT, WEIR_ENOMEM. */
 weir_err weir_texts_code(weir_texts *texts, const char *text, size_t length, int32_t *codep);
+/* The code of a text that is there, or -1. */
+int32_t weir_texts_find(const weir_texts *texts, const char *text, size_t length);
 void weir_texts_free(weir_texts *texts);
 
 /* The categories of one owner; NULL where there are no features. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * draft.h - a snapshot while it is being built; what scan.c, vertices.c, edges.c, labels.c, manifest.c and build.c share.
+ * draft.h - a snapshot while it is being built; what scan.c, vertices.c, edges.c, labels.c, manifest.c and build.c
+ * share.
  *
- *   scan      every shard once, in order ──► spills: edges by relation and direction, features and names by type, labels
+ *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels
  *   deletions are known when the last shard ends: what follows reads through draft_hides
  *   vertices  the ids of each type out of all spills ──► ids.npy, mapped; keys, features
  *   edges     spills again ──► lists, neighbours as indices
@@ -61,6 +62,9 @@ struct weir_snapshot_draft {
 /* "PARTIAL/what" into path, in the manner of printf.  WEIR_ELIMIT. */
 weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_PATH_MAX], const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* "OUT.what", beside it, with every link followed.  WEIR_EINVAL, WEIR_ENOTFOUND, WEIR_ELIMIT. */
+weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]);
 
 /* scan.c */
 weir_err weir_draft_scan(weir_snapshot_draft *draft);

@@ -157,7 +157,7 @@ static weir_err read_header(header *h) {
     return WEIR_OK;
 }
 
-/* --- bytes ---------------------------------------------------------------------------------------------------------- */
+/* --- bytes ------------------------------------------------------------------------------------------------------- */
 
 static weir_err check_bytes(const char *name, weir_npy_array *array, size_t length) {
     uint64_t bytes = types[array->type].size;
@@ -218,7 +218,7 @@ void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
     weir_buf_byte(out, '\n');
 }
 
-/* --- numbers -------------------------------------------------------------------------------------------------------- */
+/* --- numbers ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t word_of(const weir_npy_array *array, uint64_t index) {
     size_t size = types[array->type].size;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - the files of a snapshot, mapped, with what can be seen at their ends: type, length, first and last of each list.
+ * open.c - the files of a snapshot, mapped, with what can be seen at their ends: type, length, first and last of each
+ * list.
  *
- * Nothing is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked at
- * where it is followed (the sampler does), or by weir_snapshot_check.
+ * Nothing is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked
+ * at where it is followed (the sampler does), or by weir_snapshot_check.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static weir_err no_memory(const weir_snapshot *s) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", s->folder);
 }
 
-/* --- one array ------------------------------------------------------------------------------------------------------- */
+/* --- one array --------------------------------------------------------------------------------------------------- */
 
 /* Beside the other maps, so that closing needs no list of names. */
 static weir_err keep_map(weir_snapshot *s, weir_npy_map *map) {
@@ -92,7 +93,7 @@ static weir_err map_bytes(weir_snapshot *s, const int64_t *offsets, uint64_t cou
     return err;
 }
 
-/* --- features -------------------------------------------------------------------------------------------------------- */
+/* --- features ---------------------------------------------------------------------------------------------------- */
 
 /* How many texts there are is said by the file's own length. */
 static weir_err map_texts(weir_snapshot *s, const char *folder, weir_snapshot_column *column) {
@@ -154,7 +155,7 @@ static weir_err map_columns(weir_snapshot *s, const weir_schema_feature *feature
     return err;
 }
 
-/* --- vertices ---------------------------------------------------------------------------------------------------------- */
+/* --- vertices ---------------------------------------------------------------------------------------------------- */
 
 static weir_err map_extras(weir_snapshot *s, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
     const weir_snapshot_description *d = &s->description;
@@ -200,7 +201,7 @@ static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
     return err ? err : map_extras(s, type, folder, v);
 }
 
-/* --- edges --------------------------------------------------------------------------------------------------------------- */
+/* --- edges ------------------------------------------------------------------------------------------------------- */
 
 static weir_err check_ends(const weir_snapshot *s, const weir_snapshot_edges *e, const char *folder) {
     if (e->indptr[0] == 0 && e->indptr[e->vertices] == (int64_t)e->edges) return WEIR_OK;
@@ -248,7 +249,7 @@ static weir_err map_labels(weir_snapshot *s, uint32_t label) {
     return err;
 }
 
-/* --- the handle ------------------------------------------------------------------------------------------------------------ */
+/* --- the handle -------------------------------------------------------------------------------------------------- */
 
 static weir_err read_manifest(weir_snapshot *s) {
     char path[WEIR_SNAPSHOT_PATH_MAX];
@@ -333,7 +334,7 @@ void weir_snapshot_close(weir_snapshot *s) {
     weir_free(s);
 }
 
-/* --- looking ----------------------------------------------------------------------------------------------------------------- */
+/* --- looking ----------------------------------------------------------------------------------------------------- */
 
 const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot) {
     return snapshot->description.schema;

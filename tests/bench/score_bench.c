@@ -2,8 +2,8 @@
 /*
  * score_bench.c - what a score costs: in the process on one core, alone, with reasons and in batches; then over HTTP.
  *
- * Payments of one busy day, a network of two layers with 64 columns and random weights: what a weight is does not change
- * what it costs. Each payment is scored again and again, so all of it is warm.
+ * Payments of one busy day, a network of two layers with 64 columns and random weights: what a weight is does not
+ * change what it costs. Each payment is scored again and again, so all of it is warm.
  */
 #include <stdio.h>
 #include <stdlib.h>

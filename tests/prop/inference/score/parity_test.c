@@ -2,8 +2,8 @@
 /*
  * parity_test.c - what serving sees and says is what training would have: block by block and score by score.
  *
- * A random graph goes through the real store; a snapshot is made of it; then it grows on. The snapshot's side is sampled
- * over arrays and encoded from columns here, by code that shares nothing with the scorer's but the network.
+ * A random graph goes through the real store; a snapshot is made of it; then it grows on. The snapshot's side is
+ * sampled over arrays and encoded from columns here, by code that shares nothing with the scorer's but the network.
  */
 #include "score_fixture.h"
 

@@ -3,8 +3,8 @@
  * snapshot_test.c - a snapshot of a random graph against the naive graph before the same time; and the sampler over it
  * against the sampler over the store.
  *
- * Vertices and edges are deleted before and after what they delete, edges expire, labels name edges that are gone, and the
- * time as of which it is taken lies anywhere in the history or behind it.
+ * Vertices and edges are deleted before and after what they delete, edges expire, labels name edges that are gone, and
+ * the time as of which it is taken lies anywhere in the history or behind it.
  */
 #include "weir_test.h"
 
@@ -68,7 +68,7 @@ static weir_vertex some_vertex(world *w, uint32_t type) {
     return vertex_of(type, below(w, 3) == 0 ? below(w, 3) : below(w, w->vertices));
 }
 
-/* --- events --------------------------------------------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------------------------------ */
 
 static weir_value some_number(world *w) {
     return (weir_value){.present = below(w, 4) > 0, .number = (double)below(w, 1000) / 8};
@@ -164,7 +164,7 @@ static void submit_event(world *w, uint64_t offset) {
         weir_buf_free(&batches[s]);
 }
 
-/* --- comparing ------------------------------------------------------------------------------------------------------ */
+/* --- comparing --------------------------------------------------------------------------------------------------- */
 
 static size_t wanted_edges(world *w, weir_vertex vertex, uint32_t relation, weir_direction direction) {
     int64_t expire_us = weir_schema_relation_at(w->schema, relation)->expire_us;
@@ -272,7 +272,7 @@ static void same_vertex(world *w, uint32_t type, weir_vertex vertex) {
     if (found && !seen) assert_true(v->first_us[index] != WEIR_SNAPSHOT_NEVER);
 }
 
-/* --- labels ---------------------------------------------------------------------------------------------------------- */
+/* --- labels ------------------------------------------------------------------------------------------------------ */
 
 static int32_t value_of(const naive_edge *row) {
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
@@ -330,7 +330,7 @@ static void same_labels(world *w) {
     }
 }
 
-/* --- the sampler over both -------------------------------------------------------------------------------------------- */
+/* --- the sampler over both --------------------------------------------------------------------------------------- */
 
 typedef struct side {
     weir_sample_source *source;
@@ -416,7 +416,7 @@ static void same_samples(world *w) {
     side_close(&flat);
 }
 
-/* --- one round --------------------------------------------------------------------------------------------------------- */
+/* --- one round --------------------------------------------------------------------------------------------------- */
 
 static void store_open(world *w) {
     const weir_graph_opts opts = {.shards = SHARDS, .memory_bytes = 4u << 20, .window = 16, .create = true};

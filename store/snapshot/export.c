@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export.c - nodes.csv and edges.csv, as an import reads them.
+ *
+ * One file has the rows of all types, so its columns are those of all of them; a cell of a column that a type has not
+ * is empty. A vertex that was never put has no key: its id stands in, as "#" and 16 hex digits.
+ */
+#include "export.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "csv.h"
+
+#define FLUSH_BYTES (1u << 20)
+#define HEADER_MAX  128u
+
+/* --- text -------------------------------------------------------------------------------------------------------- */
+
+void weir_export_number(weir_buf *out, float number) {
+    char text[32];
+    if (isnan(number)) return;
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)number);
+        if (strtof(text, NULL) == number) break;
+    }
+    weir_buf_text(out, text);
+}
+
+void weir_export_seconds(weir_buf *out, int64_t time_us) {
+    if (time_us == WEIR_SNAPSHOT_NEVER) return;
+    int64_t seconds = time_us / 1000000, fraction = time_us % 1000000;
+    weir_buf_printf(out, "%s%" PRId64, time_us < 0 && seconds == 0 ? "-" : "", seconds);
+    if (fraction) weir_buf_printf(out, ".%06" PRId64, fraction < 0 ? -fraction : fraction);
+}
+
+bool weir_export_is_bits(const float *numbers, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (numbers[i] != 0 && numbers[i] != 1) return false;
+    }
+    return true;
+}
+
+void weir_export_list(weir_buf *out, const float *numbers, uint64_t count, bool bits) {
+    const char *blank = "";
+    for (uint64_t i = 0; i < count; i++) {
+        if (bits && numbers[i] == 0) continue;
+        weir_buf_text(out, blank);
+        blank = " ";
+        if (bits) {
+            weir_buf_u64(out, i);
+        } else {
+            weir_export_number(out, isnan(numbers[i]) ? 0 : numbers[i]);
+        }
+    }
+}
+
+/* --- a file ------------------------------------------------------------------------------------------------------ */
+
+weir_err weir_export_open(const char *folder, const char *name, weir_export_file *filep) {
+    char path[4096];
+    *filep = (weir_export_file){.file = NULL};
+    int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (length < 0 || length >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    return weir_file_open(path, WEIR_FILE_CREATE, &filep->file);
+}
+
+static weir_err write_text(weir_export_file *file) {
+    weir_err err = weir_buf_err(&file->text);
+    if (!err && file->text.length) err = weir_file_append(file->file, file->text.bytes, file->text.length);
+    weir_buf_clear(&file->text);
+    return err;
+}
+
+weir_err weir_export_flush(weir_export_file *file) {
+    return file->text.length < FLUSH_BYTES && !file->text.failed ? WEIR_OK : write_text(file);
+}
+
+weir_err weir_export_close(weir_export_file *file, weir_err err) {
+    if (!err) err = write_text(file);
+    if (!err) err = weir_file_sync(file->file);
+    weir_err_keep(&err, weir_file_close(file->file));
+    weir_buf_free(&file->text);
+    return err;
+}
+
+/* Entries of one target come newest first, so the last one that is written here is the newest. */
+int32_t *weir_export_newest(const weir_snapshot_labels *labels, uint64_t targets) {
+    int32_t *newest = weir_malloc((size_t)(targets + 1) * sizeof *newest);
+    for (uint64_t i = 0; newest && i < targets; i++)
+        newest[i] = -1;
+    for (uint64_t i = labels->count; newest && i-- > 0;)
+        newest[labels->targets[i]] = labels->values[i];
+    return newest;
+}
+
+/* --- columns ----------------------------------------------------------------------------------------------------- */
+
+typedef enum item_kind { ITEM_NONE, ITEM_LABEL, ITEM_FEATURE, ITEM_EXTRA } item_kind;
+
+/* One cell of a row of one type. */
+typedef struct item {
+    item_kind kind;
+    bool bits;
+    const weir_snapshot_column *feature;
+    const weir_snapshot_extra *extra;
+    const weir_schema_values *values; /* of a label */
+    int32_t *newest;                  /* of a label: owned */
+} item;
+
+/* headers[i] is the name of column i; items[owner * HEADERS + i] what a row of that owner has there. */
+typedef struct sheet {
+    char (*headers)[HEADER_MAX];
+    item *items;
+    uint32_t count, room, owners;
+} sheet;
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to export a snapshot");
+}
+
+static weir_err sheet_open(sheet *s, uint32_t owners, uint32_t room) {
+    *s = (sheet){.owners = owners, .room = room};
+    s->headers = weir_calloc(room + 1, sizeof *s->headers);
+    s->items = weir_calloc((size_t)owners * room + 1, sizeof *s->items);
+    return s->headers && s->items ? WEIR_OK : no_memory();
+}
+
+static void sheet_close(sheet *s) {
+    for (size_t i = 0; s->items && i < (size_t)s->owners * s->room; i++)
+        weir_free(s->items[i].newest);
+    weir_free(s->items);
+    weir_free(s->headers);
+}
+
+static void sheet_add(sheet *s, uint32_t owner, const char *header, item it) {
+    uint32_t at = 0;
+    while (at < s->count && strcmp(s->headers[at], header) != 0)
+        at++;
+    if (at == s->count) snprintf(s->headers[s->count++], HEADER_MAX, "%s", header);
+    s->items[(size_t)owner * s->room + at] = it;
+}
+
+/* A number that bears the name of a column with a meaning says that it is a number. */
+static void add_features(sheet *s, uint32_t owner, const weir_snapshot_column *columns, uint32_t count) {
+    static const char *const taken = " id type timestamp src dst src_type dst_type label ";
+    char header[HEADER_MAX], word[HEADER_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        const char *prefix = columns[i].kind == WEIR_VALUE_TIME ? "time." : "text.";
+        snprintf(word, sizeof word, " %s ", columns[i].name);
+        if (columns[i].kind == WEIR_VALUE_NUMBER) prefix = strstr(taken, word) ? "number." : "";
+        snprintf(header, sizeof header, "%s%s", prefix, columns[i].name);
+        sheet_add(s, owner, header, (item){.kind = ITEM_FEATURE, .feature = &columns[i]});
+    }
+}
+
+static void add_extras(sheet *s, uint32_t owner, const weir_snapshot_vertices *v) {
+    char header[HEADER_MAX];
+    for (uint32_t i = 0; i < v->extra_count; i++) {
+        const weir_snapshot_extra *e = &v->extras[i];
+        bool bits = e->columns && weir_export_is_bits(e->matrix, v->count * e->columns);
+        if (e->columns) {
+            snprintf(header, sizeof header, "%s.%s.%" PRIu64, bits ? "bits" : "matrix", e->name, e->columns);
+        } else {
+            snprintf(header, sizeof header, "mask.%s", e->name);
+        }
+        sheet_add(s, owner, header, (item){.kind = ITEM_EXTRA, .extra = e, .bits = bits});
+    }
+}
+
+static weir_err add_labels(sheet *s, const weir_snapshot *snapshot, bool on_relation, uint32_t owner,
+                           uint64_t targets) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    char header[HEADER_MAX];
+    for (uint32_t i = 0; i < weir_schema_label_count(schema); i++) {
+        const weir_schema_label *label = weir_schema_label_at(schema, i);
+        if (label->on_relation != on_relation || label->target != owner) continue;
+        item it = {.kind = ITEM_LABEL, .values = &label->values};
+        it.newest = weir_export_newest(weir_snapshot_labels_of(snapshot, i), targets);
+        if (!it.newest) return no_memory();
+        snprintf(header, sizeof header, "label.%s", label->name);
+        sheet_add(s, owner, header, it);
+    }
+    return WEIR_OK;
+}
+
+static void put_header(weir_buf *out, const char *begin, const sheet *s) {
+    weir_buf_text(out, begin);
+    for (uint32_t i = 0; i < s->count; i++)
+        weir_buf_printf(out, ",%s", s->headers[i]);
+    weir_buf_byte(out, '\n');
+}
+
+/* --- cells ------------------------------------------------------------------------------------------------------- */
+
+static void put_feature(weir_buf *out, const weir_snapshot_column *c, uint64_t at) {
+    if (c->kind == WEIR_VALUE_NUMBER) weir_export_number(out, c->numbers[at]);
+    if (c->kind == WEIR_VALUE_TIME) weir_export_seconds(out, c->times[at]);
+    if (c->kind != WEIR_VALUE_CATEGORY || c->codes[at] < 0) return;
+    int64_t begin = c->text_offsets[c->codes[at]], end = c->text_offsets[c->codes[at] + 1];
+    weir_csv_put(out, (const char *)c->text_bytes + begin, (size_t)(end - begin));
+}
+
+static void put_item(weir_buf *out, const item *it, uint64_t at) {
+    switch (it->kind) {
+    case ITEM_NONE:
+        break;
+    case ITEM_LABEL:
+        if (it->newest[at] < 0) break;
+        weir_csv_put(out, it->values->texts[it->newest[at]], strlen(it->values->texts[it->newest[at]]));
+        break;
+    case ITEM_FEATURE:
+        put_feature(out, it->feature, at);
+        break;
+    case ITEM_EXTRA:
+        if (it->extra->columns) {
+            weir_export_list(out, it->extra->matrix + at * it->extra->columns, it->extra->columns, it->bits);
+        } else {
+            weir_buf_byte(out, it->extra->mask[at] ? '1' : '0');
+        }
+        break;
+    }
+}
+
+static void put_items(weir_buf *out, const sheet *s, uint32_t owner, uint64_t at) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        weir_buf_byte(out, ',');
+        put_item(out, &s->items[(size_t)owner * s->room + i], at);
+    }
+    weir_buf_byte(out, '\n');
+}
+
+static void put_key(weir_buf *out, const weir_snapshot_vertices *v, uint64_t index) {
+    int64_t begin = v->key_offsets[index], end = v->key_offsets[index + 1];
+    weir_csv_put(out, (const char *)v->key_bytes + begin, (size_t)(end - begin));
+    if (begin == end) weir_buf_printf(out, "#%016" PRIx64, v->ids[index]);
+}
+
+/* --- nodes ------------------------------------------------------------------------------------------------------- */
+
+static weir_err nodes_sheet(const weir_snapshot *snapshot, sheet *s) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    uint32_t types = weir_schema_vertex_count(schema), room = weir_schema_label_count(schema);
+    for (uint32_t i = 0; i < types; i++) {
+        const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, i);
+        room += v->column_count + v->extra_count;
+    }
+    weir_err err = sheet_open(s, types, room);
+    for (uint32_t i = 0; !err && i < types; i++)
+        err = add_labels(s, snapshot, false, i, weir_snapshot_vertices_of(snapshot, i)->count);
+    for (uint32_t i = 0; !err && i < types; i++) {
+        const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, i);
+        add_features(s, i, v->columns, v->column_count);
+        add_extras(s, i, v);
+    }
+    return err;
+}
+
+static weir_err put_nodes(const weir_snapshot *snapshot, const sheet *s, uint32_t type, weir_export_file *file) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
+    const char *name = weir_schema_vertex_at(weir_snapshot_schema(snapshot), type)->name;
+    weir_err err = WEIR_OK;
+    for (uint64_t i = 0; !err && i < v->count; i++) {
+        put_key(&file->text, v, i);
+        weir_buf_printf(&file->text, ",%s,", name);
+        weir_export_seconds(&file->text, v->first_us[i]);
+        put_items(&file->text, s, type, i);
+        err = weir_export_flush(file);
+    }
+    return err;
+}
+
+static weir_err export_nodes(const weir_snapshot *snapshot, const char *folder) {
+    weir_export_file file;
+    sheet s;
+    weir_err err = nodes_sheet(snapshot, &s);
+    if (!err) {
+        err = weir_export_open(folder, "nodes.csv", &file);
+        if (!err) put_header(&file.text, "id,type,timestamp", &s);
+        for (uint32_t i = 0; !err && i < s.owners; i++)
+            err = put_nodes(snapshot, &s, i, &file);
+        err = weir_export_close(&file, err);
+    }
+    sheet_close(&s);
+    return err;
+}
+
+/* --- edges ------------------------------------------------------------------------------------------------------- */
+
+static weir_err edges_sheet(const weir_snapshot *snapshot, sheet *s) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    uint32_t relations = weir_schema_relation_count(schema), room = weir_schema_label_count(schema);
+    for (uint32_t i = 0; i < relations; i++)
+        room += weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->column_count;
+    weir_err err = sheet_open(s, relations, room);
+    for (uint32_t i = 0; !err && i < relations; i++)
+        err = add_labels(s, snapshot, true, i, weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->edges);
+    for (uint32_t i = 0; !err && i < relations; i++) {
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, i, WEIR_OUT);
+        add_features(s, i, e->columns, e->column_count);
+    }
+    return err;
+}
+
+static weir_err put_list(const weir_snapshot *snapshot, const sheet *s, uint32_t relation, uint64_t vertex,
+                         weir_export_file *file) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    const weir_schema_relation *r = weir_schema_relation_at(schema, relation);
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, WEIR_OUT);
+    weir_buf *out = &file->text;
+    weir_err err = WEIR_OK;
+    for (int64_t at = e->indptr[vertex]; !err && at < e->indptr[vertex + 1]; at++) {
+        put_key(out, weir_snapshot_vertices_of(snapshot, r->from), vertex);
+        weir_buf_byte(out, ',');
+        put_key(out, weir_snapshot_vertices_of(snapshot, r->to), (uint64_t)e->neighbors[at]);
+        weir_buf_printf(out, ",%s,%s,%s,", r->name, weir_schema_vertex_at(schema, r->from)->name,
+                        weir_schema_vertex_at(schema, r->to)->name);
+        weir_export_seconds(out, e->times[at]);
+        put_items(out, s, relation, (uint64_t)at);
+        err = weir_export_flush(file);
+    }
+    return err;
+}
+
+static weir_err export_edges(const weir_snapshot *snapshot, const char *folder) {
+    weir_export_file file;
+    sheet s;
+    weir_err err = edges_sheet(snapshot, &s);
+    if (!err) {
+        err = weir_export_open(folder, "edges.csv", &file);
+        if (!err) put_header(&file.text, "src,dst,type,src_type,dst_type,timestamp", &s);
+        for (uint32_t i = 0; !err && i < s.owners; i++) {
+            uint64_t vertices = weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->vertices;
+            for (uint64_t v = 0; !err && v < vertices; v++)
+                err = put_list(snapshot, &s, i, v, &file);
+        }
+        err = weir_export_close(&file, err);
+    }
+    sheet_close(&s);
+    return err;
+}
+
+/* Rows are followed without a look at each, so all of it is looked at first. */
+weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out) {
+    if (weir_path_exists(out)) return WEIR_ERR(WEIR_EEXIST, "%s is there already; name another", out);
+    weir_err err = weir_snapshot_check(snapshot);
+    if (err) return err;
+    if (format == WEIR_SNAPSHOT_NPZ) return weir_export_npz(snapshot, out);
+    err = weir_folder_create(out);
+    if (!err) err = export_nodes(snapshot, out);
+    if (!err) err = export_edges(snapshot, out);
+    return err ? err : weir_folder_sync(out);
+}

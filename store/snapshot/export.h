@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export.h - what export.c, export_npz.c and unpack.c share: numbers as text, and a file that is written row by row. */
+#ifndef WEIR_STORE_EXPORT_H
+#define WEIR_STORE_EXPORT_H
+
+#include <weir/base/buf.h>
+#include <weir/base/file.h>
+#include <weir/store/snapshot.h>
+
+typedef struct weir_export_file {
+    weir_file *file;
+    weir_buf text; /* not yet written */
+} weir_export_file;
+
+weir_err weir_export_open(const char *folder, const char *name, weir_export_file *filep);
+/* Writes what has gathered, once it is much. */
+weir_err weir_export_flush(weir_export_file *file);
+/* Writes the rest and syncs, unless err says that it is no use. */
+weir_err weir_export_close(weir_export_file *file, weir_err err);
+
+/* The fewest digits that read back as the same float; nothing for NaN. */
+void weir_export_number(weir_buf *out, float number);
+/* Seconds with six digits behind the point; nothing for WEIR_SNAPSHOT_NEVER. */
+void weir_export_seconds(weir_buf *out, int64_t time_us);
+/* Numbers parted by blanks; bits: the places of those that are not 0. */
+void weir_export_list(weir_buf *out, const float *numbers, uint64_t count, bool bits);
+bool weir_export_is_bits(const float *numbers, uint64_t count);
+
+/* Of each target its newest value, or -1; to be freed.  NULL: no memory. */
+int32_t *weir_export_newest(const weir_snapshot_labels *labels, uint64_t targets);
+
+/* export_npz.c */
+weir_err weir_export_npz(const weir_snapshot *snapshot, const char *out);
+
+#endif /* WEIR_STORE_EXPORT_H */

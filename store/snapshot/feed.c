@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feed.c - rows as mutations of a store of one shard, and arrays beside the vertices of its snapshot.
+ *
+ * An event is the row's number: rows of one time keep their order among edges that are otherwise the same.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+
+#include "import_private.h"
+
+#define RUN_MUTATIONS 8192u
+
+typedef struct feed {
+    weir_import *import;
+    weir_graph *graph;
+    uint32_t source;
+    uint64_t row, run_begin; /* rows are the offsets of the source */
+    uint32_t run_count;
+    weir_buf batch;
+    uint8_t *bytes; /* of one row of features: WEIR_ROW_BYTES_MAX */
+    uint8_t *put;   /* without nodes: one a key, whether it was put */
+} feed;
+
+/* --- runs -------------------------------------------------------------------------------------------------------- */
+
+static weir_err flush(feed *f) {
+    weir_batch_span span = {f->source, 0, f->run_begin, f->row};
+    if (f->row == f->run_begin) return WEIR_OK;
+    weir_batch_end(&f->batch, &span, f->run_count);
+    weir_err err = weir_buf_err(&f->batch);
+    if (!err) err = weir_graph_submit(f->graph, &f->batch);
+    weir_buf_clear(&f->batch);
+    weir_batch_begin(&f->batch);
+    f->run_begin = f->row;
+    f->run_count = 0;
+    return err;
+}
+
+static void add(feed *f, weir_mutation m) {
+    m.offset = f->row;
+    m.event = f->row + 1;
+    weir_batch_add(&f->batch, &m, f->run_begin);
+    f->run_count++;
+}
+
+static weir_err end_row(feed *f) {
+    f->row++;
+    return f->run_count >= RUN_MUTATIONS ? flush(f) : WEIR_OK;
+}
+
+/* --- values ------------------------------------------------------------------------------------------------------ */
+
+static weir_value value_of(const weir_import_table *table, const weir_import_owner *owner, uint32_t column) {
+    const char *text = weir_csv_field(table->csv, column);
+    weir_value value = {.present = *text != 0};
+    if (!value.present) return value;
+    if (table->columns[column].role == WEIR_IMPORT_MOMENT) {
+        weir_import_seconds(text, &value.time_us);
+    } else if (owner->seen[column] == WEIR_IMPORT_TEXTS) {
+        value.text = text;
+        value.text_length = (uint8_t)strlen(text);
+    } else {
+        weir_import_number(text, &value.number);
+    }
+    return value;
+}
+
+/* The features of the row at hand into f->bytes; 0: it has none. */
+static uint32_t row_of(feed *f, const weir_import_table *table, const weir_import_owner *owner,
+                       const weir_value_kind *kinds) {
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    bool any = false;
+    for (uint32_t i = 0; i < owner->feature_count; i++) {
+        values[i] = value_of(table, owner, owner->features[i]);
+        any = any || values[i].present;
+    }
+    return any ? (uint32_t)weir_row_write(kinds, values, owner->feature_count, f->bytes) : 0;
+}
+
+static void add_labels(feed *f, const weir_import_table *table, const weir_import_owner *owner, weir_vertex vertex,
+                       int64_t time_us) {
+    static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
+    for (uint32_t i = 0; i < table->column_count; i++) {
+        const char *text = weir_csv_field(table->csv, i);
+        if (owner->labels[i] == WEIR_SCHEMA_NONE || !*text) continue;
+        weir_value value = {.present = true, .text = text, .text_length = (uint8_t)strlen(text)};
+        weir_mutation m = {
+            .kind = WEIR_PUT_LABEL, .type = (uint16_t)owner->labels[i], .vertex = vertex, .time_us = time_us};
+        m.row_length = (uint32_t)weir_row_write(&kind, &value, 1, f->bytes);
+        m.row = f->bytes;
+        add(f, m);
+    }
+}
+
+static weir_vertex vertex_of(const weir_import *import, uint32_t type, const char *key) {
+    return weir_vertex_id(import->nodes.owners[type].name, key, strlen(key));
+}
+
+/* --- rows -------------------------------------------------------------------------------------------------------- */
+
+static weir_err put_vertex(feed *f, uint32_t type, const char *key, int64_t time_us, uint32_t row_length) {
+    weir_vertex vertex = vertex_of(f->import, type, key);
+    bool free_name, new_name;
+    weir_err err = weir_graph_name_claim(f->graph, vertex, (uint16_t)type, key, strlen(key), &free_name, &new_name);
+    if (err) return err;
+    if (!free_name) return WEIR_ERR(WEIR_EDATA, "the id '%.64s' has the hash of another; change it", key);
+    add(f, (weir_mutation){.kind = WEIR_PUT_VERTEX,
+                           .type = (uint16_t)type,
+                           .vertex = vertex,
+                           .time_us = time_us,
+                           .key = key,
+                           .key_length = (uint16_t)strlen(key),
+                           .row = f->bytes,
+                           .row_length = row_length});
+    return WEIR_OK;
+}
+
+static weir_err feed_node(void *context) {
+    feed *f = context;
+    const weir_import_table *table = &f->import->nodes;
+    const char *key = weir_import_field(table, WEIR_IMPORT_ID);
+    uint32_t type;
+    size_t count;
+    int64_t time_us = 0;
+    weir_err err = weir_import_node(f->import, &type);
+    if (err) return err;
+    const weir_value_kind *kinds = weir_graph_vertex_kinds(f->graph, type, &count);
+    WEIR_ASSERT(count == table->owners[type].feature_count);
+    weir_import_seconds(weir_import_field(table, WEIR_IMPORT_TIME), &time_us);
+    err = put_vertex(f, type, key, time_us, row_of(f, table, &table->owners[type], kinds));
+    if (err) return err;
+    add_labels(f, table, &table->owners[type], vertex_of(f->import, type, key), time_us);
+    return end_row(f);
+}
+
+/* Without nodes, a vertex is put where it is first named. */
+static weir_err put_end(feed *f, uint32_t type, const char *key) {
+    uint8_t *put = &f->put[weir_texts_find(&f->import->ids, key, strlen(key))];
+    if (f->import->nodes.csv || *put) return WEIR_OK;
+    *put = 1;
+    return put_vertex(f, type, key, 0, 0);
+}
+
+static weir_err feed_edge(void *context) {
+    feed *f = context;
+    const weir_import_table *table = &f->import->edges;
+    weir_import_edge e;
+    size_t count;
+    weir_mutation m = {.kind = WEIR_PUT_EDGE, .direction = WEIR_OUT};
+    weir_err err = weir_import_ends(f->import, &e);
+    if (!err) err = put_end(f, e.from, e.src);
+    if (!err) err = put_end(f, e.to, e.dst);
+    if (err) return err;
+    const weir_value_kind *kinds = weir_graph_relation_kinds(f->graph, e.relation, &count);
+    m.type = (uint16_t)e.relation;
+    m.vertex = vertex_of(f->import, e.from, e.src);
+    m.neighbor = vertex_of(f->import, e.to, e.dst);
+    weir_import_seconds(weir_import_field(table, WEIR_IMPORT_TIME), &m.time_us);
+    m.row_length = row_of(f, table, &table->owners[e.relation], kinds);
+    m.row = f->bytes;
+    add(f, m);
+    weir_vertex from = m.vertex;
+    m.direction = WEIR_IN;
+    m.vertex = m.neighbor;
+    m.neighbor = from;
+    add(f, m);
+    add_labels(f, table, &table->owners[e.relation], from, m.time_us);
+    return end_row(f);
+}
+
+weir_err weir_import_feed(weir_import *import, weir_graph *graph) {
+    feed f = {.import = import,
+              .graph = graph,
+              .bytes = weir_malloc(WEIR_ROW_BYTES_MAX),
+              .put = weir_calloc(import->ids.count + 1, 1)};
+    weir_err err = f.bytes && f.put ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to import a data set");
+    weir_batch_begin(&f.batch);
+    if (!err) err = weir_graph_source(graph, "import", 1, &f.source);
+    if (!err) err = weir_import_walk(&import->nodes, feed_node, &f);
+    if (!err) err = weir_import_walk(&import->edges, feed_edge, &f);
+    if (!err) err = flush(&f);
+    if (!err) err = weir_graph_drain(graph);
+    if (!err) err = weir_graph_seal(graph);
+    weir_buf_free(&f.batch);
+    weir_free(f.bytes);
+    weir_free(f.put);
+    return err;
+}
+
+/* --- matrices and masks ------------------------------------------------------------------------------------------ */
+
+typedef struct extra {
+    weir_import *import;
+    weir_snapshot_draft *draft;
+    uint32_t type, column;
+    float *matrix; /* one of the two */
+    uint8_t *mask;
+} extra;
+
+static weir_err fill_row(void *context) {
+    extra *x = context;
+    const weir_import_table *table = &x->import->nodes;
+    const weir_import_column *column = &table->columns[x->column];
+    const char *key = weir_import_field(table, WEIR_IMPORT_ID), *text = weir_csv_field(table->csv, x->column);
+    uint32_t type;
+    uint64_t index, at = 0;
+    double value;
+    weir_err err = weir_import_node(x->import, &type);
+    if (err || type != x->type) return err;
+    if (!weir_draft_find(x->draft, type, vertex_of(x->import, type, key), &index))
+        return WEIR_ERR(WEIR_EINTERNAL, "the vertex '%.64s' is not in its snapshot", key);
+    if (x->mask) {
+        x->mask[index] = *text == '1';
+        return WEIR_OK;
+    }
+    for (; weir_import_list(&text, &value); at++) {
+        uint64_t place = column->role == WEIR_IMPORT_BITS ? (uint64_t)value : at;
+        if (place >= column->width)
+            return WEIR_ERR(WEIR_EDATA, "%s: bit %llu is beyond the %llu columns that were said",
+                            weir_csv_place(table->csv), (unsigned long long)place, (unsigned long long)column->width);
+        x->matrix[index * column->width + place] = column->role == WEIR_IMPORT_BITS ? 1.0f : (float)value;
+    }
+    return WEIR_OK;
+}
+
+static weir_err add_extra(extra *x) {
+    const weir_import_column *column = &x->import->nodes.columns[x->column];
+    uint64_t count;
+    weir_snapshot_draft_ids(x->draft, x->type, &count);
+    bool mask = column->role == WEIR_IMPORT_MASK;
+    if (mask) {
+        x->mask = weir_calloc((size_t)count + 1, 1);
+    } else {
+        x->matrix = weir_calloc((size_t)(count * column->width) + 1, sizeof *x->matrix);
+    }
+    weir_err err = x->mask || x->matrix ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the array %s", column->name);
+    if (!err) err = weir_import_walk(&x->import->nodes, fill_row, x);
+    if (!err && mask) err = weir_snapshot_draft_mask(x->draft, x->type, column->name, x->mask);
+    if (!err && !mask) err = weir_snapshot_draft_matrix(x->draft, x->type, column->name, x->matrix, column->width);
+    weir_free(x->mask);
+    weir_free(x->matrix);
+    return err;
+}
+
+weir_err weir_import_extend(void *context, weir_snapshot_draft *draft) {
+    weir_import *import = context;
+    const weir_import_table *table = &import->nodes;
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < table->column_count * table->owner_count; i++) {
+        extra x = {
+            .import = import, .draft = draft, .type = i / table->column_count, .column = i % table->column_count};
+        weir_import_role role = table->columns[x.column].role;
+        bool array = role == WEIR_IMPORT_BITS || role == WEIR_IMPORT_MATRIX || role == WEIR_IMPORT_MASK;
+        if (array && table->owners[x.type].seen[x.column] != WEIR_IMPORT_NOTHING) err = add_extra(&x);
+    }
+    return err;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import.c - a data set in files, through a store beside OUT, into a snapshot: one way of building, one order of
+ * lists. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/file.h>
+
+#include "import_private.h"
+
+static weir_err build_from(weir_import *import, weir_graph *graph, weir_snapshot_stats *statsp) {
+    const weir_snapshot_build_opts build = {
+        .out = import->opts->out,
+        .as_of_us = WEIR_BEFORE_ALL,
+        .seed = import->opts->seed,
+        .origin = import->opts->nodes ? import->opts->nodes : import->opts->edges,
+        .extend = weir_import_extend,
+        .context = import,
+    };
+    weir_err err = weir_import_feed(import, graph);
+    return err ? err : weir_snapshot_build(graph, &build, statsp);
+}
+
+static weir_err through_store(weir_import *import, weir_snapshot_stats *statsp) {
+    const weir_graph_opts opts = {.shards = 1, .memory_bytes = 256u << 20, .create = true};
+    char folder[WEIR_DRAFT_PATH_MAX];
+    weir_graph *graph = NULL;
+    weir_err err = weir_draft_beside(import->opts->out, "store", folder);
+    if (!err && weir_path_exists(folder)) err = weir_folder_remove(folder);
+    if (!err) err = weir_graph_open(folder, import->schema, &opts, &graph);
+    if (err) return err;
+    err = build_from(import, graph, statsp);
+    weir_err_keep(&err, weir_graph_close(graph));
+    weir_err_keep(&err, weir_folder_remove(folder));
+    return err;
+}
+
+static weir_err import_files(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
+    weir_import import = {.opts = opts};
+    weir_err err = weir_import_survey(&import);
+    if (!err) err = weir_import_schema(&import);
+    if (!err) err = through_store(&import, statsp);
+    weir_import_table_close(&import.nodes);
+    weir_import_table_close(&import.edges);
+    weir_texts_free(&import.ids);
+    weir_free(import.types);
+    weir_schema_free(import.schema);
+    return err;
+}
+
+/* The archive becomes the two files first. */
+static weir_err import_npz(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
+    char folder[WEIR_DRAFT_PATH_MAX], nodes[WEIR_DRAFT_PATH_MAX + 16], edges[WEIR_DRAFT_PATH_MAX + 16];
+    weir_snapshot_import_opts files = *opts;
+    weir_err err = weir_draft_beside(opts->out, "csv", folder);
+    if (err) return err;
+    if (weir_path_exists(folder)) err = weir_folder_remove(folder);
+    if (!err) err = weir_folder_create(folder);
+    if (!err) err = weir_import_unpack(opts->npz, folder);
+    snprintf(nodes, sizeof nodes, "%s/nodes.csv", folder);
+    snprintf(edges, sizeof edges, "%s/edges.csv", folder);
+    files.nodes = nodes;
+    files.edges = edges;
+    files.npz = NULL;
+    if (!err) err = import_files(&files, statsp);
+    if (weir_path_exists(folder)) weir_err_keep(&err, weir_folder_remove(folder));
+    return err;
+}
+
+weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
+    *statsp = (weir_snapshot_stats){.vertices = 0};
+    if (weir_path_exists(opts->out)) return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", opts->out);
+    if (opts->npz) return import_npz(opts, statsp);
+    if (!opts->edges) return WEIR_ERR(WEIR_EINVAL, "name a file of edges, or an archive");
+    return import_files(opts, statsp);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * import_private.h - what import.c, survey.c and feed.c share.
+ *
+ *   survey  both files once: what each column is, which types, relations and label values there are ──► a schema
+ *   feed    both files again: rows become mutations of a store beside OUT, of which a snapshot is built
+ *   extend  the nodes a third time: matrices and masks, beside the snapshot's vertices
+ */
+#ifndef WEIR_STORE_IMPORT_PRIVATE_H
+#define WEIR_STORE_IMPORT_PRIVATE_H
+
+#include "columns.h"
+#include "csv.h"
+#include "draft.h"
+
+#define WEIR_IMPORT_NAME_MAX   64u
+#define WEIR_IMPORT_OWNERS_MAX 256u
+
+typedef enum weir_import_role {
+    WEIR_IMPORT_SKIP,
+    WEIR_IMPORT_ID,
+    WEIR_IMPORT_TYPE,
+    WEIR_IMPORT_TIME,
+    WEIR_IMPORT_SRC,
+    WEIR_IMPORT_DST,
+    WEIR_IMPORT_SRC_TYPE,
+    WEIR_IMPORT_DST_TYPE,
+    WEIR_IMPORT_LABEL,
+    WEIR_IMPORT_BITS,
+    WEIR_IMPORT_MATRIX,
+    WEIR_IMPORT_MASK,
+    WEIR_IMPORT_FEATURE, /* a number, unless a value is none   */
+    WEIR_IMPORT_TEXT,
+    WEIR_IMPORT_MOMENT
+} weir_import_role;
+
+typedef struct weir_import_column {
+    weir_import_role role;
+    char name[WEIR_IMPORT_NAME_MAX + 1];
+    uint64_t width; /* of a matrix; of bits: one more than the largest that was seen, or what was given */
+} weir_import_column;
+
+typedef enum weir_import_seen { WEIR_IMPORT_NOTHING, WEIR_IMPORT_NUMBERS, WEIR_IMPORT_TEXTS } weir_import_seen;
+
+/* A vertex type or a relation: what was seen of it in each column of its file. */
+typedef struct weir_import_owner {
+    char name[WEIR_IMPORT_NAME_MAX + 1];
+    uint32_t from, to; /* of a relation */
+    weir_import_seen *seen;
+    weir_texts *values; /* of label columns */
+    uint32_t *features; /* column of each feature */
+    uint32_t feature_count;
+    uint32_t *labels; /* label of the schema, one a column; WEIR_SCHEMA_NONE */
+} weir_import_owner;
+
+typedef struct weir_import_table {
+    weir_csv *csv; /* NULL: there is none */
+    weir_import_column *columns;
+    uint32_t column_count;
+    weir_import_owner *owners; /* WEIR_IMPORT_OWNERS_MAX */
+    uint32_t owner_count;
+} weir_import_table;
+
+typedef struct weir_import {
+    const weir_snapshot_import_opts *opts;
+    weir_import_table nodes, edges;
+    weir_texts ids;  /* every key of a vertex */
+    uint32_t *types; /* one a key: its type, or WEIR_SCHEMA_NONE where several types have it */
+    uint32_t type_room;
+    weir_schema *schema;
+} weir_import;
+
+/* survey.c */
+weir_err weir_import_survey(weir_import *import);
+void weir_import_table_close(weir_import_table *table);
+/* The column of this role, or WEIR_SCHEMA_NONE. */
+uint32_t weir_import_find(const weir_import_table *table, weir_import_role role);
+/* Its field of the row at hand; "" where there is no such column. */
+const char *weir_import_field(const weir_import_table *table, weir_import_role role);
+/* Calls visit at each row. */
+weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *context), void *context);
+/* What the row at hand is of. */
+weir_err weir_import_node(const weir_import *import, uint32_t *typep);
+typedef struct weir_import_edge {
+    uint32_t relation, from, to;
+    const char *src, *dst;
+} weir_import_edge;
+/* Looks only at what the survey knows.  WEIR_EDATA a key that no node has. */
+weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep);
+/* Seconds since 1970 with a fraction, "" is 0; to the microsecond, without rounding through a float.  false: it is
+ * none. */
+bool weir_import_seconds(const char *text, int64_t *usp);
+bool weir_import_number(const char *text, double *valuep);
+/* The next number of a list parted by blanks; false at its end or at what is no number: *textp is left there. */
+bool weir_import_list(const char **textp, double *valuep);
+
+/* import_schema.c: the text of the schema that the survey found. */
+weir_err weir_import_schema(weir_import *import);
+
+/* feed.c */
+weir_err weir_import_feed(weir_import *import, weir_graph *graph);
+weir_err weir_import_extend(void *import, weir_snapshot_draft *draft);
+
+/* unpack.c: FOLDER/nodes.csv and edges.csv of an archive. */
+weir_err weir_import_unpack(const char *npz, const char *folder);
+
+#endif /* WEIR_STORE_IMPORT_PRIVATE_H */

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_schema.c - the schema of a data set: written as text, because the parser of schemas checks everything. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "import_private.h"
+
+#define BUCKETS 65536u /* of a category: only a model looks at them */
+
+static void put_text(weir_buf *out, const char *text, size_t length) {
+    weir_json json = weir_json_begin(out);
+    weir_json_text(&json, text, length);
+}
+
+static void put_feature(weir_buf *out, const weir_import_column *column, weir_import_seen seen) {
+    weir_buf_printf(out, "\"%s\": {kind: ", column->name);
+    if (column->role == WEIR_IMPORT_MOMENT) {
+        weir_buf_text(out, "time}");
+    } else if (seen == WEIR_IMPORT_TEXTS) {
+        weir_buf_printf(out, "category, buckets: %u}", BUCKETS);
+    } else {
+        weir_buf_text(out, "number}");
+    }
+}
+
+static void put_features(weir_buf *out, const weir_import_table *table, weir_import_owner *owner) {
+    weir_buf_text(out, "features: {");
+    for (uint32_t i = 0; i < table->column_count; i++) {
+        weir_import_role role = table->columns[i].role;
+        bool feature = role == WEIR_IMPORT_FEATURE || role == WEIR_IMPORT_TEXT || role == WEIR_IMPORT_MOMENT;
+        if (!feature || owner->seen[i] == WEIR_IMPORT_NOTHING) continue;
+        if (owner->feature_count) weir_buf_text(out, ", ");
+        put_feature(out, &table->columns[i], owner->seen[i]);
+        owner->features[owner->feature_count++] = i;
+    }
+    weir_buf_byte(out, '}');
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted, so that the order of rows does not number them. */
+static weir_err put_values(weir_buf *out, const weir_texts *values) {
+    char **texts = weir_calloc(values->count + 1, sizeof *texts);
+    weir_err err = texts ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the values of a label");
+    for (uint32_t i = 0; !err && i < values->count; i++) {
+        texts[i] = weir_strndup(values->bytes.bytes + values->offsets[i],
+                                (size_t)(values->offsets[i + 1] - values->offsets[i]));
+        if (!texts[i]) err = WEIR_ERR(WEIR_ENOMEM, "no memory for the values of a label");
+    }
+    if (!err && values->count) qsort(texts, values->count, sizeof *texts, by_text);
+    for (uint32_t i = 0; !err && i < values->count; i++) {
+        if (i) weir_buf_text(out, ", ");
+        put_text(out, texts[i], strlen(texts[i]));
+    }
+    for (uint32_t i = 0; texts && i < values->count; i++)
+        weir_free(texts[i]);
+    weir_free(texts);
+    return err;
+}
+
+static weir_err put_labels(weir_buf *out, const weir_import_table *table, const char *noun, uint32_t *countp) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < table->column_count * table->owner_count; i++) {
+        weir_import_owner *owner = &table->owners[i / table->column_count];
+        uint32_t at = i % table->column_count;
+        const char *name = table->columns[at].name;
+        owner->labels[at] = WEIR_SCHEMA_NONE;
+        if (table->columns[at].role != WEIR_IMPORT_LABEL || owner->seen[at] == WEIR_IMPORT_NOTHING) continue;
+        owner->labels[at] = (*countp)++;
+        weir_buf_text(out, *countp == 1 ? "labels:\n  \"" : "  \"");
+        if (*name) {
+            weir_buf_text(out, name);
+        } else {
+            weir_buf_printf(out, "%s_label", owner->name);
+        }
+        weir_buf_printf(out, "\": {%s: \"%s\", values: [", noun, owner->name);
+        err = put_values(out, &owner->values[at]);
+        weir_buf_text(out, "]}\n");
+    }
+    return err;
+}
+
+static weir_err put_all(weir_import *import, weir_buf *out) {
+    uint32_t labels = 0;
+    weir_buf_text(out, "version: 1\nname: import\nvertices:\n");
+    for (uint32_t i = 0; i < import->nodes.owner_count; i++) {
+        weir_buf_printf(out, "  \"%s\": {", import->nodes.owners[i].name);
+        put_features(out, &import->nodes, &import->nodes.owners[i]);
+        weir_buf_text(out, "}\n");
+    }
+    if (import->edges.owner_count) weir_buf_text(out, "relations:\n");
+    for (uint32_t i = 0; i < import->edges.owner_count; i++) {
+        weir_import_owner *r = &import->edges.owners[i];
+        weir_buf_printf(out, "  \"%s\": {from: \"%s\", to: \"%s\", ", r->name, import->nodes.owners[r->from].name,
+                        import->nodes.owners[r->to].name);
+        put_features(out, &import->edges, r);
+        weir_buf_text(out, "}\n");
+    }
+    weir_err err = put_labels(out, &import->nodes, "vertex", &labels);
+    return err ? err : put_labels(out, &import->edges, "relation", &labels);
+}
+
+weir_err weir_import_schema(weir_import *import) {
+    weir_buf text = {0};
+    if (import->nodes.owner_count == 0)
+        return WEIR_ERR(WEIR_EDATA, "%s has no row, so there is no graph to import", import->opts->edges);
+    weir_err err = put_all(import, &text);
+    if (!err) err = weir_buf_err(&text);
+    if (!err) {
+        err = weir_schema_parse("the data set's schema", text.bytes, text.length, &import->schema);
+        err = weir_err_prefix(err, "--skip the column that it speaks of");
+    }
+    weir_buf_free(&text);
+    return err;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * survey.c - what a data set is made of, found by reading it once.
+ *
+ * A column's name says what it is (README.md has the table). A plain one is a feature of those types that have a value
+ * in it: a number if all of the type's values are numbers, else a category.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+
+#include "import_private.h"
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* --- values ------------------------------------------------------------------------------------------------------ */
+
+bool weir_import_number(const char *text, double *valuep) {
+    char *end;
+    if (!*text || strspn(text, "0123456789+-.eE") != strlen(text)) return false;
+    *valuep = strtod(text, &end);
+    return !*end && isfinite(*valuep);
+}
+
+bool weir_import_seconds(const char *text, int64_t *usp) {
+    char *end;
+    int64_t fraction = 0;
+    bool negative = *text == '-';
+    *usp = 0;
+    if (!*text) return true;
+    if (strspn(text + negative, "0123456789") == 0) return false;
+    errno = 0;
+    long long seconds = strtoll(text, &end, 10);
+    if (errno || seconds > INT64_MAX / 2000000 || seconds < INT64_MIN / 2000000) return false;
+    if (*end == '.') {
+        const char *digit = end + 1;
+        for (int64_t unit = 100000; *digit >= '0' && *digit <= '9'; digit++, unit /= 10)
+            fraction += unit * (*digit - '0');
+        if (*digit) return false;
+    } else if (*end) {
+        return false;
+    }
+    *usp = (int64_t)seconds * 1000000 + (negative ? -fraction : fraction);
+    return true;
+}
+
+bool weir_import_list(const char **textp, double *valuep) {
+    char *end;
+    while (**textp == ' ')
+        ++*textp;
+    if (!**textp) return false;
+    *valuep = strtod(*textp, &end);
+    if (end == *textp || (*end && *end != ' ')) return false;
+    *textp = end;
+    return true;
+}
+
+/* --- columns ----------------------------------------------------------------------------------------------------- */
+
+/* As a schema allows: a letter first, then letters, digits, _ and -. */
+static void clean_name(const char *from, char name[WEIR_IMPORT_NAME_MAX + 1]) {
+    size_t used = 0;
+    if (strspn(from, LETTERS) == 0) name[used++] = 'x';
+    for (; *from && used < WEIR_IMPORT_NAME_MAX; from++)
+        name[used++] = strchr(LETTERS "0123456789_-", *from) ? *from : '_';
+    name[used] = 0;
+}
+
+static bool is_listed(const char *list, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = list; at && *at;) {
+        size_t part = strcspn(at, ",");
+        if (part == length && memcmp(at, name, length) == 0) return true;
+        at += part + (at[part] == ',');
+    }
+    return false;
+}
+
+/* "bits.NAME.1433" and "matrix.NAME.16" say how wide they are. */
+static bool take_width(weir_import_column *column, const char *rest) {
+    const char *dot = strrchr(rest, '.');
+    char *end = NULL;
+    if (!dot || dot == rest || (size_t)(dot - rest) > WEIR_IMPORT_NAME_MAX) return false;
+    column->width = strtoull(dot + 1, &end, 10);
+    if (end == dot + 1 || *end || column->width == 0 || column->width > UINT32_MAX) return false;
+    snprintf(column->name, sizeof column->name, "%.*s", (int)(dot - rest), rest);
+    return true;
+}
+
+/* The names that stand for themselves, of either file. */
+static weir_import_role plain_role(const char *name, bool nodes) {
+    static const struct {
+        const char *name;
+        bool nodes, edges;
+        weir_import_role role;
+    } rows[] = {
+        {"id", true, false, WEIR_IMPORT_ID},
+        {"type", true, true, WEIR_IMPORT_TYPE},
+        {"timestamp", true, true, WEIR_IMPORT_TIME},
+        {"src", false, true, WEIR_IMPORT_SRC},
+        {"dst", false, true, WEIR_IMPORT_DST},
+        {"src_type", false, true, WEIR_IMPORT_SRC_TYPE},
+        {"dst_type", false, true, WEIR_IMPORT_DST_TYPE},
+        {"label", true, true, WEIR_IMPORT_LABEL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if ((nodes ? rows[i].nodes : rows[i].edges) && strcmp(rows[i].name, name) == 0) return rows[i].role;
+    }
+    return WEIR_IMPORT_FEATURE;
+}
+
+static weir_import_role role_of_prefix(const char *name, bool nodes, const char **restp) {
+    static const struct {
+        const char *prefix;
+        bool edges;
+        weir_import_role role;
+    } rows[] = {
+        {"number.", true, WEIR_IMPORT_FEATURE}, {"label.", true, WEIR_IMPORT_LABEL},
+        {"text.", true, WEIR_IMPORT_TEXT},      {"time.", true, WEIR_IMPORT_MOMENT},
+        {"mask.", false, WEIR_IMPORT_MASK},     {"matrix.", false, WEIR_IMPORT_MATRIX},
+        {"bits.", false, WEIR_IMPORT_BITS},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t length = strlen(rows[i].prefix);
+        if ((nodes || rows[i].edges) && strncmp(name, rows[i].prefix, length) == 0) {
+            *restp = name + length;
+            return rows[i].role;
+        }
+    }
+    *restp = name;
+    return WEIR_IMPORT_FEATURE;
+}
+
+static weir_err classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column) {
+    const char *rest;
+    if (is_listed(import->opts->skip, name)) return WEIR_OK;
+    if (nodes && import->opts->bits && strcmp(import->opts->bits, name) == 0) {
+        column->role = WEIR_IMPORT_BITS;
+        column->width = import->opts->bit_count;
+        clean_name(name, column->name);
+        return WEIR_OK;
+    }
+    column->role = plain_role(name, nodes);
+    if (column->role != WEIR_IMPORT_FEATURE) return WEIR_OK;
+    column->role = role_of_prefix(name, nodes, &rest);
+    bool wide = column->role == WEIR_IMPORT_BITS || column->role == WEIR_IMPORT_MATRIX;
+    if (wide && !take_width(column, rest))
+        return WEIR_ERR(WEIR_EDATA, "the column '%.64s' does not end in how wide it is: 'matrix.NAME.16'", name);
+    if (!wide) clean_name(rest, column->name);
+    return WEIR_OK;
+}
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to import a data set");
+}
+
+static weir_err open_table(const weir_import *import, const char *path, bool nodes, weir_import_table *table) {
+    weir_err err = path ? weir_csv_open(path, &table->csv) : WEIR_OK;
+    if (err) return err;
+    table->column_count = path ? weir_csv_columns(table->csv) : 0;
+    table->columns = weir_calloc(table->column_count + 1, sizeof *table->columns);
+    table->owners = weir_calloc(WEIR_IMPORT_OWNERS_MAX, sizeof *table->owners);
+    if (!table->columns || !table->owners) return no_memory();
+    for (uint32_t i = 0; !err && i < table->column_count; i++) {
+        err = classify(import, weir_csv_name(table->csv, i), nodes, &table->columns[i]);
+        if (err) err = weir_err_prefix(err, "%s", path);
+    }
+    return err;
+}
+
+uint32_t weir_import_find(const weir_import_table *table, weir_import_role role) {
+    for (uint32_t i = 0; i < table->column_count; i++) {
+        if (table->columns[i].role == role) return i;
+    }
+    return WEIR_SCHEMA_NONE;
+}
+
+const char *weir_import_field(const weir_import_table *table, weir_import_role role) {
+    uint32_t column = weir_import_find(table, role);
+    return column == WEIR_SCHEMA_NONE ? "" : weir_csv_field(table->csv, column);
+}
+
+/* --- owners ------------------------------------------------------------------------------------------------------ */
+
+static weir_err owner_open(const weir_import_table *table, weir_import_owner *owner) {
+    size_t columns = table->column_count + 1;
+    owner->seen = weir_calloc(columns, sizeof *owner->seen);
+    owner->values = weir_calloc(columns, sizeof *owner->values);
+    owner->features = weir_calloc(columns, sizeof *owner->features);
+    owner->labels = weir_calloc(columns, sizeof *owner->labels);
+    return owner->seen && owner->values && owner->features && owner->labels ? WEIR_OK : no_memory();
+}
+
+/* Index of the owner of this name, made if it is new; "" is called `otherwise`. */
+static weir_err owner_of(weir_import_table *table, const char *text, const char *otherwise, bool *newp,
+                         uint32_t *indexp) {
+    char name[WEIR_IMPORT_NAME_MAX + 1];
+    clean_name(*text ? text : otherwise, name);
+    *newp = false;
+    for (*indexp = 0; *indexp < table->owner_count; ++*indexp) {
+        if (strcmp(table->owners[*indexp].name, name) == 0) return WEIR_OK;
+    }
+    if (table->owner_count == WEIR_IMPORT_OWNERS_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "there are more than %u types", WEIR_IMPORT_OWNERS_MAX);
+    weir_import_owner *owner = &table->owners[table->owner_count++];
+    snprintf(owner->name, sizeof owner->name, "%s", name);
+    *newp = true;
+    return owner_open(table, owner);
+}
+
+void weir_import_table_close(weir_import_table *table) {
+    for (uint32_t i = 0; i < table->owner_count; i++) {
+        weir_import_owner *owner = &table->owners[i];
+        for (uint32_t c = 0; owner->values && c < table->column_count; c++)
+            weir_texts_free(&owner->values[c]);
+        weir_free(owner->seen);
+        weir_free(owner->values);
+        weir_free(owner->features);
+        weir_free(owner->labels);
+    }
+    weir_free(table->owners);
+    weir_free(table->columns);
+    weir_csv_close(table->csv);
+}
+
+/* --- one row ----------------------------------------------------------------------------------------------------- */
+
+static weir_err wrong_field(const weir_import_table *table, uint32_t column, const char *what) {
+    return WEIR_ERR(WEIR_EDATA, "%s: column '%.64s': '%.64s' %s", weir_csv_place(table->csv),
+                    weir_csv_name(table->csv, column), weir_csv_field(table->csv, column), what);
+}
+
+static weir_err see_list(weir_import_table *table, uint32_t at) {
+    weir_import_column *column = &table->columns[at];
+    const char *text = weir_csv_field(table->csv, at);
+    bool bits = column->role == WEIR_IMPORT_BITS;
+    uint64_t count = 0;
+    double value;
+    for (; weir_import_list(&text, &value); count++) {
+        if (!bits) continue;
+        if (!(value >= 0 && value < UINT32_MAX) || value != floor(value))
+            return wrong_field(table, at, "has no bit's number");
+    }
+    if (*text) return wrong_field(table, at, "is no list of numbers parted by blanks");
+    if (!bits && count && count != column->width) return wrong_field(table, at, "has not the width that its name says");
+    return WEIR_OK;
+}
+
+/* Bits whose width nobody said are as wide as the largest needs. */
+static void see_width(weir_import *import, uint32_t at) {
+    const char *text = weir_csv_field(import->nodes.csv, at);
+    uint64_t *width = &import->nodes.columns[at].width;
+    double value;
+    bool said = import->opts->bit_count > 0 || strncmp(weir_csv_name(import->nodes.csv, at), "bits.", 5) == 0;
+    while (!said && weir_import_list(&text, &value)) {
+        if ((uint64_t)value >= *width) *width = (uint64_t)value + 1;
+    }
+}
+
+static weir_err see_field(weir_import *import, weir_import_table *table, weir_import_owner *owner, uint32_t at) {
+    const char *text = weir_csv_field(table->csv, at);
+    double number;
+    int64_t time_us;
+    int32_t code;
+    weir_err err;
+    if (!*text) return WEIR_OK;
+    switch (table->columns[at].role) {
+    case WEIR_IMPORT_FEATURE:
+        if (owner->seen[at] != WEIR_IMPORT_TEXTS)
+            owner->seen[at] = weir_import_number(text, &number) ? WEIR_IMPORT_NUMBERS : WEIR_IMPORT_TEXTS;
+        break;
+    case WEIR_IMPORT_TEXT:
+        owner->seen[at] = WEIR_IMPORT_TEXTS;
+        break;
+    case WEIR_IMPORT_LABEL:
+        owner->seen[at] = WEIR_IMPORT_TEXTS;
+        return weir_texts_code(&owner->values[at], text, strlen(text), &code);
+    case WEIR_IMPORT_MOMENT:
+    case WEIR_IMPORT_TIME:
+        owner->seen[at] = WEIR_IMPORT_NUMBERS;
+        return weir_import_seconds(text, &time_us) ? WEIR_OK
+                                                   : wrong_field(table, at, "is no time in seconds since 1970");
+    case WEIR_IMPORT_MASK:
+        owner->seen[at] = WEIR_IMPORT_NUMBERS;
+        return strcmp(text, "0") == 0 || strcmp(text, "1") == 0 ? WEIR_OK
+                                                                : wrong_field(table, at, "is neither 0 nor 1");
+    case WEIR_IMPORT_BITS:
+    case WEIR_IMPORT_MATRIX:
+        owner->seen[at] = WEIR_IMPORT_NUMBERS;
+        err = see_list(table, at);
+        if (!err && table->columns[at].role == WEIR_IMPORT_BITS) see_width(import, at);
+        return err;
+    default:
+        return WEIR_OK;
+    }
+    return strlen(text) <= WEIR_ROW_TEXT_MAX ? WEIR_OK
+                                             : wrong_field(table, at, "has more than 255 bytes; --skip the column");
+}
+
+static weir_err see_row(weir_import *import, weir_import_table *table, uint32_t index) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < table->column_count; i++)
+        err = see_field(import, table, &table->owners[index], i);
+    return err;
+}
+
+/* --- keys -------------------------------------------------------------------------------------------------------- */
+
+/* *knownp: it was there before, of some type. */
+static weir_err key_add(weir_import *import, const char *key, uint32_t type, bool *knownp) {
+    int32_t code;
+    uint32_t before = import->ids.count;
+    weir_err err = weir_texts_code(&import->ids, key, strlen(key), &code);
+    if (err) return err;
+    if (import->ids.count > import->type_room) {
+        uint32_t room = import->type_room ? 2 * import->type_room : 1024;
+        uint32_t *grown = weir_realloc_array(import->types, room, sizeof *grown);
+        if (!grown) return no_memory();
+        import->types = grown;
+        import->type_room = room;
+    }
+    *knownp = import->ids.count == before;
+    if (!*knownp) import->types[code] = type;
+    return WEIR_OK;
+}
+
+static weir_err survey_node(weir_import *import) {
+    weir_import_table *t = &import->nodes;
+    const char *key = weir_import_field(t, WEIR_IMPORT_ID);
+    uint32_t type;
+    bool new, known;
+    weir_err err = owner_of(t, weir_import_field(t, WEIR_IMPORT_TYPE), "node", &new, &type);
+    if (err) return err;
+    if (!*key || strlen(key) > WEIR_KEY_MAX)
+        return WEIR_ERR(WEIR_EDATA, "%s: the id is empty or too long", weir_csv_place(t->csv));
+    err = key_add(import, key, type, &known);
+    if (err) return err;
+    if (known) {
+        uint32_t *of = &import->types[weir_texts_find(&import->ids, key, strlen(key))];
+        if (*of == type) return WEIR_ERR(WEIR_EDATA, "%s: the id '%.64s' is there twice", weir_csv_place(t->csv), key);
+        *of = WEIR_SCHEMA_NONE;
+    }
+    return see_row(import, t, type);
+}
+
+weir_err weir_import_node(const weir_import *import, uint32_t *typep) {
+    weir_import_table t = import->nodes; /* finds only: no owner is new in the second pass */
+    bool new;
+    weir_err err = owner_of(&t, weir_import_field(&t, WEIR_IMPORT_TYPE), "node", &new, typep);
+    WEIR_ASSERT(err || !new);
+    return err;
+}
+
+/* The type of one end: as its column says, or as the nodes say; without nodes it is made. */
+static weir_err end_type(weir_import *import, const char *key, weir_import_role role, uint32_t *typep) {
+    weir_import_table *t = &import->edges;
+    const char *said = weir_import_field(t, role);
+    int32_t code = weir_texts_find(&import->ids, key, strlen(key));
+    bool new, known;
+    if (!*key || strlen(key) > WEIR_KEY_MAX)
+        return WEIR_ERR(WEIR_EDATA, "%s: an end's id is empty or too long", weir_csv_place(t->csv));
+    if (code < 0 && import->nodes.csv)
+        return WEIR_ERR(WEIR_EDATA, "%s: no node has the id '%.64s'", weir_csv_place(t->csv), key);
+    if (*said || !import->nodes.csv) {
+        weir_err err = owner_of(&import->nodes, said, "node", &new, typep);
+        return err || import->nodes.csv ? err : key_add(import, key, *typep, &known);
+    }
+    *typep = import->types[code];
+    if (*typep != WEIR_SCHEMA_NONE) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "%s: nodes of several types have the id '%.64s'; add columns src_type and dst_type",
+                    weir_csv_place(t->csv), key);
+}
+
+weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep) {
+    weir_import_table *t = &import->edges;
+    bool new;
+    edgep->src = weir_import_field(t, WEIR_IMPORT_SRC);
+    edgep->dst = weir_import_field(t, WEIR_IMPORT_DST);
+    weir_err err = end_type(import, edgep->src, WEIR_IMPORT_SRC_TYPE, &edgep->from);
+    if (!err) err = end_type(import, edgep->dst, WEIR_IMPORT_DST_TYPE, &edgep->to);
+    if (!err) err = owner_of(t, weir_import_field(t, WEIR_IMPORT_TYPE), "edge", &new, &edgep->relation);
+    if (err) return err;
+    weir_import_owner *relation = &t->owners[edgep->relation];
+    if (new) relation->from = edgep->from, relation->to = edgep->to;
+    if (relation->from == edgep->from && relation->to == edgep->to) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "%s: edges of type '%s' join other types before; give these rows a type of their own",
+                    weir_csv_place(t->csv), relation->name);
+}
+
+static weir_err survey_edge(weir_import *import) {
+    weir_import_edge edge;
+    weir_err err = weir_import_ends(import, &edge);
+    return err ? err : see_row(import, &import->edges, edge.relation);
+}
+
+static weir_err visit_node(void *context) {
+    return survey_node(context);
+}
+
+static weir_err visit_edge(void *context) {
+    return survey_edge(context);
+}
+
+weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *context), void *context) {
+    bool found = true;
+    weir_err err = WEIR_OK;
+    if (!table->csv) return WEIR_OK;
+    for (weir_csv_rewind(table->csv); !err && found;) {
+        err = weir_csv_next(table->csv, &found);
+        if (!err && found) err = visit(context);
+    }
+    return err;
+}
+
+weir_err weir_import_survey(weir_import *import) {
+    const weir_snapshot_import_opts *opts = import->opts;
+    weir_err err = open_table(import, opts->nodes, true, &import->nodes);
+    if (!err) err = open_table(import, opts->edges, false, &import->edges);
+    if (!err && opts->nodes && weir_import_find(&import->nodes, WEIR_IMPORT_ID) == WEIR_SCHEMA_NONE)
+        err = WEIR_ERR(WEIR_EDATA, "%s has no column 'id'", opts->nodes);
+    if (!err && (weir_import_find(&import->edges, WEIR_IMPORT_SRC) == WEIR_SCHEMA_NONE ||
+                 weir_import_find(&import->edges, WEIR_IMPORT_DST) == WEIR_SCHEMA_NONE))
+        err = WEIR_ERR(WEIR_EDATA, "%s has not the columns 'src' and 'dst'", opts->edges);
+    if (!err) err = weir_import_walk(&import->nodes, visit_node, import);
+    return err ? err : weir_import_walk(&import->edges, visit_edge, import);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot_data_test.c - published data sets in, and out again: what comes out is what went in, as sort and cut see it,
+ * and a second way through changes no byte.
+ */
+#include "cli_support.h"
+
+static void must(const char *line, const char *pattern) {
+    char with_data[8192];
+    weir_test_output output;
+    snprintf(with_data, sizeof with_data, "D=%s/tests/data; %s", getenv("WEIR_SOURCE_DIR"), line);
+    cli_bash(weir_test_folder(), with_data, &output);
+    CLI_ASSERT(output.status == 0 && cli_matches(output.out, pattern), line, &output, pattern);
+    weir_test_output_free(&output);
+}
+
+static void refused(const char *line, const char *pattern) {
+    weir_test_output output;
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status != 0 && cli_one_line(output.err) && cli_matches(output.err, pattern), line, &output,
+               pattern);
+    weir_test_output_free(&output);
+}
+
+static void cora_comes_out_as_it_went_in(void **state) {
+    (void)state;
+    must("weir snapshot import a --nodes $D/cora/nodes.csv --edges $D/cora/edges.csv --bits nonzero",
+         "^a: 2708 vertices, 5429 edges, 2708 labels");
+    must("weir snapshot check a && weir snapshot show a", "^vertices  paper: 2708, 0 features, 1 arrays beside them$");
+    must("weir snapshot export a b && head -n 1 b/nodes.csv",
+         "^id,type,timestamp,label.paper_label,bits.nonzero.1433$");
+    must("diff <(cut -d, -f1,2 $D/cora/edges.csv | tail -n +2 | sort) <(cut -d, -f1,2 b/edges.csv | tail -n +2 | sort)"
+         " && echo the same edges",
+         "^the same edges$");
+    must("diff <(cut -d, -f1,2,4 $D/cora/nodes.csv | tail -n +2 | sort) <(cut -d, -f1,4,5 b/nodes.csv | tail -n +2 | "
+         "sort)"
+         " && echo the same nodes",
+         "^the same nodes$");
+    must("cut -d, -f4 b/nodes.csv | sort | uniq -c | head -n 7 | awk '{printf \"%s \", $1}'",
+         "^298 418 818 426 217 180 351 $");
+}
+
+static void csv_is_a_fixpoint(void **state) {
+    (void)state;
+    must("weir snapshot import a --nodes $D/bitcoin_otc/nodes.csv --edges $D/bitcoin_otc/edges.csv",
+         "^a: [0-9]+ vertices, 8000 edges");
+    must("weir snapshot check a && weir snapshot export a b && head -n 1 b/edges.csv", ",timestamp,rating$");
+    must("awk -F, 'NR > 1 {printf \"%s %s %.5f %d\\n\", $1, $2, $4, $5}' $D/bitcoin_otc/edges.csv | sort > in;"
+         "awk -F, 'NR > 1 {printf \"%s %s %.5f %d\\n\", $1, $2, $6, $7}' b/edges.csv | sort > out;"
+         "diff in out && wc -l < out",
+         "^8000$");
+    must("weir snapshot import c --nodes b/nodes.csv --edges b/edges.csv && weir snapshot export c d && diff -r b d"
+         " && echo the same bytes",
+         "^the same bytes$");
+    must(
+        "for f in $(cd a && find . -name '*.npy'); do cmp a/$f c/$f || case $f in *events*|*times*) ;; *) exit 1; esac;"
+        " done; echo the same arrays",
+        "^the same arrays$");
+}
+
+static void npz_is_a_fixpoint(void **state) {
+    (void)state;
+    must("weir snapshot import a --nodes $D/cora/nodes.csv --edges $D/cora/edges.csv --bits nonzero"
+         " && weir snapshot export a a.npz --format npz",
+         "^a as npz in a.npz$");
+    must("weir snapshot import b --npz a.npz && weir snapshot check b && weir snapshot export b b.npz --format npz",
+         "^b as npz in b.npz$");
+    must("weir snapshot import c --npz b.npz && weir snapshot export c c.npz --format npz && cmp b.npz c.npz"
+         " && echo the same bytes",
+         "^the same bytes$");
+    must(
+        "weir snapshot export a csv-a && weir snapshot export b csv-b;"
+        "diff <(cut -d, -f1,4 csv-a/nodes.csv | tail -n +2 | sort) <(cut -d, -f1,4 csv-b/nodes.csv | tail -n +2 | sort)"
+        " && diff <(cut -d, -f1,2 csv-a/edges.csv | sort) <(cut -d, -f1,2 csv-b/edges.csv | sort) && echo the same "
+        "graph",
+        "^the same graph$");
+}
+
+static void types_texts_times_and_quotes(void **state) {
+    (void)state;
+    must("printf '%s\\n' 'id,type,timestamp,city,time.born,mask.train,matrix.x.2' 'a,user,1.5,\"Köln, \"\"am "
+         "Rhein\"\"\",-1.25,1,0.5 -2'"
+         " 'b,user,2,,,0,' 'a,item,,,,,' > n.csv; printf '%s\\n' 'src,src_type,dst,dst_type,type,timestamp,label,w' "
+         "'a,user,a,item,buys,3,good,0.1' 'b,user,a,item,buys,3,bad,7' 'a,user,b,user,knows,,,' > e.csv;"
+         " weir snapshot import a --nodes n.csv --edges e.csv",
+         "^a: 3 vertices, 3 edges, 2 labels");
+    must("weir snapshot check a && weir snapshot export a b && sort b/nodes.csv",
+         "^a,user,1.500000,\"Köln, \"\"am Rhein\"\"\",-1.250000,1,0.5 -2$");
+    must("cat b/nodes.csv", "^id,type,timestamp,text.city,time.born,mask.train,matrix.x.2$");
+    must("cat b/edges.csv", "^a,a,buys,user,item,3,good,0.1$");
+    must("weir snapshot import c --nodes b/nodes.csv --edges b/edges.csv && weir snapshot export c d && diff -r b d && "
+         "echo same",
+         "^same$");
+}
+
+static void what_is_wrong_is_named(void **state) {
+    (void)state;
+    must("printf 'src,dst\\n1,2\\n' > e.csv; printf 'id\\n1\\n' > n.csv; printf 'id\\n1\\n1\\n2\\n' > twice.csv;"
+         "printf 'src,dst\\n1,2,3\\n' > wide.csv; printf 'src,dst\\n\"1,2\\n' > open.csv; printf 'a,b\\n' > names.csv;"
+         "printf 'src,dst,timestamp\\n1,2,noon\\n' > noon.csv; weir snapshot import a --edges e.csv",
+         "^a: 2 vertices, 1 edges");
+    refused("weir snapshot import b --nodes n.csv --edges e.csv", "e.csv:2: no node has the id '2'");
+    refused("weir snapshot import b --nodes twice.csv --edges e.csv", "twice.csv:3: the id '1' is there twice");
+    refused("weir snapshot import b --edges wide.csv", "wide.csv:2: there are more fields than names");
+    refused("weir snapshot import b --edges open.csv", "open.csv:2: a quote is not closed");
+    refused("weir snapshot import b --edges names.csv", "names.csv has not the columns 'src' and 'dst'");
+    refused("weir snapshot import b --edges noon.csv", "noon.csv:2: column 'timestamp': 'noon' is no time");
+    refused("weir snapshot import b --npz e.csv", "e.csv: is too short for a zip archive");
+    refused("weir snapshot import b", "name either --edges or --npz");
+    must("test ! -e b.store && test ! -e b.csv && test ! -e b && echo clean", "^clean$");
+}
+
+WEIR_TESTS(WEIR_CASE(cora_comes_out_as_it_went_in), WEIR_CASE(csv_is_a_fixpoint), WEIR_CASE(npz_is_a_fixpoint),
+           WEIR_CASE(types_texts_times_and_quotes), WEIR_CASE(what_is_wrong_is_named))

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* npy_test.c - arrays and archives: the published layout, round trips, and bytes that want to do harm. */
+#include "weir_test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/buf.h>
+#include <weir/base/bytes.h>
+#include <weir/base/file.h>
+#include <weir/base/rng.h>
+#include <weir/store/npy.h>
+
+/* Version 1.0 with this text as header, and bytes behind it. */
+static size_t file_of(const char *text, size_t data, uint8_t out[512]) {
+    size_t length = strlen(text);
+    memset(out, 0, 512);
+    memcpy(out, "\x93NUMPY\x01\x00", 8);
+    weir_put_u16(out + 8, (uint16_t)length);
+    memcpy(out + 10, text, length);
+    return 10 + length + data;
+}
+
+static weir_err read_text(const char *text, size_t data, weir_npy_array *array) {
+    static uint8_t bytes[512];
+    size_t length = file_of(text, data, bytes);
+    return weir_npy_read("x.npy", bytes, length, array);
+}
+
+/* Byte for byte what numpy.save("x.npy", numpy.array([1, 2, 3])) of NumPy 1.24 writes before the numbers. */
+static void the_published_layout(void **state) {
+    (void)state;
+    char wanted[128], *bytes;
+    size_t length;
+    weir_npy_writer *writer;
+    const int64_t numbers[] = {1, 2, 3};
+    memset(wanted, ' ', sizeof wanted);
+    memcpy(wanted, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(wanted + 10, "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }", 57);
+    wanted[127] = '\n';
+    assert_ok(weir_npy_writer_open(weir_test_path("x.npy"), WEIR_NPY_I64, 3, 0, &writer));
+    assert_ok(weir_npy_write(writer, numbers, 3));
+    assert_ok(weir_npy_writer_close(writer));
+    assert_ok(weir_file_load(weir_test_path("x.npy"), 4096, &bytes, &length));
+    size_t head = length - sizeof numbers;
+    assert_int_equal(head % 64, 0);
+    assert_memory_equal(bytes, wanted, 8);
+    assert_memory_equal(bytes + 10, wanted + 10, 57);
+    assert_int_equal(bytes[head - 1], '\n');
+    assert_memory_equal(bytes + head, numbers, sizeof numbers);
+    weir_free(bytes);
+}
+
+static void headers_that_are_read(void **state) {
+    weir_npy_array a;
+    (void)state;
+    assert_ok(read_text("{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }\n", 24, &a));
+    assert_true(a.type == WEIR_NPY_I64 && a.dims == 1 && a.shape[0] == 3 && a.count == 3);
+    assert_ok(read_text("{\"shape\":(2,3),'fortran_order':False,\"descr\":\"|u1\"}", 6, &a));
+    assert_true(a.type == WEIR_NPY_U8 && a.dims == 2 && a.shape[1] == 3 && a.count == 6);
+    assert_ok(read_text("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", 4, &a));
+    assert_true(a.dims == 0 && a.count == 1);
+    assert_ok(read_text("{'descr': '<f8', 'fortran_order': True, 'shape': (0,)}", 0, &a));
+    assert_int_equal(a.count, 0);
+}
+
+static void headers_that_are_refused(void **state) {
+    static const struct {
+        const char *text;
+        size_t data;
+        const char *why;
+    } rows[] = {
+        {"", 0, "is no dictionary"},
+        {"{", 0, "is no dictionary"},
+        {"{'descr': '<i8'}", 0, "lacks one of"},
+        {"{'descr': '<i8', 'descr': '<i8', 'fortran_order': False, 'shape': ()}", 8, "twice"},
+        {"{'descr': '>i8', 'fortran_order': False, 'shape': (1,)}", 8, "little-endian"},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", 8, "are not read"},
+        {"{'descr': [('a','<i8')], 'fortran_order': False, 'shape': (1,)}", 8, "is not read"},
+        {"{'descr': '<i8', 'fortran_order': True, 'shape': (2,2)}", 32, "Fortran"},
+        {"{'descr': '<i8', 'fortran_order': Maybe, 'shape': (1,)}", 8, "neither True nor False"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (1)} ", 16, "do not fit"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}", 8, "no tuple of numbers"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (1,1,1,1,1)}", 8, "more than 4"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999,)}", 8, "64 bits"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (4294967296,4294967296)}", 8, "64 bits"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (2305843009213693952,)}", 0, "do not fit"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (2,)}", 8, "do not fit"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (1,)} and more", 8, "goes on"},
+    };
+    weir_npy_array a;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_err(read_text(rows[i].text, rows[i].data, &a), WEIR_EDATA, rows[i].why);
+}
+
+/* Every prefix is refused, and none is read past its end: the block is as long as the prefix. */
+static void every_cut_is_refused(void **state) {
+    uint8_t bytes[512];
+    weir_npy_array a;
+    (void)state;
+    size_t length = file_of("{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }\n", 12, bytes);
+    for (size_t cut = 0; cut < length; cut++) {
+        uint8_t *exact = malloc(cut + 1);
+        assert_non_null(exact);
+        memcpy(exact, bytes, cut);
+        assert_err(weir_npy_read("x.npy", exact, cut, &a), WEIR_EDATA, "x.npy");
+        free(exact);
+    }
+    bytes[6] = 4;
+    assert_err(weir_npy_read("x.npy", bytes, length, &a), WEIR_EDATA, "version 4.0");
+}
+
+static void numbers_of_every_type(void **state) {
+    static const uint8_t ones[8] = {255, 255, 255, 255, 255, 255, 255, 255};
+    static const int64_t wanted[WEIR_NPY_TYPE_COUNT] = {
+        [WEIR_NPY_BOOL] = 255, [WEIR_NPY_I8] = -1,  [WEIR_NPY_I16] = -1,    [WEIR_NPY_I32] = -1,
+        [WEIR_NPY_I64] = -1,   [WEIR_NPY_U8] = 255, [WEIR_NPY_U16] = 65535, [WEIR_NPY_U32] = 4294967295,
+    };
+    int64_t value;
+    double f64 = 1e300, half = 0.5;
+    (void)state;
+    for (int type = WEIR_NPY_BOOL; type <= WEIR_NPY_U32; type++) {
+        weir_npy_array a = {.type = (weir_npy_type)type, .dims = 1, .shape = {1}, .count = 1, .data = ones};
+        assert_ok(weir_npy_i64(&a, "x", 0, &value));
+        assert_true(value == wanted[type]);
+    }
+    weir_npy_array a = {.type = WEIR_NPY_U64, .dims = 1, .shape = {1}, .count = 1, .data = ones};
+    assert_err(weir_npy_i64(&a, "x", 0, &value), WEIR_EDATA, "no whole number");
+    a = (weir_npy_array){.type = WEIR_NPY_F64, .dims = 1, .shape = {1}, .count = 1, .data = &f64};
+    assert_err(weir_npy_i64(&a, "x", 0, &value), WEIR_EDATA, "no whole number");
+    a.data = &half;
+    assert_err(weir_npy_i64(&a, "x", 0, &value), WEIR_EDATA, "no whole number");
+    assert_true(weir_npy_f64(&a, 0) == 0.5);
+}
+
+static void a_writer_keeps_its_word(void **state) {
+    weir_npy_writer *writer;
+    (void)state;
+    assert_ok(weir_npy_writer_open(weir_test_path("x.npy"), WEIR_NPY_I64, 2, 0, &writer));
+    assert_ok(weir_npy_write_i64(writer, 1));
+    assert_err(weir_npy_writer_close(writer), WEIR_EINVAL, "announced with 2");
+    assert_err(weir_npy_writer_open(weir_test_path("x.npy"), WEIR_NPY_I64, 2, 0, &writer), WEIR_EEXIST, "x.npy");
+}
+
+/* --- archives ---------------------------------------------------------------------------------------------------- */
+
+static void write_archive(const char *path, uint64_t rows) {
+    weir_npz_writer *writer;
+    int64_t *numbers = calloc(rows + 1, sizeof *numbers);
+    const uint8_t mask[] = {1, 0, 1};
+    assert_non_null(numbers);
+    for (uint64_t i = 0; i < rows; i++)
+        numbers[i] = (int64_t)(i * i);
+    weir_npy_array a = {.type = WEIR_NPY_I64, .dims = 1, .shape = {rows}, .count = rows, .data = numbers};
+    weir_npy_array b = {.type = WEIR_NPY_BOOL, .dims = 2, .shape = {3, 1}, .count = 3, .data = mask};
+    assert_ok(weir_npz_writer_open(path, &writer));
+    assert_ok(weir_npz_add(writer, "squares", &a));
+    assert_ok(weir_npz_add(writer, "mask", &b));
+    assert_ok(weir_npz_writer_close(writer));
+    free(numbers);
+}
+
+static void archive_round_trip(void **state) {
+    weir_npz *npz;
+    weir_npy_array a;
+    int64_t value;
+    (void)state;
+    write_archive(weir_test_path("x.npz"), 1000);
+    assert_ok(weir_npz_open(weir_test_path("x.npz"), &npz));
+    assert_int_equal(weir_npz_count(npz), 2);
+    assert_string_equal(weir_npz_name(npz, 0), "squares");
+    assert_ok(weir_npz_array(npz, "squares", &a));
+    for (uint64_t i = 0; i < 1000; i++) {
+        assert_ok(weir_npy_i64(&a, "x", i, &value));
+        assert_true(value == (int64_t)(i * i));
+    }
+    assert_ok(weir_npz_array(npz, "mask", &a));
+    assert_true(a.dims == 2 && a.type == WEIR_NPY_BOOL && a.count == 3);
+    assert_err(weir_npz_array(npz, "other", &a), WEIR_ENOTFOUND, "no array 'other'");
+    weir_npz_close(npz);
+}
+
+/* A flipped bit is either seen, or of no matter to what is read. */
+static void every_flipped_byte_is_harmless(void **state) {
+    char *bytes;
+    size_t length;
+    unsigned refused = 0;
+    (void)state;
+    write_archive(weir_test_path("x.npz"), 4);
+    assert_ok(weir_file_load(weir_test_path("x.npz"), 1u << 16, &bytes, &length));
+    for (size_t i = 0; i < length; i++) {
+        weir_npz *npz = NULL;
+        weir_npy_array a;
+        bytes[i] ^= 0x55;
+        assert_ok(weir_file_replace(weir_test_path("y.npz"), bytes, length));
+        weir_err err = weir_npz_open(weir_test_path("y.npz"), &npz);
+        if (!err) err = weir_npz_array(npz, "squares", &a);
+        if (!err) assert_true(a.count == 4 && weir_npy_f64(&a, 3) == 9);
+        refused += err != WEIR_OK;
+        weir_npz_close(npz);
+        bytes[i] ^= 0x55;
+    }
+    assert_in_range(refused, length / 4, length);
+    weir_free(bytes);
+}
+
+static weir_err open_and_close(void *context) {
+    weir_npz *npz;
+    weir_npy_array a;
+    weir_err err = weir_npz_open(context, &npz);
+    if (err) return err;
+    err = weir_npz_array(npz, "squares", &a);
+    weir_npz_close(npz);
+    return err;
+}
+
+static void every_allocation_of_an_archive(void **state) {
+    (void)state;
+    const char *path = weir_test_path("x.npz");
+    write_archive(path, 4);
+    weir_test_every_allocation(open_and_close, (void *)(uintptr_t)path);
+}
+
+WEIR_TESTS(WEIR_CASE(the_published_layout), WEIR_CASE(headers_that_are_read), WEIR_CASE(headers_that_are_refused),
+           WEIR_CASE(every_cut_is_refused), WEIR_CASE(numbers_of_every_type), WEIR_CASE(a_writer_keeps_its_word),
+           WEIR_CASE(archive_round_trip), WEIR_CASE(every_flipped_byte_is_harmless),
+           WEIR_CASE(every_allocation_of_an_archive))

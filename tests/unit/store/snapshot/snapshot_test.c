@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot_test.c - a folder that is whole or not there, and a reader that believes nothing. */
+#include "weir_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/buf.h>
+#include <weir/base/fault.h>
+#include <weir/base/file.h>
+#include <weir/store/snapshot.h>
+
+static const char schema_text[] = "version: 1\n"
+                                  "name: tiny\n"
+                                  "vertices:\n"
+                                  "  a: {features: {x: {kind: number}, c: {kind: category, buckets: 4}}}\n"
+                                  "  b: {}\n"
+                                  "relations:\n"
+                                  "  r: {from: a, to: b, features: {w: {kind: number}}}\n"
+                                  "labels:\n"
+                                  "  l: {vertex: a, values: [no, yes]}\n"
+                                  "sources:\n"
+                                  "  s: {id: id, time: t, mutations: [{put_edge: r, from: a, to: b, features: [w]}]}\n";
+
+typedef struct fixture {
+    weir_schema *schema;
+    weir_graph *graph;
+} fixture;
+
+static void submit(weir_graph *graph, weir_mutation *mutations, uint32_t count) {
+    weir_buf batch = {0};
+    uint32_t source;
+    assert_ok(weir_graph_source(graph, "log:s", 7, &source));
+    weir_batch_span span = {source, 0, 0, count};
+    weir_batch_begin(&batch);
+    for (uint32_t i = 0; i < count; i++) {
+        mutations[i].offset = i;
+        weir_batch_add(&batch, &mutations[i], 0);
+    }
+    weir_batch_end(&batch, &span, count);
+    assert_ok(weir_graph_submit(graph, &batch));
+    weir_buf_free(&batch);
+    assert_ok(weir_graph_drain(graph));
+    assert_ok(weir_graph_seal(graph));
+}
+
+/* Edges 1 -> 11 at 10 and 20, 2 -> 11 at 30; vertex 1 was put at 5 and labelled at 15 and 25. */
+static void store_open(fixture *f) {
+    static const weir_value_kind kinds[] = {WEIR_VALUE_NUMBER, WEIR_VALUE_CATEGORY};
+    static const weir_value features[] = {{.present = true, .number = 1.5},
+                                          {.present = true, .text = "t", .text_length = 1}};
+    static const weir_value yes = {.present = true, .text = "yes", .text_length = 3};
+    const weir_graph_opts opts = {.shards = 1, .memory_bytes = 8u << 20, .create = true};
+    uint8_t row[64], label[64];
+    uint32_t row_length = (uint32_t)weir_row_write(kinds, features, 2, row);
+    uint32_t label_length = (uint32_t)weir_row_write(&kinds[1], &yes, 1, label);
+    weir_mutation m[16];
+    uint32_t count = 0;
+    m[count++] = (weir_mutation){.kind = WEIR_PUT_VERTEX,
+                                 .vertex = 1,
+                                 .time_us = 5,
+                                 .event = 1,
+                                 .key = "one",
+                                 .key_length = 3,
+                                 .row = row,
+                                 .row_length = row_length};
+    for (uint32_t i = 0; i < 3; i++) {
+        m[count] = (weir_mutation){.kind = WEIR_PUT_EDGE,
+                                   .direction = WEIR_OUT,
+                                   .vertex = i < 2 ? 1 : 2,
+                                   .neighbor = 11,
+                                   .time_us = 10 * (i + 1),
+                                   .event = 100 + i};
+        m[count + 1] = m[count];
+        m[count + 1].direction = WEIR_IN;
+        m[count + 1].vertex = m[count].neighbor;
+        m[count + 1].neighbor = m[count].vertex;
+        count += 2;
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        m[count++] = (weir_mutation){.kind = WEIR_PUT_LABEL,
+                                     .vertex = 1,
+                                     .time_us = 15 + 10 * i,
+                                     .event = 200 + i,
+                                     .row = label,
+                                     .row_length = label_length};
+    *f = (fixture){NULL, NULL};
+    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &f->schema));
+    assert_ok(weir_graph_open(weir_test_path("store"), f->schema, &opts, &f->graph));
+    submit(f->graph, m, count);
+}
+
+static void store_close(fixture *f) {
+    assert_ok(weir_graph_close(f->graph));
+    weir_schema_free(f->schema);
+}
+
+static void build(int64_t as_of_us, weir_snapshot_stats *stats) {
+    fixture f;
+    weir_snapshot_build_opts opts = {.out = weir_test_path("out"), .as_of_us = as_of_us, .origin = "a \"test\"\n"};
+    store_open(&f);
+    assert_ok(weir_snapshot_build(f.graph, &opts, stats));
+    store_close(&f);
+}
+
+static weir_err reopen(weir_snapshot **snapshotp) {
+    const weir_snapshot_opts opts = {.verify = false};
+    return weir_snapshot_open(weir_test_path("out"), &opts, snapshotp);
+}
+
+/* --- Z1 to Z4 ---------------------------------------------------------------------------------------------------- */
+
+static void z3_nothing_is_as_new_as_as_of(void **state) {
+    weir_snapshot_stats stats;
+    weir_snapshot *s;
+    (void)state;
+    build(20, &stats);
+    assert_true(stats.edges == 1 && stats.labels == 1 && stats.vertices == 2 && stats.bytes > 0);
+    assert_ok(reopen(&s));
+    const weir_snapshot_edges *in = weir_snapshot_edges_of(s, 0, WEIR_IN);
+    assert_true(in->edges == 1 && in->times[0] == 10 && in->neighbors[0] == 0 && in->newest_us == 10);
+    assert_true(weir_snapshot_labels_of(s, 0)->values[0] == 1 && weir_snapshot_labels_of(s, 0)->times[0] == 15);
+    weir_snapshot_close(s);
+}
+
+static void the_newest_event_is_in_by_itself(void **state) {
+    weir_snapshot_stats stats;
+    weir_snapshot *s;
+    (void)state;
+    build(WEIR_BEFORE_ALL, &stats);
+    assert_true(stats.edges == 3 && stats.labels == 2 && stats.vertices == 3);
+    assert_ok(reopen(&s));
+    assert_true(weir_snapshot_as_of_us(s) == 31);
+    const weir_snapshot_vertices *a = weir_snapshot_vertices_of(s, 0);
+    assert_true(a->ids[0] == 1 && a->first_us[0] == 5 && a->first_us[1] == WEIR_SNAPSHOT_NEVER);
+    assert_memory_equal(a->key_bytes, "one", 3);
+    assert_true(a->columns[0].numbers[0] == 1.5f && a->columns[1].codes[0] == 0 && a->columns[1].codes[1] == -1);
+    assert_ok(weir_snapshot_check(s));
+    weir_snapshot_close(s);
+}
+
+static void folder_is(const char *name, bool there) {
+    assert_true(weir_path_exists(weir_test_path(name)) == there);
+}
+
+static void z4_a_failed_build_leaves_nothing(void **state) {
+    fixture f;
+    weir_snapshot_stats stats;
+    char spec[64];
+    char out[4096];
+    bool failed = true;
+    weir_snapshot_build_opts opts = {.out = out, .as_of_us = WEIR_BEFORE_ALL};
+    (void)state;
+    snprintf(out, sizeof out, "%s", weir_test_path("out"));
+    store_open(&f);
+    for (unsigned nth = 1; failed; nth += nth < 40 ? 1 : 7) {
+        snprintf(spec, sizeof spec, "write:%u:ENOSPC:once:/out.", nth);
+        assert_ok(weir_fault_arm(spec));
+        weir_err err = weir_snapshot_build(f.graph, &opts, &stats);
+        failed = weir_fault_seen() >= nth;
+        assert_ok(weir_fault_arm(NULL));
+        if (failed) assert_err(err, WEIR_EFULL, "out.");
+        folder_is("out", !failed);
+        folder_is("out.partial", false);
+        folder_is("out.spill", false);
+    }
+    assert_err(weir_snapshot_build(f.graph, &opts, &stats), WEIR_EEXIST, "name a new folder");
+    store_close(&f);
+}
+
+/* One number of an array is changed; what check says of it. */
+static void wrong_number(const char *array, uint64_t place, const void *number, size_t size, const char *why) {
+    char path[256];
+    char *bytes;
+    size_t length, at = 128; /* a multiple of 64: where this array's numbers begin */
+    weir_snapshot *s;
+    snprintf(path, sizeof path, "out/%s.npy", array);
+    assert_ok(weir_file_load(weir_test_path(path), 1u << 20, &bytes, &length));
+    while (bytes[at - 1] != '\n')
+        at -= 64;
+    char kept[8];
+    memcpy(kept, bytes + at + place * size, size);
+    memcpy(bytes + at + place * size, number, size);
+    assert_ok(weir_file_replace(weir_test_path(path), bytes, length));
+    weir_err err = reopen(&s);
+    if (!err) {
+        err = weir_snapshot_check(s);
+        weir_snapshot_close(s);
+    }
+    assert_err(err, WEIR_ECORRUPT, why);
+    memcpy(bytes + at + place * size, kept, size);
+    assert_ok(weir_file_replace(weir_test_path(path), bytes, length));
+    weir_free(bytes);
+}
+
+static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
+    const int64_t many = 99, minus = -1, two = 2, hundred = 100, eleven = 11;
+    const int32_t code = 7, minus_code = -2;
+    const uint64_t event = 5;
+    weir_snapshot_stats stats;
+    weir_snapshot *s;
+    (void)state;
+    build(WEIR_BEFORE_ALL, &stats);
+    wrong_number("relations/r/out/neighbors", 1, &many, 8, "is no vertex");
+    wrong_number("relations/r/out/neighbors", 1, &minus, 8, "is no vertex");
+    wrong_number("relations/r/out/indptr", 1, &many, 8, "is less than");
+    wrong_number("relations/r/out/indptr", 0, &two, 8, "does not lead from 0");
+    wrong_number("relations/r/in/times", 0, &hundred, 8, "is not before as_of");
+    wrong_number("relations/r/in/times", 1, &two, 8, "out of order");
+    wrong_number("relations/r/in/times", 2, &eleven, 8, "out and in do not have the same");
+    wrong_number("relations/r/out/events", 0, &event, 8, "out and in do not have the same");
+    wrong_number("vertices/a/ids", 0, &two, 8, "is not above");
+    wrong_number("vertices/a/times", 0, &hundred, 8, "is not before as_of");
+    wrong_number("vertices/a/key_offsets", 1, &minus, 8, "is less than");
+    wrong_number("vertices/a/key_offsets", 0, &minus, 8, "does not begin at 0");
+    wrong_number("vertices/a/feature.c", 0, &code, 4, "has no text");
+    wrong_number("vertices/a/feature.c", 0, &minus_code, 4, "has no text");
+    wrong_number("labels/l/targets", 0, &many, 8, "has no target");
+    wrong_number("labels/l/values", 0, &code, 4, "has no value");
+    wrong_number("labels/l/times", 0, &hundred, 8, "is not before as_of");
+    assert_ok(reopen(&s));
+    assert_ok(weir_snapshot_check(s));
+    weir_snapshot_close(s);
+}
+
+/* --- opening ----------------------------------------------------------------------------------------------------- */
+
+static void every_missing_file_is_named(void **state) {
+    static const char *const files[] = {"vertices/a/ids",           "vertices/a/times",
+                                        "vertices/a/key_offsets",   "vertices/b/key_bytes",
+                                        "vertices/a/feature.x",     "vertices/a/feature.c",
+                                        "relations/r/out/indptr",   "relations/r/in/events",
+                                        "relations/r/in/feature.w", "vertices/a/feature.c.text_bytes",
+                                        "labels/l/values"};
+    weir_snapshot_stats stats;
+    weir_snapshot *s;
+    (void)state;
+    build(WEIR_BEFORE_ALL, &stats);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char path[256], away[512];
+        snprintf(path, sizeof path, "out/%s.npy", files[i]);
+        snprintf(away, sizeof away, "%s.away", weir_test_path(path));
+        assert_ok(weir_file_rename(weir_test_path(path), away));
+        assert_err(reopen(&s), WEIR_ENOTFOUND, files[i]);
+        assert_ok(weir_file_rename(away, weir_test_path(path)));
+    }
+}
+
+static void manifest_with(const char *from, const char *to) {
+    char *text, *place;
+    size_t length;
+    weir_buf out = {0};
+    assert_ok(weir_file_load(weir_test_path("out/manifest.json"), 1u << 20, &text, &length));
+    place = strstr(text, from);
+    assert_non_null(place);
+    weir_buf_append(&out, text, (size_t)(place - text));
+    weir_buf_text(&out, to);
+    weir_buf_text(&out, place + strlen(from));
+    assert_ok(weir_file_replace(weir_test_path("out/manifest.json"), out.bytes, out.length));
+    weir_buf_free(&out);
+    weir_free(text);
+}
+
+static void manifests_that_lie(void **state) {
+    static const struct {
+        const char *from, *to;
+        weir_code code;
+        const char *why;
+    } rows[] = {
+        {"\"format\":1", "\"format\":2", WEIR_EVERSION, "has format 2"},
+        {"\"edges\":3", "\"edges\":4", WEIR_ECORRUPT, "indptr"},
+        {"\"edges\":3", "\"edges\":-1", WEIR_EDATA, "whole number"},
+        {"\"edges\":3", "\"edges\":[]", WEIR_EDATA, "whole number"},
+        {"\"count\":2", "\"count\":9223372036854775807", WEIR_EDATA, "whole number"},
+        {"{\"name\":\"a\"", "{\"name\":{}", WEIR_EDATA, "is no text"},
+        {"{\"name\":\"a\"", "{\"name\":\"b\"", WEIR_EDATA, "stands where the schema has 'a'"},
+        {"\"extras\":[]", "\"extras\":[{\"name\":\"../ids\",\"columns\":1}]", WEIR_EDATA, "names no array"},
+        {"\"extras\":[]", "\"extras\":[{\"name\":\"m\",\"columns\":1}]", WEIR_ENOTFOUND, "matrix.m.npy"},
+        {"\"extras\":[]", "\"extras\":7", WEIR_EDATA, "no list"},
+        {"\"vertices\":[", "\"vertices\":[7,", WEIR_EDATA, "has not the 2 rows"},
+        {"\"labels\"", "\"lables\"", WEIR_EDATA, "'labels' is missing"},
+        {"\"schema\":\"", "\"schema\":\"x", WEIR_EDATA, "the snapshot's schema"},
+    };
+    weir_snapshot_stats stats;
+    weir_snapshot *s;
+    (void)state;
+    build(WEIR_BEFORE_ALL, &stats);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        manifest_with(rows[i].from, rows[i].to);
+        assert_err(reopen(&s), rows[i].code, rows[i].why);
+        manifest_with(rows[i].to, rows[i].from);
+    }
+    assert_ok(reopen(&s));
+    weir_snapshot_close(s);
+}
+
+static weir_err open_and_close(void *context) {
+    const weir_snapshot_opts opts = {.load = true, .verify = true};
+    weir_snapshot *snapshot;
+    weir_err err = weir_snapshot_open(context, &opts, &snapshot);
+    if (!err) weir_snapshot_close(snapshot);
+    return err;
+}
+
+static void every_allocation_of_open(void **state) {
+    weir_snapshot_stats stats;
+    (void)state;
+    build(WEIR_BEFORE_ALL, &stats);
+    weir_test_every_allocation(open_and_close, (void *)(uintptr_t)weir_test_path("out"));
+}
+
+WEIR_TESTS(WEIR_CASE(z3_nothing_is_as_new_as_as_of), WEIR_CASE(the_newest_event_is_in_by_itself),
+           WEIR_CASE(z4_a_failed_build_leaves_nothing), WEIR_CASE(z1_z2_every_kind_of_wrong_number_is_found),
+           WEIR_CASE(every_missing_file_is_named), WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open))
