@@ -52,7 +52,8 @@ static weir_err reached(void *context, const weir_pipeline_partition_stats *stat
     for (size_t i = 0; i < api->goal_count; i++) {
         const weir_api_goal *goal = &api->goals[i];
         if (goal->partition != stats->partition || strcmp(goal->source, stats->source) != 0) continue;
-        if (stats->offset_applied < goal->offset) return WEIR_ERR(WEIR_ECANCELLED, "not there yet");
+        uint64_t end = stats->offset_end < goal->offset ? stats->offset_end : goal->offset;
+        if (stats->offset_applied < end) return WEIR_ERR(WEIR_ECANCELLED, "not there yet");
     }
     return WEIR_OK;
 }

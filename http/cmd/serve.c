@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <weir/base/alloc.h>
+#include <weir/base/fault.h>
 #include <weir/base/file.h>
 #include <weir/base/log.h>
 #include <weir/base/signals.h>
@@ -156,6 +157,7 @@ static weir_err open_pipeline(service *serve) {
         .brokers = serve->brokers,
         .kafka_timeout_us = weir_config_us(serve->config, WEIR_CONFIG_KAFKA_TIMEOUT),
     };
+    weir_kill_point("serve.opened"); /* what was sealed is there, nothing is replayed */
     weir_err err = weir_pipeline_open(&opts, &serve->pipeline);
     return err ? err : weir_pipeline_start(serve->pipeline);
 }
@@ -240,6 +242,7 @@ static void wait_for_stop(service *serve) {
         weir_scoring_watch_look(serve->watch, false);
         if (ready || !weir_api_look(serve->api)) continue;
         ready = true;
+        weir_kill_point("serve.ready");
         WEIR_LOG(INFO, "serve.ready", "caught up and ready", WEIR_TEXT("url", weir_http_url(serve->http)));
     }
 }
@@ -247,6 +250,7 @@ static void wait_for_stop(service *serve) {
 static void stop_http(service *serve) {
     int64_t delay_us = weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_DELAY);
     weir_api_stopping(serve->api);
+    weir_kill_point("serve.stopping");
     WEIR_LOG(INFO, "serve.stopping", "stopping; requests may end, then the rest is sealed");
     if (delay_us) weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + delay_us);
     weir_http_stop(serve->http, weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_TIMEOUT));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aggregate.c - the aggregates of a type are grouped by (relation, direction): each window is read once, from its newest
- * edge to the oldest that any of the group wants, and each aggregate looks at the part that is its own.
+ * aggregate.c - the aggregates of a type are grouped by (relation, direction): each window is read once, from its
+ * newest edge to the oldest that any of the group wants, and each aggregate looks at the part that is its own.
  */
 #include <assert.h>
 #include <math.h>

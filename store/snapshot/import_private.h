@@ -99,7 +99,7 @@ weir_err weir_import_schema(weir_import *import);
 
 /* feed.c */
 weir_err weir_import_feed(weir_import *import, weir_graph *graph);
-weir_err weir_import_extend(void *import, weir_snapshot_draft *draft);
+weir_err weir_import_extend(void *context, weir_snapshot_draft *draft);
 
 /* unpack.c: FOLDER/nodes.csv and edges.csv of an archive. */
 weir_err weir_import_unpack(const char *npz, const char *folder);

@@ -258,7 +258,7 @@ weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t in
     switch (array->type) {
     case WEIR_NPY_F32:
     case WEIR_NPY_F64:
-        if (!(number >= -0x1p63 && number < 0x1p63) || number != floor(number)) break;
+        if (!(number >= -9223372036854775808.0 && number < 9223372036854775808.0) || number != floor(number)) break;
         *valuep = (int64_t)number;
         return WEIR_OK;
     case WEIR_NPY_U64:

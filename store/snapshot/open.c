@@ -41,7 +41,8 @@ static weir_err keep_map(weir_snapshot *s, weir_npy_map *map) {
     return WEIR_OK;
 }
 
-static weir_err path_of(const weir_snapshot *s, char path[WEIR_SNAPSHOT_PATH_MAX], const char *format, va_list list) {
+static __attribute__((format(printf, 3, 0))) weir_err path_of(const weir_snapshot *s, char path[WEIR_SNAPSHOT_PATH_MAX],
+                                                              const char *format, va_list list) {
     int used = snprintf(path, WEIR_SNAPSHOT_PATH_MAX, "%s/", s->folder);
     if (used > 0 && used < (int)WEIR_SNAPSHOT_PATH_MAX)
         used += vsnprintf(path + used, WEIR_SNAPSHOT_PATH_MAX - (size_t)used, format, list);
@@ -67,7 +68,7 @@ static __attribute__((format(printf, 6, 7))) weir_err map_array(weir_snapshot *s
                                                                 const char *format, ...) {
     char path[WEIR_SNAPSHOT_PATH_MAX];
     weir_npy_map *map;
-    weir_npy_array array;
+    weir_npy_array array = {.count = 0};
     va_list list;
     *datap = NULL;
     va_start(list, format);
@@ -99,7 +100,7 @@ static weir_err map_bytes(weir_snapshot *s, const int64_t *offsets, uint64_t cou
 static weir_err map_texts(weir_snapshot *s, const char *folder, weir_snapshot_column *column) {
     char path[WEIR_SNAPSHOT_PATH_MAX], name[512];
     weir_npy_map *map;
-    weir_npy_array array;
+    weir_npy_array array = {.count = 0};
     int length = snprintf(path, sizeof path, "%s/%s/feature.%s.text_offsets.npy", s->folder, folder, column->name);
     if (length < 0 || length >= (int)sizeof path)
         return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train.c - `weir train`: a snapshot in, a model of the register out; on one rank, or under mpirun. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/clock.h>
+#include <weir/base/file.h>
+#include <weir/cli/cli.h>
+
+#include "train_private.h"
+
+/* --- options ------------------------------------------------------------------------------------------------------ */
+
+static weir_err read_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most, uint32_t *valuep) {
+    uint64_t value;
+    if (!weir_cli_given(cli, name)) return WEIR_OK;
+    weir_err err = weir_cli_u64(cli, name, least, most, &value);
+    if (!err) *valuep = (uint32_t)value;
+    return err;
+}
+
+static weir_err read_f64(const weir_cli *cli, const char *name, double least, double most, double *valuep) {
+    return weir_cli_given(cli, name) ? weir_cli_f64(cli, name, least, most, valuep) : WEIR_OK;
+}
+
+/* "10,5": one a layer. */
+static weir_err read_fanouts(const weir_cli *cli, weir_cmd_train *c) {
+    const char *text = weir_cli_text(cli, "fanouts");
+    if (!weir_cli_given(cli, "fanouts")) return WEIR_OK;
+    for (c->opts.layers = 0;; text++) {
+        char *end;
+        unsigned long fanout = strtoul(text, &end, 10);
+        if (end == text || fanout < 1 || fanout > WEIR_TRAIN_FANOUT_MAX || c->opts.layers == WEIR_SAMPLE_HOPS_MAX ||
+            (*end && *end != ','))
+            return WEIR_ERR(WEIR_EUSAGE, "--fanouts is 1 to %u numbers from 1 to %u, parted by commas",
+                            WEIR_SAMPLE_HOPS_MAX, WEIR_TRAIN_FANOUT_MAX);
+        c->fanouts[c->opts.layers++] = (uint32_t)fanout;
+        text = end;
+        if (!*end) break;
+    }
+    c->opts.fanouts = c->fanouts;
+    return WEIR_OK;
+}
+
+static weir_err read_numbers(const weir_cli *cli, weir_train_opts *o) {
+    weir_err err = read_u32(cli, "epochs", 1, 100000, &o->epochs);
+    if (!err) err = read_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
+    if (!err) err = read_u32(cli, "hidden", 1, WEIR_NN_HIDDEN_MAX, &o->hidden);
+    if (!err) err = read_u32(cli, "patience", 0, 100000, &o->patience);
+    if (!err) err = read_u32(cli, "negatives", 0, 1000000, &o->negatives);
+    if (!err) err = read_u32(cli, "alerts", 1, 1000000, &o->alerts);
+    if (!err) err = read_f64(cli, "rate", 1e-9, 10, &o->rate);
+    if (!err) err = read_f64(cli, "decay", 0, 10, &o->decay);
+    if (!err) err = read_f64(cli, "dropout", 0, 0.95, &o->dropout);
+    if (!err) err = read_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
+    if (!err) err = read_f64(cli, "warm-up", 0, 0.9, &o->warm_up);
+    if (!err) err = read_f64(cli, "validation", 0.001, 0.9, &o->validation);
+    if (!err) err = read_f64(cli, "test", 0.001, 0.9, &o->test);
+    if (!err && weir_cli_given(cli, "seed")) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
+    return err;
+}
+
+static weir_err find_task(const weir_cli *cli, weir_train_opts *o) {
+    const weir_schema *schema = weir_snapshot_schema(o->snapshot);
+    const char *name = weir_cli_text(cli, "task");
+    uint32_t count = weir_schema_task_count(schema);
+    if (!name && count == 1) return WEIR_OK;
+    if (!name)
+        return WEIR_ERR(count ? WEIR_EUSAGE : WEIR_ECONFIG,
+                        count ? "the schema has %u tasks; say --task NAME"
+                              : "the schema has %u tasks; add one to it (store/schema/README.md)",
+                        count);
+    o->task = weir_schema_task_find(schema, name);
+    return o->task == WEIR_SCHEMA_NONE ? WEIR_ERR(WEIR_EUSAGE, "the schema has no task '%s'", name) : WEIR_OK;
+}
+
+/* --- the run ------------------------------------------------------------------------------------------------------ */
+
+static weir_err say_epoch(void *context, const weir_train_epoch *e) {
+    const weir_cmd_train *c = context;
+    weir_buf line = {0};
+    if (weir_comm_rank(c->comm) != 0) return WEIR_OK;
+    weir_buf_printf(&line,
+                    "epoch %-3u loss %.4f  validation %.4f%s  %.1f s: compute %.1f, sum %.1f, not hidden %.1f "
+                    "(sample %.1f, exchange %.1f, encode %.1f)\n",
+                    e->number, e->loss, e->validation, e->best ? " *" : "  ", (double)e->elapsed_us * 1e-6,
+                    (double)e->times.compute * 1e-6, (double)e->times.sum * 1e-6, (double)e->times.wait * 1e-6,
+                    (double)e->times.sample * 1e-6, (double)e->times.exchange * 1e-6, (double)e->times.encode * 1e-6);
+    weir_err err = weir_buf_err(&line);
+    if (!err) err = weir_cli_output(line.bytes, line.length);
+    weir_buf_free(&line);
+    return err;
+}
+
+static weir_err train(weir_cmd_train *c) {
+    weir_trained *trained;
+    c->opts.on_epoch = say_epoch;
+    c->opts.context = c;
+    weir_err err = weir_train_run(c->comm, &c->opts, &trained);
+    if (err) return err;
+    if (weir_comm_rank(c->comm) == 0) err = weir_comm_fail(c->comm, weir_cmd_train_finish(c, trained));
+    weir_trained_close(trained);
+    weir_comm_barrier(c->comm);
+    return err;
+}
+
+static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
+    const weir_snapshot_opts opts = {.verify = weir_comm_rank(c->comm) == 0};
+    c->snapshot_folder = weir_cli_positional(cli, 0);
+    c->models = weir_cli_text(cli, "models");
+    c->key = weir_cli_text(cli, "key");
+    c->opts = weir_train_defaults();
+    c->opts.folder = weir_cli_text(cli, "folder");
+    c->opts.resume = weir_cli_given(cli, "resume");
+    weir_err err = read_numbers(cli, &c->opts);
+    if (!err) err = read_fanouts(cli, c);
+    if (!err && c->opts.resume && !c->opts.folder)
+        err = WEIR_ERR(WEIR_EUSAGE, "--resume goes on from a checkpoint in --folder; say which folder");
+    if (!err) err = weir_snapshot_open(c->snapshot_folder, &opts, &c->snapshot);
+    c->opts.snapshot = c->snapshot;
+    return err ? err : find_task(cli, &c->opts);
+}
+
+static weir_err run(weir_cli *cli) {
+    weir_cmd_train c = {.models = NULL};
+    weir_err err = weir_comm_start(NULL, NULL, &c.comm);
+    if (err) return err;
+    err = weir_comm_fail(c.comm, prepare(cli, &c));
+    if (!err) err = train(&c);
+    weir_snapshot_close(c.snapshot);
+    weir_comm_stop(c.comm);
+    return err;
+}
+
+static const weir_option options[] = {
+    {"models", 'm', "DIR", "register to add the model to (default: none, only a report)", NULL},
+    {"folder", 'f', "DIR", "checkpoint, epochs.jsonl, curve.svg and report.json go there (default: nowhere)", NULL},
+    {"key", 'k', "FILE", "secret key that signs the model, of weir model keygen (default: it is not signed)", NULL},
+    {"task", 't', "NAME", "of the schema (default: its only one)", NULL},
+    {"epochs", 'e', "N", "at most (default: 20)", NULL},
+    {"patience", 0, "N", "end after so many epochs without a better validation; 0: never (default: 5)", NULL},
+    {"batch", 'b', "N", "targets of a step, over all ranks (default: 1024)", NULL},
+    {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
+    {"fanouts", 0, "N,N,…", "newest edges of each relation that a layer looks at (default: 10,10)", NULL},
+    {"rate", 'r', "X", "of learning (default: 0.003)", NULL},
+    {"decay", 0, "X", "of weights (default: 0.01)", NULL},
+    {"dropout", 0, "X", "share of each layer (default: 0.1)", NULL},
+    {"negatives", 'n', "N", "of the common class for each other target in an epoch; 0: all (default: 20)", NULL},
+    {"positive-weight", 0, "X", "of class 1 in the loss (default: 1)", NULL},
+    {"warm-up", 0, "X", "share of the time range that is only past (default: 0.15)", NULL},
+    {"validation", 0, "X", "share of the targets, before the test's (default: 0.15)", NULL},
+    {"test", 0, "X", "share of the targets, the latest (default: 0.15)", NULL},
+    {"alerts", 0, "N", "a day, for precision at a budget (default: 50)", NULL},
+    {"seed", 's', "N", "of everything that is drawn (default: 1)", NULL},
+    {"resume", 0, NULL, "go on from the checkpoint in --folder, if there is one", NULL},
+    {0}};
+
+const weir_command weir_command_train = {
+    .name = "train",
+    .summary = "a graph network learns a task of the schema from a snapshot",
+    .positional = "SNAPSHOT",
+    .positional_min = 1,
+    .positional_max = 1,
+    .description = "Learns from earlier targets, stops by later ones, and is measured on the latest. Under mpirun the "
+                   "ranks share the work: the same batches, the same losses.",
+    .example = "weir train tonight --folder run --models models\n"
+               "mpirun -n 4 weir-train tonight --folder run --models models --epochs 40",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_private.h - what the files of `weir train` share. */
+#ifndef WEIR_TRAINER_CMD_TRAIN_PRIVATE_H
+#define WEIR_TRAINER_CMD_TRAIN_PRIVATE_H
+
+#include <weir/trainer/train.h>
+
+typedef struct weir_cmd_train {
+    const char *snapshot_folder, *models, *key; /* models and key: NULL, not wanted */
+    weir_train_opts opts;
+    uint32_t fanouts[WEIR_SAMPLE_HOPS_MAX];
+    weir_comm *comm;
+    weir_snapshot *snapshot;
+} weir_cmd_train;
+
+/* On rank 0: the report to stdout and into the folder, the model into the register. */
+weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained);
+
+#endif /* WEIR_TRAINER_CMD_TRAIN_PRIVATE_H */

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm.c - the only includer of mpi.h. Lengths that MPI takes as int are checked, large sums go in pieces. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <mpi.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/trainer/comm.h>
+
+#define PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
+
+struct weir_comm {
+    MPI_Comm comm;
+    int rank, size;
+    int *counts, *places, *received_counts, *received_places; /* one a rank */
+    bool alone;                                               /* MPI was not started */
+};
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to talk to other ranks");
+}
+
+/* Whether a launcher says that there are several of us; an MPI_Init without one costs a second and may find no network. */
+static bool was_launched(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (getenv(names[i])) return true;
+    }
+    return false;
+}
+
+static void comm_free(weir_comm *comm) {
+    if (!comm) return;
+    weir_free(comm->counts);
+    weir_free(comm->places);
+    weir_free(comm->received_counts);
+    weir_free(comm->received_places);
+    weir_free(comm);
+}
+
+static weir_err comm_new(MPI_Comm of, bool alone, weir_comm **commp) {
+    weir_comm *comm = *commp = weir_calloc(1, sizeof *comm);
+    if (!comm) return no_memory();
+    *comm = (weir_comm){.comm = of, .size = 1, .alone = alone};
+    if (!alone) MPI_Comm_rank(of, &comm->rank);
+    if (!alone) MPI_Comm_size(of, &comm->size);
+    size_t size = (size_t)comm->size;
+    comm->counts = weir_calloc(size, sizeof *comm->counts);
+    comm->places = weir_calloc(size, sizeof *comm->places);
+    comm->received_counts = weir_calloc(size, sizeof *comm->received_counts);
+    comm->received_places = weir_calloc(size, sizeof *comm->received_places);
+    if (comm->counts && comm->places && comm->received_counts && comm->received_places) return WEIR_OK;
+    comm_free(comm);
+    *commp = NULL;
+    return no_memory();
+}
+
+weir_err weir_comm_start(int *argcp, char ***argvp, weir_comm **commp) {
+    int provided;
+    *commp = NULL;
+    if (!was_launched()) return comm_new(MPI_COMM_NULL, true, commp);
+    MPI_Init_thread(argcp, argvp, MPI_THREAD_MULTIPLE, &provided);
+    if (provided < MPI_THREAD_MULTIPLE) {
+        MPI_Finalize();
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "this MPI lets only one thread talk; use one that was built with "
+                                           "MPI_THREAD_MULTIPLE, as Debian's Open MPI is");
+    }
+    return comm_new(MPI_COMM_WORLD, false, commp);
+}
+
+void weir_comm_stop(weir_comm *comm) {
+    if (comm && !comm->alone) MPI_Finalize();
+    comm_free(comm);
+}
+
+weir_err weir_comm_channel(weir_comm *comm, weir_comm **channelp) {
+    MPI_Comm copy = MPI_COMM_NULL;
+    if (!comm->alone) MPI_Comm_dup(comm->comm, &copy);
+    return comm_new(copy, comm->alone, channelp);
+}
+
+void weir_comm_channel_close(weir_comm *channel) {
+    if (channel && !channel->alone) MPI_Comm_free(&channel->comm);
+    comm_free(channel);
+}
+
+uint32_t weir_comm_rank(const weir_comm *comm) {
+    return (uint32_t)comm->rank;
+}
+
+uint32_t weir_comm_ranks(const weir_comm *comm) {
+    return (uint32_t)comm->size;
+}
+
+static void sum(weir_comm *comm, void *numbers, size_t count, MPI_Datatype type, size_t size) {
+    for (size_t begin = 0; !comm->alone && begin < count; begin += PIECE_MAX) {
+        size_t piece = count - begin < PIECE_MAX ? count - begin : PIECE_MAX;
+        MPI_Allreduce(MPI_IN_PLACE, (char *)numbers + begin * size, (int)piece, type, MPI_SUM, comm->comm);
+    }
+}
+
+void weir_comm_sum_floats(weir_comm *comm, float *numbers, size_t count) {
+    sum(comm, numbers, count, MPI_FLOAT, sizeof *numbers);
+}
+
+void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count) {
+    sum(comm, numbers, count, MPI_DOUBLE, sizeof *numbers);
+}
+
+void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length) {
+    for (size_t begin = 0; !comm->alone && begin < length; begin += PIECE_MAX) {
+        size_t piece = length - begin < PIECE_MAX ? length - begin : PIECE_MAX;
+        MPI_Bcast((char *)bytes + begin, (int)piece, MPI_BYTE, 0, comm->comm);
+    }
+}
+
+void weir_comm_barrier(weir_comm *comm) {
+    if (!comm->alone) MPI_Barrier(comm->comm);
+}
+
+/* --- exchange --------------------------------------------------------------------------------------------------- */
+
+/* Lengths as MPI wants them; WEIR_ELIMIT where it cannot have them. */
+static weir_err lay_out(const uint64_t *lengths, int size, int *counts, int *places) {
+    uint64_t sum = 0;
+    for (int i = 0; i < size; i++) {
+        if (lengths[i] > INT_MAX || sum + lengths[i] > INT_MAX)
+            return WEIR_ERR(WEIR_ELIMIT, "an exchange between ranks has more than %d bytes; lower the batch", INT_MAX);
+        counts[i] = (int)lengths[i];
+        places[i] = (int)sum;
+        sum += lengths[i];
+    }
+    return WEIR_OK;
+}
+
+static weir_err give(weir_comm *comm, const void *bytes, weir_buf *received, const uint64_t *received_lengths) {
+    uint64_t length = 0;
+    for (int i = 0; i < comm->size; i++)
+        length += received_lengths[i];
+    char *room = weir_buf_reserve(received, length + 1);
+    if (!room) return weir_buf_err(received);
+    MPI_Alltoallv(bytes, comm->counts, comm->places, MPI_BYTE, room, comm->received_counts, comm->received_places,
+                  MPI_BYTE, comm->comm);
+    weir_buf_commit(received, length);
+    return WEIR_OK;
+}
+
+/* A rank that cannot take part leaves the others waiting: its caller ends them all by weir_comm_fail. */
+weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
+                            uint64_t *received_lengths) {
+    if (comm->alone) {
+        received_lengths[0] = lengths[0];
+        weir_buf_append(received, bytes, lengths[0]);
+        return weir_buf_err(received);
+    }
+    weir_err err = lay_out(lengths, comm->size, comm->counts, comm->places);
+    if (err) return err;
+    MPI_Alltoall(lengths, 1, MPI_UINT64_T, received_lengths, 1, MPI_UINT64_T, comm->comm);
+    err = lay_out(received_lengths, comm->size, comm->received_counts, comm->received_places);
+    return err ? err : give(comm, bytes, received, received_lengths);
+}
+
+weir_err weir_comm_fail(const weir_comm *comm, weir_err err) {
+    if (!err || comm->alone) return err;
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err_sentence(err, sentence, sizeof sentence);
+    fprintf(stderr, "weir train: rank %d of %d: %s\n", comm->rank, comm->size, sentence);
+    MPI_Abort(comm->comm, weir_err_exit_status(err));
+    return err;
+}

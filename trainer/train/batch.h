@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* batch.h - one batch on its way through the stages: sampled, then fetched and encoded. Private to stream.c and batch*.c.
+ */
+#ifndef WEIR_TRAINER_TRAIN_BATCH_H
+#define WEIR_TRAINER_TRAIN_BATCH_H
+
+#include "stream.h"
+
+typedef struct weir_batch_sampler weir_batch_sampler; /* of the sample stage */
+typedef struct weir_batch_fetcher weir_batch_fetcher; /* of the fetch stage  */
+typedef struct weir_making weir_making;
+
+/* opts are borrowed. */
+weir_err weir_batch_sampler_open(const weir_stream_opts *opts, weir_batch_sampler **samplerp);
+void weir_batch_sampler_close(weir_batch_sampler *sampler); /* NULL is allowed, here and below */
+weir_err weir_batch_fetcher_open(const weir_stream_opts *opts, weir_batch_fetcher **fetcherp);
+void weir_batch_fetcher_close(weir_batch_fetcher *fetcher);
+
+weir_err weir_making_open(const weir_stream_opts *opts, const weir_batch_sampler *sampler, weir_making **makingp);
+void weir_making_close(weir_making *making);
+/* Block, keys, and whose the rows are. */
+weir_err weir_making_sample(weir_making *making, weir_batch_sampler *sampler, uint64_t number);
+/* Asks the owners of remote rows, answers what others ask: all ranks together. */
+weir_err weir_making_exchange(weir_making *making, weir_batch_fetcher *fetcher);
+/* Everything that is not there yet. */
+weir_err weir_making_encode(weir_making *making, weir_batch_fetcher *fetcher);
+const weir_stream_batch *weir_making_batch(const weir_making *making);
+weir_making *weir_making_of(const weir_stream_batch *batch);
+
+#endif /* WEIR_TRAINER_TRAIN_BATCH_H */

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* curve.c - what an epoch leaves for people: a line of JSON, and the curve so far as a picture. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/file.h>
+
+#include "run_private.h"
+
+#define LOG_BYTES_MAX ((size_t)1 << 26)
+#define EPOCHS_DRAWN  2000u
+
+typedef struct curve {
+    double loss[EPOCHS_DRAWN], validation[EPOCHS_DRAWN];
+    uint32_t count;
+} curve;
+
+static void write_line(weir_buf *line, const weir_train_epoch *e) {
+    weir_json json = weir_json_begin(line);
+    weir_json_object(&json);
+    weir_json_key(&json, "epoch");
+    weir_json_u64(&json, e->number);
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {
+        {"loss", e->loss},
+        {"validation", e->validation},
+        {"gradient_norm", e->gradient_norm},
+        {"edges_sampled", (double)e->edges},
+        {"remote_rows", (double)e->remote_rows},
+        {"seconds", (double)e->elapsed_us * 1e-6},
+        {"sample_seconds", (double)e->times.sample * 1e-6},
+        {"exchange_seconds", (double)e->times.exchange * 1e-6},
+        {"encode_seconds", (double)e->times.encode * 1e-6},
+        {"compute_seconds", (double)e->times.compute * 1e-6},
+        {"sum_seconds", (double)e->times.sum * 1e-6},
+        {"exposed_seconds", (double)e->times.wait * 1e-6},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        weir_json_key(&json, numbers[i].name);
+        weir_json_f64(&json, numbers[i].value);
+    }
+    weir_json_key(&json, "best");
+    weir_json_bool(&json, e->best);
+    weir_json_object_end(&json);
+    weir_buf_byte(line, '\n');
+}
+
+/* --- the picture ---------------------------------------------------------------------------------------------------- */
+
+/* The lines of the log are our own: two numbers of each are found by their names. */
+static double number_behind(const char *line, const char *name) {
+    const char *at = strstr(line, name);
+    return at ? strtod(at + strlen(name), NULL) : (double)NAN;
+}
+
+static void read_curve(char *text, curve *c) {
+    for (char *line = text, *end; (end = strchr(line, '\n')) && c->count < EPOCHS_DRAWN; line = end + 1) {
+        *end = 0;
+        c->loss[c->count] = number_behind(line, "\"loss\":");
+        c->validation[c->count++] = number_behind(line, "\"validation\":");
+    }
+}
+
+static void draw_line(weir_buf *svg, const double *values, uint32_t count, const char *colour, const char *name) {
+    double least = INFINITY, most = -INFINITY;
+    for (uint32_t i = 0; i < count; i++) {
+        least = fmin(least, values[i]);
+        most = fmax(most, values[i]);
+    }
+    if (!(most > least)) most = least + 1;
+    weir_buf_printf(svg, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"", colour);
+    for (uint32_t i = 0; i < count; i++) {
+        double x = count > 1 ? 40 + 540.0 * i / (count - 1) : 310;
+        weir_buf_printf(svg, "%.1f,%.1f ", x, 220 - 180 * (values[i] - least) / (most - least));
+    }
+    weir_buf_printf(svg, "\"><title>%s, %.6g to %.6g</title></polyline>\n", name, least, most);
+}
+
+static void draw(weir_buf *svg, const curve *c) {
+    weir_buf_text(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 620 260\" font-family=\"sans-serif\" "
+                       "font-size=\"12\" role=\"img\" aria-label=\"training loss and validation by epoch\">\n"
+                       "<path d=\"M40 30V220H600\" fill=\"none\" stroke=\"#888\"/>\n");
+    draw_line(svg, c->loss, c->count, "#c2410c", "loss");
+    draw_line(svg, c->validation, c->count, "#0f766e", "validation");
+    weir_buf_printf(svg,
+                    "<text x=\"40\" y=\"20\" fill=\"#c2410c\">loss %.4g</text>\n"
+                    "<text x=\"160\" y=\"20\" fill=\"#0f766e\">validation %.4g</text>\n"
+                    "<text x=\"600\" y=\"245\" text-anchor=\"end\" fill=\"#888\">epoch %u</text>\n</svg>\n",
+                    c->loss[c->count - 1], c->validation[c->count - 1], c->count);
+}
+
+static weir_err write_curve(const char *folder, char *text) {
+    char path[4096];
+    weir_buf svg = {0};
+    curve *c = weir_calloc(1, sizeof *c);
+    if (!c) return WEIR_ERR(WEIR_ENOMEM, "no memory for the curve");
+    read_curve(text, c);
+    snprintf(path, sizeof path, "%s/curve.svg", folder);
+    if (c->count) draw(&svg, c);
+    weir_err err = weir_buf_err(&svg);
+    if (!err && c->count) err = weir_file_replace(path, svg.bytes, svg.length);
+    weir_buf_free(&svg);
+    weir_free(c);
+    return err;
+}
+
+/* Lines of epochs from this one on are of a run that was ended behind its last checkpoint. */
+static size_t lines_before(const char *text, uint32_t epoch) {
+    const char *line = text;
+    for (const char *end; (end = strchr(line, '\n')) && number_behind(line, "\"epoch\":") < epoch; line = end + 1) {
+    }
+    return (size_t)(line - text);
+}
+
+weir_err weir_run_log_epoch(const weir_trained *t, const weir_train_epoch *epoch) {
+    char path[4096], *old = NULL;
+    size_t length = 0;
+    weir_buf lines = {0};
+    if (!t->opts.folder || weir_comm_rank(t->comm) != 0) return WEIR_OK;
+    snprintf(path, sizeof path, "%s/epochs.jsonl", t->opts.folder);
+    weir_err err = weir_path_exists(path) ? weir_file_load(path, LOG_BYTES_MAX, &old, &length) : WEIR_OK;
+    if (!err && old) weir_buf_append(&lines, old, lines_before(old, epoch->number));
+    weir_free(old);
+    write_line(&lines, epoch);
+    if (!err) err = weir_buf_err(&lines);
+    if (!err) err = weir_file_replace(path, lines.bytes, lines.length);
+    if (!err) err = write_curve(t->opts.folder, lines.bytes);
+    weir_buf_free(&lines);
+    return err;
+}

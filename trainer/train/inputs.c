@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inputs.c - columns of a snapshot become values, and values floats by the code that serving uses. */
+#include <assert.h>
+#include <math.h>
+
+#include <weir/base/alloc.h>
+#include <weir/store/aggregate.h>
+
+#include "inputs.h"
+
+#define ROWS_AT_ONCE 256u
+
+struct weir_inputs {
+    const weir_nn_shape *shape;
+    const weir_snapshot *snapshot;
+    const weir_schema *schema;
+    weir_sample_source *source;
+    weir_aggregates *aggregates;
+    double *values; /* ROWS_AT_ONCE x the most aggregates of a type */
+};
+
+/* Calls one of two with a row's values: the encoder, or the learner. */
+typedef struct sink {
+    weir_nn_learner *learner; /* NULL: encode */
+    weir_real *numbers;
+    uint32_t *slots;
+} sink;
+
+static weir_value value_at(const weir_snapshot_column *column, uint64_t row) {
+    weir_value value = {0};
+    if (column->kind == WEIR_VALUE_NUMBER) {
+        value.number = (double)column->numbers[row];
+        value.present = !isnan(value.number);
+    } else if (column->kind == WEIR_VALUE_TIME) {
+        value.time_us = column->times[row];
+        value.present = value.time_us != WEIR_SNAPSHOT_NEVER;
+    } else if (column->codes[row] >= 0 && (uint64_t)column->codes[row] < column->texts) {
+        const int64_t *at = &column->text_offsets[column->codes[row]];
+        value.text = (const char *)column->text_bytes + at[0];
+        value.text_length = (uint8_t)(at[1] - at[0]);
+        value.present = true;
+    }
+    return value;
+}
+
+static void put_row(const weir_nn_inputs *inputs, const weir_schema_feature *features, const weir_value *values,
+                    const double *aggregates, int64_t before_us, const sink *to) {
+    if (to->learner) {
+        weir_nn_learn(to->learner, inputs, values, aggregates, before_us);
+    } else {
+        weir_nn_encode(inputs, features, values, aggregates, before_us, to->numbers, to->slots);
+    }
+}
+
+/* --- vertices --------------------------------------------------------------------------------------------------- */
+
+static bool in_force(const weir_inputs *in, uint32_t type, int64_t since_us, int64_t before_us) {
+    return type == weir_nn_target_type(in->shape) ? since_us <= before_us : since_us < before_us;
+}
+
+static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, int64_t before_us,
+                       const double *aggregates, const sink *to) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    bool seen = in_force(in, type, v->since_us[vertex], before_us);
+    assert(!seen || v->since_us[vertex] <= before_us); /* I1 */
+    for (uint32_t i = 0; seen && i < v->column_count; i++)
+        values[i] = value_at(&v->columns[i], vertex);
+    put_row(weir_nn_vertex(in->shape, type), weir_schema_vertex_at(in->schema, type)->features, seen ? values : NULL,
+            aggregates, before_us, to);
+}
+
+static weir_err vertex_rows(weir_inputs *in, uint32_t type, const weir_vertex *vertices, const int64_t *before_us,
+                            uint32_t count, sink to) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
+    weir_err err = weir_aggregates_read(in->aggregates, type, vertices, before_us, count, in->values);
+    for (uint32_t i = 0; !err && i < count; i++) {
+        const double *aggregates = inputs->aggregate_count ? in->values + (size_t)i * inputs->aggregate_count : NULL;
+        vertex_row(in, type, vertices[i], before_us[i], aggregates, &to);
+        if (to.numbers) to.numbers += inputs->width;
+        if (to.slots) to.slots += inputs->category_count;
+    }
+    return err;
+}
+
+weir_err weir_inputs_rows(weir_inputs *inputs, uint32_t type, const weir_vertex *vertices, const int64_t *before_us,
+                          uint32_t count, weir_real *numbers, uint32_t *slots) {
+    const weir_nn_inputs *of = weir_nn_vertex(inputs->shape, type);
+    weir_err err = WEIR_OK;
+    for (uint32_t begin = 0; !err && begin < count; begin += ROWS_AT_ONCE) {
+        uint32_t part = count - begin < ROWS_AT_ONCE ? count - begin : ROWS_AT_ONCE;
+        sink to = {NULL, numbers + (size_t)begin * of->width, slots + (size_t)begin * of->category_count};
+        err = vertex_rows(inputs, type, vertices + begin, before_us + begin, part, to);
+    }
+    return err;
+}
+
+/* --- edges ------------------------------------------------------------------------------------------------------ */
+
+static void edge_rows(const weir_inputs *in, const weir_block_view *view, uint32_t step, sink to) {
+    uint32_t steps;
+    const weir_sample_step *s = &weir_nn_steps(in->shape, &steps)[step];
+    const weir_nn_inputs *inputs = weir_nn_edge(in->shape, s->relation);
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(in->snapshot, s->relation, s->direction);
+    const weir_schema_feature *features = weir_schema_relation_at(in->schema, s->relation)->features;
+    const weir_block_edges *edges = &view->edges[step];
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    for (uint32_t i = 0; inputs->width && i < edges->count; i++) {
+        for (uint32_t c = 0; c < e->column_count; c++)
+            values[c] = value_at(&e->columns[c], edges->refs[i]);
+        put_row(inputs, features, values, NULL, view->before_us[view->groups[edges->parents[i]]], &to);
+        if (to.numbers) to.numbers += inputs->width;
+    }
+}
+
+void weir_inputs_edges(const weir_inputs *inputs, const weir_block_view *view, uint32_t step, weir_real *numbers) {
+    edge_rows(inputs, view, step, (sink){NULL, numbers, NULL});
+}
+
+/* --- learning --------------------------------------------------------------------------------------------------- */
+
+static weir_err learn_type(weir_inputs *in, const weir_block_view *view, uint32_t type, weir_nn_learner *learner) {
+    weir_block_range range = view->input_ranges[type];
+    weir_err err = WEIR_OK;
+    for (uint32_t row = range.begin; !err && row < range.end; row++) {
+        uint32_t node = view->input_nodes[row];
+        err = vertex_rows(in, type, &view->vertices[node], &view->before_us[view->groups[node]], 1,
+                          (sink){learner, NULL, NULL});
+    }
+    return err;
+}
+
+weir_err weir_inputs_learn(weir_inputs *inputs, const weir_block_view *view, weir_nn_learner *learner) {
+    weir_err err = WEIR_OK;
+    for (uint32_t type = 0; !err && type < view->types; type++)
+        err = learn_type(inputs, view, type, learner);
+    for (uint32_t step = 0; !err && step < view->steps; step++)
+        edge_rows(inputs, view, step, (sink){learner, NULL, NULL});
+    return err;
+}
+
+/* --- the handle ------------------------------------------------------------------------------------------------- */
+
+static uint32_t most_aggregates(const weir_nn_shape *shape) {
+    uint32_t most = 0;
+    for (uint32_t type = 0; type < weir_nn_types(shape); type++) {
+        uint32_t count = weir_nn_vertex(shape, type)->aggregate_count;
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snapshot, weir_inputs **inputsp) {
+    *inputsp = NULL;
+    weir_inputs *in = weir_calloc(1, sizeof *in);
+    if (!in) return WEIR_ERR(WEIR_ENOMEM, "no memory for the inputs of a network");
+    *in = (weir_inputs){.shape = shape, .snapshot = snapshot, .schema = weir_snapshot_schema(snapshot)};
+    in->values = weir_calloc((size_t)ROWS_AT_ONCE * (most_aggregates(shape) + 1), sizeof *in->values);
+    weir_err err = in->values ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the inputs of a network");
+    if (!err) err = weir_sample_over_snapshot(snapshot, &in->source);
+    if (!err) err = weir_aggregates_open(in->schema, in->source, &in->aggregates);
+    if (err) {
+        weir_inputs_close(in);
+        return err;
+    }
+    *inputsp = in;
+    return WEIR_OK;
+}
+
+void weir_inputs_close(weir_inputs *inputs) {
+    if (!inputs) return;
+    weir_aggregates_close(inputs->aggregates);
+    weir_sample_source_close(inputs->source);
+    weir_free(inputs->values);
+    weir_free(inputs);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.c - a training from its options to the parameters that judged best. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/clock.h>
+#include <weir/base/file.h>
+
+#include "run_private.h"
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to train; lower --batch, --hidden or the fan-outs");
+}
+
+weir_train_opts weir_train_defaults(void) {
+    static const uint32_t fanouts[] = {10, 10};
+    return (weir_train_opts){
+        .fanouts = fanouts,
+        .layers = 2,
+        .hidden = 64,
+        .epochs = 20,
+        .batch = 1024,
+        .patience = 5,
+        .negatives = 20,
+        .alerts = 50,
+        .rate = 3e-3,
+        .decay = 1e-2,
+        .dropout = 0.1,
+        .norm_max = 5,
+        .warm_up = 0.15,
+        .validation = 0.15,
+        .test = 0.15,
+        .seed = 1,
+        .sample_seed = 1,
+    };
+}
+
+static weir_err check_range(const char *name, double value, double least, double most) {
+    if (value >= least && value <= most) return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL, "%s is %g; it may be %g to %g", name, value, least, most);
+}
+
+static weir_err check_opts(const weir_train_opts *o) {
+    weir_err err = check_range("layers", o->layers, 1, WEIR_SAMPLE_HOPS_MAX);
+    for (uint32_t i = 0; !err && i < o->layers; i++)
+        err = check_range("a fan-out", o->fanouts[i], 1, WEIR_TRAIN_FANOUT_MAX);
+    if (!err) err = check_range("hidden", o->hidden, 1, WEIR_NN_HIDDEN_MAX);
+    if (!err) err = check_range("epochs", o->epochs, 1, 100000);
+    if (!err) err = check_range("batch", o->batch, 1, WEIR_SAMPLE_TARGETS_MAX);
+    if (!err) err = check_range("rate", o->rate, 1e-9, 10);
+    if (!err) err = check_range("decay", o->decay, 0, 10);
+    if (!err) err = check_range("dropout", o->dropout, 0, 0.95);
+    if (!err) err = check_range("positive weight", o->positive_weight, 0, 1e6);
+    return err;
+}
+
+/* --- set up ----------------------------------------------------------------------------------------------------------- */
+
+static weir_err shape_open(weir_trained *t) {
+    const weir_train_opts *o = &t->opts;
+    const weir_schema *schema = weir_snapshot_schema(o->snapshot);
+    weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
+    uint32_t count = weir_train_steps(schema, o->task, o->fanouts, o->layers, steps, WEIR_SAMPLE_STEPS_MAX);
+    if (!count)
+        return WEIR_ERR(WEIR_ELIMIT,
+                        "%u layers over this schema need more than %u steps, or see no relation at all; "
+                        "take fewer layers",
+                        o->layers, WEIR_SAMPLE_STEPS_MAX);
+    const weir_nn_opts opts = {o->task, o->hidden, steps, count, 0};
+    return weir_nn_shape_open(schema, &opts, &t->shape);
+}
+
+static weir_err arrays_open(weir_trained *t) {
+    const weir_kernels *k = weir_nn_kernels(t->nn);
+    size_t bytes = weir_nn_parameter_count(t->nn) * sizeof(weir_real);
+    size_t logits = (size_t)t->opts.batch * weir_nn_outputs(t->shape);
+    weir_err err = k->alloc(bytes, (void **)&t->params);
+    if (!err) err = k->alloc(bytes, (void **)&t->best_params);
+    if (!err) err = k->alloc(bytes, (void **)&t->gradients);
+    t->logits = weir_calloc(logits, sizeof *t->logits);
+    t->dlogits = weir_calloc(logits, sizeof *t->dlogits);
+    t->labels = weir_calloc(t->opts.batch, sizeof *t->labels);
+    t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
+    t->list = weir_calloc(t->targets->count, sizeof *t->list);
+    if (err) return err;
+    return t->logits && t->dlogits && t->labels && t->scores && t->list ? WEIR_OK : no_memory();
+}
+
+static weir_err network_open(weir_trained *t) {
+    const weir_adamw_opts opts = {.decay = t->opts.decay, .norm_max = t->opts.norm_max};
+    weir_err err = weir_nn_open(t->shape, weir_kernels_cpu(), &t->nn);
+    if (!err) err = arrays_open(t);
+    if (!err) err = weir_nn_workspace_open(t->nn, true, &t->train_workspace);
+    if (!err) err = weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
+    if (!err) err = weir_adamw_open(t->nn, &opts, &t->adamw);
+    return err;
+}
+
+static weir_err begin_params(weir_trained *t) {
+    uint64_t count = weir_nn_parameter_count(t->nn);
+    weir_real *host = weir_calloc(count, sizeof *host);
+    if (!host) return no_memory();
+    weir_nn_init(t->nn, t->opts.seed, host);
+    weir_nn_kernels(t->nn)->to_device(t->params, host, count * sizeof *host);
+    weir_free(host);
+    t->state.best = -INFINITY;
+    return WEIR_OK;
+}
+
+static weir_err begin_or_resume(weir_trained *t) {
+    weir_err err = begin_params(t);
+    if (err || !t->opts.resume) return err;
+    err = weir_run_state_load(t);
+    return err && weir_err_code(err) == WEIR_ENOTFOUND ? WEIR_OK : err;
+}
+
+static weir_err set_up(weir_trained *t) {
+    const weir_targets_opts opts = {t->opts.task, t->opts.warm_up, t->opts.validation, t->opts.test};
+    weir_err err = check_opts(&t->opts);
+    if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
+    if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
+    if (!err) err = shape_open(t);
+    if (!err) err = weir_comm_channel(t->comm, &t->channel);
+    if (!err) err = weir_run_scales(t);
+    if (!err) err = network_open(t);
+    return err ? err : begin_or_resume(t);
+}
+
+/* --- epochs ----------------------------------------------------------------------------------------------------------- */
+
+static weir_err run_epoch(weir_trained *t) {
+    const weir_kernels *k = weir_nn_kernels(t->nn);
+    weir_train_epoch epoch = {.number = t->state.epochs + 1};
+    weir_train_metrics metrics;
+    int64_t begin_us = weir_clock_mono_us(weir_clock_system());
+    weir_err err = weir_run_learn(t, &epoch);
+    if (!err) err = weir_run_judge(t, WEIR_TARGETS_VALIDATION, t->params, NULL);
+    if (!err) err = weir_run_measure(t, WEIR_TARGETS_VALIDATION, &metrics);
+    if (err) return err;
+    epoch.validation = weir_run_quality(t, &metrics);
+    epoch.best = epoch.validation > t->state.best;
+    t->state.epochs = epoch.number;
+    if (epoch.best) {
+        t->state.best = epoch.validation;
+        t->state.best_epoch = epoch.number;
+        k->zero(t->best_params, weir_nn_parameter_count(t->nn) * sizeof *t->best_params);
+        k->add(weir_nn_parameter_count(t->nn), t->params, t->best_params);
+    }
+    epoch.elapsed_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
+    err = weir_run_state_save(t);
+    if (!err) err = weir_run_log_epoch(t, &epoch);
+    if (!err && t->opts.on_epoch) err = t->opts.on_epoch(t->opts.context, &epoch);
+    return err;
+}
+
+static bool is_over(const weir_trained *t) {
+    const weir_run_state *s = &t->state;
+    bool stale = t->opts.patience && s->epochs >= s->best_epoch + t->opts.patience;
+    return s->epochs >= t->opts.epochs || (s->epochs > 0 && stale);
+}
+
+/* --- the end ---------------------------------------------------------------------------------------------------------- */
+
+static weir_err log_loss_of(const weir_trained *t, weir_targets_part part, double *lossp) {
+    uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
+    double *probabilities = weir_calloc(count, sizeof *probabilities);
+    uint8_t *labels = weir_malloc(count);
+    weir_err err = probabilities && labels ? WEIR_OK : no_memory();
+    for (uint64_t i = 0; !err && i < count; i++) {
+        probabilities[i] = weir_calibrated(&t->calibration, t->scores[begin + i]);
+        labels[i] = t->targets->classes_of[begin + i] != 0;
+    }
+    const weir_scored scored = {probabilities, labels, count};
+    if (!err) err = weir_metric_log_loss(&scored, lossp);
+    weir_free(probabilities);
+    weir_free(labels);
+    return err;
+}
+
+static weir_err calibrate(weir_trained *t) {
+    uint64_t begin = weir_targets_begin(t->targets, WEIR_TARGETS_VALIDATION);
+    uint64_t count = t->targets->ends[WEIR_TARGETS_VALIDATION] - begin;
+    uint8_t *labels = weir_malloc(count);
+    if (!labels) return no_memory();
+    for (uint64_t i = 0; i < count; i++)
+        labels[i] = t->targets->classes_of[begin + i] != 0;
+    const weir_scored scored = {t->scores + begin, labels, count};
+    weir_err err = weir_calibration_fit(&scored, &t->calibration);
+    weir_free(labels);
+    return err;
+}
+
+static weir_err finish_part(weir_trained *t, weir_targets_part part) {
+    weir_err err = weir_run_judge(t, part, t->best_params, NULL);
+    if (!err) err = weir_run_measure(t, part, &t->metrics[part]);
+    return err;
+}
+
+/* With the best parameters (R3): validation again, for the calibration, then the test. */
+static weir_err finish(weir_trained *t) {
+    bool binary = weir_nn_outputs(t->shape) == 1;
+    assert(t->state.best_epoch > 0); /* R3 */
+    weir_err err = finish_part(t, WEIR_TARGETS_VALIDATION);
+    if (!err && binary) err = calibrate(t);
+    if (!err && binary) err = log_loss_of(t, WEIR_TARGETS_VALIDATION, &t->metrics[WEIR_TARGETS_VALIDATION].log_loss);
+    if (!err) err = finish_part(t, WEIR_TARGETS_TEST);
+    if (!err && binary) err = log_loss_of(t, WEIR_TARGETS_TEST, &t->metrics[WEIR_TARGETS_TEST].log_loss);
+    return err;
+}
+
+weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
+    *trainedp = NULL;
+    weir_trained *t = weir_calloc(1, sizeof *t);
+    if (!t) return weir_comm_fail(comm, no_memory());
+    t->opts = *opts;
+    t->comm = comm;
+    t->calibration = (weir_calibration){1, 0};
+    weir_err err = weir_comm_fail(comm, set_up(t));
+    while (!err && !is_over(t))
+        err = weir_comm_fail(comm, run_epoch(t));
+    if (!err) err = weir_comm_fail(comm, finish(t));
+    if (err) {
+        weir_trained_close(t);
+        return err;
+    }
+    *trainedp = t;
+    return WEIR_OK;
+}
+
+void weir_trained_close(weir_trained *trained) {
+    if (!trained) return;
+    const weir_kernels *k = trained->nn ? weir_nn_kernels(trained->nn) : NULL;
+    weir_adamw_close(trained->adamw);
+    weir_nn_workspace_close(trained->train_workspace);
+    weir_nn_workspace_close(trained->judge_workspace);
+    if (k) {
+        k->release(trained->params);
+        k->release(trained->best_params);
+        k->release(trained->gradients);
+    }
+    weir_nn_close(trained->nn);
+    weir_nn_shape_free(trained->shape);
+    weir_targets_close(trained->targets);
+    weir_comm_channel_close(trained->channel);
+    weir_free(trained->logits);
+    weir_free(trained->dlogits);
+    weir_free(trained->labels);
+    weir_free(trained->scores);
+    weir_free(trained->list);
+    weir_free(trained);
+}
+
+const weir_nn *weir_trained_nn(const weir_trained *trained) {
+    return trained->nn;
+}
+
+const weir_nn_shape *weir_trained_shape(const weir_trained *trained) {
+    return trained->shape;
+}
+
+const weir_real *weir_trained_params(const weir_trained *trained) {
+    return trained->best_params;
+}
+
+const weir_targets *weir_trained_targets(const weir_trained *trained) {
+    return trained->targets;
+}
+
+const weir_calibration *weir_trained_calibration(const weir_trained *trained) {
+    return &trained->calibration;
+}
+
+const weir_train_metrics *weir_trained_metrics(const weir_trained *trained, weir_targets_part part) {
+    return &trained->metrics[part];
+}
+
+const double *weir_trained_scores(const weir_trained *trained) {
+    return trained->scores;
+}
+
+uint32_t weir_trained_best_epoch(const weir_trained *trained) {
+    return trained->state.best_epoch;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_private.h - what the files of a training run share. */
+#ifndef WEIR_TRAINER_TRAIN_RUN_PRIVATE_H
+#define WEIR_TRAINER_TRAIN_RUN_PRIVATE_H
+
+#include <weir/trainer/nn.h>
+#include <weir/trainer/train.h>
+
+#include "stream.h"
+
+/* How far a training has come: what a checkpoint holds besides arrays. */
+typedef struct weir_run_state {
+    uint32_t epochs, best_epoch;
+    double best; /* validation of it */
+} weir_run_state;
+
+struct weir_trained {
+    weir_train_opts opts;
+    weir_comm *comm, *channel; /* of sums, and of the fetch stage */
+    weir_nn_shape *shape;
+    weir_nn *nn;
+    weir_targets *targets;
+    weir_adamw *adamw;
+    weir_nn_workspace *train_workspace, *judge_workspace;
+    weir_real *params, *best_params, *gradients; /* in the kernels' memory */
+    weir_real *logits, *dlogits;                 /* batch x outputs        */
+    uint32_t *labels;                            /* batch                  */
+    double *scores;                              /* one a target           */
+    uint64_t *list;                              /* of the pass at hand    */
+    weir_run_state state;
+    weir_train_metrics metrics[WEIR_TARGETS_PARTS];
+    weir_calibration calibration;
+};
+
+/* pass.c: one epoch of learning; the list is made from the epoch's number. */
+weir_err weir_run_learn(weir_trained *t, weir_train_epoch *epoch);
+/* Scores of a part's targets into scores, with these parameters, on all ranks. */
+weir_err weir_run_judge(weir_trained *t, weir_targets_part part, const weir_real *params, weir_train_times *times);
+/* What validation and early stopping look at. */
+weir_err weir_run_measure(const weir_trained *t, weir_targets_part part, weir_train_metrics *metricsp);
+double weir_run_quality(const weir_trained *t, const weir_train_metrics *metrics);
+
+/* learn.c: the shape's scales from the first targets of training. */
+weir_err weir_run_scales(weir_trained *t);
+
+/* state.c: on rank 0.  load: WEIR_ENOTFOUND there is no checkpoint. */
+weir_err weir_run_state_save(const weir_trained *t);
+weir_err weir_run_state_load(weir_trained *t);
+
+/* curve.c: epochs.jsonl and curve.svg; on rank 0. */
+weir_err weir_run_log_epoch(const weir_trained *t, const weir_train_epoch *epoch);
+
+#endif /* WEIR_TRAINER_TRAIN_RUN_PRIVATE_H */

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state.c - a training run on disk: FOLDER/checkpoint with plain arrays and a MANIFEST.
+ *
+ *   checkpoint.new written, synced ─► checkpoint renamed to checkpoint.old ─► checkpoint.new to checkpoint ─► old removed
+ *
+ * At every moment one of the two is whole; a run that was killed goes on from there.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/file.h>
+#include <weir/base/hash.h>
+#include <weir/store/npy.h>
+#include <weir/store/trust.h>
+
+#include "run_private.h"
+
+enum { STATE_EPOCHS, STATE_BEST_EPOCH, STATE_BEST, STATE_STEPS, STATE_FINGERPRINT, STATE_COUNT };
+
+#define PATH_MAX_BYTES 4096
+
+static weir_err path_of(const weir_trained *t, const char *rest, char path[PATH_MAX_BYTES]) {
+    int length = snprintf(path, PATH_MAX_BYTES, "%s/%s", t->opts.folder, rest);
+    return length < PATH_MAX_BYTES ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "the path %.64s… is too long", t->opts.folder);
+}
+
+/* What a checkpoint must agree with to be gone on from: the network, the targets, and what moves the parameters. */
+static uint64_t fingerprint(const weir_trained *t) {
+    const weir_train_opts *o = &t->opts;
+    const double numbers[] = {o->rate,
+                              o->decay,
+                              o->dropout,
+                              o->norm_max,
+                              o->batch,
+                              o->negatives,
+                              o->positive_weight,
+                              (double)t->targets->count,
+                              (double)weir_snapshot_as_of_us(o->snapshot)};
+    const uint64_t seeds[] = {o->seed, o->sample_seed, weir_nn_parameter_count(t->nn)};
+    weir_buf text = {0};
+    weir_json json = weir_json_begin(&text);
+    weir_nn_shape_print(t->shape, &json);
+    uint64_t hash = weir_xxh3(text.bytes, text.length, 0);
+    hash = weir_xxh3(numbers, sizeof numbers, hash);
+    hash = weir_xxh3(seeds, sizeof seeds, hash);
+    weir_buf_free(&text);
+    return hash;
+}
+
+/* --- save ----------------------------------------------------------------------------------------------------------- */
+
+static weir_err save_array(const weir_trained *t, const char *name, weir_npy_type type, const void *numbers,
+                           uint64_t count) {
+    char path[PATH_MAX_BYTES], rest[64];
+    weir_npy_writer *writer = NULL;
+    snprintf(rest, sizeof rest, "checkpoint.new/%s.npy", name);
+    weir_err err = path_of(t, rest, path);
+    if (!err) err = weir_npy_writer_open(path, type, count, 0, &writer);
+    if (!err) err = weir_npy_write(writer, numbers, count);
+    if (err) {
+        weir_npy_writer_cancel(writer);
+        return err;
+    }
+    return weir_npy_writer_close(writer);
+}
+
+/* Through the host's memory, where the kernels have their own. */
+static weir_err save_real(const weir_trained *t, const char *name, const weir_real *numbers) {
+    uint64_t count = weir_nn_parameter_count(t->nn);
+    weir_real *host = weir_calloc(count, sizeof *host);
+    if (!host) return WEIR_ERR(WEIR_ENOMEM, "no memory for a checkpoint");
+    weir_nn_kernels(t->nn)->to_host(host, numbers, count * sizeof *host);
+    weir_err err = save_array(t, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
+    weir_free(host);
+    return err;
+}
+
+static weir_err save_arrays(const weir_trained *t) {
+    uint64_t state[STATE_COUNT] = {[STATE_EPOCHS] = t->state.epochs,
+                                   [STATE_BEST_EPOCH] = t->state.best_epoch,
+                                   [STATE_STEPS] = weir_adamw_steps(t->adamw),
+                                   [STATE_FINGERPRINT] = fingerprint(t)};
+    memcpy(&state[STATE_BEST], &t->state.best, sizeof t->state.best);
+    weir_err err = save_array(t, "state", WEIR_NPY_U64, state, STATE_COUNT);
+    if (!err) err = save_real(t, "params", t->params);
+    if (!err) err = save_real(t, "best", t->best_params);
+    if (!err) err = save_real(t, "moment1", weir_adamw_moments(t->adamw, 0));
+    if (!err) err = save_real(t, "moment2", weir_adamw_moments(t->adamw, 1));
+    return err;
+}
+
+static weir_err remove_if_there(const char *path) {
+    return weir_path_exists(path) ? weir_folder_remove(path) : WEIR_OK;
+}
+
+weir_err weir_run_state_save(const weir_trained *t) {
+    char new[PATH_MAX_BYTES], now[PATH_MAX_BYTES], old[PATH_MAX_BYTES];
+    if (!t->opts.folder || weir_comm_rank(t->comm) != 0) return WEIR_OK;
+    weir_err err = path_of(t, "checkpoint.new", new);
+    if (!err) err = path_of(t, "checkpoint", now);
+    if (!err) err = path_of(t, "checkpoint.old", old);
+    if (!err) err = remove_if_there(new);
+    if (!err) err = weir_folder_create(new);
+    if (!err) err = save_arrays(t);
+    if (!err) err = weir_manifest_write(new);
+    if (!err && weir_path_exists(now)) {
+        err = remove_if_there(old);
+        if (!err) err = weir_file_rename(now, old);
+    }
+    if (!err) err = weir_file_rename(new, now);
+    return err ? err : remove_if_there(old);
+}
+
+/* --- load ----------------------------------------------------------------------------------------------------------- */
+
+static weir_err load_array(const char *folder, const char *name, weir_npy_type type, void *numbers, uint64_t count) {
+    char path[PATH_MAX_BYTES + 32];
+    weir_npy_map *map;
+    weir_npy_array array;
+    snprintf(path, sizeof path, "%s/%s.npy", folder, name);
+    weir_err err = weir_npy_map_open(path, &map, &array);
+    if (err) return err;
+    if (array.type != type || array.count != count) {
+        err = WEIR_ERR(WEIR_EVERSION, "%s is of another network; remove the checkpoint to begin anew", path);
+    } else {
+        memcpy(numbers, array.data, count * weir_npy_size(type));
+    }
+    weir_npy_map_close(map);
+    return err;
+}
+
+static weir_err load_real(const weir_trained *t, const char *folder, const char *name, weir_real *numbers) {
+    uint64_t count = weir_nn_parameter_count(t->nn);
+    weir_real *host = weir_calloc(count, sizeof *host);
+    if (!host) return WEIR_ERR(WEIR_ENOMEM, "no memory for a checkpoint");
+    weir_err err = load_array(folder, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
+    if (!err) weir_nn_kernels(t->nn)->to_device(numbers, host, count * sizeof *host);
+    weir_free(host);
+    return err;
+}
+
+static weir_err load_arrays(weir_trained *t, const char *folder) {
+    uint64_t state[STATE_COUNT];
+    weir_err err = load_array(folder, "state", WEIR_NPY_U64, state, STATE_COUNT);
+    if (!err && state[STATE_FINGERPRINT] != fingerprint(t))
+        err = WEIR_ERR(
+            WEIR_EVERSION,
+            "the checkpoint %s is of other options, another seed or another snapshot; remove it to begin anew", folder);
+    if (!err) err = load_real(t, folder, "params", t->params);
+    if (!err) err = load_real(t, folder, "best", t->best_params);
+    if (!err) err = load_real(t, folder, "moment1", weir_adamw_moments(t->adamw, 0));
+    if (!err) err = load_real(t, folder, "moment2", weir_adamw_moments(t->adamw, 1));
+    if (err) return err;
+    weir_adamw_steps_set(t->adamw, state[STATE_STEPS]);
+    t->state = (weir_run_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
+    memcpy(&t->state.best, &state[STATE_BEST], sizeof t->state.best);
+    return WEIR_OK;
+}
+
+/* Every rank reads it: the folder is shared, or this is one machine. */
+weir_err weir_run_state_load(weir_trained *t) {
+    char folder[PATH_MAX_BYTES];
+    if (!t->opts.folder) return WEIR_ERR(WEIR_ENOTFOUND, "there is no folder with a checkpoint");
+    weir_err err = path_of(t, "checkpoint", folder);
+    if (!err && !weir_path_exists(folder)) err = path_of(t, "checkpoint.old", folder);
+    if (!err && !weir_path_exists(folder))
+        err = WEIR_ERR(WEIR_ENOTFOUND, "there is no checkpoint in %s", t->opts.folder);
+    if (!err) err = weir_manifest_verify(folder);
+    return err ? err : load_arrays(t, folder);
+}

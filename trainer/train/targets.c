@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* targets.c - candidates of a task, their classes, and the cut into parts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/trainer/targets.h>
+
+#define TARGETS_MIN 20u /* of a part: below, a metric is a roll of dice */
+
+/* One target on its way: sorted before it is split into arrays. */
+typedef struct candidate {
+    weir_target target;
+    uint32_t class_of;
+} candidate;
+
+typedef struct collecting {
+    const weir_snapshot *snapshot;
+    const weir_schema_task *task;
+    const weir_schema_label *label;
+    const weir_snapshot_labels *labels;
+    weir_targets *out;
+    candidate *candidates;
+    size_t count, capacity;
+} collecting;
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory for the targets of training");
+}
+
+static weir_err candidate_add(collecting *c, const weir_target *target, uint32_t class_of) {
+    if (c->count == c->capacity) {
+        size_t capacity = c->capacity ? 2 * c->capacity : 4096;
+        candidate *grown = weir_realloc_array(c->candidates, capacity, sizeof *grown);
+        if (!grown) return no_memory();
+        c->candidates = grown;
+        c->capacity = capacity;
+    }
+    c->candidates[c->count++] = (candidate){*target, class_of};
+    return WEIR_OK;
+}
+
+/* The class of a label's value: of a yes-or-no question whether the value is among the positive ones. */
+static uint32_t class_of(const weir_schema_task *task, uint32_t value) {
+    if (task->positive_count == 0) return value;
+    for (uint32_t i = 0; i < task->positive_count; i++) {
+        if (task->positive[i] == value) return 1;
+    }
+    return 0;
+}
+
+/* The event that put the vertex: its edges of that very moment carry it. 0: it came without edges. */
+static uint64_t event_of(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, int64_t time_us) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
+        if (weir_schema_relation_at(schema, r)->from != type) continue;
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, r, WEIR_OUT);
+        for (int64_t i = e->indptr[vertex]; i < e->indptr[vertex + 1] && e->times[i] >= time_us; i++) {
+            if (e->times[i] == time_us) return e->events[i];
+        }
+    }
+    return 0;
+}
+
+static bool is_young(const collecting *c, int64_t time_us) {
+    int64_t ripe_us;
+    bool late = __builtin_add_overflow(time_us, c->task->maturity_us, &ripe_us);
+    return late || ripe_us > weir_snapshot_as_of_us(c->snapshot);
+}
+
+/* Whether a label of this time counts for a target of that one. */
+static bool in_time(const collecting *c, int64_t label_us, int64_t target_us) {
+    int64_t last_us;
+    if (!c->task->horizon_us || __builtin_add_overflow(target_us, c->task->horizon_us, &last_us)) return true;
+    return label_us <= last_us;
+}
+
+/* As of when the vertex was put. labels [begin, end) are the vertex's, newest first. */
+static weir_err take_put(collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+    uint32_t type = c->label->target;
+    int64_t time_us = weir_snapshot_vertices_of(c->snapshot, type)->first_us[vertex];
+    uint32_t value = c->label->absent;
+    if (time_us == WEIR_SNAPSHOT_NEVER) return WEIR_OK; /* only named by edges: nobody put it */
+    if (is_young(c, time_us)) {
+        c->out->young++;
+        return WEIR_OK;
+    }
+    while (begin < end && !in_time(c, c->labels->times[begin], time_us))
+        begin++;
+    if (begin < end) value = (uint32_t)c->labels->values[begin];
+    if (value == WEIR_SCHEMA_NONE) {
+        c->out->unlabelled++;
+        return WEIR_OK;
+    }
+    const weir_target target = {vertex, time_us, event_of(c->snapshot, type, vertex, time_us), (uint16_t)type};
+    return candidate_add(c, &target, class_of(c->task, value));
+}
+
+/* As of each of its labels. */
+static weir_err take_labels(collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+    weir_err err = WEIR_OK;
+    for (uint64_t i = begin; !err && i < end; i++) {
+        const weir_target target = {vertex, c->labels->times[i], 0, (uint16_t)c->label->target};
+        err = candidate_add(c, &target, class_of(c->task, (uint32_t)c->labels->values[i]));
+    }
+    return err;
+}
+
+static weir_err collect(collecting *c) {
+    uint64_t vertices = weir_snapshot_vertices_of(c->snapshot, c->label->target)->count, at = 0;
+    weir_err err = WEIR_OK;
+    for (uint64_t vertex = 0; !err && vertex < vertices; vertex++) {
+        uint64_t begin = at;
+        while (at < c->labels->count && (uint64_t)c->labels->targets[at] == vertex)
+            at++;
+        err =
+            c->task->moment == WEIR_SCHEMA_AT_PUT ? take_put(c, vertex, begin, at) : take_labels(c, vertex, begin, at);
+    }
+    return err;
+}
+
+/* --- parts ------------------------------------------------------------------------------------------------------ */
+
+static int by_time(const void *a, const void *b) {
+    const weir_target *x = &((const candidate *)a)->target, *y = &((const candidate *)b)->target;
+    if (x->before_us != y->before_us) return x->before_us < y->before_us ? -1 : 1;
+    return x->vertex < y->vertex ? -1 : x->vertex > y->vertex;
+}
+
+/* The first candidate behind the warm-up. */
+static size_t past_warm_up(const collecting *c, double warm_up) {
+    if (c->count == 0) return 0;
+    int64_t first_us = c->candidates[0].target.before_us, last_us = c->candidates[c->count - 1].target.before_us;
+    int64_t begin_us = first_us + (int64_t)(warm_up * (double)(last_us - first_us));
+    size_t i = 0;
+    while (i < c->count && c->candidates[i].target.before_us < begin_us)
+        i++;
+    return i;
+}
+
+/* Moves a cut to the right until it parts different times (T1). */
+static uint64_t cut_at(const candidate *candidates, uint64_t count, double share) {
+    uint64_t cut = (uint64_t)(share * (double)count);
+    while (cut > 0 && cut < count && candidates[cut].target.before_us == candidates[cut - 1].target.before_us)
+        cut++;
+    return cut;
+}
+
+static weir_err keep(collecting *c, const weir_targets_opts *opts) {
+    size_t begin = past_warm_up(c, opts->warm_up), count = c->count - begin;
+    const candidate *kept = c->candidates + begin;
+    weir_target *targets = weir_calloc(count + 1, sizeof *targets);
+    uint32_t *classes = weir_calloc(count + 1, sizeof *classes);
+    c->out->targets = targets;
+    c->out->classes_of = classes;
+    if (!targets || !classes) return no_memory();
+    for (size_t i = 0; i < count; i++) {
+        targets[i] = kept[i].target;
+        classes[i] = kept[i].class_of;
+    }
+    c->out->count = count;
+    c->out->ends[WEIR_TARGETS_TRAIN] = cut_at(kept, count, 1 - opts->validation - opts->test);
+    c->out->ends[WEIR_TARGETS_VALIDATION] = cut_at(kept, count, 1 - opts->test);
+    c->out->ends[WEIR_TARGETS_TEST] = count;
+    return WEIR_OK;
+}
+
+static weir_err count_classes(weir_targets *t) {
+    uint64_t *counts = weir_calloc((size_t)WEIR_TARGETS_PARTS * t->classes, sizeof *counts);
+    t->class_counts = counts;
+    if (!counts) return no_memory();
+    for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
+        for (uint64_t i = weir_targets_begin(t, part); i < t->ends[part]; i++)
+            counts[part * t->classes + t->classes_of[i]]++;
+    }
+    return WEIR_OK;
+}
+
+/* --- what is refused ------------------------------------------------------------------------------------------- */
+
+static weir_err check_part(const weir_targets *t, weir_targets_part part) {
+    static const char *const names[] = {"to learn from", "for validation", "for the test"};
+    uint64_t count = t->ends[part] - weir_targets_begin(t, part);
+    uint32_t present = 0;
+    for (uint32_t i = 0; i < t->classes; i++)
+        present += t->class_counts[part * t->classes + i] > 0;
+    if (count < TARGETS_MIN) {
+        return WEIR_ERR(WEIR_EDATA,
+                        "there are only %llu targets %s (%llu are too young: their labels may still come); take more "
+                        "data, or a shorter `maturity` of the task",
+                        (unsigned long long)count, names[part], (unsigned long long)t->young);
+    }
+    if (present < 2) {
+        return WEIR_ERR(WEIR_EDATA, "all %llu targets %s are of one class; take a longer time range",
+                        (unsigned long long)count, names[part]);
+    }
+    return WEIR_OK;
+}
+
+static weir_err check_targets(const weir_targets *t) {
+    weir_err err = WEIR_OK;
+    for (weir_targets_part part = WEIR_TARGETS_TRAIN; !err && part < WEIR_TARGETS_PARTS; part++)
+        err = check_part(t, part);
+    return err;
+}
+
+static weir_err check_opts(const weir_targets_opts *opts) {
+    bool fine = opts->warm_up >= 0 && opts->warm_up <= 0.9 && opts->validation > 0 && opts->test > 0 &&
+                opts->validation + opts->test < 1;
+    return fine
+               ? WEIR_OK
+               : WEIR_ERR(WEIR_EINVAL, "warm-up is a share up to 0.9; validation and test are shares below 1 together");
+}
+
+static weir_err find_task(collecting *c, uint32_t task) {
+    const weir_schema *schema = weir_snapshot_schema(c->snapshot);
+    WEIR_ASSERT(task < weir_schema_task_count(schema));
+    c->task = weir_schema_task_at(schema, task);
+    if (c->task->kind != WEIR_SCHEMA_CLASSIFY)
+        return WEIR_ERR(WEIR_ECONFIG, "task %s recommends; only tasks that classify can be trained", c->task->name);
+    c->label = weir_schema_label_at(schema, c->task->label);
+    if (c->label->on_relation)
+        return WEIR_ERR(WEIR_ECONFIG, "label %s of task %s is on a relation; only labels of vertices can be learnt",
+                        c->label->name, c->task->name);
+    c->labels = weir_snapshot_labels_of(c->snapshot, c->task->label);
+    c->out->classes = c->task->positive_count ? 2 : c->label->values.count;
+    return WEIR_OK;
+}
+
+/* --- the handle ------------------------------------------------------------------------------------------------- */
+
+uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part) {
+    return part == WEIR_TARGETS_TRAIN ? 0 : targets->ends[part - 1];
+}
+
+weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp) {
+    *targetsp = NULL;
+    weir_err err = check_opts(opts);
+    if (err) return err;
+    collecting c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
+    if (!c.out) return no_memory();
+    err = find_task(&c, opts->task);
+    if (!err) err = collect(&c);
+    if (!err && c.count) qsort(c.candidates, c.count, sizeof *c.candidates, by_time);
+    if (!err) err = keep(&c, opts);
+    if (!err) err = count_classes(c.out);
+    if (!err) err = check_targets(c.out);
+    weir_free(c.candidates);
+    if (err) {
+        weir_targets_close(c.out);
+        return err;
+    }
+    *targetsp = c.out;
+    return WEIR_OK;
+}
+
+void weir_targets_close(weir_targets *targets) {
+    if (!targets) return;
+    weir_free((void *)(uintptr_t)targets->targets);
+    weir_free((void *)(uintptr_t)targets->classes_of);
+    weir_free((void *)(uintptr_t)targets->class_counts);
+    weir_free(targets);
+}
