@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * part.c - a part, mapped. manifest.json says how much there should be; every array is held against it, and every list is
- * walked once, so that whoever trains follows indices without a look.
+ * part.c - a part, mapped. manifest.json says how much there should be; every array is held against it, and every list
+ * is walked once, so that whoever trains follows indices without a look.
  */
 #include <stdarg.h>
 #include <stdio.h>

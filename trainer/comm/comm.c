@@ -23,7 +23,8 @@ static weir_err no_memory(void) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory to talk to other ranks");
 }
 
-/* Whether a launcher says that there are several of us; an MPI_Init without one costs a second and may find no network. */
+/* Whether a launcher says that there are several of us; an MPI_Init without one costs a second and may find no network.
+ * */
 static bool was_launched(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -2,7 +2,8 @@
 /*
  * state.c - a training run on disk: FOLDER/checkpoint with plain arrays and a MANIFEST.
  *
- *   checkpoint.new written, synced ─► checkpoint renamed to checkpoint.old ─► checkpoint.new to checkpoint ─► old removed
+ *   checkpoint.new written, synced ─► checkpoint renamed to checkpoint.old ─► checkpoint.new to checkpoint ─► old
+ * removed
  *
  * At every moment one of the two is whole; a run that was killed goes on from there.
  */
@@ -49,7 +50,8 @@ static uint64_t fingerprint(const weir_trained *t) {
     return hash;
 }
 
-/* --- save ----------------------------------------------------------------------------------------------------------- */
+/* --- save -----------------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err save_array(const weir_trained *t, const char *name, weir_npy_type type, const void *numbers,
                            uint64_t count) {
@@ -113,7 +115,8 @@ weir_err weir_run_state_save(const weir_trained *t) {
     return err ? err : remove_if_there(old);
 }
 
-/* --- load ----------------------------------------------------------------------------------------------------------- */
+/* --- load -----------------------------------------------------------------------------------------------------------
+ * */
 
 static weir_err load_array(const char *folder, const char *name, weir_npy_type type, void *numbers, uint64_t count) {
     char path[PATH_MAX_BYTES + 32];

@@ -60,7 +60,7 @@ typedef struct weir_train_epoch {
 
 typedef struct weir_train_opts {
     const weir_snapshot *snapshot;
-    const uint32_t *const *owners; /* [type][vertex] is a rank; NULL: by the ids                    */
+    const uint32_t *const *owners; /* of a type, of a vertex: its rank; NULL: by the ids                    */
     const char *folder;            /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written */
     uint32_t task;
     uint32_t hidden;         /* 0: 64                                        */
