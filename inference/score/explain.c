@@ -2,10 +2,9 @@
 /*
  * explain.c - which of a target's first edges made the score: each is left out once.
  *
- *   target ─┬─ as it is             The variants stand beside the target as targets of their own, over one and the same
- *           ├─ without edge 1       tree below: what an edge leads to does not depend on the target, so only the rows
- * of
- *           ├─ …                    the targets are computed again. One forward pass answers all of it.
+ *   target ─┬─ as it is             The variants stand beside the target as targets of their own, over the same tree
+ *           ├─ without edge 1       below: what an edge leads to does not depend on the target, so only the rows of
+ *           ├─ …                    targets are computed again. One forward pass answers all of it.
  *           └─ without its own row
  */
 #include <math.h>

@@ -67,7 +67,7 @@ static weir_err lay_over(weir_score_overlay *o, const weir_score_ask *ask, const
         const weir_mutation *m = &ask->mutations[i];
         if (!belongs(m, ask, look)) continue;
         weir_edge edge = {m->neighbor, m->time_us, m->event, m->row, m->row_length};
-        count = insert(edges, count, &edge);
+        count = insert(edges, count, &edge); // C1
     }
     const uint8_t *bytes = (const uint8_t *)edges;
     window->neighbors = bytes + offsetof(weir_edge, neighbor);

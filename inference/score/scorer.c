@@ -2,8 +2,8 @@
 /*
  * scorer.c - asks in, scores out: one thread's sampler, block, workspace and arena.
  *
- *   asks ─► rounds: no two that could see each other's event ─► a whole tree each ─► too large or too late? a smaller
- * one
+ *   asks ─► rounds: no two that could see      ─► a whole tree each ─► too large or too late?
+ *           each other's event                                         a smaller one
  *
  * How many vertices there is time for is learnt from the batches before: reading them is what takes time.
  */
@@ -87,7 +87,7 @@ static weir_err take_reach(weir_scorer *s, weir_score_effort effort, reach **rea
                              .targets_max = WEIR_SCORE_BATCH_MAX,
                              .seed = s->model->opts.seed};
     if (r->block) return WEIR_OK;
-    const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count);
+    const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count); // C2: the steps of training
     memcpy(steps, whole, opts.step_count * sizeof *steps);
     for (uint32_t i = 0; i < opts.step_count; i++)
         shrink(&steps[i], opts.window ? opts.window : WEIR_SAMPLE_WINDOW, effort);

@@ -8,7 +8,7 @@
  *   calibration           {"slope": 1.2, "offset": -3.4}            probability = logistic(slope · logit + offset)
  *
  * INVARIANT
- *   K4  What comes out gives the same bits as what went in.
+ *   V1  What comes out gives the same bits as what went in.
  *
  * THREADS: read-only after open, [any].
  */

@@ -43,8 +43,8 @@ extern "C" {
 
 typedef struct weir_score_model weir_score_model;
 
-/* What a scorer needs of a model. Everything but `name` and `version`, which are copied, is borrowed until `release`.
- * */
+/* What a scorer needs of a model. Everything but `name` and `version`, which are copied, is borrowed until
+ * `release`. */
 typedef struct weir_score_model_opts {
     const char *name;
     const char *version;
@@ -85,7 +85,8 @@ typedef struct weir_score_ask {
 
 /* The ask for a vertex that the graph has: as of when it was first put, with the event of the edges it was put with;
  * or, of a task that judges at labels, as of now_us.  WEIR_ENOTFOUND the graph does not know it; what the graph
- * reports. [any] */
+ * reports.
+ * [any] */
 weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model, weir_vertex vertex, int64_t now_us,
                                weir_arena *arena, weir_score_ask *askp);
 /* The ask for the target that an event puts. mutations are borrowed.  WEIR_EDATA the event puts none, or deletes

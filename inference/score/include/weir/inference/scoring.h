@@ -79,8 +79,8 @@ typedef struct weir_scoring_state {
 weir_err weir_scoring_watch_open(const weir_scoring_watch_opts *opts, weir_scoring_watch **watchp);
 void weir_scoring_watch_close(weir_scoring_watch *watch); /* NULL is allowed */
 /* Loads what the register names if that is news; force: also if it is not (what could not be loaded is tried again). A
- * model that cannot be loaded is one line in the log, and the one before goes on serving.  Blocks on the disk.  [any]
- * */
+ * model that cannot be loaded is one line in the log, and the one before goes on serving.  Blocks on the disk.
+ * [any] */
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force);
 void weir_scoring_watch_state(weir_scoring_watch *watch, weir_scoring_state *statep);
 
