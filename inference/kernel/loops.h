@@ -103,9 +103,9 @@ static double exp_below_0(double x) {
     return exp(x);
 }
 #else
-/* Of x <= 0, to 2 units of the last place: Cephes' polynomial, as a loop that takes eight at once. libm's is a call. */
+/* Of x from -87 to 0, to 2 units of the last place: Cephes' polynomial, as a loop that takes eight at once. libm's is a
+ * call; and a comparison that kept smaller x away would be a branch. */
 static float exp_below_0(float x) {
-    x = x < -87.0f ? -87.0f : x;
     int32_t power = (int32_t)(x * 1.44269504f - 0.5f); /* rounds to the nearest, since x <= 0 */
     float r = x - (float)power * 0.693359375f + (float)power * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -123,17 +123,64 @@ static float exp_below_0(float x) {
 }
 #endif
 
+#define AGES_AT_ONCE    64u
+#define AGE_SECONDS_MAX 4e9 /* 127 years: 9 places from the first bump, and exp(-81) is still a float */
+
+#ifdef WEIR_REAL_DOUBLE
+static double log_of_1_and(double seconds) {
+    return log1p(seconds);
+}
+#else
+/* Of 1 + seconds, to 1e-7 of an absolute error, which is what a place in the code needs: Cephes' logf without its
+ * branches, again for eight at once. */
+static float log_of_1_and(double seconds) {
+    union {
+        float value;
+        int32_t bits;
+    } x = {(float)(1 + seconds)};
+    int32_t high = (x.bits & 0x7fffff) > 0x3504f3; /* a mantissa above the root of 2 is halved */
+    float exponent = (float)((x.bits >> 23) - 127 + high);
+    x.bits = (x.bits & 0x7fffff) | (127 - high) << 23;
+    float m = x.value - 1, square = m * m, p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    return m - 0.5f * square + square * m * p + exponent * 0.69314718f;
+}
+#endif
+
 static double age_seconds(const weir_ages *a, size_t i) {
     double us = (double)a->before_us[a->groups[a->parents[i]]] - (double)a->times[i];
-    return us > 0 ? us * 1e-6 : 0;
+    double seconds = us > 0 ? us * 1e-6 : 0;
+    return seconds < AGE_SECONDS_MAX ? seconds : AGE_SECONDS_MAX;
+}
+
+/* One bump of many places: along the places, since eight bumps of one place are too few for a loop. */
+static void time_code_bump(weir_real centre, const weir_real *restrict places, weir_real *restrict bumps) {
+    for (uint32_t i = 0; i < AGES_AT_ONCE; i++) {
+        weir_real distance = places[i] - centre;
+        bumps[i] = exp_below_0(-distance * distance);
+    }
 }
 
 static void time_code(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout) {
-    for (size_t i = 0; i < rows; i++, out += ldout) {
-        weir_real place = (weir_real)((log1p(age_seconds(ages, i)) - FIRST_CENTRE) / SPACING);
+    double seconds[AGES_AT_ONCE] = {0};
+    weir_real places[AGES_AT_ONCE], bumps[AGES_AT_ONCE];
+    for (size_t first = 0; first < rows; first += AGES_AT_ONCE, out += (size_t)AGES_AT_ONCE * ldout) {
+        size_t count = rows - first < AGES_AT_ONCE ? rows - first : AGES_AT_ONCE;
+        for (size_t i = 0; i < count; i++)
+            seconds[i] = age_seconds(ages, first + i);
+        for (size_t i = 0; i < AGES_AT_ONCE; i++)
+            places[i] = (log_of_1_and(seconds[i]) - (weir_real)FIRST_CENTRE) / (weir_real)SPACING;
         for (uint32_t k = 0; k < WEIR_TIME_CODE_COUNT; k++) {
-            weir_real distance = place - (weir_real)k;
-            out[k] = exp_below_0(-distance * distance);
+            time_code_bump((weir_real)k, places, bumps);
+            for (size_t i = 0; i < count; i++)
+                out[i * ldout + k] = bumps[i];
         }
     }
 }

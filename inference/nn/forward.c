@@ -115,22 +115,31 @@ static void bring(pass *p) {
 
 /* --- layer 0 ------------------------------------------------------------------------------------------------------- */
 
-static void encode_type(pass *p, uint32_t type) {
+static void encode_rows(pass *p, uint32_t type, uint32_t first, uint32_t rows) {
     const weir_nn_inputs *inputs = &p->shape->vertices[type];
     const weir_nn_encode_slots *at = &p->nn->plan.encode[type];
-    weir_block_range range = p->block->input_ranges[type];
-    uint32_t rows = range.end - range.begin, hidden = p->shape->hidden;
-    weir_real *out = p->tape->h0 + (size_t)range.begin * hidden;
-    if (rows == 0) return;
-    WEIR_ASSERT(at->bias != WEIR_NN_NO_TENSOR); /* the block was sampled with these steps */
+    uint32_t hidden = p->shape->hidden, categories = inputs->category_count;
+    weir_real *out = p->tape->h0 + ((size_t)p->block->input_ranges[type].begin + first) * hidden;
     if (inputs->width > 0)
-        apply(p, rows, inputs->width, p->tape->numbers[type], at->weight, 0, out);
+        apply(p, rows, inputs->width, p->tape->numbers[type] + (size_t)first * inputs->width, at->weight, 0, out);
     else
         p->k->zero(out, (size_t)rows * hidden * sizeof *out);
-    for (uint32_t c = 0; c < inputs->category_count; c++) {
-        p->k->embed(rows, hidden, p->tape->slots[type] + c, inputs->category_count, p->params + at->categories[c], out);
+    for (uint32_t c = 0; c < categories; c++) {
+        const uint32_t *slots = p->tape->slots[type] + (size_t)first * categories + c;
+        p->k->embed(rows, hidden, slots, categories, p->params + at->categories[c], out);
     }
     p->k->bias_relu(rows, hidden, p->params + at->bias, out);
+}
+
+/* Layer 0 is the longest by far, and little is done to each row: it pays to do all of it while the row is near. */
+static void encode_type(pass *p, uint32_t type) {
+    weir_block_range range = p->block->input_ranges[type];
+    uint32_t rows = range.end - range.begin, piece = weir_kernels_piece(p->k, p->shape->hidden);
+    WEIR_ASSERT(rows == 0 || p->nn->plan.encode[type].bias != WEIR_NN_NO_TENSOR); /* sampled with these steps */
+    for (uint32_t first = 0; first < rows; first += piece) {
+        encode_rows(p, type, first, rows - first < piece ? rows - first : piece);
+        if (rows - first <= piece) break;
+    }
 }
 
 static void encode(pass *p) {
