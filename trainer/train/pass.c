@@ -214,7 +214,8 @@ static double accuracy_of(const double *scores, const uint32_t *classes, uint64_
     return (double)right / (double)count;
 }
 
-weir_err weir_run_measure(const weir_trained *t, weir_targets_part part, weir_train_metrics *metricsp) {
+weir_err weir_run_measure(const weir_trained *t, const double *scores, weir_targets_part part,
+                          weir_train_metrics *metricsp) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
     const uint32_t *classes = t->targets->classes_of + begin;
     *metricsp = (weir_train_metrics){.targets = count};
@@ -226,7 +227,7 @@ weir_err weir_run_measure(const weir_trained *t, weir_targets_part part, weir_tr
         days[i] = t->targets->targets[begin + i].before_us / DAY_US;
         metricsp->positives += labels[i];
     }
-    const weir_scored scored = {t->scores + begin, labels, count};
+    const weir_scored scored = {scores + begin, labels, count};
     if (!err && weir_nn_outputs(t->shape) == 1) {
         err = measure_binary(t, &scored, days, metricsp);
     } else if (!err) {

@@ -137,7 +137,7 @@ static weir_err run_epoch(weir_trained *t) {
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = weir_run_learn(t, &epoch);
     if (!err) err = weir_run_judge(t, WEIR_TARGETS_VALIDATION, t->params, NULL);
-    if (!err) err = weir_run_measure(t, WEIR_TARGETS_VALIDATION, &metrics);
+    if (!err) err = weir_run_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics);
     if (err) return err;
     epoch.validation = weir_run_quality(t, &metrics);
     epoch.best = epoch.validation > t->state.best;
@@ -194,7 +194,7 @@ static weir_err calibrate(weir_trained *t) {
 
 static weir_err finish_part(weir_trained *t, weir_targets_part part) {
     weir_err err = weir_run_judge(t, part, t->best_params, NULL);
-    if (!err) err = weir_run_measure(t, part, &t->metrics[part]);
+    if (!err) err = weir_run_measure(t, t->scores, part, &t->metrics[part]);
     return err;
 }
 
