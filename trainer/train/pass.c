@@ -102,19 +102,11 @@ static weir_err own_gradients(weir_trained *t, const weir_stream_batch *batch, u
     return weir_nn_backward(t->nn, t->params, t->train_workspace, t->dlogits, t->gradients);
 }
 
-/* Rises over the first epoch, while moments are still a guess, and falls along half a wave to a hundredth. */
-static double rate_at(const weir_trained *t, uint32_t epoch, double share_of_epoch) {
-    double done = (epoch - 1 + share_of_epoch) / t->opts.epochs, rise = epoch == 1 ? share_of_epoch : 1;
-    return t->opts.rate * rise * (0.01 + 0.99 * 0.5 * (1 + cos(M_PI * done)));
-}
-
-static weir_err learn_batch(weir_trained *t, const weir_stream_batch *batch, uint64_t list_count,
-                            weir_train_epoch *epoch) {
+static weir_err learn_batch(weir_trained *t, const weir_stream_batch *batch, weir_train_epoch *epoch) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_clock *clock = weir_clock_system();
     double divisor = batch_weight(t, batch), loss = 0, norm = 0;
-    double rate = rate_at(t, epoch->number, (double)batch->end / (double)list_count);
     int64_t begin_us = weir_clock_mono_us(clock);
     k->zero(t->gradients, count * sizeof *t->gradients);
     weir_err err = WEIR_OK;
@@ -124,7 +116,7 @@ static weir_err learn_batch(weir_trained *t, const weir_stream_batch *batch, uin
     weir_comm_sum_floats(t->comm, t->gradients, count);
     weir_comm_sum_doubles(t->comm, &loss, 1);
     epoch->times.sum += weir_clock_mono_us(clock) - middle_us;
-    err = weir_adamw_step_take(t->adamw, rate, t->gradients, t->params, &norm);
+    err = weir_adamw_step_take(t->adamw, t->opts.rate, t->gradients, t->params, &norm);
     epoch->times.compute += middle_us - begin_us;
     epoch->loss += loss * divisor;
     epoch->gradient_norm += norm;
@@ -147,7 +139,7 @@ weir_err weir_run_learn(weir_trained *t, weir_train_epoch *epoch) {
         if (err || !batch) break;
         weight += batch_weight(t, batch);
         batches++;
-        err = learn_batch(t, batch, count, epoch);
+        err = learn_batch(t, batch, epoch);
         if (err) break;
         weir_stream_done(stream, batch);
     }
