@@ -96,7 +96,7 @@ static weir_err set_up(BoosterHandle booster, const weir_boost_opts *o) {
     if (!err) err = set_number(booster, "subsample", 0.8);
     if (!err) err = set_number(booster, "colsample_bytree", 0.8);
     if (!err) err = set_number(booster, "min_child_weight", 5);
-    if (!err) err = set_number(booster, "nthread", o->threads);
+    if (!err) err = set_number(booster, "nthread", o->threads); /* X1: sums hang on it, so it is never the machine's */
     if (!err) err = set_number(booster, "seed", (double)(o->seed & 0x7FFFFFFF));
     return err;
 }

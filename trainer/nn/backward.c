@@ -67,7 +67,7 @@ static void input_back(const back *b, uint32_t rows, uint32_t in, uint32_t out, 
                             .ldc = in});
 }
 
-/* --- head ---------------------------------------------------------------------------------------------------------- */
+/* --- head --------------------------------------------------------------------------------------------------------- */
 
 static weir_real *head_back(back *b, const weir_real *dlogits) {
     uint32_t rows = b->block->targets, outputs = weir_nn_outputs(b->shape);
@@ -80,7 +80,7 @@ static weir_real *head_back(back *b, const weir_real *dlogits) {
     return dout;
 }
 
-/* --- a layer ------------------------------------------------------------------------------------------------------- */
+/* --- a layer ------------------------------------------------------------------------------------------------------ */
 
 /* One type of one hop: through the norm, relu and bias to dsum, and through the layer's own weight to dbelow. */
 static void range_back(const back *b, uint32_t layer, uint32_t type, weir_block_range range, const weir_real *dout,
@@ -151,7 +151,7 @@ static weir_real *layer_back(back *b, uint32_t layer, weir_real *dout) {
     return dbelow;
 }
 
-/* --- layer 0 ------------------------------------------------------------------------------------------------------- */
+/* --- layer 0 ------------------------------------------------------------------------------------------------------ */
 
 static void encode_rows_back(const back *b, uint32_t type, uint32_t first, uint32_t rows, weir_real *dh0) {
     const weir_nn_inputs *inputs = weir_nn_vertex(b->shape, type);

@@ -56,7 +56,7 @@ static weir_err check_opts(const weir_train_opts *o) {
     return err;
 }
 
-/* --- set up ----------------------------------------------------------------------------------------------------------- */
+/* --- set up ------------------------------------------------------------------------------------------------------- */
 
 static weir_err shape_open(weir_trained *t) {
     const weir_train_opts *o = &t->opts;
@@ -128,7 +128,7 @@ static weir_err set_up(weir_trained *t) {
     return err ? err : begin_or_resume(t);
 }
 
-/* --- epochs ----------------------------------------------------------------------------------------------------------- */
+/* --- epochs ------------------------------------------------------------------------------------------------------- */
 
 static weir_err run_epoch(weir_trained *t) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
@@ -161,7 +161,7 @@ static bool is_over(const weir_trained *t) {
     return s->epochs >= t->opts.epochs || (s->epochs > 0 && stale);
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------------------------------------------------ */
 
 static weir_err log_loss_of(const weir_trained *t, weir_targets_part part, double *lossp) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;

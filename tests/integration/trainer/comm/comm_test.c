@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm_test.c - ranks that talk: each case starts this program again under mpirun, where every rank knows what each other
- * one must have sent, because all is a function of their numbers and a seed.
+ * comm_test.c - ranks that talk: each case starts this program again under mpirun, where every rank knows what each
+ * other one must have sent, because all is a function of their numbers and a seed.
  */
 #include <string.h>
 

@@ -71,7 +71,7 @@ static void refuses(unsigned ranks, const char *folder, const char *const *more,
     weir_test_output_free(&output);
 }
 
-/* --- what the epochs said ------------------------------------------------------------------------------------------- */
+/* --- what the epochs said ----------------------------------------------------------------------------------------- */
 
 typedef struct history {
     double loss[EPOCHS_MAX];
@@ -146,7 +146,7 @@ static void r1_more_ranks_than_targets_of_a_batch(void **state) {
     same_history(&one, &many);
 }
 
-/* --- the same bytes --------------------------------------------------------------------------------------------------- */
+/* --- the same bytes ----------------------------------------------------------------------------------------------- */
 
 static void bash(const char *line) {
     const char *const argv[] = {"bash", "-e", "-o", "pipefail", "-c", line, NULL};
@@ -214,7 +214,7 @@ static void r2_killed_at_random_moments(void **state) {
     bash(line);
 }
 
-/* --- a rank that dies ------------------------------------------------------------------------------------------------- */
+/* --- a rank that dies --------------------------------------------------------------------------------------------- */
 
 static bool is_rank(pid_t pid, pid_t launcher) {
     char path[64];
@@ -265,7 +265,7 @@ static void a_rank_that_is_killed_is_named(void **state) {
     trains(1, run, "1", (const char *const[]){"--resume", NULL}); /* verifies the last checkpoint and judges with it */
 }
 
-/* --- what is refused -------------------------------------------------------------------------------------------------- */
+/* --- what is refused ---------------------------------------------------------------------------------------------- */
 
 static void sentences(void **state) {
     (void)state;

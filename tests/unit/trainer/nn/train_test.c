@@ -7,7 +7,7 @@
 
 #include "nn_fixture.h"
 
-/* --- losses -------------------------------------------------------------------------------------------------------- */
+/* --- losses ------------------------------------------------------------------------------------------------------- */
 
 static void near(double actual, double expected, double error) {
     if (!(fabs(actual - expected) <= error)) fail_msg("%.12g should be %.12g", actual, expected);
@@ -71,7 +71,7 @@ static void slopes_are_differences(void **state) {
     }
 }
 
-/* --- B2: parts of a batch ------------------------------------------------------------------------------------------ */
+/* --- B2: parts of a batch ----------------------------------------------------------------------------------------- */
 
 static void add_part(nn_fixture *f, weir_nn_workspace *w, const weir_target *targets, uint32_t count, double divisor,
                      double *lossp, weir_real *gradients) {
@@ -125,7 +125,7 @@ static void there_is_no_way_back_without_a_tape(void **state) {
     nn_close(&f);
 }
 
-/* --- AdamW --------------------------------------------------------------------------------------------------------- */
+/* --- AdamW -------------------------------------------------------------------------------------------------------- */
 
 /* After one step from zero moments, each parameter has moved by the rate against the sign of its gradient. */
 static void adamw_first_step_is_the_rate(void **state) {
@@ -166,7 +166,7 @@ static void adamw_first_step_is_the_rate(void **state) {
     nn_close(&f);
 }
 
-/* --- two communities ----------------------------------------------------------------------------------------------- */
+/* --- two communities ---------------------------------------------------------------------------------------------- */
 
 #define PEOPLE 600u
 #define DEGREE 8u

@@ -78,7 +78,7 @@ static void world_open(world *w, uint64_t seed) {
     assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &w->snapshot));
 }
 
-/* --- the naive walk ------------------------------------------------------------------------------------------------- */
+/* --- the naive walk ----------------------------------------------------------------------------------------------- */
 
 static void expect(world *w, int64_t time_us, uint64_t n, uint32_t class_of) {
     w->expected[w->count++] = (expected){time_us, learn_vertex(LEARN_PAY, n), class_of};
@@ -178,7 +178,7 @@ static void a_warm_up_is_only_past(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-/* --- what cannot be learnt ------------------------------------------------------------------------------------------ */
+/* --- what cannot be learnt ---------------------------------------------------------------------------------------- */
 
 static void refused(const learn_plan *plan, const weir_targets_opts *opts, weir_code code, const char *text) {
     weir_snapshot *snapshot = learn_snapshot_open(plan);

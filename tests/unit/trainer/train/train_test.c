@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * train_test.c - trainings in this process: what can be learnt is, a leak cannot, a resumed one gives the same bits, and
- * what cannot be learnt is said.
+ * train_test.c - trainings in this process: what can be learnt is, a leak cannot, a resumed one gives the same bits,
+ * and what cannot be learnt is said.
  */
 #include <math.h>
 
@@ -55,7 +55,7 @@ static double auroc_of(const learn_plan *plan) {
     return auroc;
 }
 
-/* --- what is learnt, and what must not be ---------------------------------------------------------------------------- */
+/* --- what is learnt, and what must not be ------------------------------------------------------------------------- */
 
 static void bad_people_are_found_by_their_past(void **state) {
     (void)state;
@@ -108,7 +108,41 @@ static void i1_a_row_behind_is_not(void **state) {
     leak(LEARN_LEAK_ROW, 1, false);
 }
 
-/* --- the same again --------------------------------------------------------------------------------------------------- */
+/* --- which parameters are kept --------------------------------------------------------------------------------------- */
+
+typedef struct watching {
+    double best;
+    uint32_t best_epoch;
+} watching;
+
+static weir_err watch(void *context, const weir_train_epoch *epoch) {
+    watching *w = context;
+    bool best = w->best_epoch == 0 || epoch->validation > w->best;
+    assert_int_equal(epoch->best, best);
+    if (best) *w = (watching){epoch->validation, epoch->number};
+    return WEIR_OK;
+}
+
+/* What is judged at the end is judged with the parameters of the best epoch: it scores the same again. */
+static void r3_the_best_epoch_is_kept(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = 500, .people = 30, .bad = 0.3};
+    weir_snapshot *snapshot = learn_snapshot_open(&plan);
+    weir_train_opts opts = opts_of(snapshot);
+    watching w = {0};
+    opts.rate = 0.1; /* so wild that the last epoch is seldom the best */
+    opts.epochs = 8;
+    opts.patience = 0;
+    opts.on_epoch = watch;
+    opts.context = &w;
+    weir_trained *trained = train(&opts);
+    assert_int_equal(weir_trained_best_epoch(trained), w.best_epoch);
+    assert_true(weir_trained_metrics(trained, WEIR_TARGETS_VALIDATION)->average_precision == w.best);
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+}
+
+/* --- the same again ----------------------------------------------------------------------------------------------- */
 
 static weir_snapshot *small_snapshot(void) {
     const learn_plan plan = {.seed = 3, .pays = 600, .people = 30, .bad = 0.3};
@@ -165,7 +199,7 @@ static void r2_resumed_is_as_if_never_stopped(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-/* --- what is refused -------------------------------------------------------------------------------------------------- */
+/* --- what is refused ---------------------------------------------------------------------------------------------- */
 
 static void resume_with_other_options(void **state) {
     (void)state;
@@ -240,7 +274,7 @@ static void numbers_that_are_none(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-/* --- baselines -------------------------------------------------------------------------------------------------------- */
+/* --- baselines ---------------------------------------------------------------------------------------------------- */
 
 static weir_train_trees trees_of(const weir_trained *trained, weir_train_baseline which) {
     weir_train_trees trees;
@@ -284,7 +318,7 @@ WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays
            WEIR_CASE(i1_an_edge_before_is_seen), WEIR_CASE(i1_an_edge_of_that_moment_is_not),
            WEIR_CASE(i1_an_edge_behind_is_not), WEIR_CASE(i1_a_row_before_is_seen),
            WEIR_CASE(i1_a_row_of_that_moment_is_not), WEIR_CASE(i1_a_row_behind_is_not),
-           WEIR_CASE(two_trainings_give_the_same_bits), WEIR_CASE(r2_resumed_is_as_if_never_stopped),
-           WEIR_CASE(resume_with_other_options), WEIR_CASE(a_torn_checkpoint_is_refused),
-           WEIR_CASE(options_out_of_range), WEIR_CASE(numbers_that_are_none),
+           WEIR_CASE(r3_the_best_epoch_is_kept), WEIR_CASE(two_trainings_give_the_same_bits),
+           WEIR_CASE(r2_resumed_is_as_if_never_stopped), WEIR_CASE(resume_with_other_options),
+           WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range), WEIR_CASE(numbers_that_are_none),
            WEIR_CASE(trees_see_neighbours_only_with_the_graph), WEIR_CASE(trees_see_no_leak_either))

@@ -60,7 +60,7 @@ typedef struct weir_train_epoch {
 
 typedef struct weir_train_opts {
     const weir_snapshot *snapshot;
-    const uint32_t *const *owners; /* [type][vertex] is a rank; NULL: by the ids                    */
+    const uint32_t *const *owners; /* of each type, of each vertex a rank; NULL: by the ids         */
     const char *folder;            /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written */
     uint32_t task;
     uint32_t hidden;         /* 0: 64                                        */
@@ -96,7 +96,7 @@ const weir_train_metrics *weir_trained_metrics(const weir_trained *trained, weir
 const double *weir_trained_scores(const weir_trained *trained);
 uint32_t weir_trained_best_epoch(const weir_trained *trained);
 
-/* --- what the network is held against ------------------------------------------------------------------------------ */
+/* --- what the network is held against ----------------------------------------------------------------------------- */
 
 typedef enum weir_train_baseline {
     WEIR_TRAIN_GRAPH_TREES, /* the target's row, and the newest neighbour of each relation with its aggregates */
