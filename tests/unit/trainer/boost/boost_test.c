@@ -18,7 +18,7 @@ typedef struct made {
     uint8_t labels[ROWS];
 } made;
 
-/* Yes where the product of two columns is above 0, a tenth of the time the other way; every seventh number is missing. */
+/* Yes where the product of two columns is above 0, seldom the other way; every seventh number is missing. */
 static made *make(weir_rng *rng, bool noise_only) {
     made *m = calloc(1, sizeof *m);
     assert_non_null(m);

@@ -108,7 +108,7 @@ static void i1_a_row_behind_is_not(void **state) {
     leak(LEARN_LEAK_ROW, 1, false);
 }
 
-/* --- which parameters are kept --------------------------------------------------------------------------------------- */
+/* --- which parameters are kept ------------------------------------------------------------------------------------ */
 
 typedef struct watching {
     double best;
