@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any body of POST /v1/score becomes targets or an event within its limits, or a sentence; and an event is cut out of the
- * body so that it is JSON by itself. */
+/* Any body of POST /v1/score becomes targets or an event within its limits, or a sentence; and an event is cut out of
+ * the body so that it is JSON by itself. */
 #include <stdlib.h>
 #include <string.h>
 
