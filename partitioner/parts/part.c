@@ -44,7 +44,8 @@ static weir_err check_shape(const char *path, const weir_npy_array *array, weir_
                     path, (unsigned long long)rows);
 }
 
-static weir_err path_of(const weir_part *p, char path[WEIR_PART_PATH_MAX], const char *format, va_list list) {
+static __attribute__((format(printf, 3, 0))) weir_err path_of(const weir_part *p, char path[WEIR_PART_PATH_MAX],
+                                                              const char *format, va_list list) {
     int used = snprintf(path, WEIR_PART_PATH_MAX, "%s/", p->folder);
     if (used > 0 && used < (int)WEIR_PART_PATH_MAX)
         used += vsnprintf(path + used, WEIR_PART_PATH_MAX - (size_t)used, format, list);

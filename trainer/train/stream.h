@@ -12,8 +12,7 @@
  *
  * INVARIANTS
  *   E1  Batches come in the order of the list, each once, on every rank as many.
- *   E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on its neighbours in a
- * batch.
+ *   E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on who else is in its batch.
  *   E3  At most WEIR_STREAM_AHEAD batches are in memory.
  */
 #ifndef WEIR_TRAINER_TRAIN_STREAM_H

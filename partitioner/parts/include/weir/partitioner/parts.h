@@ -11,14 +11,13 @@
  *             /relations/RELATION/out, in/ indptr, neighbors, times, events, features of the edges of owned vertices
  *             /labels/LABEL/               targets, values, times: of owned vertices, and of edges from owned vertices
  *
- * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on, in the order
+ * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on; in the order
  * of the snapshot within a part. `neighbors` and `halo` are such numbers; targets of labels are places within the part:
  * number less the part's first, or position in its `out`.
  *
  * INVARIANTS
  *   P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
- *   P2  Each edge stands once in `out` of its from-end's part and once in `in` of its to-end's part, with all it
- * carries.
+ *   P2  Each edge stands once in `out` of its from-end's part and once in `in` of its to-end's, with all it carries.
  *   P3  The halo of a part is what its lists name and it does not own: no more, no less.
  *   P4  The same snapshot, method, number of parts and seed give the same files, times in report.json aside.
  */
