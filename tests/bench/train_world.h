@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_world.h - a snapshot to train on: payments of people, at shops and from devices, an eighth of the people bad. */
+/* train_world.h - a snapshot to train on: payments of people at shops, an eighth of the people bad. */
 #ifndef WEIR_TRAIN_WORLD_H
 #define WEIR_TRAIN_WORLD_H
 

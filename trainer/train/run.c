@@ -21,7 +21,7 @@ weir_train_opts weir_train_defaults(void) {
         .layers = 2,
         .hidden = 64,
         .epochs = 20,
-        .batch = 1024,
+        .batch = 512,
         .patience = 5,
         .negatives = 20,
         .alerts = 50,
