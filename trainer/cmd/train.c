@@ -143,7 +143,7 @@ static const weir_option options[] = {
     {"task", 't', "NAME", "of the schema (default: its only one)", NULL},
     {"epochs", 'e', "N", "at most (default: 20)", NULL},
     {"patience", 0, "N", "end after so many epochs without a better validation; 0: never (default: 5)", NULL},
-    {"batch", 'b', "N", "targets of a step, over all ranks (default: 1024)", NULL},
+    {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
     {"fanouts", 0, "N,N,…", "newest edges of each relation that a layer looks at (default: 10,10)", NULL},
     {"rate", 'r', "X", "of learning (default: 0.003)", NULL},
