@@ -122,6 +122,10 @@ static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
         err = WEIR_ERR(WEIR_EUSAGE, "--resume goes on from a checkpoint in --folder; say which folder");
     if (!err) err = weir_snapshot_open(c->snapshot_folder, &opts, &c->snapshot);
     c->opts.snapshot = c->snapshot;
+    if (!err && weir_cli_given(cli, "parts")) {
+        err = weir_cmd_owners_open(weir_cli_text(cli, "parts"), c->snapshot, weir_comm_ranks(c->comm), &c->owners);
+        if (!err) c->opts.owners = weir_cmd_owners_of(c->owners);
+    }
     return err ? err : find_task(cli, &c->opts);
 }
 
@@ -131,6 +135,7 @@ static weir_err run(weir_cli *cli) {
     if (err) return err;
     err = weir_comm_fail(c.comm, prepare(cli, &c));
     if (!err) err = train(&c);
+    weir_cmd_owners_close(c.owners);
     weir_snapshot_close(c.snapshot);
     weir_comm_stop(c.comm);
     return err;
@@ -139,6 +144,7 @@ static weir_err run(weir_cli *cli) {
 static const weir_option options[] = {
     {"models", 'm', "DIR", "register to add the model to (default: none, only a report)", NULL},
     {"folder", 'f', "DIR", "checkpoint, epochs.jsonl, curve.svg and report.json go there (default: nowhere)", NULL},
+    {"parts", 'p', "DIR", "who owns what, of weir partition with a part a rank (default: by the vertices' ids)", NULL},
     {"key", 'k', "FILE", "secret key that signs the model, of weir model keygen (default: it is not signed)", NULL},
     {"task", 't', "NAME", "of the schema (default: its only one)", NULL},
     {"epochs", 'e', "N", "at most (default: 20)", NULL},

@@ -12,7 +12,16 @@ typedef struct weir_cmd_train {
     uint32_t fanouts[WEIR_SAMPLE_HOPS_MAX];
     weir_comm *comm;
     weir_snapshot *snapshot;
+    struct weir_cmd_owners *owners; /* NULL: by the vertices' ids */
 } weir_cmd_train;
+
+/* Who owns what, of `weir partition`. */
+typedef struct weir_cmd_owners weir_cmd_owners;
+/* WEIR_EUSAGE other parts than ranks; WEIR_EDATA parts of another snapshot; WEIR_ECORRUPT, WEIR_ENOMEM. */
+weir_err weir_cmd_owners_open(const char *folder, const weir_snapshot *snapshot, uint32_t ranks,
+                              weir_cmd_owners **ownersp);
+const uint32_t *const *weir_cmd_owners_of(const weir_cmd_owners *owners);
+void weir_cmd_owners_close(weir_cmd_owners *owners); /* NULL is allowed */
 
 /* On rank 0: the report to stdout and into the folder, the model into the register. */
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained);
