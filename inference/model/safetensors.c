@@ -17,9 +17,11 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as the file has them");
 
-/* What ends a name, a quote or a 0, is none of its bytes: strspn does not read past it. */
 static bool is_name(const char *name, size_t length) {
-    return length > 0 && length < WEIR_MODEL_NAME_MAX && strspn(name, NAME_BYTES) >= length;
+    size_t i = 0;
+    while (i < length && memchr(NAME_BYTES, name[i], sizeof NAME_BYTES - 1))
+        i++;
+    return length > 0 && length < WEIR_MODEL_NAME_MAX && i == length;
 }
 
 /* Bytes of rows × cols numbers; false: more than a file may have. */
