@@ -128,12 +128,17 @@ void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count) {
 void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length) {
     for (size_t begin = 0; !comm->alone && begin < length; begin += PIECE_MAX) {
         size_t piece = length - begin < PIECE_MAX ? length - begin : PIECE_MAX;
-        MPI_Bcast((char *)bytes + begin, (int)piece, MPI_BYTE, 0, comm->comm);
+        MPI_Request request;
+        MPI_Ibcast((char *)bytes + begin, (int)piece, MPI_BYTE, 0, comm->comm, &request);
+        wait_for(&request);
     }
 }
 
 void weir_comm_barrier(weir_comm *comm) {
-    if (!comm->alone) MPI_Barrier(comm->comm);
+    MPI_Request request;
+    if (comm->alone) return;
+    MPI_Ibarrier(comm->comm, &request);
+    wait_for(&request);
 }
 
 /* --- exchange --------------------------------------------------------------------------------------------------- */
