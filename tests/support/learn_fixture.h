@@ -52,13 +52,23 @@ typedef struct learn_world {
     weir_graph *graph;
     uint32_t source;
     uint64_t offset;
+    char store[4096];
 } learn_world;
+
+/* In the case's folder, another one each time. */
+static inline const char *learn_path(const char *name) {
+    static unsigned worlds;
+    char numbered[32];
+    snprintf(numbered, sizeof numbered, "%s%u", name, worlds++);
+    return weir_test_path(numbered);
+}
 
 static inline void learn_open(learn_world *w, const char *schema_text, uint64_t seed) {
     const weir_graph_opts opts = {.shards = LEARN_SHARDS, .memory_bytes = 64u << 20, .create = true};
     *w = (learn_world){.rng = weir_rng_stream(seed, 5, 0)};
     assert_ok(weir_schema_parse("learnt", schema_text, strlen(schema_text), &w->schema));
-    assert_ok(weir_graph_open(weir_test_path("store"), w->schema, &opts, &w->graph));
+    snprintf(w->store, sizeof w->store, "%s", learn_path("store"));
+    assert_ok(weir_graph_open(w->store, w->schema, &opts, &w->graph));
     assert_ok(weir_graph_source(w->graph, "s", 1, &w->source));
 }
 
@@ -69,7 +79,7 @@ static inline void learn_build(learn_world *w, const char *out, int64_t as_of_us
     weir_snapshot_stats stats;
     assert_ok(weir_graph_drain(w->graph));
     assert_ok(weir_graph_close(w->graph));
-    assert_ok(weir_graph_open(weir_test_path("store"), w->schema, &read_only, &w->graph));
+    assert_ok(weir_graph_open(w->store, w->schema, &read_only, &w->graph));
     assert_ok(weir_snapshot_build(w->graph, &build, &stats));
     assert_ok(weir_graph_close(w->graph));
     weir_schema_free(w->schema);
@@ -190,8 +200,9 @@ static inline void learn_snapshot(const learn_plan *p, const char *out) {
 
 static inline weir_snapshot *learn_snapshot_open(const learn_plan *p) {
     const weir_snapshot_opts opts = {.load = false};
-    const char *out = weir_test_path("snapshot");
     weir_snapshot *snapshot;
+    char out[4096];
+    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
     learn_snapshot(p, out);
     assert_ok(weir_snapshot_open(out, &opts, &snapshot));
     return snapshot;

@@ -8,8 +8,11 @@
 
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
+#include <weir/base/clock.h>
 #include <weir/trainer/comm.h>
 
+#define SPINS     64u /* looks before the first nap */
+#define NAP_US    20
 #define PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
 
 struct weir_comm {
@@ -95,10 +98,22 @@ uint32_t weir_comm_ranks(const weir_comm *comm) {
     return (uint32_t)comm->size;
 }
 
+/* MPI's own waiting spins: beside threads that compute, on as many cores as there are ranks, it takes their time. */
+static void wait_for(MPI_Request *request) {
+    weir_clock *clock = weir_clock_system();
+    int done = 0;
+    for (unsigned tries = 0; !done; tries++) {
+        MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (!done && tries >= SPINS) weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + NAP_US);
+    }
+}
+
 static void sum(weir_comm *comm, void *numbers, size_t count, MPI_Datatype type, size_t size) {
     for (size_t begin = 0; !comm->alone && begin < count; begin += PIECE_MAX) {
         size_t piece = count - begin < PIECE_MAX ? count - begin : PIECE_MAX;
-        MPI_Allreduce(MPI_IN_PLACE, (char *)numbers + begin * size, (int)piece, type, MPI_SUM, comm->comm);
+        MPI_Request request;
+        MPI_Iallreduce(MPI_IN_PLACE, (char *)numbers + begin * size, (int)piece, type, MPI_SUM, comm->comm, &request);
+        wait_for(&request);
     }
 }
 
@@ -113,12 +128,17 @@ void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count) {
 void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length) {
     for (size_t begin = 0; !comm->alone && begin < length; begin += PIECE_MAX) {
         size_t piece = length - begin < PIECE_MAX ? length - begin : PIECE_MAX;
-        MPI_Bcast((char *)bytes + begin, (int)piece, MPI_BYTE, 0, comm->comm);
+        MPI_Request request;
+        MPI_Ibcast((char *)bytes + begin, (int)piece, MPI_BYTE, 0, comm->comm, &request);
+        wait_for(&request);
     }
 }
 
 void weir_comm_barrier(weir_comm *comm) {
-    if (!comm->alone) MPI_Barrier(comm->comm);
+    MPI_Request request;
+    if (comm->alone) return;
+    MPI_Ibarrier(comm->comm, &request);
+    wait_for(&request);
 }
 
 /* --- exchange --------------------------------------------------------------------------------------------------- */
@@ -142,8 +162,10 @@ static weir_err give(weir_comm *comm, const void *bytes, weir_buf *received, con
         length += received_lengths[i];
     char *room = weir_buf_reserve(received, length + 1);
     if (!room) return weir_buf_err(received);
-    MPI_Alltoallv(bytes, comm->counts, comm->places, MPI_BYTE, room, comm->received_counts, comm->received_places,
-                  MPI_BYTE, comm->comm);
+    MPI_Request request;
+    MPI_Ialltoallv(bytes, comm->counts, comm->places, MPI_BYTE, room, comm->received_counts, comm->received_places,
+                   MPI_BYTE, comm->comm, &request);
+    wait_for(&request);
     weir_buf_commit(received, length);
     return WEIR_OK;
 }
@@ -158,7 +180,9 @@ weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *
     }
     weir_err err = lay_out(lengths, comm->size, comm->counts, comm->places);
     if (err) return err;
-    MPI_Alltoall(lengths, 1, MPI_UINT64_T, received_lengths, 1, MPI_UINT64_T, comm->comm);
+    MPI_Request request;
+    MPI_Ialltoall(lengths, 1, MPI_UINT64_T, received_lengths, 1, MPI_UINT64_T, comm->comm, &request);
+    wait_for(&request);
     err = lay_out(received_lengths, comm->size, comm->received_counts, comm->received_places);
     return err ? err : give(comm, bytes, received, received_lengths);
 }

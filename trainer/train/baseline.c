@@ -16,6 +16,7 @@
 #include "run_private.h"
 
 #define TARGETS_AT_ONCE 256u
+#define ROW_BYTES_MAX   ((uint64_t)1 << 32) /* of all rows; trees copy them once more */
 
 typedef struct table {
     const weir_trained *trained;
@@ -169,6 +170,9 @@ static weir_err arrays_open(table *t) {
         if (inputs->width > numbers) numbers = inputs->width;
         if (inputs->category_count > slots) slots = inputs->category_count;
     }
+    if (t->trained->targets->count > ROW_BYTES_MAX / (t->columns * sizeof *t->rows))
+        return WEIR_ERR(WEIR_ELIMIT, "baselines of %llu targets need more than 4 GiB; leave them out by --no-baselines",
+                        (unsigned long long)t->trained->targets->count);
     t->numbers = weir_calloc(TARGETS_AT_ONCE * numbers, sizeof *t->numbers);
     t->slots = weir_calloc(TARGETS_AT_ONCE * slots, sizeof *t->slots);
     t->rows = weir_calloc(t->trained->targets->count, t->columns * sizeof *t->rows);

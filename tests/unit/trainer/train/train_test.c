@@ -217,6 +217,11 @@ static void resume_with_other_options(void **state) {
     opts.hidden /= 2;
     opts.seed++;
     refused(&opts, WEIR_EVERSION, "another seed");
+    opts.seed--;
+    weir_snapshot_close(snapshot);
+    const learn_plan plan = {.seed = 3, .pays = 601, .people = 30, .bad = 0.3};
+    opts.snapshot = snapshot = learn_snapshot_open(&plan);
+    refused(&opts, WEIR_EVERSION, "another snapshot");
     weir_snapshot_close(snapshot);
 }
 
