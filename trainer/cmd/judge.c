@@ -10,7 +10,8 @@ static weir_err open_model(const weir_cli *cli, weir_model **modelp) {
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
     size_t count = 0;
     weir_err err = weir_public_keys_load(weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS), keys, &count);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK; /* the sentence of a model that is not signed says what to do */
+    if (weir_err_is(err, WEIR_ENOTFOUND))
+        err = WEIR_OK; /* the sentence of a model that is not signed says what to do */
     const weir_model_opts opts = {.keys = keys,
                                   .key_count = count,
                                   .accept_unsigned = !weir_config_bool(config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE)};
