@@ -75,20 +75,22 @@ typedef struct listening {
     weir_file *log;
     char line[LINE_MAX_BYTES]; /* the last one that has something in it */
     size_t length;
-    bool ended; /* by its newline */
+    bool ended;                    /* by its newline */
+    char sentence[LINE_MAX_BYTES]; /* the last line that begins like a sentence of ours: mpirun says more behind it */
 } listening;
 
 static void keep_last_line(listening *l, const char *bytes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (bytes[i] == '\n' || bytes[i] == '\r') {
+            if (!l->ended && strncmp(l->line, "weir ", 5) == 0) memcpy(l->sentence, l->line, sizeof l->sentence);
             l->ended = true;
         } else {
             if (l->ended) l->length = 0;
             l->ended = false;
             if (l->length + 1 < sizeof l->line) l->line[l->length++] = bytes[i];
+            l->line[l->length] = 0;
         }
     }
-    l->line[l->length] = 0;
 }
 
 /* false: its end, or an error that is in *errp. */
@@ -121,7 +123,8 @@ static weir_err judge_end(int status, const listening *l, const char *program) {
     if (WIFSIGNALED(status))
         return WEIR_ERR(WEIR_EDATA, "%s was ended by signal %d; --resume goes on", name, WTERMSIG(status));
     if (WEXITSTATUS(status) == 0) return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "%s", l->length ? l->line : "it failed and said nothing");
+    const char *last = l->length ? l->line : "it failed and said nothing";
+    return WEIR_ERR(WEIR_EDATA, "%s", l->sentence[0] ? l->sentence : last);
 }
 
 static weir_err spawn(const weir_night_words *words, listening *l, pid_t *childp) {

@@ -55,6 +55,8 @@ weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_I
 weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_MAX]) {
     weir_models *models = NULL;
     weir_models_entry entry = {0};
+    id[0] = 0;
+    if (!weir_path_exists(night->models)) return WEIR_OK; /* opening would make it, and a rehearsal makes nothing */
     weir_err err = weir_models_open(night->models, weir_clock_system(), &models);
     if (!err) err = weir_models_current(models, &entry);
     weir_models_close(models);
