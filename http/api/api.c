@@ -7,6 +7,7 @@
 #include "private.h"
 
 #define SAMPLE_BYTES_MAX (256u << 10)
+#define SCORE_BYTES_MAX  (WEIR_MESSAGE_BYTES_MAX + (64u << 10))
 
 static const char *const vertex_query[] = {"before", NULL};
 static const char *const neighbors_query[] = {"relation", "direction", "before", "limit", NULL};
@@ -18,6 +19,9 @@ static const weir_http_route routes[] = {
     {"GET", "/v1/vertices/{type}/{key}", WEIR_HTTP_READER, vertex_query, 0, weir_api_get_vertex},
     {"POST", "/v1/events", WEIR_HTTP_WRITER, events_query, WEIR_API_EVENTS_BYTES, weir_api_post_events},
     {"POST", "/v1/sample", WEIR_HTTP_READER, NULL, SAMPLE_BYTES_MAX, weir_api_post_sample},
+    {"POST", "/v1/score", WEIR_HTTP_READER, NULL, SCORE_BYTES_MAX, weir_api_post_score},
+    {"GET", "/v1/embeddings/{type}/{key}", WEIR_HTTP_READER, NULL, 0, weir_api_get_embedding},
+    {"POST", "/v1/models/reload", WEIR_HTTP_ADMIN, NULL, 0, weir_api_post_reload},
     {"GET", "/livez", WEIR_HTTP_ANYONE, NULL, 0, weir_api_livez},
     {"GET", "/readyz", WEIR_HTTP_ANYONE, ready_query, 0, weir_api_readyz},
     {"GET", "/metrics", WEIR_HTTP_READER, NULL, 0, weir_api_metrics},
@@ -45,9 +49,14 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     api->keys = opts->keys;
     api->clock = opts->clock ? opts->clock : weir_clock_system();
     api->loops = opts->loops;
-    api->fresh = weir_calloc(opts->loops + 1 + WEIR_API_POOL_THREADS, sizeof *api->fresh);
+    api->scoring = opts->scoring;
+    api->watch = opts->watch;
+    api->fresh_count = opts->loops + 1 + WEIR_API_POOL_THREADS;
+    if (opts->scoring) api->fresh_count += weir_scoring_threads(opts->scoring);
+    api->fresh = weir_calloc(api->fresh_count, sizeof *api->fresh);
     weir_err err = api->fresh ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the API");
     if (!err) err = weir_api_writer_open(api, opts, &api->writer);
+    if (!err) err = weir_api_scores_open(api);
     if (!err) err = weir_api_pool_open(api, WEIR_API_POOL_THREADS, &api->pool);
     if (err) {
         weir_api_close(api);
@@ -62,8 +71,9 @@ void weir_api_close(weir_api *api) {
     weir_api_stopping(api);
     weir_api_pool_close(api->pool);
     weir_api_writer_close(api->writer);
-    for (uint32_t i = 0; api->fresh && i < api->loops + 1 + WEIR_API_POOL_THREADS; i++)
+    for (uint32_t i = 0; api->fresh && i < api->fresh_count; i++)
         weir_api_fresh_free(&api->fresh[i]);
+    weir_api_scores_close(api);
     weir_free(api->fresh);
     weir_free(api->goals);
     weir_free(api);

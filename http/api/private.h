@@ -7,6 +7,7 @@
 
 #include <weir/base/thread.h>
 #include <weir/http/api.h>
+#include <weir/ingest/map.h>
 
 typedef struct weir_api_writer weir_api_writer;
 typedef struct weir_api_pool weir_api_pool;
@@ -47,9 +48,14 @@ struct weir_api {
     const weir_api_keys *keys;
     weir_clock *clock;
     uint32_t loops;
-    weir_api_fresh *fresh; /* one a loop, then the writer's, then the pool's threads' */
+    uint32_t fresh_count;
+    weir_api_fresh *fresh; /* one a loop, then the writer's, then the pool's threads', then those that score */
     weir_api_writer *writer;
     weir_api_pool *pool;
+    weir_scoring *scoring;     /* borrowed; NULL: no scores */
+    weir_scoring_watch *watch; /* borrowed; NULL: no register */
+    weir_mapper **mappers;     /* of the threads that score: thread * sources + source; NULL until wanted */
+    size_t mapper_count;
     _Atomic int state; /* weir_api_state */
     /* [owner] */
     weir_api_goal *goals;
@@ -77,6 +83,8 @@ weir_err weir_api_vertex_read(const weir_schema *schema, weir_arena *arena, cons
 /* The query's `before`, or WEIR_BEFORE_ALL.  WEIR_EDATA. */
 weir_err weir_api_before(const weir_http_request *request, int64_t *before_usp);
 weir_err weir_api_time_read(const char *name, const char *text, size_t length, int64_t *time_usp);
+/* After all that is known: events may bear a time that is yet to come. */
+int64_t weir_api_now(const weir_api *api);
 weir_err weir_api_direction_read(const char *text, weir_direction *directionp);
 weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uint16_t *relationp);
 
@@ -97,6 +105,9 @@ weir_err weir_api_get_vertex(void *context, weir_http_request *request);
 weir_err weir_api_get_neighbors(void *context, weir_http_request *request);
 weir_err weir_api_post_events(void *context, weir_http_request *request);
 weir_err weir_api_post_sample(void *context, weir_http_request *request);
+weir_err weir_api_post_score(void *context, weir_http_request *request);
+weir_err weir_api_get_embedding(void *context, weir_http_request *request);
+weir_err weir_api_post_reload(void *context, weir_http_request *request);
 weir_err weir_api_livez(void *context, weir_http_request *request);
 weir_err weir_api_readyz(void *context, weir_http_request *request);
 weir_err weir_api_metrics(void *context, weir_http_request *request);
@@ -120,6 +131,13 @@ typedef struct weir_api_message {
  * rest. WEIR_EDATA says where; WEIR_ELIMIT more than WEIR_API_EVENTS_MAX; WEIR_ENOMEM.  [any] */
 weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
                         const weir_api_message **messagesp, size_t *countp);
+
+/* --- scores --------------------------------------------------------------------------------------------------- */
+
+weir_err weir_api_scores_open(weir_api *api);
+void weir_api_scores_close(weir_api *api);
+/* `"model":{…}`: what serves, and what is wrong with what should. */
+void weir_api_json_serving(weir_api *api, weir_json *json);
 
 /* --- what runs beside the loops ------------------------------------------------------------------------------- */
 

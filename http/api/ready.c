@@ -52,7 +52,8 @@ static weir_err reached(void *context, const weir_pipeline_partition_stats *stat
     for (size_t i = 0; i < api->goal_count; i++) {
         const weir_api_goal *goal = &api->goals[i];
         if (goal->partition != stats->partition || strcmp(goal->source, stats->source) != 0) continue;
-        if (stats->offset_applied < goal->offset) return WEIR_ERR(WEIR_ECANCELLED, "not there yet");
+        uint64_t end = stats->offset_end < goal->offset ? stats->offset_end : goal->offset;
+        if (stats->offset_applied < end) return WEIR_ERR(WEIR_ECANCELLED, "not there yet");
     }
     return WEIR_OK;
 }
@@ -155,7 +156,10 @@ weir_err weir_api_readyz(void *context, weir_http_request *request) {
     if (why) write_problem(&json, why);
     weir_json_key(&json, "ready");
     weir_json_bool(&json, !why);
-    if (known && weir_http_query(request, "verbose")) write_sources(api, &json);
+    if (known && weir_http_query(request, "verbose")) {
+        write_sources(api, &json);
+        weir_api_json_serving(api, &json);
+    }
     weir_api_fresh_member(api, weir_http_loop_index(request), &json);
     weir_json_object_end(&json);
     weir_buf_byte(json.buf, '\n');

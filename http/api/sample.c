@@ -156,21 +156,13 @@ static weir_err sample(const sampling *in, uint32_t thread, weir_http_request *r
     return err;
 }
 
-/* All that is known: events may bear a time that is yet to come. */
-static int64_t now_of(const weir_api *api) {
-    weir_graph_stats stats;
-    weir_graph_stats_get(api->graph, &stats);
-    int64_t now_us = weir_clock_wall_us(api->clock);
-    return now_us > stats.event_time_last_us ? now_us : stats.event_time_last_us + 1;
-}
-
 static weir_err answer(weir_api *api, uint32_t thread, weir_http_request *request) {
     size_t length;
     weir_api_sample_ask *ask;
     sampling in = {.api = api, .arena = weir_http_arena(request)};
     const char *body = weir_http_body(request, &length);
     weir_api_fresh_begin(api, thread, request); // A3
-    weir_err err = weir_api_sample_read(api->schema, now_of(api), body, length, in.arena, &ask);
+    weir_err err = weir_api_sample_read(api->schema, weir_api_now(api), body, length, in.arena, &ask);
     in.ask = ask;
     return err ? err : sample(&in, thread, request);
 }

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "body.h"
 #include "sample_ask.h"
 
 #define WINDOW_MAX       4096u
@@ -18,81 +17,6 @@
 #define SEED_DEFAULT     1u
 #define HALF_LIFE_MAX_US (36525ll * 86400 * WEIR_US_PER_S)
 
-/* --- reading JSON --------------------------------------------------------------------------------------------- */
-
-/* The reader below us calls itself for each level, so the levels are counted first. */
-static bool too_deep(const char *text, size_t length) {
-    size_t depth = 0;
-    bool quoted = false;
-    for (size_t i = 0; i < length; i++) {
-        char c = text[i];
-        if (quoted && c == '\\')
-            i++;
-        else if (c == '"')
-            quoted = !quoted;
-        else if (!quoted && (c == '{' || c == '[') && ++depth > DEPTH_MAX)
-            return true;
-        else if (!quoted && (c == '}' || c == ']') && depth)
-            depth--;
-    }
-    return false;
-}
-
-static weir_err read_json(const char *text, size_t length, json_t **rootp) {
-    json_error_t error;
-    *rootp = NULL;
-    if (too_deep(text, length)) return WEIR_ERR(WEIR_EDATA, "the body is nested deeper than %u levels", DEPTH_MAX);
-    *rootp = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-    if (*rootp) return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "the body is not JSON: %s (byte %d)", error.text, error.position);
-}
-
-static weir_err only_members(const json_t *object, const char *where, const char *const *names) {
-    if (!json_is_object(object)) return WEIR_ERR(WEIR_EDATA, "%s must be an object", where);
-    const char *name;
-    json_t *value;
-    json_t *members = json_incref((json_t *)(uintptr_t)object);
-    weir_err err = WEIR_OK;
-    json_object_foreach(members, name, value) {
-        size_t i = 0;
-        while (names[i] && strcmp(names[i], name) != 0)
-            i++;
-        if (!err && !names[i]) err = WEIR_ERR(WEIR_EDATA, "%s has an unknown member '%.64s'", where, name);
-    }
-    json_decref(members);
-    return err;
-}
-
-static weir_err read_text(const json_t *object, const char *where, const char *name, const char **textp,
-                          size_t *lengthp) {
-    const json_t *value = json_object_get(object, name);
-    *textp = NULL;
-    *lengthp = 0;
-    if (!value) return WEIR_OK;
-    if (!json_is_string(value)) return WEIR_ERR(WEIR_EDATA, "%s: %s must be a text", where, name);
-    *textp = json_string_value(value);
-    *lengthp = json_string_length(value);
-    if (strlen(*textp) != *lengthp) return WEIR_ERR(WEIR_EDATA, "%s: %s has a 0 byte in it", where, name);
-    return WEIR_OK;
-}
-
-static weir_err need_text(const json_t *object, const char *where, const char *name, const char **textp,
-                          size_t *lengthp) {
-    weir_err err = read_text(object, where, name, textp, lengthp);
-    return err || *textp ? err : WEIR_ERR(WEIR_EDATA, "%s: %s is missing", where, name);
-}
-
-/* *valuep keeps its default when the member is not there. */
-static weir_err read_number(const json_t *object, const char *where, const char *name, int64_t min, int64_t max,
-                            int64_t *valuep) {
-    const json_t *value = json_object_get(object, name);
-    if (!value) return WEIR_OK;
-    if (json_is_integer(value)) *valuep = json_integer_value(value);
-    if (json_is_integer(value) && *valuep >= min && *valuep <= max) return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "%s: %s must be an integer from %lld to %lld", where, name, (long long)min,
-                    (long long)max);
-}
-
 /* --- targets -------------------------------------------------------------------------------------------------- */
 
 static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const char *where, int64_t now_us) {
@@ -100,10 +24,10 @@ static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const
     const char *type, *key, *before;
     size_t type_length, key_length, before_length;
     weir_api_sample_target *target = &ask->targets[ask->target_count];
-    weir_err err = only_members(value, where, names);
-    if (!err) err = need_text(value, where, "type", &type, &type_length);
-    if (!err) err = need_text(value, where, "key", &key, &key_length);
-    if (!err) err = read_text(value, where, "before", &before, &before_length);
+    weir_err err = weir_api_body_members(value, where, names);
+    if (!err) err = weir_api_body_need(value, where, "type", &type, &type_length);
+    if (!err) err = weir_api_body_need(value, where, "key", &key, &key_length);
+    if (!err) err = weir_api_body_text(value, where, "before", &before, &before_length);
     if (err) return err;
     key = weir_arena_strndup(ask->arena, key, key_length); /* it outlives the JSON */
     if (!key) return WEIR_ERR(WEIR_ENOMEM, "no memory for a key");
@@ -182,14 +106,14 @@ static weir_err read_step(weir_api_sample_ask *ask, const json_t *value, const c
     size_t length;
     weir_sample_step *step = &ask->steps[ask->opts.step_count];
     int64_t hop = hop_before + 1, fanout = FANOUT_DEFAULT;
-    weir_err err = only_members(value, where, names);
-    if (!err) err = need_text(value, where, "relation", &relation, &length);
-    if (!err) err = need_text(value, where, "direction", &direction, &length);
-    if (!err) err = read_text(value, where, "strategy", &strategy, &length);
-    if (!err) err = read_text(value, where, "weight", &weight, &length);
-    if (!err) err = read_text(value, where, "half_life", &half_life, &length);
-    if (!err) err = read_number(value, where, "hop", 1, WEIR_SAMPLE_HOPS_MAX, &hop);
-    if (!err) err = read_number(value, where, "fanout", 1, WEIR_SAMPLE_FANOUT_MAX, &fanout);
+    weir_err err = weir_api_body_members(value, where, names);
+    if (!err) err = weir_api_body_need(value, where, "relation", &relation, &length);
+    if (!err) err = weir_api_body_need(value, where, "direction", &direction, &length);
+    if (!err) err = weir_api_body_text(value, where, "strategy", &strategy, &length);
+    if (!err) err = weir_api_body_text(value, where, "weight", &weight, &length);
+    if (!err) err = weir_api_body_text(value, where, "half_life", &half_life, &length);
+    if (!err) err = weir_api_body_number(value, where, "hop", 1, WEIR_SAMPLE_HOPS_MAX, &hop);
+    if (!err) err = weir_api_body_number(value, where, "fanout", 1, WEIR_SAMPLE_FANOUT_MAX, &fanout);
     if (err) return err;
     step->hop = (uint32_t)hop;
     step->fanout = (uint32_t)fanout;
@@ -220,12 +144,12 @@ static weir_err read_steps(weir_api_sample_ask *ask, const json_t *root) {
 static weir_err read_ask(weir_api_sample_ask *ask, const json_t *root, int64_t now_us) {
     static const char *const names[] = {"targets", "steps", "seed", "window", "edges_max", NULL};
     int64_t seed = SEED_DEFAULT, window = WEIR_SAMPLE_WINDOW, edges_max = WEIR_API_SAMPLE_EDGES;
-    weir_err err = only_members(root, "the body", names);
+    weir_err err = weir_api_body_members(root, "the body", names);
     if (!err) err = read_targets(ask, root, now_us);
     if (!err) err = read_steps(ask, root);
-    if (!err) err = read_number(root, "the body", "seed", 0, INT64_MAX, &seed);
-    if (!err) err = read_number(root, "the body", "window", 1, WINDOW_MAX, &window);
-    if (!err) err = read_number(root, "the body", "edges_max", 1, WEIR_API_SAMPLE_EDGES, &edges_max);
+    if (!err) err = weir_api_body_number(root, "the body", "seed", 0, INT64_MAX, &seed);
+    if (!err) err = weir_api_body_number(root, "the body", "window", 1, WINDOW_MAX, &window);
+    if (!err) err = weir_api_body_number(root, "the body", "edges_max", 1, WEIR_API_SAMPLE_EDGES, &edges_max);
     if (err) return err;
     uint32_t share = WEIR_API_SAMPLE_EDGES / ask->target_count;
     ask->opts.seed = (uint64_t)seed;
@@ -244,7 +168,7 @@ weir_err weir_api_sample_read(const weir_schema *schema, int64_t now_us, const c
     if (!ask) return WEIR_ERR(WEIR_ENOMEM, "no memory for a sample");
     ask->schema = schema;
     ask->arena = arena;
-    weir_err err = read_json(body, length, &root);
+    weir_err err = weir_api_body_json(body, length, DEPTH_MAX, &root);
     if (!err) err = read_ask(ask, root, now_us);
     json_decref(root);
     if (!err) *askp = ask;

@@ -12,12 +12,14 @@
 #include <string.h>
 
 #include <weir/base/alloc.h>
+#include <weir/base/fault.h>
 #include <weir/base/file.h>
 #include <weir/base/log.h>
 #include <weir/base/signals.h>
 #include <weir/base/suggest.h>
 #include <weir/cli/cli.h>
 #include <weir/http/api.h>
+#include <weir/inference/scoring.h>
 
 extern const weir_command weir_command_serve;
 
@@ -26,7 +28,7 @@ extern const weir_command weir_command_serve;
 
 typedef struct service {
     const weir_config *config;
-    char store[PATH_MAX_BYTES], eventlog[PATH_MAX_BYTES];
+    char store[PATH_MAX_BYTES], eventlog[PATH_MAX_BYTES], models[PATH_MAX_BYTES], public_keys[PATH_MAX_BYTES];
     const char *brokers; /* NULL: the built-in event log */
     weir_schema *schema;
     weir_eventlog *logs[WEIR_SCHEMA_SOURCES_MAX]; /* one a source; sources of one topic share theirs */
@@ -35,6 +37,8 @@ typedef struct service {
     weir_graph *graph;
     weir_pipeline *pipeline;
     weir_api_keys *keys;
+    weir_scoring *scoring;
+    weir_scoring_watch *watch;
     weir_api *api;
     weir_http *http;
 } service;
@@ -61,6 +65,18 @@ static weir_err set_path(char path[PATH_MAX_BYTES], const char *folder, const ch
     return WEIR_ERR(WEIR_EUSAGE, "the path of the data has more than %u bytes", PATH_MAX_BYTES);
 }
 
+/* Keys that lie beside the data count before those of the configuration. */
+static weir_err read_model_paths(service *serve, const weir_cli *cli) {
+    const char *data = weir_cli_text(cli, "data"), *models = weir_cli_text(cli, "models");
+    const char *keys = weir_config_text(serve->config, WEIR_CONFIG_MODELS_PUBLIC_KEYS);
+    weir_err err = models ? set_path(serve->models, models, NULL)
+                   : data ? set_path(serve->models, data, "models")
+                          : set_path(serve->models, weir_config_text(serve->config, WEIR_CONFIG_MODELS_PATH), NULL);
+    if (!err && data) err = set_path(serve->public_keys, data, "models.pub");
+    if (!err && (!data || !weir_path_exists(serve->public_keys))) err = set_path(serve->public_keys, keys, NULL);
+    return err;
+}
+
 static weir_err read_arguments(service *serve, const weir_cli *cli) {
     const char *data = weir_cli_text(cli, "data"), *schema = weir_cli_text(cli, "schema");
     const char *keys = weir_cli_text(cli, "keys");
@@ -75,6 +91,7 @@ static weir_err read_arguments(service *serve, const weir_cli *cli) {
         const char *brokers = weir_cli_text(cli, "kafka");
         serve->brokers = brokers && *brokers ? brokers : weir_config_text(serve->config, WEIR_CONFIG_KAFKA_BROKERS);
     }
+    if (!err) err = read_model_paths(serve, cli);
     if (!err) err = load_schema(schema, &serve->schema);
     if (!keys) keys = weir_config_text(serve->config, WEIR_CONFIG_HTTP_KEYS);
     if (!err && *keys) err = weir_api_keys_load(keys, &serve->keys);
@@ -140,8 +157,28 @@ static weir_err open_pipeline(service *serve) {
         .brokers = serve->brokers,
         .kafka_timeout_us = weir_config_us(serve->config, WEIR_CONFIG_KAFKA_TIMEOUT),
     };
+    weir_kill_point("serve.opened"); /* what was sealed is there, nothing is replayed */
     weir_err err = weir_pipeline_open(&opts, &serve->pipeline);
     return err ? err : weir_pipeline_start(serve->pipeline);
+}
+
+static weir_err open_scoring(service *serve) {
+    const weir_scoring_opts scoring = {
+        .graph = serve->graph,
+        .threads = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_SCORE_THREADS),
+        .delay_us = weir_config_us(serve->config, WEIR_CONFIG_SCORE_DELAY),
+    };
+    weir_err err = weir_scoring_open(&scoring, &serve->scoring);
+    const weir_scoring_watch_opts watch = {
+        .scoring = serve->scoring,
+        .schema = serve->schema,
+        .folder = serve->models,
+        .public_keys = serve->public_keys,
+        .accept_unsigned = !weir_config_bool(serve->config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE),
+    };
+    if (!err) err = weir_scoring_watch_open(&watch, &serve->watch);
+    if (!err) weir_scoring_watch_look(serve->watch, true);
+    return err;
 }
 
 static weir_err open_api(service *serve) {
@@ -149,6 +186,8 @@ static weir_err open_api(service *serve) {
         .graph = serve->graph,
         .pipeline = serve->pipeline,
         .logs = serve->logs,
+        .scoring = serve->scoring,
+        .watch = serve->watch,
         .keys = serve->keys,
         .loops = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_THREADS),
         .recent_events = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_RECENT_EVENTS),
@@ -180,6 +219,7 @@ static weir_err open_all(service *serve, const weir_cli *cli) {
     if (!err) err = open_sources(serve);
     if (!err) err = open_graph(serve);
     if (!err) err = open_pipeline(serve);
+    if (!err) err = open_scoring(serve);
     if (!err) err = open_api(serve);
     return err ? err : open_http(serve, cli);
 }
@@ -199,8 +239,10 @@ static weir_err announce(const service *serve) {
 static void wait_for_stop(service *serve) {
     bool ready = false;
     while (!weir_signals_wait(ready ? WEIR_US_PER_S : LOOK_US)) {
+        weir_scoring_watch_look(serve->watch, false);
         if (ready || !weir_api_look(serve->api)) continue;
         ready = true;
+        weir_kill_point("serve.ready");
         WEIR_LOG(INFO, "serve.ready", "caught up and ready", WEIR_TEXT("url", weir_http_url(serve->http)));
     }
 }
@@ -208,6 +250,7 @@ static void wait_for_stop(service *serve) {
 static void stop_http(service *serve) {
     int64_t delay_us = weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_DELAY);
     weir_api_stopping(serve->api);
+    weir_kill_point("serve.stopping");
     WEIR_LOG(INFO, "serve.stopping", "stopping; requests may end, then the rest is sealed");
     if (delay_us) weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + delay_us);
     weir_http_stop(serve->http, weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_TIMEOUT));
@@ -216,6 +259,8 @@ static void stop_http(service *serve) {
 /* What is deferred is finished by the api's threads, so they outlive the loops; the loops' memory outlives both. */
 static void close_all(service *serve, weir_err *errp) {
     if (serve->http) weir_http_stop(serve->http, 0);
+    weir_scoring_watch_close(serve->watch);
+    weir_scoring_close(serve->scoring);
     weir_api_close(serve->api);
     weir_http_close(serve->http);
     weir_err_keep(errp, weir_pipeline_close(serve->pipeline));
@@ -246,6 +291,7 @@ static const weir_option options[] = {
     {"data", 'd', "DIR", "folder of store and event log (default store.path and eventlog.path)", NULL},
     {"kafka", 'k', "[BROKERS]", "read the topics from Kafka (default kafka.brokers) instead of the built-in log", NULL},
     {"listen", 'l', "HOST:PORT", "address to serve (default http.listen)", NULL},
+    {"models", 'm', "DIR", "folder of the trained models (default models beside the data, or models.path)", NULL},
     {"keys", 'K', "FILE", "API keys (default http.keys)", NULL},
     {0},
 };

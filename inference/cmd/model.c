@@ -24,8 +24,8 @@ static const char *models_folder(const weir_cli *cli) {
     return path ? path : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_PATH);
 }
 
-/* Without keys nothing that must be signed can be opened, and the sentence of that says what to do; so a missing file of
- * keys is no error here. */
+/* Without keys nothing that must be signed can be opened, and the sentence of that says what to do; so a missing file
+ * of keys is no error here. */
 static weir_err load_keys(const weir_cli *cli, session *s) {
     const weir_config *config = weir_cli_config(cli);
     size_t count = 0;

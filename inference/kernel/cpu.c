@@ -11,7 +11,8 @@
 
 #include "loops_table.h"
 
-#define ALIGNMENT 64u /* a cache line, and the widest vector */
+#define ALIGNMENT   64u                 /* a cache line, and the widest vector                     */
+#define PIECE_BYTES ((size_t)128 << 10) /* with what is read beside them they fit a core's own cache */
 
 static weir_err cpu_alloc(size_t bytes, void **memoryp) {
     *memoryp = weir_aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
@@ -46,7 +47,7 @@ static void gemm_of_nothing(const weir_gemm *g) {
 }
 
 static void cpu_gemm(const weir_gemm *g) {
-    if (g->m == 0 || g->n == 0) return;
+    if (g->m == 0 || g->n == 0) return; /* K2 */
     if (g->k == 0) {
         gemm_of_nothing(g);
         return;
@@ -76,6 +77,7 @@ static void cpu_prepare(void) {
     cpu = *cpu_loops();
     cpu.name = "cpu";
     cpu.unified = true;
+    cpu.piece_bytes = PIECE_BYTES;
     cpu.alloc = cpu_alloc;
     cpu.release = cpu_release;
     cpu.to_device = cpu.to_host = cpu_copy;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loops.h - the kernels that are loops. Compiled twice, for any processor and for AVX2 with FMA: the including file says
- * what its names end in with WEIR_LOOP. Each has a naive twin in tests/unit/inference/kernel/kernel_test.c.
+ * loops.h - the kernels that are loops. Compiled twice, for any processor and for AVX2 with FMA: the including file
+ * names the table with WEIR_LOOP. Each has a naive twin in tests/unit/inference/kernel/kernel_test.c.
+ *
+ * Every sum runs over its rows in their order, on one thread; within a row the compiler may use lanes, always the same
+ * (K1).
  */
 #include <math.h>
 #include <string.h>
@@ -16,6 +19,7 @@ static const weir_real *row_of(const weir_real *x, size_t row, uint32_t ld) {
     return x + row * ld;
 }
 
+/* Rows are added in their order: K1. */
 static void row_add(uint32_t cols, const weir_real *restrict x, weir_real *restrict out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] += x[c];
@@ -31,7 +35,7 @@ static void row_add_scaled(uint32_t cols, weir_real factor, const weir_real *res
         out[c] += factor * x[c];
 }
 
-/* --- rows ---------------------------------------------------------------------------------------------------------- */
+/* --- rows -------------------------------------------------------------------------------------------------------- */
 
 static void gather_rows(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out) {
     for (size_t i = 0; i < rows; i++)
@@ -56,7 +60,7 @@ static void embed_back(uint32_t rows, uint32_t cols, const uint32_t *slots, uint
         row_add(cols, dout + i * cols, dtable + (size_t)slots[i * stride] * cols);
 }
 
-/* --- segments ------------------------------------------------------------------------------------------------------ */
+/* --- segments ---------------------------------------------------------------------------------------------------- */
 
 #define PREFETCH_AHEAD 8u /* entries: rows of x lie anywhere */
 
@@ -92,7 +96,7 @@ static void segment_log_count(const weir_segments *s, weir_real *out, uint32_t l
         out[i * ldout] = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
 }
 
-/* --- time ---------------------------------------------------------------------------------------------------------- */
+/* --- time -------------------------------------------------------------------------------------------------------- */
 
 #define FIRST_CENTRE 0.69314718055994531 /* log(1 + 1 s)        */
 #define LAST_CENTRE  17.358207530835315  /* log(1 + 400 days)   */
@@ -103,9 +107,9 @@ static double exp_below_0(double x) {
     return exp(x);
 }
 #else
-/* Of x <= 0, to 2 units of the last place: Cephes' polynomial, as a loop that takes eight at once. libm's is a call. */
+/* Of x from -87 to 0, to 2 units of the last place: Cephes' polynomial, as a loop that takes eight at once. libm's is a
+ * call; and a comparison that kept smaller x away would be a branch. */
 static float exp_below_0(float x) {
-    x = x < -87.0f ? -87.0f : x;
     int32_t power = (int32_t)(x * 1.44269504f - 0.5f); /* rounds to the nearest, since x <= 0 */
     float r = x - (float)power * 0.693359375f + (float)power * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -123,17 +127,64 @@ static float exp_below_0(float x) {
 }
 #endif
 
+#define AGES_AT_ONCE    64u
+#define AGE_SECONDS_MAX 4e9 /* 127 years: 9 places from the first bump, and exp(-81) is still a float */
+
+#ifdef WEIR_REAL_DOUBLE
+static double log_of_1_and(double seconds) {
+    return log1p(seconds);
+}
+#else
+/* Of 1 + seconds, to 1e-7 of an absolute error, which is what a place in the code needs: Cephes' logf without its
+ * branches, again for eight at once. */
+static float log_of_1_and(double seconds) {
+    union {
+        float value;
+        int32_t bits;
+    } x = {(float)(1 + seconds)};
+    int32_t high = (x.bits & 0x7fffff) > 0x3504f3; /* a mantissa above the root of 2 is halved */
+    float exponent = (float)((x.bits >> 23) - 127 + high);
+    x.bits = (x.bits & 0x7fffff) | (127 - high) << 23;
+    float m = x.value - 1, square = m * m, p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    return m - 0.5f * square + square * m * p + exponent * 0.69314718f;
+}
+#endif
+
 static double age_seconds(const weir_ages *a, size_t i) {
     double us = (double)a->before_us[a->groups[a->parents[i]]] - (double)a->times[i];
-    return us > 0 ? us * 1e-6 : 0;
+    double seconds = us > 0 ? us * 1e-6 : 0;
+    return seconds < AGE_SECONDS_MAX ? seconds : AGE_SECONDS_MAX;
+}
+
+/* One bump of many places: along the places, since eight bumps of one place are too few for a loop. */
+static void time_code_bump(weir_real centre, const weir_real *restrict places, weir_real *restrict bumps) {
+    for (uint32_t i = 0; i < AGES_AT_ONCE; i++) {
+        weir_real distance = places[i] - centre;
+        bumps[i] = exp_below_0(-distance * distance);
+    }
 }
 
 static void time_code(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout) {
-    for (size_t i = 0; i < rows; i++, out += ldout) {
-        weir_real place = (weir_real)((log1p(age_seconds(ages, i)) - FIRST_CENTRE) / SPACING);
+    double seconds[AGES_AT_ONCE] = {0};
+    weir_real places[AGES_AT_ONCE], bumps[AGES_AT_ONCE];
+    for (size_t first = 0; first < rows; first += AGES_AT_ONCE, out += (size_t)AGES_AT_ONCE * ldout) {
+        size_t count = rows - first < AGES_AT_ONCE ? rows - first : AGES_AT_ONCE;
+        for (size_t i = 0; i < count; i++)
+            seconds[i] = age_seconds(ages, first + i);
+        for (size_t i = 0; i < AGES_AT_ONCE; i++)
+            places[i] = (log_of_1_and(seconds[i]) - (weir_real)FIRST_CENTRE) / (weir_real)SPACING;
         for (uint32_t k = 0; k < WEIR_TIME_CODE_COUNT; k++) {
-            weir_real distance = place - (weir_real)k;
-            out[k] = exp_below_0(-distance * distance);
+            time_code_bump((weir_real)k, places, bumps);
+            for (size_t i = 0; i < count; i++)
+                out[i * ldout + k] = bumps[i];
         }
     }
 }
@@ -143,7 +194,7 @@ static void compose(size_t count, const uint32_t *outer, const uint32_t *inner, 
         out[i] = outer[inner[i]];
 }
 
-/* --- bias, relu, norm ---------------------------------------------------------------------------------------------- */
+/* --- bias, relu, norm -------------------------------------------------------------------------------------------- */
 
 static void bias(uint32_t rows, uint32_t cols, const weir_real *b, weir_real *x) {
     for (size_t i = 0; i < rows; i++)
@@ -216,7 +267,7 @@ static void layer_norm_back(uint32_t rows, uint32_t cols, const weir_real *restr
     }
 }
 
-/* --- dropout ------------------------------------------------------------------------------------------------------- */
+/* --- dropout ----------------------------------------------------------------------------------------------------- */
 
 #define DRAWS     8u /* of 16 bits, from one block of the generator */
 #define DRAW_ENDS 65536.0
@@ -245,7 +296,7 @@ static void dropout(uint32_t rows, uint32_t cols, const weir_dropout *d, weir_re
         dropout_row(cols, d, d->keys ? d->keys[i] : i, x + i * cols);
 }
 
-/* --- flat arrays --------------------------------------------------------------------------------------------------- */
+/* --- flat arrays ------------------------------------------------------------------------------------------------- */
 
 static void add(size_t count, const weir_real *restrict x, weir_real *restrict y) {
     for (size_t i = 0; i < count; i++)

@@ -21,8 +21,8 @@ weir_err weir_model_history_store(const char *path, const weir_model_history *hi
 void weir_model_history_free(weir_model_history *history);
 /* At WEIR_MODELS_HISTORY_MAX the oldest goes. */
 weir_err weir_model_history_add(weir_model_history *history, const weir_models_entry *entry);
-/* What a rollback leads to: replays the history, a promotion on top of what served, a rollback off it. folder is for the
- * sentence; the id is the history's. */
+/* What a rollback leads to: replays the history, a promotion on top of what served, a rollback off it. folder is for
+ * the sentence; the id is the history's. */
 weir_err weir_model_history_before(const weir_model_history *history, const char *folder, const char **idp);
 /* One line of it, cut to what fits. */
 void weir_model_history_reason(char reason[WEIR_MODEL_REASON_MAX], const char *text);

@@ -3,8 +3,8 @@
  * open.c - believing a model folder, in this order and no other (M2):
  *
  *   1. MANIFEST is read, and its signature checked over those bytes.
- *   2. Each file is read once, as long as the MANIFEST can be, and its line made again from the bytes in memory; the lines
- *      must be those of the MANIFEST, byte for byte. So nothing of a hostile MANIFEST is ever parsed.
+ *   2. Each file is read once, and its line of the MANIFEST made again from the bytes in memory; the lines must be
+ *      those of the MANIFEST, byte for byte. So nothing of a hostile MANIFEST is ever parsed.
  *   3. Nothing else is in the folder.
  *   4. Only then model.json, the texts and the weights are interpreted.
  */

@@ -17,6 +17,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as the file has them");
 
+/* What ends a name, a quote or a 0, is none of its bytes: strspn does not read past it. */
 static bool is_name(const char *name, size_t length) {
     return length > 0 && length < WEIR_MODEL_NAME_MAX && strspn(name, NAME_BYTES) >= length;
 }
@@ -67,6 +68,18 @@ static void put_tensor(weir_json *json, const weir_model_tensor *t, uint64_t beg
     weir_json_object_end(json);
 }
 
+/* Small counts, once a training: a square is fine. */
+static weir_err check_names(const weir_model_tensor *tensors, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(tensors[i].name, tensors[j].name) == 0) {
+                return WEIR_ERR(WEIR_EINVAL, "two tensors are named %s", tensors[i].name);
+            }
+        }
+    }
+    return WEIR_OK;
+}
+
 /* Length, header and the blanks that bring the numbers to a multiple of 8. */
 static weir_err make_header(const weir_model_tensor *tensors, size_t count, weir_buf *out) {
     uint8_t length[LENGTH_BYTES] = {0};
@@ -97,7 +110,8 @@ weir_err weir_safetensors_write(const char *path, const weir_model_tensor *tenso
     weir_file *file = NULL;
     weir_err err = WEIR_OK;
     if (count > WEIR_MODEL_TENSORS_MAX) return WEIR_ERR(WEIR_ELIMIT, "%zu tensors are too many for a model", count);
-    err = make_header(tensors, count, &header);
+    err = check_names(tensors, count);
+    if (!err) err = make_header(tensors, count, &header);
     if (!err) err = weir_file_open(path, WEIR_FILE_CREATE, &file);
     if (!err) err = weir_file_append(file, header.bytes, header.length);
     for (size_t i = 0; !err && i < count; i++)

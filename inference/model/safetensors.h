@@ -7,7 +7,7 @@
  *     8     N    {"name": {"dtype": "F32", "shape": [rows, cols], "data_offsets": [begin, end]}, …}, padded with blanks
  *    8+N    …    the numbers, little-endian; offsets count from here
  *
- * The format cannot hold code. What is read is refused unless each byte behind the header belongs to exactly one tensor.
+ * The format cannot hold code. It is refused unless each byte behind the header belongs to exactly one tensor.
  */
 #ifndef WEIR_INFERENCE_MODEL_SAFETENSORS_H
 #define WEIR_INFERENCE_MODEL_SAFETENSORS_H

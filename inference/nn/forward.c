@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forward.c - a batch on its way to logits.
+ * forward.c - a batch on its way to logits. A node's row is computed from its own and its children's alone (N5).
  *
  * A layer's nodes lie hop after hop and within a hop by type, so each (hop, type) is one range of rows and one GEMM:
  * nothing is gathered but what layer 0 has once a vertex. Means and edges are two GEMMs on two parts of one weight
@@ -57,7 +57,7 @@ static void apply(const pass *p, uint32_t rows, uint32_t k, const weir_real *x, 
                             .ldc = hidden});
 }
 
-/* --- what the batch brings ----------------------------------------------------------------------------------------- */
+/* --- what the batch brings --------------------------------------------------------------------------------------- */
 
 static weir_err check_batch(const pass *p) {
     const weir_block_view *b = p->block;
@@ -113,24 +113,33 @@ static void bring(pass *p) {
     p->tape->slots = w->slots;
 }
 
-/* --- layer 0 ------------------------------------------------------------------------------------------------------- */
+/* --- layer 0 ----------------------------------------------------------------------------------------------------- */
 
-static void encode_type(pass *p, uint32_t type) {
+static void encode_rows(pass *p, uint32_t type, uint32_t first, uint32_t rows) {
     const weir_nn_inputs *inputs = &p->shape->vertices[type];
     const weir_nn_encode_slots *at = &p->nn->plan.encode[type];
-    weir_block_range range = p->block->input_ranges[type];
-    uint32_t rows = range.end - range.begin, hidden = p->shape->hidden;
-    weir_real *out = p->tape->h0 + (size_t)range.begin * hidden;
-    if (rows == 0) return;
-    WEIR_ASSERT(at->bias != WEIR_NN_NO_TENSOR); /* the block was sampled with these steps */
+    uint32_t hidden = p->shape->hidden, categories = inputs->category_count;
+    weir_real *out = p->tape->h0 + ((size_t)p->block->input_ranges[type].begin + first) * hidden;
     if (inputs->width > 0)
-        apply(p, rows, inputs->width, p->tape->numbers[type], at->weight, 0, out);
+        apply(p, rows, inputs->width, p->tape->numbers[type] + (size_t)first * inputs->width, at->weight, 0, out);
     else
         p->k->zero(out, (size_t)rows * hidden * sizeof *out);
-    for (uint32_t c = 0; c < inputs->category_count; c++) {
-        p->k->embed(rows, hidden, p->tape->slots[type] + c, inputs->category_count, p->params + at->categories[c], out);
+    for (uint32_t c = 0; c < categories; c++) {
+        const uint32_t *slots = p->tape->slots[type] + (size_t)first * categories + c;
+        p->k->embed(rows, hidden, slots, categories, p->params + at->categories[c], out);
     }
     p->k->bias_relu(rows, hidden, p->params + at->bias, out);
+}
+
+/* Layer 0 is the longest by far, and little is done to each row: it pays to do all of it while the row is near. */
+static void encode_type(pass *p, uint32_t type) {
+    weir_block_range range = p->block->input_ranges[type];
+    uint32_t rows = range.end - range.begin, piece = weir_kernels_piece(p->k, p->shape->hidden);
+    WEIR_ASSERT(rows == 0 || p->nn->plan.encode[type].bias != WEIR_NN_NO_TENSOR); /* sampled with these steps */
+    for (uint32_t first = 0; first < rows; first += piece) {
+        encode_rows(p, type, first, rows - first < piece ? rows - first : piece);
+        if (rows - first <= piece) break;
+    }
 }
 
 static void encode(pass *p) {
@@ -139,7 +148,7 @@ static void encode(pass *p) {
         encode_type(p, t);
 }
 
-/* --- what edges say: once for all layers ----------------------------------------------------------------------------- */
+/* --- what edges say: once for all layers ------------------------------------------------------------------------- */
 
 static weir_segments segments_of(const pass *p, uint32_t step, const uint32_t *index) {
     const weir_block_edges *e = &p->block->edges[step];
@@ -177,7 +186,7 @@ static void edge_means(pass *p) {
     }
 }
 
-/* --- a layer ------------------------------------------------------------------------------------------------------- */
+/* --- a layer ----------------------------------------------------------------------------------------------------- */
 
 static weir_block_range range_at(const pass *p, uint32_t hop, uint32_t type) {
     return p->block->ranges[(size_t)hop * p->shape->types + type];
@@ -204,7 +213,7 @@ static void layer_neighbors(pass *p, uint32_t layer, uint32_t step) {
     uint64_t weight = p->nn->plan.neighbors[(layer - 1) * p->shape->step_count + step];
     weir_real *mean = pass_reals(p, rows, hidden), *out = t->relu + (size_t)e->parent_begin * hidden;
     if (p->starved || rows == 0) return;
-    const weir_real *x = layer == 1 ? p->tape->h0 : t->below;
+    const weir_real *x = layer == 1 ? p->tape->h0 : t->below; /* of its children alone: N5 */
     weir_segments segments = segments_of(p, step, (layer == 1 ? p->tape->input_children : p->tape->children)[step]);
     p->k->segment_mean(&segments, hidden, x, hidden, mean, hidden);
     apply(p, rows, hidden, mean, weight, 1, out);
@@ -264,10 +273,10 @@ static void layer_run(pass *p, uint32_t layer) {
     layer_norm(p, layer);
     weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
     if (dropout.rate > 0) p->k->dropout(nodes, hidden, &dropout, t->out);
-    if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark);
+    if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: N4 */
 }
 
-/* --- the whole ----------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------------------------------- */
 
 static void head(pass *p) {
     const weir_nn_shape *s = p->shape;

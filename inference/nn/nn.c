@@ -13,7 +13,7 @@
 
 #define NN_BYTES_MAX ((size_t)64 << 20)
 
-/* --- tensors ------------------------------------------------------------------------------------------------------- */
+/* --- tensors ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t tensors_at_most(const weir_nn_shape *shape) {
     uint32_t count = 2; /* the head's */
@@ -139,7 +139,7 @@ void weir_nn_close(weir_nn *nn) {
     if (nn) weir_arena_close(nn->arena); /* the network lies in it */
 }
 
-/* --- accessors ----------------------------------------------------------------------------------------------------- */
+/* --- accessors --------------------------------------------------------------------------------------------------- */
 
 const weir_nn_shape *weir_nn_shape_of(const weir_nn *nn) {
     return nn->shape;
@@ -173,7 +173,7 @@ uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step) {
     return nn->shape->edges[nn->shape->steps[step].relation].width + WEIR_TIME_CODE_COUNT + 1;
 }
 
-/* --- first values -------------------------------------------------------------------------------------------------- */
+/* --- first values ------------------------------------------------------------------------------------------------ */
 
 static bool ends_in(const char *name, const char *end) {
     size_t length = strlen(name), tail = strlen(end);

@@ -10,7 +10,7 @@ static weir_err no_memory(void) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory for the shape of a network");
 }
 
-/* --- both makers --------------------------------------------------------------------------------------------------- */
+/* --- both makers ------------------------------------------------------------------------------------------------- */
 
 weir_err weir_nn_shape_begin(uint32_t types, uint32_t relations, weir_nn_shape **shapep) {
     weir_arena *arena = NULL;
@@ -179,7 +179,7 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
     return err ? err : find_reach(shape);
 }
 
-/* --- out of a schema ----------------------------------------------------------------------------------------------- */
+/* --- out of a schema --------------------------------------------------------------------------------------------- */
 
 static weir_err add_features(weir_nn_shape *shape, weir_nn_inputs *inputs, const weir_schema_feature *features,
                              uint32_t count) {
@@ -267,7 +267,7 @@ void weir_nn_shape_free(weir_nn_shape *shape) {
     if (shape) weir_arena_close(shape->arena); /* the shape lies in it */
 }
 
-/* --- accessors ----------------------------------------------------------------------------------------------------- */
+/* --- accessors --------------------------------------------------------------------------------------------------- */
 
 uint32_t weir_nn_hidden(const weir_nn_shape *shape) {
     return shape->hidden;

@@ -14,7 +14,7 @@
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* --- values -------------------------------------------------------------------------------------------------------- */
+/* --- values ------------------------------------------------------------------------------------------------------ */
 
 static weir_err get(const weir_yaml_node *map, const char *key, const weir_yaml_node **nodep) {
     *nodep = weir_yaml_find(map, key);
@@ -79,7 +79,7 @@ static weir_err get_ref(const weir_yaml_node *map, const char *key, const weir_n
     return WEIR_YAML_ERR(map, "%s '%s' is nowhere in this shape", key, name);
 }
 
-/* --- inputs -------------------------------------------------------------------------------------------------------- */
+/* --- inputs ------------------------------------------------------------------------------------------------------ */
 
 static weir_err read_scale(const weir_yaml_node *map, weir_nn_scale *scale) {
     const weir_yaml_node *list = NULL;
@@ -194,7 +194,7 @@ static weir_err read_relation(weir_nn_shape *shape, const weir_yaml_node *map, s
     return err;
 }
 
-/* --- steps --------------------------------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------------------------------- */
 
 static weir_err read_weight(const weir_nn_shape *shape, const weir_yaml_node *map, weir_sample_step *step) {
     const weir_yaml_node *weight = weir_yaml_find(map, "weight"), *half_life = weir_yaml_find(map, "half_life_us");
@@ -230,7 +230,7 @@ static weir_err read_step(weir_nn_shape *shape, const weir_yaml_node *map, weir_
     return read_weight(shape, map, step);
 }
 
-/* --- the whole ----------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------------------------------- */
 
 static weir_err read_sizes(weir_nn_shape *shape, const weir_yaml_node *root) {
     const char *task = NULL;

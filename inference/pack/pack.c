@@ -71,6 +71,7 @@ static weir_err copy_tensor(weir_pack *pack, const weir_nn_tensor *to, const wei
         return WEIR_ERR(WEIR_EDATA, "the model's '%s' is %llu x %llu, its network needs %u x %u; train it again",
                         to->name, (unsigned long long)from->rows, (unsigned long long)from->cols, to->rows, to->cols);
     }
+    // V1
     pack->kernels->to_device(pack->params + to->offset, from->data, sizeof(float) * to->rows * to->cols);
     return WEIR_OK;
 }

@@ -10,8 +10,8 @@ static weir_err own_event(weir_graph *graph, uint32_t type, weir_arena *arena, w
         const weir_edge *edges;
         uint32_t count;
         if (weir_schema_relation_at(schema, r)->from != type) continue;
-        err = weir_graph_neighbors(graph, ask->vertex, (uint16_t)r, WEIR_OUT, ask->time_us + 1, 1, arena, &edges,
-                                   &count);
+        err =
+            weir_graph_neighbors(graph, ask->vertex, (uint16_t)r, WEIR_OUT, ask->time_us + 1, 1, arena, &edges, &count);
         if (!err && count && edges[0].time_us == ask->time_us) ask->event = edges[0].event;
     }
     return err;

@@ -2,9 +2,9 @@
 /*
  * explain.c - which of a target's first edges made the score: each is left out once.
  *
- *   target ─┬─ as it is             The variants stand beside the target as targets of their own, over one and the same
- *           ├─ without edge 1       tree below: what an edge leads to does not depend on the target, so only the rows of
- *           ├─ …                    the targets are computed again. One forward pass answers all of it.
+ *   target ─┬─ as it is             The variants stand beside the target as targets of their own, over the same tree
+ *           ├─ without edge 1       below: what an edge leads to does not depend on the target, so only the rows of
+ *           ├─ …                    targets are computed again. One forward pass answers all of it.
  *           └─ without its own row
  */
 #include <math.h>
@@ -108,13 +108,14 @@ static void widen_ranges(widening *w) {
         hop_end[hop] = from->hop_end[hop] + w->shift;
     for (uint32_t i = 0; i < (from->hops + 1) * from->types; i++) {
         weir_block_range r = from->ranges[i];
-        ranges[i] = r.begin == r.end ? (weir_block_range){0, 0} : (weir_block_range){r.begin + w->shift, r.end + w->shift};
+        ranges[i] =
+            r.begin == r.end ? (weir_block_range){0, 0} : (weir_block_range){r.begin + w->shift, r.end + w->shift};
     }
     ranges[w->target_type] = (weir_block_range){0, w->targets};
     for (uint32_t type = 0; type < from->types; type++) {
         uint32_t before = type > w->target_type ? w->blanks : 0, within = type == w->target_type ? w->blanks : 0;
-        rows[type] = (weir_block_range){from->input_ranges[type].begin + before,
-                                        from->input_ranges[type].end + before + within};
+        rows[type] =
+            (weir_block_range){from->input_ranges[type].begin + before, from->input_ranges[type].end + before + within};
     }
     w->wide->view.ranges = ranges;
     w->wide->view.input_ranges = rows;
@@ -267,7 +268,7 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
     return WEIR_ERR(WEIR_ELIMIT, "the reasons need more memory than a batch may use; ask for fewer targets at once");
 }
 
-/* --- reading them --------------------------------------------------------------------------------------------------- */
+/* --- reading them ----------------------------------------------------------------------------------------------- */
 
 static int by_change(const void *a, const void *b) {
     const weir_score_reason *x = a, *y = b;

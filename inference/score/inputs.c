@@ -130,8 +130,7 @@ static weir_err read_step(const weir_score_reader *reader, const weir_nn_shape *
     uint32_t steps, relation = weir_nn_steps(shape, &steps)[step].relation;
     const weir_nn_inputs *edge = weir_nn_edge(shape, relation);
     const weir_block_edges *e = &view->edges[step];
-    const weir_schema_feature *features =
-        weir_schema_relation_at(weir_graph_schema(reader->graph), relation)->features;
+    const weir_schema_feature *features = weir_schema_relation_at(weir_graph_schema(reader->graph), relation)->features;
     size_t kind_count;
     const weir_value_kind *kinds = weir_graph_relation_kinds(reader->graph, relation, &kind_count);
     weir_err err = WEIR_OK;

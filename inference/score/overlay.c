@@ -2,8 +2,8 @@
 /*
  * overlay.c - a source that shows a target the edges of its own event, which nobody has stored.
  *
- * Only the look that the sampler takes at a target with an event of its own (one parent, right behind its time) sees them:
- * everything else in its tree is older than the event, and other targets of the batch must not see it (C3).
+ * Only the look that the sampler takes at a target with an event of its own (one parent, right behind its time) sees
+ * them: everything else in its tree is older than the event, and other targets of the batch must not see it (C3).
  */
 #include <string.h>
 
@@ -67,7 +67,7 @@ static weir_err lay_over(weir_score_overlay *o, const weir_score_ask *ask, const
         const weir_mutation *m = &ask->mutations[i];
         if (!belongs(m, ask, look)) continue;
         weir_edge edge = {m->neighbor, m->time_us, m->event, m->row, m->row_length};
-        count = insert(edges, count, &edge);
+        count = insert(edges, count, &edge); // C1
     }
     const uint8_t *bytes = (const uint8_t *)edges;
     window->neighbors = bytes + offsetof(weir_edge, neighbor);
@@ -85,7 +85,7 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *look,
     return ask ? lay_over(o, ask, look, windows) : WEIR_OK;
 }
 
-/* --- everything else is the graph's -------------------------------------------------------------------------------- */
+/* --- everything else is the graph's ----------------------------------------------------------------------------- */
 
 static void begin(weir_sample_source *source) {
     weir_sample_source *live = overlay_of(source)->live;

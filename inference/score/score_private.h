@@ -33,7 +33,7 @@ void weir_score_overlay_show(weir_score_overlay *overlay, const weir_score_ask *
 /* The ask whose event changes what is known of the vertex at that time, or NULL. */
 const weir_score_ask *weir_score_overlay_find(const weir_score_overlay *overlay, weir_vertex vertex, int64_t time_us);
 
-/* --- inputs.c: a block's vertices and edges become floats ---------------------------------------------------------- */
+/* --- inputs.c: a block's vertices and edges become floats ------------------------------------------------------- */
 
 typedef struct weir_score_inputs {
     const weir_real *numbers[WEIR_SCHEMA_VERTICES_MAX];

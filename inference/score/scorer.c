@@ -2,7 +2,8 @@
 /*
  * scorer.c - asks in, scores out: one thread's sampler, block, workspace and arena.
  *
- *   asks ─► rounds: no two that could see each other's event ─► a whole tree each ─► too large or too late? a smaller one
+ *   asks ─► rounds: no two that could see      ─► a whole tree each ─► too large or too late?
+ *           each other's event                                         a smaller one
  *
  * How many vertices there is time for is learnt from the batches before: reading them is what takes time.
  */
@@ -86,12 +87,11 @@ static weir_err take_reach(weir_scorer *s, weir_score_effort effort, reach **rea
                              .targets_max = WEIR_SCORE_BATCH_MAX,
                              .seed = s->model->opts.seed};
     if (r->block) return WEIR_OK;
-    const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count);
+    const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count); // C2: the steps of training
     memcpy(steps, whole, opts.step_count * sizeof *steps);
     for (uint32_t i = 0; i < opts.step_count; i++)
         shrink(&steps[i], opts.window ? opts.window : WEIR_SAMPLE_WINDOW, effort);
-    weir_err err =
-        r->sampler ? WEIR_OK : weir_sampler_open(&opts, weir_score_overlay_source(s->overlay), &r->sampler);
+    weir_err err = r->sampler ? WEIR_OK : weir_sampler_open(&opts, weir_score_overlay_source(s->overlay), &r->sampler);
     return err ? err : weir_block_open(r->sampler, &r->block);
 }
 
@@ -198,10 +198,8 @@ static weir_err answer(pass *p, uint32_t i) {
     const weir_nn_shape *shape = weir_score_model_shape(s->model);
     uint32_t at = p->wide->places[i].base;
     weir_score *score = p->round->scores[i];
-    *score = (weir_score){.decision = decision_of(s->model, ask),
-                          .nodes = p->nodes[i],
-                          .edges = p->edges[i],
-                          .effort = p->effort};
+    *score = (weir_score){
+        .decision = decision_of(s->model, ask), .nodes = p->nodes[i], .edges = p->edges[i], .effort = p->effort};
     judge(s->model, p->logits + (size_t)at * weir_nn_outputs(shape), score);
     if (ask->embedding) {
         score->embedding_width = weir_nn_hidden(shape);

@@ -10,17 +10,16 @@
 
 #define CAPACITY_MIN 64u
 
-typedef struct wanted {
+typedef struct owed {
     weir_vertex vertex;
-    int64_t after_us; /* a put later than this settles it */
     bool used;
-} wanted;
+} owed;
 
 struct weir_names_claimed {
     weir_graph *graph;
     atomic_size_t count;
     weir_mutex mutex; /* LEAF; guards the fields below, and changes of count */
-    wanted *slots;
+    owed *slots;
     size_t capacity;
 };
 
@@ -48,7 +47,7 @@ static size_t home(const weir_names_claimed *names, weir_vertex vertex) {
 }
 
 /* The vertex's slot, or the empty one where it belongs. */
-static wanted *find(const weir_names_claimed *names, weir_vertex vertex) {
+static owed *find(const weir_names_claimed *names, weir_vertex vertex) {
     size_t at = home(names, vertex);
     while (names->slots[at].used && names->slots[at].vertex != vertex)
         at = (at + 1) & (names->capacity - 1);
@@ -59,8 +58,8 @@ static weir_err make_room(weir_names_claimed *names) {
     size_t count = atomic_load_explicit(&names->count, memory_order_relaxed), old_capacity = names->capacity;
     if (old_capacity && count * 4 < old_capacity * 3) return WEIR_OK;
     size_t capacity = old_capacity ? old_capacity * 2 : CAPACITY_MIN;
-    wanted *slots = weir_calloc(capacity, sizeof *slots), *old = names->slots;
-    if (!slots) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu names that are wanted again", capacity);
+    owed *slots = weir_calloc(capacity, sizeof *slots), *old = names->slots;
+    if (!slots) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu names that are owed", capacity);
     names->slots = slots;
     names->capacity = capacity;
     for (size_t i = 0; i < old_capacity; i++) {
@@ -71,7 +70,7 @@ static weir_err make_room(weir_names_claimed *names) {
 }
 
 /* Moves up what stands behind the gap and would not be found across it. */
-static void take_out(weir_names_claimed *names, wanted *slot) {
+static void take_out(weir_names_claimed *names, owed *slot) {
     size_t mask = names->capacity - 1, gap = (size_t)(slot - names->slots);
     for (size_t at = (gap + 1) & mask; names->slots[at].used; at = (at + 1) & mask) {
         size_t from_home = (at - home(names, names->slots[at].vertex)) & mask;
@@ -83,26 +82,13 @@ static void take_out(weir_names_claimed *names, wanted *slot) {
     atomic_fetch_sub_explicit(&names->count, 1, memory_order_relaxed);
 }
 
-static weir_err want(weir_names_claimed *names, weir_vertex vertex, int64_t after_us) {
-    weir_mutex_lock(&names->mutex);
-    weir_err err = make_room(names);
-    if (!err) {
-        wanted *slot = find(names, vertex);
-        if (!slot->used) atomic_fetch_add_explicit(&names->count, 1, memory_order_relaxed);
-        bool later = !slot->used || slot->after_us < after_us;
-        *slot = (wanted){vertex, later ? after_us : slot->after_us, true};
-    }
-    weir_mutex_unlock(&names->mutex);
-    return err;
-}
-
 /* --- the interface ---------------------------------------------------------------------------------------------- */
 
 static bool none(weir_names_claimed *names) {
     return atomic_load_explicit(&names->count, memory_order_relaxed) == 0;
 }
 
-static bool is_wanted(weir_names_claimed *names, weir_vertex vertex) {
+static bool is_owed(weir_names_claimed *names, weir_vertex vertex) {
     if (none(names)) return false;
     weir_mutex_lock(&names->mutex);
     bool found = names->capacity && find(names, vertex)->used;
@@ -114,22 +100,26 @@ weir_err weir_names_claim(weir_names_claimed *names, const weir_mutation *put, b
     WEIR_ASSERT(put->kind == WEIR_PUT_VERTEX);
     *wantedp = false;
     weir_err err = weir_graph_name_claim(names->graph, put->vertex, put->type, put->key, put->key_length, freep, newp);
-    if (!err) *wantedp = *freep && (*newp || is_wanted(names, put->vertex));
+    if (!err) *wantedp = *freep && (*newp || is_owed(names, put->vertex));
     return err;
 }
 
 weir_err weir_names_owe(weir_names_claimed *names, weir_vertex vertex) {
-    return want(names, vertex, INT64_MIN);
+    weir_mutex_lock(&names->mutex);
+    weir_err err = make_room(names);
+    if (!err) {
+        owed *slot = find(names, vertex);
+        if (!slot->used) atomic_fetch_add_explicit(&names->count, 1, memory_order_relaxed);
+        *slot = (owed){vertex, true};
+    }
+    weir_mutex_unlock(&names->mutex);
+    return err;
 }
 
-weir_err weir_names_deleted(weir_names_claimed *names, weir_vertex vertex, int64_t time_us) {
-    return want(names, vertex, time_us);
-}
-
-void weir_names_put(weir_names_claimed *names, weir_vertex vertex, int64_t time_us) {
+void weir_names_put(weir_names_claimed *names, weir_vertex vertex) {
     if (none(names)) return;
     weir_mutex_lock(&names->mutex);
-    wanted *slot = names->capacity ? find(names, vertex) : NULL;
-    if (slot && slot->used && (time_us > slot->after_us || slot->after_us == INT64_MIN)) take_out(names, slot);
+    owed *slot = names->capacity ? find(names, vertex) : NULL;
+    if (slot && slot->used) take_out(names, slot);
     weir_mutex_unlock(&names->mutex);
 }

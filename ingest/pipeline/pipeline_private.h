@@ -19,6 +19,7 @@ typedef struct weir_part {
     uint32_t partition;
     uint64_t next;      /* the offset that the next span begins at                               [ingest] */
     uint64_t check;     /* of the record before next; 0: none                                    [ingest] */
+    uint64_t had;       /* all shards had what is below when the store was opened                [ingest] */
     size_t known_count; /* places that are dead letters already, rising                          [ingest] */
     const weir_letters_place *known; /* borrowed                                                    [ingest] */
     weir_marks marks;                /* not yet sealed; of streams that compare                     [ingest] */

@@ -129,17 +129,30 @@ static weir_err claim_put(weir_run *run, const weir_mutation *m, chosen *c, bool
     return err;
 }
 
+/* When a vertex was put must be told, because a deletion may come late; an edge of the event tells it. */
+static bool edge_tells(const weir_mapped *event, const weir_mutation *put) {
+    for (size_t i = 0; i < event->count; i++) {
+        const weir_mutation *m = &event->mutations[i];
+        if (m->kind == WEIR_PUT_EDGE && m->vertex == put->vertex) return true;
+    }
+    return false;
+}
+
 /* Claims each name; leaves out puts that say nothing new. *freep false: one of the names has another's id. */
 static weir_err choose(weir_run *run, const weir_mapped *event, bool *freep) {
     weir_err err = WEIR_OK;
     *freep = true;
     run->chosen_count = 0;
+    for (size_t i = 0; i < event->count; i++) {
+        if (event->mutations[i].kind == WEIR_PUT_VERTEX)
+            weir_graph_name_ahead(run->worker->pipeline->graph, event->mutations[i].vertex);
+    }
     for (size_t i = 0; !err && *freep && i < event->count; i++) {
         const weir_mutation *m = &event->mutations[i];
         chosen c = {.index = (uint16_t)i};
         if (m->kind == WEIR_PUT_VERTEX) {
             err = claim_put(run, m, &c, freep);
-            if (!c.named && m->row_length == 0) continue;
+            if (!c.named && m->row_length == 0 && edge_tells(event, m)) continue;
         }
         if (!err && *freep) run->chosen[run->chosen_count++] = c;
     }
@@ -173,23 +186,20 @@ static void add_to(weir_run *run, uint32_t shard, const weir_mutation *m) {
     if (run->batches[shard].length >= BATCH_BYTES) run->full = true;
 }
 
-static weir_err hand_on(weir_run *run, const weir_mapped *event) {
+static void hand_on(weir_run *run, const weir_mapped *event) {
     weir_names_claimed *names = run->worker->pipeline->names;
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < run->chosen_count; i++) {
+    for (size_t i = 0; i < run->chosen_count; i++) {
         weir_mutation m = event->mutations[run->chosen[i].index];
-        if (m.kind == WEIR_PUT_VERTEX && run->chosen[i].named) weir_names_put(names, m.vertex, m.time_us);
+        if (m.kind == WEIR_PUT_VERTEX && run->chosen[i].named) weir_names_put(names, m.vertex);
         if (m.kind == WEIR_PUT_VERTEX && !run->chosen[i].named) m.key_length = 0;
         if (m.kind != WEIR_DELETE_VERTEX) {
             add_to(run, weir_shard_of(m.vertex, run->shards), &m);
             continue;
         }
-        err = weir_names_deleted(names, m.vertex, m.time_us);
         for (uint32_t shard = 0; shard < run->shards; shard++)
             add_to(run, shard, &m); /* any may hold an edge to it */
     }
     run->mutations += run->chosen_count;
-    return err;
 }
 
 static weir_err collision(void) {
@@ -210,7 +220,8 @@ static weir_err take_event(weir_run *run, const weir_mapped *event, weir_err *wh
     }
     sort_by_vertex(run, event->mutations);
     if (event->time_us > run->event_time_us) run->event_time_us = event->time_us;
-    return hand_on(run, event);
+    hand_on(run, event);
+    return WEIR_OK;
 }
 
 typedef enum known { UNKNOWN, KNOWN_EARLIER, KNOWN_OURS } known;
@@ -235,6 +246,7 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
     weir_mapped event;
     run->records++;
     run->bytes += record->value_length;
+    if (record->offset < run->part->had) return WEIR_OK; // P2, P3: read again only to compare it
     known place = ask_known(run->part, record->offset);
     if (place == KNOWN_OURS) return WEIR_OK; // P2
     weir_err why = map_record(run, record, &event);

@@ -123,6 +123,7 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
     weir_part added = {.partition = partition,
                        .next = startp->offset,
                        .check = startp->check,
+                       .had = weir_graph_offset_applied(worker->pipeline->graph, worker->graph_source, partition),
                        .read = startp->offset,
                        .end = startp->offset,
                        .event_time_us = INT64_MIN};
@@ -207,6 +208,21 @@ static void pass_letters(weir_pipeline *pipeline) {
     weir_positions_letters_set(pipeline->positions, letters);
 }
 
+static void see_end(weir_worker *worker, weir_part *part) {
+    uint64_t end = worker->stream ? worker->stream->ops->end(worker->stream, part->partition) : 0;
+    weir_mutex_lock(&worker->mutex);
+    if (end > part->end) part->end = end;
+    weir_mutex_unlock(&worker->mutex);
+}
+
+/* All is read, whatever offsets stand behind it without a record. */
+static void at_end(weir_worker *worker) {
+    weir_mutex_lock(&worker->mutex);
+    for (uint32_t i = 0; i < worker->part_count; i++)
+        worker->parts[i].end = worker->parts[i].read;
+    weir_mutex_unlock(&worker->mutex);
+}
+
 /* What is done once a second: ends for those who ask how far behind we are, positions for the next start. */
 static weir_err tick(weir_worker *worker, bool at_once) {
     weir_pipeline *pipeline = worker->pipeline;
@@ -217,10 +233,7 @@ static weir_err tick(weir_worker *worker, bool at_once) {
     worker->ticked_us = now_us;
     for (uint32_t i = 0; !err && i < worker->part_count; i++) {
         weir_part *part = &worker->parts[i];
-        uint64_t end = worker->stream ? worker->stream->ops->end(worker->stream, part->partition) : 0;
-        weir_mutex_lock(&worker->mutex);
-        if (end > part->end) part->end = end;
-        weir_mutex_unlock(&worker->mutex);
+        see_end(worker, part);
         uint64_t sealed = weir_graph_offset_sealed(pipeline->graph, worker->graph_source, part->partition);
         if (!weir_marks_take(&part->marks, sealed, &offset, &check)) continue;
         weir_position position;
@@ -246,6 +259,7 @@ static weir_err turn(weir_worker *worker, int64_t *idle_usp, bool *endedp) {
     if (err) return err;
     *endedp = empty && worker->stream->ops->ends;
     if (count) *idle_usp = IDLE_US_MIN;
+    if (empty) at_end(worker);
     if (!empty || *endedp) return WEIR_OK;
     drained(worker, drains);
     idle(worker->pipeline, wakes, *idle_usp);
@@ -260,6 +274,8 @@ static weir_err read_on(weir_worker *worker, bool *endedp) {
     uint32_t *ends = weir_realloc_array(worker->group_ends, worker->part_count, sizeof *ends);
     if (!ends) return WEIR_ERR(WEIR_ENOMEM, "no memory for %u partitions", worker->part_count);
     worker->group_ends = ends;
+    for (uint32_t i = 0; i < worker->part_count; i++)
+        see_end(worker, &worker->parts[i]); /* before anybody asks how far it is */
     set_status(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
     while (!err && !*endedp && !stopping(worker->pipeline))
         err = turn(worker, &idle_us, endedp);

@@ -2,8 +2,9 @@
 /*
  * signals.c - one thread waits for the signals that all others have blocked.
  *
- * There is no handler, hence nothing that must be safe inside one. The second signal gets its default action back, so
- * that the process ends by it and its parent sees that; what can be lost by this, the user has decided to lose.
+ * The one handler only hands a signal on to that thread, hence there is nothing else that must be safe inside one. The
+ * second signal gets its default action back, so that the process ends by it and its parent sees that; what can be lost
+ * by this, the user has decided to lose.
  */
 #include <weir/base/signals.h>
 
@@ -21,6 +22,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static weir_mutex mutex; /* held to set asked, so that no waiter misses it */
 static weir_cond changed;
 static weir_thread *waiter; /* for the life of the process */
+static bool announced;      /* under the mutex: signals reach the thread that waits */
+static pthread_t waiting;   /* set before any handler is */
 
 static void prepare(void) {
     weir_mutex_init(&mutex, WEIR_RANK_LEAF, "signals");
@@ -73,10 +76,29 @@ static void end_process_by(int number, const sigset_t *set) {
     __builtin_trap();
 }
 
+/* A library may have started threads before main that block nothing (OpenBLAS does): what they are handed goes on to
+ * the thread that waits. */
+static void forward(int number) {
+    pthread_kill(waiting, number);
+}
+
+static void announce(void) {
+    struct sigaction action = {.sa_handler = forward, .sa_flags = SA_RESTART};
+    waiting = pthread_self();
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    weir_mutex_lock(&mutex);
+    announced = true;
+    weir_cond_broadcast(&changed);
+    weir_mutex_unlock(&mutex);
+}
+
 static void wait_for_signals(void *context) {
     (void)context;
     sigset_t set;
     stop_signals(&set);
+    announce();
     next_signal(&set);
     weir_signals_ask_stop();
     end_process_by(next_signal(&set), &set);
@@ -90,5 +112,10 @@ weir_err weir_signals_install(void) {
     signal(SIGPIPE, SIG_IGN);
     int failed = pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (failed) return WEIR_ERR(WEIR_EUNAVAILABLE, "cannot block signals: %s", strerror(failed));
-    return weir_thread_start("signals", WEIR_ROLE_SIGNAL, wait_for_signals, NULL, &waiter);
+    weir_err err = weir_thread_start("signals", WEIR_ROLE_SIGNAL, wait_for_signals, NULL, &waiter);
+    weir_mutex_lock(&mutex);
+    while (!err && !announced)
+        weir_cond_wait(&changed, &mutex);
+    weir_mutex_unlock(&mutex);
+    return err;
 }

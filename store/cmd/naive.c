@@ -44,7 +44,7 @@ static weir_err add_vertex(weir_naive *naive, const weir_mutation *m, const weir
     return err;
 }
 
-weir_err weir_naive_add(weir_naive *naive, const weir_mutation *m, const weir_naive_place *place) {
+static weir_err add_one(weir_naive *naive, const weir_mutation *m, const weir_naive_place *place) {
     weir_naive_record record = {.list = m->type,
                                 .direction = m->direction,
                                 .vertex = m->vertex,
@@ -72,6 +72,28 @@ weir_err weir_naive_add(weir_naive *naive, const weir_mutation *m, const weir_na
         return push(naive, record, NULL, 0);
     }
     return WEIR_OK;
+}
+
+/* A put of which neither a row nor an edge is left to tell. */
+static weir_err add_bare_put(weir_naive *naive, const weir_mutation *mutations, size_t count, const weir_mutation *put,
+                             const weir_naive_place *place) {
+    const weir_naive_record record = {.kind = 'K', .vertex = put->vertex, .time_us = put->time_us, .place = *place};
+    if (put->kind != WEIR_PUT_VERTEX || put->row_length) return WEIR_OK;
+    if (weir_shard_of(put->vertex, naive->shards) != naive->shard) return WEIR_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (mutations[i].kind == WEIR_PUT_EDGE && mutations[i].vertex == put->vertex) return WEIR_OK;
+    }
+    return push(naive, record, NULL, 0);
+}
+
+weir_err weir_naive_add(weir_naive *naive, const weir_mutation *mutations, size_t count,
+                        const weir_naive_place *place) {
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < count; i++) {
+        err = add_one(naive, &mutations[i], place);
+        if (!err) err = add_bare_put(naive, mutations, count, &mutations[i], place);
+    }
+    return err;
 }
 
 #define COMPARE(field) \

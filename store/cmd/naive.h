@@ -26,7 +26,7 @@ typedef struct weir_naive_place {
 
 /* What is said, and of what: two records are the same thing when all but row and place are equal. */
 typedef struct weir_naive_record {
-    char kind; /* E edge, D deletion of an edge, F features, L label, N name, T deletion of a vertex */
+    char kind; /* E edge, D deletion of an edge, F features, K put, L label, N name, T deletion of a vertex */
     uint16_t list;
     weir_direction direction;
     weir_vertex vertex, neighbor;
@@ -45,8 +45,8 @@ typedef struct weir_naive {
     uint32_t shard, shards;
 } weir_naive;
 
-/* Adds what the mutation says about vertices of the shard.  WEIR_ENOMEM. */
-weir_err weir_naive_add(weir_naive *naive, const weir_mutation *mutation, const weir_naive_place *place);
+/* Adds what an event says about vertices of the shard.  WEIR_ENOMEM. */
+weir_err weir_naive_add(weir_naive *naive, const weir_mutation *mutations, size_t count, const weir_naive_place *place);
 /* Once all is added. */
 void weir_naive_sort(weir_naive *naive);
 /* The records of the same thing; NULL: nobody said so. */

@@ -19,7 +19,7 @@ void weir_cmd_snapshot_stats(const weir_snapshot_stats *stats, const char *out, 
         weir_buf_printf(buf, "left out: %" PRIu64 " labels whose target is not visible\n", stats->orphan_labels);
 }
 
-/* --- build ---------------------------------------------------------------------------------------------------------- */
+/* --- build ------------------------------------------------------------------------------------------------------- */
 
 static weir_err run_build(weir_cli *cli) {
     const char *out = weir_cli_positional(cli, 0);
@@ -59,7 +59,7 @@ static const weir_command command_build = {
     .run = run_build,
 };
 
-/* --- show, check ------------------------------------------------------------------------------------------------------ */
+/* --- show, check ------------------------------------------------------------------------------------------------- */
 
 static void show_time(weir_buf *text, int64_t wall_us) {
     char time[WEIR_TIME_TEXT_MAX];
@@ -135,7 +135,7 @@ static const weir_command command_check = {
     .run = run_check,
 };
 
-/* --- import, export ---------------------------------------------------------------------------------------------------- */
+/* --- import, export ---------------------------------------------------------------------------------------------- */
 
 static weir_err run_import(weir_cli *cli) {
     weir_snapshot_import_opts opts = {.out = weir_cli_positional(cli, 0),

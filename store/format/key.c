@@ -156,16 +156,34 @@ bool weir_offset_key_read(const void *bytes, size_t length, uint32_t *sourcep, u
     return true;
 }
 
-void weir_deleted_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_DELETED_KEY_BYTES]) {
-    bytes[0] = 'T';
+/* 'K' and 'T' are alike: a vertex and a time. */
+_Static_assert(WEIR_PUT_KEY_BYTES == 17 && WEIR_DELETED_KEY_BYTES == 17, "a kind and two words");
+
+static void vertex_time_write(char kind, weir_vertex vertex, int64_t time_us, uint8_t *bytes) {
+    bytes[0] = (uint8_t)kind;
     put_be64(bytes + 1, vertex);
     put_be64(bytes + 9, time_descending(time_us));
 }
 
-bool weir_deleted_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
-    const uint8_t *b = bytes;
-    if (length != WEIR_DELETED_KEY_BYTES || b[0] != 'T') return false;
+static bool vertex_time_read(char kind, const uint8_t *b, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
+    if (length != WEIR_PUT_KEY_BYTES || b[0] != kind) return false;
     *vertexp = get_be64(b + 1);
     *time_usp = time_of(get_be64(b + 9));
     return true;
+}
+
+void weir_put_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_PUT_KEY_BYTES]) {
+    vertex_time_write('K', vertex, time_us, bytes);
+}
+
+bool weir_put_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
+    return vertex_time_read('K', bytes, length, vertexp, time_usp);
+}
+
+void weir_deleted_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_DELETED_KEY_BYTES]) {
+    vertex_time_write('T', vertex, time_us, bytes);
+}
+
+bool weir_deleted_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
+    return vertex_time_read('T', bytes, length, vertexp, time_usp);
 }

@@ -135,6 +135,7 @@ static list *list_get(weir_delta *delta, node *n, weir_list id) {
     }
     list *added = weir_arena_calloc(delta->arena, 1, sizeof *added);
     if (!added) return NULL;
+    delta->lists[WEIR_LIST_KIND(id)]++;
     added->id = id;
     added->next = *at;
     *at = added;
@@ -208,21 +209,36 @@ static bool put_entry(weir_delta *delta, node *n, weir_list id, const weir_mutat
     return list_insert(delta, l, &entry);
 }
 
+/* A vertex has one name for ever: what was claimed for its id. */
 static bool put_name(weir_delta *delta, node *n, const weir_mutation *m) {
-    if (n->named && n->name.time_us >= m->time_us) return true;
+    if (n->named) return true;
     const uint8_t *key = bytes_copy(delta, m->key, m->key_length, 0);
     if (!key) return false;
-    if (!n->named) atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
     n->name = (weir_name){m->type, m->key_length, m->time_us, (const char *)key};
     n->named = true;
     return true;
 }
 
-static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m) {
+static bool puts_edge(const weir_mutation *group, size_t count, int64_t time_us) {
+    for (size_t i = 0; i < count; i++) {
+        if (group[i].kind == WEIR_PUT_EDGE && group[i].time_us == time_us) return true;
+    }
+    return false;
+}
+
+/* Each put leaves a record of its time: a row, an edge of the same event, or one of its own (key.h). */
+static bool put_vertex(weir_delta *delta, node *n, const weir_mutation *m, const weir_mutation *group, size_t count) {
+    if (m->key_length && !put_name(delta, n, m)) return false;
+    if (m->row_length) return put_entry(delta, n, WEIR_LIST_FEATURES, m, false);
+    const weir_mutation bare = {.time_us = m->time_us};
+    return puts_edge(group, count, m->time_us) || put_entry(delta, n, WEIR_LIST_PUTS, &bare, false);
+}
+
+static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m, const weir_mutation *group, size_t count) {
     switch (m->kind) {
     case WEIR_PUT_VERTEX:
-        if (m->key_length && !put_name(delta, n, m)) return false;
-        return m->row_length == 0 || put_entry(delta, n, WEIR_LIST_FEATURES, m, false);
+        return put_vertex(delta, n, m, group, count);
     case WEIR_PUT_EDGE:
     case WEIR_DELETE_EDGE:
         return put_entry(delta, n, WEIR_LIST_EDGES(m->type, m->direction), m, m->kind == WEIR_DELETE_EDGE);
@@ -234,6 +250,12 @@ static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m) {
     return true;
 }
 
+/* The owner alone changes the slots, so it may look at where they are without the lock. */
+void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex) {
+    const stripe *s = &delta->stripes[mix(vertex) % STRIPES];
+    if (s->capacity) __builtin_prefetch(&s->slots[(size_t)(mix(vertex) >> 8) & (s->capacity - 1)]);
+}
+
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count) {
     stripe *s = stripe_of(delta, mutations[0].vertex);
     bool fits = true;
@@ -243,7 +265,7 @@ weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, siz
     fits = n != NULL;
     for (size_t i = 0; fits && i < count; i++) {
         WEIR_ASSERT(mutations[i].vertex == mutations[0].vertex && mutations[i].offset == mutations[0].offset);
-        fits = apply_one(delta, n, &mutations[i]);
+        fits = apply_one(delta, n, &mutations[i], mutations, count);
     }
     weir_mutex_unlock(&s->mutex);
     atomic_store_explicit(&delta->bytes, weir_arena_used(delta->arena), memory_order_relaxed);

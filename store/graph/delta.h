@@ -27,6 +27,8 @@ weir_err weir_delta_open(size_t bytes_max, weir_delta **deltap);
 weir_delta *weir_delta_keep(weir_delta *delta); /* [any] */
 void weir_delta_release(weir_delta *delta);     /* NULL is allowed  [any] */
 
+/* Mutations of this vertex follow soon: begins to fetch where it is looked for.  [shard] */
+void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex);
 /* Applies mutations that are of one vertex and one event, as one step for readers (S2).  WEIR_ENOMEM: the delta is as
  * before or holds some of them; applying them again is harmless (S4).  [shard] */
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count);
@@ -44,8 +46,9 @@ size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, i
 /* Whether the delta has a name for the vertex; the key is borrowed as the rows are.  [any] */
 bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep);
 
-/* Walks a frozen delta in the order of the cold store's keys: edges, features, labels, names; the deletions, which sort
- * behind the offsets that are not the delta's to know, by a second call.  [worker]  WEIR_ENOMEM; what visit returns. */
+/* Walks a frozen delta in the order of the cold store's keys: edges, features, puts, labels, names; the deletions,
+ * which sort behind the offsets that are not the delta's to know, by a second call.  [worker]  WEIR_ENOMEM; what visit
+ * returns. */
 typedef weir_err (*weir_delta_visit)(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
                                      size_t value_length);
 weir_err weir_delta_walk(weir_delta *delta, weir_delta_visit visit, void *context);

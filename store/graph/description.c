@@ -6,14 +6,40 @@
  *     shards: 2
  *     sources:                 # in the order of their numbers, for ever
  *       - {name: "log:payments", identity: "9f31c2d4e5f60718"}
+ *     check: "6a09e667f3bcc908"  # XXH3 of all that stands above it: a flipped bit would be another number of shards
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
+#include <weir/base/hash.h>
 #include <weir/conf/yaml.h>
 
 #include "graph_private.h"
+
+/* --- graph.yaml ------------------------------------------------------------------------------------------------- */
+
+#define DESCRIPTION_BYTES_MAX (1u << 20)
+#define CHECK_BYTES           26u /* check: "6a09e667f3bcc908", and a newline */
+
+static void check_line(const char *text, size_t length, char line[CHECK_BYTES + 1]) {
+    snprintf(line, CHECK_BYTES + 1, "check: \"%016llx\"\n", (unsigned long long)weir_xxh3(text, length, 0));
+}
+
+static void write_check(weir_buf *out) {
+    char line[CHECK_BYTES + 1];
+    check_line(out->bytes, out->length, line);
+    weir_buf_append(out, line, CHECK_BYTES);
+}
+
+static weir_err check_text(const char *path, const char *text, size_t length) {
+    char line[CHECK_BYTES + 1] = "";
+    size_t above = length > CHECK_BYTES ? length - CHECK_BYTES : 0;
+    if (above) check_line(text, above, line);
+    if (above && memcmp(text + above, line, CHECK_BYTES) == 0) return WEIR_OK;
+    return WEIR_ERR(WEIR_ECORRUPT, "%s is damaged; restore a checkpoint, or fill a new data folder from the log", path);
+}
 
 weir_err weir_graph_describe(const weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX];
@@ -27,6 +53,8 @@ weir_err weir_graph_describe(const weir_graph *graph) {
                         (unsigned long long)graph->sources[i].identity);
     }
     err = weir_buf_err(&out);
+    if (!err) write_check(&out);
+    if (!err) err = weir_buf_err(&out);
     if (!err) err = weir_file_replace(path, out.bytes, out.length);
     weir_buf_free(&out);
     return err;
@@ -60,7 +88,7 @@ static weir_err read_number(const weir_yaml_node *root, const char *key, int64_t
 }
 
 static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {
-    static const char *const keys[] = {"format", "shards", "sources", NULL};
+    static const char *const keys[] = {"format", "shards", "sources", "check", NULL};
     int64_t format, shards;
     if (!root) return WEIR_ERR(WEIR_ECORRUPT, "%s is empty; restore a checkpoint", path);
     weir_err err = read_number(root, "format", INT32_MAX, &format);
@@ -80,11 +108,15 @@ static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_n
 weir_err weir_graph_read_description(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_yaml *yaml = NULL;
+    char *text = NULL;
+    size_t length = 0;
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
-    if (!err) err = weir_yaml_load(path, &yaml);
-    if (err) return err;
-    err = read_root(graph, path, weir_yaml_root(yaml));
+    if (!err) err = weir_file_load(path, DESCRIPTION_BYTES_MAX, &text, &length);
+    if (!err) err = check_text(path, text, length);
+    if (!err) err = weir_yaml_parse(path, text, length, &yaml);
+    if (!err) err = read_root(graph, path, weir_yaml_root(yaml));
     weir_yaml_free(yaml);
+    weir_free(text);
     return err;
 }
 

@@ -10,15 +10,18 @@
 #include <weir/store/id.h>
 #include <weir/store/mutation.h>
 
-/* Which list of a vertex: kind in the high byte, so that lists sort as their keys do. */
+/* Which list of a vertex: the kind of its records in the high byte. */
 typedef uint32_t weir_list;
 
 #define WEIR_LIST_EDGES(relation, direction) ((weir_list)((uint32_t)(relation) << 1 | (uint32_t)(direction)))
 #define WEIR_LIST_FEATURES                   ((weir_list)0x01000000u)
+#define WEIR_LIST_PUTS                       ((weir_list)0x03000000u)
 #define WEIR_LIST_LABEL(label)               ((weir_list)(0x02000000u | (uint32_t)(label)))
 #define WEIR_LIST_KIND(list)                 ((list) >> 24)
 
-enum { WEIR_LIST_KIND_EDGES = 0, WEIR_LIST_KIND_FEATURES = 1, WEIR_LIST_KIND_LABEL = 2 };
+enum { WEIR_LIST_KIND_EDGES = 0, WEIR_LIST_KIND_FEATURES = 1, WEIR_LIST_KIND_LABEL = 2, WEIR_LIST_KIND_PUTS = 3 };
+
+#define WEIR_LIST_KINDS 4u
 
 typedef struct weir_entry {
     int64_t time_us;

@@ -163,6 +163,7 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     if (!err) err = describe_or_read(graph, opts);
     if (!err) err = weir_graph_check_schema(graph);
     if (!err) err = shards_open(graph, opts);
+    if (!err && !opts->read_only) err = weir_graph_names_load(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));
         return err;
@@ -174,6 +175,7 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
 weir_err weir_graph_close(weir_graph *graph) {
     weir_err err = WEIR_OK;
     if (!graph) return WEIR_OK;
+    weir_graph_names_load_stop(graph);
     for (uint32_t i = 0; i < graph->shard_count; i++)
         weir_err_keep(&err, weir_shard_close(graph->shards[i]));
     weir_names_close(graph->names);
@@ -197,13 +199,6 @@ const weir_schema *weir_graph_schema(const weir_graph *graph) {
 
 /* --- submitting -------------------------------------------------------------------------------------------------- */
 
-static void forget_deleted(weir_graph *graph, weir_batch_cursor cursor) {
-    weir_mutation m;
-    while (weir_batch_next(&cursor, &m)) {
-        if (m.kind == WEIR_DELETE_VERTEX) weir_names_forget(graph->names, m.vertex);
-    }
-}
-
 /* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
 static weir_err check_run(weir_graph *graph, const weir_buf *batches) {
     weir_batch_cursor first = {0}, cursor;
@@ -223,10 +218,7 @@ weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches) {
     weir_err err = check_run(graph, batches);
     int64_t start_us = weir_clock_mono_us(weir_clock_system());
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
-        weir_batch_cursor cursor;
-        err = weir_batch_open(batches[i].bytes, batches[i].length, &cursor);
-        if (!err) forget_deleted(graph, cursor);
-        if (!err) err = weir_shard_push(graph->shards[i], batches[i].bytes, batches[i].length);
+        err = weir_shard_push(graph->shards[i], batches[i].bytes, batches[i].length);
     }
     atomic_fetch_add_explicit(&graph->submit_wait_us, (uint64_t)(weir_clock_mono_us(weir_clock_system()) - start_us),
                               memory_order_relaxed);

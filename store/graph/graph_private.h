@@ -41,12 +41,19 @@ struct weir_graph {
     weir_graph_source_row sources[WEIR_GRAPH_SOURCES_MAX];
     uint32_t source_count;
     atomic_uint_fast64_t submit_wait_us;
+
+    weir_thread *names_loader; /* NULL: none was started */
+    atomic_bool closing;       /* it is to stop          */
 };
 
 /* "FOLDER/name" into path.  WEIR_ELIMIT. */
 weir_err weir_graph_path(const char *folder, const char *name, char path[WEIR_GRAPH_PATH_MAX]);
 /* "FOLDER/shard-007".  */
 weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEIR_GRAPH_PATH_MAX]);
+
+/* names_load.c: a thread of its own.  WEIR_ENOMEM, WEIR_EUNAVAILABLE. Stop waits; without a start it does nothing. */
+weir_err weir_graph_names_load(weir_graph *graph);
+void weir_graph_names_load_stop(weir_graph *graph);
 
 /* description.c: FOLDER/graph.yaml, what the store is; replaced whole, durably. Called under the mutex or before there
  * are readers. */

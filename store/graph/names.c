@@ -5,15 +5,19 @@
  * When the young table is full it becomes the old one, and the old one is emptied: what has not been asked for during a
  * whole generation is forgotten. What is asked for is moved to the young.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/thread.h>
 
+#include "filter.h"
 #include "names.h"
 
 #define STRIPES   64u
 #define SLOTS_MIN 64u
+
+#define FILTER_SHARE 4u /* of the bytes */
 
 typedef struct slot {
     weir_vertex vertex;
@@ -22,11 +26,14 @@ typedef struct slot {
 
 typedef struct stripe {
     _Alignas(64) weir_mutex mutex; /* guards the rest */
-    slot *young, *old;
+    slot *_Atomic young;           /* atomic for weir_names_ahead, which takes no lock */
+    slot *old;
     size_t count; /* in young */
 } stripe;
 
 struct weir_names {
+    weir_filter *filter; /* of all names that are stored or were taken, once it is complete */
+    atomic_bool filter_complete;
     size_t capacity; /* of each table; a power of two */
     stripe stripes[STRIPES];
 };
@@ -37,9 +44,10 @@ weir_err weir_names_open(size_t bytes_max, weir_names **namesp) {
     if (!names) return WEIR_ERR(WEIR_ENOMEM, "no memory for the table of names");
     memset(names, 0, sizeof *names);
     names->capacity = SLOTS_MIN;
-    while (names->capacity * 2 * 2 * STRIPES * sizeof(slot) <= bytes_max)
+    while (names->capacity * 2 * 2 * STRIPES * sizeof(slot) <= bytes_max - bytes_max / FILTER_SHARE)
         names->capacity *= 2;
-    bool fits = true;
+    weir_err err = weir_filter_open(bytes_max / FILTER_SHARE, &names->filter);
+    bool fits = !err;
     for (size_t i = 0; i < STRIPES; i++) {
         stripe *s = &names->stripes[i];
         weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "names stripe");
@@ -57,6 +65,7 @@ weir_err weir_names_open(size_t bytes_max, weir_names **namesp) {
 
 void weir_names_close(weir_names *names) {
     if (!names) return;
+    weir_filter_close(names->filter);
     for (size_t i = 0; i < STRIPES; i++) {
         weir_free(names->stripes[i].young);
         weir_free(names->stripes[i].old);
@@ -109,10 +118,33 @@ static uint64_t never_empty(uint64_t check) {
     return check ? check : 1;
 }
 
+/* Under the stripe's mutex: who forgets it later, and who asks after that, has seen it in the filter. */
+static void take(weir_names *names, stripe *s, weir_vertex vertex, uint64_t check) {
+    insert(names, s, vertex, check);
+    weir_filter_add(names->filter, vertex);
+}
+
+/* If the table is swapped in between, this fetches in vain: its address is read without the lock, and not followed. */
+void weir_names_ahead(weir_names *names, weir_vertex vertex) {
+    const stripe *s = stripe_of(names, vertex);
+    const slot *young = atomic_load_explicit(&s->young, memory_order_relaxed);
+    __builtin_prefetch(young + ((size_t)mix(vertex) & (names->capacity - 1)));
+    weir_filter_ahead(names->filter, vertex);
+}
+
+static bool is_nobodys(const weir_names *names, weir_vertex vertex) {
+    return atomic_load_explicit(&names->filter_complete, memory_order_acquire) &&
+           !weir_filter_has(names->filter, vertex);
+}
+
 weir_names_answer weir_names_ask(weir_names *names, weir_vertex vertex, uint64_t check) {
     stripe *s = stripe_of(names, vertex);
     weir_mutex_lock(&s->mutex);
     weir_names_answer given = answer(known(names, s, vertex), never_empty(check));
+    if (given == WEIR_NAMES_UNKNOWN && is_nobodys(names, vertex)) {
+        take(names, s, vertex, never_empty(check));
+        given = WEIR_NAMES_NEW;
+    }
     weir_mutex_unlock(&s->mutex);
     return given;
 }
@@ -121,20 +153,19 @@ weir_names_answer weir_names_take(weir_names *names, weir_vertex vertex, uint64_
     stripe *s = stripe_of(names, vertex);
     weir_mutex_lock(&s->mutex);
     weir_names_answer given = answer(known(names, s, vertex), never_empty(check));
-    if (given == WEIR_NAMES_UNKNOWN) insert(names, s, vertex, never_empty(check));
+    if (given == WEIR_NAMES_UNKNOWN) take(names, s, vertex, never_empty(check));
     weir_mutex_unlock(&s->mutex);
     return given;
 }
 
-/* Turned into a name that nobody has, rather than emptied: that would cut the chain behind it. */
-static void retire(slot *found) {
-    if (found->check) found->vertex = ~found->vertex;
+void weir_names_stored(weir_names *names, weir_vertex vertex) {
+    weir_filter_add(names->filter, vertex);
 }
 
-void weir_names_forget(weir_names *names, weir_vertex vertex) {
-    stripe *s = stripe_of(names, vertex);
-    weir_mutex_lock(&s->mutex);
-    retire(find(names, s->young, vertex));
-    retire(find(names, s->old, vertex));
-    weir_mutex_unlock(&s->mutex);
+void weir_names_filter_complete(weir_names *names) {
+    atomic_store_explicit(&names->filter_complete, true, memory_order_release);
+}
+
+size_t weir_names_filter_capacity(const weir_names *names) {
+    return weir_filter_capacity(names->filter);
 }

@@ -42,8 +42,11 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
                         WEIR_WINDOW_MAX);
     }
     int64_t expire_us = weir_schema_relation_at(graph->schema, relation)->expire_us;
-    weir_list_query query = {vertex, WEIR_LIST_EDGES(relation, direction), before_us,
-                             expired_at(graph, expire_us, before_us), limit};
+    weir_list_query query = {.vertex = vertex,
+                             .list = WEIR_LIST_EDGES(relation, direction),
+                             .before_us = before_us,
+                             .newer_than_us = expired_at(graph, expire_us, before_us),
+                             .limit = limit};
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, countp);
     if (err) return err;
     weir_edge *edges = weir_arena_alloc(arena, *countp * sizeof *edges);
@@ -54,6 +57,74 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
     }
     *edgesp = edges;
     return WEIR_OK;
+}
+
+/* --- whether a vertex is there ---------------------------------------------------------------------------------- */
+
+/* What counts as a put of a vertex: of this time before, and newer than that. */
+typedef struct put_span {
+    int64_t before_us, newer_than_us;
+} put_span;
+
+/* No list has what is as old as the newest deletion of its vertex, or older. */
+static weir_err list_has(const weir_graph *graph, weir_vertex vertex, weir_list list, const put_span *span,
+                         weir_arena *arena, bool *hasp) {
+    const weir_list_query query = {.vertex = vertex,
+                                   .list = list,
+                                   .before_us = span->before_us,
+                                   .newer_than_us = span->newer_than_us,
+                                   .limit = 1,
+                                   .hidden_too = true};
+    const weir_entry *entries;
+    uint32_t count;
+    weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
+    *hasp = !err && count > 0;
+    return err;
+}
+
+static weir_err edges_have(const weir_graph *graph, weir_vertex vertex, uint16_t type, const put_span *span,
+                           weir_arena *arena, bool *hasp) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && !*hasp && i < weir_schema_relation_count(graph->schema); i++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(graph->schema, i);
+        if (relation->from == type) err = list_has(graph, vertex, WEIR_LIST_EDGES(i, WEIR_OUT), span, arena, hasp);
+        if (err || *hasp || relation->to != type) continue;
+        err = list_has(graph, vertex, WEIR_LIST_EDGES(i, WEIR_IN), span, arena, hasp);
+    }
+    return err;
+}
+
+/* Whether the vertex was put after its newest deletion, and within the age at which its type is forgotten. The name's
+ * own time says nothing of that: it is carried once only, by whichever put came first. But each put leaves a record of
+ * its time (key.h): a row, an edge of its event, or one of its own; and those are the same in whatever order puts and
+ * deletions come, and however often. Only vertices that were deleted, or whose type expires, pay for the looks. */
+static weir_err is_there(const weir_graph *graph, weir_vertex vertex, uint16_t type, int64_t before_us,
+                         weir_arena *arena, bool *therep) {
+    const weir_schema_vertex *schema = weir_schema_vertex_at(graph->schema, type);
+    const put_span span = {before_us, expired_at(graph, schema->expire_us, before_us)};
+    int64_t deleted_us = weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us);
+    weir_err err = WEIR_OK;
+    *therep = deleted_us == WEIR_DELETED_NEVER && span.newer_than_us == INT64_MIN;
+    if (!*therep && schema->feature_count) err = list_has(graph, vertex, WEIR_LIST_FEATURES, &span, arena, therep);
+    if (!err && !*therep) err = edges_have(graph, vertex, type, &span, arena, therep);
+    if (!err && !*therep) err = list_has(graph, vertex, WEIR_LIST_PUTS, &span, arena, therep);
+    return err;
+}
+
+static weir_err is_forgotten(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                             weir_arena *arena, bool *forgottenp) {
+    bool there = true;
+    weir_err err = WEIR_OK;
+    if (weir_schema_vertex_at(graph->schema, type)->expire_us)
+        err = is_there(graph, vertex, (uint16_t)type, before_us, arena, &there);
+    *forgottenp = !there;
+    return err;
+}
+
+/* Whether a put of this time is not enough for the vertex to be there. */
+static bool is_old(const weir_graph *graph, uint32_t type, int64_t time_us, int64_t before_us) {
+    int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
+    return expire_us && time_us <= expired_at(graph, expire_us, before_us);
 }
 
 /* --- features: each at its newest value ------------------------------------------------------------------------- */
@@ -116,12 +187,20 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
     weir_err err = WEIR_OK;
     *viewp = (weir_row_view){0};
     for (uint32_t limit = ROWS_PER_LOOK; !err && !enough; limit *= 8) {
-        weir_list_query query = {vertex, WEIR_LIST_FEATURES, before_us, INT64_MIN, limit};
+        weir_list_query query = {.vertex = vertex,
+                                 .list = WEIR_LIST_FEATURES,
+                                 .before_us = before_us,
+                                 .newer_than_us = INT64_MIN,
+                                 .limit = limit};
         err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
         if (err || count == 0) break;
         err = view_rows(graph, vertex, entries, count, arena, &enough, viewp);
         enough = enough || count < limit || limit >= ROWS_MAX;
     }
+    bool gone = false;
+    if (!err && viewp->row && is_old(graph, viewp->vertex_type, viewp->time_us, before_us))
+        err = is_forgotten(graph, vertex, viewp->vertex_type, before_us, arena, &gone);
+    if (err || gone) *viewp = (weir_row_view){0};
     return err;
 }
 
@@ -131,9 +210,17 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
     uint32_t count;
     *viewp = (weir_row_view){0};
     if (label >= weir_schema_label_count(graph->schema)) return WEIR_ERR(WEIR_EINVAL, "no label %u", label);
-    weir_list_query query = {vertex, WEIR_LIST_LABEL(label), before_us, INT64_MIN, 1};
+    weir_list_query query = {.vertex = vertex,
+                             .list = WEIR_LIST_LABEL(label),
+                             .before_us = before_us,
+                             .newer_than_us = INT64_MIN,
+                             .limit = 1};
+    const weir_schema_label *schema = weir_schema_label_at(graph->schema, label);
+    bool gone = false;
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
-    if (!err && count) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
+    if (!err && count && !schema->on_relation)
+        err = is_forgotten(graph, vertex, schema->target, before_us, arena, &gone);
+    if (!err && count && !gone) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
     return err;
 }
 
@@ -141,64 +228,71 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
 
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
                          const char **keyp, uint32_t *key_lengthp) {
-    weir_shard *shard = shard_of(graph, vertex);
-    weir_name name;
-    bool found;
+    weir_name name = {0};
+    bool there;
     *vertex_typep = 0;
     *keyp = NULL;
     *key_lengthp = 0;
-    weir_err err = weir_shard_name(shard, vertex, arena, &name, &found);
-    if (err || !found || name.time_us <= weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL)) return err;
+    weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, &there);
+    if (!err && there) err = is_there(graph, vertex, name.vertex_type, WEIR_BEFORE_ALL, arena, &there);
+    if (err || !there) return err;
     *vertex_typep = name.vertex_type;
     *keyp = name.key;
     *key_lengthp = name.key_length;
     return WEIR_OK;
 }
 
-/* As a snapshot dates a vertex: its name's put, or an older row of its features. */
+/* As a snapshot dates a vertex: its name's put, or an older row of its features. A put that a deletion has overtaken is
+ * none, though the name outlives it where something newer was put. */
 weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena *arena, bool *knownp,
                               int64_t *time_usp) {
     weir_shard *shard = shard_of(graph, vertex);
-    weir_name name;
+    weir_name name = {0};
     const weir_entry *rows;
     uint32_t count;
     weir_err err = weir_shard_name(shard, vertex, arena, &name, knownp);
-    if (!err && *knownp) *knownp = name.time_us > weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
     if (err || !*knownp) return err;
-    *time_usp = name.time_us;
-    weir_list_query query = {vertex, WEIR_LIST_FEATURES, WEIR_BEFORE_ALL, INT64_MIN, ROWS_PER_LOOK};
+    *knownp = name.time_us > weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
+    *time_usp = *knownp ? name.time_us : INT64_MAX;
+    weir_list_query query = {.vertex = vertex,
+                             .list = WEIR_LIST_FEATURES,
+                             .before_us = WEIR_BEFORE_ALL,
+                             .newer_than_us = INT64_MIN,
+                             .limit = ROWS_PER_LOOK};
     err = weir_shard_list(shard, &query, arena, &rows, &count);
     if (!err && count == query.limit) {
         query.limit = WEIR_WINDOW_MAX;
         err = weir_shard_list(shard, &query, arena, &rows, &count);
     }
+    *knownp = *knownp || (!err && count);
     if (!err && count && rows[count - 1].time_us < *time_usp) *time_usp = rows[count - 1].time_us;
     return err;
 }
 
-/* The table has not heard of it, or a deletion has: the store itself is asked. */
+/* The table has not heard of it: the store itself is asked. */
 static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, uint64_t check, bool *freep, bool *newp) {
-    weir_shard *shard = shard_of(graph, vertex);
     weir_arena *arena;
-    weir_name name;
+    weir_name name = {0};
     bool found;
     weir_err err = weir_arena_open(4 * WEIR_KEY_MAX, &arena);
     if (err) return err;
-    err = weir_shard_name(shard, vertex, arena, &name, &found);
+    err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, &found);
     if (!err) {
         uint64_t stored = check;
         if (found && name.vertex_type < weir_schema_vertex_count(graph->schema)) {
             const char *type = weir_schema_vertex_at(graph->schema, name.vertex_type)->name;
             stored = weir_vertex_check(type, name.key, name.key_length);
         }
-        int64_t deleted_us = weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
-        bool deleted = deleted_us != WEIR_DELETED_NEVER && (!found || name.time_us <= deleted_us);
         weir_names_answer taken = weir_names_take(graph->names, vertex, stored); /* another may have been faster */
         *freep = stored == check && taken != WEIR_NAMES_OTHER;
-        *newp = *freep && (deleted || (!found && taken == WEIR_NAMES_UNKNOWN));
+        *newp = *freep && !found && taken == WEIR_NAMES_UNKNOWN;
     }
     weir_arena_close(arena);
     return err;
+}
+
+void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex) {
+    weir_names_ahead(graph->names, vertex);
 }
 
 weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t vertex_type, const char *key,
@@ -209,12 +303,8 @@ weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t v
     }
     uint64_t check = weir_vertex_check(weir_schema_vertex_at(graph->schema, vertex_type)->name, key, key_length);
     weir_names_answer known = weir_names_ask(graph->names, vertex, check);
-    bool deleted_once =
-        weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, WEIR_BEFORE_ALL) != WEIR_DELETED_NEVER;
-    /* The put that first carried the name may be older than a deletion: only what is stored says whether it has one. */
-    if (known == WEIR_NAMES_UNKNOWN || (known == WEIR_NAMES_SAME && deleted_once)) {
-        return claim_unknown(graph, vertex, check, freep, newp);
-    }
-    *freep = known == WEIR_NAMES_SAME;
+    if (known == WEIR_NAMES_UNKNOWN) return claim_unknown(graph, vertex, check, freep, newp);
+    *newp = known == WEIR_NAMES_NEW;
+    *freep = *newp || known == WEIR_NAMES_SAME;
     return WEIR_OK;
 }

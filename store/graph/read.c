@@ -49,6 +49,9 @@ static size_t seek_key(weir_vertex vertex, weir_list list, int64_t before_us, ui
     case WEIR_LIST_KIND_FEATURES:
         weir_feature_key_write(vertex, newest, 0, key);
         return WEIR_FEATURE_KEY_BYTES;
+    case WEIR_LIST_KIND_PUTS:
+        weir_put_key_write(vertex, newest, key);
+        return WEIR_PUT_KEY_BYTES;
     default:
         weir_label_key_write(vertex, (uint16_t)list, newest, 0, key);
         return WEIR_LABEL_KEY_BYTES;
@@ -69,6 +72,8 @@ static bool entry_of_key(const void *key, size_t length, weir_vertex vertex, wei
         return WEIR_LIST_EDGES(edge.relation, edge.direction) == list;
     case WEIR_LIST_KIND_FEATURES:
         return weir_feature_key_read(key, length, &found, &entry->time_us, &entry->event) && found == vertex;
+    case WEIR_LIST_KIND_PUTS:
+        return weir_put_key_read(key, length, &found, &entry->time_us) && found == vertex;
     default:
         return weir_label_key_read(key, length, &found, &label, &entry->time_us, &entry->event) && found == vertex &&
                WEIR_LIST_LABEL(label) == list;
@@ -217,7 +222,7 @@ static weir_err merge(weir_shard *shard, const weir_list_query *query, source *s
         if (!e || (e->time_us <= newer_than && newer_than != INT64_MIN)) break; /* all that follow are older */
         if (e->deletion) {
             err = hide(&h, e, arena);
-        } else if (!is_hidden(&h, e) && !neighbor_deleted(shard, query, e)) {
+        } else if (query->hidden_too || (!is_hidden(&h, e) && !neighbor_deleted(shard, query, e))) {
             out->entries[out->count++] = *e;
         }
     }
@@ -309,17 +314,19 @@ static weir_err name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *are
     return err;
 }
 
-/* Several sources may have it, put at different times: the newest put counts, because a deletion may lie between. */
+/* A vertex has one name, whoever carried it: the deltas are asked first, because that is cheap. */
 weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp) {
     weir_delta *deltas[2];
     weir_name found;
-    weir_shard_version(shard, deltas);
-    weir_err err = name_cold(shard, vertex, arena, namep, foundp);
-    for (size_t i = 0; !err && i < 2; i++) {
-        if (!deltas[i] || !weir_delta_name(deltas[i], vertex, &found)) continue;
-        if (*foundp && found.time_us <= namep->time_us) continue;
-        *foundp = true;
+    weir_err err = WEIR_OK;
+    *foundp = false;
+    weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
+    for (size_t i = 0; i < 2 && !*foundp; i++)
+        *foundp = deltas[i] && weir_delta_name(deltas[i], vertex, &found);
+    if (*foundp) {
         err = name_copy(&found, arena, namep);
+    } else {
+        err = name_cold(shard, vertex, arena, namep, foundp);
     }
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);

@@ -14,47 +14,18 @@
 #include <weir/base/bytes.h>
 #include <weir/base/fault.h>
 #include <weir/store/key.h>
-#include <weir/store/stored.h>
 
 #include "shard.h"
 
 typedef struct seal {
-    weir_engine *engine;
     weir_engine_writer *writer;
     weir_cache *cache;
-    weir_buf stored; /* scratch: a name that is there already */
     uint64_t records;
 } seal;
-
-/* A put that came late must not make a name older than it is: a deletion between the two would then hide it. */
-static weir_err name_is_newer(seal *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t value_length,
-                              bool *newerp) {
-    int64_t time_us, stored_us;
-    uint16_t type;
-    const char *name;
-    size_t length;
-    bool found;
-    weir_err err = weir_engine_get(s->engine, key, key_length, &s->stored, &found);
-    *newerp = true;
-    if (err || !found) return err;
-    bool read = weir_stored_name_read(value, value_length, &type, &time_us, &name, &length);
-    WEIR_ASSERT(read);
-    if (!weir_stored_name_read(s->stored.bytes, s->stored.length, &type, &stored_us, &name, &length)) {
-        return WEIR_ERR(WEIR_ECORRUPT, "a stored name is damaged; restore a checkpoint");
-    }
-    *newerp = time_us > stored_us;
-    return WEIR_OK;
-}
 
 static weir_err write_record(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
                              size_t value_length) {
     seal *s = context;
-    bool wanted = true;
-    if (key[0] == 'N') {
-        weir_err err = name_is_newer(s, key, key_length, value, value_length, &wanted);
-        if (err) return err;
-    }
-    if (!wanted) return WEIR_OK;
     s->records++;
     return weir_engine_writer_add(s->writer, key, key_length, value, value_length);
 }
@@ -76,6 +47,14 @@ static weir_err update_window(void *context, weir_vertex vertex, weir_list list,
                               size_t count) {
     weir_cache_seal_list(((seal *)context)->cache, vertex, list, entries, count);
     return WEIR_OK;
+}
+
+/* Each stripe of the cache is locked on the way to the count: a window that is filled from before the seal is either
+ * counted, or finds that there was one. */
+static weir_err update_windows(weir_shard *shard, weir_delta *delta, seal *s) {
+    weir_cache_stats stats;
+    weir_cache_stats_get(shard->cache, &stats);
+    return stats.windows ? weir_delta_lists(delta, update_window, s) : WEIR_OK;
 }
 
 static weir_err write_file(weir_shard *shard, weir_delta *delta, seal *s) {
@@ -103,15 +82,14 @@ static void drop_frozen(weir_shard *shard) {
 }
 
 weir_err weir_shard_write_frozen(weir_shard *shard) {
-    seal s = {.engine = shard->engine, .cache = shard->cache};
+    seal s = {.cache = shard->cache};
     weir_delta *delta = shard->frozen; /* only this thread sets it to NULL */
     weir_kill_point("seal.begin");
     weir_err err = write_file(shard, delta, &s);
-    weir_buf_free(&s.stored);
     if (err) return err;
     weir_kill_point("seal.ingested");
     weir_cache_sealed(shard->cache);
-    err = weir_delta_lists(delta, update_window, &s);
+    err = update_windows(shard, delta, &s);
     if (!err) err = weir_offsets_copy(shard->sealed, shard->frozen_offsets);
     if (err) return err; /* the file is in the store; sealing the same delta again changes nothing (S4) */
     drop_frozen(shard);

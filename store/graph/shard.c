@@ -60,22 +60,31 @@ static bool nothing_new(weir_shard *shard) {
     return weir_delta_records(shard->active) == 0 && weir_offsets_equal(shard->applied, shard->sealed);
 }
 
+/* Somebody waits for an answer, and the disk is full: without this, a stop would wait for room.  Under the mutex. */
+static bool cannot_seal_now(const weir_shard *shard) {
+    return shard->asking && shard->seal_err && !shard->stopping;
+}
+
 /* Waits for the seal before; after that there is room for one more. */
 static weir_err freeze(weir_shard *shard) {
     weir_delta *fresh = NULL;
     weir_err err = WEIR_OK;
+    shard->postponed = false;
     if (nothing_new(shard)) goto end;
     err = weir_delta_open(shard->seal_bytes * 2, &fresh);
     if (err) return err;
     weir_mutex_lock(&shard->mutex);
-    while (shard->frozen && !shard->stopping)
+    while (shard->frozen && !shard->stopping && !cannot_seal_now(shard))
         weir_cond_wait(&shard->changed, &shard->mutex);
-    if (shard->frozen) {
+    shard->postponed = shard->frozen && cannot_seal_now(shard); /* the next one tries again */
+    if (shard->postponed) {
+        err = WEIR_OK;
+    } else if (shard->frozen) {
         err = WEIR_ERR(WEIR_ECLOSED, "shard %u stops before its delta could be sealed; the log has it", shard->index);
     } else {
         err = weir_offsets_copy(shard->frozen_offsets, shard->applied);
     }
-    if (!err) {
+    if (!err && !shard->frozen) {
         delta_swap(shard, fresh);
         fresh = NULL;
     }
@@ -92,18 +101,10 @@ static void event_time_seen(weir_shard *shard, int64_t time_us) {
     }
 }
 
-/* A put that a deletion has overtaken: the vertex stays unnamed, its row may still answer for the time before. */
-static void drop_overtaken_name(weir_shard *shard, weir_mutation *m) {
-    if (m->kind == WEIR_PUT_VERTEX && m->time_us <= weir_deleted_time(shard->deleted, m->vertex, INT64_MAX)) {
-        m->key_length = 0;
-    }
-}
-
-static weir_err apply_group(weir_shard *shard, weir_mutation *group, size_t count) {
+static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_t count) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < count; i++) {
         event_time_seen(shard, group[i].time_us);
-        drop_overtaken_name(shard, &group[i]);
         if (group[i].kind != WEIR_DELETE_VERTEX) continue;
         err = weir_delta_put_deletion(shard->active, group[i].vertex, group[i].time_us);
         if (!err) err = weir_deleted_add(shard->deleted, group[i].vertex, group[i].time_us);
@@ -124,6 +125,7 @@ static weir_err apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t
             atomic_fetch_add_explicit(&shard->skipped_mutations, 1, memory_order_relaxed);
             continue;
         }
+        weir_delta_ahead(shard->active, next.vertex);
         bool same = count > 0 && group[0].vertex == next.vertex && group[0].offset == next.offset;
         if (count > 0 && (!same || count == GROUP_MAX)) {
             err = apply_group(shard, group, count);
@@ -175,7 +177,7 @@ static void answer(weir_shard *shard, const message *m) {
     if (!m->request) return;
     weir_mutex_lock(&shard->mutex);
     m->request->done = true;
-    m->request->seals_wanted = shard->seals_wanted;
+    m->request->seals_wanted = shard->seals_wanted + shard->postponed;
     weir_cond_broadcast(&shard->changed);
     weir_mutex_unlock(&shard->mutex);
 }
@@ -186,6 +188,15 @@ static void stop_failed(weir_shard *shard, weir_err err) {
     weir_cond_broadcast(&shard->changed);
     weir_mutex_unlock(&shard->mutex);
     weir_log_error("shard.stopped", err);
+}
+
+/* What could not be frozen can be now. */
+static bool has_room_again(weir_shard *shard) {
+    if (!shard->postponed) return false;
+    weir_mutex_lock(&shard->mutex);
+    bool room = !shard->frozen;
+    weir_mutex_unlock(&shard->mutex);
+    return room;
 }
 
 static void own(void *context) {
@@ -202,7 +213,7 @@ static void own(void *context) {
             answer(shard, &messages[i]);
         }
         if (weir_err_is(pop_err, WEIR_ECLOSED)) break;
-        if (!err && due(shard)) err = freeze(shard);
+        if (!err && (due(shard) || has_room_again(shard))) err = freeze(shard);
     }
 }
 
@@ -227,15 +238,23 @@ weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length) {
     return err;
 }
 
+static void asking(weir_shard *shard, uint32_t begins, uint32_t ends) {
+    weir_mutex_lock(&shard->mutex);
+    shard->asking += begins - ends;
+    weir_cond_broadcast(&shard->changed);
+    weir_mutex_unlock(&shard->mutex);
+}
+
 static weir_err ask(weir_shard *shard, message_kind kind, request *r) {
     message m = {.kind = kind, .request = r};
+    asking(shard, 1, 0); /* before the push: it may wait for a shard that waits for room */
     weir_err err = weir_queue_push(shard->queue, &m, WEIR_QUEUE_FOREVER);
-    if (err) return err;
     weir_mutex_lock(&shard->mutex);
-    while (!r->done)
+    while (!err && !r->done)
         weir_cond_wait(&shard->changed, &shard->mutex);
-    err = shard->failed;
+    if (!err) err = shard->failed;
     weir_mutex_unlock(&shard->mutex);
+    asking(shard, 0, 1);
     return err;
 }
 

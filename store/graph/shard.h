@@ -61,9 +61,11 @@ typedef struct weir_shard {
     uint64_t seals_wanted, seals_done; /* freezes so far, and seals so far */
     uint64_t seal_failures;
     weir_err seal_err; /* of the last try; 0 after a success */
+    uint32_t asking;   /* threads that wait for an answer of the owner */
     weir_err failed;   /* why the owner has stopped          */
     bool stopping;
 
+    bool postponed;          /* [shard] the active delta could not be frozen for want of room */
     int64_t active_since_us; /* [shard] */
     atomic_uint_fast64_t applied_mutations, skipped_mutations, sealed_records;
     atomic_int_fast64_t event_time_last_us;
@@ -87,6 +89,7 @@ typedef struct weir_list_query {
     int64_t before_us;
     int64_t newer_than_us; /* expiry: what is of this time or older is gone; INT64_MIN: none */
     uint32_t limit;
+    bool hidden_too; /* also edges that the deletion of an edge or of the neighbour hides */
 } weir_list_query;
 
 weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,

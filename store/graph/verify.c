@@ -120,6 +120,14 @@ static weir_err check_deleted(const verify *v, const record *r) {
     return read ? WEIR_OK : damaged(v, r, "the deletion of a vertex cannot be read");
 }
 
+static weir_err check_put(const verify *v, const record *r) {
+    weir_vertex vertex;
+    int64_t time_us;
+    if (!weir_put_key_read(r->key, r->key_length, &vertex, &time_us) || r->value_length)
+        return damaged(v, r, "the put of a vertex cannot be read");
+    return check_home(v, r, vertex);
+}
+
 static weir_err check_record(void *context, const void *key, size_t key_length, const void *value,
                              size_t value_length) {
     verify *v = context;
@@ -130,6 +138,8 @@ static weir_err check_record(void *context, const void *key, size_t key_length, 
         return check_edge(v, &r);
     case 'F':
         return check_features(v, &r);
+    case 'K':
+        return check_put(v, &r);
     case 'L':
         return check_label(v, &r);
     case 'N':

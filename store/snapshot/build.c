@@ -20,8 +20,9 @@
 #include "draft.h"
 
 #define MANIFEST_BYTES_MAX (64u << 20)
+#define MANIFEST_LENGTH_AT 66u
 
-/* --- the draft ------------------------------------------------------------------------------------------------------ */
+/* --- the draft --------------------------------------------------------------------------------------------------- */
 
 /* Without links and "..", because only such a folder is removed. */
 static weir_err parent_of(const char *out, char parent[PATH_MAX]) {
@@ -92,7 +93,7 @@ static weir_err folders_open(const weir_snapshot_draft *draft) {
     return err;
 }
 
-/* --- durable and whole ----------------------------------------------------------------------------------------------- */
+/* --- durable and whole ------------------------------------------------------------------------------------------- */
 
 static weir_err sync_folder(const weir_snapshot_draft *draft, const char *room, const char *name, const char *below) {
     char path[WEIR_DRAFT_PATH_MAX];
@@ -117,16 +118,17 @@ static weir_err sync_folders(const weir_snapshot_draft *draft) {
     return err;
 }
 
-/* The lengths stand in the MANIFEST's second column. */
+/* The lengths stand in the MANIFEST's second column, behind 64 digits and two blanks; its last line is short. */
 static weir_err count_bytes(weir_snapshot_draft *draft) {
     char path[WEIR_DRAFT_PATH_MAX];
     char *text = NULL;
     size_t length;
-    unsigned long long bytes;
     weir_err err = weir_draft_path(draft, path, "MANIFEST");
     if (!err) err = weir_file_load(path, MANIFEST_BYTES_MAX, &text, &length);
-    for (const char *line = text; !err && line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        if (sscanf(line, "%*64[0-9a-f] %llu", &bytes) == 1) draft->stats.bytes += bytes;
+    for (const char *line = text; !err && line && *line;) {
+        size_t width = strcspn(line, "\n");
+        if (width > MANIFEST_LENGTH_AT) draft->stats.bytes += strtoull(line + MANIFEST_LENGTH_AT, NULL, 10);
+        line += width + (line[width] == '\n');
     }
     weir_free(text);
     return err;
@@ -143,7 +145,7 @@ static weir_err finish(weir_snapshot_draft *draft) {
     return err;
 }
 
-/* --- all of it --------------------------------------------------------------------------------------------------------- */
+/* --- all of it --------------------------------------------------------------------------------------------------- */
 
 static weir_err build(weir_snapshot_draft *draft) {
     weir_err err = weir_draft_scan(draft);

@@ -2,8 +2,9 @@
 /*
  * check.c - every number of a snapshot, held against Z1 to Z3.
  *
- * That out and in have the same edges is seen without sorting either: the sum of a hash of each edge is the same in both,
- * whatever the order. An enemy could make two sums agree; the MANIFEST's hashes are against accidents too, not against him.
+ * That out and in have the same edges is seen without sorting either: the sum of a hash of each edge is the same in
+ * both, whatever the order. An enemy could make two sums agree; the MANIFEST's hashes are against accidents too, not
+ * against him.
  */
 #include <stdio.h>
 
@@ -23,7 +24,7 @@ static weir_err check_rising(const weir_snapshot *s, const char *array, const in
     return WEIR_OK;
 }
 
-/* --- features --------------------------------------------------------------------------------------------------------- */
+/* --- features ---------------------------------------------------------------------------------------------------- */
 
 static weir_err check_column(const weir_snapshot *s, const char *folder, const weir_snapshot_column *c, uint64_t rows) {
     char array[512];
@@ -43,7 +44,7 @@ static weir_err check_columns(const weir_snapshot *s, const char *folder, const 
     return err;
 }
 
-/* --- vertices ----------------------------------------------------------------------------------------------------------- */
+/* --- vertices ---------------------------------------------------------------------------------------------------- */
 
 static weir_err check_vertices(const weir_snapshot *s, uint32_t type) {
     const weir_snapshot_vertices *v = &s->vertices[type];
@@ -63,7 +64,7 @@ static weir_err check_vertices(const weir_snapshot *s, uint32_t type) {
     return err ? err : check_columns(s, folder, v->columns, v->column_count, v->count);
 }
 
-/* --- edges ---------------------------------------------------------------------------------------------------------------- */
+/* --- edges ------------------------------------------------------------------------------------------------------- */
 
 typedef struct direction_check {
     const weir_snapshot *s;
@@ -141,7 +142,7 @@ static weir_err check_relation(const weir_snapshot *s, uint32_t relation) {
                     s->folder, weir_schema_relation_at(s->description.schema, relation)->name);
 }
 
-/* --- labels ----------------------------------------------------------------------------------------------------------------- */
+/* --- labels ------------------------------------------------------------------------------------------------------ */
 
 static weir_err check_labels(const weir_snapshot *s, uint32_t label) {
     const weir_schema_label *schema = weir_schema_label_at(s->description.schema, label);

@@ -9,7 +9,7 @@
 #include <weir/base/alloc.h>
 #include <weir/base/hash.h>
 
-/* --- texts ------------------------------------------------------------------------------------------------------------ */
+/* --- texts ------------------------------------------------------------------------------------------------------- */
 
 static weir_err no_memory(void) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory for the texts of a category");
@@ -121,7 +121,7 @@ weir_err weir_columns_texts_write(const weir_snapshot_draft *draft, const char *
     return err;
 }
 
-/* --- columns ---------------------------------------------------------------------------------------------------------- */
+/* --- columns ----------------------------------------------------------------------------------------------------- */
 
 struct weir_columns {
     weir_columns_texts *texts; /* borrowed */

@@ -19,7 +19,8 @@ void weir_csv_close(weir_csv *csv); /* NULL is allowed */
 void weir_csv_rewind(weir_csv *csv);
 uint32_t weir_csv_columns(const weir_csv *csv);
 const char *weir_csv_name(const weir_csv *csv, uint32_t column);
-/* false in *foundp: the end.  WEIR_EDATA a row of another width, a quote that is not closed, a byte 0: names the line. */
+/* false in *foundp: the end.  WEIR_EDATA a row of another width, a quote that is not closed, a byte 0: names the
+ * line. */
 weir_err weir_csv_next(weir_csv *csv, bool *foundp);
 /* Ended by 0; until the next row. */
 const char *weir_csv_field(const weir_csv *csv, uint32_t column);

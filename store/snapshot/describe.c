@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * describe.c - manifest.json read back. JSON is YAML, so the reader of settings reads it; what it says is believed only as far
- * as its own schema allows: each type, relation and label once, in the schema's order.
+ * describe.c - manifest.json read back. JSON is YAML, so the reader of settings reads it; what it says is believed only
+ * as far as its own schema allows: each type, relation and label once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static weir_err check_name(const weir_yaml_node *row, const char *wanted) {
                          weir_yaml_text(node), wanted);
 }
 
-/* --- sections ------------------------------------------------------------------------------------------------------- */
+/* --- sections ---------------------------------------------------------------------------------------------------- */
 
 static weir_err read_extra(const weir_yaml_node *row, weir_snapshot_described *extra) {
     const weir_yaml_node *node;
@@ -134,7 +134,7 @@ static weir_err read_labels(const weir_yaml_node *root, weir_snapshot_descriptio
     return err;
 }
 
-/* --- all of it --------------------------------------------------------------------------------------------------------- */
+/* --- all of it --------------------------------------------------------------------------------------------------- */
 
 static weir_err check_format(const weir_yaml_node *root) {
     int64_t format = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * draft.h - a snapshot while it is being built; what scan.c, vertices.c, edges.c, labels.c, manifest.c and build.c share.
+ * draft.h - a snapshot while it is being built; what scan.c, vertices.c, edges.c, labels.c, manifest.c and build.c
+ * share.
  *
- *   scan      every shard once, in order ──► spills: edges by relation and direction, features and names by type, labels
+ *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels
  *   deletions are known when the last shard ends: what follows reads through draft_hides
  *   vertices  the ids of each type out of all spills ──► ids.npy, mapped; keys, features
  *   edges     spills again ──► lists, neighbours as indices

@@ -2,9 +2,9 @@
 /*
  * edges.c - the lists of one relation and direction, written in one pass along the rising ids of its vertices.
  *
- * How many edges there will be was counted, and stands in the files' headers before the first is written. The count is wrong
- * only when a checkpoint was taken while events came in, shard after shard: then an edge may have one end. Such a half is
- * left out, and the direction is written again with the true count.
+ * How many edges there will be was counted, and stands in the files' headers before the first is written. The count is
+ * wrong only when a checkpoint was taken while events came in, shard after shard: then an edge may have one end. Such a
+ * half is left out, and the direction is written again with the true count.
  */
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void folder_of(const direction_files *f, char folder[512]) {
              name_of(f->direction));
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------------------------- */
 
 static weir_err open_array(const direction_files *f, const char *folder, const char *name, weir_npy_type type,
                            uint64_t count, weir_npy_writer **writerp) {
@@ -75,7 +75,7 @@ static weir_err files_close(direction_files *f) {
     return err;
 }
 
-/* --- one pass ------------------------------------------------------------------------------------------------------------ */
+/* --- one pass ---------------------------------------------------------------------------------------------------- */
 
 /* The lists of the vertices before this one end here. */
 static weir_err begin_vertex(direction_files *f, weir_vertex vertex) {
@@ -117,6 +117,7 @@ static weir_err write_edge(direction_files *f, const weir_spill_record *r) {
         f->halves++;
         return WEIR_OK;
     }
+    WEIR_ASSERT(r->time_us < f->draft->as_of_us); /* Z3 */
     f->edges++;
     f->sum += hash_of(f, f->index - 1, neighbor, r);
     err = weir_npy_write_i64(f->neighbors, (int64_t)neighbor);
@@ -180,7 +181,7 @@ static weir_err write_direction(weir_snapshot_draft *draft, uint32_t relation, w
 static weir_err check_ends(const weir_snapshot_draft *draft, uint32_t relation) {
     const weir_draft_direction *out = &draft->directions[2 * relation + WEIR_OUT], *in = out + 1;
     WEIR_ASSERT(in == &draft->directions[2 * relation + WEIR_IN]);
-    if (out->edges == in->edges && out->sum == in->sum) return WEIR_OK;
+    if (out->edges == in->edges && out->sum == in->sum) return WEIR_OK; /* Z1 */
     return WEIR_ERR(
         WEIR_EDATA,
         "relation %s has edges of which only one end is in the store, so it was copied while events came in; "

@@ -2,8 +2,8 @@
 /*
  * export.c - nodes.csv and edges.csv, as an import reads them.
  *
- * One file has the rows of all types, so its columns are those of all of them; a cell of a column that a type has not is
- * empty. A vertex that was never put has no key: its id stands in, as "#" and 16 hex digits.
+ * One file has the rows of all types, so its columns are those of all of them; a cell of a column that a type has not
+ * is empty. A vertex that was never put has no key: its id stands in, as "#" and 16 hex digits.
  */
 #include "export.h"
 
@@ -20,7 +20,7 @@
 #define FLUSH_BYTES (1u << 20)
 #define HEADER_MAX  128u
 
-/* --- text ------------------------------------------------------------------------------------------------------------- */
+/* --- text -------------------------------------------------------------------------------------------------------- */
 
 void weir_export_number(weir_buf *out, float number) {
     char text[32];
@@ -60,7 +60,7 @@ void weir_export_list(weir_buf *out, const float *numbers, uint64_t count, bool 
     }
 }
 
-/* --- a file ----------------------------------------------------------------------------------------------------------- */
+/* --- a file ------------------------------------------------------------------------------------------------------ */
 
 weir_err weir_export_open(const char *folder, const char *name, weir_export_file *filep) {
     char path[4096];
@@ -99,7 +99,7 @@ int32_t *weir_export_newest(const weir_snapshot_labels *labels, uint64_t targets
     return newest;
 }
 
-/* --- columns ---------------------------------------------------------------------------------------------------------- */
+/* --- columns ----------------------------------------------------------------------------------------------------- */
 
 typedef enum item_kind { ITEM_NONE, ITEM_LABEL, ITEM_FEATURE, ITEM_EXTRA } item_kind;
 
@@ -196,7 +196,7 @@ static void put_header(weir_buf *out, const char *begin, const sheet *s) {
     weir_buf_byte(out, '\n');
 }
 
-/* --- cells -------------------------------------------------------------------------------------------------------------- */
+/* --- cells ------------------------------------------------------------------------------------------------------- */
 
 static void put_feature(weir_buf *out, const weir_snapshot_column *c, uint64_t at) {
     if (c->kind == WEIR_VALUE_NUMBER) weir_export_number(out, c->numbers[at]);
@@ -241,7 +241,7 @@ static void put_key(weir_buf *out, const weir_snapshot_vertices *v, uint64_t ind
     if (begin == end) weir_buf_printf(out, "#%016" PRIx64, v->ids[index]);
 }
 
-/* --- nodes ---------------------------------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------------------------- */
 
 static weir_err nodes_sheet(const weir_snapshot *snapshot, sheet *s) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
@@ -290,7 +290,7 @@ static weir_err export_nodes(const weir_snapshot *snapshot, const char *folder) 
     return err;
 }
 
-/* --- edges ---------------------------------------------------------------------------------------------------------------- */
+/* --- edges ------------------------------------------------------------------------------------------------------- */
 
 static weir_err edges_sheet(const weir_snapshot *snapshot, sheet *s) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);

@@ -26,7 +26,7 @@ typedef struct feed {
     uint8_t *put;   /* without nodes: one a key, whether it was put */
 } feed;
 
-/* --- runs ------------------------------------------------------------------------------------------------------------- */
+/* --- runs -------------------------------------------------------------------------------------------------------- */
 
 static weir_err flush(feed *f) {
     weir_batch_span span = {f->source, 0, f->run_begin, f->row};
@@ -53,7 +53,7 @@ static weir_err end_row(feed *f) {
     return f->run_count >= RUN_MUTATIONS ? flush(f) : WEIR_OK;
 }
 
-/* --- values ------------------------------------------------------------------------------------------------------------- */
+/* --- values ------------------------------------------------------------------------------------------------------ */
 
 static weir_value value_of(const weir_import_table *table, const weir_import_owner *owner, uint32_t column) {
     const char *text = weir_csv_field(table->csv, column);
@@ -101,7 +101,7 @@ static weir_vertex vertex_of(const weir_import *import, uint32_t type, const cha
     return weir_vertex_id(import->nodes.owners[type].name, key, strlen(key));
 }
 
-/* --- rows ----------------------------------------------------------------------------------------------------------------- */
+/* --- rows -------------------------------------------------------------------------------------------------------- */
 
 static weir_err put_vertex(feed *f, uint32_t type, const char *key, int64_t time_us, uint32_t row_length) {
     weir_vertex vertex = vertex_of(f->import, type, key);
@@ -192,7 +192,7 @@ weir_err weir_import_feed(weir_import *import, weir_graph *graph) {
     return err;
 }
 
-/* --- matrices and masks ------------------------------------------------------------------------------------------------------ */
+/* --- matrices and masks ------------------------------------------------------------------------------------------ */
 
 typedef struct extra {
     weir_import *import;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.c - a data set in files, through a store beside OUT, into a snapshot: one way of building, one order of lists. */
+/* import.c - a data set in files, through a store beside OUT, into a snapshot: one way of building, one order of
+ * lists. */
 #include <stdio.h>
 #include <string.h>
 

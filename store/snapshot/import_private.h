@@ -87,7 +87,8 @@ typedef struct weir_import_edge {
 } weir_import_edge;
 /* Looks only at what the survey knows.  WEIR_EDATA a key that no node has. */
 weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep);
-/* Seconds since 1970 with a fraction, "" is 0; to the microsecond, without rounding through a float.  false: it is none. */
+/* Seconds since 1970 with a fraction, "" is 0; to the microsecond, without rounding through a float.  false: it is
+ * none. */
 bool weir_import_seconds(const char *text, int64_t *usp);
 bool weir_import_number(const char *text, double *valuep);
 /* The next number of a list parted by blanks; false at its end or at what is no number: *textp is left there. */
@@ -98,7 +99,7 @@ weir_err weir_import_schema(weir_import *import);
 
 /* feed.c */
 weir_err weir_import_feed(weir_import *import, weir_graph *graph);
-weir_err weir_import_extend(void *import, weir_snapshot_draft *draft);
+weir_err weir_import_extend(void *context, weir_snapshot_draft *draft);
 
 /* unpack.c: FOLDER/nodes.csv and edges.csv of an archive. */
 weir_err weir_import_unpack(const char *npz, const char *folder);

@@ -2,8 +2,8 @@
 /*
  * labels.c - labels known before as_of, each with the place of its target.
  *
- * The label of an edge names its vertex and its event, and is stored with the vertex at which the edge begins: out's list of
- * that vertex is searched for the event. Of a vertex with many edges the events are sorted once.
+ * The label of an edge names its vertex and its event, and is stored with the vertex at which the edge begins: out's
+ * list of that vertex is searched for the event. Of a vertex with many edges the events are sorted once.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ typedef struct label_files {
     uint64_t sorted_index;
 } label_files;
 
-/* --- the target --------------------------------------------------------------------------------------------------------- */
+/* --- the target -------------------------------------------------------------------------------------------------- */
 
 static int by_event(const void *a, const void *b) {
     const event_place *x = a, *y = b;
@@ -102,7 +102,7 @@ static weir_err find_target(label_files *f, const weir_spill_record *r, int64_t 
     return WEIR_OK;
 }
 
-/* --- one walk ------------------------------------------------------------------------------------------------------------ */
+/* --- one walk ---------------------------------------------------------------------------------------------------- */
 
 static weir_err value_of(const label_files *f, const weir_spill_record *r, int32_t *valuep) {
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
@@ -150,7 +150,7 @@ static weir_err walk(label_files *f) {
     return err;
 }
 
-/* --- files --------------------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------------------------- */
 
 static weir_err map_out(label_files *f) {
     const weir_schema_relation *r = weir_schema_relation_at(f->draft->schema, f->schema->target);

@@ -157,7 +157,7 @@ static weir_err read_header(header *h) {
     return WEIR_OK;
 }
 
-/* --- bytes ---------------------------------------------------------------------------------------------------------- */
+/* --- bytes ------------------------------------------------------------------------------------------------------- */
 
 static weir_err check_bytes(const char *name, weir_npy_array *array, size_t length) {
     uint64_t bytes = types[array->type].size;
@@ -218,7 +218,7 @@ void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
     weir_buf_byte(out, '\n');
 }
 
-/* --- numbers -------------------------------------------------------------------------------------------------------- */
+/* --- numbers ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t word_of(const weir_npy_array *array, uint64_t index) {
     size_t size = types[array->type].size;
@@ -258,7 +258,7 @@ weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t in
     switch (array->type) {
     case WEIR_NPY_F32:
     case WEIR_NPY_F64:
-        if (!(number >= -0x1p63 && number < 0x1p63) || number != floor(number)) break;
+        if (!(number >= -9223372036854775808.0 && number < 9223372036854775808.0) || number != floor(number)) break;
         *valuep = (int64_t)number;
         return WEIR_OK;
     case WEIR_NPY_U64:

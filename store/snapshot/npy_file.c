@@ -18,7 +18,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are used as they lie in the file");
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------------------------------- */
 
 static weir_err map_descriptor(const char *path, int fd, weir_mapping *mappingp) {
     struct stat status;
@@ -74,7 +74,7 @@ void weir_npy_map_close(weir_npy_map *map) {
     weir_free(map);
 }
 
-/* --- writing -------------------------------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------------------------------- */
 
 struct weir_npy_writer {
     weir_file *file;

@@ -7,8 +7,8 @@
  *   central directory: an entry of 46, name, extra, comment     "PK\1\2"
  *   end of the central directory 22, comment                    "PK\5\6"
  *
- * Sizes and offsets beyond 32 bits stand in extra fields (Zip64). What an entry says of its size is believed only as far as
- * its compressed bytes can reach: deflate makes at most 1032 bytes of one.
+ * Sizes and offsets beyond 32 bits stand in extra fields (Zip64). What an entry says of its size is believed only as
+ * far as its compressed bytes can reach: deflate makes at most 1032 bytes of one.
  */
 #include <weir/store/npy.h>
 
@@ -58,7 +58,7 @@ struct weir_npz {
     uint32_t count;
 };
 
-/* --- the directory -------------------------------------------------------------------------------------------------- */
+/* --- the directory ----------------------------------------------------------------------------------------------- */
 
 static weir_err broken(const weir_npz *npz, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s: %s; write it again with numpy.savez", npz->path, what);
@@ -202,7 +202,7 @@ const char *weir_npz_name(const weir_npz *npz, uint32_t index) {
     return npz->members[index].name;
 }
 
-/* --- members --------------------------------------------------------------------------------------------------------- */
+/* --- members ----------------------------------------------------------------------------------------------------- */
 
 static weir_err member_bytes(const weir_npz *npz, const member *m, const uint8_t **bytesp) {
     const uint8_t *local = bytes_at(npz, m->offset, LOCAL_BYTES);
@@ -282,7 +282,7 @@ weir_err weir_npz_array(weir_npz *npz, const char *name, weir_npy_array *arrayp)
     return WEIR_ERR(WEIR_ENOTFOUND, "%s has no array '%.64s'", npz->path, name);
 }
 
-/* --- writing --------------------------------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------------------------------- */
 
 struct weir_npz_writer {
     weir_file *file;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - the files of a snapshot, mapped, with what can be seen at their ends: type, length, first and last of each list.
+ * open.c - the files of a snapshot, mapped, with what can be seen at their ends: type, length, first and last of each
+ * list.
  *
- * Nothing is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked at
- * where it is followed (the sampler does), or by weir_snapshot_check.
+ * Nothing is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked
+ * at where it is followed (the sampler does), or by weir_snapshot_check.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static weir_err no_memory(const weir_snapshot *s) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", s->folder);
 }
 
-/* --- one array ------------------------------------------------------------------------------------------------------- */
+/* --- one array --------------------------------------------------------------------------------------------------- */
 
 /* Beside the other maps, so that closing needs no list of names. */
 static weir_err keep_map(weir_snapshot *s, weir_npy_map *map) {
@@ -40,7 +41,8 @@ static weir_err keep_map(weir_snapshot *s, weir_npy_map *map) {
     return WEIR_OK;
 }
 
-static weir_err path_of(const weir_snapshot *s, char path[WEIR_SNAPSHOT_PATH_MAX], const char *format, va_list list) {
+static __attribute__((format(printf, 3, 0))) weir_err path_of(const weir_snapshot *s, char path[WEIR_SNAPSHOT_PATH_MAX],
+                                                              const char *format, va_list list) {
     int used = snprintf(path, WEIR_SNAPSHOT_PATH_MAX, "%s/", s->folder);
     if (used > 0 && used < (int)WEIR_SNAPSHOT_PATH_MAX)
         used += vsnprintf(path + used, WEIR_SNAPSHOT_PATH_MAX - (size_t)used, format, list);
@@ -66,7 +68,7 @@ static __attribute__((format(printf, 6, 7))) weir_err map_array(weir_snapshot *s
                                                                 const char *format, ...) {
     char path[WEIR_SNAPSHOT_PATH_MAX];
     weir_npy_map *map;
-    weir_npy_array array;
+    weir_npy_array array = {.count = 0};
     va_list list;
     *datap = NULL;
     va_start(list, format);
@@ -92,13 +94,13 @@ static weir_err map_bytes(weir_snapshot *s, const int64_t *offsets, uint64_t cou
     return err;
 }
 
-/* --- features -------------------------------------------------------------------------------------------------------- */
+/* --- features ---------------------------------------------------------------------------------------------------- */
 
 /* How many texts there are is said by the file's own length. */
 static weir_err map_texts(weir_snapshot *s, const char *folder, weir_snapshot_column *column) {
     char path[WEIR_SNAPSHOT_PATH_MAX], name[512];
     weir_npy_map *map;
-    weir_npy_array array;
+    weir_npy_array array = {.count = 0};
     int length = snprintf(path, sizeof path, "%s/%s/feature.%s.text_offsets.npy", s->folder, folder, column->name);
     if (length < 0 || length >= (int)sizeof path)
         return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
@@ -154,7 +156,7 @@ static weir_err map_columns(weir_snapshot *s, const weir_schema_feature *feature
     return err;
 }
 
-/* --- vertices ---------------------------------------------------------------------------------------------------------- */
+/* --- vertices ---------------------------------------------------------------------------------------------------- */
 
 static weir_err map_extras(weir_snapshot *s, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
     const weir_snapshot_description *d = &s->description;
@@ -200,7 +202,7 @@ static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
     return err ? err : map_extras(s, type, folder, v);
 }
 
-/* --- edges --------------------------------------------------------------------------------------------------------------- */
+/* --- edges ------------------------------------------------------------------------------------------------------- */
 
 static weir_err check_ends(const weir_snapshot *s, const weir_snapshot_edges *e, const char *folder) {
     if (e->indptr[0] == 0 && e->indptr[e->vertices] == (int64_t)e->edges) return WEIR_OK;
@@ -248,7 +250,7 @@ static weir_err map_labels(weir_snapshot *s, uint32_t label) {
     return err;
 }
 
-/* --- the handle ------------------------------------------------------------------------------------------------------------ */
+/* --- the handle -------------------------------------------------------------------------------------------------- */
 
 static weir_err read_manifest(weir_snapshot *s) {
     char path[WEIR_SNAPSHOT_PATH_MAX];
@@ -333,7 +335,7 @@ void weir_snapshot_close(weir_snapshot *s) {
     weir_free(s);
 }
 
-/* --- looking ----------------------------------------------------------------------------------------------------------------- */
+/* --- looking ----------------------------------------------------------------------------------------------------- */
 
 const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot) {
     return snapshot->description.schema;

@@ -3,8 +3,8 @@
  * scan.c - one ordered walk over each shard, sorted out into spills.
  *
  * Keys come by kind, then by vertex. A list of edges comes newest first, and a deletion of an edge comes before what it
- * hides: so it is settled here. Deletions of vertices come last of all, and hide edges of other shards: they are collected,
- * and settled when the spills are read.
+ * hides: so it is settled here. Deletions of vertices come last of all, and hide edges of other shards: they are
+ * collected, and settled when the spills are read.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_
     return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", draft->partial);
 }
 
-/* --- edges that were deleted, within one list ----------------------------------------------------------------------- */
+/* --- edges that were deleted, within one list -------------------------------------------------------------------- */
 
 /* Open addressing; a place is in use when its list number is the current one. */
 typedef struct hidden_slot {
@@ -81,7 +81,7 @@ static bool hidden_has(const hidden *h, weir_vertex neighbor, uint64_t event) {
            h->slots[hidden_place(h, neighbor, 0)].list == h->list;
 }
 
-/* --- the walk --------------------------------------------------------------------------------------------------------- */
+/* --- the walk ---------------------------------------------------------------------------------------------------- */
 
 typedef struct scan {
     weir_snapshot_draft *draft;
@@ -188,7 +188,7 @@ static weir_err visit(void *context, const void *key, size_t key_length, const v
     }
 }
 
-/* --- deletions of vertices --------------------------------------------------------------------------------------------- */
+/* --- deletions of vertices --------------------------------------------------------------------------------------- */
 
 static int by_vertex_newest_first(const void *a, const void *b) {
     const weir_draft_deletion *x = a, *y = b;
@@ -230,7 +230,7 @@ weir_err weir_draft_next(const weir_snapshot_draft *draft, weir_merge *merge, bo
     }
 }
 
-/* --- spills ------------------------------------------------------------------------------------------------------------- */
+/* --- spills ------------------------------------------------------------------------------------------------------ */
 
 static weir_err open_kind(const scan *s, const char *kind, uint32_t count, weir_spill ***spillsp) {
     char name[64];

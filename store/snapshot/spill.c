@@ -21,7 +21,7 @@ static weir_err path_of(const char *folder, const char *name, uint32_t shard, ch
     return WEIR_OK;
 }
 
-/* --- writing -------------------------------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------------------------------- */
 
 struct weir_spill {
     weir_file *file; /* NULL until the first record */
@@ -87,7 +87,7 @@ weir_err weir_spill_close(weir_spill *spill) {
     return err;
 }
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
     weir_file *file; /* NULL: at its end, or never written */

@@ -2,7 +2,8 @@
 /*
  * spill.h - what a scan finds, put aside in files by kind, and read again merged over the shards.
  *
- * Within a shard, records come by vertex. All of a vertex are of one shard: so a merge changes files only between vertices.
+ * Within a shard, records come by vertex. All of a vertex are of one shard: so a merge changes files only between
+ * vertices.
  *
  *   record   offset size  meaning
  *              0     8    vertex

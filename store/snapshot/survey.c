@@ -2,8 +2,8 @@
 /*
  * survey.c - what a data set is made of, found by reading it once.
  *
- * A column's name says what it is (README.md has the table). A plain one is a feature of those types that have a value in it:
- * a number if all of the type's values are numbers, else a category.
+ * A column's name says what it is (README.md has the table). A plain one is a feature of those types that have a value
+ * in it: a number if all of the type's values are numbers, else a category.
  */
 #include <errno.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* --- values ----------------------------------------------------------------------------------------------------------- */
+/* --- values ------------------------------------------------------------------------------------------------------ */
 
 bool weir_import_number(const char *text, double *valuep) {
     char *end;
@@ -60,7 +60,7 @@ bool weir_import_list(const char **textp, double *valuep) {
     return true;
 }
 
-/* --- columns ------------------------------------------------------------------------------------------------------------ */
+/* --- columns ----------------------------------------------------------------------------------------------------- */
 
 /* As a schema allows: a letter first, then letters, digits, _ and -. */
 static void clean_name(const char *from, char name[WEIR_IMPORT_NAME_MAX + 1]) {
@@ -185,7 +185,7 @@ const char *weir_import_field(const weir_import_table *table, weir_import_role r
     return column == WEIR_SCHEMA_NONE ? "" : weir_csv_field(table->csv, column);
 }
 
-/* --- owners --------------------------------------------------------------------------------------------------------------- */
+/* --- owners ------------------------------------------------------------------------------------------------------ */
 
 static weir_err owner_open(const weir_import_table *table, weir_import_owner *owner) {
     size_t columns = table->column_count + 1;
@@ -228,7 +228,7 @@ void weir_import_table_close(weir_import_table *table) {
     weir_csv_close(table->csv);
 }
 
-/* --- one row ---------------------------------------------------------------------------------------------------------------- */
+/* --- one row ----------------------------------------------------------------------------------------------------- */
 
 static weir_err wrong_field(const weir_import_table *table, uint32_t column, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s: column '%.64s': '%.64s' %s", weir_csv_place(table->csv),
@@ -309,7 +309,7 @@ static weir_err see_row(weir_import *import, weir_import_table *table, uint32_t 
     return err;
 }
 
-/* --- keys --------------------------------------------------------------------------------------------------------------------- */
+/* --- keys -------------------------------------------------------------------------------------------------------- */
 
 /* *knownp: it was there before, of some type. */
 static weir_err key_add(weir_import *import, const char *key, uint32_t type, bool *knownp) {

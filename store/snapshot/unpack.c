@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack.c - an archive as the two files that an import reads. Besides the names of export_npz.c it knows those that are
- * common elsewhere: src and dst for edge_index, x for a matrix, NAME_mask for a mask, and labels or label for y.
+ * unpack.c - an archive as the two files that an import reads. Besides the names of export_npz.c it knows those that
+ * are common elsewhere: src and dst for edge_index, x for a matrix, NAME_mask for a mask, and labels or label for y.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static weir_err one(unpack *u, const char *name, weir_npy_array *arrayp, bool *f
     return any_of(u, names, arrayp, foundp);
 }
 
-/* --- edges ---------------------------------------------------------------------------------------------------------------- */
+/* --- edges ------------------------------------------------------------------------------------------------------- */
 
 static weir_err find_ends(unpack *u) {
     weir_npy_array both;
@@ -89,7 +89,7 @@ static weir_err count_nodes(unpack *u) {
     return err;
 }
 
-/* --- what a member is ------------------------------------------------------------------------------------------------------- */
+/* --- what a member is -------------------------------------------------------------------------------------------- */
 
 static bool has_suffix(const char *name, const char *suffix) {
     size_t length = strlen(name), part = strlen(suffix);
@@ -146,7 +146,7 @@ static weir_err measure_labels(unpack *u) {
     return err;
 }
 
-/* --- rows ------------------------------------------------------------------------------------------------------------------- */
+/* --- rows -------------------------------------------------------------------------------------------------------- */
 
 static void put_headers(const unpack *u, bool nodes, weir_buf *out) {
     for (uint32_t i = 0; i < weir_npz_count(u->npz); i++) {

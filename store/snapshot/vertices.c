@@ -2,8 +2,9 @@
 /*
  * vertices.c - which vertices there are, numbered by their ids within their type, with keys and features.
  *
- * A vertex is there if it was put before as_of, or has a feature row, or a visible edge. Each of these is a run of rising
- * ids; the runs of a type are merged. So a number depends on nothing but the set of ids: not on shards, nor on order.
+ * A vertex is there if it was put before as_of, or has a feature row, or a visible edge. Each of these is a run of
+ * rising ids; the runs of a type are merged. So a number depends on nothing but the set of ids: not on shards, nor on
+ * order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "columns.h"
 #include "ids.h"
 
-/* --- runs ------------------------------------------------------------------------------------------------------------- */
+/* --- runs -------------------------------------------------------------------------------------------------------- */
 
 /* How many runs each type has. */
 typedef struct runs {
@@ -82,7 +83,7 @@ static weir_err make_runs(runs *r) {
     return err;
 }
 
-/* --- ids -------------------------------------------------------------------------------------------------------------- */
+/* --- ids --------------------------------------------------------------------------------------------------------- */
 
 /* One walk over a type's runs: counts the ids, and writes them where there is a writer. */
 static weir_err walk_ids(const runs *r, uint32_t type, weir_npy_writer *writer, uint64_t *countp) {
@@ -131,7 +132,7 @@ bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_verte
     return weir_ids_find(draft->ids[type].data, draft->ids[type].count, id, indexp);
 }
 
-/* --- keys and features --------------------------------------------------------------------------------------------------- */
+/* --- keys and features ------------------------------------------------------------------------------------------- */
 
 /* A merge that is walked along rising ids. */
 typedef struct along {

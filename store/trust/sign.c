@@ -28,11 +28,11 @@ struct weir_secret_key {
     uint8_t bytes[crypto_sign_SECRETKEYBYTES];
 };
 
-/* Exactly size bytes out of twice as many digits at text. */
+/* Exactly size bytes out of twice as many lower-case digits at text: one spelling, so that no file has a twin. */
 static bool unhex(const char *text, uint8_t *bytes, size_t size) {
     size_t length = 0;
     const char *end = NULL;
-    if (strnlen(text, 2 * size) < 2 * size) return false;
+    if (strspn(text, "0123456789abcdef") < 2 * size) return false;
     return sodium_hex2bin(bytes, size, text, 2 * size, NULL, &length, &end) == 0 && length == size;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshot_data_test.c - published data sets in, and out again: what comes out is what went in, as sort and cut see it, and
- * a second way through changes no byte.
+ * snapshot_data_test.c - published data sets in, and out again: what comes out is what went in, as sort and cut see it,
+ * and a second way through changes no byte.
  */
 #include "cli_support.h"
 

@@ -32,7 +32,8 @@ def texts(stem):
 
 
 def weir(*arguments):
-    run = subprocess.run(["weir", "store", *arguments, "--path", store, "--before", as_of], capture_output=True, check=True)
+    command = ["weir", "store", *arguments, "--path", store, "--before", as_of]
+    run = subprocess.run(command, capture_output=True, check=True)
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
@@ -88,7 +89,8 @@ def check_relation(entry, keys, ends):
     pairs = {}
     for direction, own, other in (("out", *ends), ("in", *reversed(ends))):
         stem = f"relations/{entry['name']}/{direction}"
-        indptr, neighbors, times, events = (load(f"{stem}/{name}") for name in ("indptr", "neighbors", "times", "events"))
+        indptr, neighbors = load(f"{stem}/indptr"), load(f"{stem}/neighbors")
+        times, events = load(f"{stem}/times"), load(f"{stem}/events")
         assert indptr[0] == 0 and indptr[-1] == len(neighbors) == len(times) == len(events) == entry["edges"], stem
         assert len(indptr) == len(keys[own]) + 1 and (np.diff(indptr) >= 0).all(), stem
         assert ((neighbors >= 0) & (neighbors < len(keys[other]))).all(), stem

@@ -44,7 +44,7 @@ static void put_events(uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         uint64_t dice = weir_rng_below(&rng, 10);
         fprintf(file, "{\"id\":\"%llu\",\"t\":%llu,\"u\":%llu", (unsigned long long)i,
-                (unsigned long long)(1000 + weir_rng_below(&rng, 3000)), (unsigned long long)weir_rng_below(&rng, 60));
+                1000 + (unsigned long long)weir_rng_below(&rng, 3000), (unsigned long long)weir_rng_below(&rng, 60));
         if (dice < 3) fprintf(file, ",\"age\":%.2f", weir_rng_double(&rng) * 90);
         if (dice == 1) fprintf(file, ",\"city\":\"%s\"", cities[weir_rng_below(&rng, 4)]);
         if (dice == 4) fprintf(file, ",\"mood\":\"%s\"", weir_rng_below(&rng, 2) ? "good" : "bad");

@@ -125,20 +125,4 @@ static inline void gradient_run(const char *task, const weir_nn_drop *drop) {
     nn_close(&g.f);
 }
 
-static void b1_binary(void **state) {
-    (void)state;
-    gradient_run("find", NULL);
-}
-
-static void b1_softmax(void **state) {
-    (void)state;
-    gradient_run("sort", NULL);
-}
-
-static void b1_dropout(void **state) {
-    (void)state;
-    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
-    gradient_run("find", &drop);
-}
-
 #endif /* WEIR_GRADIENT_CASES_H */

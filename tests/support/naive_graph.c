@@ -175,13 +175,30 @@ size_t naive_graph_rows(const naive_graph *graph, weir_vertex vertex, weir_mutat
 const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_t *lengthp) {
     const place *p = place_find(graph, vertex);
     const char *key = NULL;
+    bool there = false;
     *lengthp = 0;
     for (size_t i = 0; p && i < p->count; i++) {
         const weir_mutation *m = &p->records[i].m;
-        if (m->kind != WEIR_PUT_VERTEX || m->key_length == 0 || vertex_hidden(graph, vertex, m->time_us, INT64_MAX))
-            continue;
+        bool puts = m->kind == WEIR_PUT_VERTEX || m->kind == WEIR_PUT_EDGE;
+        there = there || (puts && !vertex_hidden(graph, vertex, m->time_us, INT64_MAX));
+        if (m->kind != WEIR_PUT_VERTEX || m->key_length == 0) continue;
         key = m->key;
         *lengthp = m->key_length;
     }
-    return key;
+    if (there) return key;
+    *lengthp = 0;
+    return NULL;
+}
+
+bool naive_graph_is_forgotten(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us) {
+    const place *p = place_find(graph, vertex);
+    int64_t reference_us = before_us == INT64_MAX ? graph->last_us : before_us;
+    if (!expire_us) return false;
+    for (size_t i = 0; p && i < p->count; i++) {
+        const weir_mutation *m = &p->records[i].m;
+        if (m->kind != WEIR_PUT_VERTEX && m->kind != WEIR_PUT_EDGE) continue;
+        if (m->time_us >= before_us || vertex_hidden(graph, vertex, m->time_us, before_us)) continue;
+        if (m->time_us > reference_us - expire_us) return false;
+    }
+    return true;
 }

@@ -37,8 +37,11 @@ size_t naive_graph_neighbors(const naive_graph *graph, weir_vertex vertex, uint1
 /* The rows of a vertex's features or of one of its labels, newest first, as edges without neighbours. */
 size_t naive_graph_rows(const naive_graph *graph, weir_vertex vertex, weir_mutation_kind kind, uint16_t type,
                         int64_t before_us, size_t limit, naive_edge *edges);
-/* The key under which the vertex was put and not deleted since, or NULL. */
+/* The key under which the vertex was ever put, or NULL; NULL also if no put of it, or of an edge at it, is newer than
+ * all its deletions. */
 const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_t *lengthp);
+/* Whether the vertex was last put, itself or by an edge, so long before that it is forgotten; expire_us 0: never. */
+bool naive_graph_is_forgotten(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us);
 int64_t naive_graph_last_time(const naive_graph *graph);
 
 #endif /* WEIR_NAIVE_GRAPH_H */

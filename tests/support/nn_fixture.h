@@ -185,7 +185,7 @@ static inline void nn_close(nn_fixture *f) {
     fixture_close(&f->graph);
 }
 
-/* --- the naive network ----------------------------------------------------------------------------------------------- */
+/* --- the naive network ------------------------------------------------------------------------------------------- */
 
 static inline const double *naive_tensor(const nn_fixture *f, const double *params, const char *name) {
     const weir_nn_tensor *tensor = weir_nn_tensor_find(f->nn, name);

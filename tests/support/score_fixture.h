@@ -88,13 +88,12 @@ static inline void score_world_close(score_world *w) {
     weir_schema_free(w->schema);
 }
 
-/* --- events --------------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------------------------- */
 
 static inline weir_mutation *score_add(score_event *e, weir_mutation_kind kind, uint32_t type, weir_vertex vertex) {
     assert_true(e->count < SCORE_EVENT_MAX);
     weir_mutation *m = &e->mutations[e->count++];
-    *m = (weir_mutation){
-        .kind = kind, .type = (uint16_t)type, .vertex = vertex, .time_us = e->time_us, .event = e->id};
+    *m = (weir_mutation){.kind = kind, .type = (uint16_t)type, .vertex = vertex, .time_us = e->time_us, .event = e->id};
     return m;
 }
 
@@ -207,7 +206,7 @@ static inline void score_world_grow(score_world *w, uint64_t events) {
     assert_ok(weir_graph_drain(w->graph));
 }
 
-/* --- models --------------------------------------------------------------------------------------------------------- */
+/* --- models ----------------------------------------------------------------------------------------------------- */
 
 typedef struct score_net {
     weir_nn_shape *shape;

@@ -32,14 +32,13 @@ static inline void serve_read_port(serve_child *child) {
     child->port = colon ? (uint16_t)strtoul(colon + strlen("http://127.0.0.1:"), NULL, 10) : 0;
 }
 
-/* more: further arguments, ended by NULL; or NULL. */
-static inline void serve_start(serve_child *child, const char *data, const char *const *more) {
-    const char *arguments[SERVE_ARGUMENTS_MAX] = {
-        weir_test_program(), "serve", "--schema", "payments", "--data", data, "--listen", "127.0.0.1:0", NULL};
-    size_t count = 8;
+/* `weir serve --listen 127.0.0.1:0 ARGUMENTS…`, ended by NULL; what it says is not read yet. */
+static inline void serve_spawn(serve_child *child, const char *const *arguments) {
+    const char *words[SERVE_ARGUMENTS_MAX] = {weir_test_program(), "serve", "--listen", "127.0.0.1:0", NULL};
+    size_t count = 4;
     int ends[2];
-    for (size_t i = 0; more && more[i] && count + 1 < SERVE_ARGUMENTS_MAX; i++)
-        arguments[count++] = more[i];
+    for (size_t i = 0; arguments[i] && count + 1 < SERVE_ARGUMENTS_MAX; i++)
+        words[count++] = arguments[i];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     *child = (serve_child){.out = ends[0]};
     child->pid = fork();
@@ -49,11 +48,20 @@ static inline void serve_start(serve_child *child, const char *data, const char 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(ends[1], STDOUT_FILENO);
         for (size_t i = 0; i < count; i++)
-            memcpy(&own[i], &arguments[i], sizeof own[i]);
+            memcpy(&own[i], &words[i], sizeof own[i]);
         execv(own[0], own);
         _exit(127);
     }
     close(ends[1]);
+}
+
+/* more: further arguments, ended by NULL; or NULL. */
+static inline void serve_start(serve_child *child, const char *data, const char *const *more) {
+    const char *arguments[SERVE_ARGUMENTS_MAX] = {"--schema", "payments", "--data", data, NULL};
+    size_t count = 4;
+    for (size_t i = 0; more && more[i] && count + 1 < SERVE_ARGUMENTS_MAX; i++)
+        arguments[count++] = more[i];
+    serve_spawn(child, arguments);
     serve_read_port(child);
 }
 

@@ -60,11 +60,13 @@ static bool fit_step(fit *f) {
     double slope = -(f->curve[2] * f->by_slope - f->curve[1] * f->by_offset) / determinant;
     double offset = -(f->curve[0] * f->by_offset - f->curve[1] * f->by_slope) / determinant;
     double falls = f->by_slope * slope + f->by_offset * offset, loss = fit_loss(f, f->slope, f->offset), share = 1;
-    for (unsigned i = 0; i < HALVINGS_MAX; i++, share /= 2) {
-        if (fit_loss(f, f->slope + share * slope, f->offset + share * offset) > loss + ENOUGH * share * falls) continue;
-        f->slope += share * slope;
-        f->offset += share * offset;
-        return true;
+    for (unsigned i = 0; i < HALVINGS_MAX; i++) {
+        if (fit_loss(f, f->slope + share * slope, f->offset + share * offset) <= loss + ENOUGH * share * falls) {
+            f->slope += share * slope;
+            f->offset += share * offset;
+            return true;
+        }
+        share /= 2;
     }
     return false;
 }

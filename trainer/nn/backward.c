@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backward.c - the tape from its end to its beginning: inference/nn/forward.c, each line turned around.
+ * backward.c - the tape from its end to its beginning: inference/nn/forward.c, each line turned around (B1).
  *
  * The gradient of what a layer sees has a row for each node that the layer looks at; it begins as zeros, and the
  * layer's own rows and the children's means add to it.
@@ -67,7 +67,7 @@ static void input_back(const back *b, uint32_t rows, uint32_t in, uint32_t out, 
                             .ldc = in});
 }
 
-/* --- head ---------------------------------------------------------------------------------------------------------- */
+/* --- head -------------------------------------------------------------------------------------------------------- */
 
 static weir_real *head_back(back *b, const weir_real *dlogits) {
     uint32_t rows = b->block->targets, outputs = weir_nn_outputs(b->shape);
@@ -80,7 +80,7 @@ static weir_real *head_back(back *b, const weir_real *dlogits) {
     return dout;
 }
 
-/* --- a layer ------------------------------------------------------------------------------------------------------- */
+/* --- a layer ----------------------------------------------------------------------------------------------------- */
 
 /* One type of one hop: through the norm, relu and bias to dsum, and through the layer's own weight to dbelow. */
 static void range_back(const back *b, uint32_t layer, uint32_t type, weir_block_range range, const weir_real *dout,
@@ -135,7 +135,8 @@ static weir_real *inputs_back(back *b, const weir_real *dself) {
     return dinputs;
 }
 
-/* Returns the gradient of what the layer saw; dout is used up. */
+/* Returns the gradient of what the layer saw; dout is used up. B1 rests on the order: what was done last is undone
+ * first. */
 static weir_real *layer_back(back *b, uint32_t layer, weir_real *dout) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     uint32_t steps, seen = layer == 1 ? t->nodes : b->tape->layers[layer - 2].nodes;
@@ -151,22 +152,31 @@ static weir_real *layer_back(back *b, uint32_t layer, weir_real *dout) {
     return dbelow;
 }
 
-/* --- layer 0 ------------------------------------------------------------------------------------------------------- */
+/* --- layer 0 ----------------------------------------------------------------------------------------------------- */
 
-static void encode_back(const back *b, uint32_t type, weir_real *dh0) {
+static void encode_rows_back(const back *b, uint32_t type, uint32_t first, uint32_t rows, weir_real *dh0) {
     const weir_nn_inputs *inputs = weir_nn_vertex(b->shape, type);
     const weir_nn_encode_slots *at = &b->plan->encode[type];
+    uint32_t width = inputs->width, categories = inputs->category_count;
+    size_t begin = ((size_t)b->block->input_ranges[type].begin + first) * b->hidden;
+    b->k->relu_back((size_t)rows * b->hidden, b->tape->h0 + begin, dh0 + begin);
+    b->k->bias_back(rows, b->hidden, dh0 + begin, b->gradients + at->bias);
+    if (width > 0) {
+        const weir_real *numbers = b->tape->numbers[type] + (size_t)first * width;
+        weight_back(b, rows, width, b->hidden, numbers, dh0 + begin, at->weight);
+    }
+    for (uint32_t c = 0; c < categories; c++) {
+        const uint32_t *slots = b->tape->slots[type] + (size_t)first * categories + c;
+        b->k->embed_back(rows, b->hidden, slots, categories, dh0 + begin, b->gradients + at->categories[c]);
+    }
+}
+
+static void encode_back(const back *b, uint32_t type, weir_real *dh0) {
     weir_block_range range = b->block->input_ranges[type];
-    uint32_t rows = range.end - range.begin;
-    size_t first = (size_t)range.begin * b->hidden;
-    if (rows == 0) return;
-    b->k->relu_back((size_t)rows * b->hidden, b->tape->h0 + first, dh0 + first);
-    b->k->bias_back(rows, b->hidden, dh0 + first, b->gradients + at->bias);
-    if (inputs->width > 0)
-        weight_back(b, rows, inputs->width, b->hidden, b->tape->numbers[type], dh0 + first, at->weight);
-    for (uint32_t c = 0; c < inputs->category_count; c++) {
-        b->k->embed_back(rows, b->hidden, b->tape->slots[type] + c, inputs->category_count, dh0 + first,
-                         b->gradients + at->categories[c]);
+    uint32_t rows = range.end - range.begin, piece = weir_kernels_piece(b->k, b->hidden);
+    for (uint32_t first = 0; first < rows; first += piece) {
+        encode_rows_back(b, type, first, rows - first < piece ? rows - first : piece, dh0);
+        if (rows - first <= piece) break;
     }
 }
 

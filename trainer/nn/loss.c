@@ -39,12 +39,13 @@ double weir_loss_binary(const weir_loss *loss, weir_real *dlogits) {
 
 /* log(sum of exp(z)), kept from overflow by the largest. */
 static double log_sum_exp(const weir_real *logits, uint32_t classes) {
-    double most = (double)logits[0], sum = 0;
+    uint32_t most = 0;
+    double others = 0;
     for (uint32_t c = 1; c < classes; c++)
-        most = fmax(most, (double)logits[c]);
+        most = logits[c] > logits[most] ? c : most;
     for (uint32_t c = 0; c < classes; c++)
-        sum += exp((double)logits[c] - most);
-    return most + log(sum);
+        others += c == most ? 0 : exp((double)(logits[c] - logits[most]));
+    return (double)logits[most] + log1p(others);
 }
 
 double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits) {

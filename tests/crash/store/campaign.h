@@ -100,17 +100,16 @@ static inline void campaign_body(weir_rng *rng, char body[96]) {
     }
 }
 
-/* One in ten is a message again that came before; event times wander back by up to 500 s. An account's messages are in
- * one partition, as with a keyed topic, and a deletion is the newest of its account: the graph names a vertex by the
- * puts that come behind its deletion. */
+/* One in ten is a message again that came before; event times wander back by up to 500 s, deletions too, and an
+ * account's messages are in all partitions: so puts and deletions of an account come in any order. */
 static inline const char *campaign_next(stream *s, uint32_t partition) {
     uint64_t *count = &s->recent_count[partition];
     if (*count > CAMPAIGN_RECENT && weir_rng_below(&s->rng, 10) == 0)
         return s->recent[partition][weir_rng_below(&s->rng, CAMPAIGN_RECENT)];
     char *text = s->recent[partition][(*count)++ % CAMPAIGN_RECENT], body[96];
     campaign_body(&s->rng, body);
-    uint64_t time_s = 1000000 + s->number - (strstr(body, "gone") ? 0 : weir_rng_below(&s->rng, 500));
-    uint64_t account = weir_rng_below(&s->rng, 30) * CAMPAIGN_PARTITIONS + partition;
+    uint64_t time_s = 1000000 + s->number - weir_rng_below(&s->rng, 500);
+    uint64_t account = weir_rng_below(&s->rng, 60);
     snprintf(text, CAMPAIGN_TEXT_MAX, "{\"id\":\"e%" PRIu64 "\",\"t\":%" PRIu64 ",\"account\":\"a%" PRIu64 "\",%s}",
              s->number++, time_s, account, body);
     return text;

@@ -2,8 +2,8 @@
 /*
  * parity_test.c - what serving sees and says is what training would have: block by block and score by score.
  *
- * A random graph goes through the real store; a snapshot is made of it; then it grows on. The snapshot's side is sampled
- * over arrays and encoded from columns here, by code that shares nothing with the scorer's but the network.
+ * A random graph goes through the real store; a snapshot is made of it; then it grows on. The snapshot's side is
+ * sampled over arrays and encoded from columns here, by code that shares nothing with the scorer's but the network.
  */
 #include "score_fixture.h"
 
@@ -87,7 +87,7 @@ static void parity_close(parity *p) {
     score_world_close(&p->world);
 }
 
-/* --- the snapshot's side -------------------------------------------------------------------------------------------- */
+/* --- the snapshot's side ---------------------------------------------------------------------------------------- */
 
 static weir_target target_of(const parity *p, weir_vertex payment) {
     weir_target target = {.type = SCORE_PAYMENT};
@@ -175,7 +175,7 @@ static void judge(const parity *p, const weir_block_view *view, weir_real *logit
     assert_ok(weir_nn_forward(p->net.nn, p->net.params, &batch, NULL, p->workspace, logits, NULL));
 }
 
-/* --- comparing ------------------------------------------------------------------------------------------------------ */
+/* --- comparing -------------------------------------------------------------------------------------------------- */
 
 static void same_step(const parity *p, const weir_block_view *live, const weir_block_view *still, uint32_t step) {
     const weir_sample_step *s = &score_steps[step];

@@ -3,8 +3,8 @@
  * snapshot_test.c - a snapshot of a random graph against the naive graph before the same time; and the sampler over it
  * against the sampler over the store.
  *
- * Vertices and edges are deleted before and after what they delete, edges expire, labels name edges that are gone, and the
- * time as of which it is taken lies anywhere in the history or behind it.
+ * Vertices and edges are deleted before and after what they delete, edges expire, labels name edges that are gone, and
+ * the time as of which it is taken lies anywhere in the history or behind it.
  */
 #include "weir_test.h"
 
@@ -20,7 +20,7 @@
 
 #include "naive_graph.h"
 
-#define ROUNDS    8u
+#define ROUNDS    3u
 #define EVENTS    1500u
 #define SHARDS    3u
 #define LIST_MAX  8192u
@@ -53,7 +53,8 @@ typedef struct world {
     weir_snapshot *snapshot;
     uint32_t source;
     int64_t now_us, as_of_us;
-    naive_edge *wanted; /* LIST_MAX */
+    int64_t moments_us[WEIR_DELETE_EDGE + 1]; /* of each kind of mutation, the time of one */
+    naive_edge *wanted;                       /* LIST_MAX */
 } world;
 
 static uint64_t below(world *w, uint64_t bound) {
@@ -68,7 +69,7 @@ static weir_vertex some_vertex(world *w, uint32_t type) {
     return vertex_of(type, below(w, 3) == 0 ? below(w, 3) : below(w, w->vertices));
 }
 
-/* --- events --------------------------------------------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------------------------------ */
 
 static weir_value some_number(world *w) {
     return (weir_value){.present = below(w, 4) > 0, .number = (double)below(w, 1000) / 8};
@@ -150,6 +151,7 @@ static void submit_event(world *w, uint64_t offset) {
         weir_batch_begin(&batches[s]);
     for (size_t i = 0; i < count; i++) {
         m[i].offset = offset;
+        if (below(w, 20) == 0) w->moments_us[m[i].kind] = m[i].time_us;
         naive_graph_apply(w->naive, &m[i]);
         for (uint32_t s = 0; s < SHARDS; s++) {
             if (m[i].kind != WEIR_DELETE_VERTEX && weir_shard_of(m[i].vertex, SHARDS) != s) continue;
@@ -164,7 +166,7 @@ static void submit_event(world *w, uint64_t offset) {
         weir_buf_free(&batches[s]);
 }
 
-/* --- comparing ------------------------------------------------------------------------------------------------------ */
+/* --- comparing --------------------------------------------------------------------------------------------------- */
 
 static size_t wanted_edges(world *w, weir_vertex vertex, uint32_t relation, weir_direction direction) {
     int64_t expire_us = weir_schema_relation_at(w->schema, relation)->expire_us;
@@ -272,7 +274,7 @@ static void same_vertex(world *w, uint32_t type, weir_vertex vertex) {
     if (found && !seen) assert_true(v->first_us[index] != WEIR_SNAPSHOT_NEVER);
 }
 
-/* --- labels ---------------------------------------------------------------------------------------------------------- */
+/* --- labels ------------------------------------------------------------------------------------------------------ */
 
 static int32_t value_of(const naive_edge *row) {
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
@@ -330,7 +332,7 @@ static void same_labels(world *w) {
     }
 }
 
-/* --- the sampler over both -------------------------------------------------------------------------------------------- */
+/* --- the sampler over both --------------------------------------------------------------------------------------- */
 
 typedef struct side {
     weir_sample_source *source;
@@ -416,7 +418,7 @@ static void same_samples(world *w) {
     side_close(&flat);
 }
 
-/* --- one round --------------------------------------------------------------------------------------------------------- */
+/* --- one round --------------------------------------------------------------------------------------------------- */
 
 static void store_open(world *w) {
     const weir_graph_opts opts = {.shards = SHARDS, .memory_bytes = 4u << 20, .window = 16, .create = true};
@@ -437,15 +439,29 @@ static void take_snapshot(world *w, bool load) {
     assert_true(weir_schema_hash(weir_snapshot_schema(w->snapshot)) == weir_schema_hash(w->schema));
 }
 
+/* Behind all, anywhere, or exactly when something was put or deleted. */
+static int64_t some_as_of(world *w) {
+    switch (below(w, 4)) {
+    case 0:
+        return w->now_us + 1;
+    case 1:
+        return w->now_us - (int64_t)below(w, 3000);
+    default:
+        return w->moments_us[WEIR_PUT_VERTEX + below(w, WEIR_DELETE_EDGE)];
+    }
+}
+
 static void run_round(world *w) {
     w->now_us = 1000000;
+    for (size_t i = 0; i <= WEIR_DELETE_EDGE; i++)
+        w->moments_us[i] = w->now_us + 100;
     w->naive = naive_graph_open();
     store_open(w);
     for (uint64_t i = 0; i < EVENTS; i++) {
         submit_event(w, i);
         if (below(w, 300) == 0) assert_ok(weir_graph_seal(w->graph));
     }
-    w->as_of_us = below(w, 2) ? w->now_us + 1 : w->now_us - (int64_t)below(w, 3000);
+    w->as_of_us = some_as_of(w);
     take_snapshot(w, below(w, 2));
     assert_ok(weir_snapshot_check(w->snapshot));
     for (uint32_t type = 0; type < TYPES; type++) {
@@ -488,4 +504,15 @@ static void z1_z2_z3_mostly_deleted(void **state) {
     run_rounds(20, 40);
 }
 
-WEIR_TESTS(WEIR_CASE(z1_z2_z3_few_vertices), WEIR_CASE(z1_z2_z3_many_vertices), WEIR_CASE(z1_z2_z3_mostly_deleted))
+static void z1_z2_z3_long_lists(void **state) {
+    (void)state;
+    run_rounds(4, 10);
+}
+
+static void z1_z2_z3_some_deleted(void **state) {
+    (void)state;
+    run_rounds(60, 20);
+}
+
+WEIR_TESTS(WEIR_CASE(z1_z2_z3_few_vertices), WEIR_CASE(z1_z2_z3_many_vertices), WEIR_CASE(z1_z2_z3_mostly_deleted),
+           WEIR_CASE(z1_z2_z3_long_lists), WEIR_CASE(z1_z2_z3_some_deleted))

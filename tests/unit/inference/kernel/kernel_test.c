@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/base/alloc.h>
 #include <weir/base/rng.h>
 #include <weir/inference/kernel.h>
 
@@ -73,7 +74,7 @@ static void each_table(kernel_check check) {
     }
 }
 
-/* --- gemm ---------------------------------------------------------------------------------------------------------- */
+/* --- gemm -------------------------------------------------------------------------------------------------------- */
 
 static void naive_gemm(const weir_gemm *g, double *c) {
     for (uint32_t i = 0; i < g->m; i++) {
@@ -113,7 +114,7 @@ static void gemm_is_its_sum(void **state) {
     }
 }
 
-/* --- rows ---------------------------------------------------------------------------------------------------------- */
+/* --- rows -------------------------------------------------------------------------------------------------------- */
 
 static void check_rows(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t from = 1 + below(30), *index = random_index(rows, from);
@@ -175,7 +176,7 @@ static void compose_looks_up_twice(void **state) {
     each_table(check_compose);
 }
 
-/* --- segments ------------------------------------------------------------------------------------------------------ */
+/* --- segments ---------------------------------------------------------------------------------------------------- */
 
 static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t *offsets = array(rows + 1, sizeof *offsets), from = 1 + below(50), ldx = cols + below(3);
@@ -241,7 +242,7 @@ static void time_code_is_bumps(void **state) {
     each_table(check_time_code);
 }
 
-/* --- bias, relu, norm ---------------------------------------------------------------------------------------------- */
+/* --- bias, relu, norm -------------------------------------------------------------------------------------------- */
 
 static void check_bias(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     size_t n = rows * cols;
@@ -340,7 +341,7 @@ static void layer_norm_and_back(void **state) {
     each_table(check_norm);
 }
 
-/* --- dropout ------------------------------------------------------------------------------------------------------- */
+/* --- dropout ----------------------------------------------------------------------------------------------------- */
 
 static void dropout_drops_its_share_by_key_alone(void **state) {
     (void)state;
@@ -382,7 +383,7 @@ static void dropout_of_another_step_differs(void **state) {
     assert_in_range(same, 80, 176); /* 6 deviations */
 }
 
-/* --- flat arrays --------------------------------------------------------------------------------------------------- */
+/* --- flat arrays ------------------------------------------------------------------------------------------------- */
 
 static void check_flat(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     size_t n = rows * cols;
@@ -431,7 +432,50 @@ static void adamw_is_algorithm_2(void **state) {
     each_table(check_adamw);
 }
 
-static void memory_is_aligned_and_may_be_nothing(void **state) {
+/* A large product and a mean, before and after other work has warmed caches and buffers. */
+static void k1_same_arguments_same_bits(void **state) {
+    (void)state;
+    enum { N = 150 };
+    const weir_kernels *k = weir_kernels_cpu();
+    rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    weir_real *a = random_reals(N * N), *b = random_reals(N * N), *first = random_reals(N * N);
+    weir_real *again = random_reals(N * N), sums[2];
+    weir_gemm g = {.m = N, .n = N, .k = N, .a = a, .lda = N, .b = b, .ldb = N, .c = first, .ldc = N};
+    k->gemm(&g);
+    sums[0] = (weir_real)k->square_sum(N * N, first);
+    for (unsigned i = 0; i < 20; i++)
+        check_segments(k, 1 + below(40), 1 + below(70));
+    g.c = again;
+    k->gemm(&g);
+    sums[1] = (weir_real)k->square_sum(N * N, again);
+    assert_memory_equal(first, again, N * N * sizeof *first);
+    assert_memory_equal(&sums[0], &sums[1], sizeof sums[0]);
+    free(a), free(b), free(first), free(again);
+}
+
+/* Not a byte is read or written: the arrays are not there. */
+static void k2_nothing_touches_nothing(void **state) {
+    (void)state;
+    const uint32_t begin = 0;
+    const weir_kernels *k = weir_kernels_cpu();
+    k->gemm(&(weir_gemm){.m = 0, .n = 5, .k = 5, .lda = 5, .ldb = 5, .ldc = 5});
+    k->gather_rows(0, 5, NULL, NULL, NULL);
+    k->scatter_add_rows(0, 5, NULL, NULL, NULL);
+    k->embed(0, 5, NULL, 1, NULL, NULL);
+    k->embed_back(0, 5, NULL, 1, NULL, NULL);
+    k->segment_mean(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
+    k->segment_mean_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
+    k->time_code(0, &(weir_ages){0}, NULL, 8);
+    k->bias_relu(0, 5, NULL, NULL);
+    k->relu_back(0, NULL, NULL);
+    k->layer_norm(0, 5, NULL, NULL, NULL, NULL, NULL);
+    k->dropout(0, 5, &(weir_dropout){.rate = 0.5}, NULL);
+    k->to_host(NULL, NULL, 0);
+    k->zero(NULL, 0);
+    assert_true(k->square_sum(0, NULL) == 0);
+}
+
+static void k3_memory_is_all_that_can_fail(void **state) {
     (void)state;
     const weir_kernels *k = weir_kernels_cpu();
     void *memory = NULL, *nothing = NULL;
@@ -446,7 +490,8 @@ static void memory_is_aligned_and_may_be_nothing(void **state) {
     k->release(memory);
     k->release(nothing);
     assert_ok(k->finish());
-    assert_err(k->alloc(SIZE_MAX / 4, &memory), WEIR_ENOMEM, "lower the batch");
+    weir_alloc_fail_nth(1);
+    assert_err(k->alloc(100, &memory), WEIR_ENOMEM, "lower the batch");
     assert_null(memory);
 }
 
@@ -454,4 +499,5 @@ WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter), WEIR_
            WEIR_CASE(compose_looks_up_twice), WEIR_CASE(segments_have_means), WEIR_CASE(time_code_is_bumps),
            WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back),
            WEIR_CASE(dropout_drops_its_share_by_key_alone), WEIR_CASE(dropout_of_another_step_differs),
-           WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2), WEIR_CASE(memory_is_aligned_and_may_be_nothing))
+           WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2), WEIR_CASE(k1_same_arguments_same_bits),
+           WEIR_CASE(k2_nothing_touches_nothing), WEIR_CASE(k3_memory_is_all_that_can_fail))

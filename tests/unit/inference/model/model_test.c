@@ -48,7 +48,7 @@ static void what_is_written_is_read(void **state) {
     assert_string_equal(weir_model_task(model), "fraud");
     assert_string_equal(weir_model_text_of(model, WEIR_MODEL_ARCHITECTURE, &length),
                         "{\"hidden\":64,\"layers\":[1,2]}");
-    assert_int_equal(length, 29);
+    assert_int_equal(length, 28);
     assert_string_equal(weir_model_text_of(model, WEIR_MODEL_NORMALISATION, NULL), "{}");
     assert_string_equal(weir_model_text_of(model, WEIR_MODEL_CALIBRATION, NULL), "{\"slope\":1.5}");
     assert_string_equal(weir_model_text_of(model, WEIR_MODEL_METRICS, NULL), "{\"average_precision\":0.61}");
@@ -100,7 +100,12 @@ static void what_could_not_be_read_is_not_written(void **state) {
     opts.tensors = tensors;
     refuses_to_write(opts, WEIR_EINVAL, "tensor a has a weight that is not finite, at 1");
     opts.tensors = tensors + 1;
+    opts.tensor_count = 1;
     refuses_to_write(opts, WEIR_EINVAL, "is no name of a tensor");
+    weir_model_tensor twice[] = {{"a", 1, 2, model_bias}, {"a", 1, 2, model_bias}};
+    opts.tensors = twice;
+    opts.tensor_count = 2;
+    refuses_to_write(opts, WEIR_EINVAL, "two tensors are named a");
     opts = model_write_opts(NULL);
     opts.metrics = "{\"a\":}";
     refuses_to_write(opts, WEIR_EDATA, "metrics.json is no JSON object: byte 6");

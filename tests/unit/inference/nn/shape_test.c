@@ -10,7 +10,7 @@ static void print(const weir_nn_shape *shape, weir_buf *out) {
     assert_ok(weir_buf_err(out));
 }
 
-/* --- encoding ------------------------------------------------------------------------------------------------------ */
+/* --- encoding ---------------------------------------------------------------------------------------------------- */
 
 typedef struct sample_row {
     weir_value values[5]; /* x, c, y, born, d of the fixture's type a */
@@ -87,7 +87,7 @@ static void encoding_by_hand(void **state) {
     nn_close(&f);
 }
 
-/* --- scales -------------------------------------------------------------------------------------------------------- */
+/* --- scales ------------------------------------------------------------------------------------------------------ */
 
 static void n3_scales_are_those_of_two_passes(void **state) {
     (void)state;
@@ -145,7 +145,7 @@ static void moments_merge_as_if_seen_at_once(void **state) {
     nn_close(&f);
 }
 
-/* --- text ---------------------------------------------------------------------------------------------------------- */
+/* --- text -------------------------------------------------------------------------------------------------------- */
 
 static void learn_something(nn_fixture *f) {
     weir_nn_learner *learner = NULL;
@@ -269,7 +269,7 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
     nn_close(&f);
 }
 
-/* --- schemas ------------------------------------------------------------------------------------------------------- */
+/* --- schemas ----------------------------------------------------------------------------------------------------- */
 
 static void another_schema_does_not_fit(void **state) {
     (void)state;
@@ -327,6 +327,25 @@ static void tasks_that_cannot_be_learnt_are_refused(void **state) {
     weir_schema_free(schema);
 }
 
+static weir_err attempt_read(void *context) {
+    const weir_buf *text = context;
+    weir_nn_shape *shape = NULL;
+    weir_err err = weir_nn_shape_read("model.json", text->bytes, text->length, &shape);
+    weir_nn_shape_free(shape);
+    return err;
+}
+
+static void every_allocation_of_reading_may_fail(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_buf text = {0};
+    nn_open(&f, 1, "find", 8);
+    print(f.shape, &text);
+    weir_test_every_allocation(attempt_read, &text);
+    weir_buf_free(&text);
+    nn_close(&f);
+}
+
 static void too_many_parameters_are_refused(void **state) {
     (void)state;
     weir_schema *schema = NULL;
@@ -348,4 +367,5 @@ WEIR_TESTS(WEIR_CASE(n1_text_and_back_are_the_same), WEIR_CASE(n2_row_and_values
            WEIR_CASE(n3_scales_are_those_of_two_passes), WEIR_CASE(moments_merge_as_if_seen_at_once),
            WEIR_CASE(encoding_by_hand), WEIR_CASE(shipped_schemas_have_a_shape),
            WEIR_CASE(wrong_texts_are_refused_with_a_sentence), WEIR_CASE(another_schema_does_not_fit),
-           WEIR_CASE(too_many_parameters_are_refused), WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))
+           WEIR_CASE(too_many_parameters_are_refused), WEIR_CASE(every_allocation_of_reading_may_fail),
+           WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))

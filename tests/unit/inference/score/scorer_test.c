@@ -53,7 +53,7 @@ static weir_score run_one(scoring *s, const weir_score_ask *ask) {
     return score;
 }
 
-/* --- events ---------------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------------------------- */
 
 typedef struct seen_block {
     uint32_t nodes, counts[SCORE_STEPS];
@@ -143,12 +143,11 @@ static void events_that_cannot_be_judged(void **state) {
     const weir_mutation deletion = {.kind = WEIR_DELETE_EDGE, .vertex = 5};
     assert_err(weir_score_ask_event(s.model, &account, 1, &ask), WEIR_EDATA, "puts no payment");
     assert_err(weir_score_ask_event(s.model, &deletion, 1, &ask), WEIR_EDATA, "deletes");
-    assert_err(weir_score_ask_vertex(s.world.graph, s.model, 99, 0, s.arena, &ask), WEIR_ENOTFOUND,
-               "no such payment");
+    assert_err(weir_score_ask_vertex(s.world.graph, s.model, 99, 0, s.arena, &ask), WEIR_ENOTFOUND, "no such payment");
     scoring_close(&s);
 }
 
-/* --- reasons --------------------------------------------------------------------------------------------------------- */
+/* --- reasons ---------------------------------------------------------------------------------------------------- */
 
 /* A payment of several accounts and at several shops, without edge `left_out`: a star. */
 static void star_store(score_world *w, uint32_t left_out, score_event *e) {
@@ -247,7 +246,7 @@ static void reasons_leave_the_score_alone(void **state) {
     scoring_close(&s);
 }
 
-/* --- limits ---------------------------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------------------------- */
 
 static void a_budget_gives_a_smaller_tree(void **state) {
     (void)state;
@@ -314,7 +313,7 @@ static void embeddings_are_the_last_layer(void **state) {
     scoring_close(&s);
 }
 
-/* --- memory ---------------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------------------------- */
 
 static weir_err open_and_run(void *context) {
     scoring *s = context;

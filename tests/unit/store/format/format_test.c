@@ -201,6 +201,9 @@ static void other_keys_read_back(void **state) {
     assert_true(weir_name_key_read(key, WEIR_NAME_KEY_BYTES, &vertex) && vertex == UINT64_MAX);
     weir_offset_key_write(1, 2, key);
     assert_true(weir_offset_key_read(key, WEIR_OFFSET_KEY_BYTES, &source, &partition) && source == 1 && partition == 2);
+    weir_put_key_write(4, -6, key);
+    assert_true(weir_put_key_read(key, WEIR_PUT_KEY_BYTES, &vertex, &time_us) && vertex == 4 && time_us == -6);
+    assert_false(weir_deleted_key_read(key, WEIR_DELETED_KEY_BYTES, &vertex, &time_us));
     weir_deleted_key_write(4, 6, key);
     assert_true(weir_deleted_key_read(key, WEIR_DELETED_KEY_BYTES, &vertex, &time_us) && vertex == 4 && time_us == 6);
     assert_false(weir_deleted_key_read(key, WEIR_DELETED_KEY_BYTES - 1, &vertex, &time_us));

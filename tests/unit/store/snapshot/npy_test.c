@@ -146,7 +146,7 @@ static void a_writer_keeps_its_word(void **state) {
     assert_err(weir_npy_writer_open(weir_test_path("x.npy"), WEIR_NPY_I64, 2, 0, &writer), WEIR_EEXIST, "x.npy");
 }
 
-/* --- archives --------------------------------------------------------------------------------------------------------- */
+/* --- archives ---------------------------------------------------------------------------------------------------- */
 
 static void write_archive(const char *path, uint64_t rows) {
     weir_npz_writer *writer;

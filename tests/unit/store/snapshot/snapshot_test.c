@@ -111,7 +111,7 @@ static weir_err reopen(weir_snapshot **snapshotp) {
     return weir_snapshot_open(weir_test_path("out"), &opts, snapshotp);
 }
 
-/* --- Z1 to Z4 ------------------------------------------------------------------------------------------------------- */
+/* --- Z1 to Z4 ---------------------------------------------------------------------------------------------------- */
 
 static void z3_nothing_is_as_new_as_as_of(void **state) {
     weir_snapshot_stats stats;
@@ -226,7 +226,7 @@ static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
     weir_snapshot_close(s);
 }
 
-/* --- opening --------------------------------------------------------------------------------------------------------- */
+/* --- opening ----------------------------------------------------------------------------------------------------- */
 
 static void every_missing_file_is_named(void **state) {
     static const char *const files[] = {"vertices/a/ids",           "vertices/a/times",

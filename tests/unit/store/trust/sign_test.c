@@ -2,7 +2,9 @@
 /* sign_test.c - key files, and signatures of a manifest. */
 #include "weir_test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

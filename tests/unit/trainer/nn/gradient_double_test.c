@@ -6,4 +6,20 @@
 #error "this program is to be built in double"
 #endif
 
+static void b1_binary(void **state) {
+    (void)state;
+    gradient_run("find", NULL);
+}
+
+static void b1_softmax(void **state) {
+    (void)state;
+    gradient_run("sort", NULL);
+}
+
+static void b1_dropout(void **state) {
+    (void)state;
+    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
+    gradient_run("find", &drop);
+}
+
 WEIR_TESTS(WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout))

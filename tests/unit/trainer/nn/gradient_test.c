@@ -2,4 +2,20 @@
 /* gradient_test.c - the gradients of the network as it is built for work. */
 #include "gradient_cases.h"
 
+static void b1_binary(void **state) {
+    (void)state;
+    gradient_run("find", NULL);
+}
+
+static void b1_softmax(void **state) {
+    (void)state;
+    gradient_run("sort", NULL);
+}
+
+static void b1_dropout(void **state) {
+    (void)state;
+    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
+    gradient_run("find", &drop);
+}
+
 WEIR_TESTS(WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout))

@@ -25,6 +25,7 @@
 #include <weir/base/clock.h>
 #include <weir/base/err.h>
 #include <weir/http/server.h>
+#include <weir/inference/scoring.h>
 #include <weir/ingest/eventlog.h>
 #include <weir/ingest/pipeline.h>
 #include <weir/store/graph.h>
@@ -45,6 +46,8 @@ typedef struct weir_api_opts {
     weir_graph *graph;          /* borrowed; outlives the handle                                             */
     weir_pipeline *pipeline;    /* borrowed; outlives the handle; started                                    */
     weir_eventlog *const *logs; /* one a source of the schema; NULL: its events are not appended here        */
+    weir_scoring *scoring;      /* borrowed; closed before the handle, which its threads use; NULL: no scores */
+    weir_scoring_watch *watch;  /* borrowed; NULL: models are exchanged by somebody else                     */
     const weir_api_keys *keys;  /* borrowed; NULL: none                                                      */
     uint32_t loops;             /* of the server that will run the handlers                                  */
     uint32_t recent_events;     /* ids that are remembered a source; 0: none                                 */

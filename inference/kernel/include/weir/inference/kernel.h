@@ -56,7 +56,8 @@ typedef struct weir_segments {
     const uint32_t *index;
 } weir_segments;
 
-/* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, never below 0. A plain value. */
+/* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, kept between 0 and 127 years. A plain
+ * value. */
 typedef struct weir_ages {
     const int64_t *before_us;
     const uint32_t *groups, *parents;
@@ -81,6 +82,9 @@ typedef struct weir_dropout {
 typedef struct weir_kernels {
     const char *name; /* "cpu" */
     bool unified;     /* the host's memory will do, and nothing needs copying */
+    /* Rows are best worked on in pieces of about so many bytes, which then stay in a cache from one kernel to the next;
+     * 0: all at once. */
+    size_t piece_bytes;
 
     /* Memory.  WEIR_ENOMEM; `finish` waits and hands out the first error since the last one (K3). */
     weir_err (*alloc)(size_t bytes, void **memoryp);
@@ -137,6 +141,12 @@ typedef struct weir_kernels {
 /* OpenBLAS and loops, AVX2 where the processor has it. OpenBLAS works on one thread, unless OPENBLAS_NUM_THREADS says
  * otherwise.  [any] */
 const weir_kernels *weir_kernels_cpu(void);
+
+/* How many rows of so many columns make a piece; at least 1. */
+static inline uint32_t weir_kernels_piece(const weir_kernels *kernels, uint32_t cols) {
+    size_t rows = kernels->piece_bytes / ((cols + 1) * sizeof(weir_real));
+    return kernels->piece_bytes == 0 || rows > UINT32_MAX ? UINT32_MAX : rows == 0 ? 1 : (uint32_t)rows;
+}
 
 #ifdef __cplusplus
 }

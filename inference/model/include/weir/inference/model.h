@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model.h - a trained model as a folder that can be checked before a byte of it is believed, and the register of models.
+ * model.h - a trained model as a folder that is checked before a byte of it is believed, and the register of models.
  *
  *   weights.safetensors   the parameters: named matrices of float32, as the Python package `safetensors` reads them
  *   model.json            format, schema_hash, task, and the caller's architecture, normalisation and calibration
@@ -11,8 +11,8 @@
  *
  * INVARIANTS
  *   M1  A model folder appears under its name whole and synced, or not at all.
- *   M2  No byte of a file is interpreted before the signature of MANIFEST and then the file's checksum have been verified,
- *       and the bytes that were verified are those that are read: a file is loaded once.
+ *   M2  No byte of a file is interpreted before the signature of MANIFEST and then the file's checksum have been
+ *       verified, and the bytes that were verified are those that are read: a file is loaded once.
  *   M3  `current` is replaced as one file: after a crash at any moment it names the model before or the one after.
  *   M4  Promoted is only what could be opened, of the schema that was asked for.
  */
@@ -55,8 +55,8 @@ typedef struct weir_model_write_opts {
     const weir_secret_key *key; /* NULL: not signed */
 } weir_model_write_opts;
 
-/* A new folder: all of it, or nothing (M1).  WEIR_EEXIST; WEIR_EDATA a text that is no JSON object; WEIR_EINVAL a name twice,
- * a weight that is not finite; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [any] */
+/* A new folder: all of it, or nothing (M1).  WEIR_EEXIST; WEIR_EDATA a text that is no JSON object; WEIR_EINVAL a name
+ * that is none or stands twice, a weight that is not finite; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [any] */
 weir_err weir_model_write(const char *folder, const weir_model_write_opts *opts);
 
 typedef struct weir_model weir_model;
@@ -64,13 +64,12 @@ typedef struct weir_model weir_model;
 typedef struct weir_model_opts {
     const weir_public_key *keys; /* whose signatures count */
     size_t key_count;
-    bool
-        accept_unsigned; /* models.require_signature: false. What is signed must be signed rightly even so, if there are keys */
+    bool accept_unsigned; /* models.require_signature: false; with keys, what is signed must be signed rightly */
     uint64_t schema_hash; /* that it must have been trained for; 0: any */
 } weir_model_opts;
 
-/* Verifies, then loads (M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts; WEIR_ECORRUPT a file is
- * missing, changed or too many; WEIR_EDATA it is as it was made, but not right; WEIR_EVERSION another format or schema;
+/* Verifies, then loads (M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts; WEIR_ECORRUPT a file
+ * is missing, changed or too many; WEIR_EDATA as it was made, but not right; WEIR_EVERSION another format or schema;
  * WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */
 weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_model **modelp);
 void weir_model_close(weir_model *model); /* NULL is allowed */
@@ -102,7 +101,7 @@ weir_err weir_model_json_file_check(const char *name, const char *text, size_t l
 
 /* --- the register ---------------------------------------------------------------------------------------------- */
 /*
- *   MODELS/20261121T101500Z-1a2b3c4d/   a model: when it was written (UTC), and the first digits of its MANIFEST's SHA-256
+ *   MODELS/20261121T101500Z-1a2b3c4d/   a model: when it was written (UTC), first digits of its MANIFEST's SHA-256
  *   MODELS/current                      every promotion, a line each, oldest first; the last names what serves
  *   MODELS/lock                         held by whoever changes something
  */
@@ -118,7 +117,8 @@ weir_err weir_models_open(const char *folder, weir_clock *clock, weir_models **m
 void weir_models_close(weir_models *models); /* NULL is allowed */
 const char *weir_models_folder(const weir_models *models);
 
-/* Writes a model under a new id.  Errors as weir_model_write; WEIR_EBUSY another changes the register.  Blocks.  [owner] */
+/* Writes a model under a new id.  Errors as weir_model_write; WEIR_EBUSY another changes the register.  Blocks.
+ * [owner] */
 weir_err weir_models_add(weir_models *models, const weir_model_write_opts *opts, char id[WEIR_MODEL_ID_MAX]);
 /* The folder of a model. id NULL: of the one that serves.  WEIR_ENOTFOUND; WEIR_EDATA it is no id.  [owner] */
 weir_err weir_models_path(weir_models *models, const char *id, char *path, size_t size);
@@ -137,18 +137,21 @@ typedef struct weir_models_entry {
     char reason[WEIR_MODEL_REASON_MAX];
 } weir_models_entry;
 
-/* What serves. generation 0 and an empty id: nothing was promoted yet.  WEIR_ECORRUPT says where `current` is wrong.  [owner] */
+/* What serves. generation 0 and an empty id: nothing was promoted yet.  WEIR_ECORRUPT where `current` is wrong.
+ * [owner] */
 weir_err weir_models_current(weir_models *models, weir_models_entry *entryp);
-/* As current, and cheap when nothing changed (one stat): *changedp says whether the generation is another than seen.  [owner] */
+/* As current, and cheap when nothing changed (one stat): *changedp says whether the generation is another than seen.
+ * [owner] */
 weir_err weir_models_watch(weir_models *models, uint64_t seen, bool *changedp, weir_models_entry *entryp);
 typedef weir_err (*weir_models_history_visit)(void *context, const weir_models_entry *entry);
 weir_err weir_models_history(weir_models *models, weir_models_history_visit visit, void *context);
 
-/* Opens the model by opts (M4), then makes it the serving one (M3). reason: one line. Promoting what serves already changes
- * nothing.  Errors of weir_model_open; WEIR_EBUSY.  Blocks.  [owner] */
+/* Opens the model by opts (M4), then makes it the serving one (M3). reason: one line. Promoting what serves already
+ * changes nothing.  Errors of weir_model_open; WEIR_EBUSY.  Blocks.  [owner] */
 weir_err weir_models_promote(weir_models *models, const char *id, const char *reason, const weir_model_opts *opts,
                              weir_models_entry *entryp);
-/* Back to what served before the last promotion that still stands; twice goes back two.  WEIR_ENOTFOUND there is none.  [owner] */
+/* Back to what served before the last promotion that still stands; twice goes back two.  WEIR_ENOTFOUND there is none.
+ * [owner] */
 weir_err weir_models_rollback(weir_models *models, const char *reason, const weir_model_opts *opts,
                               weir_models_entry *entryp);
 

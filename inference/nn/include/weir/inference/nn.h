@@ -52,10 +52,11 @@ uint64_t weir_nn_parameter_count(const weir_nn *nn);
 /* In the order of their offsets, without gaps. */
 const weir_nn_tensor *weir_nn_tensors(const weir_nn *nn, uint32_t *countp);
 const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); /* NULL: none */
-/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (N6). Host memory. */
+/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (N6). In the host's
+ * memory. */
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
 
-/* --- forward ------------------------------------------------------------------------------------------------------ */
+/* --- forward ----------------------------------------------------------------------------------------------------- */
 
 /* What a batch brings, in the host's memory; borrowed until the forward pass, with a tape until the one back. */
 typedef struct weir_nn_batch {

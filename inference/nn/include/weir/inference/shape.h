@@ -100,7 +100,7 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json);
  * WEIR_ECONFIG with the place; WEIR_ENOMEM.  [any] */
 weir_err weir_nn_shape_read(const char *name, const char *text, size_t length, weir_nn_shape **shapep);
 /* The same, of an object inside a document. */
-weir_err weir_nn_shape_read_node(const weir_yaml_node *node, weir_nn_shape **shapep);
+weir_err weir_nn_shape_read_node(const weir_yaml_node *root, weir_nn_shape **shapep);
 void weir_nn_shape_free(weir_nn_shape *shape); /* NULL is allowed */
 
 /* Whether rows stored under this schema are what the shape was made for.  WEIR_EVERSION the first difference and what

@@ -8,7 +8,7 @@
  *   calibration           {"slope": 1.2, "offset": -3.4}            probability = logistic(slope · logit + offset)
  *
  * INVARIANT
- *   K4  What comes out gives the same bits as what went in.
+ *   V1  What comes out gives the same bits as what went in.
  *
  * THREADS: read-only after open, [any].
  */
@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/* --- in ------------------------------------------------------------------------------------------------------------ */
+/* --- in --------------------------------------------------------------------------------------------------------- */
 
 typedef struct weir_pack_draft weir_pack_draft;
 
@@ -45,7 +45,7 @@ weir_err weir_pack_draft_open(const weir_pack_opts *opts, weir_pack_draft **draf
 const weir_model_write_opts *weir_pack_draft_opts(const weir_pack_draft *draft);
 void weir_pack_draft_close(weir_pack_draft *draft); /* NULL is allowed */
 
-/* --- out ----------------------------------------------------------------------------------------------------------- */
+/* --- out -------------------------------------------------------------------------------------------------------- */
 
 typedef struct weir_pack weir_pack;
 

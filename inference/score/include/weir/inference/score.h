@@ -6,8 +6,8 @@
  *               ▲
  *               └─ an event that is not stored yet: its edges and its row are laid over the graph, for its target alone
  *
- * The target of an ask sees what training would have shown: edges and other vertices' rows from before its time, its own
- * row up to it, and at the first hop the edges of its own event.
+ * The target of an ask sees what training would have shown: edges and other vertices' rows from before its time, its
+ * own row up to it, and at the first hop the edges of its own event.
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
@@ -43,7 +43,8 @@ extern "C" {
 
 typedef struct weir_score_model weir_score_model;
 
-/* What a scorer needs of a model. Everything but `name` and `version`, which are copied, is borrowed until `release`. */
+/* What a scorer needs of a model. Everything but `name` and `version`, which are copied, is borrowed until
+ * `release`. */
 typedef struct weir_score_model_opts {
     const char *name;
     const char *version;
@@ -55,10 +56,9 @@ typedef struct weir_score_model_opts {
     void *owner;
 } weir_score_model_opts;
 
-/* With one reference.  WEIR_EVERSION the schema means something else by what the network was made for; WEIR_ENOMEM: then
- * nothing is released.  [any] */
-weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema,
-                               weir_score_model **modelp);
+/* With one reference.  WEIR_EVERSION the schema means something else by what the network was made for; WEIR_ENOMEM:
+ * then nothing is released.  [any] */
+weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema, weir_score_model **modelp);
 weir_score_model *weir_score_model_share(weir_score_model *model);
 /* NULL is allowed.  [any] */
 void weir_score_model_drop(weir_score_model *model);
@@ -83,8 +83,9 @@ typedef struct weir_score_ask {
     bool embedding;
 } weir_score_ask;
 
-/* The ask for a vertex that the graph has: as of when it was first put, with the event of the edges it was put with; or,
- * of a task that judges at labels, as of now_us.  WEIR_ENOTFOUND the graph does not know it; what the graph reports.
+/* The ask for a vertex that the graph has: as of when it was first put, with the event of the edges it was put with;
+ * or, of a task that judges at labels, as of now_us.  WEIR_ENOTFOUND the graph does not know it; what the graph
+ * reports.
  * [any] */
 weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model, weir_vertex vertex, int64_t now_us,
                                weir_arena *arena, weir_score_ask *askp);

@@ -51,7 +51,7 @@ typedef uint64_t weir_err;
     X(ETIMEOUT, 16, 69, "took too long")                      \
     X(EPERM, 17, 69, "not permitted")                         \
     X(ECLOSED, 18, 69, "closed")                              \
-    X(EPOISONED, 19, 70, "unusable after an earlier failure") \
+    X(EPOISONED, 19, 69, "unusable after an earlier failure") \
     X(ECANCELLED, 20, 70, "cancelled")                        \
     X(EINTERNAL, 21, 70, "internal error")
 

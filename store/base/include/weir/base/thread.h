@@ -43,6 +43,7 @@ typedef enum weir_role {
 
 /* X(rank, order, what it guards): lower is taken first. */
 #define WEIR_LOCK_RANKS(X)                                                             \
+    X(MODELS, 10, "what a server knows of the models' register")                       \
     X(EVENTLOG, 20, "one event log's partitions and its appended and durable offsets") \
     X(GRAPH, 25, "one graph's sources")                                                \
     X(SHARD, 30, "one shard's version, and who waits for it")                          \

@@ -4,6 +4,7 @@
  *
  *   'E' edge      vertex 8 | relation 2 | direction 1 | ~time 8 | kind 1 | neighbour 8 | event 8      = 37 bytes
  *   'F' features  vertex 8 | ~time 8 | event 8                                                        = 25
+ *   'K' put       vertex 8 | ~time 8                                                                  = 17
  *   'L' label     vertex 8 | label 2 | ~time 8 | event 8                                              = 27
  *   'N' name      vertex 8                                                                            =  9
  *   'O' offset    source 4 | partition 4                                                              =  9
@@ -15,6 +16,9 @@
  * sorts before the edges (kind 1) of its own time, which it hides: a reader that goes newest first meets a deletion
  * before everything that it deletes. A deletion of one neighbour carries it; a deletion of the vertex itself is
  * repeated in 'T' only, and every shard keeps all of 'T' in memory.
+ * A put of a vertex is an 'F' if it has a row. 'K' is that of one without, left out where the same event puts an edge
+ * at the vertex: so that each put leaves a record with its time, and a deletion that comes late can be told from one
+ * after which the vertex was put again.
  * Every function is [any].
  */
 #ifndef WEIR_STORE_KEY_H
@@ -34,6 +38,7 @@ extern "C" {
 #define WEIR_EDGE_KEY_BYTES    37u
 #define WEIR_EDGE_PREFIX_BYTES 12u /* 'E', vertex, relation, direction */
 #define WEIR_FEATURE_KEY_BYTES 25u
+#define WEIR_PUT_KEY_BYTES     17u
 #define WEIR_LABEL_KEY_BYTES   27u
 #define WEIR_NAME_KEY_BYTES    9u
 #define WEIR_OFFSET_KEY_BYTES  9u
@@ -59,6 +64,8 @@ void weir_edge_seek_write(weir_vertex vertex, uint16_t relation, weir_direction 
                           uint8_t bytes[WEIR_EDGE_KEY_BYTES]);
 void weir_feature_key_write(weir_vertex vertex, int64_t time_us, uint64_t event, uint8_t bytes[WEIR_FEATURE_KEY_BYTES]);
 bool weir_feature_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp, uint64_t *eventp);
+void weir_put_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_PUT_KEY_BYTES]);
+bool weir_put_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp);
 void weir_label_key_write(weir_vertex vertex, uint16_t label, int64_t time_us, uint64_t event,
                           uint8_t bytes[WEIR_LABEL_KEY_BYTES]);
 bool weir_label_key_read(const void *bytes, size_t length, weir_vertex *vertexp, uint16_t *labelp, int64_t *time_usp,

@@ -41,7 +41,7 @@ extern "C" {
 #endif
 
 typedef enum weir_mutation_kind {
-    WEIR_PUT_VERTEX = 1, /* name, and a feature row if there is one */
+    WEIR_PUT_VERTEX = 1, /* name and feature row, each if there is one */
     WEIR_PUT_EDGE = 2,
     WEIR_PUT_LABEL = 3,
     WEIR_DELETE_VERTEX = 4, /* hides what is of its time or older, also what arrives later */

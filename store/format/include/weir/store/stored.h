@@ -4,8 +4,9 @@
  *
  *   'E' edge      row of the relation's features; empty for none or a deletion
  *   'F' features  vertex type 2, row of its features
+ *   'K' put       empty
  *   'L' label     row with the label's one value
- *   'N' name      vertex type 2, time of the put 8, key
+ *   'N' name      vertex type 2, time of a put that carried it 8, key
  *   'O' offset    first offset that is not in the store yet 8
  *   'M' meta      format 4, shard 4, shards 4
  *   'P' newest    time 8

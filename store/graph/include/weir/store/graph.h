@@ -89,8 +89,11 @@ weir_err weir_graph_drain(weir_graph *graph);
 /* Seals what is applied, waits until it is in the cold store.  [any]  WEIR_EIO, WEIR_EFULL: the delta stays, and is
  * tried again. */
 weir_err weir_graph_seal(weir_graph *graph);
-/* Whether this name may have this id: *freep false if another name has it already (a collision).  Remembers names that
- * were asked for and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM. */
+/* A claim of this vertex follows soon: begins to fetch what it will look at. Worth it for several at once.  [ingest] */
+void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex);
+/* Whether this name may have this id: *freep false if another name has it already (a collision). *newp: the store has
+ * not been told it, so a put must carry it; once is enough, also over deletions. Remembers names that were asked for
+ * and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM. */
 weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t vertex_type, const char *key,
                                size_t key_length, bool *freep, bool *newp);
 
@@ -120,13 +123,16 @@ typedef struct weir_row_view {
     int64_t time_us;      /* of the newest put */
 } weir_row_view;
 
-/* The features of a vertex before before_us.  [any]   Errors as for neighbours. */
+/* The features of a vertex before before_us; none if it was last put so long before that its type has expired.
+ * Errors as for neighbours.  [any] */
 weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
                              weir_row_view *viewp);
-/* The newest value of a label that was known before before_us.  [any]   WEIR_EINVAL no such label. */
+/* The newest value of a label that was known before before_us; of a vertex that has not expired.  [any]
+ * WEIR_EINVAL no such label. */
 weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
                           weir_row_view *viewp);
-/* Type and key of a vertex; *keyp NULL if it is not known or is deleted (and not put again since).  [any] */
+/* Type and key of a vertex; *keyp NULL if it is not known, or nothing was put at it (itself, or an edge) that is newer
+ * than its newest deletion and than what its type's expiry leaves; which of them came first does not matter.  [any] */
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
                          const char **keyp, uint32_t *key_lengthp);
 /* When a vertex was first put, of its newest WEIR_WINDOW_MAX rows; *knownp as for weir_graph_name.  [any] */

@@ -6,7 +6,7 @@
  *     0     6    "\x93NUMPY"
  *     6     2    version: 1 0; what NumPy writes for long headers, 2 0 and 3 0, is read too
  *     8     2    bytes of the header, little-endian (version 1; else 4)
- *    10     …    {'descr': '<i8', 'fortran_order': False, 'shape': (3,), } in text, padded with blanks, ended by a newline
+ *    10     …    {'descr': '<i8', 'fortran_order': False, 'shape': (3,), } in text, padded, ended by a newline
  *     …     …    the numbers
  *
  * Files are hostile until they are read: every length is checked, and no shape reaches beyond the bytes that are there.
@@ -53,9 +53,11 @@ typedef struct weir_npy_array {
 } weir_npy_array;
 
 size_t weir_npy_size(weir_npy_type type);
-/* What is in these bytes; name stands for the file in messages.  WEIR_EDATA what is wrong with it, and what can be read.  [any] */
+/* What is in these bytes; name stands for the file in messages.  WEIR_EDATA what is wrong with it, and what can be
+ * read.  [any] */
 weir_err weir_npy_read(const char *name, const void *bytes, size_t length, weir_npy_array *arrayp);
-/* Number `index` of any type as a double or as a whole number.  WEIR_EDATA it is none, or beyond 64 bits: says which. */
+/* Number `index` of any type as a double or as a whole number.  WEIR_EDATA it is none, or beyond 64 bits: says
+ * which. */
 weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t index, int64_t *valuep);
 double weir_npy_f64(const weir_npy_array *array, uint64_t index);
 
@@ -77,7 +79,8 @@ weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t row
 weir_err weir_npy_write(weir_npy_writer *writer, const void *numbers, uint64_t count);
 weir_err weir_npy_write_i64(weir_npy_writer *writer, int64_t number); /* types of 8 bytes */
 uint64_t weir_npy_written(const weir_npy_writer *writer);
-/* Syncs and closes.  WEIR_EINVAL other than the rows that were announced.  The writer is freed either way; NULL is allowed. */
+/* Syncs and closes.  WEIR_EINVAL other than the rows that were announced.  The writer is freed either way; NULL is
+ * allowed. */
 weir_err weir_npy_writer_close(weir_npy_writer *writer);
 /* Closes without a look: the file is not whole. NULL is allowed. */
 void weir_npy_writer_cancel(weir_npy_writer *writer);
@@ -86,13 +89,15 @@ void weir_npy_writer_cancel(weir_npy_writer *writer);
 
 typedef struct weir_npz weir_npz;
 
-/* Reads the directory of an .npz: members stored or deflated, no encryption, not split.  WEIR_EDATA; WEIR_ELIMIT.  [any] */
+/* Reads the directory of an .npz: members stored or deflated, no encryption, not split.  WEIR_EDATA; WEIR_ELIMIT.
+ * [any] */
 weir_err weir_npz_open(const char *path, weir_npz **npzp);
 void weir_npz_close(weir_npz *npz);
 uint32_t weir_npz_count(const weir_npz *npz);
 /* Without the ".npy". */
 const char *weir_npz_name(const weir_npz *npz, uint32_t index);
-/* The array of this name: its checksum is checked. Borrowed from npz.  WEIR_ENOTFOUND; WEIR_EDATA; WEIR_ENOMEM.  [owner] */
+/* The array of this name: its checksum is checked. Borrowed from npz.  WEIR_ENOTFOUND; WEIR_EDATA; WEIR_ENOMEM.
+ * [owner] */
 weir_err weir_npz_array(weir_npz *npz, const char *name, weir_npy_array *arrayp);
 
 typedef struct weir_npz_writer weir_npz_writer;

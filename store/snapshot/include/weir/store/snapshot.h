@@ -14,15 +14,15 @@
  *                    /matrix.NAME.npy, mask.NAME.npy       of imports: float32 rows × columns, bool
  *   OUT/relations/RELATION/out, in/indptr.npy              int64, vertices + 1
  *                                 /neighbors.npy           int64, index within the type at the other end
- *                                 /times.npy, events.npy   newest first within a vertex, then by neighbour's id, then event
+ *                                 /times.npy, events.npy   newest first within a vertex, then neighbour's id, event
  *                                 /feature.NAME.npy        as above; texts stand once, beside out and in
  *   OUT/labels/LABEL/targets.npy           int64, index of the vertex, or position in out of the edge
  *                   /values.npy, times.npy int32 index of the schema's value; int64. Newest first within a vertex
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   Z1  Each visible edge stands once in out and once in in; what either end's list says is what a reader of the store is
- *       told before as_of.
+ *   Z1  Each visible edge stands once in out and once in in; what either end's list says is what a reader of the store
+ *       is told before as_of.
  *   Z2  Every index is below the count of what it points into.
  *   Z3  Nothing is as new as as_of: no edge, label or feature.
  *   Z4  A folder under its name is whole: it was written beside, synced, and renamed.
@@ -70,12 +70,14 @@ typedef struct weir_snapshot_stats {
     uint64_t bytes;
 } weir_snapshot_stats;
 
-/* From a graph that nobody changes: a checkpoint, or a stopped store; read-only is enough. One ordered scan a shard; what is
- * found goes to files beside OUT first, so memory is bounded by buffers, the texts of categories, and deletions.
- * WEIR_EEXIST out; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than fit.  Blocks.  [owner] */
+/* From a graph that nobody changes: a checkpoint, or a stopped store; read-only is enough. One ordered scan a shard;
+ * what is found goes to files beside OUT first, so memory is bounded by buffers, the texts of categories, and
+ * deletions. WEIR_EEXIST out; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than fit.
+ * Blocks.  [owner] */
 weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp);
 
-/* For `extend`: where vertices came to stand, and arrays beside theirs. rows: one a vertex of the type, in their order. */
+/* For `extend`: where vertices came to stand, and arrays beside theirs. rows: one a vertex of the type, in their
+ * order. */
 const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft);
 const weir_vertex *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp);
 weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
@@ -141,8 +143,9 @@ typedef struct weir_snapshot_labels {
     const int32_t *values;
 } weir_snapshot_labels;
 
-/* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file: a missing one, a wrong length, an index that leads
- * outside. Lists and neighbours are looked at where they are followed, or all of them by weir_snapshot_check.  [any] */
+/* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file: a missing one, a wrong length, an index that
+ * leads outside. Lists and neighbours are looked at where they are followed, or all of them by weir_snapshot_check.
+ * [any] */
 weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp);
 void weir_snapshot_close(weir_snapshot *snapshot); /* NULL is allowed */
 /* Walks all lists, neighbours, times and labels.  WEIR_ECORRUPT names the array and the place.  [any] */
@@ -169,7 +172,8 @@ typedef struct weir_snapshot_import_opts {
     uint64_t seed;
 } weir_snapshot_import_opts;
 
-/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays.  WEIR_EDATA file, line and column.  Blocks. */
+/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays.  WEIR_EDATA file, line and
+ * column.  Blocks. */
 weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp);
 
 typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;

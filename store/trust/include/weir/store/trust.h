@@ -34,11 +34,11 @@ void weir_sha256_hex(const void *bytes, size_t length, char hex[65]);
 
 /* --- signatures ------------------------------------------------------------------------------------------------ */
 /*
- * Ed25519 over the bytes of MANIFEST, in MANIFEST.sig beside it: "weir-ed25519", the public key and the signature in hex,
- * a blank between each. The key in it is only a name: it counts when the operator's file of keys has it too.
+ * Ed25519 over the bytes of MANIFEST, in MANIFEST.sig beside it: "weir-ed25519", the public key and the signature in
+ * hex, a blank between each. The key in it is only a name: it counts when the operator's file of keys has it too.
  *
- * A secret key's file is one line, "weir-ed25519-secret" and 128 hex digits, readable by its owner alone. A file of public
- * keys has a line each, "weir-ed25519", 64 hex digits and, if you like, words about it; "#" begins a remark.
+ * A secret key's file is one line, "weir-ed25519-secret" and 128 hex digits, readable by its owner alone. A file of
+ * public keys has a line each, "weir-ed25519", 64 hex digits and, if you like, words about it; "#" begins a remark.
  */
 #define WEIR_PUBLIC_KEYS_MAX 64u
 
@@ -49,8 +49,8 @@ typedef struct weir_public_key {
     uint8_t bytes[32];
 } weir_public_key;
 
-/* A new pair in two new files, the secret one with mode 0600 from its first moment.  WEIR_EEXIST either is there already:
- * nothing is overwritten; WEIR_EIO and the like.  [any] */
+/* A new pair in two new files, the secret one with mode 0600 from its first moment.  WEIR_EEXIST either is there
+ * already: nothing is overwritten; WEIR_EIO and the like.  [any] */
 weir_err weir_key_pair_write(const char *secret_path, const char *public_path, weir_public_key *publicp);
 /* WEIR_ENOTFOUND; WEIR_EPERM others than its owner may read it; WEIR_EDATA it is no key; WEIR_ENOMEM.  [any] */
 weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp);

@@ -40,8 +40,8 @@ typedef struct weir_metric_budget {
     uint64_t alerts, days;
 } weir_metric_budget;
 
-/* Each day's highest scores, at most `alerts`; where equal scores pass the limit, as many of them count as have room, at
- * the group's own precision.  WEIR_EDATA, WEIR_ENOMEM. */
+/* Each day's highest scores, at most `alerts`; where equal scores pass the limit, as many of them count as have room,
+ * at the group's own precision.  WEIR_EDATA, WEIR_ENOMEM. */
 weir_err weir_metric_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
                                weir_metric_budget *budgetp);
 

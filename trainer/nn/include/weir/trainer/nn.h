@@ -24,12 +24,12 @@ extern "C" {
 weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_workspace *workspace,
                           const weir_real *dlogits, weir_real *gradients);
 
-/* --- losses: plain arrays in the host's memory --------------------------------------------------------------------- */
+/* --- losses: plain arrays in the host's memory ------------------------------------------------------------------- */
 
 #define WEIR_LOSS_NO_LABEL UINT32_MAX /* a target that counts for nothing */
 
-/* Of a batch. labels: 0 or 1, or a class below `classes`; weights: one a class, NULL: all 1. divisor: the sum of weights
- * of the global batch (weir_loss_weight, added over the ranks); above 0. */
+/* Of a batch. labels: 0 or 1, or a class below `classes`; weights: one a class, NULL: all 1. divisor: the sum of
+ * weights of the global batch (weir_loss_weight, added over the ranks); above 0. */
 typedef struct weir_loss {
     const weir_real *logits;
     const uint32_t *labels;
@@ -47,7 +47,7 @@ double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits);
 /* Whichever the number of outputs asks for: 1 is binary. */
 double weir_loss_of(uint32_t outputs, const weir_loss *loss, weir_real *dlogits);
 
-/* --- AdamW ---------------------------------------------------------------------------------------------------------- */
+/* --- AdamW ------------------------------------------------------------------------------------------------------- */
 
 typedef struct weir_adamw weir_adamw;
 

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * score.c - POST /v1/score, GET /v1/embeddings/{type}/{key}, POST /v1/models/reload.
+ *
+ *   [loop] defer ─► scoring's queue ─► [worker] prepare: read the body, map the event, ask ─► one pass ─► done: answer
+ *
+ * Reading the body may read the graph, so it is the worker's. Freshness is taken before anything is read (A3).
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "score_ask.h"
+
+#define WAIT_MAX_US (10 * WEIR_US_PER_S) /* in the queue */
+
+/* One request on its way; lives in its arena. */
+typedef struct score_job {
+    weir_api *api;
+    weir_http_request *request;
+    weir_api_score_ask ask;
+    bool embedding;
+    bool unfit; /* the body could be read, what it names cannot be judged: 422 */
+} score_job;
+
+/* --- the answer ----------------------------------------------------------------------------------------------- */
+
+static void write_model(weir_json *json, const weir_score_model *model) {
+    weir_json_key(json, "model");
+    weir_json_object(json);
+    weir_json_key(json, "task");
+    weir_json_string(json, weir_score_model_name(model));
+    weir_json_key(json, "id");
+    weir_json_string(json, weir_score_model_version(model));
+    weir_json_object_end(json);
+}
+
+/* A neighbour that only the event knows has its key from there. */
+static void key_of_event(const weir_score_ask *ask, weir_vertex vertex, const char **keyp, uint32_t *lengthp) {
+    for (size_t i = 0; i < ask->mutation_count; i++) {
+        const weir_mutation *m = &ask->mutations[i];
+        if (m->kind != WEIR_PUT_VERTEX || m->vertex != vertex || !m->key_length) continue;
+        *keyp = m->key;
+        *lengthp = m->key_length;
+        return;
+    }
+}
+
+static weir_err write_neighbor(const score_job *job, weir_json *json, const weir_score_ask *ask,
+                               const weir_score_reason *reason) {
+    uint16_t type;
+    const char *key;
+    uint32_t length;
+    weir_err err =
+        weir_graph_name(job->api->graph, reason->neighbor, weir_http_arena(job->request), &type, &key, &length);
+    if (err) return err;
+    if (!key) key_of_event(ask, reason->neighbor, &key, &length);
+    weir_json_key(json, "type");
+    weir_json_string(json, weir_schema_vertex_at(job->api->schema, reason->neighbor_type)->name);
+    weir_json_key(json, "key");
+    if (key)
+        weir_json_text(json, key, length);
+    else
+        weir_json_null(json);
+    return WEIR_OK;
+}
+
+static weir_err write_reason(const score_job *job, weir_json *json, const weir_score_ask *ask,
+                             const weir_score_reason *reason) {
+    weir_json_object(json);
+    weir_json_key(json, "relation");
+    weir_json_string(json, weir_schema_relation_at(job->api->schema, reason->relation)->name);
+    weir_json_key(json, "direction");
+    weir_json_string(json, reason->direction == WEIR_OUT ? "out" : "in");
+    weir_err err = write_neighbor(job, json, ask, reason);
+    weir_json_key(json, "time");
+    weir_api_json_time(json, reason->time_us);
+    weir_json_key(json, "event");
+    weir_api_json_event(json, reason->event);
+    weir_json_key(json, "change");
+    weir_json_f64(json, reason->change);
+    weir_json_object_end(json);
+    return err;
+}
+
+static weir_err write_reasons(const score_job *job, weir_json *json, const weir_score_ask *ask,
+                              const weir_score *score) {
+    weir_err err = WEIR_OK;
+    weir_json_key(json, "own_change");
+    weir_json_f64(json, score->own_change);
+    weir_json_key(json, "reasons");
+    weir_json_array(json);
+    for (uint32_t i = 0; !err && i < score->reason_count; i++)
+        err = write_reason(job, json, ask, &score->reasons[i]);
+    weir_json_array_end(json);
+    return err;
+}
+
+static void write_target(const score_job *job, weir_json *json, uint32_t i) {
+    const weir_api_vertex *vertex = &job->ask.vertices[i];
+    weir_json_key(json, "type");
+    weir_json_string(json, vertex->type_name);
+    weir_json_key(json, "key");
+    weir_json_text(json, vertex->key, vertex->key_length);
+    weir_json_key(json, "time");
+    weir_api_json_time(json, job->ask.asks[i].time_us);
+}
+
+static weir_err write_score(const score_job *job, weir_json *json, uint32_t i, const weir_score_model *model,
+                            const weir_score *score) {
+    static const char *const efforts[] = {"whole", "less", "least"};
+    const weir_score_ask *ask = &job->ask.asks[i];
+    weir_json_object(json);
+    write_target(job, json, i);
+    weir_json_key(json, "decision");
+    weir_api_json_event(json, score->decision);
+    if (weir_nn_outputs(weir_score_model_shape(model)) > 1) {
+        weir_json_key(json, "class");
+        weir_json_u64(json, score->label);
+    }
+    weir_json_key(json, "score");
+    weir_json_f64(json, score->score);
+    weir_json_key(json, "probability");
+    weir_json_f64(json, score->probability);
+    weir_json_key(json, "logit");
+    weir_json_f64(json, score->logit);
+    weir_json_key(json, "nodes");
+    weir_json_u64(json, score->nodes);
+    weir_json_key(json, "edges");
+    weir_json_u64(json, score->edges);
+    weir_json_key(json, "neighborhood");
+    weir_json_string(json, efforts[score->effort]);
+    weir_err err = ask->reasons ? write_reasons(job, json, ask, score) : WEIR_OK;
+    weir_json_object_end(json);
+    return err;
+}
+
+static void write_embedding(const score_job *job, weir_json *json, const weir_score *score) {
+    write_target(job, json, 0);
+    weir_json_key(json, "embedding");
+    weir_json_array(json);
+    for (uint32_t i = 0; i < score->embedding_width; i++)
+        weir_json_f64(json, (double)score->embedding[i]);
+    weir_json_array_end(json);
+}
+
+static uint32_t fresh_index(const weir_api *api, uint32_t thread) {
+    return api->loops + 1 + WEIR_API_POOL_THREADS + thread;
+}
+
+static weir_err write_answer(const score_job *job, uint32_t thread, const weir_score_model *model,
+                             const weir_score *scores) {
+    weir_err err = WEIR_OK;
+    weir_json json = weir_json_begin(weir_http_out(job->request));
+    weir_json_object(&json);
+    write_model(&json, model);
+    if (job->embedding) {
+        write_embedding(job, &json, scores);
+    } else {
+        weir_json_key(&json, "scores");
+        weir_json_array(&json);
+        for (uint32_t i = 0; !err && i < job->ask.count; i++)
+            err = write_score(job, &json, i, model, &scores[i]);
+        weir_json_array_end(&json);
+    }
+    weir_api_fresh_member(job->api, fresh_index(job->api, thread), &json);
+    weir_json_object_end(&json);
+    weir_buf_byte(json.buf, '\n');
+    if (!err) weir_http_reply(job->request, 200, "application/json");
+    return err;
+}
+
+/* --- on a thread that scores ------------------------------------------------------------------------------------ */
+
+static weir_err mapper_of(weir_api *api, uint32_t thread, uint32_t source, weir_mapper **mapperp) {
+    weir_mapper **place = &api->mappers[thread * weir_schema_source_count(api->schema) + source];
+    weir_err err = *place ? WEIR_OK : weir_mapper_open(api->schema, source, place);
+    *mapperp = *place;
+    return err;
+}
+
+static weir_err ask_event(score_job *job, uint32_t thread, const weir_score_model *model) {
+    weir_mapper *mapper;
+    weir_mapped mapped = {0};
+    weir_api_score_ask *ask = &job->ask;
+    weir_err err = mapper_of(job->api, thread, ask->source, &mapper);
+    if (!err) err = weir_mapper_map(mapper, 0, 0, ask->event, ask->event_length, &mapped);
+    if (!err) err = weir_api_score_keep_event(ask, weir_http_arena(job->request), &mapped);
+    if (!err) err = weir_score_ask_event(model, ask->mutations, ask->mutation_count, &ask->asks[0]);
+    if (!err) err = weir_api_score_name_event(ask, job->api->schema);
+    return err;
+}
+
+static weir_err ask_vertices(score_job *job, const weir_score_model *model) {
+    const weir_nn_shape *shape = weir_score_model_shape(model);
+    weir_api_score_ask *ask = &job->ask;
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < ask->count; i++) {
+        if (ask->vertices[i].type != weir_nn_target_type(shape))
+            return WEIR_ERR(job->embedding ? WEIR_ENOTFOUND : WEIR_EDATA,
+                            "the model that serves judges vertices of type %s, not of type %s",
+                            weir_nn_vertex(shape, weir_nn_target_type(shape))->name, ask->vertices[i].type_name);
+        err = weir_score_ask_vertex(job->api->graph, model, ask->vertices[i].id, weir_api_now(job->api),
+                                    weir_http_arena(job->request), &ask->asks[i]);
+    }
+    return err;
+}
+
+static weir_err prepare(void *context, uint32_t thread, const weir_score_model *model, const weir_score_ask **asksp,
+                        uint32_t *countp) {
+    score_job *job = context;
+    weir_api_score_ask *ask = &job->ask;
+    size_t length;
+    weir_api_fresh_begin(job->api, fresh_index(job->api, thread), job->request); // A3
+    const char *body = weir_http_body(job->request, &length);
+    weir_err err = WEIR_OK;
+    if (!job->embedding) err = weir_api_score_read(job->api->schema, body, length, weir_http_arena(job->request), ask);
+    if (err) return err;
+    job->unfit = !job->embedding;
+    err = ask->event ? ask_event(job, thread, model) : ask_vertices(job, model);
+    for (uint32_t i = 0; i < ask->count; i++) {
+        ask->asks[i].reasons = ask->reasons;
+        ask->asks[i].nodes_max = ask->nodes_max;
+        ask->asks[i].deadline_us = ask->deadline_us ? ask->arrival_us + ask->deadline_us : 0;
+        ask->asks[i].embedding = job->embedding;
+    }
+    *asksp = ask->asks;
+    *countp = ask->count;
+    return err;
+}
+
+/* What the body names, but nobody can judge. */
+static void refuse(const score_job *job, weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    bool unfit = job->unfit && (weir_err_is(err, WEIR_EDATA) || weir_err_is(err, WEIR_ENOTFOUND));
+    weir_err_sentence(err, sentence, sizeof sentence);
+    if (unfit)
+        weir_http_problem(job->request, 422, NULL, "%s", sentence);
+    else
+        weir_http_problem_err(job->request, err);
+}
+
+static void done(void *context, uint32_t thread, const weir_score_model *model, const weir_score *scores,
+                 weir_err err) {
+    score_job *job = context;
+    if (!err && !model) {
+        weir_http_problem(job->request, 503, "no-model",
+                          "no model serves yet: train one (`weir train`) and promote it (`weir model promote`)");
+    } else {
+        if (!err) err = write_answer(job, thread, model, scores);
+        if (err) refuse(job, err);
+    }
+    weir_http_finish(job->request);
+}
+
+/* --- on the loop -------------------------------------------------------------------------------------------------- */
+
+static weir_err job_open(weir_api *api, weir_http_request *request, score_job **jobp) {
+    *jobp = NULL;
+    if (!api->scoring)
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "this server scores nothing; start it with a folder of models (--models)");
+    *jobp = weir_arena_calloc(weir_http_arena(request), 1, sizeof **jobp);
+    if (!*jobp) return WEIR_ERR(WEIR_ENOMEM, "no memory for a request");
+    **jobp = (score_job){.api = api, .request = request};
+    (*jobp)->ask.arrival_us = weir_clock_mono_us(weir_clock_system());
+    return WEIR_OK;
+}
+
+static void submit(score_job *job) {
+    const weir_scoring_work work = {
+        .context = job, .prepare = prepare, .done = done, .deadline_us = job->ask.arrival_us + WAIT_MAX_US};
+    weir_http_defer(job->request);
+    weir_err err = weir_scoring_submit(job->api->scoring, &work);
+    if (!err) return;
+    weir_http_problem_err(job->request, err);
+    weir_http_finish(job->request);
+}
+
+weir_err weir_api_post_score(void *context, weir_http_request *request) {
+    const char *type = weir_http_header(request, "Content-Type");
+    score_job *job;
+    if (!type || !weir_api_is_type(type, "application/json")) {
+        weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
+        return WEIR_OK;
+    }
+    weir_err err = job_open(context, request, &job);
+    if (!err) submit(job);
+    return err;
+}
+
+weir_err weir_api_get_embedding(void *context, weir_http_request *request) {
+    weir_api *api = context;
+    size_t type_length, key_length;
+    const char *type = weir_http_param(request, 0, &type_length), *key = weir_http_param(request, 1, &key_length);
+    score_job *job;
+    weir_err err = job_open(api, request, &job);
+    if (err) return err;
+    if (strlen(type) != type_length) return WEIR_ERR(WEIR_EDATA, "the vertex type has a 0 byte in it");
+    err = weir_api_vertex_read(api->schema, weir_http_arena(request), type, key, key_length, &job->ask.vertices[0]);
+    if (err) return err;
+    job->embedding = true;
+    job->ask.count = 1;
+    submit(job);
+    return WEIR_OK;
+}
+
+/* --- the register ----------------------------------------------------------------------------------------------- */
+
+void weir_api_json_serving(weir_api *api, weir_json *json) {
+    weir_scoring_state state = {0};
+    if (api->watch) weir_scoring_watch_state(api->watch, &state);
+    weir_json_key(json, "model");
+    weir_json_object(json);
+    weir_json_key(json, "serving");
+    weir_json_string(json, state.serving[0] ? state.serving : NULL);
+    weir_json_key(json, "generation");
+    weir_json_u64(json, state.generation);
+    weir_json_key(json, "trouble");
+    weir_json_string(json, state.trouble[0] ? state.trouble : NULL);
+    weir_json_object_end(json);
+}
+
+static weir_err reload(weir_api *api, uint32_t thread, weir_http_request *request) {
+    (void)thread;
+    weir_scoring_watch_look(api->watch, true);
+    weir_json json = weir_json_begin(weir_http_out(request));
+    weir_json_object(&json);
+    weir_api_json_serving(api, &json);
+    weir_json_object_end(&json);
+    weir_buf_byte(json.buf, '\n');
+    weir_http_reply(request, 200, "application/json");
+    return WEIR_OK;
+}
+
+weir_err weir_api_post_reload(void *context, weir_http_request *request) {
+    weir_api *api = context;
+    if (!api->watch)
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "this server reads no models; start it with a folder of them (--models)");
+    weir_api_pool_run(api->pool, request, reload);
+    return WEIR_OK;
+}
+
+/* --- open and close --------------------------------------------------------------------------------------------- */
+
+weir_err weir_api_scores_open(weir_api *api) {
+    if (!api->scoring) return WEIR_OK;
+    size_t count = (size_t)weir_scoring_threads(api->scoring) * weir_schema_source_count(api->schema);
+    api->mappers = weir_calloc(count, sizeof(weir_mapper *));
+    if (!api->mappers) return WEIR_ERR(WEIR_ENOMEM, "no memory for the API");
+    api->mapper_count = count;
+    return WEIR_OK;
+}
+
+void weir_api_scores_close(weir_api *api) {
+    for (size_t i = 0; i < api->mapper_count; i++)
+        weir_mapper_close(api->mappers[i]);
+    weir_free(api->mappers);
+}

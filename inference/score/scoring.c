@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scoring.c - workers that take what waits, and score it in one pass. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/clock.h>
+#include <weir/base/metrics.h>
+#include <weir/base/queue.h>
+#include <weir/base/thread.h>
+#include <weir/inference/scoring.h>
+
+#define THREADS_DEFAULT 2u
+
+typedef struct scoring_thread {
+    weir_scoring *scoring;
+    weir_scorer *scorer;
+    weir_thread *thread;
+    uint32_t index;
+    weir_scoring_work works[WEIR_SCORE_BATCH_MAX];
+} scoring_thread;
+
+struct weir_scoring {
+    weir_graph *graph;
+    weir_queue *queue;
+    weir_mutex mutex; /* LEAF; guards model */
+    weir_score_model *model;
+    uint32_t batch;
+    int64_t delay_us;
+    uint32_t thread_count;
+    scoring_thread *threads;
+};
+
+/* --- a batch ------------------------------------------------------------------------------------------------------ */
+
+/* Works whose asks go into one pass. */
+typedef struct batch {
+    scoring_thread *self;
+    weir_score_model *model;
+    weir_score_ask asks[WEIR_SCORE_BATCH_MAX];
+    weir_score scores[WEIR_SCORE_BATCH_MAX];
+    const weir_scoring_work *works[WEIR_SCORE_BATCH_MAX];
+    uint32_t firsts[WEIR_SCORE_BATCH_MAX], counts[WEIR_SCORE_BATCH_MAX];
+    uint32_t work_count, ask_count;
+} batch;
+
+static void end_work(const batch *b, uint32_t i, weir_err err) {
+    const weir_scoring_work *work = b->works[i];
+    work->done(work->context, b->self->index, b->model, err ? NULL : &b->scores[b->firsts[i]], err);
+}
+
+/* One bad vertex must not cost the others their answers: then each is asked alone. */
+static void run_alone(batch *b) {
+    for (uint32_t i = 0; i < b->work_count; i++) {
+        weir_err err =
+            weir_scorer_run(b->self->scorer, b->model, &b->asks[b->firsts[i]], b->counts[i], &b->scores[b->firsts[i]]);
+        end_work(b, i, err);
+    }
+}
+
+static void batch_run(batch *b) {
+    weir_err err = WEIR_OK;
+    if (b->ask_count) err = weir_scorer_run(b->self->scorer, b->model, b->asks, b->ask_count, b->scores);
+    if (err && b->work_count > 1) {
+        run_alone(b);
+    } else {
+        for (uint32_t i = 0; i < b->work_count; i++)
+            end_work(b, i, err);
+    }
+    weir_metric_add(WEIR_METRIC_SCORE_BATCHES, b->ask_count > 0);
+    weir_metric_add(WEIR_METRIC_SCORE_TARGETS, b->ask_count);
+    b->work_count = b->ask_count = 0;
+}
+
+static weir_err too_late(void) {
+    return WEIR_ERR(WEIR_ETIMEOUT, "the time for this request was over before it was its turn; ask again, or for less");
+}
+
+/* Asks of one work join the batch; one that has no room any more begins the next. */
+static void batch_add(batch *b, const weir_scoring_work *work) {
+    const weir_score_ask *asks = NULL;
+    uint32_t count = 0;
+    bool late = work->deadline_us && weir_clock_mono_us(weir_clock_system()) > work->deadline_us;
+    weir_err err = late ? too_late() : WEIR_OK;
+    if (!err && b->model) err = work->prepare(work->context, b->self->index, b->model, &asks, &count);
+    if (err || !b->model || count == 0 || count > WEIR_SCORE_BATCH_MAX) {
+        if (!err && count > WEIR_SCORE_BATCH_MAX)
+            err = WEIR_ERR(WEIR_ELIMIT, "%u targets; a request may have %u", count, WEIR_SCORE_BATCH_MAX);
+        work->done(work->context, b->self->index, late ? NULL : b->model, NULL, err);
+        return;
+    }
+    if (b->ask_count + count > WEIR_SCORE_BATCH_MAX) batch_run(b);
+    memcpy(&b->asks[b->ask_count], asks, count * sizeof *asks);
+    b->works[b->work_count] = work;
+    b->firsts[b->work_count] = b->ask_count;
+    b->counts[b->work_count++] = count;
+    b->ask_count += count;
+}
+
+/* --- a worker ----------------------------------------------------------------------------------------------------- */
+
+static weir_err take(scoring_thread *self, size_t *countp) {
+    weir_scoring *s = self->scoring;
+    weir_err err = weir_queue_pop(s->queue, self->works, s->batch, WEIR_QUEUE_FOREVER, countp);
+    if (err || *countp == s->batch || !s->delay_us) return err;
+    size_t more = 0;
+    (void)weir_queue_pop(s->queue, self->works + *countp, s->batch - *countp, s->delay_us, &more); /* none is fine */
+    *countp += more;
+    return WEIR_OK;
+}
+
+static void worker_main(void *context) {
+    scoring_thread *self = context;
+    batch *b = weir_calloc(1, sizeof *b);
+    size_t count;
+    while (!take(self, &count)) {
+        batch none = {.self = self}; /* without memory at the start, there is no model */
+        batch *at = b ? b : &none;
+        at->self = self;
+        at->model = b ? weir_scoring_model(self->scoring) : NULL; // C4
+        for (size_t i = 0; i < count; i++)
+            batch_add(at, &self->works[i]);
+        if (at->work_count) batch_run(at);
+        weir_score_model_drop(at->model);
+    }
+    weir_free(b);
+}
+
+weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *work) {
+    weir_err err = weir_queue_push(scoring->queue, work, 0);
+    if (!weir_err_is(err, WEIR_ETIMEOUT)) return err;
+    return WEIR_ERR(WEIR_EBUSY, "too many requests wait for a score already; try again in a second");
+}
+
+/* --- the model ---------------------------------------------------------------------------------------------------- */
+
+void weir_scoring_exchange(weir_scoring *scoring, weir_score_model *model) {
+    if (model) weir_score_model_share(model);
+    weir_mutex_lock(&scoring->mutex);
+    weir_score_model *before = scoring->model;
+    scoring->model = model;
+    weir_mutex_unlock(&scoring->mutex);
+    weir_score_model_drop(before);
+}
+
+weir_score_model *weir_scoring_model(weir_scoring *scoring) {
+    weir_mutex_lock(&scoring->mutex);
+    weir_score_model *model = scoring->model ? weir_score_model_share(scoring->model) : NULL;
+    weir_mutex_unlock(&scoring->mutex);
+    return model;
+}
+
+/* --- open and close ----------------------------------------------------------------------------------------------- */
+
+static weir_err start_threads(weir_scoring *s, uint32_t count) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        scoring_thread *self = &s->threads[i];
+        char name[WEIR_THREAD_NAME_MAX + 1];
+        snprintf(name, sizeof name, "score-%u", i);
+        self->scoring = s;
+        self->index = i;
+        err = weir_scorer_open(s->graph, &self->scorer);
+        if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, worker_main, self, &self->thread);
+        s->thread_count = i + 1;
+    }
+    return err;
+}
+
+weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoringp) {
+    uint32_t threads = opts->threads ? opts->threads : THREADS_DEFAULT;
+    *scoringp = NULL;
+    if (threads > WEIR_SCORING_THREADS_MAX || opts->batch > WEIR_SCORE_BATCH_MAX || opts->delay_us < 0)
+        return WEIR_ERR(WEIR_EINVAL, "at most %u threads and batches of %u can be", WEIR_SCORING_THREADS_MAX,
+                        WEIR_SCORE_BATCH_MAX);
+    weir_scoring *s = weir_calloc(1, sizeof *s);
+    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for scoring");
+    weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "serving model");
+    s->graph = opts->graph;
+    s->batch = opts->batch ? opts->batch : WEIR_SCORE_BATCH_MAX;
+    s->delay_us = opts->delay_us;
+    s->threads = weir_calloc(threads, sizeof *s->threads);
+    weir_err err = s->threads ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for scoring");
+    if (!err) err = weir_queue_open(WEIR_SCORING_QUEUE, sizeof(weir_scoring_work), &s->queue);
+    if (!err) err = start_threads(s, threads);
+    if (err) {
+        weir_scoring_close(s);
+        return err;
+    }
+    *scoringp = s;
+    return WEIR_OK;
+}
+
+void weir_scoring_close(weir_scoring *scoring) {
+    if (!scoring) return;
+    if (scoring->queue) weir_queue_close(scoring->queue);
+    for (uint32_t i = 0; i < scoring->thread_count; i++) {
+        weir_thread_join(scoring->threads[i].thread);
+        weir_scorer_close(scoring->threads[i].scorer);
+    }
+    weir_queue_free(scoring->queue);
+    weir_score_model_drop(scoring->model);
+    weir_mutex_destroy(&scoring->mutex);
+    weir_free(scoring->threads);
+    weir_free(scoring);
+}
+
+uint32_t weir_scoring_threads(const weir_scoring *scoring) {
+    return scoring->thread_count;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * watch.c - the register's serving model becomes the one that answers; what cannot be loaded leaves the one before.
+ *
+ * A look is one stat while nothing changes. A model that failed is not tried again until the register moves on or
+ * somebody says so: its folder does not heal by itself.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/log.h>
+#include <weir/base/thread.h>
+#include <weir/inference/pack.h>
+#include <weir/inference/scoring.h>
+
+#define PATH_BYTES_MAX 4096u
+
+struct weir_scoring_watch {
+    weir_scoring_watch_opts opts;
+    char public_keys[PATH_BYTES_MAX];
+    weir_mutex mutex; /* MODELS; guards the rest */
+    weir_models *models;
+    weir_scoring_state state;
+    bool lost; /* the register could not be read at the last look */
+};
+
+static void pack_release(void *owner) {
+    weir_pack_close(owner);
+}
+
+/* Without keys nothing that must be signed can be opened, and the sentence of that says what to do. */
+static weir_err open_verified(const weir_scoring_watch *watch, const char *path, weir_model **modelp) {
+    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
+    size_t count = 0;
+    weir_err err = watch->public_keys[0] ? weir_public_keys_load(watch->public_keys, keys, &count) : WEIR_OK;
+    *modelp = NULL;
+    if (err && !weir_err_is(err, WEIR_ENOTFOUND)) return err;
+    const weir_model_opts opts = {.keys = keys, .key_count = count, .accept_unsigned = watch->opts.accept_unsigned};
+    return weir_model_open(path, &opts, modelp);
+}
+
+/* The pack goes with the model that is made of it. */
+static weir_err make_model(const weir_scoring_watch *watch, const char *id, weir_pack *pack,
+                           weir_score_model **modelp) {
+    const weir_score_model_opts opts = {
+        .name = weir_nn_task(weir_nn_shape_of(weir_pack_nn(pack))),
+        .version = id,
+        .nn = weir_pack_nn(pack),
+        .params = weir_pack_params(pack),
+        .seed = weir_pack_sample_seed(pack),
+        .slope = weir_pack_slope(pack),
+        .offset = weir_pack_offset(pack),
+        .release = pack_release,
+        .owner = pack,
+    };
+    weir_err err = weir_score_model_open(&opts, watch->opts.schema, modelp);
+    if (err) weir_pack_close(pack);
+    return err;
+}
+
+static weir_err load(weir_scoring_watch *watch, const char *id, weir_score_model **modelp) {
+    char path[PATH_BYTES_MAX];
+    weir_model *folder = NULL;
+    weir_pack *pack = NULL;
+    weir_err err = weir_models_path(watch->models, id, path, sizeof path);
+    *modelp = NULL;
+    if (!err) err = open_verified(watch, path, &folder);
+    if (!err) err = weir_pack_open(folder, weir_kernels_cpu(), &pack);
+    if (!err) err = make_model(watch, id, pack, modelp);
+    weir_model_close(folder);
+    return err;
+}
+
+/* The same trouble, looked at once a second, is one line. */
+static void trouble(weir_scoring_watch *watch, weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err_sentence(err, sentence, sizeof sentence);
+    if (strcmp(sentence, watch->state.trouble) != 0) weir_log_error("model.refused", err);
+    memcpy(watch->state.trouble, sentence, sizeof sentence);
+}
+
+static void serve(weir_scoring_watch *watch, const char *id) {
+    weir_score_model *model;
+    weir_err err = load(watch, id, &model);
+    if (err) {
+        trouble(watch, weir_err_prefix(err, "model %s cannot serve", id));
+        return;
+    }
+    weir_scoring_exchange(watch->opts.scoring, model);
+    weir_score_model_drop(model);
+    snprintf(watch->state.serving, sizeof watch->state.serving, "%s", id);
+    watch->state.trouble[0] = 0;
+    WEIR_LOG(INFO, "model.serving", "serves another model", WEIR_TEXT("model", id));
+}
+
+/* What the register names, if there is a reason to load it. */
+static void follow(weir_scoring_watch *watch, const weir_models_entry *entry, bool again) {
+    bool news = entry->generation != watch->state.generation || again;
+    bool serves = !strcmp(entry->id, watch->state.serving) && !watch->state.trouble[0];
+    watch->state.generation = entry->generation;
+    if (news && entry->generation && !serves) serve(watch, entry->id);
+}
+
+void weir_scoring_watch_look(weir_scoring_watch *watch, bool force) {
+    weir_models_entry entry = {0};
+    bool changed;
+    weir_mutex_lock(&watch->mutex);
+    weir_err err = weir_models_watch(watch->models, watch->state.generation, &changed, &entry);
+    if (!err && force) err = weir_models_current(watch->models, &entry);
+    if (err)
+        trouble(watch, err);
+    else
+        follow(watch, &entry, force || watch->lost);
+    watch->lost = err != WEIR_OK;
+    weir_mutex_unlock(&watch->mutex);
+}
+
+void weir_scoring_watch_state(weir_scoring_watch *watch, weir_scoring_state *statep) {
+    weir_mutex_lock(&watch->mutex);
+    *statep = watch->state;
+    weir_mutex_unlock(&watch->mutex);
+}
+
+weir_err weir_scoring_watch_open(const weir_scoring_watch_opts *opts, weir_scoring_watch **watchp) {
+    *watchp = NULL;
+    weir_scoring_watch *watch = weir_calloc(1, sizeof *watch);
+    if (!watch) return WEIR_ERR(WEIR_ENOMEM, "no memory to watch the models");
+    watch->opts = *opts;
+    weir_mutex_init(&watch->mutex, WEIR_RANK_MODELS, "models watch");
+    int length =
+        snprintf(watch->public_keys, sizeof watch->public_keys, "%s", opts->public_keys ? opts->public_keys : "");
+    weir_err err = (size_t)length < sizeof watch->public_keys
+                       ? weir_models_open(opts->folder, weir_clock_system(), &watch->models)
+                       : WEIR_ERR(WEIR_EUSAGE, "the path of the public keys has more than %u bytes", PATH_BYTES_MAX);
+    if (err) {
+        weir_scoring_watch_close(watch);
+        return err;
+    }
+    *watchp = watch;
+    return WEIR_OK;
+}
+
+void weir_scoring_watch_close(weir_scoring_watch *watch) {
+    if (!watch) return;
+    weir_models_close(watch->models);
+    weir_mutex_destroy(&watch->mutex);
+    weir_free(watch);
+}

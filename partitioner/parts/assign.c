@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assign.c - three ways to say which part owns a vertex, and how good each is. */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/hash.h>
+#include <weir/base/rng.h>
+#include <weir/partitioner/metis.h>
+
+#include "plan.h"
+
+const char *weir_parts_method_name(weir_parts_method method) {
+    static const char *const names[] = {"metis", "random", "hash"};
+    return names[method];
+}
+
+static void assign_random(const weir_parts_graph *g, uint32_t parts, uint64_t seed, int32_t *part_of) {
+    for (uint64_t v = 0; v < g->vertices; v++) {
+        weir_rng rng = weir_rng_stream(seed, v, 0);
+        part_of[v] = (int32_t)weir_rng_below(&rng, parts);
+    }
+}
+
+static void assign_hash(const weir_snapshot *snapshot, const weir_parts_graph *g, uint32_t parts, int32_t *part_of) {
+    for (uint32_t type = 0; type < g->types; type++) {
+        const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(snapshot, type);
+        for (uint64_t v = 0; v < vertices->count; v++) {
+            uint64_t hash = weir_xxh3(&vertices->ids[v], sizeof vertices->ids[v], type);
+            part_of[g->offsets[type] + v] = (int32_t)(hash % parts);
+        }
+    }
+}
+
+weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph *graph, weir_parts_method method,
+                           uint32_t parts, uint64_t seed, int32_t *part_of) {
+    const weir_metis_graph metis = {.vertices = graph->vertices,
+                                    .indptr = graph->indptr,
+                                    .neighbors = graph->neighbors,
+                                    .edge_weights = graph->edge_weights,
+                                    .constraints = WEIR_PARTS_CONSTRAINTS,
+                                    .vertex_weights = graph->vertex_weights};
+    switch (method) {
+    case WEIR_PARTS_METIS:
+        return weir_metis_partition(&metis, parts, seed, part_of);
+    case WEIR_PARTS_RANDOM:
+        assign_random(graph, parts, seed, part_of);
+        return WEIR_OK;
+    default:
+        assign_hash(snapshot, graph, parts, part_of);
+        return WEIR_OK;
+    }
+}
+
+/* --- measuring ------------------------------------------------------------------------------------------------- */
+
+/* By part. */
+typedef struct tally {
+    uint64_t *vertices, *training, *degree, *halo, *stamp;
+} tally;
+
+static double balance(const uint64_t *numbers, uint32_t parts) {
+    uint64_t most = 0, sum = 0;
+    for (uint32_t p = 0; p < parts; p++) {
+        sum += numbers[p];
+        if (numbers[p] > most) most = numbers[p];
+    }
+    return sum ? (double)most * parts / (double)sum : 0;
+}
+
+/* Adds v to the halo of each other part that has a neighbour of it; returns how many of its edges are cut. */
+static uint64_t tally_vertex(const weir_parts_graph *g, const int32_t *part_of, uint64_t v, tally *t) {
+    uint64_t cut = 0;
+    int32_t own = part_of[v];
+    t->vertices[own]++;
+    t->training[own] += (uint64_t)g->vertex_weights[v * WEIR_PARTS_CONSTRAINTS];
+    t->degree[own] += (uint64_t)g->vertex_weights[v * WEIR_PARTS_CONSTRAINTS + 1];
+    for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++) {
+        int32_t other = part_of[g->neighbors[i]];
+        if (other == own) continue;
+        cut += (uint64_t)g->edge_weights[i];
+        if (t->stamp[other] != v + 1) t->halo[other]++;
+        t->stamp[other] = v + 1;
+    }
+    return cut;
+}
+
+weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts,
+                            weir_parts_quality *qualityp) {
+    uint64_t *numbers = weir_calloc((size_t)parts * 5, sizeof *numbers), twice = 0;
+    *qualityp = (weir_parts_quality){.method = qualityp->method, .seconds = qualityp->seconds};
+    if (!numbers) return WEIR_ERR(WEIR_ENOMEM, "no memory to measure %u parts", parts);
+    tally t = {numbers, numbers + parts, numbers + 2 * (size_t)parts, numbers + 3 * (size_t)parts,
+               numbers + 4 * (size_t)parts};
+    for (uint64_t v = 0; v < graph->vertices; v++)
+        twice += tally_vertex(graph, part_of, v, &t);
+    qualityp->cut_edges = twice / 2; /* seen from both ends: an edge weighs two, once an end */
+    qualityp->vertex_balance = balance(t.vertices, parts);
+    qualityp->training_balance = balance(t.training, parts);
+    qualityp->degree_balance = balance(t.degree, parts);
+    for (uint32_t p = 0; p < parts; p++) {
+        qualityp->halo += t.halo[p];
+        if (t.halo[p] > qualityp->halo_max) qualityp->halo_max = t.halo[p];
+    }
+    weir_free(numbers);
+    return WEIR_OK;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * graph.c - one graph of all types, with what each vertex weighs.
+ *
+ * Vertices are visited in rising order, and each adds itself to the lists of its neighbours: so lists come out sorted, an
+ * edge that is there again finds its twin at the end of the list, and nothing is ever sorted.
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "plan.h"
+
+typedef struct builder {
+    const weir_snapshot *snapshot;
+    const weir_schema *schema;
+    weir_parts_graph *graph;
+    int64_t *ends; /* where the next neighbour of a vertex goes */
+} builder;
+
+static weir_err no_memory(const weir_parts_graph *g) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to see %llu vertices as one graph; partition on a larger machine",
+                    (unsigned long long)g->vertices);
+}
+
+static uint32_t own_type(const weir_schema_relation *r, weir_direction direction) {
+    return direction == WEIR_OUT ? r->from : r->to;
+}
+
+/* --- edges ----------------------------------------------------------------------------------------------------- */
+
+/* Calls visit for the list of one vertex in each relation and direction that it has. */
+typedef void (*list_visit)(builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count, uint64_t offset);
+
+static void visit_lists(builder *b, uint32_t type, uint64_t v, list_visit visit) {
+    for (uint32_t r = 0; r < weir_schema_relation_count(b->schema); r++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(b->schema, r);
+        for (int direction = 0; direction < 2; direction++) {
+            if (own_type(relation, direction) != type) continue;
+            const weir_snapshot_edges *e = weir_snapshot_edges_of(b->snapshot, r, direction);
+            uint64_t offset = b->graph->offsets[own_type(relation, !direction)];
+            visit(b, b->graph->offsets[type] + v, e->neighbors + e->indptr[v], e->indptr[v + 1] - e->indptr[v], offset);
+        }
+    }
+}
+
+static void visit_all(builder *b, list_visit visit) {
+    for (uint32_t type = 0; type < b->graph->types; type++) {
+        uint64_t count = b->graph->offsets[type + 1] - b->graph->offsets[type];
+        for (uint64_t v = 0; v < count; v++)
+            visit_lists(b, type, v, visit);
+    }
+}
+
+/* As if no two edges had the same ends; the degree counts repeated edges and loops. */
+static void count_list(builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count, uint64_t offset) {
+    (void)neighbors;
+    (void)offset;
+    b->graph->indptr[vertex + 1] += count;
+    b->graph->vertex_weights[vertex * WEIR_PARTS_CONSTRAINTS + 1] += count;
+}
+
+static void add_list(builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count, uint64_t offset) {
+    weir_parts_graph *g = b->graph;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t other = offset + (uint64_t)neighbors[i];
+        if (other == vertex) continue;
+        int64_t end = b->ends[other];
+        if (end > g->indptr[other] && g->neighbors[end - 1] == (int64_t)vertex) {
+            g->edge_weights[end - 1]++;
+        } else {
+            g->neighbors[end] = (int64_t)vertex;
+            g->edge_weights[end] = 1;
+            b->ends[other]++;
+        }
+    }
+}
+
+/* Closes the gaps that repeated edges left. */
+static void close_gaps(builder *b) {
+    weir_parts_graph *g = b->graph;
+    int64_t to = 0;
+    for (uint64_t v = 0; v < g->vertices; v++) {
+        int64_t from = g->indptr[v], count = b->ends[v] - from;
+        memmove(g->neighbors + to, g->neighbors + from, (size_t)count * sizeof *g->neighbors);
+        memmove(g->edge_weights + to, g->edge_weights + from, (size_t)count * sizeof *g->edge_weights);
+        g->indptr[v] = to;
+        to += count;
+    }
+    g->indptr[g->vertices] = to;
+}
+
+static weir_err build_edges(builder *b) {
+    weir_parts_graph *g = b->graph;
+    visit_all(b, count_list);
+    for (uint64_t v = 0; v < g->vertices; v++)
+        g->indptr[v + 1] += g->indptr[v];
+    size_t ends = (size_t)g->indptr[g->vertices];
+    g->neighbors = weir_calloc(ends + 1, sizeof *g->neighbors);
+    g->edge_weights = weir_calloc(ends + 1, sizeof *g->edge_weights);
+    b->ends = weir_calloc(g->vertices + 1, sizeof *b->ends);
+    if (!g->neighbors || !g->edge_weights || !b->ends) return no_memory(g);
+    memcpy(b->ends, g->indptr, g->vertices * sizeof *b->ends);
+    visit_all(b, add_list);
+    close_gaps(b);
+    return WEIR_OK;
+}
+
+/* --- training vertices ----------------------------------------------------------------------------------------- */
+
+static void weigh(builder *b, uint32_t type, uint64_t v, int64_t targets) {
+    b->graph->vertex_weights[(b->graph->offsets[type] + v) * WEIR_PARTS_CONSTRAINTS] += targets;
+}
+
+/* Where no label stands for a value, every target is one to learn from. */
+static void weigh_all_targets(builder *b, const weir_schema_label *label) {
+    if (!label->on_relation) {
+        uint64_t count = weir_snapshot_vertices_of(b->snapshot, label->target)->count;
+        for (uint64_t v = 0; v < count; v++)
+            weigh(b, label->target, v, 1);
+        return;
+    }
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(b->snapshot, label->target, WEIR_OUT);
+    uint32_t from = weir_schema_relation_at(b->schema, label->target)->from;
+    for (uint64_t v = 0; v < e->vertices; v++)
+        weigh(b, from, v, e->indptr[v + 1] - e->indptr[v]);
+}
+
+/* The vertex whose list has this place. */
+static uint64_t from_of(const weir_snapshot_edges *e, int64_t place) {
+    uint64_t low = 0, high = e->vertices;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (e->indptr[middle] <= place)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void weigh_labelled(builder *b, const weir_schema_label *label, const weir_snapshot_labels *labels) {
+    const weir_snapshot_edges *e =
+        label->on_relation ? weir_snapshot_edges_of(b->snapshot, label->target, WEIR_OUT) : NULL;
+    uint32_t type = e ? weir_schema_relation_at(b->schema, label->target)->from : label->target;
+    for (uint64_t i = 0; i < labels->count; i++) {
+        if (i && labels->targets[i] == labels->targets[i - 1]) continue; /* labelled again */
+        weigh(b, type, e ? from_of(e, labels->targets[i]) : (uint64_t)labels->targets[i], 1);
+    }
+}
+
+/* What an import brought: there a mask says what is learnt from, whatever else has a label. */
+static bool weigh_masked(builder *b) {
+    bool found = false;
+    for (uint32_t type = 0; type < b->graph->types; type++) {
+        const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(b->snapshot, type);
+        for (uint32_t x = 0; x < vertices->extra_count; x++) {
+            const weir_snapshot_extra *extra = &vertices->extras[x];
+            if (!extra->mask || strcmp(extra->name, "train") != 0) continue;
+            found = true;
+            for (uint64_t v = 0; v < vertices->count; v++)
+                weigh(b, type, v, extra->mask[v] != 0);
+        }
+    }
+    return found;
+}
+
+static void weigh_training(builder *b) {
+    bool masked = weigh_masked(b);
+    for (uint32_t l = 0; !masked && l < weir_schema_label_count(b->schema); l++) {
+        const weir_schema_label *label = weir_schema_label_at(b->schema, l);
+        if (label->absent != WEIR_SCHEMA_NONE)
+            weigh_all_targets(b, label);
+        else
+            weigh_labelled(b, label, weir_snapshot_labels_of(b->snapshot, l));
+    }
+    for (uint64_t v = 0; v < b->graph->vertices; v++)
+        b->graph->training += (uint64_t)b->graph->vertex_weights[v * WEIR_PARTS_CONSTRAINTS];
+}
+
+/* --- all of it ------------------------------------------------------------------------------------------------- */
+
+weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *graph) {
+    builder b = {.snapshot = snapshot, .schema = weir_snapshot_schema(snapshot), .graph = graph};
+    *graph = (weir_parts_graph){.types = weir_schema_vertex_count(b.schema)};
+    graph->offsets = weir_calloc(graph->types + 1, sizeof *graph->offsets);
+    if (!graph->offsets) return no_memory(graph);
+    for (uint32_t type = 0; type < graph->types; type++)
+        graph->offsets[type + 1] = graph->offsets[type] + weir_snapshot_vertices_of(snapshot, type)->count;
+    graph->vertices = graph->offsets[graph->types];
+    graph->indptr = weir_calloc(graph->vertices + 1, sizeof *graph->indptr);
+    graph->vertex_weights = weir_calloc(graph->vertices * WEIR_PARTS_CONSTRAINTS + 1, sizeof *graph->vertex_weights);
+    weir_err err = graph->indptr && graph->vertex_weights ? build_edges(&b) : no_memory(graph);
+    if (!err) weigh_training(&b);
+    weir_free(b.ends);
+    if (err) weir_parts_graph_close(graph);
+    return err;
+}
+
+void weir_parts_graph_close(weir_parts_graph *graph) {
+    weir_free(graph->offsets);
+    weir_free(graph->indptr);
+    weir_free(graph->neighbors);
+    weir_free(graph->edge_weights);
+    weir_free(graph->vertex_weights);
+    *graph = (weir_parts_graph){0};
+}

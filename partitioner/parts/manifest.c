@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest.c - manifest.json of a part: what a reader must know before it opens an array. */
+#include <string.h>
+
+#include <weir/base/file.h>
+#include <weir/conf/yaml.h>
+
+#include "plan.h"
+
+static void put_u64(weir_json *json, const char *key, uint64_t value) {
+    weir_json_key(json, key);
+    weir_json_u64(json, value);
+}
+
+static void put_string(weir_json *json, const char *key, const char *value) {
+    weir_json_key(json, key);
+    weir_json_string(json, value);
+}
+
+static weir_err put_head(weir_json *json, const weir_parts_draft *draft) {
+    weir_buf schema = {0};
+    weir_schema_print(weir_snapshot_schema(draft->snapshot), &schema);
+    put_u64(json, "format", WEIR_PARTS_FORMAT);
+    put_u64(json, "part", draft->part);
+    put_u64(json, "parts", draft->plan->parts);
+    put_string(json, "method", weir_parts_method_name(draft->opts->method));
+    put_u64(json, "seed", draft->opts->seed);
+    put_string(json, "cutting", draft->cutting);
+    weir_json_key(json, "as_of_us");
+    weir_json_i64(json, weir_snapshot_as_of_us(draft->snapshot));
+    weir_json_key(json, "schema");
+    weir_json_text(json, schema.bytes, schema.length);
+    weir_err err = weir_buf_err(&schema);
+    weir_buf_free(&schema);
+    return err;
+}
+
+static void put_extras(weir_json *json, const weir_snapshot_vertices *vertices) {
+    weir_json_key(json, "extras");
+    weir_json_array(json);
+    for (uint32_t i = 0; i < vertices->extra_count; i++) {
+        weir_json_object(json);
+        put_string(json, "name", vertices->extras[i].name);
+        put_u64(json, "columns", vertices->extras[i].columns);
+        weir_json_object_end(json);
+    }
+    weir_json_array_end(json);
+}
+
+static void put_vertices(weir_json *json, const weir_parts_draft *draft, const weir_parts_counts *counts) {
+    const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
+    weir_json_key(json, "vertices");
+    weir_json_array(json);
+    for (uint32_t type = 0; type < weir_schema_vertex_count(schema); type++) {
+        weir_json_object(json);
+        put_string(json, "name", weir_schema_vertex_at(schema, type)->name);
+        weir_json_key(json, "starts");
+        weir_json_array(json);
+        for (uint32_t p = 0; p <= draft->plan->parts; p++)
+            weir_json_i64(json, draft->plan->starts[type][p]);
+        weir_json_array_end(json);
+        put_u64(json, "halo", counts->halos[type]);
+        put_extras(json, weir_snapshot_vertices_of(draft->snapshot, type));
+        weir_json_object_end(json);
+    }
+    weir_json_array_end(json);
+}
+
+static void put_relations(weir_json *json, const weir_parts_draft *draft, const weir_parts_counts *counts) {
+    const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
+    weir_json_key(json, "relations");
+    weir_json_array(json);
+    for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
+        weir_json_object(json);
+        put_string(json, "name", weir_schema_relation_at(schema, r)->name);
+        put_u64(json, "out", counts->edges[2 * r + WEIR_OUT]);
+        put_u64(json, "in", counts->edges[2 * r + WEIR_IN]);
+        weir_json_key(json, "newest_us");
+        weir_json_i64(json, weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->newest_us);
+        weir_json_object_end(json);
+    }
+    weir_json_array_end(json);
+    weir_json_key(json, "labels");
+    weir_json_array(json);
+    for (uint32_t l = 0; l < weir_schema_label_count(schema); l++) {
+        weir_json_object(json);
+        put_string(json, "name", weir_schema_label_at(schema, l)->name);
+        put_u64(json, "count", counts->labels[l]);
+        weir_json_object_end(json);
+    }
+    weir_json_array_end(json);
+}
+
+weir_err weir_parts_write_manifest(const weir_parts_draft *draft, const weir_parts_counts *counts) {
+    weir_buf out = {0};
+    char path[WEIR_PARTS_PATH_MAX];
+    weir_json json = weir_json_begin(&out);
+    weir_json_object(&json);
+    weir_err err = put_head(&json, draft);
+    put_vertices(&json, draft, counts);
+    put_relations(&json, draft, counts);
+    weir_json_object_end(&json);
+    weir_buf_byte(&out, '\n');
+    if (!err) err = weir_buf_err(&out);
+    if (!err && out.length > WEIR_YAML_BYTES_MAX) {
+        err = WEIR_ERR(WEIR_ELIMIT, "the schema and %u parts are too much for a manifest of 1 MiB; ask for fewer parts",
+                       draft->plan->parts);
+    }
+    if (!err) err = weir_parts_path(draft, path, "manifest.json");
+    if (!err) err = weir_file_replace(path, out.bytes, out.length);
+    weir_buf_free(&out);
+    return err;
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * part.c - a part, mapped. manifest.json says how much there should be; every array is held against it, and every list is
+ * walked once, so that whoever trains follows indices without a look.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/assert.h>
+#include <weir/base/file.h>
+#include <weir/store/trust.h>
+
+#include "part.h"
+
+static weir_err no_memory(const weir_part *p) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to open the part %s", p->folder);
+}
+
+/* --- one array ------------------------------------------------------------------------------------------------- */
+
+static weir_err keep_map(weir_part *p, weir_npy_map *map) {
+    if (p->map_count == p->map_capacity) {
+        size_t capacity = p->map_capacity ? 2 * p->map_capacity : 64;
+        weir_npy_map **maps = weir_realloc_array(p->maps, capacity, sizeof *maps);
+        if (!maps) {
+            weir_npy_map_close(map);
+            return no_memory(p);
+        }
+        p->maps = maps;
+        p->map_capacity = capacity;
+    }
+    p->maps[p->map_count++] = map;
+    return WEIR_OK;
+}
+
+static weir_err check_shape(const char *path, const weir_npy_array *array, weir_npy_type type, uint64_t rows,
+                            uint64_t columns) {
+    bool shape = columns ? array->dims == 2 && array->shape[1] == columns : array->dims == 1;
+    bool aligned = (uintptr_t)array->data % weir_npy_size(type) == 0;
+    if (array->type == type && shape && array->shape[0] == rows && aligned) return WEIR_OK;
+    return WEIR_ERR(WEIR_ECORRUPT, "%s has not the type or the %llu rows that the manifest says; take another copy",
+                    path, (unsigned long long)rows);
+}
+
+static weir_err path_of(const weir_part *p, char path[WEIR_PART_PATH_MAX], const char *format, va_list list) {
+    int used = snprintf(path, WEIR_PART_PATH_MAX, "%s/", p->folder);
+    if (used > 0 && used < (int)WEIR_PART_PATH_MAX)
+        used += vsnprintf(path + used, WEIR_PART_PATH_MAX - (size_t)used, format, list);
+    if (used > 0 && used < (int)WEIR_PART_PATH_MAX) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", p->folder);
+}
+
+#define ANY_ROWS UINT64_MAX
+
+/* Maps a file below the folder. columns 0: one dimension; rows ANY_ROWS: as many as it has. */
+static __attribute__((format(printf, 6, 7))) weir_err map_array(weir_part *p, weir_npy_type type, uint64_t rows,
+                                                                uint64_t columns, weir_npy_array *arrayp,
+                                                                const char *format, ...) {
+    char path[WEIR_PART_PATH_MAX];
+    weir_npy_map *map = NULL;
+    va_list list;
+    *arrayp = (weir_npy_array){.type = type};
+    va_start(list, format);
+    weir_err err = path_of(p, path, format, list);
+    va_end(list);
+    if (!err) err = weir_npy_map_open(path, &map, arrayp);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) {
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s is missing; take another copy of the part", path);
+    }
+    if (!err) err = keep_map(p, map);
+    if (!err) err = check_shape(path, arrayp, type, rows == ANY_ROWS ? arrayp->shape[0] : rows, columns);
+    return err;
+}
+
+static weir_err wrong(const weir_part *p, const char *array, uint64_t place, const char *what) {
+    return WEIR_ERR(WEIR_ECORRUPT, "%s/%s: number %llu %s; take another copy of the part", p->folder, array,
+                    (unsigned long long)place, what);
+}
+
+/* count + 1 numbers that begin at 0, never fall, and end at `end`. */
+static weir_err check_offsets(const weir_part *p, const char *array, const int64_t *offsets, uint64_t count,
+                              uint64_t end) {
+    if (offsets[0] != 0) return wrong(p, array, 0, "is not 0");
+    for (uint64_t i = 0; i < count; i++) {
+        if (offsets[i] > offsets[i + 1]) return wrong(p, array, i + 1, "is less than the one before it");
+    }
+    if (offsets[count] == (int64_t)end) return WEIR_OK;
+    return wrong(p, array, count, "is not how much there is");
+}
+
+static weir_err check_below(const weir_part *p, const char *array, const int64_t *numbers, uint64_t count,
+                            int64_t limit) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (numbers[i] < 0 || numbers[i] >= limit) return wrong(p, array, i, "points outside");
+    }
+    return WEIR_OK;
+}
+
+/* --- features -------------------------------------------------------------------------------------------------- */
+
+static weir_err map_texts(weir_part *p, const char *folder, weir_snapshot_column *c) {
+    char name[512];
+    weir_npy_array offsets, bytes;
+    weir_err err = map_array(p, WEIR_NPY_I64, ANY_ROWS, 0, &offsets, "%s/feature.%s.text_offsets.npy", folder, c->name);
+    if (!err) err = map_array(p, WEIR_NPY_U8, ANY_ROWS, 0, &bytes, "%s/feature.%s.text_bytes.npy", folder, c->name);
+    if (err) return err;
+    snprintf(name, sizeof name, "%s/feature.%s.text_offsets.npy", folder, c->name);
+    if (!offsets.count || offsets.count - 1 > INT32_MAX) return wrong(p, name, 0, "is missing");
+    c->texts = offsets.count - 1;
+    c->text_offsets = offsets.data;
+    c->text_bytes = bytes.data;
+    return check_offsets(p, name, c->text_offsets, c->texts, bytes.count);
+}
+
+static weir_err check_codes(const weir_part *p, const char *folder, const weir_snapshot_column *c, uint64_t rows) {
+    char name[512];
+    snprintf(name, sizeof name, "%s/feature.%s.npy", folder, c->name);
+    for (uint64_t i = 0; i < rows; i++) {
+        if (c->codes[i] < -1 || c->codes[i] >= (int64_t)c->texts) return wrong(p, name, i, "has no text");
+    }
+    return WEIR_OK;
+}
+
+/* texts: the folder of its texts. */
+static weir_err map_column(weir_part *p, const weir_schema_feature *feature, const char *folder, const char *texts,
+                           uint64_t rows, weir_snapshot_column *c) {
+    static const weir_npy_type types[] = {
+        [WEIR_SCHEMA_NUMBER] = WEIR_NPY_F32, [WEIR_SCHEMA_CATEGORY] = WEIR_NPY_I32, [WEIR_SCHEMA_TIME] = WEIR_NPY_I64};
+    weir_npy_array array;
+    weir_err err = map_array(p, types[feature->kind], rows, 0, &array, "%s/feature.%s.npy", folder, feature->name);
+    *c = (weir_snapshot_column){.name = feature->name};
+    if (err) return err;
+    switch (feature->kind) {
+    case WEIR_SCHEMA_NUMBER:
+        c->kind = WEIR_VALUE_NUMBER;
+        c->numbers = array.data;
+        return WEIR_OK;
+    case WEIR_SCHEMA_TIME:
+        c->kind = WEIR_VALUE_TIME;
+        c->times = array.data;
+        return WEIR_OK;
+    default:
+        c->kind = WEIR_VALUE_CATEGORY;
+        c->codes = array.data;
+        err = map_texts(p, texts, c);
+        return err ? err : check_codes(p, folder, c, rows);
+    }
+}
+
+static weir_err map_columns(weir_part *p, const weir_schema_feature *features, uint32_t count, const char *folder,
+                            const char *texts, uint64_t rows, const weir_snapshot_column **columnsp) {
+    weir_err err = WEIR_OK;
+    weir_snapshot_column *columns = weir_calloc(count + 1, sizeof *columns);
+    *columnsp = columns;
+    if (!columns) return no_memory(p);
+    for (uint32_t i = 0; !err && i < count; i++)
+        err = map_column(p, &features[i], folder, texts, rows, &columns[i]);
+    return err;
+}
+
+/* --- vertices -------------------------------------------------------------------------------------------------- */
+
+static weir_err map_extras(weir_part *p, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
+    const weir_part_manifest *m = &p->manifest;
+    weir_snapshot_extra *extras = weir_calloc(m->extra_counts[type] + 1, sizeof *extras);
+    weir_err err = WEIR_OK;
+    v->extras = extras;
+    if (!extras) return no_memory(p);
+    v->extra_count = m->extra_counts[type];
+    for (uint32_t i = 0; !err && i < v->extra_count; i++) {
+        const weir_part_extra *x = &m->extras[type][i];
+        weir_npy_array array;
+        err = map_array(p, x->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, x->columns, &array, "%s/%s.%s.npy",
+                        folder, x->columns ? "matrix" : "mask", x->name);
+        extras[i] = (weir_snapshot_extra){.name = x->name,
+                                          .columns = x->columns,
+                                          .matrix = x->columns ? array.data : NULL,
+                                          .mask = x->columns ? NULL : array.data};
+    }
+    return err;
+}
+
+static weir_err map_keys(weir_part *p, const char *folder, weir_snapshot_vertices *v) {
+    char name[128];
+    weir_npy_array offsets, bytes;
+    weir_err err = map_array(p, WEIR_NPY_I64, v->count + 1, 0, &offsets, "%s/key_offsets.npy", folder);
+    if (!err) err = map_array(p, WEIR_NPY_U8, ANY_ROWS, 0, &bytes, "%s/key_bytes.npy", folder);
+    if (err) return err;
+    v->key_offsets = offsets.data;
+    v->key_bytes = bytes.data;
+    snprintf(name, sizeof name, "%s/key_offsets.npy", folder);
+    return check_offsets(p, name, v->key_offsets, v->count, bytes.count);
+}
+
+static weir_err check_ids(const weir_part *p, const char *folder, const weir_snapshot_vertices *v) {
+    char name[128];
+    snprintf(name, sizeof name, "%s/ids.npy", folder);
+    for (uint64_t i = 1; i < v->count; i++) {
+        if (v->ids[i - 1] >= v->ids[i]) return wrong(p, name, i, "is not above the one before it");
+    }
+    return WEIR_OK;
+}
+
+static weir_err map_vertices(weir_part *p, uint32_t type) {
+    const weir_schema_vertex *schema = weir_schema_vertex_at(p->manifest.schema, type);
+    const int64_t *starts = p->manifest.starts[type];
+    weir_snapshot_vertices *v = &p->vertices[type];
+    weir_npy_array array;
+    char folder[96];
+    snprintf(folder, sizeof folder, "vertices/%s", schema->name);
+    v->count = (uint64_t)(starts[p->manifest.part + 1] - starts[p->manifest.part]);
+    weir_err err = map_array(p, WEIR_NPY_U64, v->count, 0, &array, "%s/ids.npy", folder);
+    v->ids = array.data;
+    if (!err) err = check_ids(p, folder, v);
+    if (!err) err = map_array(p, WEIR_NPY_I64, v->count, 0, &array, "%s/times.npy", folder);
+    v->first_us = array.data;
+    if (!err) err = map_keys(p, folder, v);
+    v->column_count = schema->feature_count;
+    if (!err) err = map_columns(p, schema->features, schema->feature_count, folder, folder, v->count, &v->columns);
+    return err ? err : map_extras(p, type, folder, v);
+}
+
+/* Rising, none of them owned, none beyond the type. */
+static weir_err map_halo(weir_part *p, uint32_t type) {
+    const int64_t *starts = p->manifest.starts[type];
+    int64_t first = starts[p->manifest.part], behind = starts[p->manifest.part + 1], before = -1;
+    char name[96];
+    weir_npy_array array;
+    snprintf(name, sizeof name, "halo/%s.npy", weir_schema_vertex_at(p->manifest.schema, type)->name);
+    weir_err err = map_array(p, WEIR_NPY_I64, p->manifest.halos[type], 0, &array, "%s", name);
+    const int64_t *halo = p->halos[type] = array.data;
+    if (!err) err = check_below(p, name, halo, p->manifest.halos[type], starts[p->manifest.parts]);
+    for (uint64_t i = 0; !err && i < p->manifest.halos[type]; i++) {
+        if (halo[i] <= before || (halo[i] >= first && halo[i] < behind)) err = wrong(p, name, i, "is no halo's");
+        before = halo[i];
+    }
+    return err;
+}
+
+/* --- relations ------------------------------------------------------------------------------------------------- */
+
+static weir_err map_lists(weir_part *p, const char *folder, int64_t others, weir_snapshot_edges *e) {
+    char name[160];
+    weir_npy_array array;
+    weir_err err = map_array(p, WEIR_NPY_I64, e->vertices + 1, 0, &array, "%s/indptr.npy", folder);
+    e->indptr = array.data;
+    snprintf(name, sizeof name, "%s/indptr.npy", folder);
+    if (!err) err = check_offsets(p, name, e->indptr, e->vertices, e->edges);
+    if (!err) err = map_array(p, WEIR_NPY_I64, e->edges, 0, &array, "%s/neighbors.npy", folder);
+    e->neighbors = array.data;
+    snprintf(name, sizeof name, "%s/neighbors.npy", folder);
+    if (!err) err = check_below(p, name, e->neighbors, e->edges, others);
+    if (!err) err = map_array(p, WEIR_NPY_I64, e->edges, 0, &array, "%s/times.npy", folder);
+    e->times = array.data;
+    if (!err) err = map_array(p, WEIR_NPY_U64, e->edges, 0, &array, "%s/events.npy", folder);
+    e->events = array.data;
+    return err;
+}
+
+static weir_err map_direction(weir_part *p, uint32_t relation, weir_direction direction) {
+    const weir_schema_relation *r = weir_schema_relation_at(p->manifest.schema, relation);
+    weir_snapshot_edges *e = &p->edges[2 * relation + direction];
+    bool out = direction == WEIR_OUT;
+    char texts[96], folder[128];
+    snprintf(texts, sizeof texts, "relations/%s", r->name);
+    snprintf(folder, sizeof folder, "%s/%s", texts, out ? "out" : "in");
+    e->vertices = p->vertices[out ? r->from : r->to].count;
+    e->edges = p->manifest.edges[2 * relation + direction];
+    e->newest_us = p->manifest.newest_us[relation];
+    e->expire_us = r->expire_us;
+    e->column_count = r->feature_count;
+    weir_err err = map_lists(p, folder, p->manifest.starts[out ? r->to : r->from][p->manifest.parts], e);
+    return err ? err : map_columns(p, r->features, r->feature_count, folder, texts, e->edges, &e->columns);
+}
+
+/* P3, from the reader's side: a neighbour is owned or in the halo, so that whoever fetches the halo has all. */
+static weir_err check_halo(const weir_part *p, uint32_t relation, weir_direction direction) {
+    const weir_schema_relation *r = weir_schema_relation_at(p->manifest.schema, relation);
+    uint32_t type = direction == WEIR_OUT ? r->to : r->from;
+    const weir_snapshot_edges *e = &p->edges[2 * relation + direction];
+    const int64_t *starts = p->manifest.starts[type];
+    for (uint64_t i = 0; i < e->edges; i++) {
+        int64_t n = e->neighbors[i];
+        bool own = n >= starts[p->manifest.part] && n < starts[p->manifest.part + 1];
+        if (!own && !weir_part_in_halo(p, type, n)) {
+            return wrong(p, r->name, i, "of its neighbours is neither owned nor in the halo");
+        }
+    }
+    return WEIR_OK;
+}
+
+/* --- labels ---------------------------------------------------------------------------------------------------- */
+
+static weir_err map_labels(weir_part *p, uint32_t label) {
+    const weir_schema_label *schema = weir_schema_label_at(p->manifest.schema, label);
+    weir_snapshot_labels *l = &p->labels[label];
+    weir_npy_array array;
+    char name[128];
+    int64_t limit = schema->on_relation ? (int64_t)p->manifest.edges[2 * schema->target + WEIR_OUT]
+                                        : (int64_t)p->vertices[schema->target].count;
+    l->count = p->manifest.labels[label];
+    snprintf(name, sizeof name, "labels/%s/targets.npy", schema->name);
+    weir_err err = map_array(p, WEIR_NPY_I64, l->count, 0, &array, "%s", name);
+    l->targets = array.data;
+    if (!err) err = check_below(p, name, l->targets, l->count, limit);
+    if (!err) err = map_array(p, WEIR_NPY_I32, l->count, 0, &array, "labels/%s/values.npy", schema->name);
+    l->values = array.data;
+    snprintf(name, sizeof name, "labels/%s/values.npy", schema->name);
+    for (uint64_t i = 0; !err && i < l->count; i++) {
+        if (l->values[i] < 0 || l->values[i] >= (int64_t)schema->values.count) err = wrong(p, name, i, "is no value");
+    }
+    if (!err) err = map_array(p, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/times.npy", schema->name);
+    l->times = array.data;
+    return err;
+}
+
+/* --- the handle ------------------------------------------------------------------------------------------------ */
+
+static weir_err map_all(weir_part *p) {
+    uint32_t types = weir_schema_vertex_count(p->manifest.schema);
+    uint32_t relations = weir_schema_relation_count(p->manifest.schema);
+    uint32_t labels = weir_schema_label_count(p->manifest.schema);
+    weir_err err = WEIR_OK;
+    p->vertices = weir_calloc(types + 1, sizeof *p->vertices);
+    p->halos = weir_calloc(types + 1, sizeof *p->halos);
+    p->edges = weir_calloc(2 * relations + 1, sizeof *p->edges);
+    p->labels = weir_calloc(labels + 1, sizeof *p->labels);
+    if (!p->vertices || !p->halos || !p->edges || !p->labels) return no_memory(p);
+    for (uint32_t i = 0; !err && i < types; i++) {
+        err = map_vertices(p, i);
+        if (!err) err = map_halo(p, i);
+    }
+    for (uint32_t i = 0; !err && i < 2 * relations; i++) {
+        err = map_direction(p, i / 2, i % 2);
+        if (!err) err = check_halo(p, i / 2, i % 2);
+    }
+    for (uint32_t i = 0; !err && i < labels; i++)
+        err = map_labels(p, i);
+    return err;
+}
+
+weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_part **partp) {
+    *partp = NULL;
+    weir_part *p = weir_calloc(1, sizeof *p);
+    if (!p) return WEIR_ERR(WEIR_ENOMEM, "no memory to open the part %s", folder);
+    int length = snprintf(p->folder, sizeof p->folder, "%s", folder);
+    weir_err err =
+        length < (int)sizeof p->folder ? WEIR_OK : WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    if (!err && opts->verify) err = weir_manifest_verify(folder);
+    if (!err) err = weir_part_manifest_read(p->folder, &p->manifest);
+    if (!err) err = map_all(p);
+    if (err) {
+        weir_part_close(p);
+    } else {
+        *partp = p;
+    }
+    return err;
+}
+
+/* Columns and extras were allocated by this file, and are lent out as read-only. */
+static void free_lent(const void *lent) {
+    union {
+        const void *lent;
+        void *block;
+    } whole = {lent};
+    weir_free(whole.block);
+}
+
+void weir_part_close(weir_part *p) {
+    if (!p) return;
+    for (uint32_t i = 0; p->vertices && i < weir_schema_vertex_count(p->manifest.schema); i++) {
+        free_lent(p->vertices[i].columns);
+        free_lent(p->vertices[i].extras);
+    }
+    for (uint32_t i = 0; p->edges && i < 2 * weir_schema_relation_count(p->manifest.schema); i++)
+        free_lent(p->edges[i].columns);
+    for (size_t i = 0; i < p->map_count; i++)
+        weir_npy_map_close(p->maps[i]);
+    weir_free(p->maps);
+    weir_free(p->vertices);
+    weir_free(p->halos);
+    weir_free(p->edges);
+    weir_free(p->labels);
+    weir_part_manifest_free(&p->manifest);
+    weir_free(p);
+}
+
+/* --- looking --------------------------------------------------------------------------------------------------- */
+
+const weir_schema *weir_part_schema(const weir_part *part) {
+    return part->manifest.schema;
+}
+
+int64_t weir_part_as_of_us(const weir_part *part) {
+    return part->manifest.as_of_us;
+}
+
+uint32_t weir_part_index(const weir_part *part) {
+    return part->manifest.part;
+}
+
+uint32_t weir_part_count(const weir_part *part) {
+    return part->manifest.parts;
+}
+
+const char *weir_part_cutting(const weir_part *part) {
+    return part->manifest.cutting;
+}
+
+const int64_t *weir_part_starts(const weir_part *part, uint32_t type) {
+    WEIR_ASSERT(type < weir_schema_vertex_count(part->manifest.schema));
+    return part->manifest.starts[type];
+}
+
+uint32_t weir_part_owner(const weir_part *part, uint32_t type, int64_t number) {
+    const int64_t *starts = weir_part_starts(part, type);
+    uint32_t low = 0, high = part->manifest.parts;
+    WEIR_ASSERT(number >= 0 && number < starts[high]);
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (starts[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const int64_t *weir_part_halo(const weir_part *part, uint32_t type, uint64_t *countp) {
+    WEIR_ASSERT(type < weir_schema_vertex_count(part->manifest.schema));
+    *countp = part->manifest.halos[type];
+    return part->halos[type];
+}
+
+bool weir_part_in_halo(const weir_part *part, uint32_t type, int64_t number) {
+    const int64_t *halo = part->halos[type];
+    uint64_t low = 0, high = part->manifest.halos[type];
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (halo[middle] < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < part->manifest.halos[type] && halo[low] == number;
+}
+
+const weir_snapshot_vertices *weir_part_vertices_of(const weir_part *part, uint32_t type) {
+    WEIR_ASSERT(type < weir_schema_vertex_count(part->manifest.schema));
+    return &part->vertices[type];
+}
+
+const weir_snapshot_edges *weir_part_edges_of(const weir_part *part, uint32_t relation, weir_direction direction) {
+    WEIR_ASSERT(relation < weir_schema_relation_count(part->manifest.schema));
+    return &part->edges[2 * relation + direction];
+}
+
+const weir_snapshot_labels *weir_part_labels_of(const weir_part *part, uint32_t label) {
+    WEIR_ASSERT(label < weir_schema_label_count(part->manifest.schema));
+    return &part->labels[label];
+}

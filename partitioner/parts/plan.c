@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c - new numbers: within a type by part, within a part in the snapshot's order (P1). */
+#include <weir/base/alloc.h>
+
+#include "plan.h"
+
+static weir_err plan_type(weir_parts_plan *plan, uint32_t type) {
+    uint64_t first = plan->graph->offsets[type], count = plan->graph->offsets[type + 1] - first;
+    int64_t *starts = plan->starts[type] = weir_calloc((size_t)plan->parts + 1, sizeof *starts);
+    int64_t *new_of = plan->new_of[type] = weir_calloc(count + 1, sizeof *new_of);
+    int64_t *old_of = plan->old_of[type] = weir_calloc(count + 1, sizeof *old_of);
+    int64_t *next = weir_calloc((size_t)plan->parts + 1, sizeof *next);
+    if (!starts || !new_of || !old_of || !next) {
+        weir_free(next);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory to number %llu vertices", (unsigned long long)count);
+    }
+    for (uint64_t v = 0; v < count; v++)
+        starts[plan->part_of[first + v] + 1]++;
+    for (uint32_t p = 0; p < plan->parts; p++) {
+        starts[p + 1] += starts[p];
+        next[p] = starts[p];
+    }
+    for (uint64_t v = 0; v < count; v++) {
+        new_of[v] = next[plan->part_of[first + v]]++;
+        old_of[new_of[v]] = (int64_t)v;
+    }
+    weir_free(next);
+    return WEIR_OK;
+}
+
+weir_err weir_parts_plan_open(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts,
+                              weir_parts_plan *plan) {
+    *plan = (weir_parts_plan){.types = graph->types, .parts = parts, .graph = graph, .part_of = part_of};
+    plan->new_of = weir_calloc(graph->types + 1, sizeof *plan->new_of);
+    plan->old_of = weir_calloc(graph->types + 1, sizeof *plan->old_of);
+    plan->starts = weir_calloc(graph->types + 1, sizeof *plan->starts);
+    weir_err err = WEIR_OK;
+    if (!plan->new_of || !plan->old_of || !plan->starts) err = WEIR_ERR(WEIR_ENOMEM, "no memory to plan parts");
+    for (uint32_t type = 0; !err && type < graph->types; type++)
+        err = plan_type(plan, type);
+    if (err) weir_parts_plan_close(plan);
+    return err;
+}
+
+void weir_parts_plan_close(weir_parts_plan *plan) {
+    for (uint32_t type = 0; type < plan->types; type++) {
+        if (plan->new_of) weir_free(plan->new_of[type]);
+        if (plan->old_of) weir_free(plan->old_of[type]);
+        if (plan->starts) weir_free(plan->starts[type]);
+    }
+    weir_free(plan->new_of);
+    weir_free(plan->old_of);
+    weir_free(plan->starts);
+    *plan = (weir_parts_plan){0};
+}

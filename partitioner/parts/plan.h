@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - all vertex types as one graph, and who owns which of its vertices.
+ *
+ * Vertex v of type T is offsets[T] + v here.
+ */
+#ifndef WEIR_PARTITIONER_PARTS_PLAN_H
+#define WEIR_PARTITIONER_PARTS_PLAN_H
+
+#include <weir/partitioner/parts.h>
+
+#define WEIR_PARTS_CONSTRAINTS 2u /* training, degree */
+
+/* Edges of all relations, both ways, as often as they are as weight; no loops; neighbours rise. */
+typedef struct weir_parts_graph {
+    uint32_t types;
+    uint64_t *offsets; /* types + 1 */
+    uint64_t vertices;
+    int64_t *indptr, *neighbors, *edge_weights;
+    int64_t *vertex_weights; /* vertices × WEIR_PARTS_CONSTRAINTS */
+    uint64_t training;
+} weir_parts_graph;
+
+/* The snapshot must have passed weir_snapshot_check.  WEIR_ENOMEM. */
+weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *graph);
+void weir_parts_graph_close(weir_parts_graph *graph);
+
+/* part_of[offsets[T] + v] by this method. */
+weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph *graph, weir_parts_method method,
+                           uint32_t parts, uint64_t seed, int32_t *part_of);
+/* All of quality but method and seconds.  WEIR_ENOMEM. */
+weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts,
+                            weir_parts_quality *qualityp);
+
+/* Who owns what, and the new numbers. By type. */
+typedef struct weir_parts_plan {
+    uint32_t types, parts;
+    const weir_parts_graph *graph;
+    const int32_t *part_of;
+    int64_t **new_of, **old_of;
+    int64_t **starts; /* parts + 1 */
+} weir_parts_plan;
+
+weir_err weir_parts_plan_open(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts,
+                              weir_parts_plan *plan);
+void weir_parts_plan_close(weir_parts_plan *plan);
+
+/* folder/part-P of this plan, into a folder that is there.  cutting: 64 hex digits. */
+typedef struct weir_parts_draft {
+    const weir_snapshot *snapshot;
+    const weir_parts_plan *plan;
+    const weir_parts_opts *opts;
+    char folder[4096];
+    char cutting[65];
+    uint32_t part;
+} weir_parts_draft;
+
+#define WEIR_PARTS_PATH_MAX 4608u
+
+/* "FOLDER/part-P/…" of this draft.  WEIR_ELIMIT. */
+weir_err weir_parts_path(const weir_parts_draft *draft, char path[WEIR_PARTS_PATH_MAX], const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* write.c: all files of draft->part. counts: edges of owned vertices, relation * 2 + direction; labels; halos. */
+typedef struct weir_parts_counts {
+    uint64_t edges[2 * WEIR_SCHEMA_RELATIONS_MAX], labels[WEIR_SCHEMA_LABELS_MAX], halos[WEIR_SCHEMA_VERTICES_MAX];
+} weir_parts_counts;
+weir_err weir_parts_write_part(const weir_parts_draft *draft);
+/* manifest.c */
+weir_err weir_parts_write_manifest(const weir_parts_draft *draft, const weir_parts_counts *counts);
+
+#endif /* WEIR_PARTITIONER_PARTS_PLAN_H */

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * campaign.h - kill -9 of a streaming `weir serve`; nothing acknowledged is lost, nothing counts twice.
+ *
+ *   client ──events──► weir serve ──SIGKILL, at a random moment or at a named point
+ *     └ book             │ what is left: store verify, and the log against the book
+ *                        ▼
+ *                      weir serve again ──/v1──► every vertex against the naive replay of the book
+ *
+ * What had no answer is sent again to the second server, as the API's contract says. Some lives begin without a word
+ * of the client and end early: those kills fall into recovery. Each named point must have killed once, if there were
+ * cycles enough for all.
+ */
+#ifndef WEIR_CRASH_SERVE_CAMPAIGN_H
+#define WEIR_CRASH_SERVE_CAMPAIGN_H
+
+#include <jansson.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <weir/base/clock.h>
+#include <weir/base/file.h>
+#include <weir/base/log.h>
+#include <weir/ingest/dead_letter.h>
+#include <weir/ingest/map.h>
+#include <weir/store/row.h>
+
+#include "../../support/naive_graph.h"
+#include "../../support/serve_child.h"
+#include "book.h"
+
+enum {
+    SHARDS = 3,
+    LIFE_OF_POINT_MS = 20000,
+    CAUGHT_UP_MS = 30000,
+    FRESH_EVERY = 10, /* cycles: what is compared grows with the log */
+    LIST_MAX = 1000
+};
+
+typedef struct totals {
+    uint64_t cycles, events, lost, duplicated, seed;
+} totals;
+
+static totals *sum; /* shared with the case's process */
+
+typedef struct kill_point {
+    const char *name;
+    uint64_t passes_max;
+    uint64_t reached;
+} kill_point;
+
+typedef struct campaign {
+    weir_rng rng;
+    book book;
+    uint64_t cycle, epoch; /* each epoch has a topic of its own */
+    char topic[32];
+    weir_schema *schema;
+    uint64_t seal_ms;
+    http_client client;
+    bool connected;
+    size_t sent; /* events of the book below this were sent; those that were not acknowledged had no answer */
+} campaign;
+
+/* Where events go, and what is there. */
+typedef struct stream {
+    const char *kafka; /* brokers, or NULL */
+    uint64_t life_max_ms;
+    kill_point *points;
+    size_t point_count;
+    void (*begin)(campaign *c); /* a new epoch */
+    /* Sends events and enters what was acknowledged; false: the server is gone. What had no answer goes first. */
+    bool (*send)(campaign *c, const serve_child *server, size_t count);
+    void (*compare_log)(campaign *c); /* with the book */
+} stream;
+
+static const stream *the_stream;
+
+static inline void lose(const char *what, uint64_t which) {
+    sum->lost++;
+    fprintf(stderr, "lost: %s %" PRIu64 "\n", what, which);
+}
+
+static inline void doubled(const char *what, uint64_t which) {
+    sum->duplicated++;
+    fprintf(stderr, "more than there should be: %s %" PRIu64 "\n", what, which);
+}
+
+/* --- the server ------------------------------------------------------------------------------------------------- */
+
+static inline void campaign_paths(const campaign *c, char set[4][512]) {
+    snprintf(set[0], sizeof set[0], "store.path=%s", weir_test_path("store"));
+    snprintf(set[1], sizeof set[1], "eventlog.path=%s", weir_test_path("log"));
+    snprintf(set[2], sizeof set[2], "store.seal_interval=%" PRIu64 "ms", c->seal_ms);
+    snprintf(set[3], sizeof set[3], "store.shards=%d", SHARDS);
+}
+
+static inline bool readable_until(int fd, int64_t end_us) {
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    int64_t left_us = end_us - weir_clock_mono_us(weir_clock_system());
+    return left_us > 0 && poll(&wait, 1, (int)(left_us / 1000) + 1) == 1;
+}
+
+/* Its port is 0 where it ended, or its time came, before it said its address. */
+static inline void server_start(const campaign *c, const kill_point *point, uint64_t passes, int64_t end_us,
+                                serve_child *server) {
+    char set[4][512], kill_at[128], kafka[128];
+    campaign_paths(c, set);
+    snprintf(kafka, sizeof kafka, "--kafka=%s", the_stream->kafka ? the_stream->kafka : "");
+    const char *const arguments[] = {"--schema",
+                                     weir_test_path("schema.yaml"),
+                                     "--set",
+                                     set[0],
+                                     "--set",
+                                     set[1],
+                                     "--set",
+                                     set[2],
+                                     "--set",
+                                     set[3],
+                                     "--set",
+                                     "eventlog.partitions=2",
+                                     "--set",
+                                     "log.level=error",
+                                     the_stream->kafka ? kafka : NULL,
+                                     NULL};
+    if (point) {
+        snprintf(kill_at, sizeof kill_at, "%s:%" PRIu64, point->name, passes);
+        setenv("WEIR_KILL_AT", kill_at, 1);
+    }
+    serve_spawn(server, arguments);
+    unsetenv("WEIR_KILL_AT");
+    if (readable_until(server->out, end_us)) serve_read_port(server);
+}
+
+static inline bool connect_to(campaign *c, const serve_child *server) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(server->port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    c->client =
+        (http_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .bytes = malloc(CLIENT_BYTES_MAX + 1)};
+    assert_true(c->client.fd >= 0 && c->client.bytes);
+    c->connected = connect(c->client.fd, (struct sockaddr *)&address, sizeof address) == 0;
+    if (!c->connected) client_close(&c->client);
+    return c->connected;
+}
+
+static inline void disconnect(campaign *c) {
+    if (c->connected) client_close(&c->client);
+    c->connected = false;
+}
+
+/* Wants an answer of the server that is not to be killed; NULL for 404. */
+static inline json_t *ask(campaign *c, const char *path) {
+    char text[256];
+    http_answer answer;
+    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    assert_true(client_text(&c->client, text));
+    client_read(&c->client, &answer);
+    if (answer.status != 200 && answer.status != 404)
+        fail_msg("%s: %d %s", path, answer.status, answer.body ? answer.body : "");
+    json_t *root = answer.status == 200 ? json_loads(answer.body, 0, NULL) : NULL;
+    assert_true(root || answer.status == 404);
+    answer_free(&answer);
+    return root;
+}
+
+/* --- the naive replay ------------------------------------------------------------------------------------------- */
+
+static inline naive_graph *replay(const campaign *c) {
+    naive_graph *naive = naive_graph_open();
+    weir_mapper *mapper;
+    assert_ok(weir_mapper_open(c->schema, 0, &mapper));
+    for (size_t i = 0; i < c->book.count; i++) {
+        const book_event *event = &c->book.events[i];
+        weir_mapped mapped;
+        if (!event->acknowledged) continue;
+        weir_err err = weir_mapper_map(mapper, 0, i, event->text, strlen(event->text), &mapped);
+        assert_int_equal(err != WEIR_OK, event->broken);
+        for (size_t m = 0; !err && m < mapped.count; m++)
+            naive_graph_apply(naive, &mapped.mutations[m]);
+    }
+    weir_mapper_close(mapper);
+    return naive;
+}
+
+/* "1970-01-12T13:46:40.123Z" */
+static inline int64_t json_time_us(const json_t *time) {
+    struct tm tm = {0};
+    const char *rest = strptime(json_string_value(time), "%Y-%m-%dT%H:%M:%S", &tm);
+    assert_non_null(rest);
+    double fraction = *rest == '.' ? strtod(rest, NULL) : 0;
+    return (int64_t)timegm(&tm) * WEIR_US_PER_S + (int64_t)(fraction * 1e6 + 0.5);
+}
+
+static inline bool same_number(const json_t *features, const char *name, const weir_value *wanted) {
+    const json_t *found = json_object_get(features, name);
+    bool there = json_is_number(found);
+    return wanted->present ? there && json_number_value(found) == wanted->number : !there;
+}
+
+static inline int order_of(const json_t *edge, const naive_edge *wanted) {
+    int64_t time_us = json_time_us(json_object_get(edge, "time"));
+    uint64_t event = strtoull(json_string_value(json_object_get(edge, "event")), NULL, 16);
+    if (time_us != wanted->time_us) return time_us > wanted->time_us ? -1 : 1;
+    return (event > wanted->event) - (event < wanted->event);
+}
+
+static inline void compare_edge(const char *path, const json_t *edge, const naive_edge *wanted) {
+    static const weir_value_kind kind = WEIR_VALUE_NUMBER;
+    weir_value rank = {0};
+    if (wanted->row_length) weir_row_read(&kind, 1, wanted->row, wanted->row_length, &rank);
+    if (!same_number(json_object_get(edge, "features"), "rank", &rank)) lose(path, wanted->event);
+}
+
+/* A label alone names nobody; and a deleted one's name may be gone for good. */
+static inline bool may_be_unknown(const campaign *c, const naive_graph *naive, weir_vertex vertex, bool is_account,
+                                  unsigned number) {
+    size_t length;
+    return (is_account && c->book.deleted[number]) || !naive_graph_name(naive, vertex, &length);
+}
+
+/* Both newest first: what stands in one only is lost, or there once too often. */
+static inline void compare_neighbors(campaign *c, const naive_graph *naive, const char *type, unsigned number) {
+    static naive_edge wanted[LIST_MAX];
+    char path[96], key[16];
+    int length = snprintf(key, sizeof key, "%c%u", type[0], number);
+    weir_vertex vertex = weir_vertex_id(type, key, (size_t)length);
+    weir_direction direction = type[0] == 'a' ? WEIR_OUT : WEIR_IN;
+    size_t wanted_count = naive_graph_neighbors(naive, vertex, 0, direction, INT64_MAX, 0, naive_graph_last_time(naive),
+                                                LIST_MAX, wanted);
+    snprintf(path, sizeof path, "/v1/neighbors/%s/%s?limit=%d", type, key, LIST_MAX);
+    json_t *root = ask(c, path), *edges = json_object_get(root, "neighbors");
+    if (!root && may_be_unknown(c, naive, vertex, type[0] == 'a', number)) return;
+    for (size_t i = 0, w = 0; i < json_array_size(edges) || w < wanted_count;) {
+        const json_t *edge = json_array_get(edges, i);
+        int order = !edge ? 1 : w == wanted_count ? -1 : order_of(edge, &wanted[w]);
+        if (order < 0) doubled(path, i);
+        if (order > 0) lose(path, wanted[w].event);
+        if (order == 0) compare_edge(path, edge, &wanted[w]);
+        i += order <= 0;
+        w += order >= 0;
+    }
+    json_decref(root);
+}
+
+static inline void compare_vertex(campaign *c, const naive_graph *naive, unsigned number) {
+    static const weir_value_kind kinds[2] = {WEIR_VALUE_NUMBER, WEIR_VALUE_NUMBER}, category = WEIR_VALUE_CATEGORY;
+    static naive_edge rows[8192];
+    weir_value wanted[2] = {0}, value = {0};
+    char path[64], key[16];
+    weir_vertex vertex = weir_vertex_id("account", key, (size_t)snprintf(key, sizeof key, "a%u", number));
+    snprintf(path, sizeof path, "/v1/vertices/account/%s", key);
+    json_t *root = ask(c, path), *features = json_object_get(root, "features");
+    size_t count = naive_graph_rows(naive, vertex, WEIR_PUT_VERTEX, 0, INT64_MAX, 8192, rows);
+    for (size_t i = 0; i < count; i++)
+        weir_row_fill(kinds, 2, rows[i].row, rows[i].row_length, wanted);
+    const char *risk =
+        json_string_value(json_object_get(json_object_get(json_object_get(root, "labels"), "risk"), "value"));
+    if (naive_graph_rows(naive, vertex, WEIR_PUT_LABEL, 0, INT64_MAX, 1, rows))
+        weir_row_read(&category, 1, rows[0].row, rows[0].row_length, &value);
+    if (root || !may_be_unknown(c, naive, vertex, true, number)) {
+        if (!same_number(features, "age", &wanted[0]) || !same_number(features, "limit", &wanted[1])) lose(path, 0);
+        if (value.present && (!risk || strncmp(risk, value.text, value.text_length) != 0)) lose(path, 1);
+        if (!value.present && risk) doubled(path, 1);
+    }
+    json_decref(root);
+}
+
+static inline void compare_graph(campaign *c) {
+    naive_graph *naive = replay(c);
+    for (unsigned i = 0; i < BOOK_ACCOUNTS; i++) {
+        compare_neighbors(c, naive, "account", i);
+        compare_vertex(c, naive, i);
+    }
+    for (unsigned i = 0; i < BOOK_CARDS; i++)
+        compare_neighbors(c, naive, "card", i);
+    naive_graph_close(naive);
+}
+
+/* --- dead letters ------------------------------------------------------------------------------------------------- */
+
+static inline void see_letter(const weir_record *record, uint8_t *seen, const book *b) {
+    weir_dead_letter letter;
+    assert_ok(weir_dead_letter_read(record, &letter));
+    size_t number = book_number(letter.bytes, letter.length);
+    assert_in_range(number, 0, b->count - 1);
+    if (!b->events[number].broken || seen[number]++) doubled("the dead letter of event", number);
+}
+
+static inline void compare_letters(const campaign *c) {
+    const weir_eventlog_opts opts = {.read_only = true};
+    weir_eventlog *log;
+    weir_eventlog_reader *reader;
+    weir_record records[64];
+    size_t count = 1;
+    uint8_t *seen = weir_calloc(c->book.count + 1, 1);
+    assert_non_null(seen);
+    assert_ok(weir_eventlog_open(weir_test_path("log"), WEIR_DEAD_LETTER_TOPIC, &opts, &log));
+    assert_ok(weir_eventlog_reader_open(log, 0, 0, &reader));
+    while (count) {
+        assert_ok(weir_eventlog_reader_next(reader, records, 64, &count));
+        for (size_t i = 0; i < count; i++)
+            see_letter(&records[i], seen, &c->book);
+    }
+    for (size_t i = 0; i < c->book.count; i++)
+        if (c->book.events[i].broken && c->book.events[i].acknowledged && !seen[i]) lose("the dead letter of event", i);
+    weir_eventlog_reader_close(reader);
+    assert_ok(weir_eventlog_close(log));
+    weir_free(seen);
+}
+
+/* --- after a kill ------------------------------------------------------------------------------------------------- */
+
+static inline int weir_run(const char *const *arguments) {
+    const char *argv[16] = {weir_test_program()};
+    weir_test_output output;
+    for (size_t i = 0; arguments[i]; i++)
+        argv[i + 1] = arguments[i];
+    weir_test_run(argv, NULL, &output);
+    int status = output.status;
+    if (status && status != 128 + SIGKILL) fprintf(stderr, "weir %s: %s%s", arguments[1], output.out, output.err);
+    weir_test_output_free(&output);
+    return status;
+}
+
+/* Each shard is what the log says below its own offsets (S1, S3). */
+static inline void verify(const char *store) {
+    const char *const log[] = {
+        "store", "verify", "--path", store, the_stream->kafka ? NULL : "--against-log", "--log", weir_test_path("log"),
+        NULL};
+    for (int i = 0; i < SHARDS; i++) {
+        char file[1024];
+        snprintf(file, sizeof file, "%s/shard-%03d/CURRENT", store, i);
+        if (!weir_path_exists(file)) return; /* killed while it was being made */
+    }
+    if (weir_run(log) != 0) lose("the store's agreement with the log after cycle", sum->cycles);
+}
+
+/* How many events the graph has, by the freshness of an answer. */
+static inline uint64_t applied(campaign *c) {
+    uint64_t total = 0;
+    size_t i;
+    json_t *root = ask(c, "/readyz"), *part;
+    json_t *source = json_object_get(json_object_get(root, "freshness"), "cards");
+    json_array_foreach(json_object_get(source, "applied"), i, part) total += (uint64_t)json_integer_value(part);
+    json_decref(root);
+    return total;
+}
+
+static inline void await_all(campaign *c) {
+    uint64_t now = 0;
+    for (int waited_ms = 0; waited_ms < CAUGHT_UP_MS && now < c->book.acknowledged; waited_ms += 5) {
+        now = applied(c);
+        if (now < c->book.acknowledged) usleep(5000);
+    }
+    if (now < c->book.acknowledged) lose("events that are never applied:", c->book.acknowledged - now);
+    if (now > c->book.acknowledged) doubled("events:", now - c->book.acknowledged);
+}
+
+/* As the kill left it, and as a server makes of it. That one ends as untidily, or tidily. */
+static inline void check(campaign *c) {
+    serve_child server;
+    verify(weir_test_path("store"));
+    the_stream->compare_log(c);
+    server_start(c, NULL, 0, INT64_MAX / 2, &server);
+    assert_true(server.port);
+    serve_await(&server, "/readyz", NULL, 200, NULL);
+    assert_true(connect_to(c, &server));
+    assert_true(the_stream->send(c, &server, 0));
+    await_all(c);
+    compare_graph(c);
+    compare_letters(c);
+    disconnect(c);
+    bool tidy = weir_rng_below(&c->rng, 2);
+    fprintf(stderr, "  %zu events are there; %s\n", c->book.acknowledged, tidy ? "stopped" : "killed");
+    assert_int_equal(serve_end(&server, tidy ? SIGTERM : SIGKILL), tidy ? 0 : 128 + SIGKILL);
+}
+
+/* --- checkpoints: made while no server runs ----------------------------------------------------------------------- */
+
+static inline void remove_if_there(const char *name) {
+    if (weir_path_exists(weir_test_path(name))) assert_ok(weir_folder_remove(weir_test_path(name)));
+}
+
+static inline bool make_checkpoint(const kill_point *point, uint64_t passes) {
+    char spec[128];
+    const char *const arguments[] = {
+        "store", "checkpoint", weir_test_path("checkpoint"), "--path", weir_test_path("store"), NULL};
+    remove_if_there("checkpoint");
+    if (point) {
+        snprintf(spec, sizeof spec, "%s:%" PRIu64, point->name, passes);
+        setenv("WEIR_KILL_AT", spec, 1);
+    }
+    int status = weir_run(arguments);
+    unsetenv("WEIR_KILL_AT");
+    assert_int_equal(status, point ? 128 + SIGKILL : 0);
+    if (point) assert_false(weir_path_exists(weir_test_path("checkpoint"))); /* a name is borne by whole ones only */
+    return point != NULL;
+}
+
+/* The next life begins from a restored copy. */
+static inline void go_on_from_checkpoint(void) {
+    fprintf(stderr, "  the store is restored from a checkpoint\n");
+    make_checkpoint(NULL, 0);
+    remove_if_there("store");
+    const char *const arguments[] = {
+        "store", "restore", weir_test_path("checkpoint"), "--path", weir_test_path("store"), NULL};
+    assert_int_equal(weir_run(arguments), 0);
+    verify(weir_test_path("store"));
+}
+
+/* --- a cycle ------------------------------------------------------------------------------------------------------ */
+
+static inline void start_afresh(campaign *c) {
+    char text[sizeof book_schema + 64];
+    remove_if_there("store");
+    remove_if_there("log");
+    remove_if_there("checkpoint");
+    book_clear(&c->book);
+    c->sent = 0;
+    snprintf(c->topic, sizeof c->topic, "cards-%" PRIu64, c->epoch++);
+    int length = snprintf(text, sizeof text, book_schema, c->topic);
+    weir_schema_free(c->schema);
+    assert_ok(weir_schema_parse("cards", text, (size_t)length, &c->schema));
+    assert_ok(weir_file_replace(weir_test_path("schema.yaml"), text, (size_t)length));
+    the_stream->begin(c);
+}
+
+/* Streams until the server is dead: by its own point, or by us at the end of its life. */
+static inline int stream_until_dead(campaign *c, serve_child *server, int64_t end_us) {
+    weir_clock *clock = weir_clock_system();
+    bool alive = the_stream->kafka || (server->port && connect_to(c, server));
+    while (alive && weir_clock_mono_us(clock) < end_us) {
+        alive = the_stream->send(c, server, 1 + weir_rng_below(&c->rng, 100));
+        usleep((useconds_t)weir_rng_below(&c->rng, 1500));
+    }
+    disconnect(c);
+    int status;
+    while (waitpid(server->pid, &status, WNOHANG) == 0) {
+        if (weir_clock_mono_us(clock) >= end_us) kill(server->pid, SIGKILL);
+        usleep(500);
+    }
+    close(server->out);
+    return status;
+}
+
+static inline bool is_of_checkpoint(const kill_point *point) {
+    return point && strncmp(point->name, "checkpoint.", 11) == 0;
+}
+
+/* A seal comes within milliseconds, or not at all in this life, so that there is much to replay. */
+static inline void choose_seal(campaign *c, const kill_point *point) {
+    bool seals = point ? true : weir_rng_below(&c->rng, 3) != 0;
+    c->seal_ms = seals ? 10 + weir_rng_below(&c->rng, 40) : 600000;
+}
+
+static inline void live_and_die(campaign *c, kill_point *point) {
+    serve_child server;
+    bool in_server = point && !is_of_checkpoint(point);
+    uint64_t passes = point ? 1 + weir_rng_below(&c->rng, point->passes_max) : 0;
+    int64_t life_ms = in_server ? LIFE_OF_POINT_MS : 1 + (int64_t)weir_rng_below(&c->rng, the_stream->life_max_ms);
+    int64_t end_us = weir_clock_mono_us(weir_clock_system()) + life_ms * 1000;
+    server_start(c, in_server ? point : NULL, passes, end_us, &server);
+    int status = stream_until_dead(c, &server, end_us);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    if (in_server) point->reached += weir_clock_mono_us(weir_clock_system()) < end_us;
+    if (is_of_checkpoint(point)) {
+        check(c); /* so that all shards are there */
+        point->reached += make_checkpoint(point, passes);
+    }
+}
+
+static inline void cycle(campaign *c, kill_point *point) {
+    if (c->cycle % FRESH_EVERY == 0) start_afresh(c);
+    size_t before = c->book.acknowledged;
+    choose_seal(c, point);
+    fprintf(stderr, "cycle %" PRIu64 ": %s, sealing every %" PRIu64 " ms\n", c->cycle,
+            point ? point->name : "any moment", c->seal_ms);
+    live_and_die(c, point);
+    check(c);
+    if (weir_rng_below(&c->rng, 4) == 0) go_on_from_checkpoint();
+    sum->cycles++;
+    sum->events += c->book.acknowledged - before;
+    assert_int_equal(sum->lost, 0);
+    assert_int_equal(sum->duplicated, 0);
+}
+
+/* Three cycles of four end at a point; a seed begins anywhere in their row. */
+static inline void run_campaign(const stream *events, uint64_t cycles) {
+    campaign c = {.seal_ms = 10};
+    the_stream = events;
+    sum->seed = weir_test_seed();
+    c.rng = weir_rng_stream(sum->seed, 0, 0);
+    uint64_t next = weir_rng_below(&c.rng, events->point_count), at_points = 0;
+    for (c.cycle = 0; c.cycle < cycles; c.cycle++) {
+        bool at_point = c.cycle % 4 != 3;
+        cycle(&c, at_point ? &events->points[next++ % events->point_count] : NULL);
+        at_points += at_point;
+    }
+    for (size_t i = 0; at_points >= events->point_count && i < events->point_count; i++)
+        if (!events->points[i].reached) fail_msg("the point %s was never reached", events->points[i].name);
+    weir_schema_free(c.schema);
+    weir_free(c.book.events);
+}
+
+static inline uint64_t cycles_wanted(uint64_t normal) {
+    const char *given = getenv("WEIR_TEST_CRASH_CYCLES");
+    return given ? strtoull(given, NULL, 10) : weir_test_rounds(normal);
+}
+
+/* The case is a process of its own: what it counts is shared. */
+static inline bool campaign_share(void) {
+    setenv("WEIR_TEST_TIMEOUT_MULTIPLIER", "30", 0);
+    sum = mmap(NULL, sizeof *sum, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return sum != MAP_FAILED;
+}
+
+static inline void campaign_say(void) {
+    if (!sum->cycles) return;
+    printf("%" PRIu64 " cycles, %" PRIu64 " events, %" PRIu64 " lost, %" PRIu64 " duplicated, seed %" PRIu64 "\n",
+           sum->cycles, sum->events, sum->lost, sum->duplicated, sum->seed);
+}
+
+#endif /* WEIR_CRASH_SERVE_CAMPAIGN_H */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* score_test.c - scores of a real `weir serve`: models come, go and are refused while requests are answered. */
+#include "model_register.h"
+#include "serve_child.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <jansson.h>
+
+#define CLIENTS 2u
+#define SWAPS   20u
+
+#define ASK_P1 "{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"},{\"type\":\"payment\",\"key\":\"p2\"}]}"
+
+static const char *const events[] = {
+    "{\"id\":\"p1\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a1\",\"card\":\"c1\",\"device\":\"d1\","
+    "\"merchant\":\"m1\",\"amount\":17.99,\"currency\":\"EUR\",\"channel\":\"web\"}",
+    "{\"id\":\"p2\",\"time\":\"2026-01-05T11:00:00Z\",\"account\":\"a1\",\"payee\":\"a2\",\"amount\":250,"
+    "\"currency\":\"EUR\",\"channel\":\"transfer\"}",
+    "{\"id\":\"p3\",\"time\":\"2026-01-05T12:00:00Z\",\"account\":\"a2\",\"card\":\"c1\",\"device\":\"d1\","
+    "\"merchant\":\"m1\",\"amount\":99,\"currency\":\"EUR\",\"channel\":\"web\"}",
+};
+
+static void post(const serve_child *child, const char *path, const char *body, http_answer *answer) {
+    char request[8192];
+    snprintf(request, sizeof request,
+             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             path, strlen(body), body);
+    client_ask(child->port, request, answer);
+}
+
+static json_t *post_json(const serve_child *child, const char *path, const char *body, int status) {
+    http_answer answer;
+    post(child, path, body, &answer);
+    if (answer.status != status) fail_msg("%s %s: %d, not %d: %s", path, body, answer.status, status, answer.body);
+    json_t *root = json_loads(answer.body, 0, NULL);
+    assert_non_null(root);
+    answer_free(&answer);
+    return root;
+}
+
+static const char *text_at(json_t *object, const char *member, const char *name) {
+    return json_string_value(json_object_get(json_object_get(object, member), name));
+}
+
+static double number_of(json_t *root, size_t score, const char *name) {
+    return json_number_value(json_object_get(json_array_get(json_object_get(root, "scores"), score), name));
+}
+
+static void start(serve_child *child, bool unsigned_too) {
+    const char *const more[] = {"--set", "models.require_signature=false", NULL};
+    serve_start(child, weir_test_path("data"), unsigned_too ? more : NULL);
+    assert_true(child->port != 0);
+    serve_await(child, "/readyz", NULL, 200, NULL);
+}
+
+static void store_event(const serve_child *child, size_t i, const char *path) {
+    json_decref(post_json(child, "/v1/events?source=payments", events[i], 200));
+    serve_await(child, path, NULL, 200, NULL);
+}
+
+static void reload(const serve_child *child, const char *serving, const char *trouble) {
+    http_answer answer;
+    client_ask(child->port, "POST /v1/models/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", &answer);
+    json_t *root = json_loads(answer.body, 0, NULL);
+    assert_int_equal(answer.status, 200);
+    if (serving) assert_string_equal(text_at(root, "model", "serving"), serving);
+    if (trouble && !strstr(text_at(root, "model", "trouble"), trouble))
+        fail_msg("trouble is: %s", text_at(root, "model", "trouble"));
+    if (!trouble) assert_null(text_at(root, "model", "trouble"));
+    json_decref(root);
+    answer_free(&answer);
+}
+
+static void promote(weir_models *models, const char *id) {
+    const weir_model_opts unsigned_too = {.accept_unsigned = true};
+    weir_models_entry entry;
+    assert_ok(weir_models_promote(models, id, "a test", &unsigned_too, &entry));
+}
+
+/* --- cases ------------------------------------------------------------------------------------------------------ */
+
+static void an_event_is_judged_before_it_is_stored(void **state) {
+    (void)state;
+    serve_child child;
+    char id[WEIR_MODEL_ID_MAX], body[2048];
+    register_make(weir_test_path("data/models"), 5, id);
+    start(&child, true);
+    store_event(&child, 0, "/v1/vertices/payment/p1");
+    store_event(&child, 1, "/v1/vertices/payment/p2");
+    snprintf(body, sizeof body, "{\"source\": \"payments\", \"reasons\":2,\n \"event\" : %s }", events[2]);
+    json_t *before = post_json(&child, "/v1/score", body, 200);
+    store_event(&child, 2, "/v1/vertices/payment/p3");
+    json_t *after =
+        post_json(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p3\"}],\"reasons\":2}", 200);
+    json_t *a = json_array_get(json_object_get(before, "scores"), 0);
+    json_t *b = json_array_get(json_object_get(after, "scores"), 0);
+    assert_true(fabs(number_of(before, 0, "logit") - number_of(after, 0, "logit")) <= 1e-5);
+    assert_string_equal(json_string_value(json_object_get(a, "decision")),
+                        json_string_value(json_object_get(b, "decision")));
+    assert_true(json_equal(json_object_get(a, "key"), json_object_get(b, "key")));
+    assert_true(json_equal(json_object_get(a, "nodes"), json_object_get(b, "nodes")));
+    json_t *reason = json_array_get(json_object_get(a, "reasons"), 0);
+    assert_int_equal(json_array_size(json_object_get(a, "reasons")), 2);
+    assert_true(json_is_string(json_object_get(reason, "key")));
+    assert_true(json_equal(json_object_get(reason, "key"),
+                           json_object_get(json_array_get(json_object_get(b, "reasons"), 0), "key")));
+    json_decref(before);
+    json_decref(after);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+static void bodies_that_are_refused(void **state) {
+    (void)state;
+    serve_child child;
+    char id[WEIR_MODEL_ID_MAX];
+    static const struct {
+        const char *body;
+        int status;
+        const char *part;
+    } rows[] = {
+        {"{}", 400, "either targets, or source and event"},
+        {"{\"targets\":[]}", 400, "1 to 64"},
+        {"{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"}],\"event\":{}}", 400, "either targets"},
+        {"{\"targets\":[{\"type\":\"account\",\"key\":\"a1\"}]}", 422,
+         "judges vertices of type payment, not of type account"},
+        {"{\"targets\":[{\"type\":\"payment\",\"key\":\"none\"}]}", 422, "no such payment"},
+        {"{\"source\":\"payments\",\"event\":[]}", 400, "must be an object"},
+        {"{\"source\":\"payment\",\"event\":{}}", 400, "no source 'payment'"},
+        {"{\"source\":\"payments\",\"\\u0065vent\":{}}", 400, "without escapes"},
+        {"{\"source\":\"payments\",\"event\":{\"id\":\"x\"}}", 422, "time"},
+        {"{\"source\":\"chargebacks\",\"event\":{\"id\":\"x\",\"time\":\"2026-01-05T10:00:00Z\",\"payment\":\"p\","
+         "\"label\":\"fraud\"}}",
+         422, "puts no payment"},
+        {"{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"}],\"reasons\":65}", 400, "0 to 64"},
+    };
+    register_make(weir_test_path("data/models"), 5, id);
+    start(&child, true);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *root = post_json(&child, "/v1/score", rows[i].body, rows[i].status);
+        const char *detail = json_string_value(json_object_get(root, "detail"));
+        if (!detail || !strstr(detail, rows[i].part)) fail_msg("%s: says '%s'", rows[i].body, detail);
+        json_decref(root);
+    }
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+static void spoil(const char *folder) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/model.json", folder);
+    int fd = open(path, O_WRONLY | O_APPEND);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, " ", 1), 1);
+    close(fd);
+}
+
+static json_t *reload_and_score(const serve_child *child) {
+    http_answer answer;
+    client_ask(child->port, "POST /v1/models/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", &answer);
+    assert_int_equal(answer.status, 200);
+    answer_free(&answer);
+    return post_json(child, "/v1/score", ASK_P1, 200);
+}
+
+static void bad_models_leave_the_good_one(void **state) {
+    (void)state;
+    serve_child child;
+    char good[WEIR_MODEL_ID_MAX], bad[WEIR_MODEL_ID_MAX], path[512];
+    weir_models *models;
+    weir_schema *schema = register_schema();
+    assert_ok(weir_models_open(weir_test_path("data/models"), weir_clock_system(), &models));
+    start(&child, true);
+    store_event(&child, 0, "/v1/vertices/payment/p1");
+    store_event(&child, 1, "/v1/vertices/payment/p2");
+    json_t *none = post_json(&child, "/v1/score", ASK_P1, 503);
+    assert_non_null(strstr(json_string_value(json_object_get(none, "detail")), "no model serves yet"));
+    json_decref(none);
+    assert_ok(register_add(models, schema, 16, 1, NULL, good));
+    promote(models, good);
+    reload(&child, good, NULL);
+    json_t *first = post_json(&child, "/v1/score", ASK_P1, 200);
+    assert_ok(register_add(models, schema, 8, 2, NULL, bad));
+    assert_ok(weir_models_path(models, bad, path, sizeof path));
+    kill(child.pid, SIGSTOP); /* so that it cannot look in between */
+    promote(models, bad);
+    spoil(path);
+    kill(child.pid, SIGCONT);
+    json_t *then = reload_and_score(&child);
+    assert_string_equal(text_at(then, "model", "id"), good);
+    assert_true(fabs(number_of(first, 0, "logit") - number_of(then, 0, "logit")) <= 1e-5);
+    serve_await(&child, "/readyz?verbose", NULL, 200, bad);
+    json_decref(first);
+    json_decref(then);
+    weir_models_close(models);
+    weir_schema_free(schema);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+static void an_unsigned_model_is_refused_by_default(void **state) {
+    (void)state;
+    serve_child child;
+    char id[WEIR_MODEL_ID_MAX];
+    register_make(weir_test_path("data/models"), 1, id);
+    start(&child, false);
+    store_event(&child, 0, "/v1/vertices/payment/p1");
+    reload(&child, NULL, "sign");
+    json_decref(post_json(&child, "/v1/score", ASK_P1, 503));
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* --- swaps under load ------------------------------------------------------------------------------------------- */
+
+typedef struct load {
+    const serve_child *child;
+    atomic_bool stop;
+    atomic_uint answers, failed;
+    char ids[2][WEIR_MODEL_ID_MAX];
+    double logits[2];
+} load;
+
+static void *load_main(void *context) {
+    load *l = context;
+    while (!atomic_load(&l->stop)) {
+        http_answer answer;
+        post(l->child, "/v1/score", ASK_P1, &answer);
+        json_t *root = answer.status == 200 ? json_loads(answer.body, 0, NULL) : NULL;
+        bool fine = false;
+        for (uint32_t m = 0; root && m < 2; m++)
+            fine = fine || (!strcmp(text_at(root, "model", "id"), l->ids[m]) &&
+                            fabs(number_of(root, 0, "logit") - l->logits[m]) <= 1e-5);
+        atomic_fetch_add(fine ? &l->answers : &l->failed, 1);
+        json_decref(root);
+        answer_free(&answer);
+    }
+    return NULL;
+}
+
+static void swaps_under_load_fail_no_request(void **state) {
+    (void)state;
+    serve_child child;
+    weir_models *models;
+    pthread_t clients[CLIENTS];
+    weir_schema *schema = register_schema();
+    static load l;
+    assert_ok(weir_models_open(weir_test_path("data/models"), weir_clock_system(), &models));
+    start(&child, true);
+    store_event(&child, 0, "/v1/vertices/payment/p1");
+    store_event(&child, 1, "/v1/vertices/payment/p2");
+    l.child = &child;
+    for (uint32_t m = 0; m < 2; m++) {
+        assert_ok(register_add(models, schema, 16, 10 + m, NULL, l.ids[m]));
+        promote(models, l.ids[m]);
+        reload(&child, l.ids[m], NULL);
+        json_t *root = post_json(&child, "/v1/score", ASK_P1, 200);
+        l.logits[m] = number_of(root, 0, "logit");
+        json_decref(root);
+    }
+    assert_true(fabs(l.logits[0] - l.logits[1]) > 1e-4);
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        assert_int_equal(pthread_create(&clients[i], NULL, load_main, &l), 0);
+    for (uint64_t i = 0; i < weir_test_rounds(SWAPS); i++) {
+        promote(models, l.ids[i % 2]);
+        reload(&child, l.ids[i % 2], NULL);
+    }
+    atomic_store(&l.stop, true);
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        assert_int_equal(pthread_join(clients[i], NULL), 0);
+    assert_int_equal(atomic_load(&l.failed), 0);
+    assert_true(atomic_load(&l.answers) > 0);
+    weir_models_close(models);
+    weir_schema_free(schema);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+WEIR_TESTS(WEIR_CASE(an_event_is_judged_before_it_is_stored), WEIR_CASE(bodies_that_are_refused),
+           WEIR_CASE(bad_models_leave_the_good_one), WEIR_CASE(an_unsigned_model_is_refused_by_default),
+           WEIR_CASE(swaps_under_load_fail_no_request))

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model_register.h - models of random weights for the shipped schema of payments, in a register of their own. */
+#ifndef MODEL_REGISTER_H
+#define MODEL_REGISTER_H
+
+#include <string.h>
+
+#include <weir/inference/pack.h>
+
+#include "weir_test.h"
+
+/* How the shipped payments are judged: who paid with what and where, and what those did before. */
+static inline uint32_t register_steps(const weir_schema *schema, weir_sample_step steps[16]) {
+    static const struct {
+        uint32_t hop, fanout;
+        const char *relation;
+        weir_direction direction;
+    } rows[] = {
+        {1, 1, "paid_by", WEIR_OUT},   {1, 1, "paid_with", WEIR_OUT}, {1, 1, "paid_from", WEIR_OUT},
+        {1, 1, "paid_at", WEIR_OUT},   {1, 1, "paid_to", WEIR_OUT},   {2, 10, "paid_by", WEIR_IN},
+        {2, 10, "paid_to", WEIR_IN},   {2, 5, "seen_on", WEIR_OUT},   {2, 10, "paid_with", WEIR_IN},
+        {2, 10, "paid_from", WEIR_IN}, {2, 10, "seen_on", WEIR_IN},   {2, 10, "paid_at", WEIR_IN},
+    };
+    uint32_t count = sizeof rows / sizeof rows[0];
+    for (uint32_t i = 0; i < count; i++)
+        steps[i] = (weir_sample_step){.hop = rows[i].hop,
+                                      .fanout = rows[i].fanout,
+                                      .relation = (uint16_t)weir_schema_relation_find(schema, rows[i].relation),
+                                      .direction = rows[i].direction,
+                                      .strategy = WEIR_SAMPLE_RECENT};
+    return count;
+}
+
+/* Writes a model of random weights and does not promote it. */
+static inline weir_err register_add(weir_models *models, const weir_schema *schema, uint32_t hidden, uint64_t seed,
+                                    const weir_secret_key *key, char id[WEIR_MODEL_ID_MAX]) {
+    weir_sample_step steps[16];
+    const weir_nn_opts opts = {.hidden = hidden, .steps = steps, .step_count = register_steps(schema, steps)};
+    const weir_kernels *cpu = weir_kernels_cpu();
+    weir_nn_shape *shape = NULL;
+    weir_nn *nn = NULL;
+    weir_pack_draft *draft = NULL;
+    void *params = NULL;
+    weir_err err = weir_nn_shape_open(schema, &opts, &shape);
+    if (!err) err = weir_nn_open(shape, cpu, &nn);
+    if (!err) err = cpu->alloc(weir_nn_parameter_count(nn) * sizeof(weir_real), &params);
+    if (!err) {
+        weir_nn_init(nn, seed, params);
+        const weir_pack_opts pack = {.nn = nn,
+                                     .params = params,
+                                     .sample_seed = seed,
+                                     .slope = 1,
+                                     .schema_hash = weir_schema_hash(schema),
+                                     .key = key};
+        err = weir_pack_draft_open(&pack, &draft);
+    }
+    if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), id);
+    weir_pack_draft_close(draft);
+    if (params) cpu->release(params);
+    weir_nn_close(nn);
+    weir_nn_shape_free(shape);
+    return err;
+}
+
+static inline weir_schema *register_schema(void) {
+    const weir_schema_shipped *shipped = weir_schema_shipped_find("payments");
+    weir_schema *schema;
+    assert_ok(weir_schema_parse(shipped->name, shipped->text, shipped->length, &schema));
+    return schema;
+}
+
+/* A register with one unsigned model, which serves. */
+static inline void register_make(const char *folder, uint64_t seed, char id[WEIR_MODEL_ID_MAX]) {
+    const weir_model_opts unsigned_too = {.accept_unsigned = true};
+    weir_schema *schema = register_schema();
+    weir_models *models;
+    weir_models_entry entry;
+    assert_ok(weir_models_open(folder, weir_clock_system(), &models));
+    assert_ok(register_add(models, schema, 16, seed, NULL, id));
+    assert_ok(weir_models_promote(models, id, "a test", &unsigned_too, &entry));
+    weir_models_close(models);
+    weir_schema_free(schema);
+}
+
+#endif /* MODEL_REGISTER_H */

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pack_test.c - a network into a model folder and out again; and folders that are whole but wrong. */
+#include "model_register.h"
+
+#include <math.h>
+
+static const weir_model_opts unsigned_too = {.accept_unsigned = true};
+
+typedef struct packing {
+    weir_schema *schema;
+    weir_nn_shape *shape;
+    weir_nn *nn;
+    weir_real *params;
+    weir_pack_draft *draft;
+} packing;
+
+static void packing_open(packing *p) {
+    weir_sample_step steps[16];
+    void *memory;
+    p->schema = register_schema();
+    const weir_nn_opts opts = {.hidden = 8, .steps = steps, .step_count = register_steps(p->schema, steps)};
+    assert_ok(weir_nn_shape_open(p->schema, &opts, &p->shape));
+    assert_ok(weir_nn_open(p->shape, weir_kernels_cpu(), &p->nn));
+    assert_ok(weir_kernels_cpu()->alloc(weir_nn_parameter_count(p->nn) * sizeof(weir_real), &memory));
+    p->params = memory;
+    weir_nn_init(p->nn, weir_test_seed(), p->params);
+    const weir_pack_opts pack = {.nn = p->nn,
+                                 .params = p->params,
+                                 .sample_seed = INT64_MAX,
+                                 .slope = 0.1,
+                                 .offset = -1e-9,
+                                 .schema_hash = weir_schema_hash(p->schema)};
+    assert_ok(weir_pack_draft_open(&pack, &p->draft));
+}
+
+static void packing_close(packing *p) {
+    weir_pack_draft_close(p->draft);
+    weir_kernels_cpu()->release(p->params);
+    weir_nn_close(p->nn);
+    weir_nn_shape_free(p->shape);
+    weir_schema_free(p->schema);
+}
+
+/* What the folder gives that these options make. */
+static weir_err through(const weir_model_write_opts *opts, const char *name, weir_pack **packp) {
+    weir_model *model;
+    assert_ok(weir_model_write(weir_test_path(name), opts));
+    assert_ok(weir_model_open(weir_test_path(name), &unsigned_too, &model));
+    weir_err err = weir_pack_open(model, weir_kernels_cpu(), packp);
+    weir_model_close(model);
+    return err;
+}
+
+static void v1_what_comes_out_is_what_went_in(void **state) {
+    (void)state;
+    packing p;
+    weir_pack *pack;
+    weir_buf before = {0}, after = {0};
+    packing_open(&p);
+    assert_ok(through(weir_pack_draft_opts(p.draft), "model", &pack));
+    uint64_t count = weir_nn_parameter_count(p.nn);
+    assert_int_equal(weir_nn_parameter_count(weir_pack_nn(pack)), count);
+    assert_memory_equal(weir_pack_params(pack), p.params, count * sizeof(weir_real));
+    weir_json json = weir_json_begin(&before);
+    weir_nn_shape_print(p.shape, &json);
+    json = weir_json_begin(&after);
+    weir_nn_shape_print(weir_nn_shape_of(weir_pack_nn(pack)), &json);
+    assert_string_equal(before.bytes, after.bytes);
+    assert_true(weir_pack_sample_seed(pack) == INT64_MAX);
+    assert_true(weir_pack_slope(pack) == 0.1 && weir_pack_offset(pack) == -1e-9);
+    assert_ok(weir_nn_shape_fits(weir_nn_shape_of(weir_pack_nn(pack)), p.schema));
+    weir_buf_free(&before);
+    weir_buf_free(&after);
+    weir_pack_close(pack);
+    packing_close(&p);
+}
+
+static void folders_that_are_whole_but_wrong(void **state) {
+    (void)state;
+    packing p;
+    weir_pack *pack;
+    packing_open(&p);
+    const weir_model_write_opts *good = weir_pack_draft_opts(p.draft);
+    weir_model_tensor tensors[512];
+    weir_model_write_opts bad = *good;
+    assert_in_range(good->tensor_count, 2, 511);
+    bad.tensor_count = good->tensor_count - 1;
+    assert_err(through(&bad, "fewer", &pack), WEIR_EDATA, "tensors");
+    assert_null(pack);
+    memcpy(tensors, good->tensors, good->tensor_count * sizeof tensors[0]);
+    tensors[0].name = "somebody.else";
+    bad = *good;
+    bad.tensors = tensors;
+    assert_err(through(&bad, "renamed", &pack), WEIR_EDATA, "lack");
+    memcpy(tensors, good->tensors, good->tensor_count * sizeof tensors[0]);
+    uint64_t rows = tensors[0].rows;
+    tensors[0].rows = tensors[0].cols;
+    tensors[0].cols = rows;
+    if (rows != tensors[0].rows) assert_err(through(&bad, "turned", &pack), WEIR_EDATA, "its network needs");
+    bad = *good;
+    bad.calibration = "{\"slope\": 1}";
+    assert_err(through(&bad, "uncalibrated", &pack), WEIR_EDATA, "no 'offset'");
+    bad.calibration = "{\"slope\": \"x\", \"offset\": 0}";
+    assert_err(through(&bad, "misspelt", &pack), WEIR_EDATA, "train the model again");
+    bad = *good;
+    bad.architecture = "{\"network\": {}}";
+    assert_err(through(&bad, "seedless", &pack), WEIR_EDATA, "no 'sample_seed'");
+    bad.architecture = "{\"sample_seed\": 1, \"network\": {}}";
+    assert_err(through(&bad, "shapeless", &pack), WEIR_EDATA, NULL);
+    packing_close(&p);
+}
+
+static void drafts_that_are_refused(void **state) {
+    (void)state;
+    packing p;
+    weir_pack_draft *draft;
+    packing_open(&p);
+    weir_pack_opts opts = {.nn = p.nn, .params = p.params, .sample_seed = (uint64_t)INT64_MAX + 1};
+    assert_err(weir_pack_draft_open(&opts, &draft), WEIR_EINVAL, "63 bits");
+    opts.sample_seed = 1;
+    opts.slope = (double)NAN;
+    assert_err(weir_pack_draft_open(&opts, &draft), WEIR_EINVAL, "finite");
+    assert_null(draft);
+    packing_close(&p);
+}
+
+WEIR_TESTS(WEIR_CASE(v1_what_comes_out_is_what_went_in), WEIR_CASE(folders_that_are_whole_but_wrong),
+           WEIR_CASE(drafts_that_are_refused))

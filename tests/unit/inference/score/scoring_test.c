@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scoring_test.c - requests of many threads while models are exchanged under them. */
+#include "score_fixture.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include <weir/base/clock.h>
+#include <weir/base/thread.h>
+#include <weir/inference/scoring.h>
+
+#define TARGETS 12u
+#define CLIENTS 4u
+#define ASKED   3u /* targets of a request */
+#define SWAPS   100u
+
+typedef struct office {
+    score_world world;
+    score_net nets[2];
+    weir_score_model *models[2];
+    weir_scoring *scoring;
+    weir_score_ask asks[TARGETS];
+    double logits[2][TARGETS];
+    atomic_bool stop;
+    atomic_uint answers[2], failed, mixed;
+} office;
+
+/* One request, which its client waits for. */
+typedef struct letter {
+    office *office;
+    weir_score_ask asks[ASKED];
+    uint32_t first;
+    uint32_t count; /* what prepare says; more than there is room for is refused */
+    weir_err refusal;
+    atomic_bool done;
+    weir_err err;
+    bool modelless;
+} letter;
+
+static weir_err letter_prepare(void *context, uint32_t thread, const weir_score_model *model,
+                               const weir_score_ask **asksp, uint32_t *countp) {
+    letter *l = context;
+    (void)thread;
+    assert_non_null(model);
+    *asksp = l->asks;
+    *countp = l->count;
+    return l->refusal;
+}
+
+static void letter_done(void *context, uint32_t thread, const weir_score_model *model, const weir_score *scores,
+                        weir_err err) {
+    letter *l = context;
+    office *o = l->office;
+    (void)thread;
+    l->err = err;
+    l->modelless = !model;
+    if (err || !scores) {
+        atomic_fetch_add(&o->failed, 1);
+    } else {
+        uint32_t which = weir_score_model_version(model)[0] == 'b';
+        for (uint32_t i = 0; i < l->count; i++)
+            if (!(fabs(scores[i].logit - o->logits[which][l->first + i]) <= 1e-5)) atomic_fetch_add(&o->mixed, 1);
+        atomic_fetch_add(&o->answers[which], 1);
+    }
+    atomic_store(&l->done, true);
+}
+
+static void letter_write(office *o, letter *l, uint32_t first) {
+    memset(l, 0, sizeof *l);
+    l->office = o;
+    l->first = first;
+    l->count = ASKED;
+    memcpy(l->asks, &o->asks[first], sizeof l->asks);
+}
+
+static weir_err letter_send(letter *l, int64_t deadline_us) {
+    const weir_scoring_work work = {
+        .context = l, .prepare = letter_prepare, .done = letter_done, .deadline_us = deadline_us};
+    weir_err err = weir_scoring_submit(l->office->scoring, &work);
+    while (!err && !atomic_load(&l->done))
+        weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + 50);
+    return err;
+}
+
+static void client_main(void *context) {
+    office *o = context;
+    letter l;
+    for (uint32_t i = 0; !atomic_load(&o->stop); i = (i + 1) % (TARGETS - ASKED)) {
+        letter_write(o, &l, i);
+        assert_ok(letter_send(&l, 0));
+    }
+}
+
+static void office_open(office *o) {
+    static const char *const versions[] = {"a", "b"};
+    uint64_t seed = weir_test_seed();
+    weir_scorer *scorer;
+    weir_arena *arena;
+    char key[SCORE_VERTEX_KEY];
+    memset(o, 0, sizeof *o);
+    score_world_open(&o->world, seed, weir_test_path("store"));
+    score_world_grow(&o->world, 200);
+    assert_ok(weir_scorer_open(o->world.graph, &scorer));
+    assert_ok(weir_arena_open(1u << 20, &arena));
+    for (uint32_t m = 0; m < 2; m++) {
+        weir_score scores[TARGETS];
+        score_net_open(&o->nets[m], o->world.schema, score_steps, SCORE_STEPS, seed + m);
+        o->models[m] = score_model_of(&o->nets[m], o->world.schema, versions[m]);
+        for (uint32_t i = 0; i < TARGETS; i++)
+            assert_ok(weir_score_ask_vertex(o->world.graph, o->models[m],
+                                            score_vertex(&o->world, SCORE_PAYMENT, 100 + i, key), 0, arena,
+                                            &o->asks[i]));
+        assert_ok(weir_scorer_run(scorer, o->models[m], o->asks, TARGETS, scores));
+        for (uint32_t i = 0; i < TARGETS; i++)
+            o->logits[m][i] = scores[i].logit;
+    }
+    for (uint32_t i = 0; i < TARGETS; i++) /* else nothing could be told apart */
+        assert_true(fabs(o->logits[0][i] - o->logits[1][i]) > 1e-4);
+    weir_arena_close(arena);
+    weir_scorer_close(scorer);
+    const weir_scoring_opts opts = {.graph = o->world.graph, .threads = 2};
+    assert_ok(weir_scoring_open(&opts, &o->scoring));
+}
+
+static void office_close(office *o) {
+    weir_scoring_close(o->scoring);
+    for (uint32_t m = 0; m < 2; m++) {
+        weir_score_model_drop(o->models[m]);
+        score_net_close(&o->nets[m]);
+    }
+    score_world_close(&o->world);
+}
+
+static uint32_t answered(office *o) {
+    return atomic_load(&o->answers[0]) + atomic_load(&o->answers[1]);
+}
+
+static void c4_each_answer_is_of_one_model(void **state) {
+    (void)state;
+    static office o;
+    weir_thread *clients[CLIENTS];
+    office_open(&o);
+    weir_scoring_exchange(o.scoring, o.models[0]);
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        assert_ok(weir_thread_start("client", WEIR_ROLE_TEST, client_main, &o, &clients[i]));
+    for (uint64_t swap = weir_test_rounds(SWAPS); swap > 0; swap--) {
+        uint32_t before = answered(&o);
+        weir_scoring_exchange(o.scoring, o.models[swap % 2]);
+        while (answered(&o) < before + 2) /* each model gets to answer */
+            weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + 100);
+    }
+    atomic_store(&o.stop, true);
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        weir_thread_join(clients[i]);
+    assert_int_equal(atomic_load(&o.failed), 0);
+    assert_int_equal(atomic_load(&o.mixed), 0);
+    assert_true(atomic_load(&o.answers[0]) > 10 && atomic_load(&o.answers[1]) > 10);
+    office_close(&o);
+}
+
+static void without_a_model_there_is_no_score(void **state) {
+    (void)state;
+    static office o;
+    letter l;
+    office_open(&o);
+    letter_write(&o, &l, 0);
+    assert_ok(letter_send(&l, 0));
+    assert_true(l.modelless && !l.err);
+    weir_scoring_exchange(o.scoring, o.models[0]);
+    letter_write(&o, &l, 0);
+    assert_ok(letter_send(&l, 0));
+    assert_true(!l.modelless && !l.err);
+    weir_scoring_exchange(o.scoring, NULL);
+    assert_null(weir_scoring_model(o.scoring));
+    letter_write(&o, &l, 0);
+    assert_ok(letter_send(&l, 0));
+    assert_true(l.modelless);
+    office_close(&o);
+}
+
+static void what_cannot_be_answered_says_why(void **state) {
+    (void)state;
+    static office o;
+    letter l;
+    office_open(&o);
+    weir_scoring_exchange(o.scoring, o.models[1]);
+    letter_write(&o, &l, 0);
+    assert_ok(letter_send(&l, 1)); /* long ago */
+    assert_err(l.err, WEIR_ETIMEOUT, "before it was its turn");
+    letter_write(&o, &l, 0);
+    l.count = WEIR_SCORE_BATCH_MAX + 1;
+    assert_ok(letter_send(&l, 0));
+    assert_err(l.err, WEIR_ELIMIT, "65 targets");
+    letter_write(&o, &l, 0);
+    l.refusal = WEIR_ERR(WEIR_EDATA, "no such thing");
+    assert_ok(letter_send(&l, 0));
+    assert_err(l.err, WEIR_EDATA, "no such thing");
+    office_close(&o);
+}
+
+static void released(void *owner) {
+    *(bool *)owner = true;
+}
+
+static void a_model_goes_with_its_last_reference(void **state) {
+    (void)state;
+    static office o;
+    bool gone = false;
+    letter l;
+    office_open(&o);
+    const weir_score_model_opts opts = {.name = "x",
+                                        .version = "a",
+                                        .nn = o.nets[0].nn,
+                                        .params = o.nets[0].params,
+                                        .seed = 77,
+                                        .slope = 1,
+                                        .release = released,
+                                        .owner = &gone};
+    weir_score_model *model;
+    assert_ok(weir_score_model_open(&opts, o.world.schema, &model));
+    weir_scoring_exchange(o.scoring, model);
+    weir_score_model_drop(model);
+    assert_false(gone);
+    letter_write(&o, &l, 0);
+    assert_ok(letter_send(&l, 0));
+    assert_true(!l.err && !gone);
+    weir_scoring_exchange(o.scoring, NULL);
+    weir_scoring_close(o.scoring); /* workers keep what they made for it until they see another */
+    assert_true(gone);
+    const weir_scoring_opts again = {.graph = o.world.graph, .threads = 1};
+    assert_ok(weir_scoring_open(&again, &o.scoring));
+    office_close(&o);
+}
+
+WEIR_TESTS(WEIR_CASE(c4_each_answer_is_of_one_model), WEIR_CASE(without_a_model_there_is_no_score),
+           WEIR_CASE(what_cannot_be_answered_says_why), WEIR_CASE(a_model_goes_with_its_last_reference))

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * train_test.c - losses by hand, AdamW by hand, and a graph of two communities whose members can be told apart by their
+ * neighbours alone: the network has to learn it.
+ */
+#include <weir/trainer/nn.h>
+
+#include "nn_fixture.h"
+
+/* --- losses ------------------------------------------------------------------------------------------------------ */
+
+static void near(double actual, double expected, double error) {
+    if (!(fabs(actual - expected) <= error)) fail_msg("%.12g should be %.12g", actual, expected);
+}
+
+static void binary_loss_by_hand(void **state) {
+    (void)state;
+    const weir_real logits[] = {0, 2, -3, 700, -700, 5};
+    const uint32_t labels[] = {1, 0, 1, 1, 1, WEIR_LOSS_NO_LABEL};
+    const double weights[] = {1, 4};
+    weir_real d[6];
+    weir_loss loss = {.logits = logits, .labels = labels, .weights = weights, .count = 6, .classes = 2};
+    near(weir_loss_weight(&loss), 17, 0);
+    loss.divisor = 17;
+    double expected = (4 * log(2) + log(1 + exp(2)) + 4 * log(1 + exp(3)) + 0 + 4 * 700) / 17;
+    near(weir_loss_binary(&loss, d), expected, 1e-9);
+    near((double)d[0], 4 * -0.5 / 17, 1e-7);
+    near((double)d[1], 1 / (1 + exp(-2)) / 17, 1e-7);
+    near((double)d[3], 0, 1e-7);
+    near((double)d[4], -4.0 / 17, 1e-7);
+    near((double)d[5], 0, 0);
+}
+
+static void softmax_loss_by_hand(void **state) {
+    (void)state;
+    const weir_real logits[] = {0, 0, 0, 500, -500, 0, 1, 2, 3};
+    const uint32_t labels[] = {2, 0, WEIR_LOSS_NO_LABEL};
+    weir_real d[9];
+    weir_loss loss = {.logits = logits, .labels = labels, .count = 3, .classes = 3, .divisor = 2};
+    near(weir_loss_weight(&loss), 2, 0);
+    near(weir_loss_softmax(&loss, d), log(3) / 2, 1e-9);
+    const double expected[] = {1.0 / 6, 1.0 / 6, -1.0 / 3, 0, 0, 0, 0, 0, 0};
+    for (unsigned i = 0; i < 9; i++)
+        near((double)d[i], expected[i], 1e-7);
+}
+
+/* Each slope is the loss's own difference; the weights of a class and the divisor are in it. */
+static void slopes_are_differences(void **state) {
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    const double weights[] = {0.5, 2, 1};
+    for (uint32_t outputs = 1; outputs <= 3; outputs += 2) {
+        weir_real logits[12], d[12];
+        uint32_t labels[4];
+        weir_loss loss = {.logits = logits, .labels = labels, .weights = weights, .count = 4, .divisor = 1};
+        loss.classes = outputs == 1 ? 2 : 3;
+        for (uint32_t i = 0; i < 4 * outputs; i++)
+            logits[i] = (weir_real)weir_rng_normal(&rng);
+        for (uint32_t i = 0; i < 4; i++)
+            labels[i] = (uint32_t)weir_rng_below(&rng, loss.classes);
+        weir_loss_of(outputs, &loss, d);
+        for (uint32_t i = 0; i < 4 * outputs; i++) {
+            weir_real kept = logits[i], up = kept + (weir_real)1e-3, down = kept - (weir_real)1e-3;
+            logits[i] = up;
+            double above = weir_loss_of(outputs, &loss, NULL);
+            logits[i] = down;
+            double below = weir_loss_of(outputs, &loss, NULL);
+            logits[i] = kept;
+            near((double)d[i], (above - below) / (double)(up - down), 1e-3 * fabs((double)d[i]) + 1e-6);
+        }
+    }
+}
+
+/* --- B2: parts of a batch ---------------------------------------------------------------------------------------- */
+
+static void add_part(nn_fixture *f, weir_nn_workspace *w, const weir_target *targets, uint32_t count, double divisor,
+                     double *lossp, weir_real *gradients) {
+    weir_real logits[NN_TARGETS], dlogits[NN_TARGETS];
+    uint32_t labels[NN_TARGETS];
+    nn_sample(f, targets, count);
+    for (uint32_t i = 0; i < count; i++)
+        labels[i] = targets[i].vertex % 2;
+    weir_loss loss = {.logits = logits, .labels = labels, .count = count, .classes = 2, .divisor = divisor};
+    assert_ok(weir_nn_forward(f->nn, f->params, &f->batch, NULL, w, logits, NULL));
+    *lossp += weir_loss_binary(&loss, dlogits);
+    assert_ok(weir_nn_backward(f->nn, f->params, w, dlogits, gradients));
+}
+
+static void b2_parts_add_up_to_the_whole(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_target targets[NN_TARGETS];
+    weir_nn_workspace *w = NULL;
+    double whole = 0, parts = 0, largest = 0;
+    nn_open(&f, weir_test_seed(), "find", 16);
+    uint64_t count = weir_nn_parameter_count(f.nn);
+    weir_real *one = fixture_array(count, sizeof *one), *sum = fixture_array(count, sizeof *sum);
+    assert_ok(weir_nn_workspace_open(f.nn, true, &w));
+    nn_targets(&f, targets, NN_TARGETS);
+    add_part(&f, w, targets, NN_TARGETS, NN_TARGETS, &whole, one);
+    for (uint32_t i = 0; i < NN_TARGETS; i += 4)
+        add_part(&f, w, targets + i, 4, NN_TARGETS, &parts, sum);
+    near(parts, whole, 1e-6 * fabs(whole));
+    for (uint64_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs((double)one[i]));
+    for (uint64_t i = 0; i < count; i++)
+        near((double)sum[i], (double)one[i], 1e-5 * largest);
+    weir_nn_workspace_close(w);
+    free(one);
+    free(sum);
+    nn_close(&f);
+}
+
+static void there_is_no_way_back_without_a_tape(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_nn_workspace *w = NULL;
+    weir_real logits[NN_TARGETS] = {0};
+    nn_open(&f, 1, "find", 8);
+    nn_random_batch(&f);
+    assert_ok(weir_nn_workspace_open(f.nn, false, &w));
+    assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, w, logits, NULL));
+    assert_err(weir_nn_backward(f.nn, f.params, w, logits, f.params), WEIR_EINVAL, "no tape");
+    weir_nn_workspace_close(w);
+    nn_close(&f);
+}
+
+/* --- AdamW ------------------------------------------------------------------------------------------------------- */
+
+/* After one step from zero moments, each parameter has moved by the rate against the sign of its gradient. */
+static void adamw_first_step_is_the_rate(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_adamw *adamw = NULL;
+    double norm = 0, squares = 0;
+    nn_open(&f, weir_test_seed(), "find", 8);
+    uint64_t count = weir_nn_parameter_count(f.nn);
+    weir_real *g = fixture_array(count, sizeof *g), *before = fixture_array(count, sizeof *before);
+    for (uint64_t i = 0; i < count; i++) {
+        g[i] = (weir_real)(i % 2 ? 3 : -5);
+        before[i] = f.params[i];
+        squares += (double)g[i] * (double)g[i];
+    }
+    assert_ok(weir_adamw_open(f.nn, &(weir_adamw_opts){.decay = 0.1, .norm_max = 1}, &adamw));
+    assert_ok(weir_adamw_step_take(adamw, 0.01, g, f.params, &norm));
+    near(norm, sqrt(squares), 1e-9 * norm);
+    uint32_t tensors;
+    const weir_nn_tensor *t = weir_nn_tensors(f.nn, &tensors);
+    for (uint32_t n = 0; n < tensors; n++) {
+        for (uint64_t i = t[n].offset; i < t[n].offset + (uint64_t)t[n].rows * t[n].cols; i++) {
+            double decayed = (double)before[i] * (t[n].decays ? 1 - 0.01 * 0.1 : 1);
+            near((double)f.params[i], decayed + (i % 2 ? -0.01 : 0.01), 2e-6);
+        }
+    }
+    assert_int_equal(weir_adamw_steps(adamw), 1);
+    near((double)weir_adamw_moments(adamw, 0)[1], 0.1 * 3 / norm, 1e-7); /* shortened to a length of 1 */
+    g[7] = (weir_real)NAN;
+    memcpy(before, f.params, count * sizeof *before);
+    assert_err(weir_adamw_step_take(adamw, 0.01, g, f.params, NULL), WEIR_EDATA, "learning rate");
+    assert_memory_equal(before, f.params, count * sizeof *before);
+    assert_int_equal(weir_adamw_steps(adamw), 1);
+    weir_adamw_close(adamw);
+    assert_err(weir_adamw_open(f.nn, &(weir_adamw_opts){.beta1 = 1}, &adamw), WEIR_EINVAL, "[0, 1)");
+    free(g);
+    free(before);
+    nn_close(&f);
+}
+
+/* --- two communities --------------------------------------------------------------------------------------------- */
+
+#define PEOPLE 600u
+#define DEGREE 8u
+
+/* Edges of relation 1 stay within a half of the vertices nineteen times of twenty. */
+static void two_communities(nn_fixture *f, uint64_t seed) {
+    nn_open(f, seed, "find", 16);
+    weir_block_close(f->block);
+    weir_sampler_close(f->sampler);
+    weir_sample_source_close(f->source);
+    fixture_close(&f->graph);
+    f->graph = (arrays_fixture){.vertices = {PEOPLE, 1}};
+    f->graph.plain[0] = fixture_array(0, sizeof(plain_edge));
+    f->graph.plain[1] = fixture_array(PEOPLE * DEGREE, sizeof(plain_edge));
+    f->graph.plain_count[1] = PEOPLE * DEGREE;
+    for (uint32_t i = 0; i < PEOPLE * DEGREE; i++) {
+        uint64_t from = i / DEGREE, half = (from % 2) ^ (weir_rng_below(&f->rng, 20) == 0);
+        f->graph.plain[1][i] = (plain_edge){.from = from,
+                                            .to = weir_rng_below(&f->rng, PEOPLE / 2) * 2 + half,
+                                            .time_us = 1 + (int64_t)i,
+                                            .event = i + 1};
+    }
+    fixture_close_lists(&f->graph);
+    f->arrays = f->graph.arrays;
+    f->arrays.types = 3;
+    for (unsigned t = 0; t < 2; t++) {
+        f->vertices[t] = f->graph.vertices[t];
+        f->ids[t] = f->graph.ids[t];
+    }
+    f->arrays.vertices = f->vertices;
+    f->arrays.ids = f->ids;
+    weir_sample_opts sample = {.steps = nn_steps, .step_count = sizeof nn_steps / sizeof *nn_steps, .seed = seed};
+    sample.targets_max = PEOPLE;
+    assert_ok(weir_sample_over_arrays(&f->arrays, &f->source));
+    assert_ok(weir_sampler_open(&sample, f->source, &f->sampler));
+    assert_ok(weir_block_open(f->sampler, &f->block));
+}
+
+/* A person's own number says little: the half, drowned in noise. Means over neighbours say more. */
+static void two_communities_batch(nn_fixture *f, uint32_t first, uint32_t count) {
+    weir_target targets[PEOPLE];
+    for (uint32_t i = 0; i < count; i++)
+        targets[i] = (weir_target){.vertex = first + i, .before_us = NN_LAST_US};
+    nn_sample(f, targets, count);
+    const weir_block_view *v = f->batch.block;
+    uint32_t width = weir_nn_vertex(f->shape, 0)->width;
+    for (uint32_t row = v->input_ranges[0].begin; row < v->input_ranges[0].end; row++) {
+        uint64_t vertex = v->vertices[v->input_nodes[row]];
+        weir_real *numbers = f->numbers[0] + (row - v->input_ranges[0].begin) * width;
+        weir_rng rng = weir_rng_stream(99, vertex, 0);
+        memset(numbers, 0, width * sizeof *numbers);
+        numbers[0] = (weir_real)((vertex % 2 ? 1 : -1) + 1.2 * weir_rng_normal(&rng));
+        memset(f->slots[0] + (row - v->input_ranges[0].begin) * 2, 0, 2 * sizeof(uint32_t));
+    }
+}
+
+static double accuracy(nn_fixture *f, weir_nn_workspace *w, uint32_t first, uint32_t count) {
+    weir_real logits[PEOPLE];
+    uint32_t right = 0;
+    two_communities_batch(f, first, count);
+    assert_ok(weir_nn_forward(f->nn, f->params, &f->batch, NULL, w, logits, NULL));
+    for (uint32_t i = 0; i < count; i++)
+        right += (logits[i] > 0) == ((first + i) % 2 == 1);
+    return (double)right / count;
+}
+
+static double train_step(nn_fixture *f, weir_nn_workspace *w, weir_adamw *adamw, uint64_t step, weir_real *gradients) {
+    enum { TRAINED = PEOPLE / 2 };
+    weir_real logits[TRAINED], dlogits[TRAINED];
+    uint32_t labels[TRAINED];
+    weir_nn_drop drop = {.rate = 0.1, .seed = 1, .step = step};
+    for (uint32_t i = 0; i < TRAINED; i++)
+        labels[i] = i % 2;
+    weir_loss loss = {.logits = logits, .labels = labels, .count = TRAINED, .classes = 2, .divisor = TRAINED};
+    two_communities_batch(f, 0, TRAINED);
+    assert_ok(weir_nn_forward(f->nn, f->params, &f->batch, &drop, w, logits, NULL));
+    double value = weir_loss_binary(&loss, dlogits);
+    memset(gradients, 0, weir_nn_parameter_count(f->nn) * sizeof *gradients);
+    assert_ok(weir_nn_backward(f->nn, f->params, w, dlogits, gradients));
+    assert_ok(weir_adamw_step_take(adamw, 0.01, gradients, f->params, NULL));
+    return value;
+}
+
+/* Half of the people are trained on; the other half is asked. Twice: the same bits. */
+static void two_communities_are_learnt(void **state) {
+    (void)state;
+    uint64_t seed = weir_test_seed();
+    weir_real *last = NULL;
+    for (unsigned run = 0; run < 2; run++) {
+        nn_fixture f;
+        weir_nn_workspace *w = NULL;
+        weir_adamw *adamw = NULL;
+        two_communities(&f, seed);
+        uint64_t count = weir_nn_parameter_count(f.nn);
+        weir_real *gradients = fixture_array(count, sizeof *gradients);
+        weir_nn_init(f.nn, seed, f.params);
+        assert_ok(weir_nn_workspace_open(f.nn, true, &w));
+        assert_ok(weir_adamw_open(f.nn, &(weir_adamw_opts){.decay = 0.05, .norm_max = 5}, &adamw));
+        double first = 0, value = 0;
+        for (uint64_t step = 0; step < 40; step++) {
+            value = train_step(&f, w, adamw, step, gradients);
+            if (step == 0) first = value;
+        }
+        double right = accuracy(&f, w, PEOPLE / 2, PEOPLE / 2);
+        print_message("loss %.3f to %.3f, %.3f right\n", first, value, right);
+        assert_true(value < first / 3 && right > 0.95);
+        if (last) assert_memory_equal(last, f.params, count * sizeof *last);
+        free(last);
+        last = fixture_array(count, sizeof *last);
+        memcpy(last, f.params, count * sizeof *last);
+        free(gradients);
+        weir_adamw_close(adamw);
+        weir_nn_workspace_close(w);
+        nn_close(&f);
+    }
+    free(last);
+}
+
+WEIR_TESTS(WEIR_CASE(binary_loss_by_hand), WEIR_CASE(softmax_loss_by_hand), WEIR_CASE(slopes_are_differences),
+           WEIR_CASE(b2_parts_add_up_to_the_whole), WEIR_CASE(there_is_no_way_back_without_a_tape),
+           WEIR_CASE(adamw_first_step_is_the_rate), WEIR_CASE(two_communities_are_learnt))
