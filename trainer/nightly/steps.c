@@ -125,9 +125,10 @@ static weir_err partition(weir_night *night, const char *program, step_said *sai
     snprintf(count, sizeof count, "%llu", (unsigned long long)night->parts);
     weir_night_word(&words, program);
     weir_night_word(&words, snapshot);
-    weir_night_word(&words, out);
     weir_night_word(&words, "--parts");
     weir_night_word(&words, count);
+    weir_night_word(&words, "--out");
+    weir_night_word(&words, out);
     return run(night, WEIR_NIGHT_PARTITION, &words, true, said);
 }
 
