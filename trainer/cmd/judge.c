@@ -5,6 +5,8 @@
 
 #include "train_private.h"
 
+#define EXAMPLE_KEY_BYTES_MAX 80 /* the line is read by others, with a limit */
+
 static weir_err open_model(const weir_cli *cli, weir_model **modelp) {
     const weir_config *config = weir_cli_config(cli);
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
@@ -23,12 +25,28 @@ static void put_f64(weir_json *json, const char *key, double value) {
     weir_json_f64(json, value);
 }
 
-static weir_err say(const weir_train_metrics *m, const char *task, bool binary) {
+static void put_example(weir_json *json, const weir_snapshot *snapshot, const weir_judged_example *example) {
+    if (!example->found) return;
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, example->type);
+    int64_t begin = v->key_offsets[example->vertex], end = v->key_offsets[example->vertex + 1];
+    if (end - begin > EXAMPLE_KEY_BYTES_MAX) return;
+    weir_json_key(json, "example");
+    weir_json_object(json);
+    weir_json_key(json, "type");
+    weir_json_string(json, weir_schema_vertex_at(weir_snapshot_schema(snapshot), example->type)->name);
+    weir_json_key(json, "key");
+    weir_json_text(json, (const char *)v->key_bytes + begin, (size_t)(end - begin));
+    weir_json_object_end(json);
+}
+
+static weir_err say(const weir_cmd_train *c, const weir_train_metrics *m, const weir_judged_example *example,
+                    const weir_nn_shape *shape) {
+    bool binary = weir_nn_outputs(shape) == 1;
     weir_buf out = {0};
     weir_json json = weir_json_begin(&out);
     weir_json_object(&json);
     weir_json_key(&json, "task");
-    weir_json_string(&json, task);
+    weir_json_string(&json, weir_nn_task(shape));
     weir_json_key(&json, "targets");
     weir_json_u64(&json, m->targets);
     weir_json_key(&json, "positives");
@@ -40,6 +58,7 @@ static weir_err say(const weir_train_metrics *m, const char *task, bool binary) 
         put_f64(&json, "auroc", m->auroc);
         put_f64(&json, "precision_at_budget", m->budget_precision);
     }
+    put_example(&json, c->snapshot, example);
     weir_json_object_end(&json);
     weir_buf_byte(&out, '\n');
     weir_err err = weir_buf_err(&out);
@@ -52,10 +71,11 @@ static weir_err judge(weir_cmd_train *c, const weir_pack *pack) {
     const weir_nn *nn = weir_pack_nn(pack);
     const weir_nn_shape *shape = weir_nn_shape_of(nn);
     weir_train_metrics metrics;
+    weir_judged_example example;
     c->opts.sample_seed = weir_pack_sample_seed(pack);
-    weir_err err = weir_train_judge(c->comm, &c->opts, nn, weir_pack_params(pack), &metrics);
+    weir_err err = weir_train_judge(c->comm, &c->opts, nn, weir_pack_params(pack), &metrics, &example);
     if (err || weir_comm_rank(c->comm) != 0) return err;
-    return say(&metrics, weir_nn_task(shape), weir_nn_outputs(shape) == 1);
+    return say(c, &metrics, &example, shape);
 }
 
 weir_err weir_cmd_train_judge(const weir_cli *cli, weir_cmd_train *c) {

@@ -74,6 +74,16 @@ static weir_err read_count(const weir_yaml_node *root, const char *key, uint64_t
     return err;
 }
 
+void weir_night_example_read(const weir_yaml_node *root, weir_night_figure *figure) {
+    const weir_yaml_node *example = weir_yaml_find(root, "example");
+    bool mapping = example && weir_yaml_node_kind(example) == WEIR_YAML_MAPPING;
+    const weir_yaml_node *type = mapping ? weir_yaml_find(example, "type") : NULL;
+    const weir_yaml_node *key = mapping ? weir_yaml_find(example, "key") : NULL;
+    if (!type || !key || strlen(weir_yaml_text(key)) >= sizeof figure->example_key) return;
+    snprintf(figure->example_type, sizeof figure->example_type, "%s", weir_yaml_text(type));
+    snprintf(figure->example_key, sizeof figure->example_key, "%s", weir_yaml_text(key));
+}
+
 weir_err weir_night_figure_read(const char *name, const char *text, weir_night_figure *figurep) {
     weir_yaml *yaml = NULL;
     *figurep = (weir_night_figure){0};
@@ -87,6 +97,7 @@ weir_err weir_night_figure_read(const char *name, const char *text, weir_night_f
     if (!err) err = weir_yaml_f64(value, &figurep->value);
     if (!err) err = read_count(root, "targets", &figurep->targets);
     if (!err) err = read_count(root, "positives", &figurep->positives);
+    if (!err) weir_night_example_read(root, figurep);
     if (!err) snprintf(figurep->measure, sizeof figurep->measure, "%s", weir_yaml_text(measure));
     weir_yaml_free(yaml);
     return err;

@@ -52,6 +52,15 @@ static void put_figure(weir_json *json, const char *key, const weir_night_figure
     weir_json_object_end(json);
 }
 
+static void put_example(weir_json *json, const weir_night_figure *figure) {
+    if (!figure->example_type[0]) return;
+    weir_json_key(json, "example");
+    weir_json_object(json);
+    put(json, "type", figure->example_type);
+    put(json, "key", figure->example_key);
+    weir_json_object_end(json);
+}
+
 weir_err weir_night_save(const weir_night *night) {
     const weir_night_state *s = &night->state;
     char path[WEIR_NIGHT_PATH_MAX];
@@ -68,6 +77,7 @@ weir_err weir_night_save(const weir_night *night) {
     put(&json, "serving", s->serving);
     put_figure(&json, "candidate_figure", &s->candidate_figure);
     put_figure(&json, "serving_figure", &s->serving_figure);
+    put_example(&json, &s->candidate_figure);
     put(&json, "outcome", s->outcome);
     put(&json, "sentence", s->sentence);
     weir_json_object_end(&json);
@@ -84,12 +94,22 @@ static void get(const weir_yaml_node *root, const char *key, char *text, size_t 
     snprintf(text, size, "%s", node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "");
 }
 
+static weir_err get_count(const weir_yaml_node *mapping, const char *key, uint64_t *countp) {
+    const weir_yaml_node *node = weir_yaml_find(mapping, key);
+    int64_t number = 0;
+    weir_err err = node ? weir_yaml_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
+    *countp = (uint64_t)number;
+    return err;
+}
+
 static weir_err get_figure(const weir_yaml_node *root, const char *key, weir_night_figure *figure) {
     const weir_yaml_node *node = weir_yaml_find(root, key);
     const weir_yaml_node *value = node ? weir_yaml_find(node, "value") : NULL;
     if (!value) return WEIR_OK;
     get(node, "measure", figure->measure, sizeof figure->measure);
-    return weir_yaml_f64(value, &figure->value);
+    weir_err err = weir_yaml_f64(value, &figure->value);
+    if (!err) err = get_count(node, "targets", &figure->targets);
+    return err ? err : get_count(node, "positives", &figure->positives);
 }
 
 static weir_err read_state(const weir_yaml_node *root, weir_night_state *s) {
@@ -108,6 +128,7 @@ static weir_err read_state(const weir_yaml_node *root, weir_night_state *s) {
     get(root, "serving", s->serving, sizeof s->serving);
     get(root, "outcome", s->outcome, sizeof s->outcome);
     get(root, "sentence", s->sentence, sizeof s->sentence);
+    weir_night_example_read(root, &s->candidate_figure);
     err = get_figure(root, "candidate_figure", &s->candidate_figure);
     return err ? err : get_figure(root, "serving_figure", &s->serving_figure);
 }

@@ -20,6 +20,7 @@
 
 #include <weir/base/file.h>
 #include <weir/cli/cli.h>
+#include <weir/conf/yaml.h>
 #include <weir/inference/model.h>
 
 #define WEIR_NIGHT_PATH_MAX     4096u
@@ -52,6 +53,7 @@ typedef struct weir_night_figure {
     char measure[32]; /* "average precision" */
     double value;
     uint64_t targets, positives;
+    char example_type[128], example_key[512]; /* a positive with a high score; empty: none */
 } weir_night_figure;
 
 /* night.json. */
@@ -121,6 +123,8 @@ weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_I
 /* What serves now; id empty: nothing. */
 weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_MAX]);
 weir_err weir_night_figure_read(const char *name, const char *text, weir_night_figure *figurep);
+/* The member `example`, if there is one. */
+void weir_night_example_read(const weir_yaml_node *root, weir_night_figure *figure);
 /* From the figures in the state: whether to promote, and the sentence. */
 bool weir_night_decide(const weir_night *night, char *sentence, size_t size);
 weir_err weir_night_promote(const weir_night *night, const char *reason);

@@ -60,9 +60,20 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     return err ? err : weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
 }
 
+/* What the network saw best of what was there to see. */
+static weir_judged_example best_example(const weir_trained *t) {
+    weir_judged_example best = {.found = false};
+    for (uint64_t i = weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < t->targets->ends[WEIR_TARGETS_TEST]; i++) {
+        if (t->targets->classes_of[i] != 1 || (best.found && t->scores[i] <= best.score)) continue;
+        best = (weir_judged_example){true, weir_nn_target_type(t->shape), t->targets->targets[i].vertex, t->scores[i]};
+    }
+    return best;
+}
+
 weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
-                          weir_train_metrics *metricsp) {
+                          weir_train_metrics *metricsp, weir_judged_example *examplep) {
     *metricsp = (weir_train_metrics){0};
+    *examplep = (weir_judged_example){.found = false};
     weir_trained *t = weir_calloc(1, sizeof *t);
     if (!t) return weir_comm_fail(comm, no_memory());
     t->opts = *opts;
@@ -70,6 +81,7 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     weir_err err = weir_comm_fail(comm, judge_open(t, nn));
     if (!err) err = weir_run_judge(t, WEIR_TARGETS_TEST, params, NULL);
     if (!err) err = weir_comm_fail(comm, weir_run_measure(t, WEIR_TARGETS_TEST, metricsp));
+    if (!err) *examplep = best_example(t);
     judge_close(t);
     return err;
 }
