@@ -7,13 +7,12 @@
  */
 #include "private.h"
 
-#define POLICY "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+#define POLICY "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 static weir_err reply(weir_http_request *request, const char *type, const char *(*file)(size_t *lengthp)) {
     size_t length;
     const char *text = file(&length);
     weir_http_add_header(request, "Content-Security-Policy", POLICY);
-    weir_http_add_header(request, "X-Content-Type-Options", "nosniff");
     weir_http_add_header(request, "Referrer-Policy", "no-referrer");
     weir_http_reply_static(request, 200, type, text, length);
     return WEIR_OK;

@@ -143,7 +143,7 @@ static weir_err step_partition(weir_night *night, step_said *said) {
 }
 
 static void train_words(const weir_night *night, const char *const *paths, weir_night_words *words) {
-    enum { TRAIN, SNAPSHOT, FOLDER, PARTS };
+    enum { TRAIN, SNAPSHOT, FOLDER };
     weir_night_word(words, paths[TRAIN]);
     weir_night_word(words, paths[SNAPSHOT]);
     weir_night_word(words, "--folder");
@@ -153,26 +153,23 @@ static void train_words(const weir_night *night, const char *const *paths, weir_
     weir_night_word(words, "--resume");
     weir_night_word(words, *night->key ? "--key" : NULL);
     weir_night_word(words, *night->key ? night->key : NULL);
-    weir_night_word(words, paths[PARTS] ? "--parts" : NULL);
-    weir_night_word(words, paths[PARTS]);
     more_words(night, words);
 }
 
 static weir_err train(weir_night *night, step_said *said) {
     char program[WEIR_NIGHT_PATH_MAX], snapshot[WEIR_NIGHT_PATH_MAX], folder[WEIR_NIGHT_PATH_MAX];
-    char parts[WEIR_NIGHT_PATH_MAX], mpirun[WEIR_NIGHT_PATH_MAX], ranks[24];
+    char mpirun[WEIR_NIGHT_PATH_MAX], ranks[24];
     weir_night_words words = {.count = 0};
     weir_err err = weir_night_beside("weir-train", program);
     if (!err) err = weir_night_path(snapshot, night->folder, "snapshot");
     if (!err) err = weir_night_path(folder, night->folder, "train");
-    if (!err) err = weir_night_path(parts, night->folder, "parts");
     if (!err && night->ranks > 1) err = find_mpirun(mpirun);
     if (err) return err;
     snprintf(ranks, sizeof ranks, "%llu", (unsigned long long)night->ranks);
     weir_night_word(&words, night->ranks > 1 ? mpirun : NULL);
     weir_night_word(&words, night->ranks > 1 ? "-n" : NULL);
     weir_night_word(&words, night->ranks > 1 ? ranks : NULL);
-    const char *const paths[] = {program, snapshot, folder, weir_path_exists(parts) ? parts : NULL};
+    const char *const paths[] = {program, snapshot, folder};
     train_words(night, paths, &words);
     return run(night, WEIR_NIGHT_TRAIN, &words, true, said);
 }
