@@ -104,14 +104,12 @@ static weir_err member(const char *body, const char *key, char *text, size_t siz
     return scalar ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the server's answer has no '%s'", key);
 }
 
-/* 409: an earlier try of the same night has got as far. */
-static weir_err read_reply(const weir_night *night, const char *name, const char *reply,
-                           char path[WEIR_NIGHT_PATH_MAX]) {
+/* An earlier try of the same night may have got as far: the server says the same then. */
+static weir_err read_reply(const char *reply, char path[WEIR_NIGHT_PATH_MAX]) {
     char detail[256] = "no sentence";
     const char *body = strstr(reply, "\r\n\r\n");
     int status = strncmp(reply, "HTTP/1.1 ", 9) == 0 ? (int)strtol(reply + 9, NULL, 10) : 0;
-    if (status == 409) return weir_night_path(path, night->checkpoints, name);
-    if (status == 201 && body) return member(body + 4, "folder", path, WEIR_NIGHT_PATH_MAX);
+    if (status == 200 && body) return member(body + 4, "folder", path, WEIR_NIGHT_PATH_MAX);
     if (body) (void)member(body + 4, "detail", detail, sizeof detail);
     return WEIR_ERR(WEIR_EUNAVAILABLE, "the server wrote no checkpoint (status %d): %s", status, detail);
 }
@@ -125,7 +123,7 @@ weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, ch
     if (!err) err = write_request(night, &a, name, &request);
     if (!err) err = connect_to(&a, &fd);
     if (!err) err = exchange(fd, &request, reply, REPLY_BYTES_MAX);
-    if (!err) err = read_reply(night, name, reply, path);
+    if (!err) err = read_reply(reply, path);
     if (fd >= 0) close(fd);
     weir_buf_free(&request);
     weir_free(reply);
