@@ -3,7 +3,7 @@
 // text, never as markup: a key in an event may hold anything.
 "use strict";
 
-const LOOK_MS = 2000, NIGHT_MS = 15000, REASONS = 8;
+const LOOK_MS = 2000, NIGHT_MS = 15000, REASONS = 8, FAR = 4;
 const by = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat("en");
 let scored = false;
@@ -44,8 +44,11 @@ const bytes = (n) => n < 1 << 20 ? Math.round(n / 1024) + " KiB" : Math.round(n 
 // --- now -------------------------------------------------------------------------------------------------------------
 
 function showCounts(status) {
-  const rows = [["events read", number.format(status.events)], ["set aside", number.format(status.dead_letters)],
-    ["in memory", bytes(status.memory_bytes)], ["on disk", bytes(status.disk_bytes)]];
+  const applied = Object.values(status.freshness).flatMap((fresh) => fresh.applied || []).reduce((a, b) => a + b, 0);
+  const rows = [["events applied", number.format(applied)], ["since the start", number.format(status.events)],
+    ["set aside", number.format(status.dead_letters)],
+    ["in memory", bytes(status.memory_bytes)], ["on disk", bytes(status.disk_bytes)],
+    ["requests", number.format(status.requests)]];
   by("counts").replaceChildren(...rows.map(([name, value]) => {
     const row = plain("div");
     row.append(plain("dt", name), plain("dd", value));
@@ -77,8 +80,8 @@ async function look() {
 
 function path(values, low, high) {
   const width = values.length > 1 ? 400 / (values.length - 1) : 0, span = high - low || 1;
-  return values.map((v, i) => `${i ? "L" : "M"}${(40 + i * width).toFixed(1)} ${(170 - 140 * (v - low) / span).toFixed(1)}`)
-    .join(" ");
+  const x = (i) => (40 + i * width).toFixed(1), y = (v) => (170 - 140 * (v - low) / span).toFixed(1);
+  return values.map((v, i) => `${i ? "L" : "M"}${x(i)} ${y(v)}`).join(" ");
 }
 
 function drawCurve(epochs) {
@@ -99,7 +102,9 @@ function showNight(said) {
   const night = said.night, plan = said.schedule;
   if (night) by("sentence").textContent = night.sentence || `night ${night.name}: ${night.done} of 7 steps are done`;
   if (said.epochs.length) drawCurve(said.epochs);
-  by("schedule").textContent = !plan ? "" : plan.running ? "A night runs." : "The next night begins at " + plan.next + ".";
+  const running = plan && plan.running;
+  const next = plan && plan.next ? "The next night begins at " + plan.next.slice(0, 16) + "Z." : "";
+  by("schedule").textContent = running ? "A night runs." : next;
   const example = night && night.example;
   if (example && !scored && !by("key").value) {
     by("type").value = example.type;
@@ -143,7 +148,35 @@ function drawGraph(target, around) {
   nodes.push(element("circle", {cx: middle.x, cy: middle.y, r: 14, class: "target"}));
   nodes.push(element("text", {x: middle.x, y: middle.y + 32, "text-anchor": "middle"},
     `${target.type} ${cut(target.key, 22)}`));
-  by("graph").replaceChildren(...edges, ...nodes);
+  by("graph").replaceChildren(element("g", {id: "far"}), ...edges, ...nodes);
+}
+
+// What else the neighbours are joined to: what several of them share shows as threads between them.
+async function drawFar(target, around) {
+  const far = new Map(), shown = new Set([...around, target].map((one) => one.type + "/" + one.key));
+  const before = target.time ? "&before=" + encodeURIComponent(target.time) : "";
+  for (const [i, one] of around.entries()) {
+    if (!one.key) continue;
+    const path = `/v1/neighbors/${encodeURIComponent(one.type)}/${encodeURIComponent(one.key)}?limit=${FAR}${before}`;
+    for (const other of (await ask(path)).neighbors) {
+      const name = other.type + "/" + other.key;
+      if (!shown.has(name)) far.set(name, (far.get(name) || new Set()).add(i));
+    }
+  }
+  const parts = [], count = far.size;
+  [...far.entries()].sort((a, b) => Math.min(...a[1]) - Math.min(...b[1])).forEach(([name, joined], j) => {
+    const angle = -Math.PI / 2 + 2 * Math.PI * (j + 0.5) / count;
+    const at = {x: middle.x + 262 * Math.cos(angle), y: middle.y + 168 * Math.sin(angle)};
+    for (const i of joined) {
+      const near = spot(i, around.length);
+      const kind = joined.size > 1 ? "thread shared" : "thread";
+      parts.push(element("line", {x1: near.x, y1: near.y, x2: at.x, y2: at.y, class: kind}));
+    }
+    const dot = element("circle", {cx: at.x, cy: at.y, r: joined.size > 1 ? 6 : 4});
+    dot.append(element("title", {}, name));
+    parts.push(dot);
+  });
+  by("far").replaceChildren(...parts);
 }
 
 function showReasons(reasons) {
@@ -158,9 +191,10 @@ function showReasons(reasons) {
 function showScore(said) {
   const one = said.scores[0], likely = one.probability;
   const strong = plain("strong", (100 * likely).toFixed(1) + " %", likely >= 0.5 ? "raises" : "");
-  by("verdict").replaceChildren(strong, ` likely to be ${said.model.task}; model ${said.model.id}, ${one.nodes} nodes and ` +
-    `${one.edges} edges looked at`);
+  by("verdict").replaceChildren(strong, ` likely to be ${said.model.task}; model ${said.model.id}, ` +
+    `${one.nodes} nodes and ${one.edges} edges looked at`);
   drawGraph(one, one.reasons || []);
+  drawFar(one, one.reasons || []).catch((problem) => console.warn(problem.message));
   showReasons(one.reasons || []);
 }
 
@@ -168,6 +202,7 @@ async function showNeighbors(type, key, why) {
   const said = await ask(`/v1/neighbors/${encodeURIComponent(type)}/${encodeURIComponent(key)}?limit=4`);
   by("verdict").textContent = "Its neighbours; no score: " + why;
   drawGraph(said, said.neighbors.slice(0, REASONS));
+  drawFar(said, said.neighbors.slice(0, REASONS)).catch((problem) => console.warn(problem.message));
   by("reasons").replaceChildren();
 }
 

@@ -14,7 +14,9 @@ static void ask_for(const serve_child *serve, const char *request, int status, c
 }
 
 static void start(serve_child *serve, const char *const *more) {
-    serve_start(serve, weir_test_path("d"), more);
+    char data[512];
+    snprintf(data, sizeof data, "%s", weir_test_path("d"));
+    serve_start(serve, data, more);
     assert_true(serve->port);
     serve_await(serve, "/readyz", NULL, 200, NULL);
 }
@@ -45,18 +47,21 @@ static void a_key_is_asked_for(void **state) {
     uint8_t digest[32];
     serve_child serve;
     weir_test_output output;
-    const char *const keys[] = {"--keys", weir_test_path("keys"), "--set", NIGHT_UNSIGNED, NULL};
+    char keys_file[512], key_file[512]; /* the ring of paths is short */
+    const char *const keys[] = {"--keys", keys_file, "--set", NIGHT_UNSIGNED, NULL};
     const char *const without[] = {"--server", url, NULL};
-    const char *const with[] = {"--server",  url, "--api-key-file", weir_test_path("key"), "--set", NIGHT_UNSIGNED,
+    const char *const with[] = {"--server",  url, "--api-key-file", key_file, "--set", NIGHT_UNSIGNED,
                                 NIGHT_SMALL, NULL};
+    snprintf(keys_file, sizeof keys_file, "%s", weir_test_path("keys"));
+    snprintf(key_file, sizeof key_file, "%s", weir_test_path("key"));
     (void)state;
     night_store("60");
     weir_sha256_bytes("sesame", 6, digest);
     for (size_t i = 0; i < sizeof digest; i++)
         snprintf(digits + 2 * i, 3, "%02x", digest[i]);
     int length = snprintf(line, sizeof line, "admin %s nightly\n", digits);
-    assert_ok(weir_file_replace(weir_test_path("keys"), line, (size_t)length));
-    assert_ok(weir_file_replace(weir_test_path("key"), "sesame\n", 7));
+    assert_ok(weir_file_replace(keys_file, line, (size_t)length));
+    assert_ok(weir_file_replace(key_file, "sesame\n", 7));
     start(&serve, keys);
     snprintf(url, sizeof url, "127.0.0.1:%u", serve.port);
     night_run(without, NULL, &output);

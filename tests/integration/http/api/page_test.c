@@ -62,7 +62,7 @@ static void it_shows_counts_and_a_neighbourhood(void **state) {
     serve_with_events(&serve);
     browse(&serve, "#payment/p1", "--dump-dom", &output);
     has(&output, "class=\"ready\">ready");
-    has(&output, "<dt>events read</dt><dd>2</dd>");
+    has(&output, "<dt>events applied</dt><dd>2</dd>");
     has(&output, "schema payments");
     has(&output, ">payment p1</text>");
     has(&output, ">account a1</text>");
