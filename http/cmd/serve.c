@@ -271,7 +271,7 @@ static weir_err announce(const service *serve) {
 static void wait_for_stop(service *serve) {
     bool ready = false;
     while (!weir_signals_wait(ready ? WEIR_US_PER_S : LOOK_US)) {
-        weir_scoring_watch_look(serve->watch, false);
+        weir_scoring_watch_look(serve->watch, weir_signals_hung_up());
         if (ready || !weir_api_look(serve->api)) continue;
         ready = true;
         weir_kill_point("serve.ready");
@@ -307,6 +307,7 @@ static void close_all(service *serve, weir_err *errp) {
 static weir_err run(weir_cli *cli) {
     service *serve = weir_calloc(1, sizeof *serve);
     if (!serve) return WEIR_ERR(WEIR_ENOMEM, "no memory to serve");
+    weir_signals_take_hangups();
     weir_err err = weir_signals_install();
     if (!err) err = open_all(serve, cli);
     if (!err) err = announce(serve);
@@ -332,8 +333,10 @@ static const weir_option options[] = {
 const weir_command weir_command_serve = {
     .name = "serve",
     .summary = "take events in and answer questions about the living graph over HTTP",
-    .description = "Prints its address when it takes connections; /readyz says yes once all that was in the log is "
-                   "applied. SIGTERM and SIGINT stop it in order. /openapi.json says what can be asked.",
+    .description =
+        "Prints its address when it takes connections; /readyz says yes once all that was in the log is "
+        "applied. SIGTERM and SIGINT stop it in order; SIGHUP makes it look for another model at once, which it "
+        "does once a second anyway. /openapi.json says what can be asked.",
     .example = "weir serve --schema payments --data weir-data\n"
                "curl -s localhost:8080/v1/neighbors/account/a17",
     .options = options,

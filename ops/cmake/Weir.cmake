@@ -28,6 +28,8 @@ target_compile_options(weir_flags INTERFACE
   -Wvla -Wundef -Wcast-qual -Wformat=2 -Wwrite-strings -Wpointer-arith -Wimplicit-fallthrough
   $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> # a cut sentence is still a sentence; buffers say so
   -fno-common -fstack-protector-strong -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+# A program needs the libraries that it calls, not those of every module that it could have called.
+target_link_options(weir_flags INTERFACE -Wl,--as-needed)
 if(WEIR_WERROR)
   target_compile_options(weir_flags INTERFACE -Werror)
 endif()

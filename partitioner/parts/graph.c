@@ -2,8 +2,8 @@
 /*
  * graph.c - one graph of all types, with what each vertex weighs.
  *
- * Vertices are visited in rising order, and each adds itself to the lists of its neighbours: so lists come out sorted, an
- * edge that is there again finds its twin at the end of the list, and nothing is ever sorted.
+ * Vertices are visited in rising order, and each adds itself to the lists of its neighbours: so lists come out sorted,
+ * an edge that is there again finds its twin at the end of the list, and nothing is ever sorted.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * part.c - a part, mapped. manifest.json says how much there should be; every array is held against it, and every list is
- * walked once, so that whoever trains follows indices without a look.
+ * part.c - a part, mapped. manifest.json says how much there should be; every array is held against it, and every list
+ * is walked once, so that whoever trains follows indices without a look.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ static weir_err check_shape(const char *path, const weir_npy_array *array, weir_
                     path, (unsigned long long)rows);
 }
 
-static weir_err path_of(const weir_part *p, char path[WEIR_PART_PATH_MAX], const char *format, va_list list) {
+static __attribute__((format(printf, 3, 0))) weir_err path_of(const weir_part *p, char path[WEIR_PART_PATH_MAX],
+                                                              const char *format, va_list list) {
     int used = snprintf(path, WEIR_PART_PATH_MAX, "%s/", p->folder);
     if (used > 0 && used < (int)WEIR_PART_PATH_MAX)
         used += vsnprintf(path + used, WEIR_PART_PATH_MAX - (size_t)used, format, list);

@@ -132,6 +132,35 @@ static weir_err write_plan(const weir_snapshot *snapshot, const weir_parts_plan 
 
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
+/* That labels stand by vertex, rising, is how those of a list of edges are found. Returns the first that does not. */
+static uint64_t find_unordered(const weir_snapshot_labels *labels, const weir_snapshot_edges *edges) {
+    uint64_t vertex = 0, i = 0;
+    for (; i < labels->count; i++) {
+        if (!edges && i && labels->targets[i] < labels->targets[i - 1]) break;
+        if (!edges) continue;
+        while (edges->indptr[vertex + 1] <= labels->targets[i])
+            vertex++;
+        if (labels->targets[i] < edges->indptr[vertex]) break;
+    }
+    return i;
+}
+
+static weir_err check_labels(const weir_snapshot *snapshot) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    for (uint32_t l = 0; l < weir_schema_label_count(schema); l++) {
+        const weir_schema_label *label = weir_schema_label_at(schema, l);
+        const weir_snapshot_labels *labels = weir_snapshot_labels_of(snapshot, l);
+        uint64_t at = find_unordered(
+            labels, label->on_relation ? weir_snapshot_edges_of(snapshot, label->target, WEIR_OUT) : NULL);
+        if (at == labels->count) continue;
+        return WEIR_ERR(WEIR_ECORRUPT,
+                        "labels/%s/targets.npy: number %llu is of a vertex before the last one; take "
+                        "another copy of the snapshot",
+                        label->name, (unsigned long long)at);
+    }
+    return WEIR_OK;
+}
+
 static weir_err check(const weir_snapshot *snapshot, const weir_parts_opts *opts) {
     if (!opts->parts || opts->parts > WEIR_PARTS_COUNT_MAX) {
         return WEIR_ERR(WEIR_ELIMIT, "%u parts are not 1 to %u", opts->parts, WEIR_PARTS_COUNT_MAX);
@@ -139,7 +168,8 @@ static weir_err check(const weir_snapshot *snapshot, const weir_parts_opts *opts
     if (weir_path_exists(opts->out)) {
         return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder, or remove it", opts->out);
     }
-    return weir_snapshot_check(snapshot);
+    weir_err err = weir_snapshot_check(snapshot);
+    return err ? err : check_labels(snapshot);
 }
 
 static void describe(const weir_snapshot *snapshot, const weir_parts_graph *graph, const weir_parts_opts *opts,

@@ -294,6 +294,7 @@ static weir_err write_direction(const weir_parts_draft *draft, uint32_t relation
     return err ? err : write_edge_features(draft, folder, &l, count);
 }
 
+/* P2: each list goes to the part of the vertex whose list it is, and nowhere else. */
 static weir_err write_relation(const weir_parts_draft *draft, uint32_t relation, weir_parts_counts *counts) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, relation, WEIR_OUT);
     char folder[96];
@@ -340,7 +341,7 @@ static weir_err take_of_vertices(const weir_parts_draft *draft, uint32_t type, c
     return err;
 }
 
-/* The first label of this place or one behind it: targets rise. */
+/* The first label of the vertex whose list begins at this place, or of one behind it: labels stand by vertex. */
 static uint64_t label_from(const weir_snapshot_labels *labels, int64_t place) {
     uint64_t low = 0, high = labels->count;
     while (low < high) {

@@ -18,6 +18,8 @@
 #include <weir/base/thread.h>
 
 static atomic_bool asked;
+static atomic_bool hangups; /* are taken, instead of ending the process */
+static atomic_bool hung_up; /* one came and was not asked for yet       */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static weir_mutex mutex; /* held to set asked, so that no waiter misses it */
 static weir_cond changed;
@@ -60,11 +62,16 @@ static void stop_signals(sigset_t *setp) {
     sigemptyset(setp);
     sigaddset(setp, SIGINT);
     sigaddset(setp, SIGTERM);
+    if (atomic_load(&hangups)) sigaddset(setp, SIGHUP);
 }
 
+/* The next that asks for a stop; hangups are only remembered. */
 static int next_signal(const sigset_t *set) {
     int number;
-    WEIR_ASSERT(sigwait(set, &number) == 0);
+    do {
+        WEIR_ASSERT(sigwait(set, &number) == 0);
+        if (number == SIGHUP) atomic_store(&hung_up, true);
+    } while (number == SIGHUP);
     return number;
 }
 
@@ -88,6 +95,7 @@ static void announce(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (atomic_load(&hangups)) sigaction(SIGHUP, &action, NULL);
     weir_mutex_lock(&mutex);
     announced = true;
     weir_cond_broadcast(&changed);
@@ -102,6 +110,15 @@ static void wait_for_signals(void *context) {
     next_signal(&set);
     weir_signals_ask_stop();
     end_process_by(next_signal(&set), &set);
+}
+
+void weir_signals_take_hangups(void) {
+    WEIR_ASSERT(!waiter);
+    atomic_store(&hangups, true);
+}
+
+bool weir_signals_hung_up(void) {
+    return atomic_exchange(&hung_up, false);
 }
 
 weir_err weir_signals_install(void) {

@@ -242,31 +242,39 @@ weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *aren
     return WEIR_OK;
 }
 
-/* As a snapshot dates a vertex: its name's put, or an older row of its features. A put that a deletion has overtaken is
- * none, though the name outlives it where something newer was put. */
-weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena *arena, bool *knownp,
-                              int64_t *time_usp) {
-    weir_shard *shard = shard_of(graph, vertex);
-    weir_name name = {0};
+/* The oldest visible record of a list. */
+static weir_err oldest_of(weir_shard *shard, weir_vertex vertex, weir_list list, weir_arena *arena, bool *knownp,
+                          int64_t *time_usp) {
     const weir_entry *rows;
     uint32_t count;
-    weir_err err = weir_shard_name(shard, vertex, arena, &name, knownp);
-    if (err || !*knownp) return err;
-    *knownp = name.time_us > weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
-    *time_usp = *knownp ? name.time_us : INT64_MAX;
     weir_list_query query = {.vertex = vertex,
-                             .list = WEIR_LIST_FEATURES,
+                             .list = list,
                              .before_us = WEIR_BEFORE_ALL,
                              .newer_than_us = INT64_MIN,
                              .limit = ROWS_PER_LOOK};
-    err = weir_shard_list(shard, &query, arena, &rows, &count);
+    weir_err err = weir_shard_list(shard, &query, arena, &rows, &count);
     if (!err && count == query.limit) {
         query.limit = WEIR_WINDOW_MAX;
         err = weir_shard_list(shard, &query, arena, &rows, &count);
     }
-    *knownp = *knownp || (!err && count);
-    if (!err && count && rows[count - 1].time_us < *time_usp) *time_usp = rows[count - 1].time_us;
-    return err;
+    if (err || !count) return err;
+    if (!*knownp || rows[count - 1].time_us < *time_usp) *time_usp = rows[count - 1].time_us;
+    *knownp = true;
+    return WEIR_OK;
+}
+
+/* As a snapshot dates a vertex: by its name's put where no deletion has overtaken it, by its rows, and by puts that left
+ * nothing else. */
+weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena *arena, bool *knownp,
+                              int64_t *time_usp) {
+    weir_shard *shard = shard_of(graph, vertex);
+    weir_name name = {0};
+    weir_err err = weir_shard_name(shard, vertex, arena, &name, knownp);
+    if (err || !*knownp) return err;
+    *knownp = name.time_us > weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
+    *time_usp = name.time_us;
+    err = oldest_of(shard, vertex, WEIR_LIST_FEATURES, arena, knownp, time_usp);
+    return err ? err : oldest_of(shard, vertex, WEIR_LIST_PUTS, arena, knownp, time_usp);
 }
 
 /* The table has not heard of it: the store itself is asked. */

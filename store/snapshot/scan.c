@@ -87,6 +87,8 @@ typedef struct scan {
     weir_snapshot_draft *draft;
     uint32_t shard;
     weir_spill **edges, **features, **names, **labels; /* relation * 2 + direction, type, type, label */
+    weir_spill **puts, **met;                          /* one: of all types                             */
+    weir_spill_record newest;                          /* of the edges of the vertex at hand, seen or not */
     int64_t *gone_us;                                  /* of each relation: as old or older has expired */
     hidden hidden;
     weir_edge_key list; /* vertex, relation and direction of the last edge */
@@ -94,6 +96,21 @@ typedef struct scan {
 
 static weir_err damaged(char kind) {
     return WEIR_ERR(WEIR_ECORRUPT, "a record of kind '%c' is damaged; restore a checkpoint", kind);
+}
+
+/* Of each vertex with edges, the time of the newest: also of those that were deleted, or have expired, because an event
+ * that put an edge put its ends. */
+static weir_err meet_end(scan *s) {
+    weir_spill_record newest = s->newest;
+    s->newest = (weir_spill_record){.time_us = INT64_MIN};
+    return newest.time_us == INT64_MIN ? WEIR_OK : weir_spill_add(s->met[0], &newest);
+}
+
+static weir_err meet(scan *s, weir_vertex vertex, int64_t time_us) {
+    weir_err err = vertex == s->newest.vertex ? WEIR_OK : meet_end(s);
+    s->newest.vertex = vertex;
+    if (time_us > s->newest.time_us) s->newest.time_us = time_us;
+    return err;
 }
 
 static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
@@ -107,6 +124,8 @@ static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const
     }
     if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
     if (e.deletion) return hidden_add(&s->hidden, e.neighbor, e.event);
+    weir_err err = meet(s, e.vertex, e.time_us);
+    if (err) return err;
     if (e.time_us <= s->gone_us[e.relation] && s->gone_us[e.relation] != INT64_MIN) return WEIR_OK;
     if (hidden_has(&s->hidden, e.neighbor, e.event)) return WEIR_OK;
     weir_spill_record record = {e.vertex, e.neighbor, e.time_us, e.event, value, (uint32_t)length};
@@ -152,6 +171,13 @@ static weir_err visit_name(scan *s, const uint8_t *key, size_t key_length, const
     return weir_spill_add(s->names[type], &record);
 }
 
+/* A put that left neither a row nor an edge. */
+static weir_err visit_put(scan *s, const uint8_t *key, size_t key_length) {
+    weir_spill_record record = {.vertex = 0};
+    if (!weir_put_key_read(key, key_length, &record.vertex, &record.time_us)) return damaged('K');
+    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->puts[0], &record) : WEIR_OK; /* Z3 */
+}
+
 static weir_err visit_deleted(scan *s, const uint8_t *key, size_t key_length) {
     weir_draft_deletions *d = &s->draft->deletions;
     weir_draft_deletion deletion;
@@ -177,6 +203,8 @@ static weir_err visit(void *context, const void *key, size_t key_length, const v
         return visit_edge(s, key, key_length, value, value_length);
     case 'F':
         return visit_features(s, key, key_length, value, value_length);
+    case 'K':
+        return visit_put(s, key, key_length);
     case 'L':
         return visit_label(s, key, key_length, value, value_length);
     case 'N':
@@ -258,13 +286,19 @@ static weir_err scan_shard(scan *s) {
     if (!err) err = open_kind(s, "features", types, &s->features);
     if (!err) err = open_kind(s, "names", types, &s->names);
     if (!err) err = open_kind(s, "labels", labels, &s->labels);
+    if (!err) err = open_kind(s, "puts", 1, &s->puts);
+    if (!err) err = open_kind(s, "met", 1, &s->met);
+    s->newest = (weir_spill_record){.time_us = INT64_MIN};
     s->list = (weir_edge_key){.relation = UINT16_MAX};
     if (!err) err = weir_graph_scan(s->draft->graph, s->shard, visit, s);
+    if (!err) err = meet_end(s);
     close_kind(s->edges, relations * 2, &err);
     close_kind(s->features, types, &err);
     close_kind(s->names, types, &err);
     close_kind(s->labels, labels, &err);
-    s->edges = s->features = s->names = s->labels = NULL;
+    close_kind(s->puts, 1, &err);
+    close_kind(s->met, 1, &err);
+    s->met = s->puts = s->edges = s->features = s->names = s->labels = NULL;
     return err;
 }
 

@@ -16,6 +16,44 @@
 #include "columns.h"
 #include "ids.h"
 
+/* --- walks --------------------------------------------------------------------------------------------------------- */
+
+/* A merge that is walked along rising ids. */
+typedef struct along {
+    const weir_snapshot_draft *draft;
+    weir_merge *merge;
+    weir_spill_record record;
+    bool found;
+    bool hidden_too; /* names: an id keeps its key, whatever was deleted */
+} along;
+
+static weir_err along_step(along *a) {
+    if (a->hidden_too) return weir_merge_next(a->merge, &a->record, &a->found);
+    return weir_draft_next(a->draft, a->merge, false, &a->record, &a->found);
+}
+
+static weir_err along_open(const weir_snapshot_draft *draft, const char *kind, uint32_t type, along *a) {
+    char name[64];
+    *a = (along){.draft = draft, .hidden_too = strcmp(kind, "names") == 0};
+    snprintf(name, sizeof name, "%s.%u", kind, type);
+    weir_err err = weir_merge_open(draft->spill, name, draft->shards, &a->merge);
+    return err ? err : along_step(a);
+}
+
+/* Leaves the record at the first of this vertex; *herep says whether it has one. */
+static weir_err along_to(along *a, weir_vertex vertex, bool *herep) {
+    weir_err err = WEIR_OK;
+    while (!err && a->found && a->record.vertex < vertex)
+        err = along_step(a);
+    *herep = !err && a->found && a->record.vertex == vertex;
+    return err;
+}
+
+/* Whether a name was put at its own time: it is carried once, and a deletion may have overtaken that put. */
+static bool name_stands(const weir_snapshot_draft *draft, const weir_spill_record *name) {
+    return name->time_us < draft->as_of_us && !weir_draft_hides(draft, name->vertex, name->time_us);
+}
+
 /* --- runs -------------------------------------------------------------------------------------------------------- */
 
 /* How many runs each type has. */
@@ -24,7 +62,7 @@ typedef struct runs {
     uint32_t *counts;
 } runs;
 
-typedef enum run_kind { RUN_EDGES, RUN_NAMES, RUN_FEATURES } run_kind;
+typedef enum run_kind { RUN_EDGES, RUN_FEATURES } run_kind;
 
 static void count_edge(weir_draft_direction *d, int64_t time_us) {
     if (d->edges == 0 || time_us < d->oldest_us) d->oldest_us = time_us;
@@ -45,8 +83,6 @@ static weir_err make_run(runs *r, run_kind kind, uint32_t type, weir_merge *merg
         err = weir_draft_next(draft, merge, kind == RUN_EDGES, &record, &found);
         if (err || !found) break;
         if (kind == RUN_EDGES) count_edge(direction, record.time_us);
-        if (kind == RUN_NAMES && record.time_us >= draft->as_of_us)
-            continue; /* put later, but perhaps named by an edge */
         if (any && record.vertex == last.vertex) continue;
         any = true;
         last = (weir_spill_record){.vertex = record.vertex};
@@ -64,6 +100,34 @@ static weir_err run_of(runs *r, run_kind kind, const char *spill, uint32_t type,
     return err;
 }
 
+/* Those that were put, though no row and no visible edge may say so: by their name's put, one of its own, or an event
+ * whose edge is not seen any more. */
+static weir_err make_names_run(runs *r, uint32_t type) {
+    weir_snapshot_draft *draft = r->draft;
+    weir_spill *run = NULL;
+    along names = {.merge = NULL}, puts = {.merge = NULL}, met = {.merge = NULL};
+    char name[64];
+    bool put = false, end = false;
+    snprintf(name, sizeof name, "run.%u", type);
+    weir_err err = weir_spill_open(draft->spill, name, r->counts[type]++, &run);
+    if (!err) err = along_open(draft, "names", type, &names);
+    if (!err) err = along_open(draft, "puts", 0, &puts);
+    if (!err) err = along_open(draft, "met", 0, &met);
+    while (!err && names.found) {
+        const weir_spill_record record = {.vertex = names.record.vertex};
+        bool stands = name_stands(draft, &names.record);
+        err = along_to(&puts, record.vertex, &put);
+        if (!err) err = along_to(&met, record.vertex, &end);
+        if (!err && (stands || put || end)) err = weir_spill_add(run, &record);
+        if (!err) err = along_step(&names);
+    }
+    weir_err_keep(&err, run ? weir_spill_close(run) : WEIR_OK);
+    weir_merge_close(names.merge);
+    weir_merge_close(puts.merge);
+    weir_merge_close(met.merge);
+    return err;
+}
+
 static weir_err make_runs(runs *r) {
     const weir_schema *schema = r->draft->schema;
     char spill[64];
@@ -75,8 +139,7 @@ static weir_err make_runs(runs *r) {
         err = run_of(r, RUN_EDGES, spill, type, &r->draft->directions[i]);
     }
     for (uint32_t type = 0; !err && type < weir_schema_vertex_count(schema); type++) {
-        snprintf(spill, sizeof spill, "names.%u", type);
-        err = run_of(r, RUN_NAMES, spill, type, NULL);
+        err = make_names_run(r, type);
         snprintf(spill, sizeof spill, "features.%u", type);
         if (!err) err = run_of(r, RUN_FEATURES, spill, type, NULL);
     }
@@ -134,35 +197,6 @@ bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_verte
 
 /* --- keys and features ------------------------------------------------------------------------------------------- */
 
-/* A merge that is walked along rising ids. */
-typedef struct along {
-    const weir_snapshot_draft *draft;
-    weir_merge *merge;
-    weir_spill_record record;
-    bool found;
-} along;
-
-static weir_err along_step(along *a) {
-    return weir_draft_next(a->draft, a->merge, false, &a->record, &a->found);
-}
-
-static weir_err along_open(const weir_snapshot_draft *draft, const char *kind, uint32_t type, along *a) {
-    char name[64];
-    *a = (along){.draft = draft};
-    snprintf(name, sizeof name, "%s.%u", kind, type);
-    weir_err err = weir_merge_open(draft->spill, name, draft->shards, &a->merge);
-    return err ? err : along_step(a);
-}
-
-/* Leaves the record at the first of this vertex; *herep says whether it has one. */
-static weir_err along_to(along *a, weir_vertex vertex, bool *herep) {
-    weir_err err = WEIR_OK;
-    while (!err && a->found && a->record.vertex < vertex)
-        err = along_step(a);
-    *herep = !err && a->found && a->record.vertex == vertex;
-    return err;
-}
-
 static weir_err key_bytes(const weir_snapshot_draft *draft, uint32_t type, uint64_t *bytesp) {
     const weir_vertex *ids = draft->ids[type].data;
     along names;
@@ -191,7 +225,7 @@ typedef struct vertex_files {
     weir_npy_writer *offsets, *bytes, *times, *since;
     weir_columns *columns;
     weir_columns_texts texts;
-    along names, features;
+    along names, features, puts;
     const weir_value_kind *kinds;
     size_t kind_count;
     standing standing; /* of the vertex at hand */
@@ -216,6 +250,7 @@ static weir_err files_open(const weir_snapshot_draft *draft, uint32_t type, cons
     if (!err) err = weir_columns_open(draft, folder, &f->texts, count, &f->columns);
     if (!err) err = along_open(draft, "names", type, &f->names);
     if (!err) err = along_open(draft, "features", type, &f->features);
+    if (!err) err = along_open(draft, "puts", 0, &f->puts);
     return err;
 }
 
@@ -237,6 +272,7 @@ static weir_err files_close(vertex_files *f, weir_err err) {
     weir_columns_texts_free(&f->texts);
     weir_merge_close(f->names.merge);
     weir_merge_close(f->features.merge);
+    weir_merge_close(f->puts.merge);
     return err;
 }
 
@@ -300,6 +336,19 @@ static weir_err features_of(vertex_files *f, weir_vertex vertex) {
     return err;
 }
 
+/* Puts come newest first. */
+static weir_err first_put_of(vertex_files *f, weir_vertex vertex, int64_t *firstp) {
+    bool here;
+    weir_err err = along_to(&f->puts, vertex, &here);
+    while (!err && here) {
+        int64_t time_us = f->puts.record.time_us;
+        if (*firstp == WEIR_SNAPSHOT_NEVER || time_us < *firstp) *firstp = time_us;
+        err = along_step(&f->puts);
+        here = f->puts.found && f->puts.record.vertex == vertex;
+    }
+    return err;
+}
+
 static weir_err write_vertex(const weir_snapshot_draft *draft, vertex_files *f, weir_vertex vertex) {
     standing *s = &f->standing;
     bool named;
@@ -307,7 +356,8 @@ static weir_err write_vertex(const weir_snapshot_draft *draft, vertex_files *f, 
     weir_err err = along_to(&f->names, vertex, &named);
     if (!err) err = weir_npy_write_i64(f->offsets, (int64_t)weir_npy_written(f->bytes));
     if (!err && named) err = weir_npy_write(f->bytes, f->names.record.row, f->names.record.row_length);
-    if (!err && named && f->names.record.time_us < draft->as_of_us) s->first_us = f->names.record.time_us;
+    if (!err && named && name_stands(draft, &f->names.record)) s->first_us = f->names.record.time_us;
+    if (!err) err = first_put_of(f, vertex, &s->first_us);
     if (!err) err = features_of(f, vertex);
     if (!err) err = weir_columns_add(f->columns, s->values);
     if (!err) err = weir_npy_write_i64(f->since, standing_since(f));

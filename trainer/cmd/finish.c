@@ -13,6 +13,32 @@
 
 static const char *const part_names[WEIR_TARGETS_PARTS] = {"train", "validation", "test"};
 
+/* What is written from. */
+typedef struct finishing {
+    const weir_cmd_train *c;
+    const weir_trained *trained;
+    weir_train_trees trees[WEIR_TRAIN_BASELINES];
+    char why_not[WEIR_TRAIN_BASELINES][WEIR_ERR_SENTENCE_MAX]; /* "": there are trees */
+    weir_buf metrics, provenance, text;
+} finishing;
+
+typedef struct baseline_name {
+    const char *key, *text;
+} baseline_name;
+
+static const baseline_name baseline_names[WEIR_TRAIN_BASELINES] = {
+    [WEIR_TRAIN_GRAPH_TREES] = {"graph_trees", "graph trees"},
+    [WEIR_TRAIN_ROW_TREES] = {"row_trees", "row trees"},
+};
+
+/* Trees that cannot be had are no reason to lose the network. */
+static void learn_trees(finishing *f) {
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++) {
+        weir_err err = weir_train_trees_learn(f->trained, b, &f->trees[b]);
+        if (err) weir_err_sentence(err, f->why_not[b], sizeof f->why_not[b]);
+    }
+}
+
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
 static void put_f64(weir_json *json, const char *key, double value) {
@@ -32,6 +58,13 @@ static void put_time(weir_json *json, const char *key, int64_t wall_us) {
     weir_json_string(json, text);
 }
 
+static void put_ranking(weir_json *json, const weir_train_metrics *m) {
+    put_f64(json, "average_precision", m->average_precision);
+    put_f64(json, "auroc", m->auroc);
+    put_f64(json, "precision_at_budget", m->budget_precision);
+    put_f64(json, "recall_at_budget", m->budget_recall);
+}
+
 static void put_metrics(weir_json *json, const weir_trained *trained, weir_targets_part part) {
     const weir_train_metrics *m = weir_trained_metrics(trained, part);
     const weir_targets *targets = weir_trained_targets(trained);
@@ -42,10 +75,7 @@ static void put_metrics(weir_json *json, const weir_trained *trained, weir_targe
     put_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
     put_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
     if (weir_nn_outputs(weir_trained_shape(trained)) == 1) {
-        put_f64(json, "average_precision", m->average_precision);
-        put_f64(json, "auroc", m->auroc);
-        put_f64(json, "precision_at_budget", m->budget_precision);
-        put_f64(json, "recall_at_budget", m->budget_recall);
+        put_ranking(json, m);
         put_f64(json, "log_loss", m->log_loss);
     } else {
         put_f64(json, "accuracy", m->accuracy);
@@ -53,20 +83,50 @@ static void put_metrics(weir_json *json, const weir_trained *trained, weir_targe
     weir_json_object_end(json);
 }
 
-static void write_metrics(const weir_cmd_train *c, const weir_trained *trained, weir_buf *out) {
-    weir_json json = weir_json_begin(out);
+static void put_trees(weir_json *json, const finishing *f, weir_train_baseline which) {
+    weir_json_key(json, baseline_names[which].key);
+    weir_json_object(json);
+    if (f->why_not[which][0]) {
+        weir_json_key(json, "unavailable");
+        weir_json_string(json, f->why_not[which]);
+    } else {
+        put_u64(json, "rounds", f->trees[which].rounds);
+    }
+    for (weir_targets_part part = WEIR_TARGETS_VALIDATION; !f->why_not[which][0] && part < WEIR_TARGETS_PARTS; part++) {
+        weir_json_key(json, part_names[part]);
+        weir_json_object(json);
+        put_ranking(json, &f->trees[which].metrics[part]);
+        weir_json_object_end(json);
+    }
+    weir_json_object_end(json);
+}
+
+static void put_baselines(weir_json *json, const finishing *f) {
+    if (!f->c->baselines) return;
+    weir_json_key(json, "baselines");
+    weir_json_object(json);
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++)
+        put_trees(json, f, b);
+    weir_json_object_end(json);
+}
+
+static void write_metrics(finishing *f) {
+    const weir_trained *trained = f->trained;
+    weir_json json = weir_json_begin(&f->metrics);
     weir_json_object(&json);
     weir_json_key(&json, "task");
     weir_json_string(&json, weir_nn_task(weir_trained_shape(trained)));
-    put_u64(&json, "alerts_a_day", c->opts.alerts);
+    put_u64(&json, "alerts_a_day", f->c->opts.alerts);
     put_u64(&json, "best_epoch", weir_trained_best_epoch(trained));
     put_metrics(&json, trained, WEIR_TARGETS_VALIDATION);
     put_metrics(&json, trained, WEIR_TARGETS_TEST);
+    put_baselines(&json, f);
     weir_json_object_end(&json);
 }
 
-static void write_provenance(const weir_cmd_train *c, weir_buf *out) {
-    weir_json json = weir_json_begin(out);
+static void write_provenance(finishing *f) {
+    const weir_cmd_train *c = f->c;
+    weir_json json = weir_json_begin(&f->provenance);
     weir_json_object(&json);
     weir_json_key(&json, "program");
     weir_json_string(&json, "weir " WEIR_VERSION);
@@ -87,18 +147,41 @@ static void write_provenance(const weir_cmd_train *c, weir_buf *out) {
 
 /* --- text --------------------------------------------------------------------------------------------------------- */
 
-static void write_text(const weir_trained *trained, weir_buf *out) {
-    bool binary = weir_nn_outputs(weir_trained_shape(trained)) == 1;
-    weir_buf_printf(out, "best of epoch %u\n", weir_trained_best_epoch(trained));
+static void write_row(weir_buf *out, const char *name, const weir_train_metrics *m) {
+    weir_buf_printf(out, "  %-12s %17.4f  %6.4f  %19.3f", name, m->average_precision, m->auroc, m->budget_precision);
+}
+
+static void write_trees(finishing *f, weir_train_baseline which, weir_targets_part part) {
+    if (f->why_not[which][0]) {
+        weir_buf_printf(&f->text, "  %-12s %s\n", baseline_names[which].text, f->why_not[which]);
+        return;
+    }
+    write_row(&f->text, baseline_names[which].text, &f->trees[which].metrics[part]);
+    weir_buf_printf(&f->text, "  %8s\n", "-");
+}
+
+/* Side by side with what it has to beat. */
+static void write_ranking(finishing *f, weir_targets_part part) {
+    const weir_train_metrics *m = weir_trained_metrics(f->trained, part);
+    weir_buf_printf(&f->text, "\n  %-12s %17s  %6s  %19s  %8s\n", "", "average precision", "AUROC",
+                    "precision at budget", "log loss");
+    write_row(&f->text, "network", m);
+    weir_buf_printf(&f->text, "  %8.4f\n", m->log_loss);
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++)
+        write_trees(f, b, part);
+}
+
+static void write_text(finishing *f) {
+    bool binary = weir_nn_outputs(weir_trained_shape(f->trained)) == 1;
+    weir_buf_printf(&f->text, "best of epoch %u\n", weir_trained_best_epoch(f->trained));
     for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
-        const weir_train_metrics *m = weir_trained_metrics(trained, part);
-        weir_buf_printf(out, "%-10s  %" PRIu64 " targets, %" PRIu64 " positive: ", part_names[part], m->targets,
+        const weir_train_metrics *m = weir_trained_metrics(f->trained, part);
+        weir_buf_printf(&f->text, "%s: %" PRIu64 " targets, %" PRIu64 " positive", part_names[part], m->targets,
                         m->positives);
         if (binary)
-            weir_buf_printf(out, "average precision %.4f, AUROC %.4f, precision at budget %.3f, log loss %.4f\n",
-                            m->average_precision, m->auroc, m->budget_precision, m->log_loss);
+            write_ranking(f, part);
         else
-            weir_buf_printf(out, "accuracy %.4f\n", m->accuracy);
+            weir_buf_printf(&f->text, ", accuracy %.4f\n", m->accuracy);
     }
 }
 
@@ -150,19 +233,28 @@ static weir_err add_model(const weir_cmd_train *c, const weir_trained *trained, 
     return err;
 }
 
+static weir_err leave(finishing *f) {
+    weir_err err = weir_buf_err(&f->metrics);
+    if (!err) err = weir_buf_err(&f->provenance);
+    if (!err) err = write_report(f->c, &f->metrics);
+    if (!err && f->c->models) err = add_model(f->c, f->trained, f->metrics.bytes, f->provenance.bytes, &f->text);
+    if (!err) err = weir_buf_err(&f->text);
+    return err ? err : weir_cli_output(f->text.bytes, f->text.length);
+}
+
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained) {
-    weir_buf metrics = {0}, provenance = {0}, text = {0};
-    write_metrics(c, trained, &metrics);
-    write_provenance(c, &provenance);
-    write_text(trained, &text);
-    weir_err err = weir_buf_err(&metrics);
-    if (!err) err = weir_buf_err(&provenance);
-    if (!err) err = write_report(c, &metrics);
-    if (!err && c->models) err = add_model(c, trained, metrics.bytes, provenance.bytes, &text);
-    if (!err) err = weir_buf_err(&text);
-    if (!err) err = weir_cli_output(text.bytes, text.length);
-    weir_buf_free(&metrics);
-    weir_buf_free(&provenance);
-    weir_buf_free(&text);
+    finishing *f = weir_calloc(1, sizeof *f);
+    if (!f) return WEIR_ERR(WEIR_ENOMEM, "no memory for the report of a training");
+    f->c = c;
+    f->trained = trained;
+    learn_trees(f);
+    write_metrics(f);
+    write_provenance(f);
+    write_text(f);
+    weir_err err = leave(f);
+    weir_buf_free(&f->metrics);
+    weir_buf_free(&f->provenance);
+    weir_buf_free(&f->text);
+    weir_free(f);
     return err;
 }

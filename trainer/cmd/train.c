@@ -114,6 +114,7 @@ static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->key = weir_cli_text(cli, "key");
     c->opts = weir_train_defaults();
     c->opts.folder = weir_cli_text(cli, "folder");
+    c->baselines = !weir_cli_given(cli, "no-baselines");
     c->opts.resume = weir_cli_given(cli, "resume");
     weir_err err = read_numbers(cli, &c->opts);
     if (!err) err = read_fanouts(cli, c);
@@ -157,6 +158,7 @@ static const weir_option options[] = {
     {"alerts", 0, "N", "a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "of everything that is drawn (default: 1)", NULL},
     {"judge", 'j', "DIR", "learn nothing: say how the model in this folder scores the test targets, as JSON", NULL},
+    {"no-baselines", 0, NULL, "no boosted trees beside the network", NULL},
     {"resume", 0, NULL, "go on from the checkpoint in --folder, if there is one", NULL},
     {0}};
 

@@ -8,6 +8,7 @@
 
 typedef struct weir_cmd_train {
     const char *snapshot_folder, *models, *key; /* models and key: NULL, not wanted */
+    bool baselines;
     weir_train_opts opts;
     uint32_t fanouts[WEIR_SAMPLE_HOPS_MAX];
     weir_comm *comm;

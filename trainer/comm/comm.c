@@ -23,7 +23,7 @@ static weir_err no_memory(void) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory to talk to other ranks");
 }
 
-/* Whether a launcher says that there are several of us; an MPI_Init without one costs a second and may find no network. */
+/* Whether a launcher says that there are several of us; without one an MPI_Init costs a second and may fail. */
 static bool was_launched(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -151,7 +151,7 @@ static weir_err give(weir_comm *comm, const void *bytes, weir_buf *received, con
 /* A rank that cannot take part leaves the others waiting: its caller ends them all by weir_comm_fail. */
 weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
                             uint64_t *received_lengths) {
-    if (comm->alone) {
+    if (comm->alone) { /* M2 */
         received_lengths[0] = lengths[0];
         weir_buf_append(received, bytes, lengths[0]);
         return weir_buf_err(received);

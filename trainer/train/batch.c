@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch.c - what a batch is made of. Memory grows to the largest batch and stays: a pass allocates nothing once it runs.
+ * batch.c - what a batch is made of. Memory grows to the largest batch and stays: a pass soon allocates nothing.
  *
- * A row that another rank owns is asked for by (type, vertex, time) and comes back encoded: its owner reads the features,
- * evaluates the aggregates and scales, by the very code that encodes its own rows.
+ * A row that another rank owns is asked for by (type, vertex, time) and comes back encoded: its owner reads the
+ * features, evaluates the aggregates and scales, by the very code that encodes its own rows.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -178,7 +178,7 @@ weir_err weir_making_sample(weir_making *making, weir_batch_sampler *sampler, ui
     return err ? err : make_asks(making, view);
 }
 
-/* --- fetch ---------------------------------------------------------------------------------------------------------- */
+/* --- fetch -------------------------------------------------------------------------------------------------------- */
 
 static size_t row_bytes(const weir_nn_inputs *inputs) {
     return inputs->width * sizeof(weir_real) + inputs->category_count * sizeof(uint32_t);
@@ -327,7 +327,7 @@ weir_err weir_making_encode(weir_making *making, weir_batch_fetcher *fetcher) {
     return err;
 }
 
-/* --- handles -------------------------------------------------------------------------------------------------------- */
+/* --- handles ------------------------------------------------------------------------------------------------------ */
 
 weir_err weir_batch_fetcher_open(const weir_stream_opts *opts, weir_batch_fetcher **fetcherp) {
     *fetcherp = NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch.h - one batch on its way through the stages: sampled, then fetched and encoded. Private to stream.c and batch*.c.
- */
+/* batch.h - one batch on its way through the stages: sampled, then fetched and encoded. Private to this folder. */
 #ifndef WEIR_TRAINER_TRAIN_BATCH_H
 #define WEIR_TRAINER_TRAIN_BATCH_H
 

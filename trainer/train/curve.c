@@ -50,7 +50,7 @@ static void write_line(weir_buf *line, const weir_train_epoch *e) {
     weir_buf_byte(line, '\n');
 }
 
-/* --- the picture ---------------------------------------------------------------------------------------------------- */
+/* --- the picture -------------------------------------------------------------------------------------------------- */
 
 /* The lines of the log are our own: two numbers of each are found by their names. */
 static double number_behind(const char *line, const char *name) {

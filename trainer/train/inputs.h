@@ -4,8 +4,8 @@
  *
  * INVARIANTS
  *   I1  Nothing is read that came to be at or after the time: a feature row counts when it has been in force since
- *       before (of the targets' own type: since then or before, because a target comes with its row), an aggregate looks
- *       at older edges only.
+ *       before (of the targets' own type: since then or before, because a target comes with its row), an aggregate
+ *       looks at older edges only.
  *
  * THREADS: one thread at a time.
  */

@@ -71,13 +71,13 @@ static void add_times(weir_train_times *times, const weir_stream *stream) {
     times->wait += stages.wait;
 }
 
-/* --- learning ------------------------------------------------------------------------------------------------------- */
+/* --- learning ----------------------------------------------------------------------------------------------------- */
 
 static double weight_of(const weir_trained *t, uint32_t class_of) {
     return class_of == 1 && t->opts.positive_weight > 0 ? t->opts.positive_weight : 1;
 }
 
-/* Of the whole global batch: every rank knows all classes, so nobody has to ask. */
+/* R1: of the whole global batch. Every rank knows all classes, so nobody has to ask. */
 static double batch_weight(const weir_trained *t, const weir_stream_batch *batch) {
     double sum = 0;
     for (uint64_t i = batch->begin; i < batch->end; i++)
@@ -151,7 +151,7 @@ weir_err weir_run_learn(weir_trained *t, weir_train_epoch *epoch) {
     return err;
 }
 
-/* --- judging ---------------------------------------------------------------------------------------------------------- */
+/* --- judging ------------------------------------------------------------------------------------------------------ */
 
 /* Of a yes-or-no question the logit; else the most likely class, so that a score is one number. */
 static double score_of(const weir_real *logits, uint32_t outputs) {
@@ -194,7 +194,7 @@ weir_err weir_run_judge(weir_trained *t, weir_targets_part part, const weir_real
     return err;
 }
 
-/* --- measuring -------------------------------------------------------------------------------------------------------- */
+/* --- measuring ---------------------------------------------------------------------------------------------------- */
 
 static weir_err measure_binary(const weir_trained *t, const weir_scored *scored, const int64_t *days,
                                weir_train_metrics *m) {
@@ -214,7 +214,8 @@ static double accuracy_of(const double *scores, const uint32_t *classes, uint64_
     return (double)right / (double)count;
 }
 
-weir_err weir_run_measure(const weir_trained *t, weir_targets_part part, weir_train_metrics *metricsp) {
+weir_err weir_run_measure(const weir_trained *t, const double *scores, weir_targets_part part,
+                          weir_train_metrics *metricsp) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
     const uint32_t *classes = t->targets->classes_of + begin;
     *metricsp = (weir_train_metrics){.targets = count};
@@ -226,7 +227,7 @@ weir_err weir_run_measure(const weir_trained *t, weir_targets_part part, weir_tr
         days[i] = t->targets->targets[begin + i].before_us / DAY_US;
         metricsp->positives += labels[i];
     }
-    const weir_scored scored = {t->scores + begin, labels, count};
+    const weir_scored scored = {scores + begin, labels, count};
     if (!err && weir_nn_outputs(t->shape) == 1) {
         err = measure_binary(t, &scored, days, metricsp);
     } else if (!err) {

@@ -56,7 +56,7 @@ static weir_err check_opts(const weir_train_opts *o) {
     return err;
 }
 
-/* --- set up ----------------------------------------------------------------------------------------------------------- */
+/* --- set up ------------------------------------------------------------------------------------------------------- */
 
 static weir_err shape_open(weir_trained *t) {
     const weir_train_opts *o = &t->opts;
@@ -128,7 +128,7 @@ static weir_err set_up(weir_trained *t) {
     return err ? err : begin_or_resume(t);
 }
 
-/* --- epochs ----------------------------------------------------------------------------------------------------------- */
+/* --- epochs ------------------------------------------------------------------------------------------------------- */
 
 static weir_err run_epoch(weir_trained *t) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
@@ -137,7 +137,7 @@ static weir_err run_epoch(weir_trained *t) {
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = weir_run_learn(t, &epoch);
     if (!err) err = weir_run_judge(t, WEIR_TARGETS_VALIDATION, t->params, NULL);
-    if (!err) err = weir_run_measure(t, WEIR_TARGETS_VALIDATION, &metrics);
+    if (!err) err = weir_run_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics);
     if (err) return err;
     epoch.validation = weir_run_quality(t, &metrics);
     epoch.best = epoch.validation > t->state.best;
@@ -161,7 +161,7 @@ static bool is_over(const weir_trained *t) {
     return s->epochs >= t->opts.epochs || (s->epochs > 0 && stale);
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------------------------------------------------ */
 
 static weir_err log_loss_of(const weir_trained *t, weir_targets_part part, double *lossp) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
@@ -194,7 +194,7 @@ static weir_err calibrate(weir_trained *t) {
 
 static weir_err finish_part(weir_trained *t, weir_targets_part part) {
     weir_err err = weir_run_judge(t, part, t->best_params, NULL);
-    if (!err) err = weir_run_measure(t, part, &t->metrics[part]);
+    if (!err) err = weir_run_measure(t, t->scores, part, &t->metrics[part]);
     return err;
 }
 

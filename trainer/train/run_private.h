@@ -36,8 +36,9 @@ struct weir_trained {
 weir_err weir_run_learn(weir_trained *t, weir_train_epoch *epoch);
 /* Scores of a part's targets into scores, with these parameters, on all ranks. */
 weir_err weir_run_judge(weir_trained *t, weir_targets_part part, const weir_real *params, weir_train_times *times);
-/* What validation and early stopping look at. */
-weir_err weir_run_measure(const weir_trained *t, weir_targets_part part, weir_train_metrics *metricsp);
+/* What validation and early stopping look at. scores: one a target, of all parts. */
+weir_err weir_run_measure(const weir_trained *t, const double *scores, weir_targets_part part,
+                          weir_train_metrics *metricsp);
 double weir_run_quality(const weir_trained *t, const weir_train_metrics *metrics);
 
 /* learn.c: the shape's scales from the first targets of training. */

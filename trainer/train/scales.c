@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scales.c - what training learns about its inputs before it begins: rank 0 looks at blocks of targets that are spread
- * over the training part, and tells the others. One rank does it all, so that the scales do not hang on how many there are.
+ * over the training part, and tells the others. One rank does it all, so that the scales do not hang on how many there
+ * are.
  */
 #include <weir/base/alloc.h>
 

@@ -2,7 +2,7 @@
 /*
  * state.c - a training run on disk: FOLDER/checkpoint with plain arrays and a MANIFEST.
  *
- *   checkpoint.new written, synced ─► checkpoint renamed to checkpoint.old ─► checkpoint.new to checkpoint ─► old removed
+ *   checkpoint.new written, synced ─► checkpoint becomes checkpoint.old ─► checkpoint.new checkpoint ─► old removed
  *
  * At every moment one of the two is whole; a run that was killed goes on from there.
  */
@@ -49,7 +49,7 @@ static uint64_t fingerprint(const weir_trained *t) {
     return hash;
 }
 
-/* --- save ----------------------------------------------------------------------------------------------------------- */
+/* --- save --------------------------------------------------------------------------------------------------------- */
 
 static weir_err save_array(const weir_trained *t, const char *name, weir_npy_type type, const void *numbers,
                            uint64_t count) {
@@ -113,7 +113,7 @@ weir_err weir_run_state_save(const weir_trained *t) {
     return err ? err : remove_if_there(old);
 }
 
-/* --- load ----------------------------------------------------------------------------------------------------------- */
+/* --- load --------------------------------------------------------------------------------------------------------- */
 
 static weir_err load_array(const char *folder, const char *name, weir_npy_type type, void *numbers, uint64_t count) {
     char path[PATH_MAX_BYTES + 32];
@@ -154,6 +154,7 @@ static weir_err load_arrays(weir_trained *t, const char *folder) {
     if (!err) err = load_real(t, folder, "moment2", weir_adamw_moments(t->adamw, 1));
     if (err) return err;
     weir_adamw_steps_set(t->adamw, state[STATE_STEPS]);
+    /* R2: parameters, moments and the count of steps are all that an epoch begins with; it draws by its number. */
     t->state = (weir_run_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
     memcpy(&t->state.best, &state[STATE_BEST], sizeof t->state.best);
     return WEIR_OK;

@@ -50,7 +50,7 @@ static void sample_main(void *context) {
     weir_stream *s = context;
     uint64_t batches = (s->opts.count + s->opts.batch - 1) / s->opts.batch;
     weir_err err = WEIR_OK;
-    for (uint64_t number = 0; !err && number < batches; number++)
+    for (uint64_t number = 0; !err && number < batches; number++) /* E1: one thread, queues in order */
         err = sample_one(s, number);
     if (!is_end(err)) s->sample_err = err;
     weir_queue_close(s->sampled);

@@ -6,13 +6,13 @@
  *         ▲                                                                                                  │
  *         └──────────────────────────── batches that are done: their memory is used again ◄────── done ──────┘
  *
- * A global batch is `batch` targets of the list, the same on every rank; a rank takes those that it owns. Rows of vertices
- * that another rank owns are fetched by one exchange a batch, in which all ranks take part in the same order. The
- * structure of the graph is mapped by every rank; features are read by their owner alone.
+ * A global batch is `batch` targets of the list, the same on every rank; a rank takes those that it owns. Rows of
+ * vertices that another rank owns are fetched by one exchange a batch, in which all ranks take part in the same order.
+ * The structure of the graph is mapped by every rank; features are read by their owner alone.
  *
  * INVARIANTS
  *   E1  Batches come in the order of the list, each once, on every rank as many.
- *   E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on its neighbours in a batch.
+ *   E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on who else is in its batch.
  *   E3  At most WEIR_STREAM_AHEAD batches are in memory.
  */
 #ifndef WEIR_TRAINER_TRAIN_STREAM_H

@@ -82,7 +82,7 @@ static weir_err take_put(collecting *c, uint64_t vertex, uint64_t begin, uint64_
     int64_t time_us = weir_snapshot_vertices_of(c->snapshot, type)->first_us[vertex];
     uint32_t value = c->label->absent;
     if (time_us == WEIR_SNAPSHOT_NEVER) return WEIR_OK; /* only named by edges: nobody put it */
-    if (is_young(c, time_us)) {
+    if (is_young(c, time_us)) {                         /* T2 */
         c->out->young++;
         return WEIR_OK;
     }

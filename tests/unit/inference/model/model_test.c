@@ -130,14 +130,14 @@ static void each_flipped_bit_is_seen(void **state) {
         size_t length = 0;
         char *bytes = slurp(files[f], &length);
         for (size_t i = 0; i < length; i += 1 + length / 97) {
-            bytes[i] ^= 1 << (i % 8);
+            bytes[i] = (char)(bytes[i] ^ 1 << (i % 8));
             put(files[f], bytes, length);
             weir_model *model = NULL;
             weir_err err = weir_model_open(weir_test_path("m"), &opts, &model);
             weir_code wanted = strncmp(files[f], "m/MANIFEST", 10) == 0 ? WEIR_EPERM : WEIR_ECORRUPT;
             if (weir_err_code(err) != wanted) print_error("%s, byte %zu\n", files[f], i);
             assert_err(err, wanted, NULL);
-            bytes[i] ^= 1 << (i % 8);
+            bytes[i] = (char)(bytes[i] ^ 1 << (i % 8));
         }
         put(files[f], bytes, length);
         weir_free(bytes);

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <weir/base/alloc.h>
 #include <weir/base/fault.h>
 
 typedef struct fixture {
@@ -203,6 +204,7 @@ static void history_keeps_the_newest(void **state) {
     assert_ok(weir_file_load(weir_test_path("models/current"), 4u << 20, &text, &length));
     assert_memory_equal(text, "2 ", 2);
     assert_non_null(strstr(text, "\nend 4096\n"));
+    weir_free(text);
     teardown(&f);
 }
 

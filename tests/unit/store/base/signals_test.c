@@ -60,6 +60,22 @@ static void one_request_wakes_all_who_wait(void **state) {
         weir_thread_join(threads[i]);
 }
 
+static void hangups_are_remembered_once(void **state) {
+    (void)state;
+    weir_signals_take_hangups();
+    assert_ok(weir_signals_install());
+    assert_false(weir_signals_hung_up());
+    for (int i = 0; i < 3; i++) {
+        send_signal(SIGHUP);
+        while (!weir_signals_hung_up())
+            sched_yield();
+        assert_false(weir_signals_hung_up());
+    }
+    assert_false(weir_signals_stop_asked());
+    send_signal(SIGTERM); /* and it is the first that asks for a stop */
+    assert_true(weir_signals_wait(FOREVER));
+}
+
 static void sigterm_asks_for_the_stop(void **state) {
     (void)state;
     assert_ok(weir_signals_install());
@@ -139,7 +155,8 @@ static void installing_twice_dies(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(nothing_is_asked_at_first), WEIR_CASE(program_asks_itself),
-           WEIR_CASE(one_request_wakes_all_who_wait), WEIR_CASE(sigterm_asks_for_the_stop),
-           WEIR_CASE(sigint_asks_for_the_stop), WEIR_CASE(second_signal_ends_the_process),
-           WEIR_CASE(own_request_is_not_the_first_signal), WEIR_CASE(peer_that_goes_away_is_an_error_code),
-           WEIR_CASE(install_fails_cleanly_and_can_be_repeated), WEIR_CASE(installing_twice_dies))
+           WEIR_CASE(one_request_wakes_all_who_wait), WEIR_CASE(hangups_are_remembered_once),
+           WEIR_CASE(sigterm_asks_for_the_stop), WEIR_CASE(sigint_asks_for_the_stop),
+           WEIR_CASE(second_signal_ends_the_process), WEIR_CASE(own_request_is_not_the_first_signal),
+           WEIR_CASE(peer_that_goes_away_is_an_error_code), WEIR_CASE(install_fails_cleanly_and_can_be_repeated),
+           WEIR_CASE(installing_twice_dies))

@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include <weir/base/alloc.h>
 #include <weir/base/file.h>
 #include <weir/store/trust.h>
 
@@ -41,6 +41,7 @@ static void signs_as_rfc_8032_says(void **state) {
     assert_ok(weir_file_load(weir_test_path("f/MANIFEST.sig"), 4096, &text, &length));
     snprintf(line, sizeof line, "weir-ed25519 %s %s\n", key, sign);
     assert_string_equal(text, line);
+    weir_free(text);
     weir_public_key public_key = weir_secret_key_public(secret);
     assert_ok(weir_manifest_signature_verify(weir_test_path("f"), "\xaf\x82", 2, &public_key, 1));
     assert_err(weir_manifest_signature_verify(weir_test_path("f"), "\xaf\x83", 2, &public_key, 1), WEIR_EPERM,
@@ -109,6 +110,7 @@ static void halves_of_two_keys_are_refused(void **state) {
     assert_ok(weir_file_load(weir_test_path("k"), 4096, &text, &length));
     text[length - 2] = text[length - 2] == '0' ? '1' : '0';
     assert_ok(weir_file_replace(weir_test_path("k"), text, length));
+    weir_free(text);
     assert_err(weir_secret_key_load(weir_test_path("k"), &secret), WEIR_EDATA, "is no secret key");
 }
 

@@ -156,7 +156,7 @@ static void wrong_input_is_refused(void **state) {
     assert_err(weir_metric_at_budget(&s, d.days, 1, &budget), WEIR_EDATA, "at least 1");
 }
 
-/* --- calibration ------------------------------------------------------------------------------------------------- */
+/* --- calibration -------------------------------------------------------------------------------------------------- */
 
 /* Two scores only: the fit can meet both of Platt's means, which are known. */
 static void calibration_of_two_scores_is_closed(void **state) {

@@ -11,13 +11,13 @@
  *             /relations/RELATION/out, in/ indptr, neighbors, times, events, features of the edges of owned vertices
  *             /labels/LABEL/               targets, values, times: of owned vertices, and of edges from owned vertices
  *
- * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on, in the order
+ * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on; in the order
  * of the snapshot within a part. `neighbors` and `halo` are such numbers; targets of labels are places within the part:
  * number less the part's first, or position in its `out`.
  *
  * INVARIANTS
  *   P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
- *   P2  Each edge stands once in `out` of its from-end's part and once in `in` of its to-end's part, with all it carries.
+ *   P2  Each edge stands once in `out` of its from-end's part and once in `in` of its to-end's, with all it carries.
  *   P3  The halo of a part is what its lists name and it does not own: no more, no less.
  *   P4  The same snapshot, method, number of parts and seed give the same files, times in report.json aside.
  */
@@ -73,8 +73,8 @@ typedef struct weir_parts_report {
     uint64_t peak_bytes; /* of the process */
 } weir_parts_report;
 
-/* Checks the whole snapshot first.  WEIR_EEXIST out; WEIR_ELIMIT more parts than WEIR_PARTS_COUNT_MAX or than vertices, or
- * METIS cannot count so far; WEIR_ECORRUPT the snapshot; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [main] */
+/* Checks the whole snapshot first.  WEIR_EEXIST out; WEIR_ELIMIT more parts than WEIR_PARTS_COUNT_MAX or than vertices,
+ * or METIS cannot count so far; WEIR_ECORRUPT the snapshot; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp);
 void weir_parts_report_text(const weir_parts_report *report, weir_buf *out);
 void weir_parts_report_json(const weir_parts_report *report, weir_buf *out);
@@ -87,8 +87,8 @@ typedef struct weir_part_opts {
     bool verify; /* looks at the SHA-256 of every file first */
 } weir_part_opts;
 
-/* Maps a folder part-P and walks every list: whatever it says may be followed without a look afterwards.  WEIR_ENOTFOUND;
- * WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file.  [any] */
+/* Maps a folder part-P and walks every list: whatever it says may be followed without a look afterwards.
+ * WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file.  [any] */
 weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_part **partp);
 void weir_part_close(weir_part *part); /* NULL is allowed */
 

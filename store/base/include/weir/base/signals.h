@@ -16,6 +16,10 @@
 extern "C" {
 #endif
 
+/* From the install that follows on, SIGHUP ends nothing: a daemon is told by it to look at its files again.  [main] */
+void weir_signals_take_hangups(void);
+/* Whether one came since the last time this was asked.  [any] */
+bool weir_signals_hung_up(void);
 /* Once, before any other thread is started.  WEIR_EUNAVAILABLE, WEIR_ENOMEM.  [main] */
 weir_err weir_signals_install(void);
 /* True once a stop was asked for.  [any] */

@@ -6,7 +6,8 @@
  *   OUT/MANIFEST                           length and SHA-256 of every file, manifest.json too (trust.h)
  *   OUT/vertices/TYPE/ids.npy              uint64, rising: a vertex's place here is its index
  *                    /times.npy            int64, when it was first put; the least of int64: only named by edges
- *                    /since.npy            int64, since when all its features have been what they are; least: it has none
+ *                    /since.npy            int64, since when all its features have been what they are; least: it has
+ * none
  *                    /key_offsets.npy, key_bytes.npy
  *                    /feature.NAME.npy     number float32 (NaN: missing); time int64 (the least of int64: missing);
  *                                          category int32, an index into its texts (-1: missing)

@@ -60,7 +60,7 @@ typedef struct weir_train_epoch {
 
 typedef struct weir_train_opts {
     const weir_snapshot *snapshot;
-    const uint32_t *const *owners; /* [type][vertex] is a rank; NULL: by the ids                    */
+    const uint32_t *const *owners; /* of each type, of each vertex a rank; NULL: by the ids         */
     const char *folder;            /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written */
     uint32_t task;
     uint32_t hidden;         /* 0: 64                                        */
@@ -95,6 +95,24 @@ const weir_train_metrics *weir_trained_metrics(const weir_trained *trained, weir
 /* Of every target, in their order: the raw score (of class 1). NaN where none was asked. */
 const double *weir_trained_scores(const weir_trained *trained);
 uint32_t weir_trained_best_epoch(const weir_trained *trained);
+
+/* --- what the network is held against ----------------------------------------------------------------------------- */
+
+typedef enum weir_train_baseline {
+    WEIR_TRAIN_GRAPH_TREES, /* the target's row, and the newest neighbour of each relation with its aggregates */
+    WEIR_TRAIN_ROW_TREES,   /* the target's row alone                                                          */
+    WEIR_TRAIN_BASELINES
+} weir_train_baseline;
+
+typedef struct weir_train_trees {
+    weir_train_metrics metrics[WEIR_TARGETS_PARTS]; /* of validation and test; without log loss */
+    uint32_t rounds;
+} weir_train_trees;
+
+/* Boosted trees learn from the training targets, stop by validation and score the test, as the network did. This rank
+ * alone reads the snapshot.  WEIR_EUNAVAILABLE no library, or no yes-or-no question; WEIR_EINTERNAL what the library
+ * says; WEIR_ENOMEM.  [main] */
+weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
 
 /* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached.
  * Returns how many, 0 when they are more than steps_max.  [any] */

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ranks_test.c - weir-train as it is started: on one rank and under mpirun, killed and gone on, and with what it cannot
+ * learn from.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <libgen.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/file.h>
+#include <weir/store/trust.h>
+
+#include "learn_fixture.h"
+#include "ranks.h"
+
+#define EPOCHS_MAX    64u
+#define ARGUMENTS_MAX 32u
+#define KILLS         5u
+
+static const char *train_program(void) {
+    static char path[4096], weir[4096];
+    snprintf(weir, sizeof weir, "%s", weir_test_program());
+    snprintf(path, sizeof path, "%s/weir-train", dirname(weir));
+    return path;
+}
+
+static void make_snapshot(uint64_t pays) {
+    const learn_plan plan = {.seed = 3, .pays = pays, .people = 30, .bad = 0.3};
+    learn_snapshot(&plan, weir_test_path("snapshot"));
+}
+
+/* A small training into a folder of the case; more ends with NULL, or is NULL. */
+static void arguments_of(const char *folder, const char *epochs, const char *const *more, const char **arguments) {
+    static char snapshot[4096];
+    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("snapshot"));
+    const char *const fixed[] = {snapshot, "--task",     "bad",  "--folder",      folder, "--epochs",
+                                 epochs,   "--batch",    "64",   "--hidden",      "16",   "--fanouts",
+                                 "6,6",    "--patience", "0",    "--warm-up",     "0.05", "--validation",
+                                 "0.25",   "--test",     "0.25", "--no-baselines"};
+    size_t count = sizeof fixed / sizeof *fixed;
+    memcpy(arguments, fixed, sizeof fixed);
+    while (more && *more)
+        arguments[count++] = *more++;
+    arguments[count] = NULL;
+}
+
+static void train(unsigned ranks, const char *folder, const char *epochs, const char *const *more,
+                  weir_test_output *outputp) {
+    const char *arguments[ARGUMENTS_MAX];
+    arguments_of(folder, epochs, more, arguments);
+    ranks_run(ranks, train_program(), arguments, outputp);
+}
+
+static void trains(unsigned ranks, const char *folder, const char *epochs, const char *const *more) {
+    weir_test_output output;
+    train(ranks, folder, epochs, more, &output);
+    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
+    weir_test_output_free(&output);
+}
+
+static void refuses(unsigned ranks, const char *folder, const char *const *more, const char *text) {
+    weir_test_output output;
+    train(ranks, folder, "2", more, &output);
+    if (output.status == 0 || !strstr(output.err, text))
+        fail_msg("status %d, wanted '%s'\n%s", output.status, text, output.err);
+    weir_test_output_free(&output);
+}
+
+/* --- what the epochs said ----------------------------------------------------------------------------------------- */
+
+typedef struct history {
+    double loss[EPOCHS_MAX];
+    bool best[EPOCHS_MAX];
+    size_t count;
+} history;
+
+static void history_read(const char *folder, history *h) {
+    char path[4200], *text = NULL;
+    size_t length;
+    *h = (history){.count = 0};
+    snprintf(path, sizeof path, "%s/epochs.jsonl", folder);
+    assert_ok(weir_file_load(path, 1u << 20, &text, &length));
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        const char *loss = strstr(line, "\"loss\":");
+        assert_non_null(loss);
+        assert_true(h->count < EPOCHS_MAX);
+        h->loss[h->count] = strtod(loss + 7, NULL);
+        h->best[h->count++] = strstr(line, "\"best\":true") != NULL;
+    }
+    weir_free(text);
+}
+
+static void same_history(const history *one, const history *many) {
+    assert_int_equal(one->count, many->count);
+    for (size_t i = 0; i < one->count; i++) {
+        if (!(fabs(one->loss[i] - many->loss[i]) <= 1e-4 * fabs(one->loss[i])))
+            fail_msg("epoch %zu: %.9g and %.9g", i + 1, one->loss[i], many->loss[i]);
+        assert_int_equal(one->best[i], many->best[i]);
+    }
+}
+
+static void r1_as_one_rank(unsigned ranks) {
+    static history one, many;
+    make_snapshot(600);
+    char alone[4096], together[4096];
+    snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
+    snprintf(together, sizeof together, "%s", weir_test_path("together"));
+    trains(1, alone, "4", NULL);
+    trains(ranks, together, "4", NULL);
+    history_read(alone, &one);
+    history_read(together, &many);
+    assert_int_equal(one.count, 4);
+    assert_true(one.loss[3] < one.loss[0]);
+    same_history(&one, &many);
+}
+
+static void r1_two_ranks_lose_what_one_does(void **state) {
+    (void)state;
+    r1_as_one_rank(2);
+}
+
+static void r1_four_ranks_lose_what_one_does(void **state) {
+    (void)state;
+    r1_as_one_rank(4);
+}
+
+/* A batch of 4 for 6 ranks: some have nothing to do in each of them. */
+static void r1_more_ranks_than_targets_of_a_batch(void **state) {
+    (void)state;
+    static const char *const tiny[] = {"--batch", "4", "--epochs", "1", NULL};
+    make_snapshot(300);
+    char alone[4096], together[4096];
+    static history one, many;
+    snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
+    snprintf(together, sizeof together, "%s", weir_test_path("together"));
+    trains(1, alone, "1", tiny);
+    trains(6, together, "1", tiny);
+    history_read(alone, &one);
+    history_read(together, &many);
+    same_history(&one, &many);
+}
+
+/* --- the same bytes ----------------------------------------------------------------------------------------------- */
+
+static void bash(const char *line) {
+    const char *const argv[] = {"bash", "-e", "-o", "pipefail", "-c", line, NULL};
+    weir_test_output output;
+    weir_test_run(argv, NULL, &output);
+    if (output.status) fail_msg("%s: %s%s", line, output.out, output.err);
+    weir_test_output_free(&output);
+}
+
+static void two_runs_write_the_same_weights(void **state) {
+    (void)state;
+    char a[4096], b[4096], line[8192];
+    make_snapshot(400);
+    snprintf(a, sizeof a, "%s", weir_test_path("a"));
+    snprintf(b, sizeof b, "%s", weir_test_path("b"));
+    trains(1, weir_test_path("run1"), "2", (const char *const[]){"--models", a, NULL});
+    trains(1, weir_test_path("run2"), "2", (const char *const[]){"--models", b, NULL});
+    snprintf(
+        line, sizeof line,
+        "x=$(find %s -name weights.safetensors) y=$(find %s -name weights.safetensors); [ -s \"$x\" ] && cmp $x $y", a,
+        b);
+    bash(line);
+}
+
+static pid_t start(unsigned ranks, const char *folder, const char *epochs, const char *const *more) {
+    const char *arguments[ARGUMENTS_MAX], *argv[64];
+    arguments_of(folder, epochs, more, arguments);
+    ranks_argv(ranks, train_program(), arguments, argv);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return pid;
+    for (const char *const *e = ranks_environment; *e; e++)
+        putenv((char *)(uintptr_t)*e);
+    FILE *out = freopen(weir_test_path("out"), "w", stdout), *err = freopen(weir_test_path("err"), "w", stderr);
+    if (out && err) execvp(argv[0], (char *const *)(uintptr_t)argv);
+    _exit(127);
+}
+
+static void wait_ms(uint64_t ms) {
+    const struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* Killed at random moments and gone on each time; the last is let through. */
+static void r2_killed_at_random_moments(void **state) {
+    (void)state;
+    static const char *const resume[] = {"--resume", NULL};
+    char whole[4096], killed[4096], line[12000];
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);
+    make_snapshot(600);
+    snprintf(whole, sizeof whole, "%s", weir_test_path("whole"));
+    snprintf(killed, sizeof killed, "%s", weir_test_path("killed"));
+    trains(1, whole, "12", NULL);
+    for (unsigned i = 0; i < KILLS; i++) {
+        int status = 0;
+        pid_t pid = start(1, killed, "12", resume);
+        wait_ms(weir_rng_below(&rng, 250));
+        kill(pid, SIGKILL);
+        assert_true(waitpid(pid, &status, 0) == pid);
+    }
+    trains(1, killed, "12", resume);
+    snprintf(line, sizeof line,
+             "cmp %s/report.json %s/report.json && cmp %s/checkpoint/best.npy %s/checkpoint/best.npy", whole, killed,
+             whole, killed);
+    bash(line);
+}
+
+/* --- a rank that dies --------------------------------------------------------------------------------------------- */
+
+static bool is_rank(pid_t pid, pid_t launcher) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    char line[256];
+    bool named = false, child = false;
+    while (file && fgets(line, sizeof line, file)) {
+        named |= strcmp(line, "Name:\tweir-train\n") == 0;
+        child |= strncmp(line, "PPid:\t", 6) == 0 && strtol(line + 6, NULL, 10) == launcher;
+    }
+    if (file) assert_int_equal(fclose(file), 0);
+    return named && child;
+}
+
+static pid_t find_rank(pid_t launcher) {
+    DIR *folder = opendir("/proc");
+    pid_t found = 0;
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+        if (pid && is_rank(pid, launcher)) found = pid;
+    }
+    assert_int_equal(closedir(folder), 0);
+    return found;
+}
+
+static void a_rank_that_is_killed_is_named(void **state) {
+    (void)state;
+    char run[4096], path[4200], *said = NULL;
+    size_t length;
+    int status = 0;
+    make_snapshot(600);
+    snprintf(run, sizeof run, "%s", weir_test_path("run"));
+    snprintf(path, sizeof path, "%s/epochs.jsonl", run);
+    pid_t launcher = start(2, run, "100000", NULL);
+    while (!weir_path_exists(path))
+        wait_ms(5);
+    pid_t rank = find_rank(launcher);
+    assert_true(rank > 0);
+    assert_int_equal(kill(rank, SIGKILL), 0);
+    assert_true(waitpid(launcher, &status, 0) == launcher);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+    assert_ok(weir_file_load(weir_test_path("err"), 1u << 20, &said, &length));
+    assert_non_null(strstr(said, "process rank "));
+    assert_non_null(strstr(said, "exited on signal 9"));
+    weir_free(said);
+    trains(1, run, "1", (const char *const[]){"--resume", NULL}); /* verifies the last checkpoint and judges with it */
+}
+
+/* --- what is refused ---------------------------------------------------------------------------------------------- */
+
+static void sentences(void **state) {
+    (void)state;
+    char run[4096];
+    make_snapshot(300);
+    snprintf(run, sizeof run, "%s", weir_test_path("run"));
+    refuses(1, run, (const char *const[]){"--task", "none", NULL}, "the schema has no task 'none'");
+    refuses(1, run, (const char *const[]){"--fanouts", "3,,3", NULL}, "--fanouts is 1 to");
+    refuses(1, run, (const char *const[]){"--validation", "0.6", "--test", "0.4", NULL}, "below 1 together");
+    refuses(1, run, (const char *const[]){"--warm-up", "0.9", NULL}, "targets");
+    trains(1, run, "1", NULL);
+    refuses(1, run, (const char *const[]){"--resume", "--rate", "0.5", NULL}, "of other options");
+}
+
+static void an_error_of_a_rank_names_it(void **state) {
+    (void)state;
+    make_snapshot(300);
+    refuses(2, weir_test_path("run"), (const char *const[]){"--warm-up", "0.9", NULL}, "rank ");
+}
+
+static void a_schema_without_a_task(void **state) {
+    (void)state;
+    static const char schema[] = "version: 1\nname: bare\nvertices: {pay: {features: {x: {kind: number}}}, who: {}}\n"
+                                 "relations: {by: {from: pay, to: who, features: {w: {kind: number}}}}\n"
+                                 "sources: {s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}}\n";
+    const char *arguments[3] = {NULL, "--no-baselines", NULL};
+    weir_test_output output;
+    learn_world w;
+    const double x = 1;
+    learn_open(&w, schema, 1);
+    learn_put(&w, LEARN_PAY, 1, LEARN_START_US, &x);
+    arguments[0] = weir_test_path("snapshot");
+    learn_build(&w, arguments[0], LEARN_START_US + 1);
+    ranks_run(1, train_program(), arguments, &output);
+    assert_int_not_equal(output.status, 0);
+    if (!strstr(output.err, "the schema has 0 tasks; add one")) fail_msg("%s", output.err);
+    weir_test_output_free(&output);
+}
+
+WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_lose_what_one_does),
+           WEIR_CASE(r1_more_ranks_than_targets_of_a_batch), WEIR_CASE(two_runs_write_the_same_weights),
+           WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(sentences),
+           WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))

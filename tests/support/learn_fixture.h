@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_fixture.h - small snapshots to learn from: pays by people, some of whom are bad, and leaks planted on demand. */
+#ifndef LEARN_FIXTURE_H
+#define LEARN_FIXTURE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/buf.h>
+#include <weir/base/rng.h>
+#include <weir/store/row.h>
+#include <weir/store/snapshot.h>
+
+#include "weir_test.h"
+
+#define LEARN_START_US 1700000000000000ll
+#define LEARN_SECOND   1000000ll
+#define LEARN_RIPE_US  (3600 * LEARN_SECOND)
+#define LEARN_SHARDS   2u
+
+/* Types, relations, labels and tasks by their ids, which are their places in the text. */
+enum { LEARN_PAY, LEARN_WHO };
+enum { LEARN_BY };
+enum { LEARN_BAD, LEARN_RANK };
+enum { LEARN_TASK_BAD, LEARN_TASK_RANK, LEARN_TASK_SAID };
+
+static const char learn_schema_text[] =
+    "version: 1\n"
+    "name: learnt\n"
+    "vertices:\n"
+    "  pay: {features: {x: {kind: number, normalise: standard}}}\n"
+    "  who: {features: {hint: {kind: number, normalise: standard}}}\n"
+    "relations:\n"
+    "  by: {from: pay, to: who, features: {w: {kind: number, normalise: standard}}}\n"
+    "aggregates:\n"
+    "  pays_1d: {vertex: who, relation: by, function: count, window: 1d, normalise: log-standard}\n"
+    "labels:\n"
+    "  bad: {vertex: pay, values: [no, yes], absent: no, lag: 1h}\n"
+    "  rank: {vertex: pay, values: [low, mid, high], lag: 1h}\n"
+    "tasks:\n"
+    "  bad: {kind: classify, label: bad, positive: yes}\n"
+    "  rank: {kind: classify, label: rank, maturity: 1h, horizon: 30m}\n"
+    "  said: {kind: classify, label: bad, positive: yes, at: label}\n"
+    "sources:\n"
+    "  s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}\n";
+
+typedef struct learn_world {
+    weir_rng rng;
+    weir_schema *schema;
+    weir_graph *graph;
+    uint32_t source;
+    uint64_t offset;
+} learn_world;
+
+static inline void learn_open(learn_world *w, const char *schema_text, uint64_t seed) {
+    const weir_graph_opts opts = {.shards = LEARN_SHARDS, .memory_bytes = 64u << 20, .create = true};
+    *w = (learn_world){.rng = weir_rng_stream(seed, 5, 0)};
+    assert_ok(weir_schema_parse("learnt", schema_text, strlen(schema_text), &w->schema));
+    assert_ok(weir_graph_open(weir_test_path("store"), w->schema, &opts, &w->graph));
+    assert_ok(weir_graph_source(w->graph, "s", 1, &w->source));
+}
+
+/* Writes the snapshot and lets go of the graph. */
+static inline void learn_build(learn_world *w, const char *out, int64_t as_of_us) {
+    const weir_snapshot_build_opts build = {.out = out, .as_of_us = as_of_us, .history_us = INT64_MAX / 4};
+    const weir_graph_opts read_only = {.read_only = true};
+    weir_snapshot_stats stats;
+    assert_ok(weir_graph_drain(w->graph));
+    assert_ok(weir_graph_close(w->graph));
+    assert_ok(weir_graph_open(weir_test_path("store"), w->schema, &read_only, &w->graph));
+    assert_ok(weir_snapshot_build(w->graph, &build, &stats));
+    assert_ok(weir_graph_close(w->graph));
+    weir_schema_free(w->schema);
+}
+
+static inline void learn_submit(learn_world *w, weir_mutation *mutations, size_t count) {
+    weir_buf batches[LEARN_SHARDS] = {{0}};
+    uint32_t counts[LEARN_SHARDS] = {0};
+    weir_batch_span span = {w->source, 0, w->offset, w->offset + 1};
+    for (uint32_t s = 0; s < LEARN_SHARDS; s++)
+        weir_batch_begin(&batches[s]);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t shard = weir_shard_of(mutations[i].vertex, LEARN_SHARDS);
+        mutations[i].offset = w->offset;
+        weir_batch_add(&batches[shard], &mutations[i], w->offset);
+        counts[shard]++;
+    }
+    for (uint32_t s = 0; s < LEARN_SHARDS; s++)
+        weir_batch_end(&batches[s], &span, counts[s]);
+    assert_ok(weir_graph_submit(w->graph, batches));
+    for (uint32_t s = 0; s < LEARN_SHARDS; s++)
+        weir_buf_free(&batches[s]);
+    w->offset++;
+}
+
+static inline weir_vertex learn_vertex(uint32_t type, uint64_t n) {
+    char key[24];
+    int length = snprintf(key, sizeof key, "%llu", (unsigned long long)n);
+    return weir_vertex_id(type == LEARN_PAY ? "pay" : "who", key, (size_t)length);
+}
+
+static inline uint32_t learn_number_row(double number, uint8_t *row) {
+    static const weir_value_kind kind = WEIR_VALUE_NUMBER;
+    const weir_value value = {.present = true, .number = number};
+    return (uint32_t)weir_row_write(&kind, &value, 1, row);
+}
+
+/* number NULL: without a row. */
+static inline void learn_put(learn_world *w, uint32_t type, uint64_t n, int64_t time_us, const double *number) {
+    char key[24];
+    uint8_t row[64];
+    snprintf(key, sizeof key, "%llu", (unsigned long long)n);
+    weir_mutation m = {.kind = WEIR_PUT_VERTEX, .type = (uint16_t)type, .vertex = learn_vertex(type, n)};
+    m.time_us = time_us;
+    m.event = w->offset + 1;
+    m.key = key;
+    m.key_length = (uint16_t)strlen(key);
+    if (number) m.row = row, m.row_length = learn_number_row(*number, row);
+    learn_submit(w, &m, 1);
+}
+
+static inline void learn_edge_of(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us, double number,
+                                 uint64_t event) {
+    uint8_t row[64];
+    weir_mutation m[2] = {{.kind = WEIR_PUT_EDGE, .type = LEARN_BY, .vertex = learn_vertex(LEARN_PAY, pay)}};
+    m[0].neighbor = learn_vertex(LEARN_WHO, who);
+    m[0].time_us = time_us;
+    m[0].event = event;
+    m[0].row = row;
+    m[0].row_length = learn_number_row(number, row);
+    m[1] = m[0];
+    m[1].direction = WEIR_IN;
+    m[1].vertex = m[0].neighbor;
+    m[1].neighbor = m[0].vertex;
+    learn_submit(w, m, 2);
+}
+
+/* By an event of its own. */
+static inline void learn_edge(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us, double number) {
+    learn_edge_of(w, pay, who, time_us, number, w->offset + 1);
+}
+
+static inline void learn_label(learn_world *w, uint32_t label, uint64_t pay, const char *text, int64_t time_us) {
+    static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
+    uint8_t row[64];
+    const weir_value value = {.present = true, .text = text, .text_length = (uint8_t)strlen(text)};
+    weir_mutation m = {.kind = WEIR_PUT_LABEL, .type = (uint16_t)label, .vertex = learn_vertex(LEARN_PAY, pay)};
+    m.time_us = time_us;
+    m.event = w->offset + 1;
+    m.row = row;
+    m.row_length = (uint32_t)weir_row_write(&kind, &value, 1, row);
+    learn_submit(w, &m, 1);
+}
+
+/* --- worlds --------------------------------------------------------------------------------------------------------- */
+
+typedef enum learn_leak { LEARN_NO_LEAK, LEARN_LEAK_EDGE, LEARN_LEAK_ROW } learn_leak;
+
+typedef struct learn_plan {
+    uint64_t seed, pays, people;
+    bool coin;       /* labels are thrown, and tell nothing */
+    learn_leak leak; /* what spells the label …             */
+    int64_t leak_us; /* … so long after the pay              */
+    double bad;      /* share of bad people                   */
+} learn_plan;
+
+/* One pay: its own row and edge at t; an hour's label half a minute later. */
+static inline void learn_pay(learn_world *w, const learn_plan *p, uint64_t n) {
+    int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
+    uint64_t who = p->coin ? n : weir_rng_below(&w->rng, p->people);
+    bool bad = p->coin ? weir_rng_below(&w->rng, 2) : (double)who < p->bad * (double)p->people;
+    bool yes = p->coin ? bad : weir_rng_double(&w->rng) < (bad ? 0.8 : 0.05);
+    double x = weir_rng_normal(&w->rng), spell = yes ? 5 : -5, mark = bad && !p->coin ? x + 2 : x;
+    learn_put(w, LEARN_PAY, n, t, &x);
+    learn_edge_of(w, n, who, t, mark, w->offset); /* of the event that put it */
+    if (p->leak == LEARN_LEAK_EDGE) learn_edge(w, n, who, t + p->leak_us, spell);
+    if (p->leak == LEARN_LEAK_ROW) learn_put(w, LEARN_WHO, who, t + p->leak_us, &spell);
+    learn_label(w, LEARN_BAD, n, yes ? "yes" : "no", t + 30 * LEARN_SECOND);
+}
+
+static inline void learn_snapshot(const learn_plan *p, const char *out) {
+    learn_world w;
+    learn_open(&w, learn_schema_text, p->seed);
+    for (uint64_t n = 0; n < p->pays; n++)
+        learn_pay(&w, p, n);
+    learn_build(&w, out, LEARN_START_US + (int64_t)p->pays * 60 * LEARN_SECOND + LEARN_RIPE_US / 2);
+}
+
+static inline weir_snapshot *learn_snapshot_open(const learn_plan *p) {
+    const weir_snapshot_opts opts = {.load = false};
+    const char *out = weir_test_path("snapshot");
+    weir_snapshot *snapshot;
+    learn_snapshot(p, out);
+    assert_ok(weir_snapshot_open(out, &opts, &snapshot));
+    return snapshot;
+}
+
+#endif /* LEARN_FIXTURE_H */

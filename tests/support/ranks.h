@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ranks.h - a program on several ranks of this machine, as mpirun starts it. */
+#ifndef RANKS_H
+#define RANKS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "weir_test.h"
+
+/* arguments end with NULL. One rank: without mpirun. More ranks than cores share them, and root may. */
+static inline size_t ranks_argv(unsigned ranks, const char *program, const char *const *arguments, const char **argv) {
+    static char number[16];
+    const char *const launcher[] = {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"};
+    size_t count = 0;
+    if (access("/usr/bin/mpirun", X_OK) != 0) weir_test_skip("there is no mpirun; install openmpi-bin");
+    snprintf(number, sizeof number, "%u", ranks);
+    for (size_t i = 0; ranks > 1 && i < sizeof launcher / sizeof *launcher; i++)
+        argv[count++] = launcher[i];
+    if (ranks > 1) argv[count++] = number;
+    argv[count++] = program;
+    while (*arguments)
+        argv[count++] = *arguments++;
+    argv[count] = NULL;
+    return count;
+}
+
+/* One thread of BLAS each; shared memory is a file in the case's folder's place, whatever the machine mounts. */
+static const char *const ranks_environment[] = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
+                                                "OMPI_MCA_btl_vader_single_copy_mechanism=none",
+                                                "OMPI_MCA_mpi_yield_when_idle=1", NULL};
+
+static inline void ranks_run(unsigned ranks, const char *program, const char *const *arguments,
+                             weir_test_output *outputp) {
+    const char *argv[64];
+    ranks_argv(ranks, program, arguments, argv);
+    weir_test_run(argv, ranks_environment, outputp);
+}
+
+#endif /* RANKS_H */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inputs_test.c - what a row says as of a time, at the very microseconds around the moment when it came into force. */
+#include <math.h>
+
+#include <weir/trainer/train.h>
+
+#include "inputs.h"
+#include "learn_fixture.h"
+
+#define ROW_US  (LEARN_START_US + 100 * LEARN_SECOND)
+#define EDGES   5u
+#define NUMBERS 8u
+
+typedef struct world {
+    weir_snapshot *snapshot;
+    weir_nn_shape *shape;
+    weir_inputs *inputs;
+} world;
+
+/* who 0 has a row since ROW_US and pays at each second before it; pay 0 came with its row at ROW_US. */
+static void world_open(world *w) {
+    static const uint32_t fanouts[] = {4};
+    const double hint = 3, x = 2;
+    learn_world learn;
+    weir_sample_step steps[8];
+    learn_open(&learn, learn_schema_text, 1);
+    learn_put(&learn, LEARN_WHO, 0, ROW_US, &hint);
+    learn_put(&learn, LEARN_PAY, 0, ROW_US, &x);
+    for (uint64_t i = 0; i < EDGES; i++)
+        learn_edge(&learn, i, 0, ROW_US - (int64_t)i * LEARN_SECOND, 1);
+    const char *out = weir_test_path("snapshot");
+    learn_build(&learn, out, ROW_US + LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &w->snapshot));
+    const weir_schema *schema = weir_snapshot_schema(w->snapshot);
+    const weir_nn_opts opts = {.task = 0, .hidden = 8, .steps = steps};
+    weir_nn_opts with = opts;
+    with.step_count = weir_train_steps(schema, 0, fanouts, 1, steps, 8);
+    assert_int_equal(with.step_count, 1);
+    assert_ok(weir_nn_shape_open(schema, &with, &w->shape));
+    assert_ok(weir_inputs_open(w->shape, w->snapshot, &w->inputs));
+}
+
+static void world_close(world *w) {
+    weir_inputs_close(w->inputs);
+    weir_nn_shape_free(w->shape);
+    weir_snapshot_close(w->snapshot);
+}
+
+static void row_of(world *w, uint32_t type, uint64_t n, int64_t before_us, weir_real numbers[NUMBERS]) {
+    uint64_t index = 0;
+    uint32_t slots[NUMBERS];
+    assert_true(weir_nn_vertex(w->shape, type)->width <= NUMBERS);
+    assert_true(weir_snapshot_find(w->snapshot, type, learn_vertex(type, n), &index));
+    assert_ok(weir_inputs_rows(w->inputs, type, &index, &before_us, 1, numbers, slots));
+}
+
+/* The first number and its flag: nothing was learnt, so the scale is that of mean 0 and deviation 1. */
+static void shows(world *w, uint32_t type, int64_t before_us, double expected) {
+    weir_real numbers[NUMBERS] = {0};
+    const weir_nn_number *number = &weir_nn_vertex(w->shape, type)->numbers[0];
+    row_of(w, type, 0, before_us, numbers);
+    bool missing = isnan(expected);
+    assert_true(numbers[number->column + 1] == (weir_real)missing);
+    if (!missing) assert_true(fabs((double)numbers[number->column] - expected) < 1e-6);
+    if (missing) assert_true(numbers[number->column] == 0);
+}
+
+static void i1_a_row_counts_from_its_own_time_on(void **state) {
+    (void)state;
+    world w;
+    world_open(&w);
+    shows(&w, LEARN_WHO, ROW_US - 1, NAN);
+    shows(&w, LEARN_WHO, ROW_US, NAN); /* a neighbour's row of the very moment may be the outcome's own */
+    shows(&w, LEARN_WHO, ROW_US + 1, 3);
+    shows(&w, LEARN_PAY, ROW_US - 1, NAN);
+    shows(&w, LEARN_PAY, ROW_US, 2); /* a target comes with its row */
+    shows(&w, LEARN_PAY, ROW_US + 1, 2);
+    world_close(&w);
+}
+
+static void i1_an_aggregate_counts_what_is_older(void **state) {
+    (void)state;
+    world w;
+    world_open(&w);
+    const weir_nn_number *number = &weir_nn_vertex(w.shape, LEARN_WHO)->numbers[1];
+    for (uint64_t i = 0; i <= EDGES; i++) {
+        weir_real numbers[NUMBERS] = {0};
+        row_of(&w, LEARN_WHO, 0, ROW_US - (int64_t)i * LEARN_SECOND, numbers);
+        double older = (double)(EDGES - 1) - (double)i; /* pay i stands at this very time, and is not older */
+        assert_true(fabs((double)numbers[number->column] - log1p(older > 0 ? older : 0)) < 1e-6);
+    }
+    world_close(&w);
+}
+
+static weir_err open_and_close(void *context) {
+    const world *w = context;
+    weir_inputs *inputs;
+    weir_err err = weir_inputs_open(w->shape, w->snapshot, &inputs);
+    weir_inputs_close(inputs);
+    return err;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    world w;
+    world_open(&w);
+    weir_test_every_allocation(open_and_close, &w);
+    world_close(&w);
+}
+
+WEIR_TESTS(WEIR_CASE(i1_a_row_counts_from_its_own_time_on), WEIR_CASE(i1_an_aggregate_counts_what_is_older),
+           WEIR_CASE(every_allocation_may_fail))

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * targets_test.c - the targets of random snapshots against a walk over what was put in, written down beside it.
+ *
+ * Pays are put twice or only named by edges, labels come early, late, several times or never.
+ */
+#include <weir/trainer/targets.h>
+
+#include "learn_fixture.h"
+
+#define PAYS   600u
+#define SAID   3u /* labels of a pay at most */
+#define SPAN_S 86400u
+
+typedef struct said {
+    int64_t time_us;
+    uint32_t value;
+} said;
+
+typedef struct pay {
+    int64_t put_us; /* NEVER: only named by an edge */
+    said labels[2][SAID];
+    unsigned counts[2];
+} pay;
+
+typedef struct expected {
+    int64_t time_us;
+    weir_vertex vertex;
+    uint32_t class_of;
+} expected;
+
+typedef struct world {
+    learn_world learn;
+    weir_snapshot *snapshot;
+    int64_t as_of_us;
+    pay pays[PAYS];
+    expected expected[PAYS * SAID];
+    uint64_t count, young, unlabelled;
+} world;
+
+static int64_t some_time(world *w) {
+    return LEARN_START_US + (int64_t)weir_rng_below(&w->learn.rng, SPAN_S) * LEARN_SECOND +
+           (int64_t)(w->learn.offset % 1000000);
+}
+
+static void say(world *w, uint64_t n, uint32_t label, int64_t time_us) {
+    static const char *const words[2][3] = {{"no", "yes", "yes"}, {"low", "mid", "high"}};
+    uint32_t value = (uint32_t)weir_rng_below(&w->learn.rng, label == LEARN_BAD ? 2 : 3);
+    pay *p = &w->pays[n];
+    learn_label(&w->learn, label, n, words[label][value], time_us);
+    if (time_us < w->as_of_us) p->labels[label][p->counts[label]++] = (said){time_us, value};
+}
+
+static void make_pay(world *w, uint64_t n) {
+    pay *p = &w->pays[n];
+    int64_t t = some_time(w);
+    *p = (pay){.put_us = WEIR_SNAPSHOT_NEVER};
+    learn_edge(&w->learn, n, n % 7, t, 1);
+    if (weir_rng_below(&w->learn.rng, 10)) {
+        p->put_us = t;
+        const double x = weir_rng_double(&w->learn.rng);
+        learn_put(&w->learn, LEARN_PAY, n, t, &x);
+        learn_put(&w->learn, LEARN_PAY, n, t + 5 * LEARN_SECOND, &x); /* the first put is what counts */
+    }
+    for (uint32_t label = 0; label < 2; label++) {
+        for (uint64_t i = weir_rng_below(&w->learn.rng, SAID + 1); i > 0; i--)
+            say(w, n, label, t + (int64_t)weir_rng_below(&w->learn.rng, 3600) * 2 * LEARN_SECOND);
+    }
+}
+
+static void world_open(world *w, uint64_t seed) {
+    *w = (world){.as_of_us = LEARN_START_US + (int64_t)SPAN_S * LEARN_SECOND};
+    learn_open(&w->learn, learn_schema_text, seed);
+    for (uint64_t n = 0; n < PAYS; n++)
+        make_pay(w, n);
+    const char *out = weir_test_path("snapshot");
+    learn_build(&w->learn, out, w->as_of_us);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &w->snapshot));
+}
+
+/* --- the naive walk ----------------------------------------------------------------------------------------------- */
+
+static void expect(world *w, int64_t time_us, uint64_t n, uint32_t class_of) {
+    w->expected[w->count++] = (expected){time_us, learn_vertex(LEARN_PAY, n), class_of};
+}
+
+/* The newest label within the horizon, or what absence means. */
+static void walk_put(world *w, uint64_t n, uint32_t label, int64_t horizon_us, uint32_t absent) {
+    const pay *p = &w->pays[n];
+    const said *newest = NULL;
+    if (p->put_us == WEIR_SNAPSHOT_NEVER || p->put_us >= w->as_of_us) return;
+    if (p->put_us + LEARN_RIPE_US > w->as_of_us) {
+        w->young++;
+        return;
+    }
+    for (unsigned i = 0; i < p->counts[label]; i++) {
+        const said *s = &p->labels[label][i];
+        if (s->time_us <= p->put_us + horizon_us && (!newest || s->time_us > newest->time_us)) newest = s;
+    }
+    if (newest || absent != WEIR_SCHEMA_NONE)
+        expect(w, p->put_us, n, newest ? newest->value : absent);
+    else
+        w->unlabelled++;
+}
+
+static int by_time(const void *a, const void *b) {
+    const expected *x = a, *y = b;
+    return (x->time_us > y->time_us) - (x->time_us < y->time_us);
+}
+
+static void walk(world *w, uint32_t task) {
+    w->count = w->young = w->unlabelled = 0;
+    for (uint64_t n = 0; n < PAYS; n++) {
+        if (task == LEARN_TASK_BAD) walk_put(w, n, LEARN_BAD, LEARN_RIPE_US, 0);
+        if (task == LEARN_TASK_RANK) walk_put(w, n, LEARN_RANK, LEARN_RIPE_US / 2, WEIR_SCHEMA_NONE);
+        for (unsigned i = 0; task == LEARN_TASK_SAID && i < w->pays[n].counts[LEARN_BAD]; i++)
+            expect(w, w->pays[n].labels[LEARN_BAD][i].time_us, n, w->pays[n].labels[LEARN_BAD][i].value);
+    }
+    qsort(w->expected, w->count, sizeof *w->expected, by_time);
+}
+
+static void compare(const world *w, const weir_targets *t) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(w->snapshot, LEARN_PAY);
+    assert_int_equal(t->count, w->count);
+    assert_int_equal(t->young, w->young);
+    assert_int_equal(t->unlabelled, w->unlabelled);
+    for (uint64_t i = 0; i < t->count; i++) {
+        assert_true(t->targets[i].before_us == w->expected[i].time_us);
+        assert_true(v->ids[t->targets[i].vertex] == w->expected[i].vertex);
+        assert_int_equal(t->classes_of[i], w->expected[i].class_of);
+    }
+}
+
+/* Each part ends at the first place from its share on that parts two times. */
+static void cuts(const weir_targets *t, const weir_targets_opts *opts) {
+    const double shares[] = {1 - opts->validation - opts->test, 1 - opts->test, 1};
+    for (unsigned part = 0; part < WEIR_TARGETS_PARTS; part++) {
+        uint64_t end = t->ends[part];
+        assert_true(end >= (uint64_t)(shares[part] * (double)t->count));
+        if (end < t->count) assert_true(t->targets[end - 1].before_us < t->targets[end].before_us);
+    }
+}
+
+static void t1_t2_of_random_snapshots(void **state) {
+    (void)state;
+    uint64_t seed = weir_test_seed();
+    world *w = malloc(sizeof *w);
+    assert_non_null(w);
+    world_open(w, seed);
+    for (uint32_t task = LEARN_TASK_BAD; task <= LEARN_TASK_SAID; task++) {
+        const weir_targets_opts opts = {task, 0, 0.2, 0.3};
+        weir_targets *t = NULL;
+        walk(w, task);
+        assert_ok(weir_targets_open(w->snapshot, &opts, &t));
+        compare(w, t);
+        cuts(t, &opts);
+        weir_targets_close(t);
+    }
+    weir_snapshot_close(w->snapshot);
+    free(w);
+}
+
+static void a_warm_up_is_only_past(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = 400, .people = 20, .bad = 0.3};
+    weir_snapshot *snapshot = learn_snapshot_open(&plan);
+    weir_targets *all = NULL, *late = NULL;
+    assert_ok(weir_targets_open(snapshot, &(weir_targets_opts){LEARN_TASK_BAD, 0, 0.2, 0.2}, &all));
+    assert_ok(weir_targets_open(snapshot, &(weir_targets_opts){LEARN_TASK_BAD, 0.5, 0.2, 0.2}, &late));
+    int64_t first_us = all->targets[0].before_us, last_us = all->targets[all->count - 1].before_us;
+    uint64_t skipped = all->count - late->count;
+    assert_true(all->targets[skipped].before_us >= first_us + (last_us - first_us) / 2);
+    assert_true(all->targets[skipped - 1].before_us < first_us + (last_us - first_us) / 2);
+    assert_true(late->targets[0].before_us == all->targets[skipped].before_us);
+    assert_true(late->targets[0].event == all->targets[skipped].event && late->targets[0].event != 0);
+    weir_targets_close(all);
+    weir_targets_close(late);
+    weir_snapshot_close(snapshot);
+}
+
+/* --- what cannot be learnt ---------------------------------------------------------------------------------------- */
+
+static void refused(const learn_plan *plan, const weir_targets_opts *opts, weir_code code, const char *text) {
+    weir_snapshot *snapshot = learn_snapshot_open(plan);
+    weir_targets *targets = NULL;
+    assert_err(weir_targets_open(snapshot, opts, &targets), code, text);
+    assert_null(targets);
+    weir_snapshot_close(snapshot);
+}
+
+static void too_few_targets(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = 1, .pays = 60, .people = 5, .bad = 0.5};
+    refused(&plan, &(weir_targets_opts){LEARN_TASK_BAD, 0, 0.2, 0.2}, WEIR_EDATA, "take more data");
+}
+
+static void no_targets_at_all(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = 1, .pays = 2, .people = 5, .bad = 0.5};
+    refused(&plan, &(weir_targets_opts){LEARN_TASK_BAD, 0.5, 0.2, 0.2}, WEIR_EDATA, "targets");
+}
+
+static void one_class_only(void **state) {
+    (void)state;
+    learn_world w;
+    weir_snapshot *snapshot;
+    weir_targets *targets = NULL;
+    learn_open(&w, learn_schema_text, 1);
+    for (uint64_t n = 0; n < 200; n++)
+        learn_put(&w, LEARN_PAY, n, LEARN_START_US + (int64_t)n * LEARN_SECOND, NULL);
+    const char *out = weir_test_path("snapshot");
+    learn_build(&w, out, LEARN_START_US + 2 * LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    const weir_targets_opts opts = {LEARN_TASK_BAD, 0, 0.2, 0.2};
+    assert_err(weir_targets_open(snapshot, &opts, &targets), WEIR_EDATA, "of one class");
+    assert_null(targets);
+    weir_snapshot_close(snapshot);
+}
+
+static void shares_out_of_range(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = 1, .pays = 60, .people = 5, .bad = 0.5};
+    refused(&plan, &(weir_targets_opts){LEARN_TASK_BAD, 0, 0.6, 0.4}, WEIR_EINVAL, "below 1 together");
+}
+
+static weir_err open_and_close(void *context) {
+    weir_targets *targets;
+    weir_err err = weir_targets_open(context, &(weir_targets_opts){LEARN_TASK_BAD, 0, 0.2, 0.2}, &targets);
+    weir_targets_close(targets);
+    return err;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = 2, .pays = 400, .people = 20, .bad = 0.3};
+    weir_snapshot *snapshot = learn_snapshot_open(&plan);
+    weir_test_every_allocation(open_and_close, snapshot);
+    weir_snapshot_close(snapshot);
+}
+
+WEIR_TESTS(WEIR_CASE(t1_t2_of_random_snapshots), WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(too_few_targets),
+           WEIR_CASE(no_targets_at_all), WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range),
+           WEIR_CASE(every_allocation_may_fail))

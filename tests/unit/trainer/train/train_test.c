@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * train_test.c - trainings in this process: what can be learnt is, a leak cannot, a resumed one gives the same bits,
+ * and what cannot be learnt is said.
+ */
+#include <math.h>
+
+#include <weir/base/file.h>
+#include <weir/trainer/train.h>
+
+#include "learn_fixture.h"
+
+static weir_train_opts opts_of(const weir_snapshot *snapshot) {
+    static const uint32_t fanouts[] = {8, 8};
+    weir_train_opts o = weir_train_defaults();
+    o.snapshot = snapshot;
+    o.task = LEARN_TASK_BAD;
+    o.fanouts = fanouts;
+    o.layers = 2;
+    o.hidden = 16;
+    o.epochs = 5;
+    o.batch = 64;
+    o.rate = 0.01;
+    o.warm_up = 0.05;
+    o.validation = o.test = 0.25;
+    return o;
+}
+
+static weir_trained *train(const weir_train_opts *opts) {
+    weir_comm *comm = NULL;
+    weir_trained *trained = NULL;
+    assert_ok(weir_comm_start(NULL, NULL, &comm));
+    assert_ok(weir_train_run(comm, opts, &trained));
+    weir_comm_stop(comm);
+    return trained;
+}
+
+static void refused(const weir_train_opts *opts, weir_code code, const char *text) {
+    weir_comm *comm = NULL;
+    weir_trained *trained = NULL;
+    assert_ok(weir_comm_start(NULL, NULL, &comm));
+    assert_err(weir_train_run(comm, opts, &trained), code, text);
+    assert_null(trained);
+    weir_comm_stop(comm);
+}
+
+/* AUROC on the test part of a training on such a world. */
+static double auroc_of(const learn_plan *plan) {
+    weir_snapshot *snapshot = learn_snapshot_open(plan);
+    const weir_train_opts opts = opts_of(snapshot);
+    weir_trained *trained = train(&opts);
+    double auroc = weir_trained_metrics(trained, WEIR_TARGETS_TEST)->auroc;
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+    return auroc;
+}
+
+/* --- what is learnt, and what must not be ------------------------------------------------------------------------- */
+
+static void bad_people_are_found_by_their_past(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = 1500, .people = 40, .bad = 0.25};
+    double auroc = auroc_of(&plan);
+    if (!(auroc > 0.75)) fail_msg("AUROC is %.3f", auroc);
+}
+
+#define COINS 1200u
+
+/* Labels are thrown: 300 test targets leave AUROC within 0.5 ± 6 deviations of 0.033. */
+static void leak(learn_leak which, int64_t leak_us, bool seen) {
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = COINS, .coin = true, .leak = which, .leak_us = leak_us};
+    double auroc = auroc_of(&plan);
+    if (seen ? !(auroc > 0.95) : !(fabs(auroc - 0.5) < 0.2)) fail_msg("AUROC is %.3f", auroc);
+}
+
+static void a_coin_stays_a_coin(void **state) {
+    (void)state;
+    leak(LEARN_NO_LEAK, 0, false);
+}
+
+static void i1_an_edge_before_is_seen(void **state) {
+    (void)state;
+    leak(LEARN_LEAK_EDGE, -1, true);
+}
+
+static void i1_an_edge_of_that_moment_is_not(void **state) {
+    (void)state;
+    leak(LEARN_LEAK_EDGE, 0, false);
+}
+
+static void i1_an_edge_behind_is_not(void **state) {
+    (void)state;
+    leak(LEARN_LEAK_EDGE, 1, false);
+}
+
+static void i1_a_row_before_is_seen(void **state) {
+    (void)state;
+    leak(LEARN_LEAK_ROW, -1, true);
+}
+
+static void i1_a_row_of_that_moment_is_not(void **state) {
+    (void)state;
+    leak(LEARN_LEAK_ROW, 0, false);
+}
+
+static void i1_a_row_behind_is_not(void **state) {
+    (void)state;
+    leak(LEARN_LEAK_ROW, 1, false);
+}
+
+/* --- which parameters are kept ------------------------------------------------------------------------------------ */
+
+typedef struct watching {
+    double best;
+    uint32_t best_epoch;
+} watching;
+
+static weir_err watch(void *context, const weir_train_epoch *epoch) {
+    watching *w = context;
+    bool best = w->best_epoch == 0 || epoch->validation > w->best;
+    assert_int_equal(epoch->best, best);
+    if (best) *w = (watching){epoch->validation, epoch->number};
+    return WEIR_OK;
+}
+
+/* What is judged at the end is judged with the parameters of the best epoch: it scores the same again. */
+static void r3_the_best_epoch_is_kept(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = 500, .people = 30, .bad = 0.3};
+    weir_snapshot *snapshot = learn_snapshot_open(&plan);
+    weir_train_opts opts = opts_of(snapshot);
+    watching w = {0};
+    opts.rate = 0.1; /* so wild that the last epoch is seldom the best */
+    opts.epochs = 8;
+    opts.patience = 0;
+    opts.on_epoch = watch;
+    opts.context = &w;
+    weir_trained *trained = train(&opts);
+    assert_int_equal(weir_trained_best_epoch(trained), w.best_epoch);
+    assert_true(weir_trained_metrics(trained, WEIR_TARGETS_VALIDATION)->average_precision == w.best);
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+}
+
+/* --- the same again ----------------------------------------------------------------------------------------------- */
+
+static weir_snapshot *small_snapshot(void) {
+    const learn_plan plan = {.seed = 3, .pays = 600, .people = 30, .bad = 0.3};
+    return learn_snapshot_open(&plan);
+}
+
+static void same_bits(const weir_trained *a, const weir_trained *b) {
+    uint64_t count = weir_nn_parameter_count(weir_trained_nn(a));
+    assert_int_equal(weir_nn_parameter_count(weir_trained_nn(b)), count);
+    assert_memory_equal(weir_trained_params(a), weir_trained_params(b), count * sizeof(weir_real));
+    assert_int_equal(weir_trained_best_epoch(a), weir_trained_best_epoch(b));
+    const weir_calibration *x = weir_trained_calibration(a), *y = weir_trained_calibration(b);
+    assert_true(x->slope == y->slope && x->offset == y->offset);
+}
+
+static void two_trainings_give_the_same_bits(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    const weir_train_opts opts = opts_of(snapshot);
+    weir_trained *one = train(&opts), *two = train(&opts);
+    same_bits(one, two);
+    weir_trained_close(one);
+    weir_trained_close(two);
+    weir_snapshot_close(snapshot);
+}
+
+typedef struct stopping {
+    uint32_t after;
+} stopping;
+
+static weir_err stop(void *context, const weir_train_epoch *epoch) {
+    const stopping *s = context;
+    return epoch->number == s->after ? WEIR_ERR(WEIR_ECLOSED, "stopped by the test") : WEIR_OK;
+}
+
+static void r2_resumed_is_as_if_never_stopped(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    weir_train_opts opts = opts_of(snapshot);
+    weir_trained *whole = train(&opts);
+    opts.folder = weir_test_path("run");
+    for (uint32_t after = 1; after < opts.epochs; after += 2) {
+        stopping s = {after};
+        opts.on_epoch = stop;
+        opts.context = &s;
+        refused(&opts, WEIR_ECLOSED, "stopped by the test");
+        opts.resume = true;
+    }
+    opts.on_epoch = NULL;
+    weir_trained *parts = train(&opts);
+    same_bits(whole, parts);
+    weir_trained_close(whole);
+    weir_trained_close(parts);
+    weir_snapshot_close(snapshot);
+}
+
+/* --- what is refused ---------------------------------------------------------------------------------------------- */
+
+static void resume_with_other_options(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    weir_train_opts opts = opts_of(snapshot);
+    opts.folder = weir_test_path("run");
+    opts.epochs = 1;
+    weir_trained_close(train(&opts));
+    opts.resume = true;
+    opts.rate *= 2;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.rate /= 2;
+    opts.hidden *= 2;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.hidden /= 2;
+    opts.seed++;
+    refused(&opts, WEIR_EVERSION, "another seed");
+    weir_snapshot_close(snapshot);
+}
+
+static void a_torn_checkpoint_is_refused(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    weir_train_opts opts = opts_of(snapshot);
+    opts.folder = weir_test_path("run");
+    opts.epochs = 1;
+    weir_trained_close(train(&opts));
+    opts.resume = true;
+    assert_ok(weir_file_replace(weir_test_path("run/checkpoint/params.npy"), "torn", 4));
+    refused(&opts, WEIR_ECORRUPT, "params.npy");
+    weir_snapshot_close(snapshot);
+}
+
+static void options_out_of_range(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    weir_train_opts opts = opts_of(snapshot);
+    opts.rate = 0;
+    refused(&opts, WEIR_EINVAL, "rate is 0");
+    opts = opts_of(snapshot);
+    opts.layers = 9;
+    refused(&opts, WEIR_EINVAL, "layers is 9");
+    opts = opts_of(snapshot);
+    opts.dropout = NAN;
+    refused(&opts, WEIR_EINVAL, "dropout is nan");
+    weir_snapshot_close(snapshot);
+}
+
+/* No number that a row can hold ends a training. */
+static void numbers_that_are_none(void **state) {
+    (void)state;
+    static const double wild[] = {1e300, -1e300, 3e38, -3e38, 1e39, 1, 0}; /* in float some are infinite */
+    learn_world w;
+    weir_snapshot *snapshot;
+    learn_open(&w, learn_schema_text, 1);
+    for (uint64_t n = 0; n < 400; n++) {
+        int64_t t = LEARN_START_US + (int64_t)n * LEARN_SECOND;
+        learn_put(&w, LEARN_PAY, n, t, &wild[n % 7]);
+        learn_edge(&w, n, n % 9, t - 1, wild[n % 5]);
+        learn_label(&w, LEARN_BAD, n, n % 3 ? "no" : "yes", t + 1);
+    }
+    const char *out = weir_test_path("snapshot");
+    learn_build(&w, out, LEARN_START_US + 2 * LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    weir_train_opts opts = opts_of(snapshot);
+    weir_trained *trained = train(&opts);
+    const double *scores = weir_trained_scores(trained);
+    const weir_targets *targets = weir_trained_targets(trained);
+    for (uint64_t i = targets->ends[WEIR_TARGETS_TRAIN]; i < targets->count; i++)
+        assert_true(isfinite(scores[i]));
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+}
+
+/* --- baselines ---------------------------------------------------------------------------------------------------- */
+
+static weir_train_trees trees_of(const weir_trained *trained, weir_train_baseline which) {
+    weir_train_trees trees;
+    assert_ok(weir_train_trees_learn(trained, which, &trees));
+    return trees;
+}
+
+/* An edge's row is nothing that these trees look at: the row of who alone tells. */
+static void trees_see_neighbours_only_with_the_graph(void **state) {
+    (void)state;
+    const learn_plan plan = {
+        .seed = weir_test_seed(), .pays = COINS, .coin = true, .leak = LEARN_LEAK_ROW, .leak_us = -1};
+    weir_snapshot *snapshot = learn_snapshot_open(&plan);
+    weir_train_opts opts = opts_of(snapshot);
+    opts.epochs = 1;
+    weir_trained *trained = train(&opts);
+    weir_train_trees row = trees_of(trained, WEIR_TRAIN_ROW_TREES), graph = trees_of(trained, WEIR_TRAIN_GRAPH_TREES);
+    weir_train_trees again = trees_of(trained, WEIR_TRAIN_GRAPH_TREES);
+    assert_true(fabs(row.metrics[WEIR_TARGETS_TEST].auroc - 0.5) < 0.2);
+    assert_true(graph.metrics[WEIR_TARGETS_TEST].auroc > 0.95);
+    assert_memory_equal(&graph, &again, sizeof graph);
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+}
+
+static void trees_see_no_leak_either(void **state) {
+    (void)state;
+    const learn_plan plan = {
+        .seed = weir_test_seed(), .pays = COINS, .coin = true, .leak = LEARN_LEAK_ROW, .leak_us = 0};
+    weir_snapshot *snapshot = learn_snapshot_open(&plan);
+    weir_train_opts opts = opts_of(snapshot);
+    opts.epochs = 1;
+    weir_trained *trained = train(&opts);
+    weir_train_trees graph = trees_of(trained, WEIR_TRAIN_GRAPH_TREES);
+    assert_true(fabs(graph.metrics[WEIR_TARGETS_TEST].auroc - 0.5) < 0.2);
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+}
+
+WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays_a_coin),
+           WEIR_CASE(i1_an_edge_before_is_seen), WEIR_CASE(i1_an_edge_of_that_moment_is_not),
+           WEIR_CASE(i1_an_edge_behind_is_not), WEIR_CASE(i1_a_row_before_is_seen),
+           WEIR_CASE(i1_a_row_of_that_moment_is_not), WEIR_CASE(i1_a_row_behind_is_not),
+           WEIR_CASE(r3_the_best_epoch_is_kept), WEIR_CASE(two_trainings_give_the_same_bits),
+           WEIR_CASE(r2_resumed_is_as_if_never_stopped), WEIR_CASE(resume_with_other_options),
+           WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range), WEIR_CASE(numbers_that_are_none),
+           WEIR_CASE(trees_see_neighbours_only_with_the_graph), WEIR_CASE(trees_see_no_leak_either))

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* boost.c - the only includer of xgboost/c_api.h. */
+#include <math.h>
+#include <stdio.h>
+
+#include <weir/base/alloc.h>
+#include <weir/trainer/boost.h>
+#include <weir/trainer/metric.h>
+#include <xgboost/c_api.h>
+
+struct weir_boost {
+    BoosterHandle booster;
+    uint32_t rounds; /* the best */
+    size_t columns;
+};
+
+/* A training under way. */
+typedef struct boosting {
+    const weir_boost_opts *opts;
+    const weir_boost_rows *validation;
+    DMatrixHandle train_matrix, validation_matrix;
+    double *scores; /* of validation */
+    double best;
+    weir_boost *out;
+} boosting;
+
+weir_boost_opts weir_boost_defaults(void) {
+    return (weir_boost_opts){.rounds = 300, .patience = 30, .depth = 6, .threads = 2, .rate = 0.1, .seed = 1};
+}
+
+bool weir_boost_available(void) {
+    return true;
+}
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory for boosted trees; leave them out by --no-baselines");
+}
+
+/* XGBoost's message is a page with a stack; its first line says what it was. */
+static weir_err said(int status, const char *what) {
+    if (status == 0) return WEIR_OK;
+    const char *message = XGBGetLastError();
+    int length = 0;
+    while (message[length] && message[length] != '\n')
+        length++;
+    return WEIR_ERR(WEIR_EINTERNAL, "XGBoost cannot %s: %.*s", what, length, message);
+}
+
+/* --- matrices ----------------------------------------------------------------------------------------------------- */
+
+static weir_err take_labels(const weir_boost_rows *rows, DMatrixHandle matrix) {
+    float *labels = weir_calloc(rows->count, sizeof *labels);
+    if (!labels) return no_memory();
+    for (size_t i = 0; i < rows->count; i++)
+        labels[i] = rows->labels[i];
+    weir_err err = said(XGDMatrixSetFloatInfo(matrix, "label", labels, rows->count), "take the labels");
+    weir_free(labels);
+    return err;
+}
+
+static weir_err matrix_of(const weir_boost_rows *rows, DMatrixHandle *matrixp) {
+    *matrixp = NULL;
+    weir_err err = said(XGDMatrixCreateFromMat(rows->rows, rows->count, rows->columns, NAN, matrixp), "make a matrix");
+    return err || !rows->labels ? err : take_labels(rows, *matrixp);
+}
+
+static weir_err predict(BoosterHandle booster, DMatrixHandle matrix, uint32_t rounds, size_t count, double *scores) {
+    char config[128];
+    const bst_ulong *shape = NULL;
+    bst_ulong dimensions = 0;
+    const float *values = NULL;
+    snprintf(config, sizeof config,
+             "{\"type\": 1, \"training\": false, \"iteration_begin\": 0, \"iteration_end\": %u, "
+             "\"strict_shape\": false}",
+             rounds);
+    weir_err err = said(XGBoosterPredictFromDMatrix(booster, matrix, config, &shape, &dimensions, &values), "predict");
+    for (size_t i = 0; !err && i < count; i++)
+        scores[i] = (double)values[i];
+    return err;
+}
+
+/* --- learning ----------------------------------------------------------------------------------------------------- */
+
+static weir_err set_number(BoosterHandle booster, const char *name, double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.9g", value);
+    return said(XGBoosterSetParam(booster, name, text), "take a parameter");
+}
+
+static weir_err set_up(BoosterHandle booster, const weir_boost_opts *o) {
+    weir_err err = said(XGBoosterSetParam(booster, "objective", "binary:logistic"), "take a parameter");
+    if (!err) err = said(XGBoosterSetParam(booster, "tree_method", "hist"), "take a parameter");
+    if (!err) err = set_number(booster, "verbosity", 0);
+    if (!err) err = set_number(booster, "max_depth", o->depth);
+    if (!err) err = set_number(booster, "eta", o->rate);
+    if (!err) err = set_number(booster, "subsample", 0.8);
+    if (!err) err = set_number(booster, "colsample_bytree", 0.8);
+    if (!err) err = set_number(booster, "min_child_weight", 5);
+    if (!err) err = set_number(booster, "nthread", o->threads); /* X1: sums hang on it, so it is never the machine's */
+    if (!err) err = set_number(booster, "seed", (double)(o->seed & 0x7FFFFFFF));
+    return err;
+}
+
+static weir_err round_make(boosting *b, uint32_t round) {
+    const weir_scored scored = {b->scores, b->validation->labels, b->validation->count};
+    double precision = 0;
+    weir_err err = said(XGBoosterUpdateOneIter(b->out->booster, (int)round, b->train_matrix), "grow a tree");
+    if (!err) err = predict(b->out->booster, b->validation_matrix, 0, b->validation->count, b->scores);
+    if (!err) err = weir_metric_average_precision(&scored, &precision);
+    if (!err && precision > b->best) { /* X2 */
+        b->best = precision;
+        b->out->rounds = round + 1;
+    }
+    return err;
+}
+
+static weir_err rounds_make(boosting *b) {
+    const weir_boost_opts *o = b->opts;
+    weir_err err = WEIR_OK;
+    for (uint32_t round = 0; !err && round < o->rounds; round++) {
+        if (o->patience && round >= b->out->rounds + o->patience) break;
+        err = round_make(b, round);
+    }
+    return err;
+}
+
+static weir_err boosting_open(boosting *b, const weir_boost_rows *train) {
+    b->out = weir_calloc(1, sizeof *b->out);
+    b->scores = weir_calloc(b->validation->count, sizeof *b->scores);
+    if (!b->out || !b->scores) return no_memory();
+    b->out->columns = train->columns;
+    weir_err err = matrix_of(train, &b->train_matrix);
+    if (!err) err = matrix_of(b->validation, &b->validation_matrix);
+    const DMatrixHandle cached[] = {b->train_matrix, b->validation_matrix};
+    if (!err) err = said(XGBoosterCreate(cached, 2, &b->out->booster), "make a model");
+    return err ? err : set_up(b->out->booster, b->opts);
+}
+
+static void boosting_close(boosting *b) {
+    if (b->train_matrix) XGDMatrixFree(b->train_matrix);
+    if (b->validation_matrix) XGDMatrixFree(b->validation_matrix);
+    weir_free(b->scores);
+}
+
+static weir_err check_rows(const weir_boost_rows *rows, size_t columns) {
+    if (rows->count == 0 || rows->columns == 0) return WEIR_ERR(WEIR_EINVAL, "there are no rows for boosted trees");
+    if (rows->columns == columns) return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL, "rows for boosted trees have %zu columns; they need %zu", rows->columns, columns);
+}
+
+weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *train, const weir_boost_rows *validation,
+                          weir_boost **boostp) {
+    *boostp = NULL;
+    weir_err err = check_rows(train, train->columns);
+    if (!err) err = check_rows(validation, train->columns);
+    if (err) return err;
+    boosting b = {.opts = opts, .validation = validation, .best = -1};
+    err = boosting_open(&b, train);
+    if (!err) err = rounds_make(&b);
+    boosting_close(&b);
+    if (err) {
+        weir_boost_close(b.out);
+        return err;
+    }
+    *boostp = b.out;
+    return WEIR_OK;
+}
+
+/* --- afterwards --------------------------------------------------------------------------------------------------- */
+
+void weir_boost_close(weir_boost *boost) {
+    if (!boost) return;
+    if (boost->booster) XGBoosterFree(boost->booster);
+    weir_free(boost);
+}
+
+uint32_t weir_boost_rounds(const weir_boost *boost) {
+    return boost->rounds;
+}
+
+weir_err weir_boost_score(const weir_boost *boost, const weir_boost_rows *rows, double *scores) {
+    DMatrixHandle matrix = NULL;
+    weir_err err = check_rows(rows, boost->columns);
+    if (!err) err = matrix_of(rows, &matrix);
+    if (!err) err = predict(boost->booster, matrix, boost->rounds, rows->count, scores);
+    if (matrix) XGDMatrixFree(matrix);
+    return err;
+}
