@@ -12,7 +12,7 @@
 #include <weir/base/file.h>
 
 #define NIGHT_UNSIGNED "models.require_signature=false"
-#define NIGHT_SMALL    "--", "--epochs", "1", "--hidden", "4", "--fanouts", "2"
+#define NIGHT_SMALL    "--", "--epochs", "1", "--hidden", "4", "--fanouts", "2", "--no-baselines"
 #define NIGHT_WORDS    32
 
 static inline void night_must(const char *const *argv) {

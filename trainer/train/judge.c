@@ -80,7 +80,7 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     t->comm = comm;
     weir_err err = weir_comm_fail(comm, judge_open(t, nn));
     if (!err) err = weir_run_judge(t, WEIR_TARGETS_TEST, params, NULL);
-    if (!err) err = weir_comm_fail(comm, weir_run_measure(t, WEIR_TARGETS_TEST, metricsp));
+    if (!err) err = weir_comm_fail(comm, weir_run_measure(t, t->scores, WEIR_TARGETS_TEST, metricsp));
     if (!err) *examplep = best_example(t);
     judge_close(t);
     return err;

@@ -79,7 +79,7 @@ static void the_server_starts_a_night_itself(void **state) {
     serve_child serve;
     static const char *const more[] = {"--set", NIGHT_UNSIGNED,
                                        "--set", "nightly.cron=15 2 * * *",
-                                       "--set", "nightly.train=--epochs 1  --hidden 4 --fanouts 2",
+                                       "--set", "nightly.train=--epochs 1  --hidden 4 --fanouts 2 --no-baselines",
                                        NULL};
     (void)state;
     night_store("60");
