@@ -2,17 +2,16 @@
 /*
  * child.c - a program run to its end, with its output in a file.
  *
- * It is told to end when this process does, however that ends, and it holds the night's lock as long as it lives: a
- * night that was killed is not gone on with while one of its steps still runs.
+ * It holds the night's lock as long as it lives: a night that was killed is not gone on with while one of its steps still
+ * runs. Such a step ends at the next line that nobody reads.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +20,11 @@
 
 #include "nightly_private.h"
 
-#define LOOK_MS        100
-#define LINE_MAX_BYTES 1024u
+#define LOOK_MS         100
+#define LINE_MAX_BYTES  1024u
+#define ENVIRONMENT_MAX 4096u
+
+extern char **environ;
 
 void weir_night_word(weir_night_words *words, const char *word) {
     if (!word) return;
@@ -47,27 +49,7 @@ weir_err weir_night_beside(const char *file, char path[WEIR_NIGHT_PATH_MAX]) {
                     folder, places[1]);
 }
 
-/* --- the other side of the fork: nothing but system calls ----------------------------------------------------------- */
-
-static void become(const weir_night_words *words, int out, pid_t parent) {
-    char *arguments[WEIR_NIGHT_WORDS_MAX + 1] = {NULL};
-    sigset_t none;
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(127); /* it has ended before it could be watched */
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    for (int i = 1; i < NSIG; i++)
-        signal(i, SIG_DFL);
-    fcntl(words->lock, F_SETFD, 0);
-    dup2(out, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
-    memcpy(arguments, words->words, words->count * sizeof arguments[0]); /* execv does not write to them */
-    execv(arguments[0], arguments);
-    dprintf(STDERR_FILENO, "cannot run %s: %s\n", arguments[0], strerror(errno));
-    _exit(127);
-}
-
-/* --- this side ------------------------------------------------------------------------------------------------------ */
+/* --- what it says ------------------------------------------------------------------------------------------------ */
 
 typedef struct listening {
     int from;
@@ -127,17 +109,52 @@ static weir_err judge_end(int status, const listening *l, const char *program) {
     return WEIR_ERR(WEIR_EDATA, "%s", l->sentence[0] ? l->sentence : last);
 }
 
+/* --- starting it ------------------------------------------------------------------------------------------------- */
+
+/* The environment, and behind it what mpirun is to know: its ranks may be more than the cores, and a container's root may
+ * start them. Other kinds of mpirun do not mind these. */
+static void make_environment(char **own) {
+    static const char *const more[] = {"OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_ALLOW_RUN_AS_ROOT=1",
+                                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
+    size_t count = 0;
+    for (; environ[count] && count + 4 < ENVIRONMENT_MAX; count++)
+        own[count] = environ[count];
+    memcpy(own + count, more, sizeof more); /* posix_spawn does not write to them */
+    own[count + 3] = NULL;
+}
+
+static int spawn_into(const weir_night_words *words, int out, pid_t *childp) {
+    char *arguments[WEIR_NIGHT_WORDS_MAX + 1] = {NULL}, *environment[ENVIRONMENT_MAX];
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    memcpy(arguments, words->words, words->count * sizeof arguments[0]);
+    make_environment(environment);
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, out, STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&files, words->lock, words->lock); /* onto itself: it is inherited */
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    int problem = posix_spawn(childp, arguments[0], &files, &attributes, arguments, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    return problem;
+}
+
 static weir_err spawn(const weir_night_words *words, listening *l, pid_t *childp) {
     int ends[2];
-    pid_t self = getpid();
     if (pipe2(ends, O_CLOEXEC) != 0) return WEIR_ERRNO(errno, "cannot make a pipe");
-    fflush(NULL);
-    *childp = fork();
-    if (*childp == 0) become(words, ends[1], self);
-    int problem = errno;
+    int problem = spawn_into(words, ends[1], childp);
     close(ends[1]);
     l->from = ends[0];
-    return *childp > 0 ? WEIR_OK : WEIR_ERRNO(problem, "cannot start a process");
+    if (!problem) return WEIR_OK;
+    *childp = -1;
+    return WEIR_ERRNO(problem, "cannot run %s", words->words[0]);
 }
 
 weir_err weir_night_run(const weir_night_words *words, const char *log, bool pass_on, char *last, size_t last_size) {

@@ -8,7 +8,7 @@
 
 #include "nightly_private.h"
 
-/* --- which models --------------------------------------------------------------------------------------------------- */
+/* --- which models ------------------------------------------------------------------------------------------------ */
 
 typedef struct search {
     const weir_night *night;
@@ -64,7 +64,7 @@ weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_
     return err;
 }
 
-/* --- figures -------------------------------------------------------------------------------------------------------- */
+/* --- figures ----------------------------------------------------------------------------------------------------- */
 
 static weir_err read_count(const weir_yaml_node *root, const char *key, uint64_t *countp) {
     const weir_yaml_node *node = weir_yaml_find(root, key);
@@ -103,7 +103,7 @@ weir_err weir_night_figure_read(const char *name, const char *text, weir_night_f
     return err;
 }
 
-/* --- the decision --------------------------------------------------------------------------------------------------- */
+/* --- the decision ------------------------------------------------------------------------------------------------ */
 
 static bool decide_alone(const weir_night_state *s, char *sentence, size_t size) {
     snprintf(sentence, size, "promoted %s: no model served yet; its %s is %.4f on %llu targets", s->candidate,

@@ -31,7 +31,7 @@ weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, con
     return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
 }
 
-/* --- night.json --------------------------------------------------------------------------------------------------- */
+/* --- night.json -------------------------------------------------------------------------------------------------- */
 
 static void put(weir_json *json, const char *key, const char *text) {
     weir_json_key(json, key);
@@ -146,7 +146,7 @@ static weir_err load_state(const char *nights, const char *name, weir_night_stat
     return err ? weir_err_prefix(err, "%s", path) : WEIR_OK;
 }
 
-/* --- which night -------------------------------------------------------------------------------------------------- */
+/* --- which night ------------------------------------------------------------------------------------------------- */
 
 static weir_err check_name(const char *name) {
     size_t length = strlen(name);
@@ -218,7 +218,7 @@ void weir_night_close(weir_night *night) {
     if (night->lock >= 0) close(night->lock);
 }
 
-/* --- old ones ------------------------------------------------------------------------------------------------------- */
+/* --- old ones ---------------------------------------------------------------------------------------------------- */
 
 typedef struct pruning {
     const char *folder, *prefix; /* prefix "": what has a night.json */

@@ -85,7 +85,7 @@ typedef struct weir_night {
 const char *weir_night_step_name(weir_night_step step);
 weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, const char *name);
 
-/* --- night.c: the folder ---------------------------------------------------------------------------------------------- */
+/* --- night.c: the folder ----------------------------------------------------------------------------------------- */
 
 /* Takes the lock and finds or makes the folder.  name NULL: a new one by the time, or with resume the newest that has not
  * ended.  WEIR_EBUSY another night runs; WEIR_EEXIST the named one has ended. */
@@ -95,7 +95,7 @@ weir_err weir_night_save(const weir_night *night);
 weir_err weir_night_prune(const weir_night *night);
 void weir_night_close(weir_night *night);
 
-/* --- child.c: programs ------------------------------------------------------------------------------------------------ */
+/* --- child.c: programs ------------------------------------------------------------------------------------------- */
 
 typedef struct weir_night_words {
     const char *words[WEIR_NIGHT_WORDS_MAX + 1]; /* NULL-ended; the first is a path */
@@ -111,12 +111,12 @@ weir_err weir_night_beside(const char *file, char path[WEIR_NIGHT_PATH_MAX]);
  * own last sentence; WEIR_ECANCELLED a stop was asked for: it is ended too. */
 weir_err weir_night_run(const weir_night_words *words, const char *log, bool pass_on, char *last, size_t last_size);
 
-/* --- ask.c ------------------------------------------------------------------------------------------------------------ */
+/* --- ask.c ------------------------------------------------------------------------------------------------------- */
 
 /* Has the server of --server write a checkpoint of this name; *path is where it lies.  WEIR_EUNAVAILABLE. */
 weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, char path[WEIR_NIGHT_PATH_MAX]);
 
-/* --- compare.c -------------------------------------------------------------------------------------------------------- */
+/* --- compare.c --------------------------------------------------------------------------------------------------- */
 
 /* The newest model that was trained on this night's snapshot; id empty: none. */
 weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_ID_MAX]);
@@ -129,7 +129,7 @@ void weir_night_example_read(const weir_yaml_node *root, weir_night_figure *figu
 bool weir_night_decide(const weir_night *night, char *sentence, size_t size);
 weir_err weir_night_promote(const weir_night *night, const char *reason);
 
-/* --- steps.c ---------------------------------------------------------------------------------------------------------- */
+/* --- steps.c ----------------------------------------------------------------------------------------------------- */
 
 /* All that is left of the night, each step with its line on stdout. */
 weir_err weir_night_go(weir_night *night);

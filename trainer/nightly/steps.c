@@ -24,7 +24,7 @@ static void say(step_said *s, const char *text) {
     snprintf(s->text, sizeof s->text, "%s", text);
 }
 
-/* --- command lines -------------------------------------------------------------------------------------------------- */
+/* --- command lines ----------------------------------------------------------------------------------------------- */
 
 static weir_err print_words(const weir_night_words *words) {
     weir_buf out = {0};
@@ -53,8 +53,6 @@ static weir_err run(const weir_night *night, weir_night_step step, weir_night_wo
     return err ? err : weir_night_run(words, log, pass_on, said->text, sizeof said->text);
 }
 
-/* mpirun in PATH. Its ranks may be more than the cores, and a container's root may start them: said in the way that the
- * environment knows, which other kinds of mpirun do not mind. */
 static weir_err find_mpirun(char path[WEIR_NIGHT_PATH_MAX]) {
     const char *begin = getenv("PATH");
     for (; begin && *begin; begin += *begin == ':') {
@@ -62,9 +60,6 @@ static weir_err find_mpirun(char path[WEIR_NIGHT_PATH_MAX]) {
         int written = snprintf(path, WEIR_NIGHT_PATH_MAX, "%.*s/mpirun", (int)length, begin);
         begin += length;
         if (written <= 0 || (unsigned)written >= WEIR_NIGHT_PATH_MAX || access(path, X_OK) != 0) continue;
-        setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
-        if (geteuid() == 0) setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
-        if (geteuid() == 0) setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
         return WEIR_OK;
     }
     return WEIR_ERR(WEIR_EUNAVAILABLE, "mpirun is not in PATH; install openmpi-bin, or train with --ranks 1");
@@ -76,7 +71,7 @@ static void more_words(const weir_night *night, weir_night_words *words) {
         weir_night_word(words, weir_cli_positional(night->cli, i));
 }
 
-/* --- the steps ------------------------------------------------------------------------------------------------------ */
+/* --- the steps --------------------------------------------------------------------------------------------------- */
 
 static weir_err step_checkpoint(weir_night *night, step_said *said) {
     char name[WEIR_NIGHT_NAME_MAX + 16];
@@ -250,7 +245,7 @@ static weir_err step_decide(weir_night *night, step_said *said) {
     return WEIR_OK;
 }
 
-/* --- all of them ---------------------------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------------------------- */
 
 static weir_err print_step(weir_night_step step, const char *text, int64_t us) {
     weir_buf out = {0};

@@ -27,7 +27,7 @@ static const field fields[FIELDS] = {{"minute", 0, 59, NULL},
                                      {"month", 1, 12, month_names},
                                      {"day of the week", 0, 7, weekday_names}};
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------------------------------- */
 
 static weir_err wrong(const field *f, const char *text) {
     return WEIR_ERR(WEIR_EDATA,
@@ -119,7 +119,7 @@ weir_err weir_cron_parse(const char *text, weir_cron *cronp) {
     return WEIR_OK;
 }
 
-/* --- the calendar ---------------------------------------------------------------------------------------------------- */
+/* --- the calendar ------------------------------------------------------------------------------------------------ */
 
 typedef struct date {
     uint32_t month, day, weekday;

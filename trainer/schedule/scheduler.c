@@ -32,7 +32,7 @@ struct weir_scheduler {
     weir_scheduler_stats stats;
 };
 
-/* --- the last start --------------------------------------------------------------------------------------------------- */
+/* --- the last start ---------------------------------------------------------------------------------------------- */
 
 static weir_err save_last(const weir_scheduler *s, int64_t last_us) {
     char text[FILE_BYTES_MAX];
@@ -54,7 +54,7 @@ static weir_err load_last(weir_scheduler *s, int64_t now_us, int64_t *lastp) {
     return WEIR_OK;
 }
 
-/* --- the program -------------------------------------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------------------------- */
 
 static void spawn(weir_scheduler *s, pid_t *childp) {
     posix_spawnattr_t attributes;
@@ -95,7 +95,7 @@ static void reap(weir_scheduler *s, int options) {
     WEIR_LOG(INFO, "schedule.ended", "the program of the schedule has ended", WEIR_I64("status", s->stats.last_status));
 }
 
-/* --- the thread --------------------------------------------------------------------------------------------------------- */
+/* --- the thread -------------------------------------------------------------------------------------------------- */
 
 static void plan(weir_scheduler *s, int64_t after_us) {
     if (weir_cron_next(&s->cron, after_us, &s->stats.next_us)) s->stats.next_us = 0;

@@ -86,6 +86,19 @@ static void kill_at(const char *point, int step) {
     }
 KILLS(KILL_CASE)
 
+static void g2_nothing_serves_before_the_last_step(void **state) {
+    static const char *const named[] = {"--name", "n", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const environment[] = {"WEIR_KILL_AT=nightly.before:7", NULL};
+    weir_test_output output;
+    (void)state;
+    night_store("60");
+    night_run(named, environment, &output);
+    assert_int_equal(output.status, SIGKILLED);
+    weir_test_output_free(&output);
+    assert_int_equal(night_entries("d/models"), 1);
+    assert_false(weir_path_exists(weir_test_path("d/models/current")));
+}
+
 static void run_and_kill(int64_t life_us) {
     pid_t child = fork();
     assert_true(child >= 0);
@@ -114,4 +127,4 @@ static void g1_at_random_moments(void **state) {
 }
 
 #define KILL_ROW(step, point, number) WEIR_CASE(g1_##point##_##step),
-WEIR_TESTS(KILLS(KILL_ROW) WEIR_CASE(g1_at_random_moments))
+WEIR_TESTS(KILLS(KILL_ROW) WEIR_CASE(g2_nothing_serves_before_the_last_step), WEIR_CASE(g1_at_random_moments))
