@@ -2,8 +2,8 @@
 /*
  * admin.c - POST /v1/admin/checkpoint: the store as a folder, while events go on.
  *
- * It waits for the disk, so it runs in the pool; one at a time. A checkpoint whose name is there already was written by an
- * earlier try: the answer is the same, so that who was cut off may ask again.
+ * It waits for the disk, so it runs in the pool; one at a time. A checkpoint whose name is there already was written by
+ * an earlier try: the answer is the same, so that who was cut off may ask again.
  */
 #include <stdio.h>
 #include <string.h>

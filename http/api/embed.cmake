@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes OUT, a C source that holds FILE behind a function weir_api_NAME:  cmake -DFILE=… -DNAME=… -DOUT=… -P embed.cmake
+# Writes OUT, a C source that holds FILE behind a function weir_api_NAME:
+#   cmake -DFILE=… -DNAME=… -DOUT=… -P embed.cmake
 get_filename_component(file ${FILE} NAME)
 file(READ ${FILE} bytes HEX)
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")

@@ -2,7 +2,8 @@
 /*
  * nightly.c - GET /v1/nightly: the newest night of `weir nightly`, its epochs, and when the next one begins.
  *
- * The files are the night's own; what of them is no JSON is left out. Reading waits for the disk, so it runs in the pool.
+ * The files are the night's own; what of them is no JSON is left out. Reading waits for the disk, so it runs in the
+ * pool.
  */
 #include <jansson.h>
 #include <stdio.h>

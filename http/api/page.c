@@ -2,8 +2,8 @@
 /*
  * page.c - GET / and its two files: the first page.
  *
- * The files hold no data, so no key is asked for them; what the page shows it asks of the API, with the key that its reader
- * types in if the server wants one. Nothing is asked of anybody else, and the browser is told so.
+ * The files hold no data, so no key is asked for them; what the page shows it asks of the API, with the key that its
+ * reader types in if the server wants one. Nothing is asked of anybody else, and the browser is told so.
  */
 #include "private.h"
 

@@ -150,6 +150,8 @@ weir_err weir_api_readyz(void *context, weir_http_request *request) {
     const char *why = reason(api, sentence, sizeof sentence);
     bool known = weir_http_request_caller(request)->roles != 0;
     if (why == sentence && !known) why = "a source has failed; its log says why";
+    /* What was true before it was ready must not stand beside the word. */
+    api->fresh[weir_http_loop_index(request)].made_us = 0;
     weir_api_fresh_begin(api, weir_http_loop_index(request), request);
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);

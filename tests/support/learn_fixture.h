@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_fixture.h - small snapshots to learn from: pays by people, some of whom are bad, and leaks planted on demand. */
+/* learn_fixture.h - small snapshots to learn from: pays of people, some of them bad, with leaks planted on demand. */
 #ifndef LEARN_FIXTURE_H
 #define LEARN_FIXTURE_H
 
@@ -154,7 +154,7 @@ static inline void learn_label(learn_world *w, uint32_t label, uint64_t pay, con
     learn_submit(w, &m, 1);
 }
 
-/* --- worlds --------------------------------------------------------------------------------------------------------- */
+/* --- worlds ------------------------------------------------------------------------------------------------------- */
 
 typedef enum learn_leak { LEARN_NO_LEAK, LEARN_LEAK_EDGE, LEARN_LEAK_ROW } learn_leak;
 

@@ -122,6 +122,10 @@ static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
         err = WEIR_ERR(WEIR_EUSAGE, "--resume goes on from a checkpoint in --folder; say which folder");
     if (!err) err = weir_snapshot_open(c->snapshot_folder, &opts, &c->snapshot);
     c->opts.snapshot = c->snapshot;
+    if (!err && weir_cli_given(cli, "parts")) {
+        err = weir_cmd_owners_open(weir_cli_text(cli, "parts"), c->snapshot, weir_comm_ranks(c->comm), &c->owners);
+        if (!err) c->opts.owners = weir_cmd_owners_of(c->owners);
+    }
     if (!err && weir_cli_given(cli, "judge")) return WEIR_OK; /* the task is the model's */
     return err ? err : find_task(cli, &c->opts);
 }
@@ -132,6 +136,7 @@ static weir_err run(weir_cli *cli) {
     if (err) return err;
     err = weir_comm_fail(c.comm, prepare(cli, &c));
     if (!err) err = weir_cli_given(cli, "judge") ? weir_cmd_train_judge(cli, &c) : train(&c);
+    weir_cmd_owners_close(c.owners);
     weir_snapshot_close(c.snapshot);
     weir_comm_stop(c.comm);
     return err;
@@ -140,11 +145,12 @@ static weir_err run(weir_cli *cli) {
 static const weir_option options[] = {
     {"models", 'm', "DIR", "register to add the model to (default: none, only a report)", NULL},
     {"folder", 'f', "DIR", "checkpoint, epochs.jsonl, curve.svg and report.json go there (default: nowhere)", NULL},
+    {"parts", 'p', "DIR", "who owns what, of weir partition with a part a rank (default: by the vertices' ids)", NULL},
     {"key", 'k', "FILE", "secret key that signs the model, of weir model keygen (default: it is not signed)", NULL},
     {"task", 't', "NAME", "of the schema (default: its only one)", NULL},
     {"epochs", 'e', "N", "at most (default: 20)", NULL},
     {"patience", 0, "N", "end after so many epochs without a better validation; 0: never (default: 5)", NULL},
-    {"batch", 'b', "N", "targets of a step, over all ranks (default: 1024)", NULL},
+    {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
     {"fanouts", 0, "N,N,…", "newest edges of each relation that a layer looks at (default: 10,10)", NULL},
     {"rate", 'r', "X", "of learning (default: 0.003)", NULL},

@@ -2,8 +2,8 @@
 /*
  * child.c - a program run to its end, with its output in a file.
  *
- * It holds the night's lock as long as it lives: a night that was killed is not gone on with while one of its steps still
- * runs. Such a step ends at the next line that nobody reads.
+ * It holds the night's lock as long as it lives: a night that was killed is not gone on with while one of its steps
+ * still runs. Such a step ends at the next line that nobody reads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -111,8 +111,8 @@ static weir_err judge_end(int status, const listening *l, const char *program) {
 
 /* --- starting it ------------------------------------------------------------------------------------------------- */
 
-/* The environment, and behind it what mpirun is to know: its ranks may be more than the cores, and a container's root may
- * start them. Other kinds of mpirun do not mind these. */
+/* The environment, and behind it what mpirun is to know: its ranks may be more than the cores, and a container's root
+ * may start them. Other kinds of mpirun do not mind these. */
 static void make_environment(char **own) {
     static const char *const more[] = {"OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_ALLOW_RUN_AS_ROOT=1",
                                        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};

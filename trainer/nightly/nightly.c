@@ -69,8 +69,9 @@ static weir_err read_arguments(weir_cli *cli, weir_night *night) {
     if (!err) err = weir_cli_u64(cli, "parts", 1, WEIR_NIGHT_RANKS_MAX, &night->parts);
     if (!err) err = weir_cli_u64(cli, "keep", 1, WEIR_NIGHT_KEEP_MAX, &night->keep);
     if (!err) err = weir_cli_f64(cli, "tolerance", 0, 1, &night->tolerance);
-    if (!err && night->parts < night->ranks)
-        err = WEIR_ERR(WEIR_EUSAGE, "%llu ranks cannot share %llu parts; give --parts at least as many as --ranks",
+    if (!err && night->parts != night->ranks)
+        err = WEIR_ERR(WEIR_EUSAGE,
+                       "%llu ranks cannot share %llu parts; each takes one: give --parts as --ranks, or leave it out",
                        (unsigned long long)night->ranks, (unsigned long long)night->parts);
     if (!err && weir_cli_positional_count(cli) + WORDS_OF_OUR_OWN > WEIR_NIGHT_WORDS_MAX)
         err = WEIR_ERR(WEIR_EUSAGE, "at most %u words may follow --", WEIR_NIGHT_WORDS_MAX - WORDS_OF_OUR_OWN);

@@ -8,8 +8,8 @@
  *   NIGHTS/NAME/snapshot, parts, train
  *
  * INVARIANTS
- *   G1  A step that night.json counts as done is not done again; one that it does not may have been half done, and doing
- *       it again is safe.
+ *   G1  A step that night.json counts as done is not done again; one that it does not may have been half done, and
+ *       doing it again is safe.
  *   G2  Nothing but the last step changes what serves, and only to a model that was judged in this night.
  */
 #ifndef WEIR_TRAINER_NIGHTLY_PRIVATE_H
@@ -87,8 +87,8 @@ weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, con
 
 /* --- night.c: the folder ----------------------------------------------------------------------------------------- */
 
-/* Takes the lock and finds or makes the folder.  name NULL: a new one by the time, or with resume the newest that has not
- * ended.  WEIR_EBUSY another night runs; WEIR_EEXIST the named one has ended. */
+/* Takes the lock and finds or makes the folder.  name NULL: a new one by the time, or with resume the newest that has
+ * not ended.  WEIR_EBUSY another night runs; WEIR_EEXIST the named one has ended. */
 weir_err weir_night_open(weir_night *night, const char *name, bool resume);
 weir_err weir_night_save(const weir_night *night);
 /* Old nights, and old checkpoints of nights, beyond the newest `keep`. */
@@ -107,8 +107,8 @@ typedef struct weir_night_words {
 void weir_night_word(weir_night_words *words, const char *word);
 /* Where a program is that belongs to this one: beside it, or in ../libexec/weir.  WEIR_EUNAVAILABLE. */
 weir_err weir_night_beside(const char *file, char path[WEIR_NIGHT_PATH_MAX]);
-/* Runs it to its end; what it prints goes to log and, if pass_on, to stderr. The last line is kept.  WEIR_EDATA it failed: its
- * own last sentence; WEIR_ECANCELLED a stop was asked for: it is ended too. */
+/* Runs it to its end; what it prints goes to log and, if pass_on, to stderr. The last line is kept.  WEIR_EDATA it
+ * failed: its own last sentence; WEIR_ECANCELLED a stop was asked for: it is ended too. */
 weir_err weir_night_run(const weir_night_words *words, const char *log, bool pass_on, char *last, size_t last_size);
 
 /* --- ask.c ------------------------------------------------------------------------------------------------------- */

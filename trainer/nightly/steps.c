@@ -138,13 +138,15 @@ static weir_err step_partition(weir_night *night, step_said *said) {
 }
 
 static void train_words(const weir_night *night, const char *const *paths, weir_night_words *words) {
-    enum { TRAIN, SNAPSHOT, FOLDER };
+    enum { TRAIN, SNAPSHOT, FOLDER, PARTS };
     weir_night_word(words, paths[TRAIN]);
     weir_night_word(words, paths[SNAPSHOT]);
     weir_night_word(words, "--folder");
     weir_night_word(words, paths[FOLDER]);
     weir_night_word(words, "--models");
     weir_night_word(words, night->models);
+    weir_night_word(words, paths[PARTS] ? "--parts" : NULL);
+    weir_night_word(words, paths[PARTS]);
     weir_night_word(words, "--resume");
     weir_night_word(words, *night->key ? "--key" : NULL);
     weir_night_word(words, *night->key ? night->key : NULL);
@@ -153,18 +155,19 @@ static void train_words(const weir_night *night, const char *const *paths, weir_
 
 static weir_err train(weir_night *night, step_said *said) {
     char program[WEIR_NIGHT_PATH_MAX], snapshot[WEIR_NIGHT_PATH_MAX], folder[WEIR_NIGHT_PATH_MAX];
-    char mpirun[WEIR_NIGHT_PATH_MAX], ranks[24];
+    char parts[WEIR_NIGHT_PATH_MAX], mpirun[WEIR_NIGHT_PATH_MAX], ranks[24];
     weir_night_words words = {.count = 0};
     weir_err err = weir_night_beside("weir-train", program);
     if (!err) err = weir_night_path(snapshot, night->folder, "snapshot");
     if (!err) err = weir_night_path(folder, night->folder, "train");
+    if (!err) err = weir_night_path(parts, night->folder, "parts");
     if (!err && night->ranks > 1) err = find_mpirun(mpirun);
     if (err) return err;
     snprintf(ranks, sizeof ranks, "%llu", (unsigned long long)night->ranks);
     weir_night_word(&words, night->ranks > 1 ? mpirun : NULL);
     weir_night_word(&words, night->ranks > 1 ? "-n" : NULL);
     weir_night_word(&words, night->ranks > 1 ? ranks : NULL);
-    const char *const paths[] = {program, snapshot, folder};
+    const char *const paths[] = {program, snapshot, folder, weir_path_exists(parts) ? parts : NULL};
     train_words(night, paths, &words);
     return run(night, WEIR_NIGHT_TRAIN, &words, true, said);
 }

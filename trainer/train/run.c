@@ -21,7 +21,7 @@ weir_train_opts weir_train_defaults(void) {
         .layers = 2,
         .hidden = 64,
         .epochs = 20,
-        .batch = 1024,
+        .batch = 512,
         .patience = 5,
         .negatives = 20,
         .alerts = 50,
@@ -90,7 +90,7 @@ static weir_err arrays_open(weir_trained *t) {
 
 static weir_err network_open(weir_trained *t) {
     const weir_adamw_opts opts = {.decay = t->opts.decay, .norm_max = t->opts.norm_max};
-    weir_err err = weir_nn_open(t->shape, weir_kernels_cpu(), &t->nn);
+    weir_err err = weir_nn_open(t->shape, t->opts.kernels ? t->opts.kernels : weir_kernels_cpu(), &t->nn);
     if (!err) err = arrays_open(t);
     if (!err) err = weir_nn_workspace_open(t->nn, true, &t->train_workspace);
     if (!err) err = weir_nn_workspace_open(t->nn, false, &t->judge_workspace);

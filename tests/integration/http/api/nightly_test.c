@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nightly_test.c - nights beside a server that runs: checkpoints on demand, what is told of nights, and its own schedule. */
+/* nightly_test.c - nights beside a server that runs: checkpoints on demand, what is told of them, its schedule. */
 #include "nightly_fixture.h"
 #include "serve_child.h"
 

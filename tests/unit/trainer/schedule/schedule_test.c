@@ -72,7 +72,7 @@ static void there_is_no_30th_of_february(void **state) {
     assert_err(weir_cron_next(&cron, at("2026-11-21T00:00:00Z"), &next), WEIR_ENOTFOUND, "no day");
 }
 
-/* --- the scheduler ---------------------------------------------------------------------------------------------------- */
+/* --- the scheduler ----------------------------------------------------------------------------------------------- */
 
 typedef struct rig {
     weir_clock *clock;

@@ -74,6 +74,7 @@ typedef struct weir_train_opts {
     double warm_up, validation, test;
     uint64_t seed, sample_seed; /* sample_seed: of judging and serving */
     bool resume;
+    const weir_kernels *kernels; /* NULL: those of the processor */
     /* After each epoch, on every rank; NULL: nobody listens. An error ends the training. */
     weir_err (*on_epoch)(void *context, const weir_train_epoch *epoch);
     void *context;
