@@ -119,7 +119,7 @@ static void a_missing_store_and_server(void **state) {
     static const char *const asked[] = {"--server", "http://127.0.0.1:1", NULL};
     static const char *const odd[] = {"--server", "https://x", NULL};
     (void)state;
-    expect(plain, NULL, 65, "snapshot: ");
+    expect(plain, NULL, 65, "there is no store in ");
     expect(asked, NULL, 69, "nobody answers at 127.0.0.1 port 1; start `weir serve`");
     expect(odd, NULL, 64, "is not like http://127.0.0.1:8080");
 }

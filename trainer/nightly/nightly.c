@@ -78,6 +78,15 @@ static weir_err read_arguments(weir_cli *cli, weir_night *night) {
     return err ? err : read_places(night);
 }
 
+/* Before anything is begun. */
+static weir_err check_source(const weir_night *night) {
+    const char *given = weir_cli_text(night->cli, "checkpoint");
+    const char *source = given ? given : night->store;
+    if ((night->server && !given) || weir_path_exists(source)) return WEIR_OK;
+    return WEIR_ERR(WEIR_ENOTFOUND, "there is no %s in %s; name its folder with %s", given ? "checkpoint" : "store",
+                    source, given ? "--checkpoint" : "--data");
+}
+
 static weir_err rehearse(weir_night *night) {
     const char *name = weir_cli_text(night->cli, "name");
     snprintf(night->name, sizeof night->name, "%s", name ? name : "NIGHT");
@@ -92,7 +101,8 @@ static weir_err run(weir_cli *cli) {
     if (!err && night->dry_run) {
         err = rehearse(night);
     } else if (!err) {
-        err = weir_signals_install();
+        err = check_source(night);
+        if (!err) err = weir_signals_install();
         if (!err) err = weir_night_open(night, weir_cli_text(cli, "name"), weir_cli_given(cli, "resume"));
         if (!err) err = weir_night_go(night);
         if (!err) err = weir_night_prune(night);
