@@ -11,6 +11,7 @@
 #include <weir/base/alloc.h>
 #include <weir/base/file.h>
 #include <weir/base/log.h>
+#include <weir/base/metrics.h>
 #include <weir/base/thread.h>
 #include <weir/trainer/schedule.h>
 
@@ -75,6 +76,11 @@ static void spawn(weir_scheduler *s, pid_t *childp) {
              WEIR_TEXT("why", strerror(problem)));
 }
 
+static void count_failure(weir_scheduler *s) {
+    s->stats.failures++;
+    weir_metric_add(WEIR_METRIC_NIGHTLY_FAILURES, 1);
+}
+
 static void start(weir_scheduler *s, int64_t now_us) {
     weir_err err = save_last(s, now_us); /* first: what fails is not begun again and again */
     if (err) weir_log_error("schedule.file", err);
@@ -82,7 +88,8 @@ static void start(weir_scheduler *s, int64_t now_us) {
     s->stats.last_us = now_us;
     s->stats.starts++;
     s->stats.running = s->child > 0;
-    if (!s->child) s->stats.failures++;
+    weir_metric_add(WEIR_METRIC_NIGHTLY_STARTS, 1);
+    if (!s->child) count_failure(s);
 }
 
 static void reap(weir_scheduler *s, int options) {
@@ -91,7 +98,7 @@ static void reap(weir_scheduler *s, int options) {
     s->child = 0;
     s->stats.running = false;
     s->stats.last_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    s->stats.failures += s->stats.last_status != 0;
+    if (s->stats.last_status) count_failure(s);
     WEIR_LOG(INFO, "schedule.ended", "the program of the schedule has ended", WEIR_I64("status", s->stats.last_status));
 }
 
