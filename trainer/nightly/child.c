@@ -24,8 +24,6 @@
 #define LINE_MAX_BYTES  1024u
 #define ENVIRONMENT_MAX 4096u
 
-extern char **environ;
-
 void weir_night_word(weir_night_words *words, const char *word) {
     if (!word) return;
     WEIR_ASSERT(words->count < WEIR_NIGHT_WORDS_MAX);

@@ -18,8 +18,6 @@
 #define LOOK_US        (WEIR_US_PER_S / 4) /* at the clock and at the program that runs */
 #define FILE_BYTES_MAX 64u
 
-extern char **environ;
-
 struct weir_scheduler {
     weir_cron cron;
     const char *text, *file;

@@ -37,7 +37,7 @@ static void put_value(drawn *d, int field, int value, bool named, char *text, si
 static void draw_item(weir_rng *rng, int field, drawn *d) {
     int min = mins[field], max = maxs[field], span = max - min + 1;
     int from = min + (int)weir_rng_below(rng, (uint64_t)span), step = 1;
-    int to = from + (int)weir_rng_below(rng, (uint64_t)(max - from + 1));
+    int to = from + (int)weir_rng_below(rng, (uint64_t)max - (uint64_t)from + 1);
     char a[16], b[16], item[64];
     bool named = weir_rng_below(rng, 3) == 0;
     uint64_t kind = weir_rng_below(rng, 4);
