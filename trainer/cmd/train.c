@@ -126,6 +126,7 @@ static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
         err = weir_cmd_owners_open(weir_cli_text(cli, "parts"), c->snapshot, weir_comm_ranks(c->comm), &c->owners);
         if (!err) c->opts.owners = weir_cmd_owners_of(c->owners);
     }
+    if (!err && weir_cli_given(cli, "judge")) return WEIR_OK; /* the task is the model's */
     return err ? err : find_task(cli, &c->opts);
 }
 
@@ -134,7 +135,7 @@ static weir_err run(weir_cli *cli) {
     weir_err err = weir_comm_start(NULL, NULL, &c.comm);
     if (err) return err;
     err = weir_comm_fail(c.comm, prepare(cli, &c));
-    if (!err) err = train(&c);
+    if (!err) err = weir_cli_given(cli, "judge") ? weir_cmd_train_judge(cli, &c) : train(&c);
     weir_cmd_owners_close(c.owners);
     weir_snapshot_close(c.snapshot);
     weir_comm_stop(c.comm);
@@ -162,6 +163,7 @@ static const weir_option options[] = {
     {"test", 0, "X", "share of the targets, the latest (default: 0.15)", NULL},
     {"alerts", 0, "N", "a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "of everything that is drawn (default: 1)", NULL},
+    {"judge", 'j', "DIR", "learn nothing: say how the model in this folder scores the test targets, as JSON", NULL},
     {"no-baselines", 0, NULL, "no boosted trees beside the network", NULL},
     {"resume", 0, NULL, "go on from the checkpoint in --folder, if there is one", NULL},
     {0}};
