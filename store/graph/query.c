@@ -263,8 +263,8 @@ static weir_err oldest_of(weir_shard *shard, weir_vertex vertex, weir_list list,
     return WEIR_OK;
 }
 
-/* As a snapshot dates a vertex: by its name's put where no deletion has overtaken it, by its rows, and by puts that left
- * nothing else. */
+/* As a snapshot dates a vertex: by its name's put where no deletion has overtaken it, by its rows, and by puts that
+ * left nothing else. */
 weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena *arena, bool *knownp,
                               int64_t *time_usp) {
     weir_shard *shard = shard_of(graph, vertex);
