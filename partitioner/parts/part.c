@@ -20,58 +20,20 @@ static weir_err no_memory(const weir_part *p) {
 
 /* --- one array ------------------------------------------------------------------------------------------------- */
 
-static weir_err keep_map(weir_part *p, weir_npy_map *map) {
-    if (p->map_count == p->map_capacity) {
-        size_t capacity = p->map_capacity ? 2 * p->map_capacity : 64;
-        weir_npy_map **maps = weir_realloc_array(p->maps, capacity, sizeof *maps);
-        if (!maps) {
-            weir_npy_map_close(map);
-            return no_memory(p);
-        }
-        p->maps = maps;
-        p->map_capacity = capacity;
-    }
-    p->maps[p->map_count++] = map;
-    return WEIR_OK;
-}
-
-static weir_err check_shape(const char *path, const weir_npy_array *array, weir_npy_type type, uint64_t rows,
-                            uint64_t columns) {
-    bool shape = columns ? array->dims == 2 && array->shape[1] == columns : array->dims == 1;
-    bool aligned = (uintptr_t)array->data % weir_npy_size(type) == 0;
-    if (array->type == type && shape && array->shape[0] == rows && aligned) return WEIR_OK;
-    return WEIR_ERR(WEIR_ECORRUPT, "%s has not the type or the %llu rows that the manifest says; take another copy",
-                    path, (unsigned long long)rows);
-}
-
-static __attribute__((format(printf, 3, 0))) weir_err path_of(const weir_part *p, char path[WEIR_PART_PATH_MAX],
-                                                              const char *format, va_list list) {
-    int used = snprintf(path, WEIR_PART_PATH_MAX, "%s/", p->folder);
-    if (used > 0 && used < (int)WEIR_PART_PATH_MAX)
-        used += vsnprintf(path + used, WEIR_PART_PATH_MAX - (size_t)used, format, list);
-    if (used > 0 && used < (int)WEIR_PART_PATH_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", p->folder);
-}
-
-#define ANY_ROWS UINT64_MAX
-
-/* Maps a file below the folder. columns 0: one dimension; rows ANY_ROWS: as many as it has. */
+/* columns 0: one dimension. */
 static __attribute__((format(printf, 6, 7))) weir_err map_array(weir_part *p, weir_npy_type type, uint64_t rows,
                                                                 uint64_t columns, weir_npy_array *arrayp,
                                                                 const char *format, ...) {
-    char path[WEIR_PART_PATH_MAX];
-    weir_npy_map *map = NULL;
+    const weir_npy_wanted wanted = {type, rows, columns};
+    char name[1024];
     va_list list;
-    *arrayp = (weir_npy_array){.type = type};
     va_start(list, format);
-    weir_err err = path_of(p, path, format, list);
+    int length = vsnprintf(name, sizeof name, format, list);
     va_end(list);
-    if (!err) err = weir_npy_map_open(path, &map, arrayp);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) {
-        err = WEIR_ERR(WEIR_ECORRUPT, "%s is missing; take another copy of the part", path);
-    }
-    if (!err) err = keep_map(p, map);
-    if (!err) err = check_shape(path, arrayp, type, rows == ANY_ROWS ? arrayp->shape[0] : rows, columns);
+    if (length >= (int)sizeof name) return WEIR_ERR(WEIR_ELIMIT, "the name %.64s… is too long", name);
+    weir_err err = weir_npy_folder_map(p->arrays, name, &wanted, arrayp);
+    if (weir_err_is(err, WEIR_ENOTFOUND))
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s is missing; take another copy of the part", p->folder, name);
     return err;
 }
 
@@ -104,8 +66,10 @@ static weir_err check_below(const weir_part *p, const char *array, const int64_t
 static weir_err map_texts(weir_part *p, const char *folder, weir_snapshot_column *c) {
     char name[512];
     weir_npy_array offsets, bytes;
-    weir_err err = map_array(p, WEIR_NPY_I64, ANY_ROWS, 0, &offsets, "%s/feature.%s.text_offsets.npy", folder, c->name);
-    if (!err) err = map_array(p, WEIR_NPY_U8, ANY_ROWS, 0, &bytes, "%s/feature.%s.text_bytes.npy", folder, c->name);
+    weir_err err =
+        map_array(p, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &offsets, "%s/feature.%s.text_offsets.npy", folder, c->name);
+    if (!err)
+        err = map_array(p, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/feature.%s.text_bytes.npy", folder, c->name);
     if (err) return err;
     snprintf(name, sizeof name, "%s/feature.%s.text_offsets.npy", folder, c->name);
     if (!offsets.count || offsets.count - 1 > INT32_MAX) return wrong(p, name, 0, "is missing");
@@ -187,7 +151,7 @@ static weir_err map_keys(weir_part *p, const char *folder, weir_snapshot_vertice
     char name[128];
     weir_npy_array offsets, bytes;
     weir_err err = map_array(p, WEIR_NPY_I64, v->count + 1, 0, &offsets, "%s/key_offsets.npy", folder);
-    if (!err) err = map_array(p, WEIR_NPY_U8, ANY_ROWS, 0, &bytes, "%s/key_bytes.npy", folder);
+    if (!err) err = map_array(p, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/key_bytes.npy", folder);
     if (err) return err;
     v->key_offsets = offsets.data;
     v->key_bytes = bytes.data;
@@ -217,6 +181,8 @@ static weir_err map_vertices(weir_part *p, uint32_t type) {
     if (!err) err = check_ids(p, folder, v);
     if (!err) err = map_array(p, WEIR_NPY_I64, v->count, 0, &array, "%s/times.npy", folder);
     v->first_us = array.data;
+    if (!err) err = map_array(p, WEIR_NPY_I64, v->count, 0, &array, "%s/since.npy", folder);
+    v->since_us = array.data;
     if (!err) err = map_keys(p, folder, v);
     v->column_count = schema->feature_count;
     if (!err) err = map_columns(p, schema->features, schema->feature_count, folder, folder, v->count, &v->columns);
@@ -350,6 +316,7 @@ weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_par
     weir_err err =
         length < (int)sizeof p->folder ? WEIR_OK : WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
     if (!err && opts->verify) err = weir_manifest_verify(folder);
+    if (!err) err = weir_npy_folder_open(folder, &p->arrays);
     if (!err) err = weir_part_manifest_read(p->folder, &p->manifest);
     if (!err) err = map_all(p);
     if (err) {
@@ -377,9 +344,7 @@ void weir_part_close(weir_part *p) {
     }
     for (uint32_t i = 0; p->edges && i < 2 * weir_schema_relation_count(p->manifest.schema); i++)
         free_lent(p->edges[i].columns);
-    for (size_t i = 0; i < p->map_count; i++)
-        weir_npy_map_close(p->maps[i]);
-    weir_free(p->maps);
+    weir_npy_folder_close(p->arrays);
     weir_free(p->vertices);
     weir_free(p->halos);
     weir_free(p->edges);

@@ -38,8 +38,7 @@ void weir_part_manifest_free(weir_part_manifest *manifest);
 struct weir_part {
     char folder[WEIR_PART_PATH_MAX];
     weir_part_manifest manifest;
-    weir_npy_map **maps;
-    size_t map_count, map_capacity;
+    weir_npy_folder *arrays;
     weir_snapshot_vertices *vertices;
     const int64_t **halos;
     weir_snapshot_edges *edges;

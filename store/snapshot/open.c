@@ -25,59 +25,43 @@ static weir_err no_memory(const weir_snapshot *s) {
 
 /* --- one array --------------------------------------------------------------------------------------------------- */
 
-/* Beside the other maps, so that closing needs no list of names. */
-static weir_err keep_map(weir_snapshot *s, weir_npy_map *map) {
-    if (s->map_count == s->map_capacity) {
-        size_t capacity = s->map_capacity ? 2 * s->map_capacity : 64;
-        weir_npy_map **grown = weir_realloc_array(s->maps, capacity, sizeof *grown);
-        if (!grown) {
-            weir_npy_map_close(map);
-            return no_memory(s);
-        }
-        s->maps = grown;
-        s->map_capacity = capacity;
-    }
-    s->maps[s->map_count++] = map;
-    return WEIR_OK;
+#define NAME_BYTES_MAX 1024
+
+static __attribute__((format(printf, 2, 0))) weir_err name_of(char name[NAME_BYTES_MAX], const char *format,
+                                                              va_list list) {
+    int length = vsnprintf(name, NAME_BYTES_MAX, format, list);
+    return length < NAME_BYTES_MAX ? WEIR_OK : WEIR_ERR(WEIR_ELIMIT, "the name %.64s… is too long", name);
 }
 
-static __attribute__((format(printf, 3, 0))) weir_err path_of(const weir_snapshot *s, char path[WEIR_SNAPSHOT_PATH_MAX],
-                                                              const char *format, va_list list) {
-    int used = snprintf(path, WEIR_SNAPSHOT_PATH_MAX, "%s/", s->folder);
-    if (used > 0 && used < (int)WEIR_SNAPSHOT_PATH_MAX)
-        used += vsnprintf(path + used, WEIR_SNAPSHOT_PATH_MAX - (size_t)used, format, list);
-    if (used > 0 && used < (int)WEIR_SNAPSHOT_PATH_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
-}
-
-static weir_err check_array(const char *path, const weir_npy_array *array, weir_npy_type type, uint64_t rows,
-                            uint64_t columns) {
-    bool shape = columns ? array->dims == 2 && array->shape[0] == rows && array->shape[1] == columns
-                         : array->dims == 1 && array->shape[0] == rows;
-    if (array->type != type || !shape)
-        return WEIR_ERR(WEIR_ECORRUPT, "%s has not the type or the %llu rows that the manifest says; take another copy",
-                        path, (unsigned long long)rows);
-    if ((uintptr_t)array->data % weir_npy_size(type) != 0)
-        return WEIR_ERR(WEIR_ECORRUPT, "%s has numbers that are not aligned; take another copy", path);
-    return WEIR_OK;
-}
-
-/* Maps one file below the folder and checks its shape; columns 0: one dimension. */
+/* columns 0: one dimension. */
 static __attribute__((format(printf, 6, 7))) weir_err map_array(weir_snapshot *s, weir_npy_type type, uint64_t rows,
                                                                 uint64_t columns, const void **datap,
                                                                 const char *format, ...) {
-    char path[WEIR_SNAPSHOT_PATH_MAX];
-    weir_npy_map *map;
-    weir_npy_array array = {.count = 0};
+    const weir_npy_wanted wanted = {type, rows, columns};
+    weir_npy_array array;
+    char name[NAME_BYTES_MAX];
     va_list list;
-    *datap = NULL;
     va_start(list, format);
-    weir_err err = path_of(s, path, format, list);
+    weir_err err = name_of(name, format, list);
     va_end(list);
-    if (!err) err = weir_npy_map_open(path, &map, &array);
-    if (!err) err = keep_map(s, map);
-    if (!err) err = check_array(path, &array, type, rows, columns);
-    if (!err) *datap = array.data;
+    if (!err) err = weir_npy_folder_map(s->arrays, name, &wanted, &array);
+    *datap = err ? NULL : array.data;
+    return err;
+}
+
+/* Numbers of 8 bytes, as many as the file has. */
+static __attribute__((format(printf, 4, 5))) weir_err map_any(weir_snapshot *s, const void **datap, uint64_t *countp,
+                                                              const char *format, ...) {
+    const weir_npy_wanted wanted = {WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0};
+    weir_npy_array array;
+    char name[NAME_BYTES_MAX];
+    va_list list;
+    va_start(list, format);
+    weir_err err = name_of(name, format, list);
+    va_end(list);
+    if (!err) err = weir_npy_folder_map(s->arrays, name, &wanted, &array);
+    *datap = err ? NULL : array.data;
+    *countp = err ? 0 : array.count;
     return err;
 }
 
@@ -98,20 +82,16 @@ static weir_err map_bytes(weir_snapshot *s, const int64_t *offsets, uint64_t cou
 
 /* How many texts there are is said by the file's own length. */
 static weir_err map_texts(weir_snapshot *s, const char *folder, weir_snapshot_column *column) {
-    char path[WEIR_SNAPSHOT_PATH_MAX], name[512];
-    weir_npy_map *map;
-    weir_npy_array array = {.count = 0};
-    int length = snprintf(path, sizeof path, "%s/%s/feature.%s.text_offsets.npy", s->folder, folder, column->name);
-    if (length < 0 || length >= (int)sizeof path)
-        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
-    weir_err err = weir_npy_map_open(path, &map, &array);
-    if (!err) err = keep_map(s, map);
-    if (!err) err = check_array(path, &array, WEIR_NPY_I64, array.shape[0], 0);
-    if (!err && (array.count == 0 || array.count - 1 > INT32_MAX))
-        err = WEIR_ERR(WEIR_ECORRUPT, "%s is empty or too long; take another copy", path);
+    const void *offsets;
+    uint64_t count;
+    char name[512];
+    weir_err err = map_any(s, &offsets, &count, "%s/feature.%s.text_offsets.npy", folder, column->name);
+    if (!err && (count == 0 || count - 1 > INT32_MAX))
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s/feature.%s.text_offsets.npy is empty or too long; take another copy",
+                       s->folder, folder, column->name);
     if (err) return err;
-    column->texts = array.count - 1;
-    column->text_offsets = array.data;
+    column->texts = count - 1;
+    column->text_offsets = offsets;
     snprintf(name, sizeof name, "feature.%s.text_", column->name);
     return map_bytes(s, column->text_offsets, column->texts, &column->text_bytes, folder, name);
 }
@@ -294,6 +274,7 @@ weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, 
     if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", folder);
     s->folder = weir_strdup(folder);
     weir_err err = s->folder ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", folder);
+    if (!err) err = weir_npy_folder_open(folder, &s->arrays);
     if (!err) err = read_manifest(s);
     if (!err && opts->verify) err = weir_manifest_verify(folder);
     if (!err) err = map_all(s);
@@ -324,9 +305,7 @@ void weir_snapshot_close(weir_snapshot *s) {
     }
     for (uint32_t i = 0; s->edges && i < 2 * weir_schema_relation_count(s->description.schema); i++)
         free_lent(s->edges[i].columns);
-    for (size_t i = 0; i < s->map_count; i++)
-        weir_npy_map_close(s->maps[i]);
-    weir_free(s->maps);
+    weir_npy_folder_close(s->arrays);
     weir_free(s->vertices);
     weir_free(s->edges);
     weir_free(s->labels);

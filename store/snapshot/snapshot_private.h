@@ -37,8 +37,7 @@ bool weir_snapshot_extra_name(const char *name);
 struct weir_snapshot {
     char *folder;
     weir_snapshot_description description;
-    weir_npy_map **maps;
-    size_t map_count, map_capacity;
+    weir_npy_folder *arrays;
     weir_snapshot_vertices *vertices; /* one a type                */
     weir_snapshot_edges *edges;       /* relation * 2 + direction  */
     weir_snapshot_labels *labels;     /* one a label               */

@@ -267,6 +267,7 @@ static void same_vertices(const world *w, const cutting *c, uint32_t type) {
         const weir_snapshot_vertices *own = weir_part_vertices_of(where(c, type, v, &place), type);
         assert_true(own->ids[place] == all->ids[v]);
         assert_true(own->first_us[place] == all->first_us[v]);
+        assert_true(own->since_us[place] == all->since_us[v]);
         assert_int_equal(own->column_count, all->column_count);
         same_bytes(own->key_offsets, own->key_bytes, place, all->key_offsets, all->key_bytes, v);
         same_values(own->columns, all->columns, all->column_count, place, v);
