@@ -7,6 +7,7 @@
 #include "private.h"
 
 #define SAMPLE_BYTES_MAX (256u << 10)
+#define SMALL_BYTES_MAX  4096u
 #define SCORE_BYTES_MAX  (WEIR_MESSAGE_BYTES_MAX + (64u << 10))
 
 static const char *const vertex_query[] = {"before", NULL};
@@ -22,6 +23,12 @@ static const weir_http_route routes[] = {
     {"POST", "/v1/score", WEIR_HTTP_READER, NULL, SCORE_BYTES_MAX, weir_api_post_score},
     {"GET", "/v1/embeddings/{type}/{key}", WEIR_HTTP_READER, NULL, 0, weir_api_get_embedding},
     {"POST", "/v1/models/reload", WEIR_HTTP_ADMIN, NULL, 0, weir_api_post_reload},
+    {"GET", "/v1/status", WEIR_HTTP_READER, NULL, 0, weir_api_get_status},
+    {"GET", "/v1/nightly", WEIR_HTTP_READER, NULL, 0, weir_api_get_nightly},
+    {"POST", "/v1/admin/checkpoint", WEIR_HTTP_ADMIN, NULL, SMALL_BYTES_MAX, weir_api_post_checkpoint},
+    {"GET", "/", WEIR_HTTP_ANYONE, NULL, 0, weir_api_get_page},
+    {"GET", "/page.js", WEIR_HTTP_ANYONE, NULL, 0, weir_api_get_page_script},
+    {"GET", "/page.css", WEIR_HTTP_ANYONE, NULL, 0, weir_api_get_page_style},
     {"GET", "/livez", WEIR_HTTP_ANYONE, NULL, 0, weir_api_livez},
     {"GET", "/readyz", WEIR_HTTP_ANYONE, ready_query, 0, weir_api_readyz},
     {"GET", "/metrics", WEIR_HTTP_READER, NULL, 0, weir_api_metrics},
@@ -47,6 +54,8 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     api->schema = weir_graph_schema(opts->graph);
     api->pipeline = opts->pipeline;
     api->keys = opts->keys;
+    api->checkpoints = opts->checkpoints;
+    api->nights = opts->nights;
     api->clock = opts->clock ? opts->clock : weir_clock_system();
     api->loops = opts->loops;
     api->scoring = opts->scoring;
@@ -64,6 +73,10 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     }
     *apip = api;
     return WEIR_OK;
+}
+
+void weir_api_schedule_set(weir_api *api, weir_scheduler *scheduler) {
+    atomic_store(&api->scheduler, scheduler);
 }
 
 void weir_api_close(weir_api *api) {

@@ -57,6 +57,9 @@ struct weir_api {
     weir_mapper **mappers;     /* of the threads that score: thread * sources + source; NULL until wanted */
     size_t mapper_count;
     _Atomic int state; /* weir_api_state */
+    const char *checkpoints, *nights;
+    _Atomic(weir_scheduler *) scheduler; /* NULL: none */
+    _Atomic int checkpointing;           /* one is being written */
     /* [owner] */
     weir_api_goal *goals;
     size_t goal_count, goal_capacity;
@@ -108,6 +111,12 @@ weir_err weir_api_post_sample(void *context, weir_http_request *request);
 weir_err weir_api_post_score(void *context, weir_http_request *request);
 weir_err weir_api_get_embedding(void *context, weir_http_request *request);
 weir_err weir_api_post_reload(void *context, weir_http_request *request);
+weir_err weir_api_get_status(void *context, weir_http_request *request);
+weir_err weir_api_get_nightly(void *context, weir_http_request *request);
+weir_err weir_api_post_checkpoint(void *context, weir_http_request *request);
+weir_err weir_api_get_page(void *context, weir_http_request *request);
+weir_err weir_api_get_page_script(void *context, weir_http_request *request);
+weir_err weir_api_get_page_style(void *context, weir_http_request *request);
 weir_err weir_api_livez(void *context, weir_http_request *request);
 weir_err weir_api_readyz(void *context, weir_http_request *request);
 weir_err weir_api_metrics(void *context, weir_http_request *request);

@@ -21,15 +21,19 @@
 #include <weir/http/api.h>
 #include <weir/inference/scoring.h>
 
+#include "serve_private.h"
+
 extern const weir_command weir_command_serve;
 
-#define PATH_MAX_BYTES 4096u
+#define PATH_MAX_BYTES WEIR_SERVE_PATH_MAX
 #define LOOK_US        20000 /* between two looks at how far the pipeline is */
 
 typedef struct service {
     const weir_config *config;
     char store[PATH_MAX_BYTES], eventlog[PATH_MAX_BYTES], models[PATH_MAX_BYTES], public_keys[PATH_MAX_BYTES];
-    const char *brokers; /* NULL: the built-in event log */
+    char checkpoints[PATH_MAX_BYTES], nights[PATH_MAX_BYTES];
+    weir_serve_nights *nightly; /* NULL: nightly.cron is empty */
+    const char *brokers;        /* NULL: the built-in event log */
     weir_schema *schema;
     weir_eventlog *logs[WEIR_SCHEMA_SOURCES_MAX]; /* one a source; sources of one topic share theirs */
     weir_pipeline_source sources[WEIR_SCHEMA_SOURCES_MAX];
@@ -77,6 +81,16 @@ static weir_err read_model_paths(service *serve, const weir_cli *cli) {
     return err;
 }
 
+/* The store's siblings, as `weir nightly` has them. */
+static weir_err read_night_paths(service *serve) {
+    char folder[PATH_MAX_BYTES];
+    memcpy(folder, serve->store, sizeof folder);
+    char *slash = strrchr(folder, '/');
+    if (slash) *slash = 0;
+    weir_err err = set_path(serve->checkpoints, slash ? folder : ".", "checkpoints");
+    return err ? err : set_path(serve->nights, slash ? folder : ".", "nights");
+}
+
 static weir_err read_arguments(service *serve, const weir_cli *cli) {
     const char *data = weir_cli_text(cli, "data"), *schema = weir_cli_text(cli, "schema");
     const char *keys = weir_cli_text(cli, "keys");
@@ -92,6 +106,7 @@ static weir_err read_arguments(service *serve, const weir_cli *cli) {
         serve->brokers = brokers && *brokers ? brokers : weir_config_text(serve->config, WEIR_CONFIG_KAFKA_BROKERS);
     }
     if (!err) err = read_model_paths(serve, cli);
+    if (!err) err = read_night_paths(serve);
     if (!err) err = load_schema(schema, &serve->schema);
     if (!keys) keys = weir_config_text(serve->config, WEIR_CONFIG_HTTP_KEYS);
     if (!err && *keys) err = weir_api_keys_load(keys, &serve->keys);
@@ -189,6 +204,8 @@ static weir_err open_api(service *serve) {
         .scoring = serve->scoring,
         .watch = serve->watch,
         .keys = serve->keys,
+        .checkpoints = serve->checkpoints,
+        .nights = serve->nights,
         .loops = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_THREADS),
         .recent_events = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_RECENT_EVENTS),
     };
@@ -214,6 +231,20 @@ static weir_err open_http(service *serve, const weir_cli *cli) {
     return weir_http_open(&opts, &serve->http);
 }
 
+static weir_err open_nights(service *serve, const weir_cli *cli) {
+    const weir_serve_nights_opts opts = {
+        .config = serve->config,
+        .data = weir_cli_text(cli, "data"),
+        .store = serve->store,
+        .models = serve->models,
+        .nights = serve->nights,
+        .url = weir_http_url(serve->http),
+    };
+    weir_err err = weir_serve_nights_open(&opts, &serve->nightly);
+    if (!err && serve->nightly) weir_api_schedule_set(serve->api, weir_serve_nights_scheduler(serve->nightly));
+    return err;
+}
+
 static weir_err open_all(service *serve, const weir_cli *cli) {
     weir_err err = read_arguments(serve, cli);
     if (!err) err = open_sources(serve);
@@ -221,7 +252,8 @@ static weir_err open_all(service *serve, const weir_cli *cli) {
     if (!err) err = open_pipeline(serve);
     if (!err) err = open_scoring(serve);
     if (!err) err = open_api(serve);
-    return err ? err : open_http(serve, cli);
+    if (!err) err = open_http(serve, cli);
+    return err ? err : open_nights(serve, cli);
 }
 
 /* --- running -------------------------------------------------------------------------------------------------- */
@@ -262,6 +294,7 @@ static void close_all(service *serve, weir_err *errp) {
     weir_scoring_watch_close(serve->watch);
     weir_scoring_close(serve->scoring);
     weir_api_close(serve->api);
+    weir_serve_nights_close(serve->nightly);
     weir_http_close(serve->http);
     weir_err_keep(errp, weir_pipeline_close(serve->pipeline));
     if (serve->graph) weir_err_keep(errp, weir_graph_close(serve->graph));

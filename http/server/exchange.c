@@ -27,6 +27,13 @@ static void add(struct MHD_Response *response, const char *name, const char *val
     (void)MHD_add_response_header(response, name, value); /* fails when out of memory: the reply goes without it */
 }
 
+/* Two policies would both hold: a handler's stands in place of ours. */
+static bool has_header(const weir_http_request *request, const char *name) {
+    for (size_t i = 0; i < request->header_count; i++)
+        if (!strcmp(request->headers[i].name, name)) return true;
+    return false;
+}
+
 static struct MHD_Response *make_response(weir_http_request *request) {
     const void *bytes = request->fixed ? request->fixed : request->out.bytes;
     size_t length = request->fixed ? request->fixed_length : request->out.length;
@@ -38,7 +45,8 @@ static struct MHD_Response *make_response(weir_http_request *request) {
     add(response, "X-Request-Id", request->id);
     add(response, "Cache-Control", "no-store");
     add(response, "X-Content-Type-Options", "nosniff");
-    add(response, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
+    if (!has_header(request, "Content-Security-Policy"))
+        add(response, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
     if (request->status == 503) add(response, "Retry-After", "1");
     if (request->close) add(response, "Connection", "close");
     for (size_t i = 0; i < request->header_count; i++)

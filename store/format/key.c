@@ -165,7 +165,7 @@ static void vertex_time_write(char kind, weir_vertex vertex, int64_t time_us, ui
     put_be64(bytes + 9, time_descending(time_us));
 }
 
-static bool vertex_time_read(char kind, const uint8_t *b, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
+static bool vertex_time_read(uint8_t kind, const uint8_t *b, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
     if (length != WEIR_PUT_KEY_BYTES || b[0] != kind) return false;
     *vertexp = get_be64(b + 1);
     *time_usp = time_of(get_be64(b + 9));

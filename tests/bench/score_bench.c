@@ -164,7 +164,8 @@ static weir_err score_all(score_bench *b, uint32_t together, uint32_t reasons, w
         err = weir_scorer_run(b->scorer, b->model, &b->asks[i], together, scores);
         b->spent_ns[i] = weir_clock_mono_ns(weir_clock_system()) - start_ns;
     }
-    weir_bench_stop(samplep, b->scores / together * together);
+    uint32_t batches = b->scores / together;
+    weir_bench_stop(samplep, batches * together);
     return err;
 }
 

@@ -122,6 +122,11 @@ static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
         err = WEIR_ERR(WEIR_EUSAGE, "--resume goes on from a checkpoint in --folder; say which folder");
     if (!err) err = weir_snapshot_open(c->snapshot_folder, &opts, &c->snapshot);
     c->opts.snapshot = c->snapshot;
+    if (!err && weir_cli_given(cli, "parts")) {
+        err = weir_cmd_owners_open(weir_cli_text(cli, "parts"), c->snapshot, weir_comm_ranks(c->comm), &c->owners);
+        if (!err) c->opts.owners = weir_cmd_owners_of(c->owners);
+    }
+    if (!err && weir_cli_given(cli, "judge")) return WEIR_OK; /* the task is the model's */
     return err ? err : find_task(cli, &c->opts);
 }
 
@@ -130,7 +135,8 @@ static weir_err run(weir_cli *cli) {
     weir_err err = weir_comm_start(NULL, NULL, &c.comm);
     if (err) return err;
     err = weir_comm_fail(c.comm, prepare(cli, &c));
-    if (!err) err = train(&c);
+    if (!err) err = weir_cli_given(cli, "judge") ? weir_cmd_train_judge(cli, &c) : train(&c);
+    weir_cmd_owners_close(c.owners);
     weir_snapshot_close(c.snapshot);
     weir_comm_stop(c.comm);
     return err;
@@ -139,6 +145,7 @@ static weir_err run(weir_cli *cli) {
 static const weir_option options[] = {
     {"models", 'm', "DIR", "register to add the model to (default: none, only a report)", NULL},
     {"folder", 'f', "DIR", "checkpoint, epochs.jsonl, curve.svg and report.json go there (default: nowhere)", NULL},
+    {"parts", 'p', "DIR", "who owns what, of weir partition with a part a rank (default: by the vertices' ids)", NULL},
     {"key", 'k', "FILE", "secret key that signs the model, of weir model keygen (default: it is not signed)", NULL},
     {"task", 't', "NAME", "of the schema (default: its only one)", NULL},
     {"epochs", 'e', "N", "at most (default: 20)", NULL},
@@ -156,6 +163,7 @@ static const weir_option options[] = {
     {"test", 0, "X", "share of the targets, the latest (default: 0.15)", NULL},
     {"alerts", 0, "N", "a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "of everything that is drawn (default: 1)", NULL},
+    {"judge", 'j', "DIR", "learn nothing: say how the model in this folder scores the test targets, as JSON", NULL},
     {"no-baselines", 0, NULL, "no boosted trees beside the network", NULL},
     {"resume", 0, NULL, "go on from the checkpoint in --folder, if there is one", NULL},
     {0}};

@@ -15,6 +15,7 @@
 #define WEIR_CRASH_SERVE_CAMPAIGN_H
 
 #include <jansson.h>
+#include <math.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -187,7 +188,7 @@ static inline int64_t json_time_us(const json_t *time) {
     const char *rest = strptime(json_string_value(time), "%Y-%m-%dT%H:%M:%S", &tm);
     assert_non_null(rest);
     double fraction = *rest == '.' ? strtod(rest, NULL) : 0;
-    return (int64_t)timegm(&tm) * WEIR_US_PER_S + (int64_t)(fraction * 1e6 + 0.5);
+    return (int64_t)timegm(&tm) * WEIR_US_PER_S + llround(fraction * 1e6);
 }
 
 static inline bool same_number(const json_t *features, const char *name, const weir_value *wanted) {

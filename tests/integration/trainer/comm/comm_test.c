@@ -56,7 +56,8 @@ static void sum_round(weir_comm *comm, uint32_t round) {
     weir_comm_sum_floats(comm, floats, NUMBERS);
     weir_comm_sum_doubles(comm, doubles, NUMBERS);
     for (uint32_t i = 0; i < NUMBERS; i++) {
-        double expected = (double)(ranks * (ranks + 1) / 2) * (double)(i + round);
+        uint32_t shares = ranks * (ranks + 1) / 2;
+        double expected = (double)shares * (double)(i + round);
         assert_true((double)floats[i] == expected && doubles[i] == expected);
     }
 }

@@ -407,7 +407,7 @@ static void same_samples(world *w) {
     uint32_t count = targets_of(w, live_targets, flat_targets, 64);
     const weir_sample_opts opts = {
         .steps = steps, .step_count = 4, .window = WINDOW, .targets_max = 64, .seed = below(w, 1u << 20)};
-    side live = {NULL}, flat = {NULL};
+    side live = {.source = NULL}, flat = {.source = NULL};
     if (count == 0) return;
     assert_ok(weir_sample_over_graph(w->graph, 16u << 20, &live.source));
     assert_ok(weir_sample_over_snapshot(w->snapshot, &flat.source));

@@ -29,6 +29,7 @@
 #include <weir/ingest/eventlog.h>
 #include <weir/ingest/pipeline.h>
 #include <weir/store/graph.h>
+#include <weir/trainer/schedule.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +39,8 @@ extern "C" {
 #define WEIR_API_EVENTS_BYTES  (16u << 20) /* of its body                                */
 #define WEIR_API_NEIGHBORS_MAX 1000u       /* of one relation and direction in an answer */
 #define WEIR_API_KEYS_MAX      1024u
+
+#define WEIR_API_CHECKPOINT_NAME 80u /* letters of a checkpoint's name at most */
 
 typedef struct weir_api weir_api;
 typedef struct weir_api_keys weir_api_keys;
@@ -49,6 +52,8 @@ typedef struct weir_api_opts {
     weir_scoring *scoring;      /* borrowed; closed before the handle, which its threads use; NULL: no scores */
     weir_scoring_watch *watch;  /* borrowed; NULL: models are exchanged by somebody else                     */
     const weir_api_keys *keys;  /* borrowed; NULL: none                                                      */
+    const char *checkpoints;    /* folder that they are written into; borrowed; NULL: none are written       */
+    const char *nights;         /* folder of weir nightly; borrowed; NULL: there is none                     */
     uint32_t loops;             /* of the server that will run the handlers                                  */
     uint32_t recent_events;     /* ids that are remembered a source; 0: none                                 */
     weir_clock *clock;          /* borrowed; NULL: the system's                                              */
@@ -65,9 +70,15 @@ const weir_http_route *weir_api_routes(size_t *countp);
 bool weir_api_authenticate(void *context, const char *key, size_t length, weir_http_caller *callerp);
 /* openapi.json, as served. */
 const char *weir_api_openapi(size_t *lengthp);
+/* The first page, as served. */
+const char *weir_api_page_html(size_t *lengthp);
+const char *weir_api_page_js(size_t *lengthp);
+const char *weir_api_page_css(size_t *lengthp);
 
 /* Looks how far the pipeline is; true once it is ready (A4). Call it now and then until it is.  [owner] */
 bool weir_api_look(weir_api *api);
+/* What GET /v1/nightly tells of; borrowed, and closed after the handle. Once, when the address is known.  [owner] */
+void weir_api_schedule_set(weir_api *api, weir_scheduler *scheduler);
 /* From now on /readyz says no.  [owner] */
 void weir_api_stopping(weir_api *api);
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * admin.c - POST /v1/admin/checkpoint: the store as a folder, while events go on.
+ *
+ * It waits for the disk, so it runs in the pool; one at a time. A checkpoint whose name is there already was written by
+ * an earlier try: the answer is the same, so that who was cut off may ask again.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/file.h>
+
+#include "body.h"
+
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+#define DEPTH_MAX    4u
+
+static weir_err read_name(const weir_http_request *request, json_t **rootp, const char **namep) {
+    static const char *const members[] = {"name", NULL};
+    size_t length, name_length;
+    const char *body = weir_http_body(request, &length);
+    weir_err err = weir_api_body_json(body, length, DEPTH_MAX, rootp);
+    if (!err) err = weir_api_body_members(*rootp, "the body", members);
+    if (!err) err = weir_api_body_need(*rootp, "the body", "name", namep, &name_length);
+    if (err) return err;
+    if (name_length && name_length <= WEIR_API_CHECKPOINT_NAME && strspn(*namep, NAME_LETTERS) == name_length &&
+        **namep != '.')
+        return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "name must be 1 to %u letters, digits, '-', '_' and '.', and not begin with '.'",
+                    WEIR_API_CHECKPOINT_NAME);
+}
+
+static weir_err write_checkpoint(weir_api *api, const char *folder, bool *createdp) {
+    weir_err err = weir_folder_create(api->checkpoints);
+    *createdp = !err && !weir_path_exists(folder);
+    return err || !*createdp ? err : weir_graph_checkpoint(api->graph, folder);
+}
+
+static void answer(weir_api *api, uint32_t thread, weir_http_request *request, const char *folder, bool created) {
+    weir_json json = weir_json_begin(weir_http_out(request));
+    weir_json_object(&json);
+    weir_json_key(&json, "folder");
+    weir_json_string(&json, folder);
+    weir_json_key(&json, "created");
+    weir_json_bool(&json, created);
+    weir_api_fresh_member(api, thread, &json);
+    weir_json_object_end(&json);
+    weir_buf_byte(json.buf, '\n');
+    weir_http_reply(request, 200, "application/json");
+}
+
+static weir_err checkpoint(weir_api *api, uint32_t thread, weir_http_request *request) {
+    json_t *root = NULL;
+    const char *name;
+    bool created = false;
+    weir_err err = read_name(request, &root, &name);
+    const char *folder = err ? NULL : weir_arena_printf(weir_http_arena(request), "%s/%s", api->checkpoints, name);
+    if (!err && !folder) err = WEIR_ERR(WEIR_ENOMEM, "no memory for a path");
+    weir_api_fresh_begin(api, thread, request); /* what was applied before is in it (A3) */
+    if (!err && atomic_exchange(&api->checkpointing, 1)) {
+        err = WEIR_ERR(WEIR_EBUSY, "another checkpoint is being written; try again when it is there");
+    } else if (!err) {
+        err = write_checkpoint(api, folder, &created);
+        atomic_store(&api->checkpointing, 0);
+    }
+    if (!err) answer(api, thread, request, folder, created);
+    json_decref(root);
+    return err;
+}
+
+weir_err weir_api_post_checkpoint(void *context, weir_http_request *request) {
+    weir_api *api = context;
+    const char *type = weir_http_header(request, "Content-Type");
+    if (!api->checkpoints) return WEIR_ERR(WEIR_EUNAVAILABLE, "this server has no folder for checkpoints");
+    if (!type || !weir_api_is_type(type, "application/json")) {
+        weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
+        return WEIR_OK;
+    }
+    weir_api_pool_run(api->pool, request, checkpoint);
+    return WEIR_OK;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nightly_test.c - what `weir nightly` says, decides and refuses; whatever fails, the old model goes on serving. */
+#include <unistd.h>
+
+#include "nightly_fixture.h"
+
+static void expect(const char *const *more, const char *const *environment, int status, const char *part) {
+    weir_test_output output;
+    night_run(more, environment, &output);
+    if (output.status != status || !strstr(status ? output.err : output.out, part))
+        fail_msg("status %d, wanted %d and \"%s\"\n%s%s", output.status, status, part, output.out, output.err);
+    weir_test_output_free(&output);
+}
+
+static char *serving(void) {
+    return weir_path_exists(weir_test_path("d/models/current")) ? night_text("d/models/current") : strdup("");
+}
+
+/* The same seed and data give an equal model, and an equal one is not promoted; more epochs or --force are. */
+static void promotes_the_first_and_keeps_an_equal_one(void **state) {
+    static const char *const first[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const tolerant[] = {"--tolerance", "0.01", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const forced[] = {"--force", "--keep", "2", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    (void)state;
+    night_store("60");
+    expect(first, NULL, 0, "no model served yet; its average precision is ");
+    char *before = serving();
+    expect(first, NULL, 0, "7/7  decide         kept 2");
+    char *after = serving();
+    assert_string_equal(before, after);
+    expect(tolerant, NULL, 0, ", within --tolerance");
+    expect(forced, NULL, 0, "promoted 2");
+    assert_int_equal(night_entries("d/nights"), 2);
+    free(before);
+    free(after);
+}
+
+static void an_ended_night_is_not_gone_on_with(void **state) {
+    static const char *const named[] = {"--name", "n", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    (void)state;
+    night_store("60");
+    expect(named, NULL, 0, "promoted");
+    expect(named, NULL, 65, "night n has ended (promoted); name another");
+}
+
+static void an_unsigned_model_does_not_serve(void **state) {
+    static const char *const lenient[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const strict[] = {NIGHT_SMALL, NULL};
+    (void)state;
+    night_store("60");
+    expect(lenient, NULL, 0, "promoted");
+    char *before = serving();
+    expect(strict, NULL, 65, "goes on serving");
+    expect(strict, NULL, 65, "sign");
+    char *after = serving();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void a_signed_model_serves(void **state) {
+    static const char *const strict[] = {NIGHT_SMALL, NULL};
+    const char *const keygen[] = {weir_test_program(),
+                                  "model",
+                                  "keygen",
+                                  "--secret",
+                                  weir_test_path("d/models.key"),
+                                  "--public",
+                                  weir_test_path("d/models.pub"),
+                                  NULL};
+    (void)state;
+    night_store("60");
+    night_must(keygen);
+    expect(strict, NULL, 0, "promoted");
+}
+
+static void a_lost_serving_model_stops_the_night(void **state) {
+    static const char *const first[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const forced[] = {"--force", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    char path[512];
+    (void)state;
+    night_store("60");
+    expect(first, NULL, 0, "promoted");
+    char *before = serving();
+    const char *id = strstr(before, "20"); /* after the generation and the time comes the id: found by its form */
+    while (id && !(strlen(id) > 25 && id[8] == 'T' && id[15] == 'Z' && id[16] == '-'))
+        id = strstr(id + 1, "20");
+    assert_non_null(id);
+    snprintf(path, sizeof path, "d/models/%.25s", id);
+    path[strcspn(path, " \t\n\"")] = 0;
+    assert_ok(weir_folder_remove(weir_test_path(path)));
+    expect(first, NULL, 65, "goes on serving");
+    expect(forced, NULL, 0, "--force, without a figure of");
+    free(before);
+}
+
+static void too_little_data(void **state) {
+    static const char *const small[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    (void)state;
+    night_store("3");
+    expect(small, NULL, 65, "train: ");
+    expect(small, NULL, 65, "take more data");
+}
+
+static void several_ranks(void **state) {
+    static const char *const two[] = {"--ranks", "2", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const parts[] = {"--ranks", "4", "--parts", "2", NULL};
+    static const char *const nowhere[] = {"PATH=/nonexistent", NULL};
+    static const char *const quiet[] = {"ASAN_OPTIONS=detect_leaks=0", NULL}; /* Open MPI leaks by itself */
+    (void)state;
+    night_store("60");
+    expect(parts, NULL, 64, "4 ranks cannot share 2 parts");
+    expect(two, nowhere, 69, "mpirun is not in PATH; install openmpi-bin, or train with --ranks 1");
+    if (access("/usr/bin/mpirun", X_OK) != 0) weir_test_skip("no mpirun");
+    expect(two, quiet, 0, "promoted");
+}
+
+static void a_missing_store_and_server(void **state) {
+    static const char *const plain[] = {NULL};
+    static const char *const asked[] = {"--server", "http://127.0.0.1:1", NULL};
+    static const char *const odd[] = {"--server", "https://x", NULL};
+    (void)state;
+    expect(plain, NULL, 65, "there is no store in ");
+    expect(asked, NULL, 69, "nobody answers at 127.0.0.1 port 1; start `weir serve`");
+    expect(odd, NULL, 64, "is not like http://127.0.0.1:8080");
+}
+
+static void a_rehearsal_changes_nothing(void **state) {
+    static const char *const rehearsal[] = {"--dry-run", "--ranks", "1", "--", "--epochs", "7", NULL};
+    (void)state;
+    expect(rehearsal, NULL, 0, "--resume --epochs 7\n4/7  train");
+    assert_false(weir_path_exists(weir_test_path("d")));
+}
+
+WEIR_TESTS(WEIR_CASE(promotes_the_first_and_keeps_an_equal_one), WEIR_CASE(an_ended_night_is_not_gone_on_with),
+           WEIR_CASE(an_unsigned_model_does_not_serve), WEIR_CASE(a_signed_model_serves),
+           WEIR_CASE(a_lost_serving_model_stops_the_night), WEIR_CASE(too_little_data), WEIR_CASE(several_ranks),
+           WEIR_CASE(a_missing_store_and_server), WEIR_CASE(a_rehearsal_changes_nothing))

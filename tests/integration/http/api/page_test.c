@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* page_test.c - the first page in a real browser: what it shows, and what it must not do. */
+#include "serve_child.h"
+
+#include <sys/stat.h>
+
+#define BROWSER "/usr/bin/chromium"
+
+static const char events[] =
+    "{\"id\":\"p1\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a1\",\"card\":\"c1\",\"device\":\"d1\","
+    "\"merchant\":\"m1\",\"amount\":17.99,\"currency\":\"EUR\",\"channel\":\"web\",\"country\":\"DE\",\"mcc\":\"5814\"}"
+    "\n"
+    "{\"id\":\"p2\",\"time\":\"2026-01-05T11:00:00Z\",\"account\":\"<img src=x onerror=document.title='owned'>\","
+    "\"card\":\"c1\",\"device\":\"d1\",\"merchant\":\"m1\",\"amount\":1,\"currency\":\"EUR\",\"channel\":\"web\","
+    "\"country\":\"DE\",\"mcc\":\"5814\"}\n";
+
+static void serve_with_events(serve_child *serve) {
+    char request[4096];
+    http_answer answer;
+    serve_start(serve, weir_test_path("d"), NULL);
+    assert_true(serve->port);
+    serve_await(serve, "/readyz", NULL, 200, NULL);
+    snprintf(request, sizeof request,
+             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+             "Content-Length: %zu\r\n\r\n%s",
+             strlen(events), events);
+    client_ask(serve->port, request, &answer);
+    if (answer.status != 200) fail_msg("%d %s", answer.status, answer.body);
+    answer_free(&answer);
+    serve_await(serve, "/v1/vertices/payment/p2", NULL, 200, NULL);
+}
+
+static void browse(const serve_child *serve, const char *fragment, const char *what, weir_test_output *output) {
+    char url[256], profile[512];
+    if (access(BROWSER, X_OK) != 0) weir_test_skip("there is no " BROWSER "; `ops/check --install` installs it");
+    snprintf(url, sizeof url, "http://127.0.0.1:%u/%s", serve->port, fragment);
+    snprintf(profile, sizeof profile, "--user-data-dir=%s", weir_test_path("profile"));
+    const char *const argv[] = {BROWSER,
+                                "--headless=new",
+                                "--no-sandbox",
+                                "--disable-gpu",
+                                "--disable-dev-shm-usage",
+                                "--no-first-run",
+                                "--window-size=1080,900",
+                                "--virtual-time-budget=4000",
+                                profile,
+                                what,
+                                url,
+                                NULL};
+    weir_test_run(argv, NULL, output);
+    if (output->status) fail_msg("the browser ended with %d: %s", output->status, output->err);
+}
+
+static void has(const weir_test_output *output, const char *part) {
+    if (!strstr(output->out, part)) fail_msg("the page has no %s:\n%s", part, output->out);
+}
+
+static void it_shows_counts_and_a_neighbourhood(void **state) {
+    serve_child serve;
+    weir_test_output output;
+    (void)state;
+    serve_with_events(&serve);
+    browse(&serve, "#payment/p1", "--dump-dom", &output);
+    has(&output, "class=\"ready\">ready");
+    has(&output, "<dt>events applied</dt><dd>2</dd>");
+    has(&output, "schema payments");
+    has(&output, ">payment p1</text>");
+    has(&output, ">account a1</text>");
+    weir_test_output_free(&output);
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
+}
+
+static void text_of_events_is_never_markup(void **state) {
+    serve_child serve;
+    weir_test_output output;
+    (void)state;
+    serve_with_events(&serve);
+    browse(&serve, "#payment/p2", "--dump-dom", &output);
+    has(&output, "<title>Weir</title>");
+    has(&output, ">account &lt;img src=x");
+    if (strstr(output.out, "<img")) fail_msg("a key became markup:\n%s", output.out);
+    weir_test_output_free(&output);
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
+}
+
+static void it_can_be_photographed(void **state) {
+    serve_child serve;
+    weir_test_output output;
+    struct stat file = {0};
+    char screenshot[512];
+    (void)state;
+    serve_with_events(&serve);
+    snprintf(screenshot, sizeof screenshot, "--screenshot=%s", weir_test_path("page.png"));
+    browse(&serve, "#payment/p1", screenshot, &output);
+    weir_test_output_free(&output);
+    assert_int_equal(stat(weir_test_path("page.png"), &file), 0);
+    assert_true(file.st_size > 4096); /* not an empty one */
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
+}
+
+static void it_asks_nobody_else(void **state) {
+    static const char *const files[] = {"/", "/page.js", "/page.css"};
+    serve_child serve;
+    (void)state;
+    serve_start(&serve, weir_test_path("d"), NULL);
+    assert_true(serve.port);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char request[128], policy[256] = "";
+        http_answer answer;
+        snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", files[i]);
+        client_ask(serve.port, request, &answer);
+        assert_int_equal(answer.status, 200);
+        assert_non_null(answer_header(&answer, "Content-Security-Policy", policy, sizeof policy));
+        assert_memory_equal(policy, "default-src 'self';", strlen("default-src 'self';"));
+        for (const char *at = answer.body; (at = strstr(at, "http")); at++)
+            assert_memory_equal(at, "http://www.w3.org/2000/svg",
+                                strlen("http://www.w3.org/2000/svg")); /* a name, no address */
+        answer_free(&answer);
+    }
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
+}
+
+WEIR_TESTS(WEIR_CASE(it_shows_counts_and_a_neighbourhood), WEIR_CASE(text_of_events_is_never_markup),
+           WEIR_CASE(it_can_be_photographed), WEIR_CASE(it_asks_nobody_else))

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* owners.c - which rank owns which vertex of the snapshot, from the folder that `weir partition` made. */
+#include <stdio.h>
+
+#include <weir/base/alloc.h>
+#include <weir/partitioner/parts.h>
+
+#include "train_private.h"
+
+struct weir_cmd_owners {
+    uint32_t types;
+    uint32_t **of; /* [type][vertex] */
+};
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory for the owners of vertices");
+}
+
+static weir_err fill(weir_cmd_owners *owners, const weir_part *part, uint32_t type, const weir_npy_array *map) {
+    const int64_t *numbers = map->data, end = weir_part_starts(part, type)[weir_part_count(part)];
+    owners->of[type] = weir_calloc(map->count + 1, sizeof *owners->of[type]);
+    if (!owners->of[type]) return no_memory();
+    for (uint64_t i = 0; i < map->count; i++) {
+        if (numbers[i] < 0 || numbers[i] >= end)
+            return WEIR_ERR(WEIR_ECORRUPT, "number %lld of vertex %llu leads outside; partition the snapshot anew",
+                            (long long)numbers[i], (unsigned long long)i);
+        owners->of[type][i] = weir_part_owner(part, type, numbers[i]);
+    }
+    return WEIR_OK;
+}
+
+static weir_err read_type(weir_cmd_owners *owners, const char *folder, const weir_part *part, uint32_t type,
+                          uint64_t vertices) {
+    char path[4096];
+    weir_npy_map *map;
+    weir_npy_array array;
+    snprintf(path, sizeof path, "%s/map/%s.npy", folder, weir_schema_vertex_at(weir_part_schema(part), type)->name);
+    weir_err err = weir_npy_map_open(path, &map, &array);
+    if (err) return err;
+    if (array.type != WEIR_NPY_I64 || array.dims != 1 || array.count != vertices) {
+        err = WEIR_ERR(WEIR_EDATA, "%s is of another snapshot; partition this one", path);
+    } else {
+        err = weir_err_prefix(fill(owners, part, type, &array), "%s", path);
+    }
+    weir_npy_map_close(map);
+    return err;
+}
+
+static weir_err check(const weir_part *part, const weir_snapshot *snapshot, const char *folder, uint32_t ranks) {
+    if (weir_part_count(part) != ranks)
+        return WEIR_ERR(WEIR_EUSAGE, "%s has %u parts, but there are %u ranks; start as many by mpirun -n %u", folder,
+                        weir_part_count(part), ranks, weir_part_count(part));
+    if (weir_part_as_of_us(part) != weir_snapshot_as_of_us(snapshot) ||
+        weir_schema_hash(weir_part_schema(part)) != weir_schema_hash(weir_snapshot_schema(snapshot)))
+        return WEIR_ERR(WEIR_EDATA, "%s is of another snapshot; partition this one", folder);
+    return WEIR_OK;
+}
+
+static weir_err read_all(weir_cmd_owners *owners, const char *folder, const weir_part *part,
+                         const weir_snapshot *snapshot) {
+    weir_err err = WEIR_OK;
+    for (uint32_t type = 0; !err && type < owners->types; type++)
+        err = read_type(owners, folder, part, type, weir_snapshot_vertices_of(snapshot, type)->count);
+    return err;
+}
+
+weir_err weir_cmd_owners_open(const char *folder, const weir_snapshot *snapshot, uint32_t ranks,
+                              weir_cmd_owners **ownersp) {
+    const weir_part_opts opts = {.verify = false};
+    weir_cmd_owners *owners = *ownersp = weir_calloc(1, sizeof *owners);
+    weir_part *part = NULL;
+    char path[4096];
+    if (!owners) return no_memory();
+    owners->types = weir_schema_vertex_count(weir_snapshot_schema(snapshot));
+    owners->of = weir_calloc(owners->types, sizeof *owners->of);
+    snprintf(path, sizeof path, "%s/part-0", folder);
+    weir_err err = owners->of ? weir_part_open(path, &opts, &part) : no_memory();
+    if (!err) err = check(part, snapshot, folder, ranks);
+    if (!err) err = read_all(owners, folder, part, snapshot);
+    weir_part_close(part);
+    if (!err) return WEIR_OK;
+    weir_cmd_owners_close(owners);
+    *ownersp = NULL;
+    return err;
+}
+
+const uint32_t *const *weir_cmd_owners_of(const weir_cmd_owners *owners) {
+    return (const uint32_t *const *)owners->of;
+}
+
+void weir_cmd_owners_close(weir_cmd_owners *owners) {
+    if (!owners) return;
+    for (uint32_t type = 0; owners->of && type < owners->types; type++)
+        weir_free(owners->of[type]);
+    weir_free(owners->of);
+    weir_free(owners);
+}

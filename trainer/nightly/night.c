@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* night.c - the folder of a night: its lock, how far it is, and which old ones go. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/clock.h>
+#include <weir/conf/yaml.h>
+
+#include "nightly_private.h"
+
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+const char *weir_night_step_name(weir_night_step step) {
+    static const char *const names[] = {
+#define WEIR_NIGHT_NAME(step, name) name,
+        WEIR_NIGHT_STEPS(WEIR_NIGHT_NAME)
+#undef WEIR_NIGHT_NAME
+    };
+    return names[step];
+}
+
+weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, const char *name) {
+    int length = name ? snprintf(path, WEIR_NIGHT_PATH_MAX, "%s/%s", folder, name)
+                      : snprintf(path, WEIR_NIGHT_PATH_MAX, "%s", folder);
+    if (length > 0 && (unsigned)length < WEIR_NIGHT_PATH_MAX) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+}
+
+/* --- night.json -------------------------------------------------------------------------------------------------- */
+
+static void put(weir_json *json, const char *key, const char *text) {
+    weir_json_key(json, key);
+    weir_json_string(json, text);
+}
+
+static void put_figure(weir_json *json, const char *key, const weir_night_figure *figure) {
+    if (!figure->measure[0]) return;
+    weir_json_key(json, key);
+    weir_json_object(json);
+    put(json, "measure", figure->measure);
+    weir_json_key(json, "value");
+    weir_json_f64(json, figure->value);
+    weir_json_key(json, "targets");
+    weir_json_u64(json, figure->targets);
+    weir_json_key(json, "positives");
+    weir_json_u64(json, figure->positives);
+    weir_json_object_end(json);
+}
+
+static void put_example(weir_json *json, const weir_night_figure *figure) {
+    if (!figure->example_type[0]) return;
+    weir_json_key(json, "example");
+    weir_json_object(json);
+    put(json, "type", figure->example_type);
+    put(json, "key", figure->example_key);
+    weir_json_object_end(json);
+}
+
+weir_err weir_night_save(const weir_night *night) {
+    const weir_night_state *s = &night->state;
+    char path[WEIR_NIGHT_PATH_MAX];
+    weir_buf text = {0};
+    weir_json json = weir_json_begin(&text);
+    weir_json_object(&json);
+    put(&json, "name", night->name);
+    weir_json_key(&json, "done");
+    weir_json_u64(&json, s->done);
+    put(&json, "begun", s->begun);
+    put(&json, "ended", s->ended);
+    put(&json, "checkpoint", s->checkpoint);
+    put(&json, "candidate", s->candidate);
+    put(&json, "serving", s->serving);
+    put_figure(&json, "candidate_figure", &s->candidate_figure);
+    put_figure(&json, "serving_figure", &s->serving_figure);
+    put_example(&json, &s->candidate_figure);
+    put(&json, "outcome", s->outcome);
+    put(&json, "sentence", s->sentence);
+    weir_json_object_end(&json);
+    weir_buf_byte(&text, '\n');
+    weir_err err = weir_buf_err(&text);
+    if (!err) err = weir_night_path(path, night->folder, "night.json");
+    if (!err) err = weir_file_replace(path, text.bytes, text.length);
+    weir_buf_free(&text);
+    return err;
+}
+
+static void get(const weir_yaml_node *root, const char *key, char *text, size_t size) {
+    const weir_yaml_node *node = weir_yaml_find(root, key);
+    snprintf(text, size, "%s", node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "");
+}
+
+static weir_err get_count(const weir_yaml_node *mapping, const char *key, uint64_t *countp) {
+    const weir_yaml_node *node = weir_yaml_find(mapping, key);
+    int64_t number = 0;
+    weir_err err = node ? weir_yaml_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
+    *countp = (uint64_t)number;
+    return err;
+}
+
+static weir_err get_figure(const weir_yaml_node *root, const char *key, weir_night_figure *figure) {
+    const weir_yaml_node *node = weir_yaml_find(root, key);
+    const weir_yaml_node *value = node ? weir_yaml_find(node, "value") : NULL;
+    if (!value) return WEIR_OK;
+    get(node, "measure", figure->measure, sizeof figure->measure);
+    weir_err err = weir_yaml_f64(value, &figure->value);
+    if (!err) err = get_count(node, "targets", &figure->targets);
+    return err ? err : get_count(node, "positives", &figure->positives);
+}
+
+static weir_err read_state(const weir_yaml_node *root, weir_night_state *s) {
+    const weir_yaml_node *done =
+        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, "done") : NULL;
+    int64_t number;
+    *s = (weir_night_state){0};
+    if (!done) return WEIR_ERR(WEIR_ECORRUPT, "it has no 'done'; remove the night's folder");
+    weir_err err = weir_yaml_i64(done, 0, WEIR_NIGHT_STEP_COUNT, &number);
+    if (err) return err;
+    s->done = (uint32_t)number;
+    get(root, "begun", s->begun, sizeof s->begun);
+    get(root, "ended", s->ended, sizeof s->ended);
+    get(root, "checkpoint", s->checkpoint, sizeof s->checkpoint);
+    get(root, "candidate", s->candidate, sizeof s->candidate);
+    get(root, "serving", s->serving, sizeof s->serving);
+    get(root, "outcome", s->outcome, sizeof s->outcome);
+    get(root, "sentence", s->sentence, sizeof s->sentence);
+    weir_night_example_read(root, &s->candidate_figure);
+    err = get_figure(root, "candidate_figure", &s->candidate_figure);
+    return err ? err : get_figure(root, "serving_figure", &s->serving_figure);
+}
+
+/* WEIR_ENOTFOUND: there is no such night. */
+static weir_err load_state(const char *nights, const char *name, weir_night_state *s) {
+    char folder[WEIR_NIGHT_PATH_MAX], path[WEIR_NIGHT_PATH_MAX];
+    weir_yaml *yaml = NULL;
+    weir_err err = weir_night_path(folder, nights, name);
+    if (!err) err = weir_night_path(path, folder, "night.json");
+    if (!err) err = weir_yaml_load(path, &yaml);
+    if (err) return err;
+    err = read_state(weir_yaml_root(yaml), s);
+    weir_yaml_free(yaml);
+    return err ? weir_err_prefix(err, "%s", path) : WEIR_OK;
+}
+
+/* --- which night ------------------------------------------------------------------------------------------------- */
+
+static weir_err check_name(const char *name) {
+    size_t length = strlen(name);
+    if (length && length < WEIR_NIGHT_NAME_MAX && strspn(name, NAME_LETTERS) == length && *name != '.') return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE, "--name has 1 to %u letters, digits, '-', '_' and '.'", WEIR_NIGHT_NAME_MAX - 1);
+}
+
+/* Sorted as the names are: by time. */
+static weir_err see_night(void *context, const char *name) {
+    weir_night *night = context;
+    weir_night_state state;
+    weir_err err = load_state(night->nights, name, &state);
+    if (!err && !state.outcome[0] && strlen(name) < sizeof night->name) memcpy(night->name, name, strlen(name) + 1);
+    return WEIR_OK; /* what is no night, or none that can be read, is not gone on with */
+}
+
+static weir_err choose(weir_night *night, const char *name, bool resume) {
+    char now[WEIR_TIME_TEXT_MAX];
+    night->name[0] = 0;
+    if (name) {
+        snprintf(night->name, sizeof night->name, "%s", name);
+        return check_name(name);
+    }
+    if (resume) {
+        weir_err err = weir_folder_list(night->nights, see_night, night);
+        if (err || night->name[0]) return err;
+    }
+    weir_time_format(weir_clock_wall_us(weir_clock_system()), now); /* 2026-11-21T02:15:00.123456Z */
+    snprintf(night->name, sizeof night->name, "%.4s%.2s%.2sT%.2s%.2s%.2s.%.3sZ", now, now + 5, now + 8, now + 11,
+             now + 14, now + 17, now + 20);
+    return WEIR_OK;
+}
+
+static weir_err begin(weir_night *night) {
+    night->state = (weir_night_state){0};
+    weir_time_format(weir_clock_wall_us(weir_clock_system()), night->state.begun);
+    weir_err err = weir_folder_create(night->folder);
+    return err ? err : weir_night_save(night);
+}
+
+static weir_err open_folder(weir_night *night) {
+    weir_err err = weir_night_path(night->folder, night->nights, night->name);
+    if (!err) err = load_state(night->nights, night->name, &night->state);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) return begin(night);
+    if (err || strcmp(night->state.outcome, "failed") == 0 || !night->state.outcome[0]) return err;
+    return WEIR_ERR(WEIR_EEXIST, "night %s has ended (%s); name another", night->name, night->state.outcome);
+}
+
+/* Not by weir_file_lock: the steps are to inherit it. */
+static weir_err take_lock(weir_night *night) {
+    char path[WEIR_NIGHT_PATH_MAX];
+    weir_err err = weir_night_path(path, night->nights, "lock");
+    if (err) return err;
+    night->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (night->lock < 0) return WEIR_ERRNO(errno, "cannot open %s", path);
+    if (flock(night->lock, LOCK_EX | LOCK_NB) == 0) return WEIR_OK;
+    return WEIR_ERR(WEIR_EBUSY, "another night runs in %s, or one of its steps still ends; try again later",
+                    night->nights);
+}
+
+weir_err weir_night_open(weir_night *night, const char *name, bool resume) {
+    weir_err err = weir_folder_create(night->nights);
+    if (!err) err = take_lock(night);
+    if (!err) err = choose(night, name, resume);
+    return err ? err : open_folder(night);
+}
+
+void weir_night_close(weir_night *night) {
+    if (night->lock >= 0) close(night->lock);
+}
+
+/* --- old ones ---------------------------------------------------------------------------------------------------- */
+
+typedef struct pruning {
+    const char *folder, *prefix; /* prefix "": what has a night.json */
+    const char *own;
+    uint64_t count, surplus;
+} pruning;
+
+static bool is_ours(const pruning *p, const char *name) {
+    char path[WEIR_NIGHT_PATH_MAX];
+    if (*p->prefix) return strncmp(name, p->prefix, strlen(p->prefix)) == 0;
+    int length = snprintf(path, sizeof path, "%s/%s/night.json", p->folder, name);
+    return length > 0 && (unsigned)length < sizeof path && weir_path_exists(path);
+}
+
+static weir_err count_one(void *context, const char *name) {
+    pruning *p = context;
+    p->count += is_ours(p, name);
+    return WEIR_OK;
+}
+
+static weir_err remove_one(void *context, const char *name) {
+    pruning *p = context;
+    char path[WEIR_NIGHT_PATH_MAX];
+    if (!p->surplus || !is_ours(p, name) || strcmp(name, p->own) == 0) return WEIR_OK;
+    p->surplus--;
+    weir_err err = weir_night_path(path, p->folder, name);
+    return err ? err : weir_folder_remove(path);
+}
+
+static weir_err prune(pruning *p, uint64_t keep) {
+    if (!weir_path_exists(p->folder)) return WEIR_OK;
+    weir_err err = weir_folder_list(p->folder, count_one, p);
+    p->surplus = p->count > keep ? p->count - keep : 0;
+    return err || !p->surplus ? err : weir_folder_list(p->folder, remove_one, p);
+}
+
+/* A checkpoint holds files of the store that the store itself has long given up: only the newest is worth its room. */
+weir_err weir_night_prune(const weir_night *night) {
+    pruning nights = {.folder = night->nights, .prefix = "", .own = night->name};
+    pruning checkpoints = {.folder = night->checkpoints, .prefix = WEIR_NIGHT_PREFIX, .own = ""};
+    weir_err err = prune(&nights, night->keep);
+    return err ? err : prune(&checkpoints, 1);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* judge.c - the last step of a training alone, with parameters from elsewhere. */
+#include <weir/base/alloc.h>
+#include <weir/trainer/judge.h>
+
+#include "run_private.h"
+
+static weir_err no_memory(void) {
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to judge a model; lower --batch");
+}
+
+/* Through its text, which holds all of it: the caller's shape is read-only. */
+static weir_err copy_shape(const weir_nn_shape *shape, weir_nn_shape **copyp) {
+    weir_buf text = {0};
+    weir_json json = weir_json_begin(&text);
+    weir_nn_shape_print(shape, &json);
+    weir_err err = weir_buf_err(&text);
+    if (!err) err = weir_nn_shape_read("network", text.bytes, text.length, copyp);
+    weir_buf_free(&text);
+    return err;
+}
+
+static weir_err find_task(weir_trained *t) {
+    const weir_schema *schema = weir_snapshot_schema(t->opts.snapshot);
+    const char *name = weir_nn_task(t->shape);
+    t->opts.task = weir_schema_task_find(schema, name);
+    if (t->opts.task == WEIR_SCHEMA_NONE)
+        return WEIR_ERR(WEIR_EVERSION, "the model answers task '%s', which the snapshot's schema has not", name);
+    return weir_nn_shape_fits(t->shape, schema);
+}
+
+static weir_err open_targets(weir_trained *t) {
+    const weir_targets_opts opts = {t->opts.task, t->opts.warm_up, t->opts.validation, t->opts.test};
+    weir_err err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
+    if (err) return err;
+    t->logits = weir_calloc((size_t)t->opts.batch * weir_nn_outputs(t->shape), sizeof *t->logits);
+    t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
+    t->list = weir_calloc(t->targets->count, sizeof *t->list);
+    return t->logits && t->scores && t->list ? WEIR_OK : no_memory();
+}
+
+static void judge_close(weir_trained *t) {
+    weir_nn_workspace_close(t->judge_workspace);
+    weir_targets_close(t->targets);
+    weir_comm_channel_close(t->channel);
+    weir_free(t->logits);
+    weir_free(t->scores);
+    weir_free(t->list);
+    weir_nn_shape_free(t->shape);
+    weir_nn_close(t->nn);
+    weir_free(t);
+}
+
+static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
+    weir_err err = copy_shape(weir_nn_shape_of(nn), &t->shape);
+    if (!err) err = find_task(t);
+    if (!err) err = open_targets(t);
+    if (!err) err = weir_nn_open(t->shape, weir_nn_kernels(nn), &t->nn);
+    if (!err) err = weir_comm_channel(t->comm, &t->channel);
+    return err ? err : weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
+}
+
+/* What the network saw best of what was there to see. */
+static weir_judged_example best_example(const weir_trained *t) {
+    weir_judged_example best = {.found = false};
+    for (uint64_t i = weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < t->targets->ends[WEIR_TARGETS_TEST]; i++) {
+        if (t->targets->classes_of[i] != 1 || (best.found && t->scores[i] <= best.score)) continue;
+        best = (weir_judged_example){true, weir_nn_target_type(t->shape), t->targets->targets[i].vertex, t->scores[i]};
+    }
+    return best;
+}
+
+weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
+                          weir_train_metrics *metricsp, weir_judged_example *examplep) {
+    *metricsp = (weir_train_metrics){0};
+    *examplep = (weir_judged_example){.found = false};
+    weir_trained *t = weir_calloc(1, sizeof *t);
+    if (!t) return weir_comm_fail(comm, no_memory());
+    t->opts = *opts;
+    t->comm = comm;
+    weir_err err = weir_comm_fail(comm, judge_open(t, nn));
+    if (!err) err = weir_run_judge(t, WEIR_TARGETS_TEST, params, NULL);
+    if (!err) err = weir_comm_fail(comm, weir_run_measure(t, t->scores, WEIR_TARGETS_TEST, metricsp));
+    if (!err) *examplep = best_example(t);
+    judge_close(t);
+    return err;
+}
