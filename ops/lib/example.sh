@@ -71,6 +71,6 @@ example_choose() { # URL
         next_payments >"$dir/candidates"
     fi
     scores "$1" <"$dir/candidates" >"$dir/planted"
-    next_payments -v | sed -n 1,100p | scores "$1" >"$dir/honest"
+    next_payments -v | sed -n 1,50p | scores "$1" >"$dir/honest"
     example_from_planted "$1" >"$dir/example"
 }
