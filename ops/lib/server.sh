@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # server.sh - one `weir serve` in the background for the data in $dir, found again by later runs.
 #
-# Who uses it sets weir (the program), dir (the folder) and serve_options (more of the command line).
+# Who uses it sets weir (the program) and dir (the folder).
+
+: "${weir:?the program}" "${dir:?the folder of the data}"
 
 # The process that an earlier run has started for this folder, if it is still that one.
 server_pid() {
@@ -14,9 +16,9 @@ server_pid() {
 
 server_url() { sed -n 's/^\(http[^ ]*\) .*/\1/p' "$dir/serve.out" 2>/dev/null; }
 
-server_start() {
+server_start() { # OPTION…
     : >"$dir/serve.out"
-    setsid "$weir" serve --schema payments --data "$dir" --listen 127.0.0.1:0 "${serve_options[@]}" \
+    setsid "$weir" serve --schema payments --data "$dir" --listen 127.0.0.1:0 "$@" \
         >"$dir/serve.out" 2>"$dir/serve.log" 3>&- 9>&- &
     echo $! >"$dir/serve.pid"
 }

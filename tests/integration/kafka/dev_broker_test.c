@@ -80,7 +80,7 @@ static void wrong_usage(void **state) {
     expect(64, "not '65536'", "up", "--port=65536");
     expect(64, "'down' takes no --port", "down", "--port", "1");
     expect(64, "'status' takes no 'now'", "status", "now");
-    expect(64, "topic needs create, ls, show or rm", "topic");
+    expect(64, "topic needs create, ls, show, put or rm", "topic");
     expect(64, "'topic make' is unknown", "topic", "make", "t");
     expect(64, "'a b' cannot name a topic", "topic", "create", "a b");
     expect(64, "--partitions takes a number from 1 to 9999, not '0'", "topic", "create", "t", "--partitions", "0");
