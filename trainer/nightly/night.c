@@ -9,6 +9,7 @@
 
 #include <weir/base/alloc.h>
 #include <weir/base/clock.h>
+#include <weir/base/fault.h>
 #include <weir/conf/yaml.h>
 
 #include "nightly_private.h"
@@ -159,7 +160,8 @@ static weir_err see_night(void *context, const char *name) {
     weir_night *night = context;
     weir_night_state state;
     weir_err err = load_state(night->nights, name, &state);
-    if (!err && !state.outcome[0] && strlen(name) < sizeof night->name) memcpy(night->name, name, strlen(name) + 1);
+    bool open = err ? weir_err_is(err, WEIR_ENOTFOUND) : !state.outcome[0]; /* a folder alone is a night just begun */
+    if (open && strlen(name) < sizeof night->name) memcpy(night->name, name, strlen(name) + 1);
     return WEIR_OK; /* what is no night, or none that can be read, is not gone on with */
 }
 
@@ -184,6 +186,7 @@ static weir_err begin(weir_night *night) {
     night->state = (weir_night_state){0};
     weir_time_format(weir_clock_wall_us(weir_clock_system()), night->state.begun);
     weir_err err = weir_folder_create(night->folder);
+    weir_kill_point("nightly.begun");
     return err ? err : weir_night_save(night);
 }
 

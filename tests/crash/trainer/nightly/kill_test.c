@@ -99,6 +99,23 @@ static void g2_nothing_serves_before_the_last_step(void **state) {
     assert_false(weir_path_exists(weir_test_path("d/models/current")));
 }
 
+/* Its folder is there, and nothing says yet what it is. */
+static void g1_as_it_begins(void **state) {
+    static const char *const resume[] = {"--resume", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const environment[] = {"WEIR_KILL_AT=nightly.begun:1", NULL};
+    weir_test_output output;
+    (void)state;
+    night_store("60");
+    night_run(resume, environment, &output);
+    assert_int_equal(output.status, SIGKILLED);
+    weir_test_output_free(&output);
+    go_on(&output);
+    if (output.status) fail_msg("%s", output.err);
+    weir_test_output_free(&output);
+    assert_int_equal(night_entries("d/nights"), 1);
+    assert_int_equal(night_entries("d/models"), 1);
+}
+
 static void run_and_kill(int64_t life_us) {
     pid_t child = fork();
     assert_true(child >= 0);
@@ -127,4 +144,5 @@ static void g1_at_random_moments(void **state) {
 }
 
 #define KILL_ROW(step, point, number) WEIR_CASE(g1_##point##_##step),
-WEIR_TESTS(KILLS(KILL_ROW) WEIR_CASE(g2_nothing_serves_before_the_last_step), WEIR_CASE(g1_at_random_moments))
+WEIR_TESTS(KILLS(KILL_ROW) WEIR_CASE(g2_nothing_serves_before_the_last_step), WEIR_CASE(g1_as_it_begins),
+           WEIR_CASE(g1_at_random_moments))
