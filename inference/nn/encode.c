@@ -71,6 +71,17 @@ void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *fea
         slots[c] = slot_of(&inputs->categories[c], features, values);
 }
 
+void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_real *numbers) {
+    double squares = 0;
+    for (uint32_t i = 0; row && matrix->unit && i < matrix->columns; i++)
+        squares += isfinite(row[i]) ? (double)row[i] * (double)row[i] : 0;
+    double scale = squares > 0 ? 1 / sqrt(squares) : 1; /* a row of zeros stays one */
+    for (uint32_t i = 0; i < matrix->columns; i++) {
+        double value = row && isfinite(row[i]) ? (double)row[i] * scale : 0;
+        numbers[matrix->column + i] = (weir_real)fmax(-SCALED_MAX, fmin(SCALED_MAX, value));
+    }
+}
+
 void weir_nn_encode_row(const weir_nn_inputs *inputs, const weir_schema_feature *features, const uint8_t *row,
                         size_t length, const double *aggregates, int64_t before_us, weir_real *numbers,
                         uint32_t *slots) {

@@ -38,9 +38,11 @@ weir_err weir_nn_inputs_begin(weir_nn_shape *shape, weir_nn_inputs *inputs, cons
         .name = weir_arena_strndup(shape->arena, name, strlen(name)),
         .numbers = weir_arena_calloc(shape->arena, features + aggregates + 1, sizeof(weir_nn_number)),
         .categories = weir_arena_calloc(shape->arena, features + 1, sizeof(weir_nn_category)),
+        .matrices = weir_arena_calloc(shape->arena, WEIR_NN_MATRICES_MAX, sizeof(weir_nn_matrix)),
         .kinds = weir_arena_calloc(shape->arena, features + 1, sizeof(weir_value_kind)),
     };
-    return inputs->name && inputs->numbers && inputs->categories && inputs->kinds ? WEIR_OK : no_memory();
+    bool all = inputs->name && inputs->numbers && inputs->categories && inputs->matrices && inputs->kinds;
+    return all ? WEIR_OK : no_memory();
 }
 
 /* The arrays are the shape's own; only their readers see them as constant. */
@@ -86,6 +88,22 @@ weir_err weir_nn_inputs_aggregate(weir_nn_shape *shape, weir_nn_inputs *inputs, 
     if (!copy) return no_memory();
     add_number(inputs, (weir_nn_number){.name = copy, .kind = WEIR_NN_AGGREGATE, .normalise = normalise, .source = id});
     inputs->aggregate_count++;
+    return WEIR_OK;
+}
+
+weir_err weir_nn_inputs_matrix(weir_nn_shape *shape, weir_nn_inputs *inputs, const weir_nn_matrix *matrix) {
+    weir_nn_matrix *matrices = (weir_nn_matrix *)(uintptr_t)inputs->matrices;
+    if (inputs->matrix_count == WEIR_NN_MATRICES_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "vertex type '%s' has more than %u matrices", inputs->name, WEIR_NN_MATRICES_MAX);
+    if (matrix->columns == 0 || matrix->columns > WEIR_NN_COLUMNS_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "matrix '%s' has %u columns; 1 to %u are possible", matrix->name, matrix->columns,
+                        WEIR_NN_COLUMNS_MAX);
+    weir_nn_matrix copy = *matrix;
+    copy.name = weir_arena_strndup(shape->arena, matrix->name, strlen(matrix->name));
+    copy.column = inputs->width;
+    if (!copy.name) return no_memory();
+    matrices[inputs->matrix_count++] = copy;
+    inputs->width += copy.columns;
     return WEIR_OK;
 }
 
@@ -192,6 +210,15 @@ static weir_err add_features(weir_nn_shape *shape, weir_nn_inputs *inputs, const
     return err;
 }
 
+static weir_err add_matrices(weir_nn_shape *shape, const weir_nn_opts *opts, uint32_t type) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < opts->matrix_count; i++) {
+        if (opts->matrices[i].type == type)
+            err = weir_nn_inputs_matrix(shape, &shape->vertices[type], &opts->matrices[i].matrix);
+    }
+    return err;
+}
+
 static weir_err add_vertex(weir_nn_shape *shape, const weir_schema *schema, uint32_t type) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, type);
     weir_nn_inputs *inputs = &shape->vertices[type];
@@ -251,8 +278,10 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     if (err) return err;
     err = set_opts(shape, opts);
     if (!err) err = set_task(shape, schema, opts->task);
-    for (uint32_t t = 0; !err && t < shape->types; t++)
+    for (uint32_t t = 0; !err && t < shape->types; t++) {
         err = add_vertex(shape, schema, t);
+        if (!err) err = add_matrices(shape, opts, t);
+    }
     for (uint32_t r = 0; !err && r < shape->relations; r++)
         err = add_relation(shape, schema, r);
     if (!err) err = weir_nn_shape_finish(shape);

@@ -100,6 +100,18 @@ static weir_err check_task(const weir_nn_shape *shape, const weir_schema *schema
     return WEIR_OK;
 }
 
+weir_err weir_nn_shape_serves(const weir_nn_shape *shape) {
+    for (uint32_t t = 0; t < shape->types; t++) {
+        const weir_nn_inputs *inputs = &shape->vertices[t];
+        if (inputs->matrix_count == 0) continue;
+        return WEIR_ERR(WEIR_EVERSION,
+                        "the model was trained with the matrix '%s' of an imported snapshot, which a living graph has "
+                        "not; make its columns features, or leave it out of the import",
+                        inputs->matrices[0].name);
+    }
+    return WEIR_OK;
+}
+
 weir_err weir_nn_shape_fits(const weir_nn_shape *shape, const weir_schema *schema) {
     if (weir_schema_vertex_count(schema) != shape->types || weir_schema_relation_count(schema) != shape->relations)
         return WEIR_ERR(

@@ -7,5 +7,6 @@ extern const char *const weir_nn_kind_words[]; /* by weir_value_kind */
 extern const char *const weir_nn_normalise_words[];
 extern const char *const weir_nn_strategy_words[];
 extern const char *const weir_nn_direction_words[];
+extern const char *const weir_nn_rows_words[];
 
 #endif /* WEIR_INFERENCE_SHAPE_JSON_H */

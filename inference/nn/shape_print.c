@@ -7,6 +7,7 @@ const char *const weir_nn_kind_words[] = {"number", "time", "category", NULL}; /
 const char *const weir_nn_normalise_words[] = {"none", "standard", "log-standard", "min-max", NULL};
 const char *const weir_nn_strategy_words[] = {"recent", "uniform", "weighted", "full", NULL};
 const char *const weir_nn_direction_words[] = {"out", "in", NULL};
+const char *const weir_nn_rows_words[] = {"as-is", "unit", NULL}; /* by weir_nn_matrix.unit */
 
 static void key_text(weir_json *json, const char *key, const char *text) {
     weir_json_key(json, key);
@@ -72,6 +73,22 @@ static void print_aggregates(weir_json *json, const weir_nn_inputs *inputs) {
     weir_json_array_end(json);
 }
 
+/* Said only where there are any: a shape of a living graph has the bytes that it always had. */
+static void print_matrices(weir_json *json, const weir_nn_inputs *inputs) {
+    if (inputs->matrix_count == 0) return;
+    weir_json_key(json, "matrices");
+    weir_json_array(json);
+    for (uint32_t i = 0; i < inputs->matrix_count; i++) {
+        const weir_nn_matrix *matrix = &inputs->matrices[i];
+        weir_json_object(json);
+        key_text(json, "name", matrix->name);
+        key_u64(json, "columns", matrix->columns);
+        key_text(json, "rows", weir_nn_rows_words[matrix->unit]);
+        weir_json_object_end(json);
+    }
+    weir_json_array_end(json);
+}
+
 static void print_vertices(weir_json *json, const weir_nn_shape *shape) {
     weir_json_key(json, "vertices");
     weir_json_array(json);
@@ -80,6 +97,7 @@ static void print_vertices(weir_json *json, const weir_nn_shape *shape) {
         key_text(json, "name", shape->vertices[t].name);
         print_features(json, &shape->vertices[t]);
         print_aggregates(json, &shape->vertices[t]);
+        print_matrices(json, &shape->vertices[t]);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);

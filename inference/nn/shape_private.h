@@ -36,6 +36,8 @@ weir_err weir_nn_inputs_feature(weir_nn_shape *shape, weir_nn_inputs *inputs, co
                                 weir_schema_feature_kind kind, weir_schema_normalise normalise, uint32_t slots);
 weir_err weir_nn_inputs_aggregate(weir_nn_shape *shape, weir_nn_inputs *inputs, const char *name, uint32_t id,
                                   weir_schema_normalise normalise);
+/* Behind the features and aggregates.  WEIR_EINVAL, WEIR_ENOMEM. */
+weir_err weir_nn_inputs_matrix(weir_nn_shape *shape, weir_nn_inputs *inputs, const weir_nn_matrix *matrix);
 /* Checks steps and sizes, and finds what can be reached.  WEIR_EINVAL, WEIR_ELIMIT, WEIR_ENOMEM. */
 weir_err weir_nn_shape_finish(weir_nn_shape *shape);
 /* The type at the near end of a step, and the one at its far end. */

@@ -148,6 +148,34 @@ static weir_err read_aggregate(weir_nn_shape *shape, const weir_yaml_node *map, 
     return err;
 }
 
+static weir_err read_matrix(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
+    static const char *const keys[] = {"name", "columns", "rows", NULL};
+    weir_nn_matrix matrix = {.name = NULL};
+    uint32_t unit = 0;
+    weir_err err = weir_yaml_only_keys(map, "a matrix", keys);
+    if (!err) err = get_name(map, "name", &matrix.name);
+    if (!err) err = get_u32(map, "columns", 1, WEIR_NN_COLUMNS_MAX, &matrix.columns);
+    if (!err) err = get_word(map, "rows", weir_nn_rows_words, &unit);
+    matrix.unit = unit != 0;
+    for (uint32_t i = 0; !err && i < inputs->matrix_count; i++) {
+        if (strcmp(inputs->matrices[i].name, matrix.name) == 0)
+            err = WEIR_YAML_ERR(map, "matrix '%s' is here twice", matrix.name);
+    }
+    return err ? err : weir_nn_inputs_matrix(shape, inputs, &matrix);
+}
+
+/* Those of an import; a living graph has none, and its shape says nothing of them. */
+static weir_err read_matrices(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
+    const weir_yaml_node *list = NULL;
+    if (!weir_yaml_find(map, "matrices")) return WEIR_OK;
+    weir_err err = get_list(map, "matrices", WEIR_NN_MATRICES_MAX, &list);
+    if (!err && weir_yaml_count(list) == 0)
+        err = WEIR_YAML_ERR(list, "an empty list of matrices; this is no shape that weir wrote");
+    for (size_t i = 0; !err && i < weir_yaml_count(list); i++)
+        err = read_matrix(shape, weir_yaml_item(list, i), inputs);
+    return err;
+}
+
 static weir_err check_new_name(const weir_yaml_node *map, const weir_nn_inputs *before, size_t count,
                                const char *name) {
     for (size_t i = 0; i < count; i++) {
@@ -178,9 +206,10 @@ static weir_err read_inputs(weir_nn_shape *shape, const weir_yaml_node *map, wei
 }
 
 static weir_err read_vertex(weir_nn_shape *shape, const weir_yaml_node *map, size_t index) {
-    static const char *const keys[] = {"name", "features", "aggregates", NULL};
+    static const char *const keys[] = {"name", "features", "aggregates", "matrices", NULL};
     weir_err err = weir_yaml_only_keys(map, "a vertex type", keys);
-    return err ? err : read_inputs(shape, map, shape->vertices, index, true);
+    if (!err) err = read_inputs(shape, map, shape->vertices, index, true);
+    return err ? err : read_matrices(shape, map, &shape->vertices[index]);
 }
 
 static weir_err read_relation(weir_nn_shape *shape, const weir_yaml_node *map, size_t index) {

@@ -17,7 +17,8 @@ weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_sch
                                weir_score_model **modelp) {
     const weir_nn_shape *shape = weir_nn_shape_of(opts->nn);
     *modelp = NULL;
-    weir_err err = weir_nn_shape_fits(shape, schema);
+    weir_err err = weir_nn_shape_serves(shape);
+    if (!err) err = weir_nn_shape_fits(shape, schema);
     if (err) return err;
     weir_score_model *model = weir_calloc(1, sizeof *model);
     if (!model) return WEIR_ERR(WEIR_ENOMEM, "no memory for a model");

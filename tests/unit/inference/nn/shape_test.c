@@ -193,6 +193,108 @@ static void n1_text_and_back_are_the_same(void **state) {
     nn_close(&f);
 }
 
+/* Text with `from` replaced by `to`, once. */
+static char *replaced(const char *text, const char *from, const char *to) {
+    const char *at = strstr(text, from);
+    if (!at) fail_msg("no '%s' in %s", from, text);
+    char *copy = calloc(strlen(text) + strlen(to) + 1, 1);
+    if (!copy) abort();
+    memcpy(copy, text, (size_t)(at - text));
+    strcat(strcat(copy, to), at + strlen(from));
+    return copy;
+}
+
+/* --- matrices of imports ------------------------------------------------------------------------------------------ */
+
+/* Two matrices of a, one of b, behind what the schema says of them. */
+static weir_nn_shape *with_matrices(const nn_fixture *f) {
+    static const weir_nn_matrix_of matrices[] = {
+        {0, {"words", 5, true, 0}}, {0, {"points", 2, false, 0}}, {1, {"words", 3, false, 0}}};
+    const weir_sample_step step = {.hop = 1, .fanout = 4, .relation = 0, .direction = WEIR_OUT};
+    const weir_nn_opts opts = {.task = weir_schema_task_find(f->schema, "find"),
+                               .hidden = 8,
+                               .steps = &step,
+                               .step_count = 1,
+                               .matrices = matrices,
+                               .matrix_count = 3};
+    weir_nn_shape *shape = NULL;
+    assert_ok(weir_nn_shape_open(f->schema, &opts, &shape));
+    return shape;
+}
+
+static void matrices_stand_behind_the_numbers(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_buf once = {0}, twice = {0};
+    weir_nn_shape *back = NULL;
+    nn_open(&f, 1, "find", 8);
+    weir_nn_shape *shape = with_matrices(&f);
+    const weir_nn_inputs *a = weir_nn_vertex(shape, 0), *plain = weir_nn_vertex(f.shape, 0);
+    assert_int_equal(a->width, plain->width + 7);
+    assert_int_equal(a->matrices[0].column, plain->width);
+    assert_int_equal(a->matrices[1].column, plain->width + 5);
+    assert_int_equal(weir_nn_vertex(shape, 1)->width, weir_nn_vertex(f.shape, 1)->width + 3);
+    print(shape, &once);
+    assert_ok(weir_nn_shape_read("model.json", once.bytes, once.length, &back));
+    print(back, &twice);
+    assert_string_equal(once.bytes, twice.bytes); /* N1 */
+    assert_int_equal(weir_nn_vertex(back, 0)->matrices[1].column, plain->width + 5);
+    assert_ok(weir_nn_shape_fits(back, f.schema));
+    assert_err(weir_nn_shape_serves(back), WEIR_EVERSION, "'words'");
+    assert_ok(weir_nn_shape_serves(f.shape));
+    weir_nn_shape_free(back);
+    weir_nn_shape_free(shape);
+    weir_buf_free(&once);
+    weir_buf_free(&twice);
+    nn_close(&f);
+}
+
+static void rows_of_a_matrix_become_floats(void **state) {
+    (void)state;
+    const weir_nn_matrix unit = {"m", 4, true, 1}, as_is = {"m", 4, false, 1};
+    weir_real numbers[6] = {7, 7, 7, 7, 7, 7};
+    weir_nn_encode_matrix(&unit, (const float[]){3, 0, NAN, 4}, numbers);
+    const weir_real of_unit[6] = {7, (weir_real)0.6, 0, 0, (weir_real)0.8, 7};
+    for (unsigned i = 0; i < 6; i++)
+        assert_true(fabs((double)(numbers[i] - of_unit[i])) < 1e-7);
+    weir_nn_encode_matrix(&as_is, (const float[]){3, INFINITY, -1e30f, 4}, numbers);
+    const weir_real plain[6] = {7, 3, 0, -10000, 4, 7}; /* bounded, as numbers are */
+    assert_memory_equal(numbers, plain, sizeof plain);
+    weir_nn_encode_matrix(&unit, (const float[]){0, 0, 0, 0}, numbers);
+    const weir_real zeros[6] = {7, 0, 0, 0, 0, 7};
+    assert_memory_equal(numbers, zeros, sizeof zeros);
+    weir_nn_encode_matrix(&as_is, NULL, numbers);
+    assert_memory_equal(numbers, zeros, sizeof zeros);
+}
+
+static void wrong_matrices_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *to, *sentence;
+    } wrong[] = {
+        {"\"columns\":5", "\"columns\":0", "columns"},
+        {"\"columns\":5", "\"columns\":1048577", "columns"},
+        {"\"rows\":\"unit\"", "\"rows\":\"long\"", "newer"},
+        {"\"name\":\"points\"", "\"name\":\"words\"", "twice"},
+        {"\"name\":\"points\",", "", "name"},
+        {"\"matrices\":[{\"name\":\"words\",\"columns\":3,\"rows\":\"as-is\"}]", "\"matrices\":[]", "empty"},
+    };
+    nn_fixture f;
+    weir_buf text = {0};
+    nn_open(&f, 1, "find", 8);
+    weir_nn_shape *made = with_matrices(&f);
+    print(made, &text);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        weir_nn_shape *shape = NULL;
+        char *changed = replaced(text.bytes, wrong[i].from, wrong[i].to);
+        assert_err(weir_nn_shape_read("model.json", changed, strlen(changed), &shape), WEIR_ECONFIG, wrong[i].sentence);
+        free(changed);
+    }
+    weir_nn_shape_free(made);
+    weir_buf_free(&text);
+    nn_close(&f);
+}
+
 static void shipped_schemas_have_a_shape(void **state) {
     (void)state;
     for (size_t i = 0; i < weir_schema_shipped_count(); i++) {
@@ -208,17 +310,6 @@ static void shipped_schemas_have_a_shape(void **state) {
         }
         weir_schema_free(schema);
     }
-}
-
-/* Text with `from` replaced by `to`, once. */
-static char *replaced(const char *text, const char *from, const char *to) {
-    const char *at = strstr(text, from);
-    if (!at) fail_msg("no '%s' in %s", from, text);
-    char *copy = calloc(strlen(text) + strlen(to) + 1, 1);
-    if (!copy) abort();
-    memcpy(copy, text, (size_t)(at - text));
-    strcat(strcat(copy, to), at + strlen(from));
-    return copy;
 }
 
 static void wrong_texts_are_refused_with_a_sentence(void **state) {
@@ -365,7 +456,8 @@ static void too_many_parameters_are_refused(void **state) {
 
 WEIR_TESTS(WEIR_CASE(n1_text_and_back_are_the_same), WEIR_CASE(n2_row_and_values_are_the_same_floats),
            WEIR_CASE(n3_scales_are_those_of_two_passes), WEIR_CASE(moments_merge_as_if_seen_at_once),
-           WEIR_CASE(encoding_by_hand), WEIR_CASE(shipped_schemas_have_a_shape),
-           WEIR_CASE(wrong_texts_are_refused_with_a_sentence), WEIR_CASE(another_schema_does_not_fit),
-           WEIR_CASE(too_many_parameters_are_refused), WEIR_CASE(every_allocation_of_reading_may_fail),
-           WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))
+           WEIR_CASE(encoding_by_hand), WEIR_CASE(matrices_stand_behind_the_numbers),
+           WEIR_CASE(rows_of_a_matrix_become_floats), WEIR_CASE(wrong_matrices_are_refused),
+           WEIR_CASE(shipped_schemas_have_a_shape), WEIR_CASE(wrong_texts_are_refused_with_a_sentence),
+           WEIR_CASE(another_schema_does_not_fit), WEIR_CASE(too_many_parameters_are_refused),
+           WEIR_CASE(every_allocation_of_reading_may_fail), WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))

@@ -10,6 +10,7 @@
  *     each number feature    [value, scaled | 1 when missing]
  *     each time feature      [log(1 + age in seconds), scaled | 1 when missing]      age: at the target's time
  *     each aggregate         [value, scaled]                                         vertex types only; 0 when missing
+ *     each matrix            [its columns, of an import's arrays]                    vertex types only; not scaled
  *   slots of a vertex type: one a category feature
  *
  * INVARIANTS
@@ -43,15 +44,33 @@ extern "C" {
 #define WEIR_NN_LAYERS_MAX     WEIR_SAMPLE_HOPS_MAX
 #define WEIR_NN_OUTPUTS_MAX    WEIR_SCHEMA_LABEL_VALUES_MAX
 #define WEIR_NN_PARAMETERS_MAX ((uint64_t)1 << 30)
+#define WEIR_NN_MATRICES_MAX   16u                 /* of one vertex type */
+#define WEIR_NN_COLUMNS_MAX    ((uint32_t)1 << 20) /* of one matrix */
 
 typedef struct weir_nn_shape weir_nn_shape;
+
+/* An array beside a vertex type, which only imported snapshots have. A plain value. */
+typedef struct weir_nn_matrix {
+    const char *name;
+    uint32_t columns;
+    bool unit;       /* each row is divided by its length: long and short ones weigh the same */
+    uint32_t column; /* of the numbers, where it begins; the shape says */
+} weir_nn_matrix;
+
+/* Which type has it. */
+typedef struct weir_nn_matrix_of {
+    uint32_t type;
+    weir_nn_matrix matrix;
+} weir_nn_matrix_of;
 
 typedef struct weir_nn_opts {
     uint32_t task;                 /* of the schema: a classification of vertices             */
     uint32_t hidden;               /* width; 0: 64                                            */
     const weir_sample_step *steps; /* of the sampler; their hops are the layers; copied       */
     uint32_t step_count;
-    uint32_t window; /* of the sampler; 0: WEIR_SAMPLE_WINDOW                                 */
+    uint32_t window;                   /* of the sampler; 0: WEIR_SAMPLE_WINDOW                                 */
+    const weir_nn_matrix_of *matrices; /* by rising type; copied                              */
+    uint32_t matrix_count;
 } weir_nn_opts;
 
 typedef enum weir_nn_number_kind {
@@ -85,9 +104,10 @@ typedef struct weir_nn_inputs {
     const char *name;
     const weir_nn_number *numbers; /* features in their order, then aggregates */
     const weir_nn_category *categories;
-    const weir_value_kind *kinds; /* of every feature, as store/format/row.h wants them */
-    uint32_t number_count, category_count, feature_count, aggregate_count;
-    uint32_t width; /* columns of the numbers */
+    const weir_nn_matrix *matrices; /* behind the numbers, in their columns */
+    const weir_value_kind *kinds;   /* of every feature, as store/format/row.h wants them */
+    uint32_t number_count, category_count, feature_count, aggregate_count, matrix_count;
+    uint32_t width; /* columns of the numbers and matrices */
     bool timed;     /* ages or aggregates: the floats of a vertex differ from time to time */
 } weir_nn_inputs;
 
@@ -106,6 +126,9 @@ void weir_nn_shape_free(weir_nn_shape *shape); /* NULL is allowed */
 /* Whether rows stored under this schema are what the shape was made for.  WEIR_EVERSION the first difference and what
  * to do.  [any] */
 weir_err weir_nn_shape_fits(const weir_nn_shape *shape, const weir_schema *schema);
+
+/* Whether a living graph has all that the network reads: it has no matrices.  WEIR_EVERSION names one.  [any] */
+weir_err weir_nn_shape_serves(const weir_nn_shape *shape);
 
 /* Borrowed. */
 uint32_t weir_nn_hidden(const weir_nn_shape *shape);
@@ -133,6 +156,9 @@ void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *fea
 void weir_nn_encode_row(const weir_nn_inputs *inputs, const weir_schema_feature *features, const uint8_t *row,
                         size_t length, const double *aggregates, int64_t before_us, weir_real *numbers,
                         uint32_t *slots);
+
+/* One row of a matrix into its columns of the vertex's numbers; NULL: zeros.  [any] */
+void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_real *numbers);
 
 /* --- what training learns about the inputs ----------------------------------------------------------------------- */
 
