@@ -146,6 +146,7 @@ static weir_err run_import(weir_cli *cli) {
                                       .skip = weir_cli_text(cli, "skip")};
     weir_snapshot_stats stats;
     weir_buf text = {0};
+    opts.undirected = weir_cli_given(cli, "undirected");
     weir_err err = weir_cli_u64(cli, "width", 1, UINT32_MAX, &opts.bit_count);
     if (!err && (opts.npz != NULL) == (opts.edges != NULL)) err = WEIR_ERR(WEIR_EUSAGE, "name either --edges or --npz");
     if (!err) err = weir_snapshot_import(&opts, &stats);
@@ -161,6 +162,7 @@ static const weir_option import_options[] = {
     {"bits", 0, "COLUMN", "of the nodes: numbers of the bits that are set, parted by blanks; becomes a matrix", NULL},
     {"width", 0, "N", "columns of that matrix (default: one more than the largest number)", NULL},
     {"skip", 0, "COLUMN,…", "columns to leave out", NULL},
+    {"undirected", 'u', NULL, "each edge stands both ways, unless it begins where it ends", NULL},
     {0}};
 
 static const weir_command command_import = {

@@ -146,29 +146,43 @@ static weir_err put_end(feed *f, uint32_t type, const char *key) {
     return put_vertex(f, type, key, 0, 0);
 }
 
+/* Both ends of an edge that begins at `from`. */
+static void add_edge(feed *f, weir_mutation m, weir_vertex from, weir_vertex to) {
+    m.direction = WEIR_OUT;
+    m.vertex = from;
+    m.neighbor = to;
+    add(f, m);
+    m.direction = WEIR_IN;
+    m.vertex = to;
+    m.neighbor = from;
+    add(f, m);
+}
+
+static weir_err check_undirected(const weir_import *import, const weir_import_edge *e) {
+    if (!import->opts->undirected || e->from == e->to) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE, "%s: an edge between two types has a direction; leave out --undirected",
+                    weir_csv_place(import->edges.csv));
+}
+
 static weir_err feed_edge(void *context) {
     feed *f = context;
     const weir_import_table *table = &f->import->edges;
     weir_import_edge e;
     size_t count;
-    weir_mutation m = {.kind = WEIR_PUT_EDGE, .direction = WEIR_OUT};
+    weir_mutation m = {.kind = WEIR_PUT_EDGE};
     weir_err err = weir_import_ends(f->import, &e);
+    if (!err) err = check_undirected(f->import, &e);
     if (!err) err = put_end(f, e.from, e.src);
     if (!err) err = put_end(f, e.to, e.dst);
     if (err) return err;
     const weir_value_kind *kinds = weir_graph_relation_kinds(f->graph, e.relation, &count);
     m.type = (uint16_t)e.relation;
-    m.vertex = vertex_of(f->import, e.from, e.src);
-    m.neighbor = vertex_of(f->import, e.to, e.dst);
+    weir_vertex from = vertex_of(f->import, e.from, e.src), to = vertex_of(f->import, e.to, e.dst);
     weir_import_seconds(weir_import_field(table, WEIR_IMPORT_TIME), &m.time_us);
     m.row_length = row_of(f, table, &table->owners[e.relation], kinds);
     m.row = f->bytes;
-    add(f, m);
-    weir_vertex from = m.vertex;
-    m.direction = WEIR_IN;
-    m.vertex = m.neighbor;
-    m.neighbor = from;
-    add(f, m);
+    add_edge(f, m, from, to);
+    if (f->import->opts->undirected && from != to) add_edge(f, m, to, from);
     add_labels(f, table, &table->owners[e.relation], from, m.time_us);
     return end_row(f);
 }

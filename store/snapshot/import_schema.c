@@ -63,26 +63,49 @@ static weir_err put_values(weir_buf *out, const weir_texts *values) {
     return err;
 }
 
+static void label_name(const weir_import_owner *owner, const weir_import_column *column, char *name, size_t room) {
+    if (*column->name)
+        snprintf(name, room, "%s", column->name);
+    else
+        snprintf(name, room, "%s_label", owner->name);
+}
+
 static weir_err put_labels(weir_buf *out, const weir_import_table *table, const char *noun, uint32_t *countp) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < table->column_count * table->owner_count; i++) {
         weir_import_owner *owner = &table->owners[i / table->column_count];
         uint32_t at = i % table->column_count;
-        const char *name = table->columns[at].name;
+        char name[WEIR_IMPORT_NAME_MAX + sizeof "_label"];
+        label_name(owner, &table->columns[at], name, sizeof name);
         owner->labels[at] = WEIR_SCHEMA_NONE;
         if (table->columns[at].role != WEIR_IMPORT_LABEL || owner->seen[at] == WEIR_IMPORT_NOTHING) continue;
         owner->labels[at] = (*countp)++;
         weir_buf_text(out, *countp == 1 ? "labels:\n  \"" : "  \"");
-        if (*name) {
-            weir_buf_text(out, name);
-        } else {
-            weir_buf_printf(out, "%s_label", owner->name);
-        }
+        weir_buf_text(out, name);
         weir_buf_printf(out, "\": {%s: \"%s\", values: [", noun, owner->name);
         err = put_values(out, &owner->values[at]);
         weir_buf_text(out, "]}\n");
     }
     return err;
+}
+
+static bool is_yes_or_no(const weir_texts *values) {
+    return values->count == 2 && weir_texts_find(values, "0", 1) >= 0 && weir_texts_find(values, "1", 1) >= 0;
+}
+
+/* A task for each label that tells vertices apart, so that `weir train` can begin at once. */
+static void put_tasks(weir_buf *out, const weir_import_table *table) {
+    bool first = true;
+    for (uint32_t i = 0; i < table->column_count * table->owner_count; i++) {
+        const weir_import_owner *owner = &table->owners[i / table->column_count];
+        uint32_t at = i % table->column_count;
+        if (owner->labels[at] == WEIR_SCHEMA_NONE || owner->values[at].count < 2) continue;
+        char name[WEIR_IMPORT_NAME_MAX + sizeof "_label"];
+        label_name(owner, &table->columns[at], name, sizeof name);
+        weir_buf_printf(out, "%s  \"%s\": {kind: classify, label: \"%s\"%s}\n", first ? "tasks:\n" : "", name, name,
+                        is_yes_or_no(&owner->values[at]) ? ", positive: \"1\"" : "");
+        first = false;
+    }
 }
 
 static weir_err put_all(weir_import *import, weir_buf *out) {
@@ -102,7 +125,9 @@ static weir_err put_all(weir_import *import, weir_buf *out) {
         weir_buf_text(out, "}\n");
     }
     weir_err err = put_labels(out, &import->nodes, "vertex", &labels);
-    return err ? err : put_labels(out, &import->edges, "relation", &labels);
+    if (!err) err = put_labels(out, &import->edges, "relation", &labels);
+    if (!err) put_tasks(out, &import->nodes);
+    return err;
 }
 
 weir_err weir_import_schema(weir_import *import) {

@@ -40,6 +40,19 @@ static void cora_comes_out_as_it_went_in(void **state) {
          "^298 418 818 426 217 180 351 $");
 }
 
+static void undirected_edges_stand_both_ways(void **state) {
+    (void)state;
+    must("weir snapshot import a -u --nodes $D/cora/nodes.csv --edges $D/cora/edges.csv --bits nonzero"
+         " && weir snapshot check a && weir snapshot export a b",
+         "^a: 2708 vertices, 10858 edges, 2708 labels");
+    must("both() { awk -F, 'NR > 1 {print $1\",\"$2; if ($1 != $2) print $2\",\"$1}' $1 | sort; };"
+         "diff <(both $D/cora/edges.csv) <(cut -d, -f1,2 b/edges.csv | tail -n +2 | sort) && echo the same edges",
+         "^the same edges$");
+    must("printf 'id,type\\n1,a\\n2,b\\n' > n.csv; printf 'src,dst\\n1,2\\n' > e.csv;"
+         "weir snapshot import c -u --nodes n.csv --edges e.csv 2>&1 || echo refused",
+         "e.csv:2.*has a direction");
+}
+
 static void csv_is_a_fixpoint(void **state) {
     (void)state;
     must("weir snapshot import a --nodes $D/bitcoin_otc/nodes.csv --edges $D/bitcoin_otc/edges.csv",
@@ -110,5 +123,6 @@ static void what_is_wrong_is_named(void **state) {
     must("test ! -e b.store && test ! -e b.csv && test ! -e b && echo clean", "^clean$");
 }
 
-WEIR_TESTS(WEIR_CASE(cora_comes_out_as_it_went_in), WEIR_CASE(csv_is_a_fixpoint), WEIR_CASE(npz_is_a_fixpoint),
-           WEIR_CASE(types_texts_times_and_quotes), WEIR_CASE(what_is_wrong_is_named))
+WEIR_TESTS(WEIR_CASE(cora_comes_out_as_it_went_in), WEIR_CASE(undirected_edges_stand_both_ways),
+           WEIR_CASE(csv_is_a_fixpoint), WEIR_CASE(npz_is_a_fixpoint), WEIR_CASE(types_texts_times_and_quotes),
+           WEIR_CASE(what_is_wrong_is_named))

@@ -170,6 +170,7 @@ typedef struct weir_snapshot_import_opts {
     const char *bits;          /* NULL, or a node column that holds numbers of set bits        */
     uint64_t bit_count;        /* columns of its matrix; 0: one more than the largest          */
     const char *skip;          /* NULL, or columns to leave out, parted by commas              */
+    bool undirected;           /* each edge stands both ways, unless it begins where it ends   */
     uint64_t seed;
 } weir_snapshot_import_opts;
 
