@@ -105,8 +105,8 @@ static weir_err run_epoch(void *context, uint64_t round, weir_bench_sample *samp
     opts.batch = BATCH;
     opts.epochs = 1;
     opts.negatives = 0;
-    opts.warm_up = 0.1;
-    opts.validation = opts.test = b->quick ? 0.1 : 0.003;
+    opts.cut.warm_up = 0.1;
+    opts.cut.validation = opts.cut.test = b->quick ? 0.1 : 0.003;
     opts.seed = round;
     opts.on_epoch = on_epoch;
     opts.context = s;

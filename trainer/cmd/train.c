@@ -26,21 +26,27 @@ static weir_err read_f64(const weir_cli *cli, const char *name, double least, do
     return weir_cli_given(cli, name) ? weir_cli_f64(cli, name, least, most, valuep) : WEIR_OK;
 }
 
-/* "10,5": one a layer. */
-static weir_err read_fanouts(const weir_cli *cli, weir_cmd_train *c) {
-    const char *text = weir_cli_text(cli, "fanouts");
-    if (!weir_cli_given(cli, "fanouts")) return WEIR_OK;
-    for (c->opts.layers = 0;; text++) {
+/* "10,5": numbers from 1, parted by commas; false: it is no such list. */
+static bool read_list(const char *text, uint32_t most, uint32_t room, uint32_t *numbers, uint32_t *countp) {
+    for (*countp = 0; *countp < room; text++) {
         char *end;
-        unsigned long fanout = strtoul(text, &end, 10);
-        if (end == text || fanout < 1 || fanout > WEIR_TRAIN_FANOUT_MAX || c->opts.layers == WEIR_SAMPLE_HOPS_MAX ||
-            (*end && *end != ','))
-            return WEIR_ERR(WEIR_EUSAGE, "--fanouts is 1 to %u numbers from 1 to %u, parted by commas",
-                            WEIR_SAMPLE_HOPS_MAX, WEIR_TRAIN_FANOUT_MAX);
-        c->fanouts[c->opts.layers++] = (uint32_t)fanout;
+        unsigned long number = strtoul(text, &end, 10);
+        if (end == text || number < 1 || number > most) return false;
+        numbers[(*countp)++] = (uint32_t)number;
+        if (!*end) return true;
+        if (*end != ',') return false;
         text = end;
-        if (!*end) break;
     }
+    return false;
+}
+
+/* One a layer. */
+static weir_err read_fanouts(const weir_cli *cli, weir_cmd_train *c) {
+    if (!weir_cli_given(cli, "fanouts")) return WEIR_OK;
+    if (!read_list(weir_cli_text(cli, "fanouts"), WEIR_TRAIN_FANOUT_MAX, WEIR_SAMPLE_HOPS_MAX, c->fanouts,
+                   &c->opts.layers))
+        return WEIR_ERR(WEIR_EUSAGE, "--fanouts is 1 to %u numbers from 1 to %u, parted by commas",
+                        WEIR_SAMPLE_HOPS_MAX, WEIR_TRAIN_FANOUT_MAX);
     c->opts.fanouts = c->fanouts;
     return WEIR_OK;
 }
@@ -55,12 +61,39 @@ static weir_err read_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = read_f64(cli, "rate", 1e-9, 10, &o->rate);
     if (!err) err = read_f64(cli, "decay", 0, 10, &o->decay);
     if (!err) err = read_f64(cli, "dropout", 0, 0.95, &o->dropout);
+    if (!err) err = read_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
     if (!err) err = read_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
-    if (!err) err = read_f64(cli, "warm-up", 0, 0.9, &o->warm_up);
-    if (!err) err = read_f64(cli, "validation", 0.001, 0.9, &o->validation);
-    if (!err) err = read_f64(cli, "test", 0.001, 0.9, &o->test);
+    if (!err) err = read_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
+    if (!err) err = read_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
+    if (!err) err = read_f64(cli, "test", 0.001, 0.9, &o->cut.test);
     if (!err && weir_cli_given(cli, "seed")) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
     return err;
+}
+
+/* "train,val,test" */
+static weir_err read_masks(const weir_cli *cli, weir_cmd_train *c) {
+    int count = 0;
+    if (!weir_cli_given(cli, "masks")) return WEIR_OK;
+    int length = snprintf(c->masks, sizeof c->masks, "%s", weir_cli_text(cli, "masks"));
+    char *rest = c->masks;
+    while (rest && count < WEIR_TARGETS_PARTS)
+        c->opts.cut.masks[count++] = strsep(&rest, ",");
+    if ((size_t)length >= sizeof c->masks || rest || count != WEIR_TARGETS_PARTS)
+        return WEIR_ERR(WEIR_EUSAGE, "--masks is three names, of learning, validation and test, parted by commas");
+    c->opts.cut.split = WEIR_TARGETS_BY_MASKS;
+    return WEIR_OK;
+}
+
+static weir_err read_per_class(const weir_cli *cli, weir_train_opts *o) {
+    uint32_t count;
+    if (!weir_cli_given(cli, "per-class")) return WEIR_OK;
+    if (weir_cli_given(cli, "masks"))
+        return WEIR_ERR(WEIR_EUSAGE, "--masks and --per-class both say who is in which part; give one of them");
+    if (!read_list(weir_cli_text(cli, "per-class"), INT32_MAX, 2, o->cut.each, &count) || count != 2)
+        return WEIR_ERR(WEIR_EUSAGE, "--per-class is two numbers, of learning and validation, parted by a comma");
+    o->cut.split = WEIR_TARGETS_BY_CLASS;
+    o->cut.seed = o->seed;
+    return WEIR_OK;
 }
 
 static weir_err find_task(const weir_cli *cli, weir_train_opts *o) {
@@ -116,8 +149,12 @@ static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->opts.folder = weir_cli_text(cli, "folder");
     c->baselines = !weir_cli_given(cli, "no-baselines");
     c->opts.resume = weir_cli_given(cli, "resume");
+    c->opts.out_only = weir_cli_given(cli, "out-only");
+    c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
     weir_err err = read_numbers(cli, &c->opts);
     if (!err) err = read_fanouts(cli, c);
+    if (!err) err = read_masks(cli, c);
+    if (!err) err = read_per_class(cli, &c->opts);
     if (!err && c->opts.resume && !c->opts.folder)
         err = WEIR_ERR(WEIR_EUSAGE, "--resume goes on from a checkpoint in --folder; say which folder");
     if (!err) err = weir_snapshot_open(c->snapshot_folder, &opts, &c->snapshot);
@@ -153,6 +190,7 @@ static const weir_option options[] = {
     {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
     {"fanouts", 0, "N,N,…", "newest edges of each relation that a layer looks at (default: 10,10)", NULL},
+    {"out-only", 0, NULL, "look along edges from where they begin alone: for an import --undirected", NULL},
     {"rate", 'r', "X", "of learning (default: 0.003)", NULL},
     {"decay", 0, "X", "of weights (default: 0.01)", NULL},
     {"dropout", 0, "X", "share of each layer (default: 0.2)", NULL},
@@ -161,6 +199,11 @@ static const weir_option options[] = {
     {"warm-up", 0, "X", "share of the time range that is only past (default: 0.15)", NULL},
     {"validation", 0, "X", "share of the targets, before the test's (default: 0.15)", NULL},
     {"test", 0, "X", "share of the targets, the latest (default: 0.15)", NULL},
+    {"masks", 0, "A,B,C", "an import's masks of learning, validation and test, instead of a cut by time", NULL},
+    {"per-class", 0, "N,M", "draw so many of each class to learn from and for validation; the rest is the test", NULL},
+    {"input-dropout", 0, "X", "share of the entries of an import's matrices that a step does not see (default: 0)",
+     NULL},
+    {"unit-rows", 0, NULL, "divide each row of an import's matrices by its length", NULL},
     {"alerts", 0, "N", "a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "of everything that is drawn (default: 1)", NULL},
     {"judge", 'j', "DIR", "learn nothing: say how the model in this folder scores the test targets, as JSON", NULL},

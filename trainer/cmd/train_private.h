@@ -11,6 +11,7 @@ typedef struct weir_cmd_train {
     bool baselines;
     weir_train_opts opts;
     uint32_t fanouts[WEIR_SAMPLE_HOPS_MAX];
+    char masks[512]; /* the names in opts.cut point into it */
     weir_comm *comm;
     weir_snapshot *snapshot;
     struct weir_cmd_owners *owners; /* NULL: by the vertices' ids */

@@ -313,12 +313,26 @@ static weir_err encode_edges(weir_making *m, const weir_batch_fetcher *f, uint32
     return WEIR_OK;
 }
 
+static void hide_entries(weir_making *m) {
+    const weir_block_view *view = m->out.batch.block;
+    for (uint32_t type = 0; type < view->types; type++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, type);
+        weir_block_range range = view->input_ranges[type];
+        for (uint32_t row = range.begin; inputs->matrix_count && row < range.end; row++) {
+            const weir_entries entries = {m->opts->hidden, m->opts->seed, m->out.number,
+                                          view->vertices[view->input_nodes[row]], row_time(view, row)};
+            weir_entries_hide(inputs, &entries, m->types[type].numbers + (size_t)(row - range.begin) * inputs->width);
+        }
+    }
+}
+
 weir_err weir_making_encode(weir_making *making, weir_batch_fetcher *fetcher) {
     const weir_block_view *view = making->out.batch.block;
     weir_err err = WEIR_OK;
     if (!making->out.own_count) return WEIR_OK;
     for (uint32_t type = 0; !err && making->opts->owners.ranks == 1 && type < view->types; type++)
         err = encode_type(making, fetcher, type);
+    if (!err && making->opts->hidden > 0) hide_entries(making);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = encode_edges(making, fetcher, step);
     making->out.batch.numbers = making->numbers_of;

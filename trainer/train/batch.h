@@ -26,4 +26,15 @@ weir_err weir_making_encode(weir_making *making, weir_batch_fetcher *fetcher);
 const weir_stream_batch *weir_making_batch(const weir_making *making);
 weir_making *weir_making_of(const weir_stream_batch *batch);
 
+/* entries.c: which entries of a row's matrices a batch does not show. A plain value. */
+typedef struct weir_entries {
+    double rate;
+    uint64_t seed, batch;
+    weir_vertex vertex;
+    int64_t before_us;
+} weir_entries;
+
+/* numbers: the row's, of all its columns. What is kept grows by as much as is hidden. */
+void weir_entries_hide(const weir_nn_inputs *inputs, const weir_entries *entries, weir_real *numbers);
+
 #endif /* WEIR_TRAINER_TRAIN_BATCH_H */

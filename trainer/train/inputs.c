@@ -2,6 +2,7 @@
 /* inputs.c - columns of a snapshot become values, and values floats by the code that serving uses. */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include <weir/base/alloc.h>
 #include <weir/store/aggregate.h>
@@ -16,7 +17,8 @@ struct weir_inputs {
     const weir_schema *schema;
     weir_sample_source *source;
     weir_aggregates *aggregates;
-    double *values; /* ROWS_AT_ONCE x the most aggregates of a type */
+    double *values;         /* ROWS_AT_ONCE x the most aggregates of a type          */
+    const float **matrices; /* [type * WEIR_NN_MATRICES_MAX + matrix], of the snapshot */
 };
 
 /* Calls one of two with a row's values: the encoder, or the learner. */
@@ -58,6 +60,15 @@ static bool in_force(const weir_inputs *in, uint32_t type, int64_t since_us, int
     return type == weir_nn_target_type(in->shape) ? since_us <= before_us : since_us < before_us;
 }
 
+static void put_matrices(const weir_inputs *in, uint32_t type, uint64_t vertex, bool seen, weir_real *numbers) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
+    for (uint32_t i = 0; i < inputs->matrix_count; i++) {
+        const weir_nn_matrix *matrix = &inputs->matrices[i];
+        const float *rows = in->matrices[(size_t)type * WEIR_NN_MATRICES_MAX + i];
+        weir_nn_encode_matrix(matrix, seen ? rows + vertex * matrix->columns : NULL, numbers);
+    }
+}
+
 static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, int64_t before_us,
                        const double *aggregates, const sink *to) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
@@ -68,6 +79,7 @@ static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, in
         values[i] = value_at(&v->columns[i], vertex);
     put_row(weir_nn_vertex(in->shape, type), weir_schema_vertex_at(in->schema, type)->features, seen ? values : NULL,
             aggregates, before_us, to);
+    if (to->numbers) put_matrices(in, type, vertex, in_force(in, type, v->first_us[vertex], before_us), to->numbers);
 }
 
 static weir_err vertex_rows(weir_inputs *in, uint32_t type, const weir_vertex *vertices, const int64_t *before_us,
@@ -150,6 +162,30 @@ static uint32_t most_aggregates(const weir_nn_shape *shape) {
     return most;
 }
 
+static weir_err find_matrix(const weir_inputs *in, uint32_t type, const weir_nn_matrix *matrix, const float **rowsp) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
+    for (uint32_t i = 0; i < v->extra_count; i++) {
+        if (v->extras[i].columns != matrix->columns || strcmp(v->extras[i].name, matrix->name) != 0) continue;
+        *rowsp = v->extras[i].matrix;
+        return WEIR_OK;
+    }
+    return WEIR_ERR(WEIR_EVERSION, "the snapshot has no matrix '%s' of %u columns, which the network reads",
+                    matrix->name, matrix->columns);
+}
+
+static weir_err find_matrices(weir_inputs *in) {
+    uint32_t types = weir_nn_types(in->shape);
+    weir_err err = WEIR_OK;
+    in->matrices = weir_calloc((size_t)types * WEIR_NN_MATRICES_MAX + 1, sizeof *in->matrices);
+    if (!in->matrices) return WEIR_ERR(WEIR_ENOMEM, "no memory for the inputs of a network");
+    for (uint32_t type = 0; type < types; type++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
+        for (uint32_t i = 0; !err && i < inputs->matrix_count; i++)
+            err = find_matrix(in, type, &inputs->matrices[i], &in->matrices[(size_t)type * WEIR_NN_MATRICES_MAX + i]);
+    }
+    return err;
+}
+
 weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snapshot, weir_inputs **inputsp) {
     *inputsp = NULL;
     weir_inputs *in = weir_calloc(1, sizeof *in);
@@ -157,6 +193,7 @@ weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snaps
     *in = (weir_inputs){.shape = shape, .snapshot = snapshot, .schema = weir_snapshot_schema(snapshot)};
     in->values = weir_calloc((size_t)ROWS_AT_ONCE * (most_aggregates(shape) + 1), sizeof *in->values);
     weir_err err = in->values ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the inputs of a network");
+    if (!err) err = find_matrices(in);
     if (!err) err = weir_sample_over_snapshot(snapshot, &in->source);
     if (!err) err = weir_aggregates_open(in->schema, in->source, &in->aggregates);
     if (err) {
@@ -172,5 +209,6 @@ void weir_inputs_close(weir_inputs *inputs) {
     weir_aggregates_close(inputs->aggregates);
     weir_sample_source_close(inputs->source);
     weir_free(inputs->values);
+    weir_free(inputs->matrices);
     weir_free(inputs);
 }

@@ -30,7 +30,7 @@ static weir_err find_task(weir_trained *t) {
 }
 
 static weir_err open_targets(weir_trained *t) {
-    const weir_targets_opts opts = {t->opts.task, t->opts.warm_up, t->opts.validation, t->opts.test};
+    const weir_targets_opts opts = {t->opts.task, t->opts.cut};
     weir_err err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (err) return err;
     t->logits = weir_calloc((size_t)t->opts.batch * weir_nn_outputs(t->shape), sizeof *t->logits);

@@ -47,7 +47,7 @@ static uint64_t part_list(weir_trained *t, weir_targets_part part) {
     return count;
 }
 
-static weir_err stream_open(weir_trained *t, uint64_t count, uint64_t seed, weir_stream **streamp) {
+static weir_err stream_open(weir_trained *t, uint64_t count, uint64_t seed, double hidden, weir_stream **streamp) {
     const weir_stream_opts opts = {
         .shape = t->shape,
         .snapshot = t->opts.snapshot,
@@ -56,6 +56,7 @@ static weir_err stream_open(weir_trained *t, uint64_t count, uint64_t seed, weir
         .count = count,
         .batch = t->opts.batch,
         .seed = seed,
+        .hidden = hidden,
         .owners = {weir_comm_ranks(t->comm), t->opts.owners},
         .channel = t->channel,
     };
@@ -132,7 +133,8 @@ weir_err weir_run_learn(weir_trained *t, weir_train_epoch *epoch) {
     weir_stream *stream;
     double weight = 0;
     uint64_t batches = 0;
-    weir_err err = stream_open(t, count, t->opts.seed + epoch->number * 0x9E3779B97F4A7C15u, &stream);
+    weir_err err =
+        stream_open(t, count, t->opts.seed + epoch->number * 0x9E3779B97F4A7C15u, t->opts.input_dropout, &stream);
     if (err) return err;
     for (;;) {
         err = weir_stream_next(stream, &batch);
@@ -178,7 +180,7 @@ weir_err weir_run_judge(weir_trained *t, weir_targets_part part, const weir_real
     weir_stream *stream;
     for (uint64_t i = 0; i < count; i++)
         t->scores[begin + i] = 0; /* what another rank will say is added */
-    weir_err err = stream_open(t, count, t->opts.sample_seed, &stream);
+    weir_err err = stream_open(t, count, t->opts.sample_seed, 0, &stream);
     if (err) return err;
     for (;;) {
         err = weir_stream_next(stream, &batch);

@@ -29,9 +29,7 @@ weir_train_opts weir_train_defaults(void) {
         .decay = 1e-2,
         .dropout = 0.2,
         .norm_max = 5,
-        .warm_up = 0.15,
-        .validation = 0.15,
-        .test = 0.15,
+        .cut = {.warm_up = 0.15, .validation = 0.15, .test = 0.15},
         .seed = 1,
         .sample_seed = 1,
     };
@@ -52,24 +50,54 @@ static weir_err check_opts(const weir_train_opts *o) {
     if (!err) err = check_range("rate", o->rate, 1e-9, 10);
     if (!err) err = check_range("decay", o->decay, 0, 10);
     if (!err) err = check_range("dropout", o->dropout, 0, 0.95);
+    if (!err) err = check_range("input dropout", o->input_dropout, 0, 0.99);
     if (!err) err = check_range("positive weight", o->positive_weight, 0, 1e6);
     return err;
 }
 
 /* --- set up ------------------------------------------------------------------------------------------------------- */
 
+/* All that the snapshot has: only an import has any, and it can leave out what it does not want. */
+static weir_err find_matrices(const weir_trained *t, weir_nn_matrix_of **matricesp, uint32_t *countp) {
+    uint32_t types = weir_schema_vertex_count(weir_snapshot_schema(t->opts.snapshot)), count = 0;
+    for (uint32_t type = 0; type < types; type++)
+        count += weir_snapshot_vertices_of(t->opts.snapshot, type)->extra_count;
+    weir_nn_matrix_of *matrices = weir_calloc(count + 1, sizeof *matrices);
+    *matricesp = matrices;
+    *countp = 0;
+    if (!matrices) return no_memory();
+    for (uint32_t type = 0; type < types; type++) {
+        const weir_snapshot_vertices *v = weir_snapshot_vertices_of(t->opts.snapshot, type);
+        for (uint32_t i = 0; i < v->extra_count; i++) {
+            if (!v->extras[i].columns) continue; /* a mask */
+            if (v->extras[i].columns > WEIR_NN_COLUMNS_MAX)
+                return WEIR_ERR(WEIR_ELIMIT, "matrix '%s' has %llu columns; a network reads at most %u",
+                                v->extras[i].name, (unsigned long long)v->extras[i].columns, WEIR_NN_COLUMNS_MAX);
+            const weir_nn_matrix matrix = {v->extras[i].name, (uint32_t)v->extras[i].columns, t->opts.unit_rows, 0};
+            matrices[(*countp)++] = (weir_nn_matrix_of){type, matrix};
+        }
+    }
+    return WEIR_OK;
+}
+
 static weir_err shape_open(weir_trained *t) {
     const weir_train_opts *o = &t->opts;
     const weir_schema *schema = weir_snapshot_schema(o->snapshot);
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
-    uint32_t count = weir_train_steps(schema, o->task, o->fanouts, o->layers, steps, WEIR_SAMPLE_STEPS_MAX);
+    const weir_train_reach reach = {o->fanouts, o->layers, o->out_only};
+    uint32_t count = weir_train_steps(schema, o->task, &reach, steps, WEIR_SAMPLE_STEPS_MAX);
     if (!count)
         return WEIR_ERR(WEIR_ELIMIT,
                         "%u layers over this schema need more than %u steps, or see no relation at all; "
                         "take fewer layers",
                         o->layers, WEIR_SAMPLE_STEPS_MAX);
-    const weir_nn_opts opts = {o->task, o->hidden, steps, count, 0};
-    return weir_nn_shape_open(schema, &opts, &t->shape);
+    weir_nn_opts opts = {.task = o->task, .hidden = o->hidden, .steps = steps, .step_count = count};
+    weir_nn_matrix_of *matrices = NULL;
+    weir_err err = find_matrices(t, &matrices, &opts.matrix_count);
+    opts.matrices = matrices;
+    if (!err) err = weir_nn_shape_open(schema, &opts, &t->shape);
+    weir_free(matrices);
+    return err;
 }
 
 static weir_err arrays_open(weir_trained *t) {
@@ -117,7 +145,7 @@ static weir_err begin_or_resume(weir_trained *t) {
 }
 
 static weir_err set_up(weir_trained *t) {
-    const weir_targets_opts opts = {t->opts.task, t->opts.warm_up, t->opts.validation, t->opts.test};
+    const weir_targets_opts opts = {t->opts.task, t->opts.cut};
     weir_err err = check_opts(&t->opts);
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);

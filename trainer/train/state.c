@@ -36,6 +36,11 @@ static uint64_t fingerprint(const weir_trained *t) {
                               o->batch,
                               o->negatives,
                               o->positive_weight,
+                              o->input_dropout,
+                              o->cut.split,
+                              (double)o->cut.seed,
+                              (double)t->targets->ends[WEIR_TARGETS_TRAIN],
+                              (double)t->targets->ends[WEIR_TARGETS_VALIDATION],
                               (double)t->targets->count,
                               (double)weir_snapshot_as_of_us(o->snapshot)};
     const uint64_t seeds[] = {o->seed, o->sample_seed, weir_nn_parameter_count(t->nn)};

@@ -29,14 +29,14 @@ static void plan_step(planning *p, uint32_t relation, weir_direction direction, 
     };
 }
 
-uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const uint32_t *fanouts, uint32_t layers,
+uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach,
                           weir_sample_step *steps, uint32_t steps_max) {
     planning p = {.schema = schema, .steps = steps, .max = steps_max};
     p.here[weir_schema_label_at(schema, weir_schema_task_at(schema, task)->label)->target] = true;
-    for (uint32_t hop = 1; hop <= layers; hop++) {
+    for (uint32_t hop = 1; hop <= reach->layers; hop++) {
         for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
-            plan_step(&p, r, WEIR_OUT, hop, fanouts[hop - 1]);
-            plan_step(&p, r, WEIR_IN, hop, fanouts[hop - 1]);
+            plan_step(&p, r, WEIR_OUT, hop, reach->fanouts[hop - 1]);
+            if (!reach->out_only) plan_step(&p, r, WEIR_IN, hop, reach->fanouts[hop - 1]);
         }
         memcpy(p.here, p.next, sizeof p.here);
         memset(p.next, 0, sizeof p.next);

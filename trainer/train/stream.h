@@ -12,7 +12,8 @@
  *
  * INVARIANTS
  *   E1  Batches come in the order of the list, each once, on every rank as many.
- *   E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on who else is in its batch.
+ *   E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on who else is in its batch
+ *       (what is hidden hangs on the batch's number).
  *   E3  At most WEIR_STREAM_AHEAD batches are in memory.
  */
 #ifndef WEIR_TRAINER_TRAIN_STREAM_H
@@ -41,6 +42,7 @@ typedef struct weir_stream_opts {
     uint64_t count;
     uint32_t batch; /* targets of a global batch */
     uint64_t seed;  /* of the sampler            */
+    double hidden;  /* share of the entries of matrices that a batch does not show; 0: none */
     weir_owners owners;
     weir_comm *channel; /* the fetch stage's own     */
 } weir_stream_opts;

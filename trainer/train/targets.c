@@ -5,44 +5,28 @@
 
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
-#include <weir/trainer/targets.h>
+
+#include "targets_private.h"
 
 #define TARGETS_MIN 20u /* of a part: below, a metric is a roll of dice */
-
-/* One target on its way: sorted before it is split into arrays. */
-typedef struct candidate {
-    weir_target target;
-    uint32_t class_of;
-} candidate;
-
-typedef struct collecting {
-    const weir_snapshot *snapshot;
-    const weir_schema_task *task;
-    const weir_schema_label *label;
-    const weir_snapshot_labels *labels;
-    weir_targets *out;
-    candidate *candidates;
-    size_t count, capacity;
-} collecting;
 
 static weir_err no_memory(void) {
     return WEIR_ERR(WEIR_ENOMEM, "no memory for the targets of training");
 }
 
-static weir_err candidate_add(collecting *c, const weir_target *target, uint32_t class_of) {
+weir_err weir_candidate_add(weir_collecting *c, const weir_target *target, uint32_t class_of) {
     if (c->count == c->capacity) {
         size_t capacity = c->capacity ? 2 * c->capacity : 4096;
-        candidate *grown = weir_realloc_array(c->candidates, capacity, sizeof *grown);
+        weir_candidate *grown = weir_realloc_array(c->candidates, capacity, sizeof *grown);
         if (!grown) return no_memory();
         c->candidates = grown;
         c->capacity = capacity;
     }
-    c->candidates[c->count++] = (candidate){*target, class_of};
+    c->candidates[c->count++] = (weir_candidate){*target, class_of, WEIR_TARGETS_PARTS};
     return WEIR_OK;
 }
 
-/* The class of a label's value: of a yes-or-no question whether the value is among the positive ones. */
-static uint32_t class_of(const weir_schema_task *task, uint32_t value) {
+uint32_t weir_class_of(const weir_schema_task *task, uint32_t value) {
     if (task->positive_count == 0) return value;
     for (uint32_t i = 0; i < task->positive_count; i++) {
         if (task->positive[i] == value) return 1;
@@ -63,26 +47,26 @@ static uint64_t event_of(const weir_snapshot *snapshot, uint32_t type, uint64_t 
     return 0;
 }
 
-static bool is_young(const collecting *c, int64_t time_us) {
+bool weir_target_is_young(const weir_collecting *c, int64_t time_us) {
     int64_t ripe_us;
     bool late = __builtin_add_overflow(time_us, c->task->maturity_us, &ripe_us);
     return late || ripe_us > weir_snapshot_as_of_us(c->snapshot);
 }
 
 /* Whether a label of this time counts for a target of that one. */
-static bool in_time(const collecting *c, int64_t label_us, int64_t target_us) {
+static bool in_time(const weir_collecting *c, int64_t label_us, int64_t target_us) {
     int64_t last_us;
     if (!c->task->horizon_us || __builtin_add_overflow(target_us, c->task->horizon_us, &last_us)) return true;
     return label_us <= last_us;
 }
 
 /* As of when the vertex was put. labels [begin, end) are the vertex's, newest first. */
-static weir_err take_put(collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+static weir_err take_put(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
     uint32_t type = c->label->target;
     int64_t time_us = weir_snapshot_vertices_of(c->snapshot, type)->first_us[vertex];
     uint32_t value = c->label->absent;
     if (time_us == WEIR_SNAPSHOT_NEVER) return WEIR_OK; /* only named by edges: nobody put it */
-    if (is_young(c, time_us)) {                         /* T2 */
+    if (weir_target_is_young(c, time_us)) {             /* T2 */
         c->out->young++;
         return WEIR_OK;
     }
@@ -94,20 +78,20 @@ static weir_err take_put(collecting *c, uint64_t vertex, uint64_t begin, uint64_
         return WEIR_OK;
     }
     const weir_target target = {vertex, time_us, event_of(c->snapshot, type, vertex, time_us), (uint16_t)type};
-    return candidate_add(c, &target, class_of(c->task, value));
+    return weir_candidate_add(c, &target, weir_class_of(c->task, value));
 }
 
 /* As of each of its labels. */
-static weir_err take_labels(collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+static weir_err take_labels(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
     weir_err err = WEIR_OK;
     for (uint64_t i = begin; !err && i < end; i++) {
         const weir_target target = {vertex, c->labels->times[i], 0, (uint16_t)c->label->target};
-        err = candidate_add(c, &target, class_of(c->task, (uint32_t)c->labels->values[i]));
+        err = weir_candidate_add(c, &target, weir_class_of(c->task, (uint32_t)c->labels->values[i]));
     }
     return err;
 }
 
-static weir_err collect(collecting *c) {
+static weir_err collect(weir_collecting *c) {
     uint64_t vertices = weir_snapshot_vertices_of(c->snapshot, c->label->target)->count, at = 0;
     weir_err err = WEIR_OK;
     for (uint64_t vertex = 0; !err && vertex < vertices; vertex++) {
@@ -123,13 +107,13 @@ static weir_err collect(collecting *c) {
 /* --- parts ------------------------------------------------------------------------------------------------------ */
 
 static int by_time(const void *a, const void *b) {
-    const weir_target *x = &((const candidate *)a)->target, *y = &((const candidate *)b)->target;
+    const weir_target *x = &((const weir_candidate *)a)->target, *y = &((const weir_candidate *)b)->target;
     if (x->before_us != y->before_us) return x->before_us < y->before_us ? -1 : 1;
     return x->vertex < y->vertex ? -1 : x->vertex > y->vertex;
 }
 
 /* The first candidate behind the warm-up. */
-static size_t past_warm_up(const collecting *c, double warm_up) {
+static size_t past_warm_up(const weir_collecting *c, double warm_up) {
     if (c->count == 0) return 0;
     int64_t first_us = c->candidates[0].target.before_us, last_us = c->candidates[c->count - 1].target.before_us;
     int64_t begin_us = first_us + (int64_t)(warm_up * (double)(last_us - first_us));
@@ -140,16 +124,16 @@ static size_t past_warm_up(const collecting *c, double warm_up) {
 }
 
 /* Moves a cut to the right until it parts different times (T1). */
-static uint64_t cut_at(const candidate *candidates, uint64_t count, double share) {
+static uint64_t cut_at(const weir_candidate *candidates, uint64_t count, double share) {
     uint64_t cut = (uint64_t)(share * (double)count);
     while (cut > 0 && cut < count && candidates[cut].target.before_us == candidates[cut - 1].target.before_us)
         cut++;
     return cut;
 }
 
-static weir_err keep(collecting *c, const weir_targets_opts *opts) {
-    size_t begin = past_warm_up(c, opts->warm_up), count = c->count - begin;
-    const candidate *kept = c->candidates + begin;
+static weir_err keep(weir_collecting *c, size_t begin) {
+    size_t count = c->count - begin;
+    const weir_candidate *kept = c->candidates + begin;
     weir_target *targets = weir_calloc(count + 1, sizeof *targets);
     uint32_t *classes = weir_calloc(count + 1, sizeof *classes);
     c->out->targets = targets;
@@ -160,10 +144,39 @@ static weir_err keep(collecting *c, const weir_targets_opts *opts) {
         classes[i] = kept[i].class_of;
     }
     c->out->count = count;
-    c->out->ends[WEIR_TARGETS_TRAIN] = cut_at(kept, count, 1 - opts->validation - opts->test);
-    c->out->ends[WEIR_TARGETS_VALIDATION] = cut_at(kept, count, 1 - opts->test);
-    c->out->ends[WEIR_TARGETS_TEST] = count;
     return WEIR_OK;
+}
+
+static weir_err cut_by_time(weir_collecting *c, const weir_targets_cut *cut) {
+    weir_err err = collect(c);
+    if (err) return err;
+    if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, by_time);
+    size_t begin = past_warm_up(c, cut->warm_up), count = c->count - begin;
+    const weir_candidate *kept = c->candidates + begin;
+    c->out->ends[WEIR_TARGETS_TRAIN] = cut_at(kept, count, 1 - cut->validation - cut->test);
+    c->out->ends[WEIR_TARGETS_VALIDATION] = cut_at(kept, count, 1 - cut->test);
+    c->out->ends[WEIR_TARGETS_TEST] = count;
+    return keep(c, begin);
+}
+
+static int by_part(const void *a, const void *b) {
+    const weir_candidate *x = a, *y = b;
+    if (x->part != y->part) return x->part < y->part ? -1 : 1;
+    return x->target.vertex < y->target.vertex ? -1 : x->target.vertex > y->target.vertex;
+}
+
+/* T3: what is in no part stands last, and is left out. */
+static weir_err cut_still(weir_collecting *c, const weir_targets_opts *opts) {
+    uint64_t *ends = c->out->ends;
+    weir_err err = weir_targets_still(c, opts);
+    if (err) return err;
+    if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, by_part);
+    for (size_t i = 0; i < c->count && c->candidates[i].part < WEIR_TARGETS_PARTS; i++)
+        ends[c->candidates[i].part] = i + 1;
+    for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++)
+        ends[part] = ends[part] > ends[part - 1] ? ends[part] : ends[part - 1];
+    c->count = ends[WEIR_TARGETS_TEST];
+    return keep(c, 0);
 }
 
 static weir_err count_classes(weir_targets *t) {
@@ -178,6 +191,12 @@ static weir_err count_classes(weir_targets *t) {
 }
 
 /* --- what is refused ------------------------------------------------------------------------------------------- */
+
+/* An import without times has all its targets at one moment, and no cut parts them. */
+static bool is_one_moment(const weir_targets *t, const weir_targets_cut *cut) {
+    return cut->split == WEIR_TARGETS_BY_TIME && t->count >= TARGETS_MIN &&
+           t->targets[0].before_us == t->targets[t->count - 1].before_us;
+}
 
 static weir_err check_part(const weir_targets *t, weir_targets_part part) {
     static const char *const names[] = {"to learn from", "for validation", "for the test"};
@@ -198,22 +217,29 @@ static weir_err check_part(const weir_targets *t, weir_targets_part part) {
     return WEIR_OK;
 }
 
-static weir_err check_targets(const weir_targets *t) {
+static weir_err check_targets(const weir_collecting *c, const weir_targets_cut *cut) {
+    const weir_targets *t = c->out;
     weir_err err = WEIR_OK;
+    if (is_one_moment(t, cut))
+        return WEIR_ERR(WEIR_EDATA,
+                        "all %llu targets are of one moment, so that no time parts them; give --masks, or --per-class",
+                        (unsigned long long)t->count);
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; !err && part < WEIR_TARGETS_PARTS; part++)
         err = check_part(t, part);
     return err;
 }
 
 static weir_err check_opts(const weir_targets_opts *opts) {
-    bool fine = opts->warm_up >= 0 && opts->warm_up <= 0.9 && opts->validation > 0 && opts->test > 0 &&
-                opts->validation + opts->test < 1;
+    const weir_targets_cut *cut = &opts->cut;
+    bool fine =
+        cut->split != WEIR_TARGETS_BY_TIME || (cut->warm_up >= 0 && cut->warm_up <= 0.9 && cut->validation > 0 &&
+                                               cut->test > 0 && cut->validation + cut->test < 1);
     return fine
                ? WEIR_OK
                : WEIR_ERR(WEIR_EINVAL, "warm-up is a share up to 0.9; validation and test are shares below 1 together");
 }
 
-static weir_err find_task(collecting *c, uint32_t task) {
+static weir_err find_task(weir_collecting *c, uint32_t task) {
     const weir_schema *schema = weir_snapshot_schema(c->snapshot);
     WEIR_ASSERT(task < weir_schema_task_count(schema));
     c->task = weir_schema_task_at(schema, task);
@@ -238,14 +264,12 @@ weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opt
     *targetsp = NULL;
     weir_err err = check_opts(opts);
     if (err) return err;
-    collecting c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
+    weir_collecting c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
     if (!c.out) return no_memory();
     err = find_task(&c, opts->task);
-    if (!err) err = collect(&c);
-    if (!err && c.count) qsort(c.candidates, c.count, sizeof *c.candidates, by_time);
-    if (!err) err = keep(&c, opts);
+    if (!err) err = opts->cut.split == WEIR_TARGETS_BY_TIME ? cut_by_time(&c, &opts->cut) : cut_still(&c, opts);
     if (!err) err = count_classes(c.out);
-    if (!err) err = check_targets(c.out);
+    if (!err) err = check_targets(&c, &opts->cut);
     weir_free(c.candidates);
     if (err) {
         weir_targets_close(c.out);

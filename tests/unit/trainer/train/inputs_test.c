@@ -34,7 +34,7 @@ static void world_open(world *w) {
     const weir_schema *schema = weir_snapshot_schema(w->snapshot);
     const weir_nn_opts opts = {.task = 0, .hidden = 8, .steps = steps};
     weir_nn_opts with = opts;
-    with.step_count = weir_train_steps(schema, 0, fanouts, 1, steps, 8);
+    with.step_count = weir_train_steps(schema, 0, &(weir_train_reach){fanouts, 1, false}, steps, 8);
     assert_int_equal(with.step_count, 1);
     assert_ok(weir_nn_shape_open(schema, &with, &w->shape));
     assert_ok(weir_inputs_open(w->shape, w->snapshot, &w->inputs));

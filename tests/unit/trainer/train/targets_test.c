@@ -12,6 +12,11 @@
 #define SAID   3u /* labels of a pay at most */
 #define SPAN_S 86400u
 
+#define BY_TIME(of, past, share, last)                                                   \
+    (weir_targets_opts) {                                                                \
+        .task = (of), .cut = {.warm_up = (past), .validation = (share), .test = (last) } \
+    }
+
 typedef struct said {
     int64_t time_us;
     uint32_t value;
@@ -133,7 +138,7 @@ static void compare(const world *w, const weir_targets *t) {
 
 /* Each part ends at the first place from its share on that parts two times. */
 static void cuts(const weir_targets *t, const weir_targets_opts *opts) {
-    const double shares[] = {1 - opts->validation - opts->test, 1 - opts->test, 1};
+    const double shares[] = {1 - opts->cut.validation - opts->cut.test, 1 - opts->cut.test, 1};
     for (unsigned part = 0; part < WEIR_TARGETS_PARTS; part++) {
         uint64_t end = t->ends[part];
         assert_true(end >= (uint64_t)(shares[part] * (double)t->count));
@@ -148,7 +153,7 @@ static void t1_t2_of_random_snapshots(void **state) {
     assert_non_null(w);
     world_open(w, seed);
     for (uint32_t task = LEARN_TASK_BAD; task <= LEARN_TASK_SAID; task++) {
-        const weir_targets_opts opts = {task, 0, 0.2, 0.3};
+        const weir_targets_opts opts = BY_TIME(task, 0, 0.2, 0.3);
         weir_targets *t = NULL;
         walk(w, task);
         assert_ok(weir_targets_open(w->snapshot, &opts, &t));
@@ -165,8 +170,8 @@ static void a_warm_up_is_only_past(void **state) {
     const learn_plan plan = {.seed = weir_test_seed(), .pays = 400, .people = 20, .bad = 0.3};
     weir_snapshot *snapshot = learn_snapshot_open(&plan);
     weir_targets *all = NULL, *late = NULL;
-    assert_ok(weir_targets_open(snapshot, &(weir_targets_opts){LEARN_TASK_BAD, 0, 0.2, 0.2}, &all));
-    assert_ok(weir_targets_open(snapshot, &(weir_targets_opts){LEARN_TASK_BAD, 0.5, 0.2, 0.2}, &late));
+    assert_ok(weir_targets_open(snapshot, &BY_TIME(LEARN_TASK_BAD, 0, 0.2, 0.2), &all));
+    assert_ok(weir_targets_open(snapshot, &BY_TIME(LEARN_TASK_BAD, 0.5, 0.2, 0.2), &late));
     int64_t first_us = all->targets[0].before_us, last_us = all->targets[all->count - 1].before_us;
     uint64_t skipped = all->count - late->count;
     assert_true(all->targets[skipped].before_us >= first_us + (last_us - first_us) / 2);
@@ -191,13 +196,13 @@ static void refused(const learn_plan *plan, const weir_targets_opts *opts, weir_
 static void too_few_targets(void **state) {
     (void)state;
     const learn_plan plan = {.seed = 1, .pays = 60, .people = 5, .bad = 0.5};
-    refused(&plan, &(weir_targets_opts){LEARN_TASK_BAD, 0, 0.2, 0.2}, WEIR_EDATA, "take more data");
+    refused(&plan, &BY_TIME(LEARN_TASK_BAD, 0, 0.2, 0.2), WEIR_EDATA, "take more data");
 }
 
 static void no_targets_at_all(void **state) {
     (void)state;
     const learn_plan plan = {.seed = 1, .pays = 2, .people = 5, .bad = 0.5};
-    refused(&plan, &(weir_targets_opts){LEARN_TASK_BAD, 0.5, 0.2, 0.2}, WEIR_EDATA, "targets");
+    refused(&plan, &BY_TIME(LEARN_TASK_BAD, 0.5, 0.2, 0.2), WEIR_EDATA, "targets");
 }
 
 static void one_class_only(void **state) {
@@ -211,7 +216,7 @@ static void one_class_only(void **state) {
     const char *out = weir_test_path("snapshot");
     learn_build(&w, out, LEARN_START_US + 2 * LEARN_RIPE_US);
     assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
-    const weir_targets_opts opts = {LEARN_TASK_BAD, 0, 0.2, 0.2};
+    const weir_targets_opts opts = BY_TIME(LEARN_TASK_BAD, 0, 0.2, 0.2);
     assert_err(weir_targets_open(snapshot, &opts, &targets), WEIR_EDATA, "of one class");
     assert_null(targets);
     weir_snapshot_close(snapshot);
@@ -220,12 +225,12 @@ static void one_class_only(void **state) {
 static void shares_out_of_range(void **state) {
     (void)state;
     const learn_plan plan = {.seed = 1, .pays = 60, .people = 5, .bad = 0.5};
-    refused(&plan, &(weir_targets_opts){LEARN_TASK_BAD, 0, 0.6, 0.4}, WEIR_EINVAL, "below 1 together");
+    refused(&plan, &BY_TIME(LEARN_TASK_BAD, 0, 0.6, 0.4), WEIR_EINVAL, "below 1 together");
 }
 
 static weir_err open_and_close(void *context) {
     weir_targets *targets;
-    weir_err err = weir_targets_open(context, &(weir_targets_opts){LEARN_TASK_BAD, 0, 0.2, 0.2}, &targets);
+    weir_err err = weir_targets_open(context, &BY_TIME(LEARN_TASK_BAD, 0, 0.2, 0.2), &targets);
     weir_targets_close(targets);
     return err;
 }

@@ -21,8 +21,8 @@ static weir_train_opts opts_of(const weir_snapshot *snapshot) {
     o.epochs = 5;
     o.batch = 64;
     o.rate = 0.01;
-    o.warm_up = 0.05;
-    o.validation = o.test = 0.25;
+    o.cut.warm_up = 0.05;
+    o.cut.validation = o.cut.test = 0.25;
     return o;
 }
 

@@ -23,7 +23,7 @@ typedef struct weir_judged_example {
     double score;
 } weir_judged_example;
 
-/* opts: snapshot, owners, batch, alerts, the three shares and sample_seed count; the task is the network's. params lie
+/* opts: snapshot, owners, batch, alerts, cut and sample_seed count; the task is the network's. params lie
  * in the kernels' memory. *examplep is the test target of class 1 with the highest score. All ranks with equal
  * arguments.  WEIR_EVERSION the network was made for another schema; WEIR_EDATA too few targets; WEIR_EINVAL,
  * WEIR_ENOMEM.  [main] */

@@ -7,8 +7,10 @@
  *   only a past     ◄─────────────── targets ────────────────────────────►   their labels may still come
  *
  * INVARIANTS
- *   T1  Every target of a later part is later than every one of an earlier part.
+ *   T1  Cut by time: every target of a later part is later than every one of an earlier part.
  *   T2  A target's class hangs on labels only, and a target is there only once its labels have had their time.
+ *   T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as of the
+ *       snapshot's time, so that all edges are seen; a class is nobody's input.
  */
 #ifndef WEIR_TRAINER_TARGETS_H
 #define WEIR_TRAINER_TARGETS_H
@@ -30,13 +32,28 @@ typedef enum weir_targets_part {
     WEIR_TARGETS_PARTS
 } weir_targets_part;
 
+typedef enum weir_targets_split {
+    WEIR_TARGETS_BY_TIME,
+    WEIR_TARGETS_BY_MASKS, /* an import's masks say who is in which part                    */
+    WEIR_TARGETS_BY_CLASS  /* so many of each class are drawn, and the rest is for the test */
+} weir_targets_split;
+
+/* How targets are cut into parts. A plain value; the names are borrowed. */
+typedef struct weir_targets_cut {
+    weir_targets_split split;
+    double warm_up;                        /* by time: share of the range that is only past; 0 to 0.9 */
+    double validation, test;               /* by time: shares of the targets behind it                */
+    const char *masks[WEIR_TARGETS_PARTS]; /* by masks: of the target's type                          */
+    uint32_t each[2];                      /* by class: to learn from, for validation                 */
+    uint64_t seed;                         /* by class: of the draw                                   */
+} weir_targets_cut;
+
 typedef struct weir_targets_opts {
-    uint32_t task;           /* of the schema                                              */
-    double warm_up;          /* share of the time range that is only past; 0 to 0.9        */
-    double validation, test; /* shares of the targets behind it                            */
+    uint32_t task; /* of the schema */
+    weir_targets_cut cut;
 } weir_targets_opts;
 
-/* Plain values, in the order of time; owned by the handle. */
+/* Plain values, in the order of parts and, within, of time and vertex; owned by the handle. */
 typedef struct weir_targets {
     uint64_t count;
     uint64_t ends[WEIR_TARGETS_PARTS]; /* of each part, where it ends                              */

@@ -66,12 +66,15 @@ typedef struct weir_train_opts {
     uint32_t hidden;         /* 0: 64                                        */
     const uint32_t *fanouts; /* one a layer                                  */
     uint32_t layers;
+    bool out_only;                    /* look along edges from where they begin alone */
     uint32_t epochs, batch, patience; /* patience: epochs without a better validation; 0: never stop early */
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
     double rate, decay, dropout, norm_max;
-    double positive_weight; /* of class 1; 0: 1 */
-    double warm_up, validation, test;
+    double input_dropout;       /* of the entries of an import's matrices */
+    double positive_weight;     /* of class 1; 0: 1 */
+    weir_targets_cut cut;       /* into parts */
+    bool unit_rows;             /* of an import's matrices: each is divided by its length */
     uint64_t seed, sample_seed; /* sample_seed: of judging and serving */
     bool resume;
     const weir_kernels *kernels; /* NULL: those of the processor */
@@ -115,9 +118,16 @@ typedef struct weir_train_trees {
  * says; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
 weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
 
+/* How far a network looks. A plain value. */
+typedef struct weir_train_reach {
+    const uint32_t *fanouts; /* one a layer */
+    uint32_t layers;
+    bool out_only; /* along edges from where they begin: of graphs whose edges stand both ways */
+} weir_train_reach;
+
 /* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached.
  * Returns how many, 0 when they are more than steps_max.  [any] */
-uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const uint32_t *fanouts, uint32_t layers,
+uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach,
                           weir_sample_step *steps, uint32_t steps_max);
 
 #ifdef __cplusplus

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* still.c - targets of a graph that stands still: imports without times, as published data sets are (T3). */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/rng.h>
+
+#include "targets_private.h"
+
+#define RNG_DRAW 11u
+
+/* --- who can be asked about --------------------------------------------------------------------------------------- */
+
+/* labels [begin, end) are the vertex's, newest first. */
+static weir_err take(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
+    const weir_target target = {vertex, weir_snapshot_as_of_us(c->snapshot), 0, (uint16_t)c->label->target};
+    uint32_t value = begin < end ? (uint32_t)c->labels->values[begin] : c->label->absent;
+    if (begin == end && v->first_us[vertex] == WEIR_SNAPSHOT_NEVER) return WEIR_OK; /* only named by edges */
+    if (begin == end && weir_target_is_young(c, v->first_us[vertex])) {
+        c->out->young++;
+        return WEIR_OK;
+    }
+    if (value == WEIR_SCHEMA_NONE) {
+        c->out->unlabelled++;
+        return WEIR_OK;
+    }
+    return weir_candidate_add(c, &target, weir_class_of(c->task, value));
+}
+
+static weir_err collect(weir_collecting *c) {
+    uint64_t vertices = weir_snapshot_vertices_of(c->snapshot, c->label->target)->count, at = 0;
+    weir_err err = WEIR_OK;
+    for (uint64_t vertex = 0; !err && vertex < vertices; vertex++) {
+        uint64_t begin = at;
+        while (at < c->labels->count && (uint64_t)c->labels->targets[at] == vertex)
+            at++;
+        err = take(c, vertex, begin, at);
+    }
+    return err;
+}
+
+/* --- masks -------------------------------------------------------------------------------------------------------- */
+
+static const uint8_t *mask_of(const weir_snapshot_vertices *v, const char *name) {
+    for (uint32_t i = 0; i < v->extra_count; i++) {
+        if (v->extras[i].mask && strcmp(v->extras[i].name, name) == 0) return v->extras[i].mask;
+    }
+    return NULL;
+}
+
+static weir_err part_by_masks(weir_collecting *c, const weir_targets_cut *cut) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
+    for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
+        const uint8_t *mask = mask_of(v, cut->masks[part]);
+        if (!mask)
+            return WEIR_ERR(WEIR_EDATA, "the snapshot has no mask '%s' of what label '%s' is about", cut->masks[part],
+                            c->label->name);
+        for (size_t i = 0; i < c->count; i++) {
+            weir_candidate *candidate = &c->candidates[i];
+            if (!mask[candidate->target.vertex]) continue;
+            if (candidate->part != WEIR_TARGETS_PARTS)
+                return WEIR_ERR(WEIR_EDATA, "vertex %llu is in mask '%s' and in mask '%s'; a target has one part",
+                                (unsigned long long)candidate->target.vertex, cut->masks[candidate->part],
+                                cut->masks[part]);
+            candidate->part = part;
+        }
+    }
+    return WEIR_OK;
+}
+
+/* --- a draw ------------------------------------------------------------------------------------------------------- */
+
+/* The first so many of each class in a shuffled order. */
+static weir_err deal(weir_collecting *c, const weir_targets_cut *cut, const size_t *order, uint64_t *dealt) {
+    for (size_t i = 0; i < c->count; i++) {
+        weir_candidate *candidate = &c->candidates[order[i]];
+        uint64_t place = dealt[candidate->class_of]++;
+        candidate->part = place < cut->each[0]                            ? WEIR_TARGETS_TRAIN
+                          : place < (uint64_t)cut->each[0] + cut->each[1] ? WEIR_TARGETS_VALIDATION
+                                                                          : WEIR_TARGETS_TEST;
+    }
+    for (uint32_t class_of = 0; class_of < c->out->classes; class_of++) {
+        if (dealt[class_of] <= (uint64_t)cut->each[0] + cut->each[1])
+            return WEIR_ERR(WEIR_EDATA, "class %u has %llu targets, which %u and %u leave none of for the test",
+                            class_of, (unsigned long long)dealt[class_of], cut->each[0], cut->each[1]);
+    }
+    return WEIR_OK;
+}
+
+static weir_err part_by_class(weir_collecting *c, const weir_targets_cut *cut) {
+    weir_rng rng = weir_rng_stream(cut->seed, RNG_DRAW, 0);
+    size_t *order = weir_calloc(c->count + 1, sizeof *order);
+    uint64_t *dealt = weir_calloc(c->out->classes, sizeof *dealt);
+    weir_err err = order && dealt ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the targets of training");
+    for (size_t i = 0; !err && i < c->count; i++) { /* inside out: each place gets what is in a random one before it */
+        size_t other = weir_rng_below(&rng, i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    if (!err) err = deal(c, cut, order, dealt);
+    weir_free(order);
+    weir_free(dealt);
+    return err;
+}
+
+weir_err weir_targets_still(weir_collecting *c, const weir_targets_opts *opts) {
+    weir_err err = collect(c);
+    if (err) return err;
+    return opts->cut.split == WEIR_TARGETS_BY_MASKS ? part_by_masks(c, &opts->cut) : part_by_class(c, &opts->cut);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* targets_private.h - candidates for targets on their way, between the two ways to cut them into parts. */
+#ifndef WEIR_TRAINER_TRAIN_TARGETS_PRIVATE_H
+#define WEIR_TRAINER_TRAIN_TARGETS_PRIVATE_H
+
+#include <weir/trainer/targets.h>
+
+/* One target on its way: sorted before it is split into arrays. */
+typedef struct weir_candidate {
+    weir_target target;
+    uint32_t class_of;
+    weir_targets_part part; /* WEIR_TARGETS_PARTS: in none, or cut by time later */
+} weir_candidate;
+
+typedef struct weir_collecting {
+    const weir_snapshot *snapshot;
+    const weir_schema_task *task;
+    const weir_schema_label *label;
+    const weir_snapshot_labels *labels;
+    weir_targets *out;
+    weir_candidate *candidates;
+    size_t count, capacity;
+} weir_collecting;
+
+weir_err weir_candidate_add(weir_collecting *c, const weir_target *target, uint32_t class_of);
+/* The class of a label's value: of a yes-or-no question whether the value is among the positive ones. */
+uint32_t weir_class_of(const weir_schema_task *task, uint32_t value);
+/* Whether the label of a target of this time may still come (T2). */
+bool weir_target_is_young(const weir_collecting *c, int64_t time_us);
+
+/* still.c: every vertex whose class is known, as of the snapshot's own time, in the part that a mask or the draw says
+ * (T3); those in none are left out.  WEIR_EDATA a mask is not there, two overlap, or a class is too small. */
+weir_err weir_targets_still(weir_collecting *c, const weir_targets_opts *opts);
+
+#endif /* WEIR_TRAINER_TRAIN_TARGETS_PRIVATE_H */
