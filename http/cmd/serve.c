@@ -30,7 +30,7 @@ extern const weir_command weir_command_serve;
 
 typedef struct service {
     const weir_config *config;
-    char store[PATH_MAX_BYTES], eventlog[PATH_MAX_BYTES], models[PATH_MAX_BYTES], public_keys[PATH_MAX_BYTES];
+    char store[PATH_MAX_BYTES], eventlog[PATH_MAX_BYTES], models[PATH_MAX_BYTES], data_keys[PATH_MAX_BYTES];
     char checkpoints[PATH_MAX_BYTES], nights[PATH_MAX_BYTES];
     weir_serve_nights *nightly; /* NULL: nightly.cron is empty */
     const char *brokers;        /* NULL: the built-in event log */
@@ -69,16 +69,12 @@ static weir_err set_path(char path[PATH_MAX_BYTES], const char *folder, const ch
     return WEIR_ERR(WEIR_EUSAGE, "the path of the data has more than %u bytes", PATH_MAX_BYTES);
 }
 
-/* Keys that lie beside the data count before those of the configuration. */
 static weir_err read_model_paths(service *serve, const weir_cli *cli) {
     const char *data = weir_cli_text(cli, "data"), *models = weir_cli_text(cli, "models");
-    const char *keys = weir_config_text(serve->config, WEIR_CONFIG_MODELS_PUBLIC_KEYS);
     weir_err err = models ? set_path(serve->models, models, NULL)
                    : data ? set_path(serve->models, data, "models")
                           : set_path(serve->models, weir_config_text(serve->config, WEIR_CONFIG_MODELS_PATH), NULL);
-    if (!err && data) err = set_path(serve->public_keys, data, "models.pub");
-    if (!err && (!data || !weir_path_exists(serve->public_keys))) err = set_path(serve->public_keys, keys, NULL);
-    return err;
+    return !err && data ? set_path(serve->data_keys, data, "models.pub") : err;
 }
 
 /* The store's siblings, as `weir nightly` has them. */
@@ -188,7 +184,8 @@ static weir_err open_scoring(service *serve) {
         .scoring = serve->scoring,
         .schema = serve->schema,
         .folder = serve->models,
-        .public_keys = serve->public_keys,
+        .data_keys = serve->data_keys[0] ? serve->data_keys : NULL,
+        .public_keys = weir_config_text(serve->config, WEIR_CONFIG_MODELS_PUBLIC_KEYS),
         .accept_unsigned = !weir_config_bool(serve->config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE),
     };
     if (!err) err = weir_scoring_watch_open(&watch, &serve->watch);

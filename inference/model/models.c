@@ -34,15 +34,12 @@ weir_err weir_models_open(const char *folder, weir_clock *clock, weir_models **m
     if (!models) return WEIR_ERR(WEIR_ENOMEM, "no memory for the models of %s", folder);
     models->clock = clock;
     int length = snprintf(models->folder, sizeof models->folder, "%s", folder);
-    weir_err err = length >= (int)(sizeof models->folder - 64)
-                       ? WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder)
-                       : weir_folder_create(folder);
-    if (err) {
+    if (length >= (int)(sizeof models->folder - 64)) {
         weir_models_close(models);
-    } else {
-        *modelsp = models;
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
     }
-    return err;
+    *modelsp = models;
+    return WEIR_OK;
 }
 
 void weir_models_close(weir_models *models) {
@@ -143,6 +140,7 @@ static weir_err list_entry(void *context, const char *name) {
 
 weir_err weir_models_list(weir_models *models, weir_models_visit visit, void *context) {
     listing list = {visit, context};
+    if (!weir_path_exists(models->folder)) return WEIR_OK;
     return weir_folder_list(models->folder, list_entry, &list);
 }
 
@@ -190,6 +188,7 @@ weir_err weir_models_add(weir_models *models, const weir_model_write_opts *opts,
     weir_file *lock = NULL;
     *id = '\0';
     weir_err err = weir_model_join(staging, models->folder, STAGING);
+    if (!err) err = weir_folder_create(models->folder);
     if (!err) err = take_lock(models, &lock);
     if (err) return err;
     if (weir_path_exists(staging)) err = weir_folder_remove(staging);
@@ -249,6 +248,8 @@ static weir_err change_locked(weir_models *models, weir_models_action action, co
                               const weir_model_opts *opts, weir_models_entry *entryp) {
     weir_file *lock = NULL;
     *entryp = (weir_models_entry){0};
+    if (!weir_path_exists(models->folder))
+        return WEIR_ERR(WEIR_ENOTFOUND, "there are no models in %s; weir train makes the first", models->folder);
     weir_err err = take_lock(models, &lock);
     if (err) return err;
     err = change(models, action, id, reason, opts, entryp);

@@ -18,7 +18,6 @@
 
 struct weir_scoring_watch {
     weir_scoring_watch_opts opts;
-    char public_keys[PATH_BYTES_MAX];
     weir_mutex mutex; /* MODELS; guards the rest */
     weir_models *models;
     weir_scoring_state state;
@@ -33,7 +32,8 @@ static void pack_release(void *owner) {
 static weir_err open_verified(const weir_scoring_watch *watch, const char *path, weir_model **modelp) {
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
     size_t count = 0;
-    weir_err err = watch->public_keys[0] ? weir_public_keys_load(watch->public_keys, keys, &count) : WEIR_OK;
+    const char *place = weir_public_keys_place(watch->opts.data_keys, watch->opts.public_keys);
+    weir_err err = place && *place ? weir_public_keys_load(place, keys, &count) : WEIR_OK;
     *modelp = NULL;
     if (err && !weir_err_is(err, WEIR_ENOTFOUND)) return err;
     const weir_model_opts opts = {.keys = keys, .key_count = count, .accept_unsigned = watch->opts.accept_unsigned};
@@ -128,11 +128,7 @@ weir_err weir_scoring_watch_open(const weir_scoring_watch_opts *opts, weir_scori
     if (!watch) return WEIR_ERR(WEIR_ENOMEM, "no memory to watch the models");
     watch->opts = *opts;
     weir_mutex_init(&watch->mutex, WEIR_RANK_MODELS, "models watch");
-    int length =
-        snprintf(watch->public_keys, sizeof watch->public_keys, "%s", opts->public_keys ? opts->public_keys : "");
-    weir_err err = (size_t)length < sizeof watch->public_keys
-                       ? weir_models_open(opts->folder, weir_clock_system(), &watch->models)
-                       : WEIR_ERR(WEIR_EUSAGE, "the path of the public keys has more than %u bytes", PATH_BYTES_MAX);
+    weir_err err = weir_models_open(opts->folder, weir_clock_system(), &watch->models);
     if (err) {
         weir_scoring_watch_close(watch);
         return err;

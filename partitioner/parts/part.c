@@ -183,6 +183,10 @@ static weir_err map_vertices(weir_part *p, uint32_t type) {
     v->first_us = array.data;
     if (!err) err = map_array(p, WEIR_NPY_I64, v->count, 0, &array, "%s/since.npy", folder);
     v->since_us = array.data;
+    if (!err && schema->expire_us) {
+        err = map_array(p, WEIR_NPY_I64, v->count, 0, &array, "%s/until.npy", folder);
+        v->until_us = array.data;
+    }
     if (!err) err = map_keys(p, folder, v);
     v->column_count = schema->feature_count;
     if (!err) err = map_columns(p, schema->features, schema->feature_count, folder, folder, v->count, &v->columns);

@@ -249,6 +249,10 @@ static weir_err write_vertices(const weir_parts_draft *draft, uint32_t type) {
     if (!err) err = write_rows(path, WEIR_NPY_I64, rows, vertices->first_us, 0);
     if (!err) err = weir_parts_path(draft, path, "%s/since.npy", folder);
     if (!err) err = write_rows(path, WEIR_NPY_I64, rows, vertices->since_us, 0);
+    if (!err && vertices->until_us) {
+        err = weir_parts_path(draft, path, "%s/until.npy", folder);
+        if (!err) err = write_rows(path, WEIR_NPY_I64, rows, vertices->until_us, 0);
+    }
     if (!err) err = write_keys(draft, folder, rows, vertices);
     for (uint32_t i = 0; !err && i < vertices->column_count; i++) {
         weir_npy_type kind = WEIR_NPY_F32;

@@ -41,7 +41,7 @@ static weir_err run_build(weir_cli *cli) {
 static const weir_option build_options[] = {
     WEIR_CMD_STORE_PATH,
     {"as-of", 0, "TIME", "leave out what is as new as this, RFC 3339 (default: right behind the newest event)", NULL},
-    {"history", 0, "DURATION", "keep edges that a target so much older still sees (default: 0s)", NULL},
+    {"history", 0, "DURATION", "keep edges and vertices that a target so much older still sees (default: 0s)", NULL},
     {0}};
 
 static const weir_command command_build = {

@@ -264,7 +264,7 @@ static weir_err oldest_of(weir_shard *shard, weir_vertex vertex, weir_list list,
 }
 
 /* As a snapshot dates a vertex: by its name's put where no deletion has overtaken it, by its rows, and by puts that
- * left nothing else. */
+ * left nothing else; none that has expired. */
 weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena *arena, bool *knownp,
                               int64_t *time_usp) {
     weir_shard *shard = shard_of(graph, vertex);
@@ -273,8 +273,12 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena 
     if (err || !*knownp) return err;
     *knownp = name.time_us > weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
     *time_usp = name.time_us;
+    bool gone = false;
     err = oldest_of(shard, vertex, WEIR_LIST_FEATURES, arena, knownp, time_usp);
-    return err ? err : oldest_of(shard, vertex, WEIR_LIST_PUTS, arena, knownp, time_usp);
+    if (!err) err = oldest_of(shard, vertex, WEIR_LIST_PUTS, arena, knownp, time_usp);
+    if (!err) err = is_forgotten(graph, vertex, name.vertex_type, WEIR_BEFORE_ALL, arena, &gone);
+    if (gone) *knownp = false;
+    return err;
 }
 
 /* The table has not heard of it: the store itself is asked. */

@@ -3,7 +3,8 @@
  * draft.h - a snapshot while it is being built; what scan.c, vertices.c, edges.c, labels.c, manifest.c and build.c
  * share.
  *
- *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels
+ *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels; puts
+ *             that left no row, and those of edges, as lives (lives.h)
  *   deletions are known when the last shard ends: what follows reads through draft_hides
  *   vertices  the ids of each type out of all spills ──► ids.npy, mapped; keys, features
  *   edges     spills again ──► lists, neighbours as indices
@@ -68,6 +69,9 @@ weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRA
 
 /* scan.c */
 weir_err weir_draft_scan(weir_snapshot_draft *draft);
+/* What is of this time or older, and expires so, is not seen by any target within the history; the least of int64: all
+ * is seen. */
+int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us);
 /* Whether a deletion before as_of hides what vertex had at this time. */
 bool weir_draft_hides(const weir_snapshot_draft *draft, weir_vertex vertex, int64_t time_us);
 /* The next record of a merge that is visible; for edges, the other end's deletion counts too. */

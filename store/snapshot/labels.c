@@ -12,7 +12,7 @@
 #include <weir/base/alloc.h>
 #include <weir/base/file.h>
 
-#include "draft.h"
+#include "along.h"
 
 #define SORT_FROM 32 /* edges of a vertex; fewer are looked through */
 
@@ -27,6 +27,7 @@ typedef struct label_files {
     const weir_schema_label *schema;
     weir_npy_writer *targets, *values, *times; /* NULL while it only counts */
     uint64_t count, orphans;
+    weir_pulse pulse; /* of a vertex's label */
     /* of an edge's label: out */
     weir_npy_map *indptr_map, *events_map;
     weir_npy_array indptr, events;
@@ -96,10 +97,13 @@ static weir_err find_edge(label_files *f, const weir_spill_record *r, int64_t *t
 
 static weir_err find_target(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
     uint64_t index;
+    weir_life life;
+    bool there;
     if (f->schema->on_relation) return find_edge(f, r, targetp, foundp);
-    *foundp = weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
+    weir_err err = weir_pulse_to(&f->pulse, r->vertex, &there, &life);
+    *foundp = !err && there && weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
     *targetp = *foundp ? (int64_t)index : 0;
-    return WEIR_OK;
+    return err;
 }
 
 /* --- one walk ---------------------------------------------------------------------------------------------------- */
@@ -142,11 +146,13 @@ static weir_err walk(label_files *f) {
     snprintf(name, sizeof name, "labels.%u", f->label);
     f->count = f->orphans = 0;
     weir_err err = weir_merge_open(f->draft->spill, name, f->draft->shards, &merge);
+    if (!err && !f->schema->on_relation) err = weir_pulse_open(f->draft, f->schema->target, &f->pulse);
     while (!err && found) {
         err = weir_draft_next(f->draft, merge, false, &record, &found);
         if (!err && found) err = write_label(f, &record);
     }
     weir_merge_close(merge);
+    weir_pulse_close(&f->pulse);
     return err;
 }
 

@@ -173,6 +173,10 @@ static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
     v->first_us = data;
     if (!err) err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/since.npy", folder);
     v->since_us = data;
+    if (!err && schema->expire_us) {
+        err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/until.npy", folder);
+        v->until_us = data;
+    }
     if (!err) err = map_array(s, WEIR_NPY_I64, v->count + 1, 0, &data, "%s/key_offsets.npy", folder);
     v->key_offsets = data;
     if (!err) err = map_bytes(s, v->key_offsets, v->count, &v->key_bytes, folder, "key_");

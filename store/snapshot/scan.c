@@ -17,6 +17,7 @@
 #include <weir/store/stored.h>
 
 #include "draft.h"
+#include "lives.h"
 
 weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_PATH_MAX], const char *format, ...) {
     va_list list;
@@ -88,7 +89,8 @@ typedef struct scan {
     uint32_t shard;
     weir_spill **edges, **features, **names, **labels; /* relation * 2 + direction, type, type, label */
     weir_spill **puts, **met;                          /* one: of all types                             */
-    weir_spill_record newest;                          /* of the edges of the vertex at hand, seen or not */
+    weir_lives lives;                                  /* of the vertex at hand, by its edges, seen or not */
+    weir_vertex met_vertex;                            /* which is this one */
     int64_t *gone_us;                                  /* of each relation: as old or older has expired */
     hidden hidden;
     weir_edge_key list; /* vertex, relation and direction of the last edge */
@@ -98,19 +100,29 @@ static weir_err damaged(char kind) {
     return WEIR_ERR(WEIR_ECORRUPT, "a record of kind '%c' is damaged; restore a checkpoint", kind);
 }
 
-/* Of each vertex with edges, the time of the newest: also of those that were deleted, or have expired, because an event
- * that put an edge put its ends. */
+/* Of each vertex with edges, its lives: also by those that were deleted, or have expired, because an event that put an
+ * edge put its ends. */
 static weir_err meet_end(scan *s) {
-    weir_spill_record newest = s->newest;
-    s->newest = (weir_spill_record){.time_us = INT64_MIN};
-    return newest.time_us == INT64_MIN ? WEIR_OK : weir_spill_add(s->met[0], &newest);
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < s->lives.count; i++) {
+        const weir_life *life = &s->lives.of[i];
+        const weir_spill_record record = {
+            .vertex = s->met_vertex, .time_us = life->last_us, .event = (uint64_t)life->first_us};
+        err = weir_spill_add(s->met[0], &record);
+    }
+    weir_lives_begin(&s->lives, 0);
+    return err;
 }
 
-static weir_err meet(scan *s, weir_vertex vertex, int64_t time_us) {
-    weir_err err = vertex == s->newest.vertex ? WEIR_OK : meet_end(s);
-    s->newest.vertex = vertex;
-    if (time_us > s->newest.time_us) s->newest.time_us = time_us;
-    return err;
+static weir_err meet(scan *s, const weir_edge_key *e) {
+    const weir_schema_relation *r = weir_schema_relation_at(s->draft->schema, e->relation);
+    const weir_schema_vertex *type =
+        weir_schema_vertex_at(s->draft->schema, e->direction == WEIR_OUT ? r->from : r->to);
+    weir_err err = e->vertex == s->met_vertex ? WEIR_OK : meet_end(s);
+    if (err) return err;
+    if (s->lives.count == 0) weir_lives_begin(&s->lives, type->expire_us);
+    s->met_vertex = e->vertex;
+    return weir_lives_add(&s->lives, (weir_life){e->time_us, e->time_us});
 }
 
 static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
@@ -124,7 +136,7 @@ static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const
     }
     if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
     if (e.deletion) return hidden_add(&s->hidden, e.neighbor, e.event);
-    weir_err err = meet(s, e.vertex, e.time_us);
+    weir_err err = meet(s, &e);
     if (err) return err;
     if (e.time_us <= s->gone_us[e.relation] && s->gone_us[e.relation] != INT64_MIN) return WEIR_OK;
     if (hidden_has(&s->hidden, e.neighbor, e.event)) return WEIR_OK;
@@ -288,7 +300,6 @@ static weir_err scan_shard(scan *s) {
     if (!err) err = open_kind(s, "labels", labels, &s->labels);
     if (!err) err = open_kind(s, "puts", 1, &s->puts);
     if (!err) err = open_kind(s, "met", 1, &s->met);
-    s->newest = (weir_spill_record){.time_us = INT64_MIN};
     s->list = (weir_edge_key){.relation = UINT16_MAX};
     if (!err) err = weir_graph_scan(s->draft->graph, s->shard, visit, s);
     if (!err) err = meet_end(s);
@@ -302,18 +313,20 @@ static weir_err scan_shard(scan *s) {
     return err;
 }
 
-/* The oldest time that any target within the history still sees is one above this. */
+int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us) {
+    int64_t gone_us;
+    bool never = expire_us == 0 || __builtin_sub_overflow(draft->as_of_us, expire_us, &gone_us) ||
+                 __builtin_sub_overflow(gone_us, draft->opts->history_us, &gone_us);
+    return never ? INT64_MIN : gone_us;
+}
+
 static weir_err expiry_open(scan *s) {
     const weir_snapshot_draft *draft = s->draft;
     uint32_t relations = weir_schema_relation_count(draft->schema);
     s->gone_us = weir_calloc(relations, sizeof *s->gone_us);
     if (!s->gone_us) return WEIR_ERR(WEIR_ENOMEM, "no memory for a scan");
-    for (uint32_t i = 0; i < relations; i++) {
-        int64_t expire_us = weir_schema_relation_at(draft->schema, i)->expire_us, gone_us;
-        bool never = expire_us == 0 || __builtin_sub_overflow(draft->as_of_us, expire_us, &gone_us) ||
-                     __builtin_sub_overflow(gone_us, draft->opts->history_us, &gone_us);
-        s->gone_us[i] = never ? INT64_MIN : gone_us;
-    }
+    for (uint32_t i = 0; i < relations; i++)
+        s->gone_us[i] = weir_draft_gone_us(draft, weir_schema_relation_at(draft->schema, i)->expire_us);
     return WEIR_OK;
 }
 
@@ -323,6 +336,7 @@ weir_err weir_draft_scan(weir_snapshot_draft *draft) {
     for (s.shard = 0; !err && s.shard < draft->shards; s.shard++)
         err = scan_shard(&s);
     deletions_close(&draft->deletions);
+    weir_lives_free(&s.lives);
     weir_free(s.hidden.slots);
     weir_free(s.gone_us);
     return err;

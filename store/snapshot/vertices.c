@@ -2,9 +2,9 @@
 /*
  * vertices.c - which vertices there are, numbered by their ids within their type, with keys and features.
  *
- * A vertex is there if it was put before as_of, or has a feature row, or a visible edge. Each of these is a run of
- * rising ids; the runs of a type are merged. So a number depends on nothing but the set of ids: not on shards, nor on
- * order.
+ * A vertex is there if it was put before as_of, or has a feature row, and has not expired since; or if it has a visible
+ * edge, expired or not. Each of these is a run of rising ids; the runs of a type are merged. So a number depends on
+ * nothing but the set of ids: not on shards, nor on order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,41 +13,9 @@
 #include <weir/base/assert.h>
 #include <weir/base/file.h>
 
+#include "along.h"
 #include "columns.h"
 #include "ids.h"
-
-/* --- walks ---------------------------------------------------------------------------------------------------- */
-
-/* A merge that is walked along rising ids. */
-typedef struct along {
-    const weir_snapshot_draft *draft;
-    weir_merge *merge;
-    weir_spill_record record;
-    bool found;
-    bool hidden_too; /* names: an id keeps its key, whatever was deleted */
-} along;
-
-static weir_err along_step(along *a) {
-    if (a->hidden_too) return weir_merge_next(a->merge, &a->record, &a->found);
-    return weir_draft_next(a->draft, a->merge, false, &a->record, &a->found);
-}
-
-static weir_err along_open(const weir_snapshot_draft *draft, const char *kind, uint32_t type, along *a) {
-    char name[64];
-    *a = (along){.draft = draft, .hidden_too = strcmp(kind, "names") == 0};
-    snprintf(name, sizeof name, "%s.%u", kind, type);
-    weir_err err = weir_merge_open(draft->spill, name, draft->shards, &a->merge);
-    return err ? err : along_step(a);
-}
-
-/* Leaves the record at the first of this vertex; *herep says whether it has one. */
-static weir_err along_to(along *a, weir_vertex vertex, bool *herep) {
-    weir_err err = WEIR_OK;
-    while (!err && a->found && a->record.vertex < vertex)
-        err = along_step(a);
-    *herep = !err && a->found && a->record.vertex == vertex;
-    return err;
-}
 
 /* Whether a name was put at its own time: it is carried once, and a deletion may have overtaken that put. */
 static bool name_stands(const weir_snapshot_draft *draft, const weir_spill_record *name) {
@@ -70,12 +38,14 @@ static void count_edge(weir_draft_direction *d, int64_t time_us) {
     d->edges++;
 }
 
-/* Writes the ids of a spill, each once; counts edges into direction. */
-static weir_err make_run(runs *r, run_kind kind, uint32_t type, weir_merge *merge, weir_draft_direction *direction) {
+/* Writes the ids of a spill, each once, of rows those that have not expired; counts edges into direction. */
+static weir_err make_run(runs *r, run_kind kind, uint32_t type, weir_merge *merge, weir_draft_direction *direction,
+                         weir_pulse *pulse) {
     weir_snapshot_draft *draft = r->draft;
     weir_spill *run = NULL;
     weir_spill_record record, last = {.vertex = 0};
-    bool found = true, any = false;
+    weir_life life;
+    bool found = true, any = false, there = true;
     char name[64];
     snprintf(name, sizeof name, "run.%u", type);
     weir_err err = weir_spill_open(draft->spill, name, r->counts[type]++, &run);
@@ -86,7 +56,8 @@ static weir_err make_run(runs *r, run_kind kind, uint32_t type, weir_merge *merg
         if (any && record.vertex == last.vertex) continue;
         any = true;
         last = (weir_spill_record){.vertex = record.vertex};
-        err = weir_spill_add(run, &last);
+        err = weir_pulse_to(pulse, last.vertex, &there, &life);
+        if (!err && there) err = weir_spill_add(run, &last);
     }
     weir_err_keep(&err, weir_spill_close(run));
     return err;
@@ -94,37 +65,52 @@ static weir_err make_run(runs *r, run_kind kind, uint32_t type, weir_merge *merg
 
 static weir_err run_of(runs *r, run_kind kind, const char *spill, uint32_t type, weir_draft_direction *direction) {
     weir_merge *merge = NULL;
-    weir_err err = weir_merge_open(r->draft->spill, spill, r->draft->shards, &merge);
-    if (!err) err = make_run(r, kind, type, merge, direction);
+    weir_pulse pulse = {.expire_us = 0};
+    weir_err err = kind == RUN_FEATURES ? weir_pulse_open(r->draft, type, &pulse) : WEIR_OK;
+    if (!err) err = weir_merge_open(r->draft->spill, spill, r->draft->shards, &merge);
+    if (!err) err = make_run(r, kind, type, merge, direction, &pulse);
     weir_merge_close(merge);
+    weir_pulse_close(&pulse);
     return err;
 }
 
-/* Those that were put, though no row and no visible edge may say so: by their name's put, one of its own, or an event
- * whose edge is not seen any more. */
+/* Whether the vertex of this name was put, though no row and no visible edge may say so: by its name's put, one of its
+ * own, or an event whose edge is not seen any more. */
+static weir_err was_put(const weir_snapshot_draft *draft, const weir_spill_record *name, weir_along *puts,
+                        weir_along *met, bool *putp) {
+    bool end = false;
+    weir_err err = weir_along_to(puts, name->vertex, putp);
+    if (!err) err = weir_along_to(met, name->vertex, &end);
+    *putp = *putp || end || name_stands(draft, name);
+    return err;
+}
+
 static weir_err make_names_run(runs *r, uint32_t type) {
     weir_snapshot_draft *draft = r->draft;
     weir_spill *run = NULL;
-    along names = {.merge = NULL}, puts = {.merge = NULL}, met = {.merge = NULL};
+    weir_along names = {.merge = NULL}, puts = {.merge = NULL}, met = {.merge = NULL};
+    weir_pulse pulse = {.expire_us = 0};
+    weir_life life;
     char name[64];
-    bool put = false, end = false;
+    bool put, there;
     snprintf(name, sizeof name, "run.%u", type);
     weir_err err = weir_spill_open(draft->spill, name, r->counts[type]++, &run);
-    if (!err) err = along_open(draft, "names", type, &names);
-    if (!err) err = along_open(draft, "puts", 0, &puts);
-    if (!err) err = along_open(draft, "met", 0, &met);
+    if (!err) err = weir_along_open(draft, "names", type, &names);
+    if (!err) err = weir_along_open(draft, "puts", 0, &puts);
+    if (!err) err = weir_along_open(draft, "met", 0, &met);
+    if (!err) err = weir_pulse_open(draft, type, &pulse);
     while (!err && names.found) {
         const weir_spill_record record = {.vertex = names.record.vertex};
-        bool stands = name_stands(draft, &names.record);
-        err = along_to(&puts, record.vertex, &put);
-        if (!err) err = along_to(&met, record.vertex, &end);
-        if (!err && (stands || put || end)) err = weir_spill_add(run, &record);
-        if (!err) err = along_step(&names);
+        err = was_put(draft, &names.record, &puts, &met, &put);
+        if (!err) err = weir_pulse_to(&pulse, record.vertex, &there, &life);
+        if (!err && put && there) err = weir_spill_add(run, &record);
+        if (!err) err = weir_along_step(&names);
     }
     weir_err_keep(&err, run ? weir_spill_close(run) : WEIR_OK);
-    weir_merge_close(names.merge);
-    weir_merge_close(puts.merge);
-    weir_merge_close(met.merge);
+    weir_along_close(&names);
+    weir_along_close(&puts);
+    weir_along_close(&met);
+    weir_pulse_close(&pulse);
     return err;
 }
 
@@ -199,15 +185,20 @@ bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_verte
 
 static weir_err key_bytes(const weir_snapshot_draft *draft, uint32_t type, uint64_t *bytesp) {
     const weir_vertex *ids = draft->ids[type].data;
-    along names;
-    bool here;
+    weir_along names = {.merge = NULL};
+    weir_pulse pulse;
+    weir_life life;
+    bool here, there;
     *bytesp = 0;
-    weir_err err = along_open(draft, "names", type, &names);
+    weir_err err = weir_pulse_open(draft, type, &pulse);
+    if (!err) err = weir_along_open(draft, "names", type, &names);
     for (uint64_t i = 0; !err && i < draft->ids[type].count; i++) {
-        err = along_to(&names, ids[i], &here);
-        if (!err && here) *bytesp += names.record.row_length;
+        err = weir_along_to(&names, ids[i], &here);
+        if (!err) err = weir_pulse_to(&pulse, ids[i], &there, &life);
+        if (!err && here && there) *bytesp += names.record.row_length;
     }
-    weir_merge_close(names.merge);
+    weir_along_close(&names);
+    weir_pulse_close(&pulse);
     return err;
 }
 
@@ -223,13 +214,22 @@ typedef struct standing {
 
 typedef struct vertex_files {
     weir_npy_writer *offsets, *bytes, *times, *since;
+    weir_npy_writer *until; /* NULL: the type never expires */
     weir_columns *columns;
     weir_columns_texts texts;
-    along names, features, puts;
+    weir_along names, features, puts;
+    weir_pulse pulse;
     const weir_value_kind *kinds;
     size_t kind_count;
     standing standing; /* of the vertex at hand */
 } vertex_files;
+
+static weir_err open_until(const weir_snapshot_draft *draft, const char *folder, uint64_t count,
+                           weir_npy_writer **writerp) {
+    char path[WEIR_DRAFT_PATH_MAX];
+    weir_err err = weir_draft_path(draft, path, "%s/until.npy", folder);
+    return err ? err : weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, writerp);
+}
 
 static weir_err files_open(const weir_snapshot_draft *draft, uint32_t type, const char *folder, vertex_files *f) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
@@ -246,17 +246,18 @@ static weir_err files_open(const weir_snapshot_draft *draft, uint32_t type, cons
     if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &f->times);
     if (!err) err = weir_draft_path(draft, path, "%s/since.npy", folder);
     if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &f->since);
+    if (!err && vertex->expire_us) err = open_until(draft, folder, count, &f->until);
     if (!err) err = weir_columns_texts_open(vertex->features, vertex->feature_count, &f->texts);
     if (!err) err = weir_columns_open(draft, folder, &f->texts, count, &f->columns);
-    if (!err) err = along_open(draft, "names", type, &f->names);
-    if (!err) err = along_open(draft, "features", type, &f->features);
-    if (!err) err = along_open(draft, "puts", 0, &f->puts);
-    return err;
+    if (!err) err = weir_along_open(draft, "names", type, &f->names);
+    if (!err) err = weir_along_open(draft, "features", type, &f->features);
+    if (!err) err = weir_along_open(draft, "puts", 0, &f->puts);
+    return err ? err : weir_pulse_open(draft, type, &f->pulse);
 }
 
 /* Closes what is open; when all went well, each file is whole. */
 static weir_err files_close(vertex_files *f, weir_err err) {
-    weir_npy_writer **writers[] = {&f->offsets, &f->bytes, &f->times, &f->since};
+    weir_npy_writer **writers[] = {&f->offsets, &f->bytes, &f->times, &f->since, &f->until};
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
         if (err) {
             weir_npy_writer_cancel(*writers[i]);
@@ -270,9 +271,10 @@ static weir_err files_close(vertex_files *f, weir_err err) {
         weir_columns_cancel(f->columns);
     }
     weir_columns_texts_free(&f->texts);
-    weir_merge_close(f->names.merge);
-    weir_merge_close(f->features.merge);
-    weir_merge_close(f->puts.merge);
+    weir_along_close(&f->names);
+    weir_along_close(&f->features);
+    weir_along_close(&f->puts);
+    weir_pulse_close(&f->pulse);
     return err;
 }
 
@@ -309,28 +311,27 @@ static void stand(vertex_files *f, const weir_spill_record *r) {
     if (s->first_us == WEIR_SNAPSHOT_NEVER || r->time_us < s->first_us) s->first_us = r->time_us;
 }
 
-/* Since when all of them together have been what they are. */
-static int64_t standing_since(const vertex_files *f) {
+/* Since when all of them together have been what they are, and the vertex has not been forgotten in between. */
+static int64_t standing_since(const vertex_files *f, const weir_life *life) {
     const standing *s = &f->standing;
     int64_t since_us = WEIR_SNAPSHOT_NEVER;
     for (size_t i = 0; i < f->kind_count; i++) {
         if (s->values[i].present && s->since_us[i] > since_us) since_us = s->since_us[i];
     }
-    return since_us;
+    return since_us == WEIR_SNAPSHOT_NEVER || since_us > life->first_us ? since_us : life->first_us;
 }
 
 /* Rows come newest first: each feature takes its first value. */
 static weir_err features_of(vertex_files *f, weir_vertex vertex) {
     bool here;
-    weir_err err = along_to(&f->features, vertex, &here);
-    memset(f->standing.values, 0, f->kind_count * sizeof f->standing.values[0]);
+    weir_err err = weir_along_to(&f->features, vertex, &here);
     memset(f->standing.settled, 0, sizeof f->standing.settled);
     while (!err && here) {
         const weir_spill_record *r = &f->features.record;
         err = weir_row_check(f->kinds, f->kind_count, r->row, r->row_length);
         if (err) return damaged_row(vertex, err);
         stand(f, r);
-        err = along_step(&f->features);
+        err = weir_along_step(&f->features);
         here = f->features.found && f->features.record.vertex == vertex;
     }
     return err;
@@ -339,29 +340,47 @@ static weir_err features_of(vertex_files *f, weir_vertex vertex) {
 /* Puts come newest first. */
 static weir_err first_put_of(vertex_files *f, weir_vertex vertex, int64_t *firstp) {
     bool here;
-    weir_err err = along_to(&f->puts, vertex, &here);
+    weir_err err = weir_along_to(&f->puts, vertex, &here);
     while (!err && here) {
         int64_t time_us = f->puts.record.time_us;
         if (*firstp == WEIR_SNAPSHOT_NEVER || time_us < *firstp) *firstp = time_us;
-        err = along_step(&f->puts);
+        err = weir_along_step(&f->puts);
         here = f->puts.found && f->puts.record.vertex == vertex;
     }
     return err;
 }
 
-static weir_err write_vertex(const weir_snapshot_draft *draft, vertex_files *f, weir_vertex vertex) {
+/* Key, first put and features; none of a vertex that has expired. */
+static weir_err read_vertex(const weir_snapshot_draft *draft, vertex_files *f, weir_vertex vertex, bool there) {
     standing *s = &f->standing;
     bool named;
     s->first_us = WEIR_SNAPSHOT_NEVER;
-    weir_err err = along_to(&f->names, vertex, &named);
-    if (!err) err = weir_npy_write_i64(f->offsets, (int64_t)weir_npy_written(f->bytes));
+    memset(s->values, 0, f->kind_count * sizeof s->values[0]);
+    if (!there) return WEIR_OK;
+    weir_err err = weir_along_to(&f->names, vertex, &named);
     if (!err && named) err = weir_npy_write(f->bytes, f->names.record.row, f->names.record.row_length);
     if (!err && named && name_stands(draft, &f->names.record)) s->first_us = f->names.record.time_us;
     if (!err) err = first_put_of(f, vertex, &s->first_us);
-    if (!err) err = features_of(f, vertex);
-    if (!err) err = weir_columns_add(f->columns, s->values);
-    if (!err) err = weir_npy_write_i64(f->since, standing_since(f));
-    return err ? err : weir_npy_write_i64(f->times, s->first_us);
+    return err ? err : features_of(f, vertex);
+}
+
+/* When it will be forgotten. */
+static int64_t end_of(const vertex_files *f, bool there, const weir_life *life) {
+    int64_t until_us;
+    if (!there) return WEIR_SNAPSHOT_NEVER;
+    return __builtin_add_overflow(life->last_us, f->pulse.expire_us, &until_us) ? INT64_MAX : until_us;
+}
+
+static weir_err write_vertex(const weir_snapshot_draft *draft, vertex_files *f, weir_vertex vertex) {
+    bool there;
+    weir_life life;
+    weir_err err = weir_pulse_to(&f->pulse, vertex, &there, &life);
+    if (!err) err = weir_npy_write_i64(f->offsets, (int64_t)weir_npy_written(f->bytes));
+    if (!err) err = read_vertex(draft, f, vertex, there);
+    if (!err) err = weir_columns_add(f->columns, f->standing.values);
+    if (!err) err = weir_npy_write_i64(f->since, standing_since(f, &life));
+    if (!err && f->until) err = weir_npy_write_i64(f->until, end_of(f, there, &life));
+    return err ? err : weir_npy_write_i64(f->times, f->standing.first_us);
 }
 
 static weir_err write_type(const weir_snapshot_draft *draft, uint32_t type) {

@@ -202,6 +202,10 @@ weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLI
     return err;
 }
 
+const char *weir_public_keys_place(const char *beside, const char *otherwise) {
+    return beside && weir_path_exists(beside) ? beside : otherwise;
+}
+
 /* --- signatures ------------------------------------------------------------------------------------------------ */
 
 static weir_err path_of(char path[PATH_BYTES_MAX], const char *folder, const char *name) {

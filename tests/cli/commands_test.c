@@ -8,6 +8,7 @@
 #include "cli_support.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define PATHS_MAX 256
 #define ROWS_MAX  512
@@ -141,6 +142,7 @@ static void check_no_arguments(const char *path, int status) {
                "must say why on stderr and nothing on stdout");
     CLI_ASSERT(status == 0 || cli_one_line(output.err) || !strncmp(output.err, "usage: ", 7), line, &output,
                "must say it in one sentence, or show the usage");
+    CLI_ASSERT(status == 0 || !rmdir(weir_test_path(folder)), line, &output, "must leave nothing where it was called");
     weir_test_output_free(&output);
 }
 

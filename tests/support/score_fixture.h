@@ -25,11 +25,12 @@
 enum { SCORE_PAYMENT, SCORE_ACCOUNT, SCORE_SHOP, SCORE_TYPES };
 enum { SCORE_PAID_BY, SCORE_PAID_AT, SCORE_KNOWS, SCORE_RELATIONS };
 
+/* %s: nothing, or when a payment expires. */
 static const char score_schema_text[] =
     "version: 1\n"
     "name: scored\n"
     "vertices:\n"
-    "  payment: {features: {amount: {kind: number, normalise: log-standard}, channel: {kind: category, buckets: 8},\n"
+    "  payment: {%sfeatures: {amount: {kind: number, normalise: log-standard}, channel: {kind: category, buckets: 8},\n"
     "    opened: {kind: time}}}\n"
     "  account: {}\n"
     "  shop: {features: {mcc: {kind: category, buckets: 16}}}\n"
@@ -75,12 +76,25 @@ static inline weir_vertex score_vertex(const score_world *w, uint32_t type, uint
     return weir_vertex_id(weir_schema_vertex_at(w->schema, type)->name, key, (size_t)length);
 }
 
-static inline void score_world_open(score_world *w, uint64_t seed, const char *folder) {
+static inline weir_schema *score_schema(const char *expire) {
+    char text[2 * sizeof score_schema_text];
+    weir_schema *schema;
+    int length = snprintf(text, sizeof text, score_schema_text, expire);
+    assert_ok(weir_schema_parse("scored", text, (size_t)length, &schema));
+    return schema;
+}
+
+/* expire: "", or "expire: DURATION, " of payments. */
+static inline void score_world_open_expiring(score_world *w, uint64_t seed, const char *folder, const char *expire) {
     weir_graph_opts opts = {.shards = SCORE_SHARDS, .memory_bytes = 64u << 20, .create = true};
     *w = (score_world){.rng = weir_rng_stream(seed, 1, 0), .now_us = SCORE_START_US, .accounts = 30, .shops = 8};
-    assert_ok(weir_schema_parse("scored", score_schema_text, strlen(score_schema_text), &w->schema));
+    w->schema = score_schema(expire);
     assert_ok(weir_graph_open(folder, w->schema, &opts, &w->graph));
     assert_ok(weir_graph_source(w->graph, "s", 1, &w->source));
+}
+
+static inline void score_world_open(score_world *w, uint64_t seed, const char *folder) {
+    score_world_open_expiring(w, seed, folder, "");
 }
 
 static inline void score_world_close(score_world *w) {

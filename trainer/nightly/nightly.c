@@ -38,11 +38,11 @@ static weir_err beside_store(const weir_night *night, const char *name, char pat
 
 /* Keys beside the data count before those of the configuration; a key that is not there is none. */
 static weir_err key_places(weir_night *night) {
-    const weir_config *config = weir_cli_config(night->cli);
+    const char *otherwise = weir_config_text(weir_cli_config(night->cli), WEIR_CONFIG_MODELS_PUBLIC_KEYS);
+    char beside[WEIR_NIGHT_PATH_MAX];
     weir_err err = place(night, "key", "models.key", WEIR_CONFIG_MODELS_SIGNING_KEY, night->key);
-    if (!err) err = place(night, NULL, "models.pub", WEIR_CONFIG_MODELS_PUBLIC_KEYS, night->public_keys);
-    if (!err && !weir_path_exists(night->public_keys))
-        err = weir_night_path(night->public_keys, weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS), NULL);
+    if (!err) err = place(night, NULL, "models.pub", WEIR_CONFIG_MODELS_PUBLIC_KEYS, beside);
+    if (!err) err = weir_night_path(night->public_keys, weir_public_keys_place(beside, otherwise), NULL);
     if (!err && !weir_cli_given(night->cli, "key") && !weir_path_exists(night->key)) night->key[0] = 0;
     return err;
 }

@@ -56,8 +56,11 @@ static void put_row(const weir_nn_inputs *inputs, const weir_schema_feature *fea
 
 /* --- vertices --------------------------------------------------------------------------------------------------- */
 
-static bool in_force(const weir_inputs *in, uint32_t type, int64_t since_us, int64_t before_us) {
-    return type == weir_nn_target_type(in->shape) ? since_us <= before_us : since_us < before_us;
+/* As serving reads the store: before the time, of the targets' type up to it. */
+static bool in_force(const weir_inputs *in, uint32_t type, const weir_snapshot_vertices *v, uint64_t vertex,
+                     int64_t before_us) {
+    if (type == weir_nn_target_type(in->shape) && before_us < INT64_MAX) before_us++;
+    return v->since_us[vertex] < before_us && (!v->until_us || before_us < v->until_us[vertex]);
 }
 
 static void put_matrices(const weir_inputs *in, uint32_t type, uint64_t vertex, bool seen, weir_real *numbers) {
@@ -73,7 +76,7 @@ static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, in
                        const double *aggregates, const sink *to) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
     weir_value values[WEIR_ROW_FEATURES_MAX];
-    bool seen = in_force(in, type, v->since_us[vertex], before_us);
+    bool seen = in_force(in, type, v, vertex, before_us);
     assert(!seen || v->since_us[vertex] <= before_us); /* I1 */
     for (uint32_t i = 0; seen && i < v->column_count; i++)
         values[i] = value_at(&v->columns[i], vertex);

@@ -109,6 +109,8 @@ static inline void server_start(const campaign *c, const kill_point *point, uint
     snprintf(kafka, sizeof kafka, "--kafka=%s", the_stream->kafka ? the_stream->kafka : "");
     const char *const arguments[] = {"--schema",
                                      weir_test_path("schema.yaml"),
+                                     "--models",
+                                     weir_test_path("models"),
                                      "--set",
                                      set[0],
                                      "--set",

@@ -211,6 +211,30 @@ static void an_unsigned_model_is_refused_by_default(void **state) {
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
+/* The first key is made, and signs, while the server runs. */
+static void keys_beside_the_data_may_come_after_the_start(void **state) {
+    (void)state;
+    serve_child child;
+    char id[WEIR_MODEL_ID_MAX];
+    weir_models *models;
+    weir_models_entry entry;
+    weir_public_key public_key;
+    weir_secret_key *secret;
+    weir_schema *schema = register_schema();
+    const weir_model_opts signed_by_it = {.keys = &public_key, .key_count = 1};
+    start(&child, false);
+    assert_ok(weir_key_pair_write(weir_test_path("data/models.key"), weir_test_path("data/models.pub"), &public_key));
+    assert_ok(weir_secret_key_load(weir_test_path("data/models.key"), &secret));
+    assert_ok(weir_models_open(weir_test_path("data/models"), weir_clock_system(), &models));
+    assert_ok(register_add(models, schema, 16, 1, secret, id));
+    assert_ok(weir_models_promote(models, id, "a test", &signed_by_it, &entry));
+    reload(&child, id, NULL);
+    weir_models_close(models);
+    weir_secret_key_free(secret);
+    weir_schema_free(schema);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
 /* --- swaps under load ------------------------------------------------------------------------------------------- */
 
 typedef struct load {
@@ -277,4 +301,4 @@ static void swaps_under_load_fail_no_request(void **state) {
 
 WEIR_TESTS(WEIR_CASE(an_event_is_judged_before_it_is_stored), WEIR_CASE(bodies_that_are_refused),
            WEIR_CASE(bad_models_leave_the_good_one), WEIR_CASE(an_unsigned_model_is_refused_by_default),
-           WEIR_CASE(swaps_under_load_fail_no_request))
+           WEIR_CASE(keys_beside_the_data_may_come_after_the_start), WEIR_CASE(swaps_under_load_fail_no_request))

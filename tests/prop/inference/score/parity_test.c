@@ -30,6 +30,8 @@ typedef struct parity {
     weir_block *block;
     weir_aggregates *aggregates;
     weir_nn_workspace *workspace;
+    bool expires;
+    uint64_t forgotten; /* rows of vertices that had expired */
     weir_real *floats;
     uint32_t *slots;
 } parity;
@@ -49,9 +51,9 @@ static void snapshot_make(parity *p) {
     assert_ok(weir_snapshot_open(weir_test_path("snapshot"), &opts, &p->snapshot));
 }
 
-static void parity_open(parity *p) {
+static void parity_open(parity *p, const char *expire) {
     uint64_t seed = weir_test_seed();
-    score_world_open(&p->world, seed, weir_test_path("store"));
+    score_world_open_expiring(&p->world, seed, weir_test_path("store"), expire);
     score_world_grow(&p->world, EVENTS);
     score_net_open(&p->net, p->world.schema, score_steps, SCORE_STEPS, seed);
     p->model = score_model_of(&p->net, p->world.schema, "1");
@@ -120,12 +122,14 @@ static weir_value value_at(const weir_snapshot_column *c, uint64_t row) {
     return v;
 }
 
-static void encode_vertex(const parity *p, uint32_t type, uint64_t row, int64_t before_us, weir_real *numbers,
+static void encode_vertex(parity *p, uint32_t type, uint64_t row, int64_t before_us, weir_real *numbers,
                           uint32_t *slots) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(p->snapshot, type);
-    bool counts = type == SCORE_PAYMENT ? v->since_us[row] <= before_us : v->since_us[row] < before_us;
+    int64_t look_us = before_us + (type == SCORE_PAYMENT), until_us = v->until_us ? v->until_us[row] : INT64_MAX;
+    bool counts = v->since_us[row] < look_us && look_us < until_us;
     weir_value values[8] = {{0}};
     double aggregates[4];
+    p->forgotten += v->since_us[row] < look_us && look_us >= until_us;
     for (uint32_t i = 0; counts && i < v->column_count; i++)
         values[i] = value_at(&v->columns[i], row);
     assert_ok(weir_aggregates_read(p->aggregates, type, &row, &before_us, 1, aggregates));
@@ -146,7 +150,7 @@ static void encode_edge(const parity *p, const weir_block_view *view, uint32_t s
                    view->before_us[view->groups[edges->parents[edge]]], numbers, NULL);
 }
 
-static void judge(const parity *p, const weir_block_view *view, weir_real *logits) {
+static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
     const weir_real *numbers[SCORE_TYPES], *edges[SCORE_STEPS];
     const uint32_t *slots[SCORE_TYPES];
     size_t floats = 0, words = 0;
@@ -206,8 +210,10 @@ static uint32_t same_batch(parity *p) {
     for (uint32_t i = 0; i < BATCH; i++) {
         weir_vertex payment = score_vertex(&p->world, SCORE_PAYMENT, 1 + score_below(&p->world, EVENTS), key);
         weir_arena_reset(p->arena);
-        assert_ok(weir_score_ask_vertex(p->world.graph, p->model, payment, 0, p->arena, &asks[i]));
         targets[i] = target_of(p, payment);
+        asks[i] = (weir_score_ask){.vertex = payment, .time_us = targets[i].before_us, .event = targets[i].event};
+        if (!p->expires) /* else the store of now has forgotten most of them */
+            assert_ok(weir_score_ask_vertex(p->world.graph, p->model, payment, 0, p->arena, &asks[i]));
         assert_int_equal(asks[i].time_us, targets[i].before_us);
         assert_true(asks[i].event == targets[i].event);
     }
@@ -228,15 +234,26 @@ static uint32_t same_batch(parity *p) {
     return edges;
 }
 
-static void c2_live_and_snapshot_agree(void **state) {
-    (void)state;
-    parity p;
+static void run_decisions(const char *expire) {
+    parity p = {.expires = *expire != 0};
     uint64_t decisions = weir_test_rounds(DECISIONS), edges = 0;
-    parity_open(&p);
+    parity_open(&p, expire);
     for (uint64_t i = 0; i < decisions; i += BATCH)
         edges += same_batch(&p);
     assert_true(edges > decisions); /* there was something to compare */
+    assert_true((p.forgotten > 0) == p.expires);
     parity_close(&p);
 }
 
-WEIR_TESTS(WEIR_CASE(c2_live_and_snapshot_agree))
+static void c2_live_and_snapshot_agree(void **state) {
+    (void)state;
+    run_decisions("");
+}
+
+/* The payments of a neighbourhood are up to hours old. */
+static void c2_what_has_expired_is_seen_by_neither(void **state) {
+    (void)state;
+    run_decisions("expire: 10m, ");
+}
+
+WEIR_TESTS(WEIR_CASE(c2_live_and_snapshot_agree), WEIR_CASE(c2_what_has_expired_is_seen_by_neither))

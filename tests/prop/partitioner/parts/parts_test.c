@@ -28,7 +28,7 @@ static const char schema_text[] =
     "version: 1\n"
     "name: random\n"
     "vertices:\n"
-    "  a: {features: {x: {kind: number}, c: {kind: category, buckets: 8}, t: {kind: time}}}\n"
+    "  a: {expire: 400d, features: {x: {kind: number}, c: {kind: category, buckets: 8}, t: {kind: time}}}\n"
     "  b: {}\n"
     "relations:\n"
     "  lasting: {from: a, to: b, features: {w: {kind: number}, c: {kind: category, buckets: 8}}}\n"
@@ -268,6 +268,8 @@ static void same_vertices(const world *w, const cutting *c, uint32_t type) {
         assert_true(own->ids[place] == all->ids[v]);
         assert_true(own->first_us[place] == all->first_us[v]);
         assert_true(own->since_us[place] == all->since_us[v]);
+        assert_int_equal(own->until_us != NULL, all->until_us != NULL);
+        if (all->until_us) assert_true(own->until_us[place] == all->until_us[v]);
         assert_int_equal(own->column_count, all->column_count);
         same_bytes(own->key_offsets, own->key_bytes, place, all->key_offsets, all->key_bytes, v);
         same_values(own->columns, all->columns, all->column_count, place, v);

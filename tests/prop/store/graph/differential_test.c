@@ -244,10 +244,14 @@ static void compare_name(campaign *c, weir_vertex vertex) {
     const char *wanted = naive_graph_name(c->naive, vertex, &wanted_length), *got;
     uint16_t type;
     uint32_t length;
-    if (is_forgotten(c, vertex, WEIR_BEFORE_ALL)) wanted = NULL;
+    int64_t first_us;
+    bool known, forgotten = is_forgotten(c, vertex, WEIR_BEFORE_ALL);
+    if (forgotten) wanted = NULL;
     assert_ok(weir_graph_name(c->graph, vertex, c->arena, &type, &got, &length));
     assert_int_equal(got != NULL, wanted != NULL);
     if (got) assert_memory_equal(got, wanted, wanted_length);
+    assert_ok(weir_graph_first_put(c->graph, vertex, c->arena, &known, &first_us));
+    if (forgotten) assert_false(known);
 }
 
 static void compare_some(campaign *c) {

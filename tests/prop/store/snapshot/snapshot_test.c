@@ -3,8 +3,9 @@
  * snapshot_test.c - a snapshot of a random graph against the naive graph before the same time; and the sampler over it
  * against the sampler over the store.
  *
- * Vertices and edges are deleted before and after what they delete, edges expire, labels name edges that are gone, and
- * the time as of which it is taken lies anywhere in the history or behind it.
+ * Vertices and edges are deleted before and after what they delete, both expire, labels name edges that are gone, and
+ * the time as of which it is taken lies anywhere in the history or behind it. What a target of an earlier time takes
+ * of a vertex is held against the store's own answer before that time.
  */
 #include "weir_test.h"
 
@@ -32,7 +33,7 @@ static const char schema_text[] =
     "version: 1\n"
     "name: random\n"
     "vertices:\n"
-    "  a: {features: {x: {kind: number}, c: {kind: category, buckets: 8}, t: {kind: time}}}\n"
+    "  a: {%sfeatures: {x: {kind: number}, c: {kind: category, buckets: 8}, t: {kind: time}}}\n"
     "  b: {}\n"
     "relations:\n"
     "  lasting: {from: a, to: b, features: {w: {kind: number}, c: {kind: category, buckets: 8}}}\n"
@@ -53,6 +54,7 @@ typedef struct world {
     weir_snapshot *snapshot;
     uint32_t source;
     int64_t now_us, as_of_us;
+    int64_t history_us;
     int64_t moments_us[WEIR_DELETE_EDGE + 1]; /* of each kind of mutation, the time of one */
     naive_edge *wanted;                       /* LIST_MAX */
 } world;
@@ -170,8 +172,15 @@ static void submit_event(world *w, uint64_t offset) {
 
 static size_t wanted_edges(world *w, weir_vertex vertex, uint32_t relation, weir_direction direction) {
     int64_t expire_us = weir_schema_relation_at(w->schema, relation)->expire_us;
+    if (expire_us) expire_us += w->history_us;
     return naive_graph_neighbors(w->naive, vertex, (uint16_t)relation, direction, w->as_of_us, expire_us, 0, LIST_MAX,
                                  w->wanted);
+}
+
+/* Before this time, for targets that are so much older. */
+static bool is_forgotten(const world *w, uint32_t type, weir_vertex vertex, int64_t before_us, int64_t history_us) {
+    int64_t expire_us = weir_schema_vertex_at(w->schema, type)->expire_us;
+    return expire_us && naive_graph_is_forgotten(w->naive, vertex, before_us, expire_us + history_us);
 }
 
 static void same_value(const weir_snapshot_column *c, uint64_t at, const weir_value *v) {
@@ -240,6 +249,7 @@ static size_t same_features(world *w, uint32_t type, weir_vertex vertex, uint64_
     const weir_value_kind *kinds = weir_graph_vertex_kinds(w->graph, type, &kind_count);
     weir_value values[WEIR_ROW_FEATURES_MAX] = {{0}};
     size_t rows = naive_graph_rows(w->naive, vertex, WEIR_PUT_VERTEX, 0, w->as_of_us, LIST_MAX, w->wanted);
+    if (is_forgotten(w, type, vertex, w->as_of_us, w->history_us)) rows = 0;
     for (size_t i = 0; i < rows; i++)
         weir_row_fill(kinds, kind_count, w->wanted[i].row, w->wanted[i].row_length, values);
     assert_int_equal(v->column_count, kind_count);
@@ -250,17 +260,98 @@ static size_t same_features(world *w, uint32_t type, weir_vertex vertex, uint64_
 
 static void same_key(world *w, uint32_t type, weir_vertex vertex, uint64_t index, bool found) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(w->snapshot, type);
-    bool behind_all = w->as_of_us > w->now_us;
+    bool behind_all = w->as_of_us > w->now_us, forgotten = is_forgotten(w, type, vertex, w->as_of_us, w->history_us);
     char key[24];
     size_t length;
     const char *known = naive_graph_name(w->naive, vertex, &length);
+    if (forgotten) known = NULL;
     if (behind_all && known) assert_true(found);
     if (!found) return;
+    if (forgotten) assert_true(v->first_us[index] == WEIR_SNAPSHOT_NEVER);
     int64_t begin = v->key_offsets[index], end = v->key_offsets[index + 1];
-    if (behind_all) assert_true((end > begin) == (known != NULL));
+    if (behind_all || forgotten) assert_true((end > begin) == (known != NULL));
     if (end == begin) return;
     assert_int_equal(end - begin, snprintf(key, sizeof key, "%llx", (unsigned long long)vertex));
     assert_memory_equal(v->key_bytes + begin, key, (size_t)(end - begin));
+}
+
+/* --- what a target of an earlier time takes ---------------------------------------------------------------------- */
+
+static bool same_text(const weir_value *a, const weir_value *b) {
+    return a->text_length == b->text_length && (!a->text_length || memcmp(a->text, b->text, a->text_length) == 0);
+}
+
+/* Since when one feature has had the value of its newest row. */
+static int64_t since_of(world *w, uint32_t type, size_t rows, size_t feature) {
+    size_t kind_count;
+    const weir_value_kind *kinds = weir_graph_vertex_kinds(w->graph, type, &kind_count);
+    weir_value newest = {0};
+    int64_t since_us = WEIR_SNAPSHOT_NEVER;
+    for (size_t i = 0; i < rows; i++) {
+        weir_value row[WEIR_ROW_FEATURES_MAX] = {{0}};
+        weir_row_read(kinds, kind_count, w->wanted[i].row, w->wanted[i].row_length, row);
+        const weir_value *value = &row[feature];
+        if (!value->present) continue;
+        if (since_us == WEIR_SNAPSHOT_NEVER) newest = *value;
+        if (value->number != newest.number || value->time_us != newest.time_us || !same_text(value, &newest)) break;
+        since_us = w->wanted[i].time_us;
+    }
+    return since_us;
+}
+
+static int64_t rows_since(world *w, uint32_t type, weir_vertex vertex) {
+    size_t kind_count;
+    int64_t since_us = WEIR_SNAPSHOT_NEVER;
+    weir_graph_vertex_kinds(w->graph, type, &kind_count);
+    size_t rows = naive_graph_rows(w->naive, vertex, WEIR_PUT_VERTEX, 0, w->as_of_us, LIST_MAX, w->wanted);
+    for (size_t feature = 0; feature < kind_count; feature++) {
+        int64_t of_feature = since_of(w, type, rows, feature);
+        if (of_feature > since_us) since_us = of_feature;
+    }
+    return since_us;
+}
+
+/* What counts for a target before this time is what the store says then; of what has ended, the store says nothing. */
+static void same_before(world *w, uint32_t type, weir_vertex vertex, uint64_t index, int64_t before_us) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(w->snapshot, type);
+    bool ended = v->until_us && before_us >= v->until_us[index];
+    weir_value values[WEIR_ROW_FEATURES_MAX] = {{0}};
+    weir_row_view view;
+    weir_arena *arena;
+    size_t kind_count;
+    const weir_value_kind *kinds = weir_graph_vertex_kinds(w->graph, type, &kind_count);
+    if (v->since_us[index] == WEIR_SNAPSHOT_NEVER || v->since_us[index] >= before_us) return;
+    assert_ok(weir_arena_open(1u << 20, &arena));
+    assert_ok(weir_graph_features(w->graph, vertex, before_us, arena, &view));
+    assert_int_equal(view.row != NULL, !ended);
+    if (view.row) weir_row_read(kinds, kind_count, view.row, view.row_length, values);
+    for (uint32_t i = 0; view.row && i < v->column_count; i++)
+        same_value(&v->columns[i], index, &values[i]);
+    weir_arena_close(arena);
+}
+
+/* From when until when the features count: no sooner than the rows allow, or than a time when it was forgotten; and as
+ * long as it is not. */
+static void same_span(world *w, uint32_t type, weir_vertex vertex, uint64_t index) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(w->snapshot, type);
+    bool forgotten = is_forgotten(w, type, vertex, w->as_of_us, w->history_us);
+    int64_t since_us = v->since_us[index], wanted_us = forgotten ? WEIR_SNAPSHOT_NEVER : rows_since(w, type, vertex);
+    if (since_us != wanted_us) {
+        assert_true(wanted_us != WEIR_SNAPSHOT_NEVER && since_us > wanted_us);
+        assert_true(is_forgotten(w, type, vertex, since_us, 0));
+    }
+    assert_int_equal(v->until_us != NULL, weir_schema_vertex_at(w->schema, type)->expire_us != 0);
+    if (v->until_us) {
+        int64_t until_us = v->until_us[index];
+        assert_int_equal(until_us == WEIR_SNAPSHOT_NEVER, forgotten);
+        assert_int_equal(until_us <= w->as_of_us, is_forgotten(w, type, vertex, w->as_of_us, 0));
+        if (!forgotten && until_us <= w->as_of_us) {
+            assert_true(is_forgotten(w, type, vertex, until_us, 0));
+            assert_false(is_forgotten(w, type, vertex, until_us - 1, 0));
+        }
+    }
+    for (int i = 0; i < 4; i++)
+        same_before(w, type, vertex, index, w->as_of_us - (int64_t)below(w, 1000));
 }
 
 static void same_vertex(world *w, uint32_t type, weir_vertex vertex) {
@@ -274,6 +365,7 @@ static void same_vertex(world *w, uint32_t type, weir_vertex vertex) {
     /* An edge that is not seen any more is a put of its ends, but its time is nobody's first put. */
     bool keyed = found && v->key_offsets[index + 1] > v->key_offsets[index];
     if (found && !seen) assert_true(keyed || v->first_us[index] != WEIR_SNAPSHOT_NEVER);
+    if (found) same_span(w, type, vertex, index);
 }
 
 /* --- labels ------------------------------------------------------------------------------------------------------ */
@@ -310,6 +402,7 @@ static uint64_t same_labels_of(world *w, uint32_t label, weir_vertex vertex) {
     const weir_snapshot_edges *out = weir_snapshot_edges_of(w->snapshot, 0, WEIR_OUT);
     uint64_t index = 0, at = 0, seen = 0;
     if (!weir_snapshot_find(w->snapshot, 0, vertex, &index)) return 0;
+    if (label == 0 && is_forgotten(w, 0, vertex, w->as_of_us, w->history_us)) return 0;
     size_t rows = naive_graph_rows(w->naive, vertex, WEIR_PUT_LABEL, (uint16_t)label, w->as_of_us, LIST_MAX, w->wanted);
     for (size_t i = 0; i < rows; i++) {
         const naive_edge *row = &w->wanted[i];
@@ -422,6 +515,13 @@ static void same_samples(world *w) {
 
 /* --- one round --------------------------------------------------------------------------------------------------- */
 
+/* Vertices expire in two stores of three. */
+static void schema_read(world *w) {
+    char text[2 * sizeof schema_text];
+    int length = snprintf(text, sizeof text, schema_text, below(w, 3) ? "expire: 300us, " : "");
+    assert_ok(weir_schema_parse("random", text, (size_t)length, &w->schema));
+}
+
 static void store_open(world *w) {
     const weir_graph_opts opts = {.shards = SHARDS, .memory_bytes = 4u << 20, .window = 16, .create = true};
     assert_ok(weir_graph_open(weir_test_path("store"), w->schema, &opts, &w->graph));
@@ -429,7 +529,8 @@ static void store_open(world *w) {
 }
 
 static void take_snapshot(world *w, bool load) {
-    weir_snapshot_build_opts build = {.out = weir_test_path("snapshot"), .as_of_us = w->as_of_us, .seed = 7};
+    const weir_snapshot_build_opts build = {
+        .out = weir_test_path("snapshot"), .as_of_us = w->as_of_us, .history_us = w->history_us, .seed = 7};
     const weir_snapshot_opts opts = {.load = load, .verify = true};
     weir_snapshot_stats stats;
     assert_ok(weir_graph_drain(w->graph));
@@ -458,12 +559,14 @@ static void run_round(world *w) {
     for (size_t i = 0; i <= WEIR_DELETE_EDGE; i++)
         w->moments_us[i] = w->now_us + 100;
     w->naive = naive_graph_open();
+    schema_read(w);
     store_open(w);
     for (uint64_t i = 0; i < EVENTS; i++) {
         submit_event(w, i);
         if (below(w, 300) == 0) assert_ok(weir_graph_seal(w->graph));
     }
     w->as_of_us = some_as_of(w);
+    w->history_us = below(w, 2) ? (int64_t)below(w, 1500) : 0;
     take_snapshot(w, below(w, 2));
     assert_ok(weir_snapshot_check(w->snapshot));
     for (uint32_t type = 0; type < TYPES; type++) {
@@ -478,16 +581,15 @@ static void run_round(world *w) {
     assert_ok(weir_folder_remove(weir_test_path("store")));
     assert_ok(weir_folder_remove(weir_test_path("snapshot")));
     naive_graph_close(w->naive);
+    weir_schema_free(w->schema);
 }
 
 static void run_rounds(uint64_t vertices, uint64_t deletions) {
     world w = {.vertices = vertices, .deletions = deletions};
     w.rng = weir_rng_stream(weir_test_seed(), vertices, (uint32_t)deletions);
     w.wanted = calloc(LIST_MAX, sizeof *w.wanted);
-    assert_ok(weir_schema_parse("random", schema_text, sizeof schema_text - 1, &w.schema));
     for (uint64_t rounds = weir_test_rounds(ROUNDS); rounds > 0; rounds--)
         run_round(&w);
-    weir_schema_free(w.schema);
     free(w.wanted);
 }
 

@@ -56,6 +56,31 @@ static weir_err count_id(void *context, const char *id) {
     return WEIR_OK;
 }
 
+static void a_folder_is_made_by_the_first_model_alone(void **state) {
+    (void)state;
+    const weir_model_opts opts = {.accept_unsigned = true};
+    const weir_model_write_opts write = model_write_opts(NULL);
+    weir_models *models;
+    weir_models_entry entry;
+    char id[WEIR_MODEL_ID_MAX], path[WEIR_MODEL_ID_MAX];
+    bool changed;
+    int count = 0;
+    assert_ok(weir_models_open(weir_test_path("models"), weir_clock_system(), &models));
+    assert_ok(weir_models_current(models, &entry));
+    assert_ok(weir_models_watch(models, 0, &changed, &entry));
+    assert_true(!changed && !entry.generation);
+    assert_ok(weir_models_list(models, count_id, &count));
+    assert_err(weir_models_path(models, NULL, path, sizeof path), WEIR_ENOTFOUND, "serves yet");
+    assert_err(weir_models_promote(models, "20261121T101500Z-1a2b3c4d", "it", &opts, &entry), WEIR_ENOTFOUND,
+               "weir train makes the first");
+    assert_err(weir_models_rollback(models, "it", &opts, &entry), WEIR_ENOTFOUND, "there are no models in");
+    assert_false(weir_path_exists(weir_test_path("models")));
+    assert_ok(weir_models_add(models, &write, id));
+    assert_ok(weir_models_list(models, count_id, &count));
+    assert_int_equal(count, 1);
+    weir_models_close(models);
+}
+
 static void ids_are_times_and_hashes(void **state) {
     (void)state;
     fixture f;
@@ -304,9 +329,9 @@ static void m1_every_listed_model_is_whole_wherever_add_is_killed(void **state) 
     teardown(&f);
 }
 
-WEIR_TESTS(WEIR_CASE(ids_are_times_and_hashes), WEIR_CASE(rolling_back_twice_goes_back_two),
-           WEIR_CASE(history_says_when_and_why), WEIR_CASE(m4_what_cannot_be_opened_does_not_serve),
-           WEIR_CASE(watch_sees_each_change_once), WEIR_CASE(bad_current_is_named_by_line),
-           WEIR_CASE(history_keeps_the_newest), WEIR_CASE(one_changes_at_a_time),
-           WEIR_CASE(m3_old_or_new_wherever_promote_is_killed),
+WEIR_TESTS(WEIR_CASE(a_folder_is_made_by_the_first_model_alone), WEIR_CASE(ids_are_times_and_hashes),
+           WEIR_CASE(rolling_back_twice_goes_back_two), WEIR_CASE(history_says_when_and_why),
+           WEIR_CASE(m4_what_cannot_be_opened_does_not_serve), WEIR_CASE(watch_sees_each_change_once),
+           WEIR_CASE(bad_current_is_named_by_line), WEIR_CASE(history_keeps_the_newest),
+           WEIR_CASE(one_changes_at_a_time), WEIR_CASE(m3_old_or_new_wherever_promote_is_killed),
            WEIR_CASE(m1_every_listed_model_is_whole_wherever_add_is_killed))

@@ -16,7 +16,7 @@
 static const char schema_text[] = "version: 1\n"
                                   "name: tiny\n"
                                   "vertices:\n"
-                                  "  a: {features: {x: {kind: number}, c: {kind: category, buckets: 4}}}\n"
+                                  "  a: {expire: %s, features: {x: {kind: number}, c: {kind: category, buckets: 4}}}\n"
                                   "  b: {}\n"
                                   "relations:\n"
                                   "  r: {from: a, to: b, features: {w: {kind: number}}}\n"
@@ -47,8 +47,16 @@ static void submit(weir_graph *graph, weir_mutation *mutations, uint32_t count) 
     assert_ok(weir_graph_seal(graph));
 }
 
+static weir_schema *schema_of(const char *expire) {
+    char text[2 * sizeof schema_text];
+    weir_schema *schema;
+    int length = snprintf(text, sizeof text, schema_text, expire);
+    assert_ok(weir_schema_parse("tiny", text, (size_t)length, &schema));
+    return schema;
+}
+
 /* Edges 1 -> 11 at 10 and 20, 2 -> 11 at 30; vertex 1 was put at 5 and labelled at 15 and 25. */
-static void store_open(fixture *f) {
+static void store_open_expiring(fixture *f, const char *expire) {
     static const weir_value_kind kinds[] = {WEIR_VALUE_NUMBER, WEIR_VALUE_CATEGORY};
     static const weir_value features[] = {{.present = true, .number = 1.5},
                                           {.present = true, .text = "t", .text_length = 1}};
@@ -87,10 +95,13 @@ static void store_open(fixture *f) {
                                      .event = 200 + i,
                                      .row = label,
                                      .row_length = label_length};
-    *f = (fixture){NULL, NULL};
-    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &f->schema));
+    *f = (fixture){schema_of(expire), NULL};
     assert_ok(weir_graph_open(weir_test_path("store"), f->schema, &opts, &f->graph));
     submit(f->graph, m, count);
+}
+
+static void store_open(fixture *f) {
+    store_open_expiring(f, "never");
 }
 
 static void store_close(fixture *f) {
@@ -140,6 +151,45 @@ static void the_newest_event_is_in_by_itself(void **state) {
     assert_true(a->columns[0].numbers[0] == 1.5f && a->columns[1].codes[0] == 0 && a->columns[1].codes[1] == -1);
     assert_ok(weir_snapshot_check(s));
     weir_snapshot_close(s);
+}
+
+/* Vertex 1, last put at 20, of which its edges are left. A history is added to what it lives. */
+static void z1_a_vertex_expires_to_the_microsecond(void **state) {
+    static const struct {
+        const char *expire;
+        int64_t as_of_us, history_us, since_us, until_us;
+    } rows[] = {
+        {"11us", 30, 0, 5, 31},
+        {"11us", 31, 0, WEIR_SNAPSHOT_NEVER, WEIR_SNAPSHOT_NEVER},
+        {"11us", 31, 1, 5, 31},
+        {"11us", 32, 1, WEIR_SNAPSHOT_NEVER, WEIR_SNAPSHOT_NEVER},
+        {"10us", 29, 0, 20, 30}, /* between 10 and 20 it was forgotten */
+        {"36525d", 31, 0, 5, 36525ll * 86400 * 1000000 + 20},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const weir_snapshot_build_opts opts = {
+            .out = weir_test_path("out"), .as_of_us = rows[i].as_of_us, .history_us = rows[i].history_us};
+        bool there = rows[i].until_us != WEIR_SNAPSHOT_NEVER;
+        weir_snapshot_stats stats;
+        weir_snapshot *s;
+        fixture f;
+        store_open_expiring(&f, rows[i].expire);
+        assert_ok(weir_snapshot_build(f.graph, &opts, &stats));
+        store_close(&f);
+        assert_ok(reopen(&s));
+        assert_ok(weir_snapshot_check(s));
+        const weir_snapshot_vertices *a = weir_snapshot_vertices_of(s, 0);
+        assert_true(a->ids[0] == 1 && weir_snapshot_edges_of(s, 0, WEIR_OUT)->indptr[1] == 2);
+        assert_true(a->since_us[0] == rows[i].since_us && a->until_us[0] == rows[i].until_us);
+        assert_true(a->first_us[0] == (there ? 5 : WEIR_SNAPSHOT_NEVER) && a->key_offsets[1] == (there ? 3 : 0));
+        assert_true(there ? a->columns[0].numbers[0] == 1.5f : a->columns[0].numbers[0] != a->columns[0].numbers[0]);
+        assert_true(stats.labels == (there ? 2 : 0) && stats.labels + stats.orphan_labels == 2);
+        assert_null(weir_snapshot_vertices_of(s, 1)->until_us);
+        weir_snapshot_close(s);
+        assert_ok(weir_folder_remove(weir_test_path("out")));
+        assert_ok(weir_folder_remove(weir_test_path("store")));
+    }
 }
 
 static void folder_is(const char *name, bool there) {
@@ -314,4 +364,5 @@ static void every_allocation_of_open(void **state) {
 
 WEIR_TESTS(WEIR_CASE(z3_nothing_is_as_new_as_as_of), WEIR_CASE(the_newest_event_is_in_by_itself),
            WEIR_CASE(z4_a_failed_build_leaves_nothing), WEIR_CASE(z1_z2_every_kind_of_wrong_number_is_found),
-           WEIR_CASE(every_missing_file_is_named), WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open))
+           WEIR_CASE(every_missing_file_is_named), WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open),
+           WEIR_CASE(z1_a_vertex_expires_to_the_microsecond))

@@ -18,12 +18,12 @@ typedef struct world {
 } world;
 
 /* who 0 has a row since ROW_US and pays at each second before it; pay 0 came with its row at ROW_US. */
-static void world_open(world *w) {
+static void world_open_of(world *w, const char *schema_text) {
     static const uint32_t fanouts[] = {4};
     const double hint = 3, x = 2;
     learn_world learn;
     weir_sample_step steps[8];
-    learn_open(&learn, learn_schema_text, 1);
+    learn_open(&learn, schema_text, 1);
     learn_put(&learn, LEARN_WHO, 0, ROW_US, &hint);
     learn_put(&learn, LEARN_PAY, 0, ROW_US, &x);
     for (uint64_t i = 0; i < EDGES; i++)
@@ -38,6 +38,10 @@ static void world_open(world *w) {
     assert_int_equal(with.step_count, 1);
     assert_ok(weir_nn_shape_open(schema, &with, &w->shape));
     assert_ok(weir_inputs_open(w->shape, w->snapshot, &w->inputs));
+}
+
+static void world_open(world *w) {
+    world_open_of(w, learn_schema_text);
 }
 
 static void world_close(world *w) {
@@ -78,6 +82,30 @@ static void i1_a_row_counts_from_its_own_time_on(void **state) {
     world_close(&w);
 }
 
+/* As weir_score_inputs_read has it of the store: until it is forgotten, and a target an instant less, for it is read
+ * behind its own moment. */
+static void a_row_counts_until_its_vertex_expires(void **state) {
+    (void)state;
+    static const char types[] = "  pay: {features", expiring[] = "  pay: {expire: 10s, features";
+    const char *begin = strstr(learn_schema_text, types), *who = strstr(learn_schema_text, "  who: {");
+    const int64_t until_us = ROW_US + 10 * LEARN_SECOND;
+    char text[2 * sizeof learn_schema_text];
+    world w;
+    assert_true(begin && who);
+    snprintf(text, sizeof text, "%.*s%s%.*s  who: {expire: 10s, %s", (int)(begin - learn_schema_text),
+             learn_schema_text, expiring, (int)(who - begin - (ptrdiff_t)strlen(types)), begin + strlen(types),
+             who + strlen("  who: {"));
+    world_open_of(&w, text);
+    shows(&w, LEARN_WHO, ROW_US, NAN);
+    shows(&w, LEARN_WHO, ROW_US + 1, 3);
+    shows(&w, LEARN_WHO, until_us - 1, 3);
+    shows(&w, LEARN_WHO, until_us, NAN);
+    shows(&w, LEARN_PAY, ROW_US, 2);
+    shows(&w, LEARN_PAY, until_us - 2, 2);
+    shows(&w, LEARN_PAY, until_us - 1, NAN);
+    world_close(&w);
+}
+
 static void i1_an_aggregate_counts_what_is_older(void **state) {
     (void)state;
     world w;
@@ -108,5 +136,5 @@ static void every_allocation_may_fail(void **state) {
     world_close(&w);
 }
 
-WEIR_TESTS(WEIR_CASE(i1_a_row_counts_from_its_own_time_on), WEIR_CASE(i1_an_aggregate_counts_what_is_older),
-           WEIR_CASE(every_allocation_may_fail))
+WEIR_TESTS(WEIR_CASE(i1_a_row_counts_from_its_own_time_on), WEIR_CASE(a_row_counts_until_its_vertex_expires),
+           WEIR_CASE(i1_an_aggregate_counts_what_is_older), WEIR_CASE(every_allocation_may_fail))

@@ -112,7 +112,8 @@ weir_err weir_model_json_file_check(const char *name, const char *text, size_t l
 
 typedef struct weir_models weir_models;
 
-/* Makes the folder if need be. clock is borrowed.  [owner] */
+/* One that is not there has no models; weir_models_add makes it. clock is borrowed.  WEIR_ENOMEM, WEIR_ELIMIT.
+ * [owner] */
 weir_err weir_models_open(const char *folder, weir_clock *clock, weir_models **modelsp);
 void weir_models_close(weir_models *models); /* NULL is allowed */
 const char *weir_models_folder(const weir_models *models);

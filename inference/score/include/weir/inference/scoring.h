@@ -61,10 +61,11 @@ weir_score_model *weir_scoring_model(weir_scoring *scoring);
 typedef struct weir_scoring_watch weir_scoring_watch;
 
 typedef struct weir_scoring_watch_opts {
-    weir_scoring *scoring;     /* borrowed                                                 */
-    const weir_schema *schema; /* borrowed                                                 */
-    const char *folder;        /* of the register                                          */
-    const char *public_keys;   /* file; may be missing: then nothing signed can be checked */
+    weir_scoring *scoring;     /* borrowed                                                                    */
+    const weir_schema *schema; /* borrowed                                                                    */
+    const char *folder;        /* of the register                                                             */
+    const char *data_keys;     /* file of public keys, borrowed: counts if it is there at a load; NULL: never */
+    const char *public_keys;   /* else this one, borrowed; it may be missing: nothing signed can be checked   */
     bool accept_unsigned;
 } weir_scoring_watch_opts;
 

@@ -6,8 +6,9 @@
  *   OUT/MANIFEST                           length and SHA-256 of every file, manifest.json too (trust.h)
  *   OUT/vertices/TYPE/ids.npy              uint64, rising: a vertex's place here is its index
  *                    /times.npy            int64, when it was first put; the least of int64: only named by edges
- *                    /since.npy            int64, since when all its features have been what they are; least: it has
- * none
+ *                    /since.npy            int64, since when all its features have been what they are, and it has not
+ *                                          been forgotten; the least of int64: it has none
+ *                    /until.npy            int64, from when on it is forgotten; least: it is; of types that expire
  *                    /key_offsets.npy, key_bytes.npy
  *                    /feature.NAME.npy     number float32 (NaN: missing); time int64 (the least of int64: missing);
  *                                          category int32, an index into its texts (-1: missing)
@@ -23,13 +24,15 @@
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
  *   Z1  Each visible edge stands once in out and once in in; what either end's list says is what a reader of the store
- *       is told before as_of.
+ *       is told before as_of, and so is what a vertex has.
  *   Z2  Every index is below the count of what it points into.
  *   Z3  Nothing is as new as as_of: no edge, label or feature.
  *   Z4  A folder under its name is whole: it was written beside, synced, and renamed.
  *
  * Expired edges are left out as of as_of, except that `history` keeps those that a target of that age still sees: the
- * sampler counts the age from its target.
+ * sampler counts the age from its target. Of a vertex that has expired, there is no key, time, feature or label, and
+ * its edges remain, as a reader of the store is told; `history` keeps those too, and who reads features as of a time
+ * takes them if since < time < until.
  */
 #ifndef WEIR_STORE_SNAPSHOT_H
 #define WEIR_STORE_SNAPSHOT_H
@@ -56,7 +59,7 @@ typedef struct weir_snapshot_draft weir_snapshot_draft;
 typedef struct weir_snapshot_build_opts {
     const char *out;    /* a folder that must not exist                                      */
     int64_t as_of_us;   /* WEIR_BEFORE_ALL: right behind the newest event                    */
-    int64_t history_us; /* keep edges that a target so much older than as_of still sees      */
+    int64_t history_us; /* keep edges and vertices that a target so much older still sees    */
     uint64_t seed;      /* written down: of whatever was drawn for it                        */
     const char *origin; /* one line of where it comes from; NULL: nothing is said            */
     /* Adds arrays of its own before the manifest is written; may be NULL. */
@@ -118,6 +121,7 @@ typedef struct weir_snapshot_vertices {
     const weir_vertex *ids;
     const int64_t *first_us;
     const int64_t *since_us;
+    const int64_t *until_us; /* NULL: the type never expires */
     const int64_t *key_offsets;
     const uint8_t *key_bytes;
     const weir_snapshot_column *columns;

@@ -59,6 +59,9 @@ void weir_secret_key_free(weir_secret_key *key);
 weir_public_key weir_secret_key_public(const weir_secret_key *key);
 /* WEIR_EDATA names the line; WEIR_ELIMIT more than WEIR_PUBLIC_KEYS_MAX.  [any] */
 weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLIC_KEYS_MAX], size_t *countp);
+/* Which of two such files counts: the one beside the data if it is there, else the other. beside may be NULL. To be
+ * asked anew at each load: the first key may be made after a server's start.  [any] */
+const char *weir_public_keys_place(const char *beside, const char *otherwise);
 /* Signs the MANIFEST that is there, durably.  [any] */
 weir_err weir_manifest_sign(const char *folder, const weir_secret_key *key);
 /* Whether folder/MANIFEST.sig signs these bytes by one of the keys. The caller has read MANIFEST, so that what was

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch_test.c - which keys count when the serving model is loaded: those that lie there then, not at the start. */
+#include "model_fixture.h"
+#include "model_register.h"
+
+#include <weir/inference/scoring.h>
+#include <weir/store/graph.h>
+
+#define PATH_BYTES_MAX 4096
+
+typedef struct lookout {
+    weir_schema *schema;
+    weir_graph *graph;
+    weir_scoring *scoring;
+    weir_scoring_watch *watch;
+    char folder[PATH_BYTES_MAX], data_keys[PATH_BYTES_MAX], public_keys[PATH_BYTES_MAX];
+} lookout;
+
+static void lookout_open(lookout *l) {
+    const weir_graph_opts graph = {.shards = 1, .memory_bytes = 16u << 20, .create = true};
+    memset(l, 0, sizeof *l);
+    snprintf(l->folder, sizeof l->folder, "%s", weir_test_path("models"));
+    snprintf(l->data_keys, sizeof l->data_keys, "%s", weir_test_path("data.pub"));
+    snprintf(l->public_keys, sizeof l->public_keys, "%s", weir_test_path("setting.pub"));
+    l->schema = register_schema();
+    assert_ok(weir_graph_open(weir_test_path("store"), l->schema, &graph, &l->graph));
+    assert_ok(weir_scoring_open(&(weir_scoring_opts){.graph = l->graph, .threads = 1}, &l->scoring));
+    const weir_scoring_watch_opts watch = {.scoring = l->scoring,
+                                           .schema = l->schema,
+                                           .folder = l->folder,
+                                           .data_keys = l->data_keys,
+                                           .public_keys = l->public_keys};
+    assert_ok(weir_scoring_watch_open(&watch, &l->watch));
+}
+
+static void lookout_close(lookout *l) {
+    weir_scoring_watch_close(l->watch);
+    weir_scoring_close(l->scoring);
+    assert_ok(weir_graph_close(l->graph));
+    weir_schema_free(l->schema);
+}
+
+/* A model that these keys sign begins to serve; the watch looks. */
+static weir_scoring_state promote(lookout *l, const model_keys *keys, uint64_t seed, char id[WEIR_MODEL_ID_MAX]) {
+    const weir_model_opts opts = model_opts(keys);
+    weir_scoring_state state;
+    weir_models *models;
+    weir_models_entry entry;
+    assert_ok(weir_models_open(l->folder, weir_clock_system(), &models));
+    assert_ok(register_add(models, l->schema, 16, seed, keys->secret, id));
+    assert_ok(weir_models_promote(models, id, "a test", &opts, &entry));
+    weir_models_close(models);
+    weir_scoring_watch_look(l->watch, false);
+    weir_scoring_watch_state(l->watch, &state);
+    return state;
+}
+
+static void keys_made_after_the_start_count(void **state) {
+    lookout l;
+    char id[WEIR_MODEL_ID_MAX];
+    (void)state;
+    lookout_open(&l);
+    weir_scoring_watch_look(l.watch, true);
+    model_keys keys = model_keys_make("data");
+    weir_scoring_state seen = promote(&l, &keys, 1, id);
+    assert_string_equal(seen.trouble, "");
+    assert_string_equal(seen.serving, id);
+    weir_secret_key_free(keys.secret);
+    lookout_close(&l);
+}
+
+/* Those of the setting serve until there are some beside the data, which then count alone. */
+static void keys_beside_the_data_count_before_the_setting(void **state) {
+    lookout l;
+    char first[WEIR_MODEL_ID_MAX], second[WEIR_MODEL_ID_MAX], third[WEIR_MODEL_ID_MAX];
+    (void)state;
+    lookout_open(&l);
+    model_keys setting = model_keys_make("setting");
+    weir_scoring_state seen = promote(&l, &setting, 1, first);
+    assert_string_equal(seen.serving, first);
+    model_keys data = model_keys_make("data");
+    seen = promote(&l, &data, 2, second);
+    assert_string_equal(seen.serving, second);
+    seen = promote(&l, &setting, 3, third);
+    assert_string_equal(seen.serving, second);
+    assert_non_null(strstr(seen.trouble, third));
+    weir_secret_key_free(setting.secret);
+    weir_secret_key_free(data.secret);
+    lookout_close(&l);
+}
+
+WEIR_TESTS(WEIR_CASE(keys_made_after_the_start_count), WEIR_CASE(keys_beside_the_data_count_before_the_setting))
