@@ -56,11 +56,12 @@ static void put_row(const weir_nn_inputs *inputs, const weir_schema_feature *fea
 
 /* --- vertices --------------------------------------------------------------------------------------------------- */
 
-/* As serving reads the store: before the time, of the targets' type up to it. */
-static bool in_force(const weir_inputs *in, uint32_t type, const weir_snapshot_vertices *v, uint64_t vertex,
+/* As serving reads the store: before the time, of the targets' type up to it. since_us: one a vertex of the type. */
+static bool in_force(const weir_inputs *in, uint32_t type, const int64_t *since_us, uint64_t vertex,
                      int64_t before_us) {
+    const int64_t *until_us = weir_snapshot_vertices_of(in->snapshot, type)->until_us;
     if (type == weir_nn_target_type(in->shape) && before_us < INT64_MAX) before_us++;
-    return v->since_us[vertex] < before_us && (!v->until_us || before_us < v->until_us[vertex]);
+    return since_us[vertex] < before_us && (!until_us || before_us < until_us[vertex]);
 }
 
 static void put_matrices(const weir_inputs *in, uint32_t type, uint64_t vertex, bool seen, weir_real *numbers) {
@@ -76,13 +77,13 @@ static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, in
                        const double *aggregates, const sink *to) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
     weir_value values[WEIR_ROW_FEATURES_MAX];
-    bool seen = in_force(in, type, v, vertex, before_us);
+    bool seen = in_force(in, type, v->since_us, vertex, before_us);
     assert(!seen || v->since_us[vertex] <= before_us); /* I1 */
     for (uint32_t i = 0; seen && i < v->column_count; i++)
         values[i] = value_at(&v->columns[i], vertex);
     put_row(weir_nn_vertex(in->shape, type), weir_schema_vertex_at(in->schema, type)->features, seen ? values : NULL,
             aggregates, before_us, to);
-    if (to->numbers) put_matrices(in, type, vertex, in_force(in, type, v->first_us[vertex], before_us), to->numbers);
+    if (to->numbers) put_matrices(in, type, vertex, in_force(in, type, v->first_us, vertex, before_us), to->numbers);
 }
 
 static weir_err vertex_rows(weir_inputs *in, uint32_t type, const weir_vertex *vertices, const int64_t *before_us,
