@@ -40,6 +40,11 @@ elseif(WEIR_SANITIZE STREQUAL "thread")
 elseif(WEIR_SANITIZE)
   message(FATAL_ERROR "WEIR_SANITIZE is '${WEIR_SANITIZE}'; it may be address, thread or empty")
 endif()
+if(WEIR_SANITIZE)
+  # Compiles in half the time of -O2, and more of what the source says is still there to be watched. What may be
+  # uninitialised, gcc judges well at -O2 only: release has that warning.
+  set(CMAKE_C_FLAGS_RELEASE "-Og -g -Wno-maybe-uninitialized")
+endif()
 if(WEIR_FUZZ)
   list(APPEND flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
 endif()
