@@ -161,9 +161,12 @@ function(weir_test_folder folder)
 endfunction()
 
 # Every *_fuzz.c in tests/FOLDER is one target over LLVMFuzzerTestOneInput, with its seeds in corpus/NAME. With
-# WEIR_FUZZ it is a libFuzzer program (run by ops/check); otherwise a test that replays the corpus.
+# WEIR_FUZZ it is a libFuzzer program (run by ops/check); otherwise a test that replays the corpus. It may use every
+# module but the commands.
 function(weir_fuzz_folder folder)
   get_property(modules GLOBAL PROPERTY WEIR_MODULES)
+  get_property(command_modules GLOBAL PROPERTY WEIR_COMMAND_MODULES)
+  list(REMOVE_ITEM modules ${command_modules})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_fuzz.c)
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
