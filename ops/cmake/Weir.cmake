@@ -137,9 +137,10 @@ endfunction()
 
 # Every *_test.c below tests/FOLDER becomes one program that runs each of its cases in a process of its own.
 # A test is found by its place, so a new one needs no edit anywhere else. It may use every module, and the
-# private headers of the module whose path it mirrors (tests/unit/store/base/x_test.c sees store/base/*.h).
+# private headers of the module whose path it mirrors (tests/unit/store/base/x_test.c sees store/base/*.h). COST is how
+# long its tests usually take: ctest starts the longest first, so that none is alone at the end.
 function(weir_test_folder folder)
-  cmake_parse_arguments(T "" "TIMEOUT" "LABELS" ${ARGN})
+  cmake_parse_arguments(T "" "TIMEOUT;COST" "LABELS" ${ARGN})
   get_property(modules GLOBAL PROPERTY WEIR_MODULES)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.c)
   foreach(source IN LISTS sources)
@@ -156,7 +157,7 @@ function(weir_test_folder folder)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77
-      ENVIRONMENT "WEIR_PROGRAM=$<TARGET_FILE:weir>;WEIR_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+      COST ${T_COST} ENVIRONMENT "WEIR_PROGRAM=$<TARGET_FILE:weir>;WEIR_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
   endforeach()
 endfunction()
 
