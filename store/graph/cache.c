@@ -14,7 +14,7 @@
 
 #include "cache.h"
 
-#define STRIPES     64u
+#define STRIPES     16u /* few, so that a wide window is a small part of one */
 #define BUCKETS_MIN 256u
 
 typedef struct window {
@@ -40,17 +40,17 @@ typedef struct stripe {
 struct weir_cache {
     atomic_uint_fast64_t epoch;
     size_t stripe_bytes_max;
-    uint32_t window_max;
+    uint32_t width;
     stripe stripes[STRIPES];
 };
 
-weir_err weir_cache_open(size_t bytes_max, uint32_t window_max, weir_cache **cachep) {
+weir_err weir_cache_open(size_t bytes_max, uint32_t width, weir_cache **cachep) {
     *cachep = NULL;
     weir_cache *cache = weir_aligned_alloc(_Alignof(weir_cache), sizeof *cache);
     if (!cache) return WEIR_ERR(WEIR_ENOMEM, "no memory for a window cache");
     memset(cache, 0, sizeof *cache);
     cache->stripe_bytes_max = bytes_max / STRIPES;
-    cache->window_max = window_max;
+    cache->width = width;
     bool fits = true;
     for (size_t i = 0; i < STRIPES; i++) {
         stripe *s = &cache->stripes[i];
@@ -188,15 +188,13 @@ static window *window_new(const weir_cache *cache, weir_vertex vertex, weir_list
 
 void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
                      size_t count, bool complete) {
-    if (count > cache->window_max) {
-        count = cache->window_max;
-        complete = false;
-    }
     window *w = window_new(cache, vertex, list, entries, count, complete);
     stripe *s = stripe_of(cache, vertex, list);
     if (!w) return;
     weir_mutex_lock(&s->mutex);
-    if (weir_cache_epoch(cache) == epoch && !find(s, vertex, list)) { /* S5 */
+    window *old = find(s, vertex, list);
+    if (weir_cache_epoch(cache) == epoch && (!old || old->count < w->count)) { /* S5 */
+        if (old) window_remove(s, old);
         window_add(cache, s, w);
         w = NULL;
     }
@@ -278,7 +276,7 @@ static size_t merge(const window *w, const weir_entry *added, size_t added_count
 }
 
 static window *window_updated(const weir_cache *cache, const window *w, const weir_entry *added, size_t count) {
-    size_t capacity = cache->window_max;
+    size_t capacity = w->count > cache->width ? w->count : cache->width;
     weir_entry *merged = weir_malloc(capacity * sizeof *merged);
     if (!merged) return NULL;
     size_t merged_count = merge(w, added, count, merged, capacity);

@@ -4,7 +4,8 @@
  *
  * A cached window is what the cold store held, newest first, down to some entry; `complete` says that there is nothing
  * behind it. It never holds what is only in a delta, so it changes in two moments: when a reader fills it, and when a
- * seal has made a delta part of the cold store.
+ * seal has made a delta part of the cold store. It is as wide as what was filled in: a list that somebody wants more of
+ * gets a wider window, and keeps it.
  *
  * THE RACE that the epoch is for: a reader scans the cold store, a seal then adds newer entries to it and finds no
  * window to update, the reader then stores what it had scanned: a window that lacks the newest entries, for ever. So a
@@ -26,14 +27,14 @@ typedef struct weir_cache_stats {
     uint64_t hits, misses, evictions; /* counters */
 } weir_cache_stats;
 
-/* window_max: entries kept per list.  WEIR_ENOMEM.  */
-weir_err weir_cache_open(size_t bytes_max, uint32_t window_max, weir_cache **cachep);
+/* width: entries that a list may grow to by seals, unless it was filled with more.  WEIR_ENOMEM.  */
+weir_err weir_cache_open(size_t bytes_max, uint32_t width, weir_cache **cachep);
 void weir_cache_close(weir_cache *cache);
 
 /* Before scanning the cold store.  [any] */
 uint64_t weir_cache_epoch(weir_cache *cache);
 /* Offers what a scan from the newest on gave; rows are copied. Refused (without a word) when the epoch has passed, when
- * there is no memory, or when it would take more than its share.  [any] */
+ * there is as wide a window already, when there is no memory, or when it would take more than its share.  [any] */
 void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
                      size_t count, bool complete);
 /* Copies up to capacity entries older than before_us, newest first, rows into *bytes (at most bytes_max). true: the

@@ -16,7 +16,8 @@
 #include "shard.h"
 
 #define SPARE_ENTRIES 8u
-#define SOURCES       3u /* active, frozen, cold: newest first */
+#define WIDE_MAX      8192u /* entries that a cached window is made for: more is a dump, and takes the place of too many */
+#define SOURCES       3u    /* active, frozen, cold: newest first */
 
 typedef struct source {
     weir_entry *entries;
@@ -131,14 +132,21 @@ static bool collect_cached(weir_shard *shard, const weir_list_query *query, size
                               allocate_row, arena, &s->count, &s->complete);
 }
 
+/* Somewhat more than was asked for: who asks again may ask as of a little earlier. */
+static size_t window_size(const weir_shard *shard, size_t capacity) {
+    if (capacity <= shard->window || capacity > WIDE_MAX) return shard->window;
+    return capacity + capacity / 4;
+}
+
 /* Scans from the newest on, so that the next reader finds a window; then answers from that, if it reaches. */
 static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
                              source *s) {
     if (collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
-    source window = {.entries = weir_arena_alloc(arena, shard->window * sizeof(weir_entry))};
+    size_t size = window_size(shard, capacity);
+    source window = {.entries = weir_arena_alloc(arena, size * sizeof(weir_entry))};
     if (!window.entries) return arena_full();
     uint64_t epoch = weir_cache_epoch(shard->cache);
-    weir_err err = scan_cold(shard, query, INT64_MAX, shard->window, arena, &window);
+    weir_err err = scan_cold(shard, query, INT64_MAX, size, arena, &window);
     if (err) return err;
     weir_cache_fill(shard->cache, epoch, query->vertex, query->list, window.entries, window.count, window.complete);
     size_t newer = 0;

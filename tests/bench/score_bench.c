@@ -20,6 +20,8 @@
 #define ACCOUNTS    2000u
 #define PAYMENTS    20000u
 #define BATCH       1000u
+#define MERCHANTS   100u
+#define BIG         2u /* of them, which have half of the payments */
 #define STEPS_MAX   16u
 #define CONNECTIONS 16u
 
@@ -56,7 +58,8 @@ static int write_payment(uint32_t n, char *text, size_t size) {
                     "\"country\":\"DE\",\"mcc\":\"5814\"}",
                     n, n / 3600 % 24, n / 60 % 60, n % 60, (unsigned)weir_rng_below(&rng, ACCOUNTS),
                     (unsigned)weir_rng_below(&rng, ACCOUNTS), (unsigned)weir_rng_below(&rng, ACCOUNTS),
-                    (unsigned)weir_rng_below(&rng, 100), (unsigned)weir_rng_below(&rng, 500));
+                    (unsigned)weir_rng_below(&rng, weir_rng_below(&rng, 2) ? BIG : MERCHANTS),
+                    (unsigned)weir_rng_below(&rng, 500));
 }
 
 static weir_err append_payments(score_bench *b, uint32_t begin) {

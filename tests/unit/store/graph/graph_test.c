@@ -14,6 +14,7 @@
 #include <weir/base/buf.h>
 #include <weir/base/fault.h>
 #include <weir/base/file.h>
+#include <weir/base/rng.h>
 #include <weir/base/thread.h>
 #include <weir/store/graph.h>
 
@@ -288,6 +289,55 @@ static void s5_windows_follow_seals(void **state) {
     fixture_close(&f);
 }
 
+/* Edge t of a hub leads to 1000 + t and stands at t * 7 % HUB: all times, once each, many of them late. */
+enum { HUB = 3001 };
+
+static void hub_says(fixture *f, int64_t newest_put, int64_t before_us, uint32_t limit, weir_arena *arena) {
+    static bool put[HUB];
+    const weir_edge *edges;
+    memset(put, 0, sizeof put);
+    for (int64_t t = 1; t <= newest_put; t++)
+        put[t * 7 % HUB] = true;
+    weir_arena_reset(arena);
+    uint32_t count = neighbors(f, 1, WEIR_OUT, before_us, limit, arena, &edges), at = 0;
+    for (int64_t time_us = before_us < HUB ? before_us - 1 : HUB - 1; time_us >= 0 && at < limit; time_us--) {
+        if (!put[time_us]) continue;
+        assert_true(at < count && edges[at].time_us == time_us);
+        assert_true((int64_t)(edges[at].neighbor - 1000) * 7 % HUB == time_us);
+        at++;
+    }
+    assert_int_equal(at, count);
+}
+
+/* Who wants a thousand edges of a hub makes its window as wide; few are still answered from it, and seals keep it. */
+static void s5_a_hub_gets_a_wide_window(void **state) {
+    (void)state;
+    fixture f = {0};
+    weir_arena *arena;
+    weir_graph_stats before, after;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 1);
+    assert_ok(weir_arena_open(8u << 20, &arena));
+    graph_open(&f);
+    for (int64_t t = 1; t < HUB; t++) {
+        put_edge(&f, 1, 1000 + (weir_vertex)t, t * 7 % HUB, (uint64_t)t);
+        if (t % 500) continue;
+        assert_ok(weir_graph_seal(f.graph));
+        for (unsigned i = 0; i < 20; i++) {
+            uint32_t limit = 1 + (uint32_t)weir_rng_below(&rng, i % 2 ? 20 : 1500);
+            hub_says(&f, t, 1 + (int64_t)weir_rng_below(&rng, HUB + 100), limit, arena);
+        }
+    }
+    hub_says(&f, HUB - 1, WEIR_BEFORE_ALL, 1200, arena);
+    weir_graph_stats_get(f.graph, &before);
+    for (unsigned i = 0; i < 10; i++)
+        hub_says(&f, HUB - 1, HUB - (int64_t)weir_rng_below(&rng, 200), i % 2 ? 1200 : 10, arena);
+    weir_graph_stats_get(f.graph, &after);
+    assert_int_equal(after.cache_misses, before.cache_misses);
+    assert_true(after.cache_hits >= before.cache_hits + 10);
+    weir_arena_close(arena);
+    fixture_close(&f);
+}
+
 static void s6_memory_stays_in_its_budget_and_nothing_is_dropped(void **state) {
     (void)state;
     fixture f = {0};
@@ -413,7 +463,8 @@ static void two_names_of_one_id_are_never_merged(void **state) {
 
 WEIR_TESTS(WEIR_CASE(newest_first_across_delta_and_seals), WEIR_CASE(s1_exactly_the_events_below_the_offset),
            WEIR_CASE(s2_before_or_after_an_event_never_half), WEIR_CASE(s3_a_seal_is_all_or_nothing),
-           WEIR_CASE(s5_windows_follow_seals), WEIR_CASE(s6_memory_stays_in_its_budget_and_nothing_is_dropped),
+           WEIR_CASE(s5_windows_follow_seals), WEIR_CASE(s5_a_hub_gets_a_wide_window),
+           WEIR_CASE(s6_memory_stays_in_its_budget_and_nothing_is_dropped),
            WEIR_CASE(full_disk_keeps_the_delta_and_goes_on_when_there_is_room),
            WEIR_CASE(second_process_recreated_source_and_other_schema_are_refused),
            WEIR_CASE(checkpoint_restores_and_a_damaged_one_is_refused), WEIR_CASE(two_names_of_one_id_are_never_merged))

@@ -49,7 +49,7 @@ typedef struct weir_graph_opts {
     uint64_t memory_bytes; /* budget for deltas, window cache and block cache together; 0: 1 GiB             */
     uint64_t seal_bytes;   /* a delta is frozen at this size; 0: an eighth of the budget over all shards     */
     int64_t seal_us;       /* or at this age; 0: 10 s                                                        */
-    uint32_t window;       /* W: newest edges kept per cached window; 0: 128                                 */
+    uint32_t window;       /* W: newest edges kept per cached window, unless more are asked for; 0: 128       */
     bool create;
     bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
