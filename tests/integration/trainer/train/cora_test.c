@@ -2,8 +2,8 @@
 /*
  * cora_test.c - a published data set from its CSV to an accuracy, by the commands of trainer/README.md.
  *
- * The figure there is of 200 epochs and 10 seeds. Here a short training must be far better than the most frequent class,
- * which is 30 % of all papers, and the same on two ranks.
+ * The figure there is of 200 epochs and 10 seeds. Here a short training must be far better than the most frequent
+ * class, which is 30 % of all papers, and the same on two ranks.
  */
 #include <libgen.h>
 #include <math.h>

@@ -111,7 +111,7 @@ static weir_targets_opts by_class(uint32_t learn, uint32_t validate, uint64_t se
     return (weir_targets_opts){.cut = {.split = WEIR_TARGETS_BY_CLASS, .each = {learn, validate}, .seed = seed}};
 }
 
-/* Each target where `part_of` has it, as of the snapshot's time; parts[id] is WEIR_TARGETS_PARTS where there is none. */
+/* Each target once, as of the snapshot's time, of its own class; parts[id] is WEIR_TARGETS_PARTS if there is none. */
 static void parts_of(const world *w, const weir_targets *t, unsigned parts[NODES]) {
     for (uint64_t i = 0; i < NODES; i++)
         parts[i] = WEIR_TARGETS_PARTS;
