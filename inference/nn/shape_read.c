@@ -12,7 +12,8 @@
 #include "shape_json.h"
 #include "shape_private.h"
 
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define LETTERS  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define IN_NAMES LETTERS "0123456789_-"
 
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
@@ -44,9 +45,22 @@ static weir_err get_name(const weir_yaml_node *map, const char *key, const char 
     weir_err err = get(map, key, &node);
     if (err) return err;
     const char *text = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "";
-    if (strspn(text, LETTERS) == 0 || text[strspn(text, LETTERS "0123456789_-")] ||
-        strlen(text) > WEIR_SCHEMA_NAME_BYTES_MAX)
+    if (strspn(text, LETTERS) == 0 || text[strspn(text, IN_NAMES)] || strlen(text) > WEIR_SCHEMA_NAME_BYTES_MAX)
         return WEIR_YAML_ERR(node, "'%s' is a name of at most %u letters, digits, _ and -, a letter first", key,
+                             WEIR_SCHEMA_NAME_BYTES_MAX);
+    *namep = text;
+    return WEIR_OK;
+}
+
+/* Of an import's array, which may begin as it likes: store/snapshot takes the names of files. */
+static weir_err get_array_name(const weir_yaml_node *map, const char **namep) {
+    const weir_yaml_node *node = NULL;
+    weir_err err = get(map, "name", &node);
+    if (err) return err;
+    const char *text = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "";
+    size_t length = strlen(text);
+    if (length == 0 || length > WEIR_SCHEMA_NAME_BYTES_MAX || strspn(text, IN_NAMES) != length)
+        return WEIR_YAML_ERR(node, "'name' of a matrix is 1 to %u letters, digits, _ and -",
                              WEIR_SCHEMA_NAME_BYTES_MAX);
     *namep = text;
     return WEIR_OK;
@@ -153,7 +167,7 @@ static weir_err read_matrix(weir_nn_shape *shape, const weir_yaml_node *map, wei
     weir_nn_matrix matrix = {.name = NULL};
     uint32_t unit = 0;
     weir_err err = weir_yaml_only_keys(map, "a matrix", keys);
-    if (!err) err = get_name(map, "name", &matrix.name);
+    if (!err) err = get_array_name(map, &matrix.name);
     if (!err) err = get_u32(map, "columns", 1, WEIR_NN_COLUMNS_MAX, &matrix.columns);
     if (!err) err = get_word(map, "rows", weir_nn_rows_words, &unit);
     matrix.unit = unit != 0;

@@ -160,6 +160,17 @@ static weir_err map_extras(weir_snapshot *s, uint32_t type, const char *folder, 
     return err;
 }
 
+/* Of types that expire. A snapshot that was built before vertices did is whole, and has it not. */
+static weir_err map_until(weir_snapshot *s, const char *folder, weir_snapshot_vertices *v) {
+    const void *data;
+    weir_err err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/until.npy", folder);
+    if (weir_err_is(err, WEIR_ENOTFOUND))
+        err = WEIR_ERR(WEIR_EVERSION, "%s has no %s/until.npy, as snapshots of older versions; build it anew",
+                       s->folder, folder);
+    v->until_us = data;
+    return err;
+}
+
 static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
     const weir_schema_vertex *schema = weir_schema_vertex_at(s->description.schema, type);
     weir_snapshot_vertices *v = &s->vertices[type];
@@ -173,10 +184,7 @@ static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
     v->first_us = data;
     if (!err) err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/since.npy", folder);
     v->since_us = data;
-    if (!err && schema->expire_us) {
-        err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/until.npy", folder);
-        v->until_us = data;
-    }
+    if (!err && schema->expire_us) err = map_until(s, folder, v);
     if (!err) err = map_array(s, WEIR_NPY_I64, v->count + 1, 0, &data, "%s/key_offsets.npy", folder);
     v->key_offsets = data;
     if (!err) err = map_bytes(s, v->key_offsets, v->count, &v->key_bytes, folder, "key_");

@@ -26,6 +26,15 @@ static weir_err path_of(const weir_trained *t, const char *rest, char path[PATH_
     return length < PATH_MAX_BYTES ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "the path %.64s… is too long", t->opts.folder);
 }
 
+/* Who is in which part, and of which class: masks of one size are told apart too. */
+static uint64_t targets_hash(const weir_targets *t, uint64_t hash) {
+    for (uint64_t i = 0; i < t->count; i++) {
+        const uint64_t target[] = {t->targets[i].vertex, (uint64_t)t->targets[i].before_us, t->classes_of[i]};
+        hash = weir_xxh3(target, sizeof target, hash);
+    }
+    return hash;
+}
+
 /* What a checkpoint must agree with to be gone on from: the network, the targets, and what moves the parameters. */
 static uint64_t fingerprint(const weir_trained *t) {
     const weir_train_opts *o = &t->opts;
@@ -37,11 +46,9 @@ static uint64_t fingerprint(const weir_trained *t) {
                               o->negatives,
                               o->positive_weight,
                               o->input_dropout,
-                              o->cut.split,
-                              (double)o->cut.seed,
                               (double)t->targets->ends[WEIR_TARGETS_TRAIN],
                               (double)t->targets->ends[WEIR_TARGETS_VALIDATION],
-                              (double)t->targets->count,
+                              (double)t->targets->ends[WEIR_TARGETS_TEST],
                               (double)weir_snapshot_as_of_us(o->snapshot)};
     const uint64_t seeds[] = {o->seed, o->sample_seed, weir_nn_parameter_count(t->nn)};
     weir_buf text = {0};
@@ -49,7 +56,7 @@ static uint64_t fingerprint(const weir_trained *t) {
     weir_nn_shape_print(t->shape, &json);
     uint64_t hash = weir_xxh3(text.bytes, text.length, 0);
     hash = weir_xxh3(numbers, sizeof numbers, hash);
-    hash = weir_xxh3(seeds, sizeof seeds, hash);
+    hash = targets_hash(t->targets, weir_xxh3(seeds, sizeof seeds, hash));
     weir_buf_free(&text);
     return hash;
 }

@@ -104,8 +104,17 @@ static weir_err part_by_class(weir_collecting *c, const weir_targets_cut *cut) {
     return err;
 }
 
+/* As of its end, a living graph shows what came after a target: who learns from that will not find it when he serves.
+ * Only what lives has sources. */
+static weir_err check_import(const weir_collecting *c) {
+    if (weir_schema_source_count(weir_snapshot_schema(c->snapshot)) == 0) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "this snapshot is of a living graph, whose targets are parted by time; --masks and "
+                                "--per-class are of imports, leave them out");
+}
+
 weir_err weir_targets_still(weir_collecting *c, const weir_targets_opts *opts) {
-    weir_err err = collect(c);
+    weir_err err = check_import(c);
+    if (!err) err = collect(c);
     if (err) return err;
     return opts->cut.split == WEIR_TARGETS_BY_MASKS ? part_by_masks(c, &opts->cut) : part_by_class(c, &opts->cut);
 }

@@ -29,7 +29,8 @@ uint32_t weir_class_of(const weir_schema_task *task, uint32_t value);
 bool weir_target_is_young(const weir_collecting *c, int64_t time_us);
 
 /* still.c: every vertex whose class is known, as of the snapshot's own time, in the part that a mask or the draw says
- * (T3); those in none are left out.  WEIR_EDATA a mask is not there, two overlap, or a class is too small. */
+ * (T3); those in none are left out.  WEIR_EDATA the snapshot is no import, a mask is not there, two overlap, or a class
+ * is too small. */
 weir_err weir_targets_still(weir_collecting *c, const weir_targets_opts *opts);
 
 #endif /* WEIR_TRAINER_TRAIN_TARGETS_PRIVATE_H */

@@ -209,7 +209,7 @@ static char *replaced(const char *text, const char *from, const char *to) {
 /* Two matrices of a, one of b, behind what the schema says of them. */
 static weir_nn_shape *with_matrices(const nn_fixture *f) {
     static const weir_nn_matrix_of matrices[] = {
-        {0, {"words", 5, true, 0}}, {0, {"points", 2, false, 0}}, {1, {"words", 3, false, 0}}};
+        {0, {"words", 5, true, 0}}, {0, {"2points", 2, false, 0}}, {1, {"words", 3, false, 0}}};
     const weir_sample_step step = {.hop = 1, .fanout = 4, .relation = 0, .direction = WEIR_OUT};
     const weir_nn_opts opts = {.task = weir_schema_task_find(f->schema, "find"),
                                .hidden = 8,
@@ -275,8 +275,10 @@ static void wrong_matrices_are_refused(void **state) {
         {"\"columns\":5", "\"columns\":0", "columns"},
         {"\"columns\":5", "\"columns\":1048577", "columns"},
         {"\"rows\":\"unit\"", "\"rows\":\"long\"", "newer"},
-        {"\"name\":\"points\"", "\"name\":\"words\"", "twice"},
-        {"\"name\":\"points\",", "", "name"},
+        {"\"name\":\"2points\"", "\"name\":\"words\"", "twice"},
+        {"\"name\":\"2points\",", "", "name"},
+        {"\"name\":\"2points\"", "\"name\":\"\"", "1 to 64 letters"},
+        {"\"name\":\"2points\"", "\"name\":\"../points\"", "1 to 64 letters"},
         {"\"matrices\":[{\"name\":\"words\",\"columns\":3,\"rows\":\"as-is\"}]", "\"matrices\":[]", "empty"},
     };
     nn_fixture f;

@@ -377,8 +377,30 @@ static void a_model_of_another_schema_is_refused(void **state) {
     scoring_close(&s);
 }
 
+/* A living graph has no matrix: its columns would hold what lay in memory. */
+static void a_model_of_an_import_s_matrix_is_refused(void **state) {
+    (void)state;
+    const weir_nn_matrix_of matrix = {SCORE_PAYMENT, {.name = "words", .columns = 3}};
+    const weir_nn_opts opts = {
+        .hidden = 4, .steps = score_steps, .step_count = SCORE_STEPS, .matrices = &matrix, .matrix_count = 1};
+    scoring s;
+    weir_nn_shape *shape;
+    weir_nn *nn;
+    weir_score_model *model;
+    scoring_open(&s, 1, 1);
+    assert_ok(weir_nn_shape_open(s.world.schema, &opts, &shape));
+    assert_ok(weir_nn_open(shape, weir_kernels_cpu(), &nn));
+    const weir_score_model_opts model_opts = {.name = "x", .version = "1", .nn = nn, .params = s.net.params};
+    assert_err(weir_score_model_open(&model_opts, s.world.schema, &model), WEIR_EVERSION, "matrix 'words'");
+    assert_null(model);
+    weir_nn_close(nn);
+    weir_nn_shape_free(shape);
+    scoring_close(&s);
+}
+
 WEIR_TESTS(WEIR_CASE(c1_before_and_after_an_event_is_stored), WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other),
            WEIR_CASE(events_that_cannot_be_judged), WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge),
            WEIR_CASE(reasons_leave_the_score_alone), WEIR_CASE(a_budget_gives_a_smaller_tree),
            WEIR_CASE(each_of_a_batch_has_its_own_budget), WEIR_CASE(embeddings_are_the_last_layer),
-           WEIR_CASE(every_allocation_may_fail), WEIR_CASE(a_model_of_another_schema_is_refused))
+           WEIR_CASE(every_allocation_may_fail), WEIR_CASE(a_model_of_another_schema_is_refused),
+           WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))

@@ -192,6 +192,20 @@ static void z1_a_vertex_expires_to_the_microsecond(void **state) {
     }
 }
 
+static void a_snapshot_of_before_expiry_is_to_be_built_anew(void **state) {
+    const weir_snapshot_build_opts opts = {.out = weir_test_path("out"), .as_of_us = WEIR_BEFORE_ALL};
+    weir_snapshot_stats stats;
+    weir_snapshot *s;
+    fixture f;
+    (void)state;
+    store_open_expiring(&f, "1d");
+    assert_ok(weir_snapshot_build(f.graph, &opts, &stats));
+    store_close(&f);
+    assert_int_equal(remove(weir_test_path("out/vertices/a/until.npy")), 0);
+    assert_err(weir_snapshot_open(weir_test_path("out"), &(weir_snapshot_opts){0}, &s), WEIR_EVERSION, "build it anew");
+    assert_null(s);
+}
+
 static void folder_is(const char *name, bool there) {
     assert_true(weir_path_exists(weir_test_path(name)) == there);
 }
@@ -365,4 +379,5 @@ static void every_allocation_of_open(void **state) {
 WEIR_TESTS(WEIR_CASE(z3_nothing_is_as_new_as_as_of), WEIR_CASE(the_newest_event_is_in_by_itself),
            WEIR_CASE(z4_a_failed_build_leaves_nothing), WEIR_CASE(z1_z2_every_kind_of_wrong_number_is_found),
            WEIR_CASE(every_missing_file_is_named), WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open),
-           WEIR_CASE(z1_a_vertex_expires_to_the_microsecond))
+           WEIR_CASE(z1_a_vertex_expires_to_the_microsecond),
+           WEIR_CASE(a_snapshot_of_before_expiry_is_to_be_built_anew))

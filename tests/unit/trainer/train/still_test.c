@@ -56,12 +56,8 @@ static void write_files(const world *w, const char *nodes, const char *edges) {
     assert_int_equal(fclose(file), 0);
 }
 
-static void world_open(world *w, uint64_t seed) {
+static void world_draw(world *w, uint64_t seed) {
     weir_rng rng = weir_rng_stream(seed, 1, 2);
-    char nodes[4096], edges[4096];
-    weir_snapshot_stats stats;
-    snprintf(nodes, sizeof nodes, "%s", weir_test_path("nodes.csv"));
-    snprintf(edges, sizeof edges, "%s", weir_test_path("edges.csv"));
     for (uint64_t i = 0; i < NODES; i++) {
         node *n = &w->nodes[i];
         n->class_of = weir_rng_below(&rng, 10) ? (unsigned)weir_rng_below(&rng, CLASSES) : NONE;
@@ -69,11 +65,23 @@ static void world_open(world *w, uint64_t seed) {
         for (unsigned c = 0; c < COLUMNS; c++)
             n->row[c] = (float)weir_rng_below(&rng, 3);
     }
+}
+
+static void world_import(world *w) {
+    char nodes[4096], edges[4096];
+    weir_snapshot_stats stats;
+    snprintf(nodes, sizeof nodes, "%s", weir_test_path("nodes.csv"));
+    snprintf(edges, sizeof edges, "%s", weir_test_path("edges.csv"));
     write_files(w, nodes, edges);
     snprintf(w->folder, sizeof w->folder, "%s", weir_test_path("snapshot"));
     assert_ok(
         weir_snapshot_import(&(weir_snapshot_import_opts){.out = w->folder, .nodes = nodes, .edges = edges}, &stats));
     assert_ok(weir_snapshot_open(w->folder, &(weir_snapshot_opts){0}, &w->snapshot));
+}
+
+static void world_open(world *w, uint64_t seed) {
+    world_draw(w, seed);
+    world_import(w);
 }
 
 static world *world_new(void) {
@@ -103,7 +111,7 @@ static weir_targets_opts by_class(uint32_t learn, uint32_t validate, uint64_t se
     return (weir_targets_opts){.cut = {.split = WEIR_TARGETS_BY_CLASS, .each = {learn, validate}, .seed = seed}};
 }
 
-/* Each target where `part_of` has it, as of the snapshot's time; parts[id] is WEIR_TARGETS_PARTS where there is none. */
+/* Each target once, as of the snapshot's time, of its own class; parts[id] is WEIR_TARGETS_PARTS if there is none. */
 static void parts_of(const world *w, const weir_targets *t, unsigned parts[NODES]) {
     for (uint64_t i = 0; i < NODES; i++)
         parts[i] = WEIR_TARGETS_PARTS;
@@ -118,7 +126,7 @@ static void parts_of(const world *w, const weir_targets *t, unsigned parts[NODES
     }
 }
 
-/* --- T3 ------------------------------------------------------------------------------------------------------------ */
+/* --- T3 ----------------------------------------------------------------------------------------------------------- */
 
 static void t3_masks_say_who_is_where(void **state) {
     (void)state;
@@ -227,7 +235,7 @@ static void every_allocation_may_fail(void **state) {
     world_free(w);
 }
 
-/* --- rows of a matrix ---------------------------------------------------------------------------------------------- */
+/* --- rows of a matrix --------------------------------------------------------------------------------------------- */
 
 static weir_nn_shape *shape_open(const world *w, uint32_t columns) {
     static const uint32_t fanouts[] = {4};
@@ -309,7 +317,45 @@ static void entries_are_hidden_by_row_and_batch(void **state) {
     assert_in_range(both, 625 - 194, 625 + 194);
 }
 
+/* --- resuming ----------------------------------------------------------------------------------------------------- */
+
+static weir_err run(const weir_train_opts *opts) {
+    weir_comm *comm = NULL;
+    weir_trained *trained = NULL;
+    assert_ok(weir_comm_start(NULL, NULL, &comm));
+    weir_err err = weir_train_run(comm, opts, &trained);
+    weir_trained_close(trained);
+    weir_comm_stop(comm);
+    return err;
+}
+
+/* As the splits of a published data set are: what one tests, the other has learnt. */
+static void resume_with_other_masks_of_one_size(void **state) {
+    (void)state;
+    world *w = world_new();
+    world_draw(w, 1);
+    for (unsigned i = 0; i < NODES; i++) {
+        w->nodes[i].class_of = i % 4 % CLASSES;
+        w->nodes[i].part = i % WEIR_TARGETS_PARTS;
+    }
+    world_import(w);
+    weir_train_opts opts = weir_train_defaults();
+    opts.snapshot = w->snapshot;
+    opts.cut = by_masks().cut;
+    opts.folder = weir_test_path("run");
+    opts.hidden = 4;
+    opts.epochs = 1;
+    assert_ok(run(&opts));
+    opts.resume = true;
+    assert_ok(run(&opts));
+    opts.cut.masks[WEIR_TARGETS_TRAIN] = "judge";
+    opts.cut.masks[WEIR_TARGETS_TEST] = "learn";
+    assert_err(run(&opts), WEIR_EVERSION, "of other options");
+    world_free(w);
+}
+
 WEIR_TESTS(WEIR_CASE(t3_masks_say_who_is_where), WEIR_CASE(t3_so_many_of_each_class_are_drawn),
            WEIR_CASE(a_draw_is_fair_and_its_seed_s_own), WEIR_CASE(what_parts_nothing_is_refused),
            WEIR_CASE(every_allocation_may_fail), WEIR_CASE(i1_a_matrix_s_row_is_the_file_s),
-           WEIR_CASE(a_snapshot_without_the_matrix_is_refused), WEIR_CASE(entries_are_hidden_by_row_and_batch))
+           WEIR_CASE(a_snapshot_without_the_matrix_is_refused), WEIR_CASE(entries_are_hidden_by_row_and_batch),
+           WEIR_CASE(resume_with_other_masks_of_one_size))

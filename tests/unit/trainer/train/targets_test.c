@@ -228,6 +228,17 @@ static void shares_out_of_range(void **state) {
     refused(&plan, &BY_TIME(LEARN_TASK_BAD, 0, 0.6, 0.4), WEIR_EINVAL, "below 1 together");
 }
 
+/* As of its end it would show what came after each target. */
+static void t3_a_living_graph_is_cut_by_time_only(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = 1, .pays = 400, .people = 20, .bad = 0.5};
+    const weir_targets_opts by_class = {LEARN_TASK_BAD, {.split = WEIR_TARGETS_BY_CLASS, .each = {20, 20}}};
+    const weir_targets_opts by_masks = {LEARN_TASK_BAD,
+                                        {.split = WEIR_TARGETS_BY_MASKS, .masks = {"learn", "look", "judge"}}};
+    refused(&plan, &by_class, WEIR_EDATA, "of a living graph");
+    refused(&plan, &by_masks, WEIR_EDATA, "of a living graph");
+}
+
 static weir_err open_and_close(void *context) {
     weir_targets *targets;
     weir_err err = weir_targets_open(context, &BY_TIME(LEARN_TASK_BAD, 0, 0.2, 0.2), &targets);
@@ -245,4 +256,4 @@ static void every_allocation_may_fail(void **state) {
 
 WEIR_TESTS(WEIR_CASE(t1_t2_of_random_snapshots), WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(too_few_targets),
            WEIR_CASE(no_targets_at_all), WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range),
-           WEIR_CASE(every_allocation_may_fail))
+           WEIR_CASE(t3_a_living_graph_is_cut_by_time_only), WEIR_CASE(every_allocation_may_fail))

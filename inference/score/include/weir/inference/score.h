@@ -56,8 +56,8 @@ typedef struct weir_score_model_opts {
     void *owner;
 } weir_score_model_opts;
 
-/* With one reference.  WEIR_EVERSION the schema means something else by what the network was made for; WEIR_ENOMEM:
- * then nothing is released.  [any] */
+/* With one reference.  WEIR_EVERSION the schema means something else by what the network was made for, or the network
+ * reads matrices of an import; WEIR_ENOMEM: then nothing is released.  [any] */
 weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema, weir_score_model **modelp);
 weir_score_model *weir_score_model_share(weir_score_model *model);
 /* NULL is allowed.  [any] */

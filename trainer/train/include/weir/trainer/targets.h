@@ -9,8 +9,8 @@
  * INVARIANTS
  *   T1  Cut by time: every target of a later part is later than every one of an earlier part.
  *   T2  A target's class hangs on labels only, and a target is there only once its labels have had their time.
- *   T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as of the
- *       snapshot's time, so that all edges are seen; a class is nobody's input.
+ *   T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as of
+ *       the snapshot's time, so that all edges are seen; a class is nobody's input.
  */
 #ifndef WEIR_TRAINER_TARGETS_H
 #define WEIR_TRAINER_TARGETS_H
