@@ -5,7 +5,7 @@
 
 #include <weir/base/file.h>
 #include <weir/cli/cli.h>
-#include <weir/inference/model.h>
+#include <weir/inference/pack.h>
 
 #define PATH_BYTES_MAX 4096u
 
@@ -216,6 +216,19 @@ static weir_err print_change(const weir_models_entry *before, const weir_models_
     return print(&out);
 }
 
+/* What a server would refuse is refused here, where somebody reads it. */
+static weir_err check_serves(session *s, const char *name) {
+    char path[PATH_BYTES_MAX];
+    weir_model *model = NULL;
+    weir_pack *pack = NULL;
+    weir_err err = named_model(s, name, path, &model);
+    if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &pack);
+    if (!err) err = weir_nn_shape_serves(weir_nn_shape_of(weir_pack_nn(pack)));
+    weir_pack_close(pack);
+    weir_model_close(model);
+    return err;
+}
+
 static weir_err change(weir_cli *cli, bool promote) {
     session s;
     weir_models_entry entry = {0};
@@ -223,8 +236,9 @@ static weir_err change(weir_cli *cli, bool promote) {
     weir_err err = session_open(cli, &s);
     if (err) return err;
     if (!reason) reason = "by hand";
-    err = promote ? weir_models_promote(s.models, weir_cli_positional(cli, 0), reason, &s.opts, &entry)
-                  : weir_models_rollback(s.models, reason, &s.opts, &entry);
+    if (promote) err = check_serves(&s, weir_cli_positional(cli, 0));
+    if (!err && promote) err = weir_models_promote(s.models, weir_cli_positional(cli, 0), reason, &s.opts, &entry);
+    if (!promote) err = weir_models_rollback(s.models, reason, &s.opts, &entry);
     weir_models_close(s.models);
     return err ? err : print_change(&s.serving, &entry);
 }

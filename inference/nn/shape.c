@@ -94,7 +94,9 @@ weir_err weir_nn_inputs_aggregate(weir_nn_shape *shape, weir_nn_inputs *inputs, 
 weir_err weir_nn_inputs_matrix(weir_nn_shape *shape, weir_nn_inputs *inputs, const weir_nn_matrix *matrix) {
     weir_nn_matrix *matrices = (weir_nn_matrix *)(uintptr_t)inputs->matrices;
     if (inputs->matrix_count == WEIR_NN_MATRICES_MAX)
-        return WEIR_ERR(WEIR_EINVAL, "vertex type '%s' has more than %u matrices", inputs->name, WEIR_NN_MATRICES_MAX);
+        return WEIR_ERR(WEIR_EINVAL,
+                        "vertex type '%s' has more than %u matrices; leave some out of the import by --skip",
+                        inputs->name, WEIR_NN_MATRICES_MAX);
     if (matrix->columns == 0 || matrix->columns > WEIR_NN_COLUMNS_MAX)
         return WEIR_ERR(WEIR_EINVAL, "matrix '%s' has %u columns; 1 to %u are possible", matrix->name, matrix->columns,
                         WEIR_NN_COLUMNS_MAX);

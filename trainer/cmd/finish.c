@@ -71,10 +71,10 @@ static void put_metrics(weir_json *json, const weir_trained *trained, weir_targe
     weir_json_key(json, part_names[part]);
     weir_json_object(json);
     put_u64(json, "targets", m->targets);
-    put_u64(json, "positives", m->positives);
     put_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
     put_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
     if (weir_nn_outputs(weir_trained_shape(trained)) == 1) {
+        put_u64(json, "positives", m->positives);
         put_ranking(json, m);
         put_f64(json, "log_loss", m->log_loss);
     } else {
@@ -176,12 +176,13 @@ static void write_text(finishing *f) {
     weir_buf_printf(&f->text, "best of epoch %u\n", weir_trained_best_epoch(f->trained));
     for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
         const weir_train_metrics *m = weir_trained_metrics(f->trained, part);
-        weir_buf_printf(&f->text, "%s: %" PRIu64 " targets, %" PRIu64 " positive", part_names[part], m->targets,
-                        m->positives);
-        if (binary)
+        weir_buf_printf(&f->text, "%s: %" PRIu64 " targets", part_names[part], m->targets);
+        if (binary) {
+            weir_buf_printf(&f->text, ", %" PRIu64 " positive", m->positives);
             write_ranking(f, part);
-        else
+        } else {
             weir_buf_printf(&f->text, ", accuracy %.4f\n", m->accuracy);
+        }
     }
 }
 
