@@ -64,9 +64,10 @@ static void put_epochs(const newest *n, weir_buf *out) {
     size_t length = 0, count = 0;
     char *text = *n->name ? load(n, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length) : NULL;
     weir_buf_text(out, ",\"epochs\":[");
-    for (char *line = text, *end = text; text && *line && count < EPOCHS_MAX; line = end + (*end == '\n')) {
-        end = line + strcspn(line, "\n");
-        count += put_object(out, count ? "," : "", line, (size_t)(end - line));
+    for (const char *line = text; line && *line && count < EPOCHS_MAX;) {
+        size_t bytes = strcspn(line, "\n");
+        count += put_object(out, count ? "," : "", line, bytes);
+        line += bytes + (line[bytes] == '\n');
     }
     weir_buf_byte(out, ']');
     weir_free(text);

@@ -62,15 +62,17 @@ static weir_err listen_on(weir_http *http, const weir_http_address *address) {
     if (name->sa_family == AF_INET6) setsockopt(http->listen_fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (bind(http->listen_fd, name, address->length) || listen(http->listen_fd, BACKLOG))
         return bind_failed(errno, http->opts.listen);
-    struct sockaddr_storage bound;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } bound = {.six = {0}};
     socklen_t length = sizeof bound;
-    if (getsockname(http->listen_fd, (struct sockaddr *)&bound, &length))
-        return WEIR_ERRNO(errno, "cannot read a socket");
+    if (getsockname(http->listen_fd, &bound.any, &length)) return WEIR_ERRNO(errno, "cannot read a socket");
     char text[80];
-    weir_http_address_text((const struct sockaddr *)&bound, text, sizeof text);
+    weir_http_address_text(&bound.any, text, sizeof text);
     snprintf(http->url, sizeof http->url, "http://%s", text);
-    http->port = ntohs(bound.ss_family == AF_INET ? ((struct sockaddr_in *)&bound)->sin_port
-                                                  : ((struct sockaddr_in6 *)&bound)->sin6_port);
+    http->port = ntohs(bound.any.sa_family == AF_INET ? bound.four.sin_port : bound.six.sin6_port);
     return WEIR_OK;
 }
 

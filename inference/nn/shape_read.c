@@ -276,7 +276,7 @@ static weir_err read_step(weir_nn_shape *shape, const weir_yaml_node *map, weir_
 /* --- the whole --------------------------------------------------------------------------------------------------- */
 
 static weir_err read_sizes(weir_nn_shape *shape, const weir_yaml_node *root) {
-    const char *task = NULL;
+    const char *task = "";
     weir_err err = get_name(root, "task", &task);
     if (!err) err = get_ref(root, "target", shape->vertices, shape->types, &shape->target_type);
     if (!err) err = get_u32(root, "outputs", 1, WEIR_NN_OUTPUTS_MAX, &shape->outputs);

@@ -194,7 +194,7 @@ weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoring
 void weir_scoring_close(weir_scoring *scoring) {
     if (!scoring) return;
     if (scoring->queue) weir_queue_close(scoring->queue);
-    for (uint32_t i = 0; i < scoring->thread_count; i++) {
+    for (uint32_t i = 0; scoring->threads && i < scoring->thread_count; i++) {
         weir_thread_join(scoring->threads[i].thread);
         weir_scorer_close(scoring->threads[i].scorer);
     }

@@ -71,7 +71,7 @@ static weir_err integer_key(weir_mapper *mapper, const weir_schema_key *key, con
 }
 
 weir_err weir_map_end(weir_mapper *mapper, weir_end *end) {
-    size_t length;
+    size_t length = 0;
     if (end->message == mapper->message) return WEIR_OK;
     weir_err err = end->integer ? integer_key(mapper, end->parts, &end->key, &length)
                                 : weir_map_key(mapper, end->parts, &end->key, &length);

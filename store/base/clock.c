@@ -125,8 +125,10 @@ static int64_t days_before_year(int64_t year) {
     return 365 * year + (year + 3) / 4 - (year + 99) / 100 + (year + 399) / 400;
 }
 
+/* Month 13 stands for the end of the year. */
 static int64_t days_before_month(int64_t year, int64_t month) {
     static const int16_t before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
+    WEIR_ASSERT(month >= 1 && month <= 13);
     return before[month - 1] + (month > 2 && is_leap(year));
 }
 

@@ -211,15 +211,14 @@ static weir_err take_scalar(builder *build, const yaml_event_t *event) {
     return attach(build, node);
 }
 
-static weir_err open_collection(builder *build, const yaml_event_t *event, weir_yaml_kind kind) {
-    bool mapping = kind == WEIR_YAML_MAPPING;
+static weir_err open_collection(builder *build, const yaml_event_t *event, bool mapping) {
     weir_err err =
         check_plain(build, event, mapping ? event->data.mapping_start.anchor : event->data.sequence_start.anchor,
                     mapping ? event->data.mapping_start.tag : event->data.sequence_start.tag);
     weir_yaml_node *node;
     if (!err) err = new_node(build, event, &node);
     if (err) return err;
-    node->kind = kind;
+    node->kind = mapping ? WEIR_YAML_MAPPING : WEIR_YAML_SEQUENCE;
     err = attach(build, node);
     if (err) return err;
     if (build->depth >= WEIR_YAML_DEPTH_MAX) // Y1
@@ -283,9 +282,9 @@ static weir_err take_event(builder *build, const yaml_event_t *event) {
     case YAML_SCALAR_EVENT:
         return take_scalar(build, event);
     case YAML_SEQUENCE_START_EVENT:
-        return open_collection(build, event, WEIR_YAML_SEQUENCE);
+        return open_collection(build, event, false);
     case YAML_MAPPING_START_EVENT:
-        return open_collection(build, event, WEIR_YAML_MAPPING);
+        return open_collection(build, event, true);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         return close_collection(build);

@@ -157,7 +157,7 @@ static void window_add(weir_cache *cache, stripe *s, window *w) {
     use_push(s, w);
     s->bytes += w->bytes;
     s->window_count++;
-    while (s->bytes > cache->stripe_bytes_max) { /* S6 */
+    while (s->oldest && s->bytes > cache->stripe_bytes_max) { /* S6 */
         s->stats.evictions++;
         window_remove(s, s->oldest);
     }
@@ -219,15 +219,17 @@ static uint32_t place_before(const window *w, int64_t before_us) {
 static bool copy_out(const window *w, uint32_t from, size_t count, weir_entry *entries, weir_cache_allocate allocate,
                      void *context) {
     size_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        bytes += w->entries[from + i].row_length;
-    uint8_t *rows = bytes ? allocate(context, bytes) : NULL;
-    if (bytes && !rows) return false;
     for (size_t i = 0; i < count; i++) {
-        const weir_entry *e = &w->entries[from + i];
-        entries[i] = *e;
-        if (!e->row_length) continue;
-        entries[i].row = memcpy(rows, e->row, e->row_length);
+        entries[i] = w->entries[from + i];
+        bytes += entries[i].row_length;
+    }
+    if (bytes == 0) return true;
+    uint8_t *rows = allocate(context, bytes);
+    if (!rows) return false;
+    for (size_t i = 0; i < count; i++) {
+        weir_entry *e = &entries[i];
+        if (e->row_length == 0) continue;
+        e->row = memcpy(rows, e->row, e->row_length);
         rows += e->row_length;
     }
     return true;

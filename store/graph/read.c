@@ -192,21 +192,22 @@ static bool neighbor_deleted(weir_shard *shard, const weir_list_query *query, co
     return e->time_us <= weir_deleted_time(shard->deleted, e->neighbor, query->before_us);
 }
 
+static const weir_entry *next_of(const source *s) {
+    return s->next < s->count ? &s->entries[s->next] : NULL;
+}
+
 /* The next record in order, each once. NULL at the end; *shortp when a source that has more was read to its end. */
 static const weir_entry *merge_next(source *sources, bool *shortp) {
     const weir_entry *best = NULL;
     for (size_t i = 0; i < SOURCES; i++) {
-        const source *s = &sources[i];
-        if (s->next == s->count) {
-            if (!s->complete) *shortp = true;
-            continue;
-        }
-        if (!best || weir_entry_order(&s->entries[s->next], best) < 0) best = &s->entries[s->next];
+        const weir_entry *e = next_of(&sources[i]);
+        if (!e && !sources[i].complete) *shortp = true;
+        if (e && (!best || weir_entry_order(e, best) < 0)) best = e;
     }
     if (*shortp || !best) return NULL;
     for (size_t i = 0; i < SOURCES; i++) {
-        source *s = &sources[i];
-        if (s->next < s->count && weir_entry_order(&s->entries[s->next], best) == 0) s->next++;
+        const weir_entry *e = next_of(&sources[i]);
+        if (e && weir_entry_order(e, best) == 0) sources[i].next++;
     }
     return best;
 }
@@ -242,8 +243,9 @@ static weir_err copy_rows(merged *out, weir_arena *arena) {
     size_t bytes = 0;
     for (uint32_t i = 0; i < out->count; i++)
         bytes += out->entries[i].row_length;
-    uint8_t *rows = bytes ? weir_arena_alloc_aligned(arena, 1, bytes) : NULL;
-    if (bytes && !rows) return arena_full();
+    if (bytes == 0) return WEIR_OK;
+    uint8_t *rows = weir_arena_alloc_aligned(arena, 1, bytes);
+    if (!rows) return arena_full();
     for (uint32_t i = 0; i < out->count; i++) {
         weir_entry *e = &out->entries[i];
         if (e->row_length == 0) continue;

@@ -263,13 +263,25 @@ weir_err weir_shard_drain(weir_shard *shard) {
     return ask(shard, MESSAGE_DRAIN, &r);
 }
 
+static uint64_t tries_begun(weir_shard *shard) {
+    weir_mutex_lock(&shard->mutex);
+    uint64_t tries = shard->tries;
+    weir_mutex_unlock(&shard->mutex);
+    return tries;
+}
+
+/* A try that began before says nothing: there may be room since.  Under the mutex. */
+static bool tried_in_vain(const weir_shard *shard, uint64_t tries_before) {
+    return shard->seal_err && shard->tries_ended > tries_before;
+}
+
 weir_err weir_shard_seal(weir_shard *shard) {
     request r = {0};
+    uint64_t tries_before = tries_begun(shard);
     weir_err err = ask(shard, MESSAGE_SEAL, &r);
     if (err) return err;
     weir_mutex_lock(&shard->mutex);
-    uint64_t failures = shard->seal_failures;
-    while (shard->seals_done < r.seals_wanted && shard->seal_failures == failures && !shard->failed) {
+    while (shard->seals_done < r.seals_wanted && !tried_in_vain(shard, tries_before) && !shard->failed) {
         weir_cond_wait(&shard->changed, &shard->mutex);
     }
     if (shard->seals_done < r.seals_wanted) err = shard->failed ? shard->failed : shard->seal_err;
@@ -429,6 +441,7 @@ static bool wait_for_frozen(weir_shard *shard, bool after_failure) {
         }
     }
     bool go_on = !shard->stopping;
+    if (go_on) shard->tries++;
     weir_mutex_unlock(&shard->mutex);
     return go_on;
 }
@@ -442,6 +455,7 @@ static void seal_thread(void *context) {
         if (failed) weir_log_error("shard.seal_failed", err);
         weir_mutex_lock(&shard->mutex);
         shard->seal_err = err;
+        shard->tries_ended = shard->tries;
         if (failed) {
             shard->seal_failures++;
         } else {

@@ -59,8 +59,9 @@ typedef struct weir_shard {
     weir_offsets *frozen_offsets;
     int64_t frozen_newest_us;          /* newest event time when it was frozen */
     uint64_t seals_wanted, seals_done; /* freezes so far, and seals so far */
+    uint64_t tries, tries_ended;       /* of the sealer, each to seal what is frozen */
     uint64_t seal_failures;
-    weir_err seal_err; /* of the last try; 0 after a success */
+    weir_err seal_err; /* of the try that ended last; 0 after a success */
     uint32_t asking;   /* threads that wait for an answer of the owner */
     weir_err failed;   /* why the owner has stopped          */
     bool stopping;

@@ -136,7 +136,9 @@ static weir_err hash_canonical(const char *name, weir_schema *schema) {
 /* Takes the tree. */
 static weir_err from_yaml(const char *name, weir_yaml *yaml, weir_schema **schemap) {
     weir_schema *schema = weir_calloc(1, sizeof *schema);
-    weir_err err = schema ? WEIR_OK : weir_schema_no_memory();
+    weir_err err =
+        schema ? WEIR_OK
+               : WEIR_ERR(WEIR_ENOMEM, "%s: no memory for the schema; free some, or give the process more", name);
     if (!err) err = weir_arena_open(ARENA_BYTES_MAX, &schema->arena);
     if (!err && (!weir_yaml_root(yaml) || weir_schema_is_empty(weir_yaml_root(yaml))))
         err = WEIR_ERR(WEIR_ECONFIG,

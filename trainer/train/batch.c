@@ -151,12 +151,12 @@ static void ask_rank(weir_making *m, const weir_block_view *view, uint32_t rank)
     m->ask_bytes[rank] = m->asks.length - before;
 }
 
-/* Of every rank, our own too: what is local takes the same way but for the exchange. */
+/* Of every rank, our own too: what is local takes the same way but for the exchange. view: NULL without targets. */
 static weir_err make_asks(weir_making *m, const weir_block_view *view) {
     uint32_t ranks = m->opts->owners.ranks;
     weir_buf_clear(&m->asks);
     memset(m->ask_bytes, 0, ranks * sizeof *m->ask_bytes);
-    for (uint32_t rank = 0; ranks > 1 && m->out.own_count && rank < ranks; rank++)
+    for (uint32_t rank = 0; ranks > 1 && view && rank < ranks; rank++)
         ask_rank(m, view, rank);
     return weir_buf_err(&m->asks);
 }

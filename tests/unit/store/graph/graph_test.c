@@ -383,6 +383,45 @@ static void full_disk_keeps_the_delta_and_goes_on_when_there_is_room(void **stat
     fixture_close(&f);
 }
 
+/* Holds a try to seal in front of a full disk until there is room: it fails all the same. */
+typedef enum full_disk { DISK_WATCHED, DISK_HOLDS_NEXT, DISK_HOLDS, DISK_LETS_GO } full_disk;
+
+static void nap(void) {
+    weir_clock *clock = weir_clock_system();
+    weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + 1000);
+}
+
+static void hold_a_write(void *context, weir_fault_op op, const char *path) {
+    atomic_int *disk = context;
+    int next = DISK_HOLDS_NEXT;
+    bool first_asked = op == WEIR_FAULT_WRITE && strstr(path, "/shard-000/");
+    if (!first_asked || !atomic_compare_exchange_strong(disk, &next, DISK_HOLDS)) return;
+    while (atomic_load(disk) != DISK_LETS_GO)
+        nap();
+    for (int i = 0; i < 200; i++)
+        nap(); /* the seal that is asked for meanwhile waits by now */
+}
+
+static void failure_of_a_try_before_is_no_answer_to_a_seal(void **state) {
+    (void)state;
+    fixture f = {0};
+    atomic_int disk = DISK_WATCHED;
+    weir_fault_watch(hold_a_write, &disk);
+    graph_open(&f);
+    put_edge(&f, 1, 2, 3, 4);
+    assert_ok(weir_fault_arm("write:1:ENOSPC"));
+    assert_err(weir_graph_seal(f.graph), WEIR_EFULL, "free some space");
+    atomic_store(&disk, DISK_HOLDS_NEXT); /* the sealer tries again */
+    while (atomic_load(&disk) != DISK_HOLDS)
+        nap();
+    assert_ok(weir_fault_arm(NULL));
+    put_edge(&f, 1, 5, 6, 7);
+    atomic_store(&disk, DISK_LETS_GO);
+    assert_ok(weir_graph_seal(f.graph));
+    fixture_close(&f);
+    weir_fault_watch(NULL, NULL);
+}
+
 static void second_process_recreated_source_and_other_schema_are_refused(void **state) {
     (void)state;
     fixture f = {0};
@@ -466,5 +505,6 @@ WEIR_TESTS(WEIR_CASE(newest_first_across_delta_and_seals), WEIR_CASE(s1_exactly_
            WEIR_CASE(s5_windows_follow_seals), WEIR_CASE(s5_a_hub_gets_a_wide_window),
            WEIR_CASE(s6_memory_stays_in_its_budget_and_nothing_is_dropped),
            WEIR_CASE(full_disk_keeps_the_delta_and_goes_on_when_there_is_room),
+           WEIR_CASE(failure_of_a_try_before_is_no_answer_to_a_seal),
            WEIR_CASE(second_process_recreated_source_and_other_schema_are_refused),
            WEIR_CASE(checkpoint_restores_and_a_damaged_one_is_refused), WEIR_CASE(two_names_of_one_id_are_never_merged))

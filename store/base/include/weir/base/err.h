@@ -69,12 +69,18 @@ typedef struct weir_err_site {
     int line;
 } __attribute__((aligned(16))) weir_err_site;
 
-/* Makes an error here:  return WEIR_ERR(WEIR_EIO, "cannot write %s: %s; free some space", path, …);  [any] */
-#define WEIR_ERR(code, ...)                                                             \
+/* What the macros that make errors are made of. Compilers, and whoever else follows paths, are told that what maker
+ * returns is not 0. */
+#define WEIR_ERR_BY(maker, ...)                                                         \
     (__extension__({                                                                    \
         static const weir_err_site weir_err_site_here = {__FILE__, __func__, __LINE__}; \
-        weir_err_make(&weir_err_site_here, (code), __VA_ARGS__);                        \
+        weir_err weir_err_made = maker(&weir_err_site_here, __VA_ARGS__);               \
+        if (weir_err_made == WEIR_OK) __builtin_unreachable();                          \
+        weir_err_made;                                                                  \
     }))
+
+/* Makes an error here:  return WEIR_ERR(WEIR_EIO, "cannot write %s: %s; free some space", path, …);  [any] */
+#define WEIR_ERR(code, ...) WEIR_ERR_BY(weir_err_make, (code), __VA_ARGS__)
 
 weir_err weir_err_make(const weir_err_site *site, weir_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
@@ -83,11 +89,7 @@ weir_err weir_err_make(const weir_err_site *site, weir_code code, const char *fo
  * EACCES, EPERM and EROFS: WEIR_EPERM, ENOENT: WEIR_ENOTFOUND, EEXIST: WEIR_EEXIST, EADDRINUSE and EBUSY:
  * WEIR_EBUSY, else WEIR_EIO); the sentence ends in ": " and the system's text, and for a full disk says what to
  * do.  [any] */
-#define WEIR_ERRNO(errno_value, ...)                                                    \
-    (__extension__({                                                                    \
-        static const weir_err_site weir_err_site_here = {__FILE__, __func__, __LINE__}; \
-        weir_err_make_errno(&weir_err_site_here, (errno_value), __VA_ARGS__);           \
-    }))
+#define WEIR_ERRNO(errno_value, ...) WEIR_ERR_BY(weir_err_make_errno, (errno_value), __VA_ARGS__)
 
 weir_err weir_err_make_errno(const weir_err_site *site, int errno_value, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));

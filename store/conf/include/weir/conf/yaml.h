@@ -57,11 +57,7 @@ weir_err weir_yaml_bool(const weir_yaml_node *node, bool *valuep); /* true or fa
 weir_err weir_yaml_only_keys(const weir_yaml_node *mapping, const char *what, const char *const *allowed);
 
 /* An error of this code about a node: "name:line:column: sentence".  [any] */
-#define WEIR_YAML_ERR(node, ...)                                                        \
-    (__extension__({                                                                    \
-        static const weir_err_site weir_err_site_here = {__FILE__, __func__, __LINE__}; \
-        weir_yaml_err_make(&weir_err_site_here, (node), __VA_ARGS__);                   \
-    }))
+#define WEIR_YAML_ERR(node, ...) WEIR_ERR_BY(weir_yaml_err_make, (node), __VA_ARGS__)
 weir_err weir_yaml_err_make(const weir_err_site *site, const weir_yaml_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 /* An error from elsewhere, with this node's place before its sentence; 0 stays 0.  [any] */
