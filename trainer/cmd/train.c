@@ -96,6 +96,17 @@ static weir_err read_per_class(const weir_cli *cli, weir_train_opts *o) {
     return WEIR_OK;
 }
 
+/* What would be passed over without a word. */
+static weir_err check_shares(const weir_cli *cli, const weir_train_opts *o) {
+    static const char *const shares[] = {"warm-up", "validation", "test"};
+    for (size_t i = 0; o->cut.split != WEIR_TARGETS_BY_TIME && i < sizeof shares / sizeof shares[0]; i++) {
+        if (weir_cli_given(cli, shares[i]))
+            return WEIR_ERR(WEIR_EUSAGE, "--%s is a share of a cut by time; leave it out beside --masks or --per-class",
+                            shares[i]);
+    }
+    return WEIR_OK;
+}
+
 static weir_err find_task(const weir_cli *cli, weir_train_opts *o) {
     const weir_schema *schema = weir_snapshot_schema(o->snapshot);
     const char *name = weir_cli_text(cli, "task");
@@ -155,6 +166,7 @@ static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err) err = read_fanouts(cli, c);
     if (!err) err = read_masks(cli, c);
     if (!err) err = read_per_class(cli, &c->opts);
+    if (!err) err = check_shares(cli, &c->opts);
     if (!err && c->opts.resume && !c->opts.folder)
         err = WEIR_ERR(WEIR_EUSAGE, "--resume goes on from a checkpoint in --folder; say which folder");
     if (!err) err = weir_snapshot_open(c->snapshot_folder, &opts, &c->snapshot);

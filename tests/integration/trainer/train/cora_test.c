@@ -109,6 +109,24 @@ static void two_ranks_learn_the_same(void **state) {
     if (!(fabs(of_one - of_two) < 0.005)) fail_msg("accuracies %g and %g", of_one, of_two);
 }
 
+/* A living graph has no matrix: it is said where somebody promotes, not only in a server's log. */
+static void a_model_of_a_matrix_is_not_promoted(void **state) {
+    (void)state;
+    char snapshot[4096], line[16384];
+    weir_test_output output;
+    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("cora"));
+    import_cora(snapshot);
+    snprintf(line, sizeof line,
+             "cd %s && '%s' model keygen --secret s --public p >/dev/null"
+             " && '%s' %s --models m --key s --per-class 20,30 --epochs 1 --hidden 4 --fanouts 2 --no-baselines"
+             " | sed -n 's/^model //p' >id && '%s' model promote $(cat id) --path m --set models.public_keys=p",
+             weir_test_folder(), weir_test_program(), train_program(), snapshot, weir_test_program());
+    const char *const argv[] = {"/bin/bash", "-c", line, NULL};
+    weir_test_run(argv, ranks_environment, &output);
+    if (output.status == 0 || !strstr(output.err, "the matrix 'nonzero'")) fail_msg("%s%s", output.out, output.err);
+    weir_test_output_free(&output);
+}
+
 static void without_times_a_split_has_to_be_said(void **state) {
     (void)state;
     static const struct {
@@ -118,6 +136,7 @@ static void without_times_a_split_has_to_be_said(void **state) {
         {{NULL}, "all 2708 targets are of one moment"},
         {{"--masks", "a,b", NULL}, "--masks is three names"},
         {{"--masks", "a,b,c", NULL}, "no mask 'a'"},
+        {{"--masks", "a,b,c", "--test=0.2", NULL}, "--test is a share of a cut by time"},
         {{"--per-class", "20", NULL}, "--per-class is two numbers"},
         {{"--per-class", "500,500", NULL}, "leave none of for the test"},
     };
@@ -135,4 +154,4 @@ static void without_times_a_split_has_to_be_said(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(cora_is_learnt_from_140_labels), WEIR_CASE(two_ranks_learn_the_same),
-           WEIR_CASE(without_times_a_split_has_to_be_said))
+           WEIR_CASE(a_model_of_a_matrix_is_not_promoted), WEIR_CASE(without_times_a_split_has_to_be_said))
