@@ -16,7 +16,7 @@
 #include "shard.h"
 
 #define SPARE_ENTRIES 8u
-#define WIDE_MAX      8192u /* entries that a cached window is made for: more is a dump, and takes the place of too many */
+#define WIDE_MAX      8192u /* entries that a window is made for: more is a dump, and takes the place of too many */
 #define SOURCES       3u    /* active, frozen, cold: newest first */
 
 typedef struct source {
