@@ -164,10 +164,11 @@ static weir_err read_limits(const json_t *root, weir_api_score_ask *ask) {
     weir_err err = weir_api_body_number(root, "the body", "reasons", 0, WEIR_SCORE_REASONS_MAX, &reasons);
     if (!err) err = weir_api_body_number(root, "the body", "nodes_max", 1, NODES_MAX, &nodes);
     if (!err) err = weir_api_body_number(root, "the body", "deadline_ms", 1, DEADLINE_MAX_MS, &deadline_ms);
+    if (err) return err; /* what was read is out of range, and out of what may be multiplied */
     ask->reasons = (uint32_t)reasons;
     ask->nodes_max = (uint32_t)nodes;
     ask->deadline_us = deadline_ms * 1000;
-    return err;
+    return WEIR_OK;
 }
 
 static weir_err read_root(const weir_schema *schema, const json_t *root, const char *body, weir_arena *arena,
