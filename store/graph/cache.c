@@ -252,6 +252,8 @@ bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, i
             answered = true;
             use_unlink(s, w);
             use_push(s, w);
+        } else {
+            *countp = w->count;
         }
     }
     *(answered ? &s->stats.hits : &s->stats.misses) += 1;

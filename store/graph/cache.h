@@ -38,8 +38,8 @@ uint64_t weir_cache_epoch(weir_cache *cache);
 void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
                      size_t count, bool complete);
 /* Copies up to capacity entries older than before_us, newest first, rows into *bytes (at most bytes_max). true: the
- * answer stands, and *completep says whether there is nothing behind it. false: not cached, or it does not reach that
- * far.  [any] */
+ * answer stands, and *completep says whether there is nothing behind it. false: *countp is how many entries the window
+ * has, which do not reach that far; 0: it is not cached.  [any] */
 typedef void *(*weir_cache_allocate)(void *context, size_t size);
 bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
                         size_t capacity, weir_cache_allocate allocate, void *context, size_t *countp, bool *completep);

@@ -141,8 +141,9 @@ static size_t window_size(const weir_shard *shard, size_t capacity) {
 /* Scans from the newest on, so that the next reader finds a window; then answers from that, if it reaches. */
 static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
                              source *s) {
-    if (collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
     size_t size = window_size(shard, capacity);
+    if (collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
+    if (s->count >= size) return scan_cold(shard, query, query->before_us, capacity, arena, s); /* far in the past */
     source window = {.entries = weir_arena_alloc(arena, size * sizeof(weir_entry))};
     if (!window.entries) return arena_full();
     uint64_t epoch = weir_cache_epoch(shard->cache);

@@ -28,18 +28,6 @@ static weir_err take(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64
     return weir_candidate_add(c, &target, weir_class_of(c->task, value));
 }
 
-static weir_err collect(weir_collecting *c) {
-    uint64_t vertices = weir_snapshot_vertices_of(c->snapshot, c->label->target)->count, at = 0;
-    weir_err err = WEIR_OK;
-    for (uint64_t vertex = 0; !err && vertex < vertices; vertex++) {
-        uint64_t begin = at;
-        while (at < c->labels->count && (uint64_t)c->labels->targets[at] == vertex)
-            at++;
-        err = take(c, vertex, begin, at);
-    }
-    return err;
-}
-
 /* --- masks -------------------------------------------------------------------------------------------------------- */
 
 static const uint8_t *mask_of(const weir_snapshot_vertices *v, const char *name) {
@@ -114,7 +102,7 @@ static weir_err check_import(const weir_collecting *c) {
 
 weir_err weir_targets_still(weir_collecting *c, const weir_targets_opts *opts) {
     weir_err err = check_import(c);
-    if (!err) err = collect(c);
+    if (!err) err = weir_targets_collect(c, take);
     if (err) return err;
     return opts->cut.split == WEIR_TARGETS_BY_MASKS ? part_by_masks(c, &opts->cut) : part_by_class(c, &opts->cut);
 }

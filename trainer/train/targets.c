@@ -91,15 +91,14 @@ static weir_err take_labels(weir_collecting *c, uint64_t vertex, uint64_t begin,
     return err;
 }
 
-static weir_err collect(weir_collecting *c) {
+weir_err weir_targets_collect(weir_collecting *c, weir_take take) {
     uint64_t vertices = weir_snapshot_vertices_of(c->snapshot, c->label->target)->count, at = 0;
     weir_err err = WEIR_OK;
     for (uint64_t vertex = 0; !err && vertex < vertices; vertex++) {
         uint64_t begin = at;
         while (at < c->labels->count && (uint64_t)c->labels->targets[at] == vertex)
             at++;
-        err =
-            c->task->moment == WEIR_SCHEMA_AT_PUT ? take_put(c, vertex, begin, at) : take_labels(c, vertex, begin, at);
+        err = take(c, vertex, begin, at);
     }
     return err;
 }
@@ -148,7 +147,7 @@ static weir_err keep(weir_collecting *c, size_t begin) {
 }
 
 static weir_err cut_by_time(weir_collecting *c, const weir_targets_cut *cut) {
-    weir_err err = collect(c);
+    weir_err err = weir_targets_collect(c, c->task->moment == WEIR_SCHEMA_AT_PUT ? take_put : take_labels);
     if (err) return err;
     if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, by_time);
     size_t begin = past_warm_up(c, cut->warm_up), count = c->count - begin;

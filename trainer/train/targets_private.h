@@ -28,6 +28,10 @@ uint32_t weir_class_of(const weir_schema_task *task, uint32_t value);
 /* Whether the label of a target of this time may still come (T2). */
 bool weir_target_is_young(const weir_collecting *c, int64_t time_us);
 
+/* Calls take with each vertex that the label is about, and with its labels [begin, end), newest first. */
+typedef weir_err (*weir_take)(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end);
+weir_err weir_targets_collect(weir_collecting *c, weir_take take);
+
 /* still.c: every vertex whose class is known, as of the snapshot's own time, in the part that a mask or the draw says
  * (T3); those in none are left out.  WEIR_EDATA the snapshot is no import, a mask is not there, two overlap, or a class
  * is too small. */
