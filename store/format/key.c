@@ -155,11 +155,12 @@ void weir_offset_key_write(uint32_t source, uint32_t partition, uint8_t bytes[WE
     bytes[0] = 'O';
     put_be32(bytes + 1, source);
     put_be32(bytes + 5, partition);
+    put_be64(bytes + 9, 0);
 }
 
 bool weir_offset_key_read(const void *bytes, size_t length, uint32_t *sourcep, uint32_t *partitionp) {
     const uint8_t *b = bytes;
-    if (length != WEIR_OFFSET_KEY_BYTES || b[0] != 'O') return false;
+    if (length != WEIR_OFFSET_KEY_BYTES || b[0] != 'O' || get_be64(b + 9)) return false;
     *sourcep = get_be32(b + 1);
     *partitionp = get_be32(b + 5);
     return true;

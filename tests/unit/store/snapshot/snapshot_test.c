@@ -334,7 +334,8 @@ static void manifests_that_lie(void **state) {
         weir_code code;
         const char *why;
     } rows[] = {
-        {"\"format\":1", "\"format\":2", WEIR_EVERSION, "has format 2"},
+        {"\"format\":2", "\"format\":1", WEIR_EVERSION, "build it again with weir snapshot build"},
+        {"\"format\":2", "\"format\":3", WEIR_EVERSION, "has format 3"},
         {"\"edges\":3", "\"edges\":4", WEIR_ECORRUPT, "indptr"},
         {"\"edges\":3", "\"edges\":-1", WEIR_EDATA, "whole number"},
         {"\"edges\":3", "\"edges\":[]", WEIR_EDATA, "whole number"},
