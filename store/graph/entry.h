@@ -26,7 +26,7 @@ enum { WEIR_LIST_KIND_EDGES = 0, WEIR_LIST_KIND_FEATURES = 1, WEIR_LIST_KIND_LAB
 typedef struct weir_entry {
     weir_vertex neighbor; /* edges; 0 else */
     int64_t time_us;
-    uint64_t event;       /* of a deletion: the one it is about, 0 for all */
+    uint64_t event; /* of a deletion: the one it is about, 0 for all */
     const uint8_t *row;
     uint32_t row_length;
     bool deletion;

@@ -328,7 +328,8 @@ static void batches_read_back(void **state) {
     assert_ok(weir_batch_open(buf.bytes, buf.length, &cursor));
     assert_true(cursor.span.source == 3 && cursor.span.partition == 4 && cursor.span.offset_begin == 100);
     assert_true(weir_batch_next(&cursor, &m));
-    assert_true(m.kind == WEIR_PUT_VERTEX && m.type == 1 && m.vertex == weir_vertex_make(50, 5) && m.time_us == -7 && m.event == 8);
+    assert_true(m.kind == WEIR_PUT_VERTEX && m.type == 1 && m.vertex == weir_vertex_make(50, 5) && m.time_us == -7 &&
+                m.event == 8);
     assert_true(m.key_length == 1 && m.key[0] == 'k' && m.row_length == 0);
     assert_true(weir_batch_next(&cursor, &m));
     assert_true(m.vertex == weir_vertex_make(60, 6) && m.neighbor == weir_vertex_make(50, 5));
