@@ -22,9 +22,9 @@
 #include <weir/base/queue.h>
 #include <weir/base/suggest.h>
 #include <weir/ingest/map.h>
+#include <weir/ingest/repeats.h>
 
 #include "private.h"
-#include "recent.h"
 
 #define QUEUE_MAX 4096u
 #define GROUP_MAX 256u
@@ -38,10 +38,11 @@ typedef struct event_post {
 
 /* One event of a request, and what became of it. */
 typedef struct event_seen {
-    weir_recent_id id;
+    uint64_t event;
+    uint32_t content;
     bool has_id, duplicate;
-    uint32_t record; /* not duplicate: its index among the request's records */
-    weir_recent_place place;
+    uint32_t partition; /* where it stands, or the first of its id does */
+    uint64_t offset;
 } event_seen;
 
 /* A request whose events are appended and not yet durable. */
@@ -55,7 +56,9 @@ typedef struct event_pending {
 typedef struct event_target {
     weir_eventlog *log; /* NULL: none is appended here */
     weir_mapper *mapper;
-    weir_recent *recent;
+    weir_repeats **repeats; /* one a partition: the ids that it has                */
+    uint64_t *next;         /* one a partition: the offset that its next event gets */
+    uint32_t partitions;
     uint32_t partition; /* of this group */
     bool dirty;
     _Atomic weir_err failure;
@@ -140,43 +143,46 @@ static weir_err check_messages(event_target *target, const weir_api_message *mes
         weir_err err = weir_mapper_map(target->mapper, 0, 0, messages[i].bytes, messages[i].length, &mapped);
         if (err) return weir_err_prefix(err, "event %zu of the request", i);
         events[i].has_id = mapped.event_id != NULL;
-        if (events[i].has_id)
-            events[i].id = weir_recent_id_of(target->recent, mapped.event, mapped.event_id, mapped.event_id_length);
+        events[i].event = mapped.event;
+        events[i].content = mapped.content;
     }
     return WEIR_OK;
 }
 
-/* Among the recent ones, or earlier in this request: the place of those is not known yet, so the record's index stands
- * in until the append. */
-static size_t sort_out(event_target *target, event_seen *events, size_t count) {
-    size_t fresh = 0;
-    for (size_t i = 0; i < count; i++) {
-        const weir_recent_place *known = events[i].has_id ? weir_recent_find(target->recent, events[i].id) : NULL;
-        if (known) { // A2
-            events[i].duplicate = true;
-            events[i].place = *known;
-            continue;
-        }
-        events[i].record = (uint32_t)fresh++;
-        events[i].place = (weir_recent_place){.offset = events[i].record, .partition = UINT32_MAX};
-        if (events[i].has_id) weir_recent_put(target->recent, events[i].id, events[i].place);
+/* The first event of the same id, in whichever partition: *foundp false if there is none that is remembered. */
+static weir_err find_first(const event_target *target, event_seen *seen, uint64_t offset, bool *foundp) {
+    *foundp = false;
+    for (uint32_t p = 0; !*foundp && p < target->partitions; p++) {
+        uint64_t at = p == target->partition ? offset : target->next[p];
+        weir_repeat repeat = weir_repeats_ask(target->repeats[p], seen->event, seen->content, at, &seen->offset);
+        seen->partition = p;
+        *foundp = repeat != WEIR_REPEAT_FIRST;
+        if (repeat != WEIR_REPEAT_OTHER) continue;
+        return WEIR_ERR(WEIR_EEXIST,
+                        "an event with the same id and other content stands at offset %llu of partition %u; the first "
+                        "event of an id stands: give this one an id of its own",
+                        (unsigned long long)seen->offset, p);
     }
-    return fresh;
+    return WEIR_OK;
 }
 
-static void settle(event_target *target, event_seen *events, size_t count, uint64_t first) {
-    for (size_t i = 0; i < count; i++) {
-        if (events[i].place.partition != UINT32_MAX) continue;
-        events[i].place.offset += first;
-        events[i].place.partition = target->partition;
-        weir_recent_place *kept = events[i].has_id ? weir_recent_find(target->recent, events[i].id) : NULL;
-        if (kept && !events[i].duplicate) *kept = events[i].place;
+/* Each event to its place: of those that are there already, the first one's; of the others, what the append will give
+ * them. */
+static weir_err sort_out(event_target *target, event_pending *pending) {
+    uint64_t offset = target->next[target->partition];
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < pending->count; i++) {
+        event_seen *seen = &pending->events[i];
+        if (seen->has_id) err = find_first(target, seen, offset, &seen->duplicate); // A2
+        if (err) return weir_err_prefix(err, "event %zu of the request", i);
+        if (seen->duplicate) continue;
+        if (seen->has_id)
+            err = weir_repeats_add(target->repeats[target->partition], seen->event, seen->content, offset);
+        seen->partition = target->partition;
+        seen->offset = offset++;
+        pending->fresh++;
     }
-}
-
-static void take_back(event_target *target, const event_seen *events, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (events[i].has_id && !events[i].duplicate) weir_recent_undo(target->recent);
+    return err;
 }
 
 static weir_err append(weir_api_writer *writer, event_target *target, const weir_api_message *messages,
@@ -184,16 +190,18 @@ static weir_err append(weir_api_writer *writer, event_target *target, const weir
     int64_t now_us = weir_clock_wall_us(writer->api->clock);
     weir_record *records = weir_arena_calloc(arena, pending->fresh, sizeof *records);
     if (!records) return WEIR_ERR(WEIR_ENOMEM, "no memory for the records of a request");
-    for (size_t i = 0; i < pending->count; i++) {
+    for (size_t i = 0, record = 0; i < pending->count; i++) {
         if (pending->events[i].duplicate) continue;
-        records[pending->events[i].record] =
+        records[record++] =
             (weir_record){.time_us = now_us, .value = messages[i].bytes, .value_length = messages[i].length};
     }
     uint64_t first;
     weir_err err = weir_eventlog_append(target->log, target->partition, records, pending->fresh, &first);
     if (err) return err;
+    WEIR_ASSERT(first == target->next[target->partition]); /* nobody else appends to a topic */
     target->dirty = true;
-    settle(target, pending->events, pending->count, first);
+    target->next[target->partition] += pending->fresh;
+    weir_repeats_forget(target->repeats[target->partition], target->next[target->partition]);
     return WEIR_OK;
 }
 
@@ -211,12 +219,9 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
     if (!pending->events) return WEIR_ERR(WEIR_ENOMEM, "no memory for the events of a request");
     err = check_messages(target, messages, pending->count, pending->events);
     if (err) return err;
-    pending->fresh = sort_out(target, pending->events, pending->count);
-    if (pending->fresh)
-        err = append(writer, target, messages, pending, arena);
-    else
-        settle(target, pending->events, pending->count, 0);
-    if (err) take_back(target, pending->events, pending->count);
+    err = sort_out(target, pending);
+    if (!err && pending->fresh) err = append(writer, target, messages, pending, arena);
+    if (err) weir_repeats_undo(target->repeats[target->partition], target->next[target->partition]);
     return err;
 }
 
@@ -225,9 +230,9 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
 static void write_event(weir_json *json, const event_seen *event) {
     weir_json_object(json);
     weir_json_key(json, "partition");
-    weir_json_u64(json, event->place.partition);
+    weir_json_u64(json, event->partition);
     weir_json_key(json, "offset");
-    weir_json_u64(json, event->place.offset);
+    weir_json_u64(json, event->offset);
     weir_json_key(json, "duplicate");
     weir_json_bool(json, event->duplicate);
     weir_json_object_end(json);
@@ -260,12 +265,13 @@ static void acknowledge(weir_api_writer *writer, event_pending *pending) {
 
 static void refuse(weir_http_request *request, weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
-    if (weir_err_code(err) != WEIR_EDATA) {
+    bool conflict = weir_err_is(err, WEIR_EEXIST);
+    if (!conflict && !weir_err_is(err, WEIR_EDATA)) {
         weir_http_problem_err(request, err);
         return;
     }
     weir_err_sentence(err, sentence, sizeof sentence);
-    weir_http_problem(request, 422, NULL, "%s; no event of the request was taken", sentence);
+    weir_http_problem(request, conflict ? 409 : 422, NULL, "%s; no event of the request was taken", sentence);
 }
 
 /* --- the writer ----------------------------------------------------------------------------------------------- */
@@ -313,28 +319,39 @@ static void run_group(weir_api_writer *writer, const event_post *posts, size_t c
     answer_group(writer, count);
 }
 
-/* --- the recent events of a log ------------------------------------------------------------------------------- */
+/* --- the ids that a log has ------------------------------------------------------------------------------------- */
 
+/* As the pipeline will judge it, or has. */
 static weir_err remember_record(event_target *target, uint32_t partition, const weir_record *record) {
     weir_mapped mapped;
+    uint64_t first;
     weir_err err =
         weir_mapper_map(target->mapper, partition, record->offset, record->value, record->value_length, &mapped);
     if (weir_err_is(err, WEIR_EDATA) || weir_err_is(err, WEIR_ELIMIT)) return WEIR_OK; /* a dead letter by now */
     if (err || !mapped.event_id) return err;
-    weir_recent_id id = weir_recent_id_of(target->recent, mapped.event, mapped.event_id, mapped.event_id_length);
-    weir_recent_put(target->recent, id, (weir_recent_place){record->offset, partition});
-    return WEIR_OK;
+    weir_repeats *repeats = target->repeats[partition];
+    if (weir_repeats_ask(repeats, mapped.event, mapped.content, record->offset, &first) == WEIR_REPEAT_FIRST)
+        err = weir_repeats_add(repeats, mapped.event, mapped.content, record->offset);
+    weir_repeats_forget(repeats, record->offset);
+    return err;
 }
 
-static weir_err remember_partition(weir_api_writer *writer, event_target *target, uint32_t partition, uint64_t most) {
+/* What is sealed the store tells; what came after that is read from the log. */
+static weir_err remember_partition(weir_api_writer *writer, event_target *target, uint32_t source,
+                                   uint32_t partition) {
+    weir_graph *graph = writer->api->graph;
     weir_eventlog_partition_stats stats;
     weir_eventlog_reader *reader = NULL;
     weir_record records[TAIL_READ];
     weir_err err = weir_eventlog_stats_get(target->log, partition, &stats);
     if (err) return err;
-    uint64_t begin = stats.offset_durable > most ? stats.offset_durable - most : 0;
+    uint64_t begin = weir_graph_offset_sealed(graph, source, partition);
+    uint64_t reach = 2 * (uint64_t)weir_graph_event_window(graph); /* a window, and what that one is judged by */
+    if (begin + reach < stats.offset_durable) begin = stats.offset_durable - reach;
     if (begin < stats.offset_begin) begin = stats.offset_begin;
-    err = weir_eventlog_reader_open(target->log, partition, begin, &reader);
+    target->next[partition] = stats.offset_end;
+    err = weir_repeats_load(target->repeats[partition], graph, source, partition, begin);
+    if (!err) err = weir_eventlog_reader_open(target->log, partition, begin, &reader);
     for (size_t count = 1; !err && count;) {
         err = weir_eventlog_reader_next(reader, records, TAIL_READ, &count);
         for (size_t i = 0; !err && i < count; i++)
@@ -345,14 +362,18 @@ static weir_err remember_partition(weir_api_writer *writer, event_target *target
     return err;
 }
 
-static void remember_tail(weir_api_writer *writer, event_target *target, uint64_t most) {
-    weir_err err = WEIR_OK;
-    uint32_t partitions = target->log && most ? weir_eventlog_partitions(target->log) : 0;
-    for (uint32_t i = 0; !err && i < partitions; i++)
-        err = remember_partition(writer, target, i, (most + partitions - 1) / partitions);
+static void remember_ids(weir_api_writer *writer, uint32_t index) {
+    event_target *target = &writer->targets[index];
+    const weir_schema_source *schema_source = weir_schema_source_at(writer->api->schema, index);
+    uint32_t source = 0;
+    if (!target->log) return;
+    weir_err err = weir_graph_source(writer->api->graph, schema_source->topic, weir_eventlog_creation_id(target->log),
+                                     &source);
+    for (uint32_t p = 0; !err && p < target->partitions; p++)
+        err = remember_partition(writer, target, source, p);
     if (!err) return;
-    weir_log_error("events.recent", err);
-    atomic_store(&target->failure, weir_err_prefix(err, "the recent events cannot be read"));
+    weir_log_error("events.ids", err);
+    atomic_store(&target->failure, weir_err_prefix(err, "the event ids of the log cannot be read"));
 }
 
 static void writer_main(void *context) {
@@ -360,7 +381,7 @@ static void writer_main(void *context) {
     event_post *posts = writer->posts;
     size_t count;
     for (uint32_t i = 0; i < writer->target_count; i++)
-        remember_tail(writer, &writer->targets[i], weir_recent_capacity(writer->targets[i].recent));
+        remember_ids(writer, i);
     while (!weir_queue_pop(writer->queue, posts, GROUP_MAX, WEIR_QUEUE_FOREVER, &count))
         run_group(writer, posts, count);
 }
@@ -370,9 +391,13 @@ static void writer_main(void *context) {
 static weir_err open_target(weir_api_writer *writer, const weir_api_opts *opts, uint32_t source) {
     event_target *target = &writer->targets[source];
     target->log = opts->logs ? opts->logs[source] : NULL;
-    weir_err err = weir_recent_open(target->log ? opts->recent_events : 0, &target->recent);
-    return err ? err
-               : weir_mapper_open(writer->api->schema, source, weir_graph_id_key(writer->api->graph), &target->mapper);
+    target->partitions = target->log ? weir_eventlog_partitions(target->log) : 0;
+    target->repeats = weir_calloc(target->partitions + 1, sizeof *target->repeats);
+    target->next = weir_calloc(target->partitions + 1, sizeof *target->next);
+    weir_err err = target->repeats && target->next ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the ids of a log");
+    for (uint32_t p = 0; !err && p < target->partitions; p++)
+        err = weir_repeats_open(weir_graph_event_window(writer->api->graph), &target->repeats[p]);
+    return err ? err : weir_mapper_open(writer->api->schema, source, weir_graph_id_key(writer->api->graph), &target->mapper);
 }
 
 weir_err weir_api_writer_open(weir_api *api, const weir_api_opts *opts, weir_api_writer **writerp) {
@@ -403,8 +428,12 @@ void weir_api_writer_close(weir_api_writer *writer) {
     weir_thread_join(writer->thread);
     weir_queue_free(writer->queue);
     for (uint32_t i = 0; i < writer->target_count; i++) {
-        weir_mapper_close(writer->targets[i].mapper);
-        weir_recent_close(writer->targets[i].recent);
+        event_target *target = &writer->targets[i];
+        weir_mapper_close(target->mapper);
+        for (uint32_t p = 0; target->repeats && p < target->partitions; p++)
+            weir_repeats_close(target->repeats[p]);
+        weir_free(target->repeats);
+        weir_free(target->next);
     }
     weir_free(writer->targets);
     weir_free(writer);

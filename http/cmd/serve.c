@@ -153,6 +153,7 @@ static weir_err open_graph(service *serve) {
         .memory_bytes = weir_config_u64(serve->config, WEIR_CONFIG_STORE_MEMORY),
         .seal_us = weir_config_us(serve->config, WEIR_CONFIG_STORE_SEAL_INTERVAL),
         .window = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_STORE_WINDOW),
+        .event_window = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_INGEST_EVENT_WINDOW),
         .create = true,
     };
     return weir_graph_open(serve->store, serve->schema, &opts, &serve->graph);
@@ -204,7 +205,6 @@ static weir_err open_api(service *serve) {
         .checkpoints = serve->checkpoints,
         .nights = serve->nights,
         .loops = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_THREADS),
-        .recent_events = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_RECENT_EVENTS),
     };
     return weir_api_open(&opts, &serve->api);
 }

@@ -11,6 +11,7 @@
 
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
+#include <weir/base/hash.h>
 
 #include "map_private.h"
 
@@ -186,6 +187,28 @@ static weir_err time_read(weir_mapper *mapper) {
                           &mapper->time_us);
 }
 
+/* What an event says, in 32 bits: not its bytes, which another client orders and spaces in another way. It begins with
+ * the event's id, so nobody who does not hold the store's key can make two contents of one id meet. */
+static void sign_mutations(weir_mapper *mapper) {
+    uint64_t hash = mapper->event;
+    for (size_t i = 0; i < mapper->count; i++) {
+        const weir_mutation *m = &mapper->mutations[i];
+        if (m->direction == WEIR_IN) continue; /* the other half of the one before */
+        const uint64_t words[] = {(uint64_t)m->kind | (uint64_t)m->type << 8 | (uint64_t)m->row_length << 32,
+                                  weir_vertex_high(m->vertex),
+                                  weir_vertex_low(m->vertex),
+                                  weir_vertex_high(m->neighbor),
+                                  weir_vertex_low(m->neighbor),
+                                  (uint64_t)m->time_us,
+                                  m->event};
+        hash = weir_xxh3(words, sizeof words, hash);
+        if (m->row_length) hash = weir_xxh3(m->row, m->row_length, hash);
+    }
+    mapper->content = (uint32_t)hash;
+    for (size_t i = 0; i < mapper->count; i++)
+        mapper->mutations[i].content = mapper->content;
+}
+
 weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offset, const void *message, size_t length,
                          weir_mapped *mappedp) {
     weir_mapped mapped = {0};
@@ -201,9 +224,11 @@ weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offse
         if (all_hold(mapper, rule->schema)) err = apply_rule(mapper, rule);
     }
     if (err) return err;
+    sign_mutations(mapper);
     mapped.mutations = mapper->mutations;
     mapped.count = mapper->count;
     mapped.event = mapper->event;
+    mapped.content = mapper->content;
     mapped.time_us = mapper->time_us;
     *mappedp = mapped;
     return WEIR_OK;

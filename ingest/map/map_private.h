@@ -53,6 +53,7 @@ struct weir_mapper {
     /* of the message in hand */
     uint64_t message; /* counts them */
     uint64_t offset, event;
+    uint32_t content;
     int64_t time_us;
 };
 

@@ -92,6 +92,8 @@ static weir_err open_worker(weir_pipeline *pipeline, const weir_pipeline_source 
 static void close_worker(weir_worker *worker) {
     weir_run_close(worker->run);
     weir_mutex_destroy(&worker->mutex);
+    for (uint32_t i = 0; i < worker->part_count; i++)
+        weir_repeats_close(worker->parts[i].repeats);
     weir_free(worker->group_ends);
     weir_free(worker->parts);
 }

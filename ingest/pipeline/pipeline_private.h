@@ -8,6 +8,7 @@
 #include <weir/base/thread.h>
 #include <weir/ingest/map.h>
 #include <weir/ingest/pipeline.h>
+#include <weir/ingest/repeats.h>
 
 #include "letters.h"
 #include "positions.h"
@@ -22,6 +23,7 @@ typedef struct weir_part {
     size_t known_count; /* places that are dead letters already, rising                          [ingest] */
     const weir_letters_place *known; /* borrowed                                                    [ingest] */
     weir_marks marks;                /* not yet sealed; of streams that compare                     [ingest] */
+    weir_repeats *repeats;           /* the event ids of its newest records                         [ingest] */
     uint64_t read, end;    /* next, and that of the stream          guarded by the worker's mutex            */
     int64_t event_time_us; /* newest handed over, or INT64_MIN      guarded by the worker's mutex            */
 } weir_part;

@@ -39,7 +39,7 @@ struct weir_run {
     /* of the span in hand */
     weir_part *part;
     uint64_t begin, next;
-    uint64_t records, bytes, mutations, letters;
+    uint64_t records, bytes, mutations, letters, repeated;
     int64_t event_time_us;
     bool full;
 };
@@ -182,13 +182,44 @@ static void hand_on(weir_run *run, const weir_mapped *event) {
     run->mutations += run->chosen_count;
 }
 
-static weir_err take_event(weir_run *run, const weir_mapped *event) {
+/* Tells the partition's later events, also after a restart, that this one was the first of its id. */
+static weir_err note_event(weir_run *run, const weir_mapped *event, uint64_t offset) {
+    const weir_worker *worker = run->worker;
+    const weir_mutation note = {.kind = WEIR_NOTE_EVENT,
+                                .vertex = weir_graph_source_vertex(worker->pipeline->graph, worker->graph_source,
+                                                                   run->part->partition),
+                                .time_us = (int64_t)offset,
+                                .offset = offset,
+                                .event = event->event,
+                                .content = event->content};
+    weir_err err = weir_repeats_add(run->part->repeats, event->event, event->content, offset);
+    if (!err) add_to(run, weir_shard_of(note.vertex, run->shards), &note);
+    return err;
+}
+
+static weir_err conflict(uint64_t first) {
+    weir_metric_add(WEIR_METRIC_INGEST_CONFLICTS, 1);
+    return WEIR_ERR(WEIR_EDATA,
+                    "the event at offset %llu has the same id and other content; the first event of an id stands: give "
+                    "this one an id of its own",
+                    (unsigned long long)first);
+}
+
+/* *whyp: why it is refused; success when it is not. */
+static weir_err take_event(weir_run *run, const weir_mapped *event, uint64_t offset, weir_err *whyp) {
+    uint64_t first;
+    weir_repeat repeat = event->event_id ? weir_repeats_ask(run->part->repeats, event->event, event->content, offset,
+                                                            &first)
+                                         : WEIR_REPEAT_FIRST;
+    if (repeat == WEIR_REPEAT_SAME) run->repeated++; /* S4: it would change nothing */
+    if (repeat == WEIR_REPEAT_OTHER) *whyp = conflict(first);
+    if (repeat != WEIR_REPEAT_FIRST) return WEIR_OK;
     weir_err err = choose(run, event);
     if (err) return err;
     sort_by_vertex(run, event->mutations);
     if (event->time_us > run->event_time_us) run->event_time_us = event->time_us;
     hand_on(run, event);
-    return WEIR_OK;
+    return event->event_id ? note_event(run, event, offset) : WEIR_OK;
 }
 
 typedef enum known { UNKNOWN, KNOWN_EARLIER, KNOWN_OURS } known;
@@ -218,15 +249,15 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
     if (place == KNOWN_OURS) return WEIR_OK; // P2
     weir_err why = map_record(run, record, &event);
     if (why && !weir_err_is(why, WEIR_EDATA)) return why; // P4
-    if (!why) return take_event(run, &event);
-    return place == UNKNOWN ? refuse(run, record, why) : WEIR_OK;
+    weir_err err = why ? WEIR_OK : take_event(run, &event, record->offset, &why);
+    return !err && why && place == UNKNOWN ? refuse(run, record, why) : err;
 }
 
 /* --- the span --------------------------------------------------------------------------------------------------- */
 
 static void begin_span(weir_run *run, uint64_t begin) {
     run->begin = run->next = begin;
-    run->records = run->bytes = run->mutations = run->letters = 0;
+    run->records = run->bytes = run->mutations = run->letters = run->repeated = 0;
     run->event_time_us = INT64_MIN;
     run->full = false;
     for (uint32_t i = 0; i < run->shards; i++) {
@@ -251,6 +282,7 @@ static void account(weir_run *run) {
     weir_metric_add(WEIR_METRIC_INGEST_RECORDS, run->records);
     weir_metric_add(WEIR_METRIC_INGEST_BYTES, run->bytes);
     weir_metric_add(WEIR_METRIC_INGEST_MUTATIONS, run->mutations);
+    weir_metric_add(WEIR_METRIC_INGEST_REPEATED, run->repeated);
 }
 
 static weir_err hand_over(weir_run *run) {
@@ -269,6 +301,7 @@ static weir_err hand_over(weir_run *run) {
     weir_kill_point("pipeline.submitted");
     if (err) return err;
     run->part->next = run->next;
+    weir_repeats_forget(run->part->repeats, run->next);
     account(run);
     return WEIR_OK;
 }

@@ -116,6 +116,7 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
     *startp = (weir_stream_start){0};
     if (part) { /* the stream is opened again */
         *startp = (weir_stream_start){part->next, part->check};
+        weir_repeats_undo(part->repeats, part->next);
         return WEIR_OK;
     }
     weir_err err = first_start(worker, partition, begin, startp);
@@ -129,7 +130,13 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
                        .event_time_us = INT64_MIN};
     weir_letters_known(worker->pipeline->letters, worker->graph_source, partition, startp->offset, &added.known,
                        &added.known_count);
-    return add_part(worker, &added);
+    err = weir_repeats_open(weir_graph_event_window(worker->pipeline->graph), &added.repeats);
+    if (!err)
+        err = weir_repeats_load(added.repeats, worker->pipeline->graph, worker->graph_source, partition,
+                                added.had > added.next ? added.had : added.next);
+    if (!err) err = add_part(worker, &added);
+    if (err) weir_repeats_close(added.repeats);
+    return err;
 }
 
 /* A topic that has fewer partitions than were read is another one. */

@@ -38,7 +38,7 @@ static weir_err push_typed(weir_naive *naive, weir_naive_record record, uint16_t
 static weir_err add_vertex(weir_naive *naive, const weir_mutation *m, const weir_naive_place *place) {
     const weir_naive_record name = {.kind = 'N', .vertex = m->vertex, .place = *place};
     const weir_naive_record features = {
-        .kind = 'F', .vertex = m->vertex, .time_us = m->time_us, .event = m->event, .place = *place};
+        .kind = 'F', .vertex = m->vertex, .time_us = m->time_us, .event = m->event, .content = m->content, .place = *place};
     weir_err err = push_typed(naive, name, m->type, m->key, m->key_length);
     if (!err && m->row_length) err = push_typed(naive, features, m->type, m->row, m->row_length);
     return err;
@@ -51,6 +51,7 @@ static weir_err add_one(weir_naive *naive, const weir_mutation *m, const weir_na
                                 .neighbor = m->neighbor,
                                 .time_us = m->time_us,
                                 .event = m->event,
+                                .content = m->content,
                                 .place = *place};
     if (m->kind != WEIR_DELETE_VERTEX && weir_shard_of(m->vertex, naive->shards) != naive->shard) return WEIR_OK;
     switch (m->kind) {
@@ -61,6 +62,7 @@ static weir_err add_one(weir_naive *naive, const weir_mutation *m, const weir_na
         return push(naive, record, m->row, m->row_length);
     case WEIR_DELETE_EDGE:
         record.kind = 'D';
+        record.content = 0;
         return push(naive, record, NULL, 0);
     case WEIR_PUT_LABEL:
         record.kind = 'L';
@@ -70,6 +72,8 @@ static weir_err add_one(weir_naive *naive, const weir_mutation *m, const weir_na
     case WEIR_DELETE_VERTEX:
         record = (weir_naive_record){.kind = 'T', .vertex = m->vertex, .time_us = m->time_us, .place = *place};
         return push(naive, record, NULL, 0);
+    case WEIR_NOTE_EVENT:
+        return WEIR_OK; /* weir_naive_add_event: a mapper makes none */
     }
     return WEIR_OK;
 }
@@ -96,6 +100,18 @@ weir_err weir_naive_add(weir_naive *naive, const weir_mutation *mutations, size_
     return err;
 }
 
+weir_err weir_naive_add_event(weir_naive *naive, weir_vertex source_vertex, uint64_t event, uint32_t content,
+                              const weir_naive_place *place) {
+    const weir_naive_record record = {.kind = 'I',
+                                      .vertex = source_vertex,
+                                      .time_us = (int64_t)place->offset,
+                                      .event = event,
+                                      .content = content,
+                                      .place = *place};
+    if (weir_shard_of(source_vertex, naive->shards) != naive->shard) return WEIR_OK;
+    return push(naive, record, NULL, 0);
+}
+
 #define COMPARE(field) \
     if (a->field != b->field) return a->field < b->field ? -1 : 1
 
@@ -107,6 +123,7 @@ static int compare_things(const weir_naive_record *a, const weir_naive_record *b
     COMPARE(time_us);
     COMPARE(neighbor);
     COMPARE(event);
+    COMPARE(content);
     return 0;
 }
 

@@ -26,12 +26,13 @@ typedef struct weir_naive_place {
 
 /* What is said, and of what: two records are the same thing when all but row and place are equal. */
 typedef struct weir_naive_record {
-    char kind; /* E edge, D deletion of an edge, F features, K put, L label, N name, T deletion of a vertex */
+    char kind; /* E edge, D deletion of an edge, F features, I event, K put, L label, N name, T deletion of a vertex */
     uint16_t list;
     weir_direction direction;
     weir_vertex vertex, neighbor;
-    int64_t time_us; /* 0: names */
+    int64_t time_us; /* 0: names; events: the offset */
     uint64_t event;
+    uint32_t content;
     size_t row; /* where it begins among all rows */
     uint32_t row_length;
     bool seen;
@@ -47,6 +48,9 @@ typedef struct weir_naive {
 
 /* Adds what an event says about vertices of the shard.  WEIR_ENOMEM. */
 weir_err weir_naive_add(weir_naive *naive, const weir_mutation *mutations, size_t count, const weir_naive_place *place);
+/* Adds that an event was the first of its id.  WEIR_ENOMEM. */
+weir_err weir_naive_add_event(weir_naive *naive, weir_vertex source_vertex, uint64_t event, uint32_t content,
+                              const weir_naive_place *place);
 /* Once all is added. */
 void weir_naive_sort(weir_naive *naive);
 /* The records of the same thing; NULL: nobody said so. */

@@ -19,6 +19,7 @@
 #include <weir/ingest/dead_letter.h>
 #include <weir/ingest/eventlog.h>
 #include <weir/ingest/map.h>
+#include <weir/ingest/repeats.h>
 #include <weir/store/key.h>
 #include <weir/store/stored.h>
 
@@ -107,6 +108,7 @@ static weir_err read_letters(comparison *c) {
 typedef struct replay {
     comparison *c;
     weir_mapper *mapper;
+    weir_repeats *repeats; /* of the partition in hand */
     uint64_t identity;
     weir_naive_place place;
 } replay;
@@ -122,6 +124,16 @@ static weir_err replay_record(void *context, const weir_record *record) {
     r->place.offset = record->offset;
     r->place.doubtful = r->c->letter_count && bsearch(&as_letter, r->c->letters, r->c->letter_count, sizeof as_letter,
                                                       compare_letters) != NULL;
+    if (err) return err;
+    if (event.event_id) {
+        uint64_t first;
+        weir_repeat repeat = weir_repeats_ask(r->repeats, event.event, event.content, record->offset, &first);
+        if (repeat != WEIR_REPEAT_FIRST) return WEIR_OK; /* nothing new, or a dead letter */
+        weir_vertex vertex = weir_graph_source_vertex(r->c->graph, r->place.source, r->place.partition);
+        err = weir_repeats_add(r->repeats, event.event, event.content, record->offset);
+        if (!err) err = weir_naive_add_event(&r->c->naive, vertex, event.event, event.content, &r->place);
+        weir_repeats_forget(r->repeats, record->offset);
+    }
     return err ? err : weir_naive_add(&r->c->naive, event.mutations, event.count, &r->place);
 }
 
@@ -134,7 +146,9 @@ static weir_err replay_topic(comparison *c, uint32_t index, weir_eventlog *log) 
     if (!err) err = weir_mapper_open(schema, index, weir_graph_id_key(c->graph), &r.mapper);
     for (uint32_t p = 0; !err && p < weir_eventlog_partitions(log); p++) {
         r.place.partition = p;
-        err = weir_err_prefix(walk_partition(log, p, replay_record, &r), "topic %s, partition %u", topic, p);
+        err = weir_repeats_open(weir_graph_event_window(c->graph), &r.repeats);
+        if (!err) err = weir_err_prefix(walk_partition(log, p, replay_record, &r), "topic %s, partition %u", topic, p);
+        weir_repeats_close(r.repeats);
     }
     weir_mapper_close(r.mapper);
     return err;
@@ -229,29 +243,48 @@ static bool thing_of_edge(const void *key, size_t length, weir_naive_record *lik
                                 .vertex = edge.vertex,
                                 .neighbor = edge.neighbor,
                                 .time_us = edge.time_us,
-                                .event = edge.event};
+                                .event = edge.event,
+                                .content = edge.content};
     return true;
 }
 
 /* false: not a thing that an event says. */
 static bool thing_of(const uint8_t *key, size_t length, weir_naive_record *like) {
-    *like = (weir_naive_record){.kind = length ? (char)key[0] : 0};
-    switch (like->kind) {
+    weir_version_key version = {.vertex = 0};
+    char kind = length ? (char)key[0] : 0;
+    uint16_t list = 0;
+    bool is = false;
+    switch (kind) {
     case 'E':
         return thing_of_edge(key, length, like);
     case 'F':
-        return weir_feature_key_read(key, length, &like->vertex, &like->time_us, &like->event);
+        is = weir_feature_key_read(key, length, &version);
+        break;
+    case 'I':
+        is = weir_event_key_read(key, length, &version);
+        break;
     case 'K':
-        return weir_put_key_read(key, length, &like->vertex, &like->time_us);
+        is = weir_put_key_read(key, length, &version.vertex, &version.time_us);
+        break;
     case 'L':
-        return weir_label_key_read(key, length, &like->vertex, &like->list, &like->time_us, &like->event);
+        is = weir_label_key_read(key, length, &version, &list);
+        break;
     case 'N':
-        return weir_name_key_read(key, length, &like->vertex);
+        is = weir_name_key_read(key, length, &version.vertex);
+        break;
     case 'T':
-        return weir_deleted_key_read(key, length, &like->vertex, &like->time_us);
+        is = weir_deleted_key_read(key, length, &version.vertex, &version.time_us);
+        break;
     default:
-        return false;
+        break;
     }
+    *like = (weir_naive_record){.kind = kind,
+                                .list = list,
+                                .vertex = version.vertex,
+                                .time_us = version.time_us,
+                                .event = version.event,
+                                .content = version.content};
+    return is;
 }
 
 static bool says(const comparison *c, const weir_naive_record *said, const void *value, size_t length) {

@@ -72,6 +72,7 @@ void weir_edge_key_write(const weir_edge_key *key, uint8_t bytes[WEIR_EDGE_KEY_B
     at[8] = key->deletion ? 0 : 1;
     put_vertex(at + 9, key->neighbor);
     put_be64(at + 25, key->event);
+    put_be32(at + 33, key->content);
 }
 
 bool weir_edge_key_read(const void *bytes, size_t length, weir_edge_key *keyp) {
@@ -85,6 +86,7 @@ bool weir_edge_key_read(const void *bytes, size_t length, weir_edge_key *keyp) {
         .deletion = b[28] == 0,
         .neighbor = get_vertex(b + 29),
         .event = get_be64(b + 45),
+        .content = get_be32(b + 53),
     };
     return true;
 }
@@ -101,41 +103,58 @@ void weir_edge_seek_write(weir_vertex vertex, uint16_t relation, weir_direction 
     }
 }
 
-void weir_feature_key_write(weir_vertex vertex, int64_t time_us, uint64_t event,
-                            uint8_t bytes[WEIR_FEATURE_KEY_BYTES]) {
-    bytes[0] = 'F';
-    put_vertex(bytes + 1, vertex);
-    put_be64(bytes + 17, time_descending(time_us));
-    put_be64(bytes + 25, event);
+/* 'F' and 'I' are alike, and 'L' has the label in between. */
+static void version_write(const weir_version_key *key, uint8_t *at) {
+    put_be64(at, time_descending(key->time_us));
+    put_be64(at + 8, key->event);
+    put_be32(at + 16, key->content);
 }
 
-bool weir_feature_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp,
-                           uint64_t *eventp) {
+static weir_version_key version_read(const uint8_t *bytes, const uint8_t *at) {
+    return (weir_version_key){.vertex = get_vertex(bytes + 1),
+                              .time_us = time_of(get_be64(at)),
+                              .event = get_be64(at + 8),
+                              .content = get_be32(at + 16)};
+}
+
+void weir_feature_key_write(const weir_version_key *key, uint8_t bytes[WEIR_FEATURE_KEY_BYTES]) {
+    bytes[0] = 'F';
+    put_vertex(bytes + 1, key->vertex);
+    version_write(key, bytes + 17);
+}
+
+bool weir_feature_key_read(const void *bytes, size_t length, weir_version_key *keyp) {
     const uint8_t *b = bytes;
     if (length != WEIR_FEATURE_KEY_BYTES || b[0] != 'F') return false;
-    *vertexp = get_vertex(b + 1);
-    *time_usp = time_of(get_be64(b + 17));
-    *eventp = get_be64(b + 25);
+    *keyp = version_read(b, b + 17);
     return true;
 }
 
-void weir_label_key_write(weir_vertex vertex, uint16_t label, int64_t time_us, uint64_t event,
-                          uint8_t bytes[WEIR_LABEL_KEY_BYTES]) {
-    bytes[0] = 'L';
-    put_vertex(bytes + 1, vertex);
-    put_be16(bytes + 17, label);
-    put_be64(bytes + 19, time_descending(time_us));
-    put_be64(bytes + 27, event);
+void weir_event_key_write(const weir_version_key *key, uint8_t bytes[WEIR_EVENT_KEY_BYTES]) {
+    bytes[0] = 'I';
+    put_vertex(bytes + 1, key->vertex);
+    version_write(key, bytes + 17);
 }
 
-bool weir_label_key_read(const void *bytes, size_t length, weir_vertex *vertexp, uint16_t *labelp, int64_t *time_usp,
-                         uint64_t *eventp) {
+bool weir_event_key_read(const void *bytes, size_t length, weir_version_key *keyp) {
+    const uint8_t *b = bytes;
+    if (length != WEIR_EVENT_KEY_BYTES || b[0] != 'I') return false;
+    *keyp = version_read(b, b + 17);
+    return true;
+}
+
+void weir_label_key_write(const weir_version_key *key, uint16_t label, uint8_t bytes[WEIR_LABEL_KEY_BYTES]) {
+    bytes[0] = 'L';
+    put_vertex(bytes + 1, key->vertex);
+    put_be16(bytes + 17, label);
+    version_write(key, bytes + 19);
+}
+
+bool weir_label_key_read(const void *bytes, size_t length, weir_version_key *keyp, uint16_t *labelp) {
     const uint8_t *b = bytes;
     if (length != WEIR_LABEL_KEY_BYTES || b[0] != 'L') return false;
-    *vertexp = get_vertex(b + 1);
+    *keyp = version_read(b, b + 19);
     *labelp = get_be16(b + 17);
-    *time_usp = time_of(get_be64(b + 19));
-    *eventp = get_be64(b + 27);
     return true;
 }
 

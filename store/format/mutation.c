@@ -32,6 +32,7 @@ void weir_batch_add(weir_buf *buf, const weir_mutation *m, uint64_t offset_begin
     weir_put_u64(header + 40, weir_vertex_high(m->neighbor));
     weir_put_u64(header + 48, (uint64_t)m->time_us);
     weir_put_u64(header + 56, m->event);
+    weir_put_u32(header + 64, m->content);
     weir_buf_append(buf, header, sizeof header);
     if (m->row_length) weir_buf_append(buf, m->row, m->row_length);
     if (m->key_length) weir_buf_append(buf, m->key, m->key_length);
@@ -58,7 +59,7 @@ static uint64_t distance_of(const uint8_t *at) {
 static const char *mutation_fault(const uint8_t *at, size_t left, uint64_t events) {
     if (left < WEIR_MUTATION_HEADER_BYTES) return "ends inside a mutation";
     uint32_t row_length = weir_get_u32(at + 4), key_length = weir_get_u16(at + 8);
-    if (at[0] < WEIR_PUT_VERTEX || at[0] > WEIR_DELETE_EDGE) return "has a mutation of an unknown kind";
+    if (at[0] < WEIR_PUT_VERTEX || at[0] > WEIR_NOTE_EVENT) return "has a mutation of an unknown kind";
     if (at[1] > WEIR_IN) return "has a mutation of an unknown direction";
     if (row_length > WEIR_ROW_BYTES_MAX || key_length > WEIR_KEY_MAX) return "has a mutation that is too long";
     if ((size_t)row_length + key_length > left - WEIR_MUTATION_HEADER_BYTES)
@@ -125,6 +126,7 @@ bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp) {
         .neighbor = weir_vertex_make(weir_get_u64(at + 40), weir_get_u64(at + 32)),
         .time_us = (int64_t)weir_get_u64(at + 48),
         .event = weir_get_u64(at + 56),
+        .content = weir_get_u32(at + 64),
         .row = at + WEIR_MUTATION_HEADER_BYTES,
     };
     mutationp->key = (const char *)mutationp->row + mutationp->row_length;

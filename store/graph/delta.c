@@ -195,7 +195,11 @@ static uint8_t *bytes_copy(weir_delta *delta, const void *bytes, size_t length, 
 }
 
 static bool put_entry(weir_delta *delta, node *n, weir_list id, const weir_mutation *m, bool deletion) {
-    weir_entry entry = {.time_us = m->time_us, .event = m->event, .row_length = m->row_length, .deletion = deletion};
+    weir_entry entry = {.time_us = m->time_us,
+                        .event = m->event,
+                        .content = deletion ? 0 : m->content,
+                        .row_length = m->row_length,
+                        .deletion = deletion};
     list *l = list_get(delta, n, id);
     if (!l) return false;
     if (WEIR_LIST_KIND(id) == WEIR_LIST_KIND_EDGES) entry.neighbor = m->neighbor;
@@ -245,6 +249,8 @@ static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m, const 
         return put_entry(delta, n, WEIR_LIST_EDGES(m->type, m->direction), m, m->kind == WEIR_DELETE_EDGE);
     case WEIR_PUT_LABEL:
         return put_entry(delta, n, WEIR_LIST_LABEL(m->type), m, false);
+    case WEIR_NOTE_EVENT:
+        return put_entry(delta, n, WEIR_LIST_EVENTS, m, false);
     case WEIR_DELETE_VERTEX:
         return true; /* weir_delta_put_deletion keeps it */
     }

@@ -91,6 +91,7 @@ static weir_err gather_lists(walk *w) {
 }
 
 static size_t key_write(weir_vertex vertex, weir_list id, const weir_entry *e, uint8_t key[WEIR_EDGE_KEY_BYTES]) {
+    const weir_version_key version = {vertex, e->time_us, e->event, e->content};
     switch (WEIR_LIST_KIND(id)) {
     case WEIR_LIST_KIND_EDGES:
         weir_edge_key_write(&(weir_edge_key){.vertex = vertex,
@@ -99,17 +100,21 @@ static size_t key_write(weir_vertex vertex, weir_list id, const weir_entry *e, u
                                              .deletion = e->deletion,
                                              .time_us = e->time_us,
                                              .neighbor = e->neighbor,
-                                             .event = e->event},
+                                             .event = e->event,
+                                             .content = e->content},
                             key);
         return WEIR_EDGE_KEY_BYTES;
     case WEIR_LIST_KIND_FEATURES:
-        weir_feature_key_write(vertex, e->time_us, e->event, key);
+        weir_feature_key_write(&version, key);
         return WEIR_FEATURE_KEY_BYTES;
+    case WEIR_LIST_KIND_EVENTS:
+        weir_event_key_write(&version, key);
+        return WEIR_EVENT_KEY_BYTES;
     case WEIR_LIST_KIND_PUTS:
         weir_put_key_write(vertex, e->time_us, key);
         return WEIR_PUT_KEY_BYTES;
     default:
-        weir_label_key_write(vertex, (uint16_t)id, e->time_us, e->event, key);
+        weir_label_key_write(&version, (uint16_t)id, key);
         return WEIR_LABEL_KEY_BYTES;
     }
 }
@@ -185,6 +190,7 @@ weir_err weir_delta_walk(weir_delta *delta, weir_delta_visit visit, void *contex
     if (!err) err = gather_lists(&w);
     if (!err) err = walk_kind(&w, WEIR_LIST_KIND_EDGES);
     if (!err) err = walk_kind(&w, WEIR_LIST_KIND_FEATURES);
+    if (!err) err = walk_kind(&w, WEIR_LIST_KIND_EVENTS);
     if (!err) err = walk_kind(&w, WEIR_LIST_KIND_PUTS);
     if (!err) err = walk_kind(&w, WEIR_LIST_KIND_LABEL);
     if (!err) err = walk_names(&w);

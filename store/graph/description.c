@@ -5,6 +5,7 @@
  *     format: 2
  *     shards: 2
  *     id_key: "0f1e2d3c…"      # 32 digits, the secret of this store's ids: so the file is its owner's alone
+ *     event_window: 131072     # how far back an event's id is compared
  *     sources:                 # in the order of their numbers, for ever
  *       - {name: "log:payments", identity: "9f31c2d4e5f60718"}
  *     check: "6a09e667f3bcc908"  # XXH3 of all that stands above it: a flipped bit would be another number of shards
@@ -21,8 +22,8 @@
 
 /* --- graph.yaml ------------------------------------------------------------------------------------------------- */
 
-#define ID_KEY_DIGITS 32u
-#define CHECK_BYTES   26u /* check: "6a09e667f3bcc908", and a newline */
+#define ID_KEY_DIGITS         32u
+#define CHECK_BYTES           26u /* check: "6a09e667f3bcc908", and a newline */
 
 static void check_line(const char *text, size_t length, char line[CHECK_BYTES + 1]) {
     snprintf(line, CHECK_BYTES + 1, "check: \"%016llx\"\n", (unsigned long long)weir_xxh3(text, length, 0));
@@ -49,8 +50,8 @@ weir_err weir_graph_describe(const weir_graph *graph) {
     if (err) return err;
     for (size_t i = 0; i < sizeof graph->id_key.bytes; i++)
         snprintf(key + 2 * i, 3, "%02x", graph->id_key.bytes[i]);
-    weir_buf_printf(&out, "format: %u\nshards: %u\nid_key: \"%s\"\nsources:%s\n", WEIR_GRAPH_FORMAT, graph->shard_count,
-                    key, graph->source_count ? "" : " []");
+    weir_buf_printf(&out, "format: %u\nshards: %u\nid_key: \"%s\"\nevent_window: %u\nsources:%s\n",
+                    WEIR_GRAPH_FORMAT, graph->shard_count, key, graph->event_window, graph->source_count ? "" : " []");
     for (uint32_t i = 0; i < graph->source_count; i++) {
         weir_buf_printf(&out, "  - {name: \"%s\", identity: \"%016llx\"}\n", graph->sources[i].name,
                         (unsigned long long)graph->sources[i].identity);
@@ -120,8 +121,8 @@ static weir_err version_err(const char *path, int64_t format) {
 }
 
 static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {
-    static const char *const keys[] = {"format", "shards", "id_key", "sources", "check", NULL};
-    int64_t format, shards;
+    static const char *const keys[] = {"format", "shards", "id_key", "event_window", "sources", "check", NULL};
+    int64_t format, shards, window = 0;
     if (!root) return WEIR_ERR(WEIR_ECORRUPT, "%s is empty; restore a checkpoint", path);
     weir_err err = read_number(root, "format", INT32_MAX, &format);
     if (err) return err;
@@ -129,8 +130,10 @@ static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_n
     err = weir_yaml_only_keys(root, "graph.yaml", keys);
     if (!err) err = read_number(root, "shards", WEIR_SHARDS_MAX, &shards);
     if (!err) err = read_id_key(root, &graph->id_key);
+    if (!err) err = read_number(root, "event_window", WEIR_EVENT_WINDOW_MAX, &window);
     if (err) return err;
     graph->shard_count = (uint32_t)shards;
+    graph->event_window = (uint32_t)window;
     const weir_yaml_node *sources = weir_yaml_find(root, "sources");
     return sources ? read_sources(graph, sources) : WEIR_OK;
 }

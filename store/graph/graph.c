@@ -15,6 +15,8 @@
 #define SEAL_US_DEFAULT (10 * WEIR_US_PER_S)
 #define WINDOW_DEFAULT  128u
 
+#define EVENT_WINDOW_DEFAULT 131072u
+
 /* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each allowed twice its seal
  * size for a moment), a quarter for windows, an eighth for blocks of the cold store, an eighth for names. */
 #define DELTAS_SHARE   2
@@ -113,6 +115,7 @@ static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts)
                         graph->folder);
     }
     graph->shard_count = opts->shards ? opts->shards : SHARDS_DEFAULT;
+    graph->event_window = opts->event_window ? opts->event_window : EVENT_WINDOW_DEFAULT;
     if (opts->id_key) {
         graph->id_key = *opts->id_key;
     } else {
@@ -150,9 +153,10 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
 weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
                          weir_graph **graphp) {
     *graphp = NULL;
-    if (opts->shards > WEIR_SHARDS_MAX || opts->window > WEIR_WINDOW_MAX) {
-        return WEIR_ERR(WEIR_EINVAL, "a store has at most %u shards and windows of %u edges", WEIR_SHARDS_MAX,
-                        WEIR_WINDOW_MAX);
+    if (opts->shards > WEIR_SHARDS_MAX || opts->window > WEIR_WINDOW_MAX ||
+        opts->event_window > WEIR_EVENT_WINDOW_MAX) {
+        return WEIR_ERR(WEIR_EINVAL, "a store has at most %u shards, windows of %u edges and of %u event ids",
+                        WEIR_SHARDS_MAX, WEIR_WINDOW_MAX, WEIR_EVENT_WINDOW_MAX);
     }
     weir_graph *graph = weir_calloc(1, sizeof *graph);
     if (!graph) return WEIR_ERR(WEIR_ENOMEM, "no memory to open the store %s", folder);
@@ -200,6 +204,16 @@ uint32_t weir_graph_shards(const weir_graph *graph) {
 
 const weir_schema *weir_graph_schema(const weir_graph *graph) {
     return graph->schema;
+}
+
+uint32_t weir_graph_event_window(const weir_graph *graph) {
+    return graph->event_window;
+}
+
+/* No vertex type has an empty name. */
+weir_vertex weir_graph_source_vertex(const weir_graph *graph, uint32_t source, uint32_t partition) {
+    const uint32_t place[2] = {source, partition};
+    return weir_vertex_id(&graph->id_key, "", (const char *)place, sizeof place);
 }
 
 const weir_id_key *weir_graph_id_key(const weir_graph *graph) {

@@ -8,11 +8,11 @@
 #include "names.h"
 #include "shard.h"
 
-#define WEIR_GRAPH_FORMAT          2u
-#define WEIR_GRAPH_PATH_MAX        4096u
+#define WEIR_GRAPH_FORMAT      2u
+#define WEIR_GRAPH_PATH_MAX    4096u
 #define WEIR_GRAPH_DESCRIPTION_MAX (1u << 20) /* bytes of graph.yaml */
-#define WEIR_GRAPH_SOURCES_MAX     256u
-#define WEIR_SOURCE_NAME_MAX       250u
+#define WEIR_GRAPH_SOURCES_MAX 256u
+#define WEIR_SOURCE_NAME_MAX   250u
 
 typedef struct weir_graph_source_row {
     char name[WEIR_SOURCE_NAME_MAX + 1];
@@ -33,6 +33,7 @@ struct weir_graph {
     weir_names *names;
     weir_clock *clock;
     bool read_only;
+    uint32_t event_window;
     weir_id_key id_key; /* never changes once there is graph.yaml */
     uint32_t shard_count;
     weir_shard *shards[WEIR_SHARDS_MAX];

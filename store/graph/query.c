@@ -281,6 +281,31 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena 
     return err;
 }
 
+/* --- events ------------------------------------------------------------------------------------------------------- */
+
+weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partition, uint64_t from, uint64_t to,
+                           weir_arena *arena, const weir_event_note **notesp, uint32_t *countp) {
+    const weir_entry *entries;
+    *notesp = NULL;
+    *countp = 0;
+    if (to > INT64_MAX || from >= to || to - from > WEIR_WINDOW_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "no notes of the offsets %llu to %llu can be read at once",
+                        (unsigned long long)from, (unsigned long long)to);
+    weir_list_query query = {.vertex = weir_graph_source_vertex(graph, source, partition),
+                             .list = WEIR_LIST_EVENTS,
+                             .before_us = (int64_t)to,
+                             .newer_than_us = (int64_t)from - 1,
+                             .limit = (uint32_t)(to - from)};
+    weir_err err = weir_shard_list(shard_of(graph, query.vertex), &query, arena, &entries, countp);
+    if (err) return err;
+    weir_event_note *notes = weir_arena_alloc(arena, *countp * sizeof *notes);
+    if (!notes) return WEIR_ERR(WEIR_ELIMIT, "the request's memory is used up; ask for fewer events");
+    for (uint32_t i = 0; i < *countp; i++)
+        notes[i] = (weir_event_note){(uint64_t)entries[i].time_us, entries[i].event, entries[i].content};
+    *notesp = notes;
+    return WEIR_OK;
+}
+
 /* The table has not heard of it: the store itself is asked. */
 static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, bool *newp) {
     weir_arena *arena;

@@ -42,43 +42,55 @@ static weir_err arena_full(void) {
  * */
 
 static size_t seek_key(weir_vertex vertex, weir_list list, int64_t before_us, uint8_t key[WEIR_EDGE_KEY_BYTES]) {
-    int64_t newest = before_us == INT64_MIN ? INT64_MIN : before_us - 1;
+    const weir_version_key newest = {.vertex = vertex, .time_us = before_us == INT64_MIN ? INT64_MIN : before_us - 1};
     switch (WEIR_LIST_KIND(list)) {
     case WEIR_LIST_KIND_EDGES:
         weir_edge_seek_write(vertex, (uint16_t)(list >> 1), list & 1 ? WEIR_IN : WEIR_OUT, before_us, key);
         return WEIR_EDGE_KEY_BYTES;
     case WEIR_LIST_KIND_FEATURES:
-        weir_feature_key_write(vertex, newest, 0, key);
+        weir_feature_key_write(&newest, key);
         return WEIR_FEATURE_KEY_BYTES;
+    case WEIR_LIST_KIND_EVENTS:
+        weir_event_key_write(&newest, key);
+        return WEIR_EVENT_KEY_BYTES;
     case WEIR_LIST_KIND_PUTS:
-        weir_put_key_write(vertex, newest, key);
+        weir_put_key_write(vertex, newest.time_us, key);
         return WEIR_PUT_KEY_BYTES;
     default:
-        weir_label_key_write(vertex, (uint16_t)list, newest, 0, key);
+        weir_label_key_write(&newest, (uint16_t)list, key);
         return WEIR_LABEL_KEY_BYTES;
     }
 }
 
 /* false: the key is of another list, the scan is over. */
 static bool entry_of_key(const void *key, size_t length, weir_vertex vertex, weir_list list, weir_entry *entry) {
+    weir_version_key version = {.vertex = 0};
     weir_edge_key edge;
-    weir_vertex found;
-    uint16_t label;
-    *entry = (weir_entry){0};
+    uint16_t label = 0;
+    bool read = false;
     switch (WEIR_LIST_KIND(list)) {
     case WEIR_LIST_KIND_EDGES:
         if (!weir_edge_key_read(key, length, &edge) || edge.vertex != vertex) return false;
-        *entry = (weir_entry){
-            .time_us = edge.time_us, .neighbor = edge.neighbor, .event = edge.event, .deletion = edge.deletion};
+        *entry = (weir_entry){.time_us = edge.time_us,
+                              .neighbor = edge.neighbor,
+                              .event = edge.event,
+                              .content = edge.content,
+                              .deletion = edge.deletion};
         return WEIR_LIST_EDGES(edge.relation, edge.direction) == list;
     case WEIR_LIST_KIND_FEATURES:
-        return weir_feature_key_read(key, length, &found, &entry->time_us, &entry->event) && found == vertex;
+        read = weir_feature_key_read(key, length, &version);
+        break;
+    case WEIR_LIST_KIND_EVENTS:
+        read = weir_event_key_read(key, length, &version);
+        break;
     case WEIR_LIST_KIND_PUTS:
-        return weir_put_key_read(key, length, &found, &entry->time_us) && found == vertex;
+        read = weir_put_key_read(key, length, &version.vertex, &version.time_us);
+        break;
     default:
-        return weir_label_key_read(key, length, &found, &label, &entry->time_us, &entry->event) && found == vertex &&
-               WEIR_LIST_LABEL(label) == list;
+        read = weir_label_key_read(key, length, &version, &label) && WEIR_LIST_LABEL(label) == list;
     }
+    *entry = (weir_entry){.time_us = version.time_us, .event = version.event, .content = version.content};
+    return read && version.vertex == vertex;
 }
 
 static weir_err copy_value(weir_engine_cursor *cursor, weir_arena *arena, weir_entry *entry) {
@@ -142,6 +154,8 @@ static size_t window_size(const weir_shard *shard, size_t capacity) {
 static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
                              source *s) {
     size_t size = window_size(shard, capacity);
+    if (WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS) /* read once, at a start: no window is worth it */
+        return scan_cold(shard, query, query->before_us, capacity, arena, s);
     if (collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
     if (s->count >= size) return scan_cold(shard, query, query->before_us, capacity, arena, s); /* far in the past */
     source window = {.entries = weir_arena_alloc(arena, size * sizeof(weir_entry))};

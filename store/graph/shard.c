@@ -104,7 +104,7 @@ static void event_time_seen(weir_shard *shard, int64_t time_us) {
 static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_t count) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < count; i++) {
-        event_time_seen(shard, group[i].time_us);
+        if (group[i].kind != WEIR_NOTE_EVENT) event_time_seen(shard, group[i].time_us);
         if (group[i].kind != WEIR_DELETE_VERTEX) continue;
         err = weir_delta_put_deletion(shard->active, group[i].vertex, group[i].time_us);
         if (!err) err = weir_deleted_add(shard->deleted, group[i].vertex, group[i].time_us);

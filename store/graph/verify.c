@@ -61,15 +61,13 @@ static weir_err check_edge(const verify *v, const record *r) {
 }
 
 static weir_err check_features(const verify *v, const record *r) {
-    weir_vertex vertex;
-    int64_t time_us;
-    uint64_t event;
-    if (!weir_feature_key_read(r->key, r->key_length, &vertex, &time_us, &event))
+    weir_version_key key;
+    if (!weir_feature_key_read(r->key, r->key_length, &key))
         return damaged(v, r, "this is no key of features");
     if (r->value_length < WEIR_STORED_FEATURES_PREFIX) return damaged(v, r, "the features are cut short");
     uint16_t type = weir_get_u16(r->value);
     if (type >= weir_schema_vertex_count(v->graph->schema)) return damaged(v, r, "the schema has no such vertex type");
-    weir_err err = check_home(v, r, vertex);
+    weir_err err = check_home(v, r, key.vertex);
     if (err) return err;
     return check_row(v, r, &v->graph->vertex_kinds[type], r->value + WEIR_STORED_FEATURES_PREFIX,
                      r->value_length - WEIR_STORED_FEATURES_PREFIX);
@@ -78,14 +76,12 @@ static weir_err check_features(const verify *v, const record *r) {
 static weir_err check_label(const verify *v, const record *r) {
     static weir_value_kind kind = WEIR_VALUE_CATEGORY;
     static const weir_graph_kinds kinds = {&kind, 1};
-    weir_vertex vertex;
+    weir_version_key key;
     uint16_t label;
-    int64_t time_us;
-    uint64_t event;
-    if (!weir_label_key_read(r->key, r->key_length, &vertex, &label, &time_us, &event))
+    if (!weir_label_key_read(r->key, r->key_length, &key, &label))
         return damaged(v, r, "this is no key of a label");
     if (label >= weir_schema_label_count(v->graph->schema)) return damaged(v, r, "the schema has no such label");
-    weir_err err = check_home(v, r, vertex);
+    weir_err err = check_home(v, r, key.vertex);
     return err ? err : check_row(v, r, &kinds, r->value, r->value_length);
 }
 
@@ -113,6 +109,13 @@ static weir_err check_offset(const verify *v, const record *r) {
     return WEIR_OK;
 }
 
+static weir_err check_event(const verify *v, const record *r) {
+    weir_version_key key;
+    if (!weir_event_key_read(r->key, r->key_length, &key) || key.time_us < 0 || r->value_length)
+        return damaged(v, r, "the note of an event cannot be read");
+    return check_home(v, r, key.vertex);
+}
+
 static weir_err check_deleted(const verify *v, const record *r) {
     weir_vertex vertex;
     int64_t time_us;
@@ -138,6 +141,8 @@ static weir_err check_record(void *context, const void *key, size_t key_length, 
         return check_edge(v, &r);
     case 'F':
         return check_features(v, &r);
+    case 'I':
+        return check_event(v, &r);
     case 'K':
         return check_put(v, &r);
     case 'L':

@@ -47,8 +47,7 @@ typedef struct hidden {
 } hidden;
 
 static size_t hidden_place(const hidden *h, weir_vertex neighbor, uint64_t event) {
-    size_t at = (size_t)((weir_vertex_fold(neighbor) ^ event * 0x9E3779B97F4A7C15ull) * 0xC2B2AE3D27D4EB4Full >> 20) &
-                (h->capacity - 1);
+    size_t at = (size_t)((weir_vertex_fold(neighbor) ^ event * 0x9E3779B97F4A7C15ull) * 0xC2B2AE3D27D4EB4Full >> 20) & (h->capacity - 1);
     while (h->slots[at].list == h->list && (h->slots[at].neighbor != neighbor || h->slots[at].event != event))
         at = (at + 1) & (h->capacity - 1);
     return at;
@@ -146,11 +145,9 @@ static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const
 }
 
 static weir_err visit_features(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
-    weir_spill_record record = {.vertex = 0};
-    if (!weir_feature_key_read(key, key_length, &record.vertex, &record.time_us, &record.event) ||
-        length < WEIR_STORED_FEATURES_PREFIX) {
-        return damaged('F');
-    }
+    weir_version_key version;
+    if (!weir_feature_key_read(key, key_length, &version) || length < WEIR_STORED_FEATURES_PREFIX) return damaged('F');
+    weir_spill_record record = {.vertex = version.vertex, .time_us = version.time_us, .event = version.event};
     uint16_t type = weir_get_u16(value);
     if (type >= weir_schema_vertex_count(s->draft->schema)) return damaged('F');
     if (record.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3 */
@@ -160,12 +157,17 @@ static weir_err visit_features(scan *s, const uint8_t *key, size_t key_length, c
 }
 
 static weir_err visit_label(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
-    weir_spill_record record = {.row = value, .row_length = (uint32_t)length};
+    weir_version_key version;
     uint16_t label;
-    if (!weir_label_key_read(key, key_length, &record.vertex, &label, &record.time_us, &record.event) ||
+    if (!weir_label_key_read(key, key_length, &version, &label) ||
         label >= weir_schema_label_count(s->draft->schema)) {
         return damaged('L');
     }
+    const weir_spill_record record = {.vertex = version.vertex,
+                                      .time_us = version.time_us,
+                                      .event = version.event,
+                                      .row = value,
+                                      .row_length = (uint32_t)length};
     return record.time_us < s->draft->as_of_us ? weir_spill_add(s->labels[label], &record) : WEIR_OK; /* Z3 */
 }
 

@@ -137,8 +137,7 @@ def main():
     for name in ("user", "item"):
         for vertex in random.sample(range(len(keys[name])), min(VERTICES_ASKED, len(keys[name]))):
             (said,) = weir("get", name, keys[name][vertex])
-            high, low = map(int, load(f"vertices/{name}/ids")[vertex])
-            assert said["id"] == f"{high:016x}{low:016x}", (name, vertex)
+            assert said["id"] == "{:016x}{:016x}".format(*map(int, load(f"vertices/{name}/ids")[vertex])), (name, vertex)
             same_features(said["features"], features(f"vertices/{name}", f"vertices/{name}", vertex), (name, vertex))
     for entry in manifest["labels"]:
         check_labels("user", entry, keys, ["good", "bad"])

@@ -44,7 +44,7 @@ typedef struct twist {
     const char *query;        /* more of it                                   */
     const char *content_type; /* of the body                                  */
     const char *host;
-    bool invalid_body, large_body, body_on_get, broken_path;
+    bool invalid_body, conflicting_body, large_body, body_on_get, broken_path;
 } twist;
 
 /* --- making requests ------------------------------------------------------------------------------------------ */
@@ -108,7 +108,8 @@ static json_t *content_of(const operation *op, const char *type) {
 
 static void put_body(const operation *op, const twist *change, const char *type, char *request) {
     char line[256], *text = NULL;
-    json_t *value = json_object_get(content_of(op, type), change->invalid_body ? "x-invalid" : "example");
+    const char *which = change->invalid_body ? "x-invalid" : change->conflicting_body ? "x-conflict" : "example";
+    json_t *value = json_object_get(content_of(op, type), which);
     if (value && !json_is_string(value)) text = json_dumps(value, JSON_COMPACT);
     const char *body = text ? text : value ? json_string_value(value) : "";
     long long length = (long long)strlen(body);
@@ -236,12 +237,13 @@ static void parameters_are_checked(operation *op) {
 
 static void bodies_are_checked(operation *op) {
     const serve_child *keyed = &op->all->keyed;
-    const twist invalid = {.invalid_body = true}, large = {.large_body = true}, plain = {.content_type = "text/plain"};
+    const twist conflict = {.conflicting_body = true}, invalid = {.invalid_body = true}, large = {.large_body = true}, plain = {.content_type = "text/plain"};
     json_t *content = json_object_get(json_object_get(op->of, "requestBody"), "content"), *of;
     const char *type;
     if (!content) return;
     json_object_foreach(content, type, of) {
         if (json_object_get(of, "x-invalid")) ask(op, keyed, &invalid, type, has_status(op, "422") ? 422 : 400);
+        if (json_object_get(of, "x-conflict")) ask(op, keyed, &conflict, type, 409);
     }
     ask(op, keyed, &large, "application/json", 413);
     ask(op, keyed, &plain, "application/json", 415);

@@ -3,6 +3,9 @@
  * */
 #include <jansson.h>
 
+#include <weir/base/file.h>
+#include <weir/base/rng.h>
+
 #include "serve_child.h"
 
 #define EVENT_MAX 512
@@ -182,16 +185,107 @@ static void a2_a_repeated_event_keeps_its_place(void **state) {
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-static void a2_only_recent_events_are_known(void **state) {
+/* Each request goes to the next of four partitions, so the thirteenth is the fourth of the first. */
+static void a2_an_id_is_compared_within_the_window(void **state) {
     (void)state;
     serve_child child;
-    const char *const more[] = {"--set", "http.recent_events=2", NULL};
+    char id[32];
+    const char *const more[] = {"--set", "ingest.event_window=2", NULL};
     start(&child, more);
-    assert_false(post_one(&child, "p1", "a1").duplicate);
-    assert_false(post_one(&child, "p2", "a1").duplicate);
+    assert_false(post_one(&child, "p0", "a1").duplicate);
+    for (int i = 1; i < 9; i++) {
+        snprintf(id, sizeof id, "p%d", i);
+        assert_false(post_one(&child, id, "a1").duplicate);
+        assert_int_equal(post_one(&child, "p0", "a1").duplicate, i < 8);
+    }
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+static void refused_as_other(const serve_child *child, const char *id, const char *account, const place *first) {
+    char event[EVENT_MAX], other[EVENT_MAX], body[2 * EVENT_MAX + 2], where[64];
+    http_answer answer;
+    make_event(event, id, account);
+    make_event(other, "new", account);
+    snprintf(body, sizeof body, "%s\n%s\n", other, event);
+    post(child, body, &answer);
+    assert_int_equal(answer.status, 409);
+    snprintf(where, sizeof where, "offset %lld of partition %lld", first->offset, first->partition);
+    assert_non_null(strstr(answer.body, "event 1 of the request: an event with the same id and other content"));
+    assert_non_null(strstr(answer.body, where));
+    answer_free(&answer);
+}
+
+/* At once, after a kill, and from a store that the log fills anew; nothing of a refused request is taken. */
+static void a2_other_content_is_refused(void **state) {
+    (void)state;
+    serve_child child;
+    http_answer answer;
+    start(&child, NULL);
+    place first = post_one(&child, "p1", "a1");
+    refused_as_other(&child, "p1", "a2", &first);
+    assert_int_equal(serve_end(&child, SIGKILL), 128 + SIGKILL);
+    start(&child, NULL);
+    refused_as_other(&child, "p1", "a2", &first);
+    assert_int_equal(serve_end(&child, SIGTERM), 0); /* sealed: from now on it is the store that knows */
+    start(&child, NULL);
+    refused_as_other(&child, "p1", "a2", &first);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+    assert_ok(weir_folder_remove(weir_test_path("data/store")));
+    start(&child, NULL);
+    refused_as_other(&child, "p1", "a2", &first);
+    serve_await(&child, "/v1/neighbors/account/a1", NULL, 200, "\"p1\"");
+    get(&child, "/v1/vertices/account/a2", &answer);
+    assert_int_equal(answer.status, 404);
+    answer_free(&answer);
+    get(&child, "/v1/vertices/payment/new", &answer);
+    assert_int_equal(answer.status, 404);
+    answer_free(&answer);
     assert_true(post_one(&child, "p1", "a1").duplicate);
-    assert_false(post_one(&child, "p3", "a1").duplicate);
-    assert_false(post_one(&child, "p1", "a1").duplicate);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* Requests of any size, so that partitions fill unevenly: what was known before is known after, at the same place. */
+static void a2_a_restart_forgets_no_id(void **state) {
+    (void)state;
+    enum { REQUESTS = 60, MOST = 40, WINDOW = 100, PARTITIONS = 4 };
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    const char *const more[] = {"--set", "ingest.event_window=100", NULL};
+    static char body[MOST * EVENT_MAX];
+    static place places[REQUESTS * MOST];
+    long long next[PARTITIONS] = {0};
+    char id[32];
+    http_answer answer;
+    serve_child child;
+    size_t posted = 0;
+    start(&child, more);
+    for (int request = 0; request < REQUESTS; request++) {
+        size_t count = 1 + weir_rng_below(&rng, MOST), used = 0;
+        for (size_t i = 0; i < count; i++) {
+            snprintf(id, sizeof id, "p%zu", posted + i);
+            make_event(body + used, id, "a1");
+            used += strlen(body + used);
+            body[used++] = '\n';
+        }
+        body[used] = 0;
+        post(&child, body, &answer);
+        for (size_t i = 0; i < count; i++)
+            places[posted + i] = place_of(&answer, i);
+        next[places[posted].partition] = places[posted + count - 1].offset + 1;
+        posted += count;
+        answer_free(&answer);
+    }
+    for (int life = 0; life < 2; life++) {
+        int how = life ? SIGKILL : SIGTERM;
+        assert_int_equal(serve_end(&child, how), how == SIGTERM ? 0 : 128 + SIGKILL);
+        start(&child, more);
+        for (size_t i = 0; i < posted; i++) {
+            if (next[places[i].partition] - places[i].offset > WINDOW) continue;
+            snprintf(id, sizeof id, "p%zu", i);
+            place again = post_one(&child, id, "a1");
+            assert_true(again.duplicate);
+            same_place(again, places[i]);
+        }
+    }
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -304,6 +398,7 @@ static void a_second_server_is_refused(void **state) {
 
 WEIR_TESTS(WEIR_CASE(a1_what_is_acknowledged_survives_a_kill), WEIR_CASE(a1_a_request_is_taken_whole_or_not),
            WEIR_CASE(a1_a_full_disk_acknowledges_nothing), WEIR_CASE(a2_a_repeated_event_keeps_its_place),
-           WEIR_CASE(a2_only_recent_events_are_known), WEIR_CASE(a3_what_freshness_says_is_in_the_answer),
+           WEIR_CASE(a2_an_id_is_compared_within_the_window), WEIR_CASE(a2_other_content_is_refused),
+           WEIR_CASE(a2_a_restart_forgets_no_id), WEIR_CASE(a3_what_freshness_says_is_in_the_answer),
            WEIR_CASE(a4_ready_means_that_all_was_applied), WEIR_CASE(a4_a_stopping_server_says_so_and_goes_on_serving),
            WEIR_CASE(a_second_server_is_refused))

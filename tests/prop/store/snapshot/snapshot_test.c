@@ -219,8 +219,7 @@ static size_t same_list(world *w, weir_vertex vertex, uint64_t index, bool found
                         weir_direction direction) {
     const weir_schema_relation *r = weir_schema_relation_at(w->schema, relation);
     const weir_snapshot_edges *e = weir_snapshot_edges_of(w->snapshot, relation, direction);
-    const weir_vertex_pair *others =
-        weir_snapshot_vertices_of(w->snapshot, direction == WEIR_OUT ? r->to : r->from)->ids;
+    const weir_vertex_pair *others = weir_snapshot_vertices_of(w->snapshot, direction == WEIR_OUT ? r->to : r->from)->ids;
     size_t count = wanted_edges(w, vertex, relation, direction);
     if (!found) return count;
     int64_t begin = e->indptr[index];

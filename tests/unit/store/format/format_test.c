@@ -188,6 +188,7 @@ static weir_edge_key random_edge(weir_rng *rng) {
         .time_us = times[weir_rng_below(rng, 6)],
         .neighbor = weir_vertex_make(weir_rng_below(rng, 3), weir_rng_below(rng, 3)),
         .event = weir_rng_below(rng, 3),
+        .content = (uint32_t)weir_rng_below(rng, 3),
     };
 }
 
@@ -203,6 +204,7 @@ static int edge_order(const weir_edge_key *a, const weir_edge_key *b) {
     COMPARE(!a->deletion, !b->deletion);
     COMPARE(a->neighbor, b->neighbor);
     COMPARE(a->event, b->event);
+    COMPARE(a->content, b->content);
     return 0;
 }
 
@@ -244,13 +246,15 @@ static void edge_keys_have_the_bytes_that_are_written_down(void **state) {
     static const uint8_t expected[WEIR_EDGE_KEY_BYTES] = {
         'E',  0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x00,
         0x07, 0x01, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xf5, 0x01, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17,
-        0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x63};
+        0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x63, 0x21,
+        0x22, 0x23, 0x24};
     const weir_edge_key key = {.vertex = weir_vertex_make(0x0102030405060708, 0x090a0b0c0d0e0f10),
                                .relation = 7,
                                .direction = WEIR_IN,
                                .time_us = 10,
                                .neighbor = weir_vertex_make(0x1112131415161718, 0x191a1b1c1d1e1f20),
-                               .event = 99};
+                               .event = 99,
+                               .content = 0x21222324};
     uint8_t bytes[WEIR_EDGE_KEY_BYTES];
     weir_edge_key_write(&key, bytes);
     assert_memory_equal(bytes, expected, sizeof bytes);
@@ -259,19 +263,24 @@ static void edge_keys_have_the_bytes_that_are_written_down(void **state) {
 static void other_keys_read_back(void **state) {
     (void)state;
     uint8_t key[WEIR_EDGE_KEY_BYTES], value[WEIR_STORED_NAME_MAX];
+    const weir_version_key written = {.vertex = 7, .time_us = -5, .event = 9, .content = 11};
+    weir_version_key read;
     weir_vertex vertex;
     int64_t time_us;
-    uint64_t event;
     uint32_t source, partition;
     uint16_t label, type;
     const char *name;
     size_t length;
-    weir_feature_key_write(7, -5, 9, key);
-    assert_true(weir_feature_key_read(key, WEIR_FEATURE_KEY_BYTES, &vertex, &time_us, &event));
-    assert_true(vertex == 7 && time_us == -5 && event == 9);
-    weir_label_key_write(7, 3, 5, 9, key);
-    assert_true(weir_label_key_read(key, WEIR_LABEL_KEY_BYTES, &vertex, &label, &time_us, &event));
-    assert_true(vertex == 7 && label == 3 && time_us == 5 && event == 9);
+    weir_feature_key_write(&written, key);
+    assert_true(weir_feature_key_read(key, WEIR_FEATURE_KEY_BYTES, &read));
+    assert_true(read.vertex == 7 && read.time_us == -5 && read.event == 9 && read.content == 11);
+    assert_false(weir_event_key_read(key, WEIR_EVENT_KEY_BYTES, &read));
+    weir_event_key_write(&written, key);
+    assert_true(weir_event_key_read(key, WEIR_EVENT_KEY_BYTES, &read));
+    assert_true(read.vertex == 7 && read.time_us == -5 && read.event == 9 && read.content == 11);
+    weir_label_key_write(&written, 3, key);
+    assert_true(weir_label_key_read(key, WEIR_LABEL_KEY_BYTES, &read, &label));
+    assert_true(read.vertex == 7 && label == 3 && read.time_us == -5 && read.event == 9 && read.content == 11);
     weir_name_key_write(weir_vertex_make(UINT64_MAX, 5), key);
     assert_true(weir_name_key_read(key, WEIR_NAME_KEY_BYTES, &vertex) && vertex == weir_vertex_make(UINT64_MAX, 5));
     assert_false(weir_name_key_read(key, 9, &vertex)); /* format 1 */
@@ -328,8 +337,7 @@ static void batches_read_back(void **state) {
     assert_ok(weir_batch_open(buf.bytes, buf.length, &cursor));
     assert_true(cursor.span.source == 3 && cursor.span.partition == 4 && cursor.span.offset_begin == 100);
     assert_true(weir_batch_next(&cursor, &m));
-    assert_true(m.kind == WEIR_PUT_VERTEX && m.type == 1 && m.vertex == weir_vertex_make(50, 5) && m.time_us == -7 &&
-                m.event == 8);
+    assert_true(m.kind == WEIR_PUT_VERTEX && m.type == 1 && m.vertex == weir_vertex_make(50, 5) && m.time_us == -7 && m.event == 8);
     assert_true(m.key_length == 1 && m.key[0] == 'k' && m.row_length == 0);
     assert_true(weir_batch_next(&cursor, &m));
     assert_true(m.vertex == weir_vertex_make(60, 6) && m.neighbor == weir_vertex_make(50, 5));
@@ -362,7 +370,7 @@ static void wrong_content_is_refused_behind_a_right_checksum(void **state) {
         uint8_t byte;
         const char *why;
     } cases[] = {{WEIR_BATCH_HEADER_BYTES, 0, "unknown kind"},
-                 {WEIR_BATCH_HEADER_BYTES, 6, "unknown kind"},
+                 {WEIR_BATCH_HEADER_BYTES, 7, "unknown kind"},
                  {WEIR_BATCH_HEADER_BYTES + 1, 2, "unknown direction"},
                  {WEIR_BATCH_HEADER_BYTES + 7, 0xff, "too long"},
                  {WEIR_BATCH_HEADER_BYTES + 15, 0x7f, "outside its span"},

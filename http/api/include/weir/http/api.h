@@ -10,8 +10,8 @@
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
  *   A1  An event is acknowledged only when the log has it durably; the events of one request are taken all or none.
- *   A2  An event whose id is among the recent ones of its source is not appended again: the answer is the first one's
- * place.
+ *   A2  An event whose id a partition of its source remembers (repeats.h) is not appended again: if it says the same, the
+ *       answer is the first one's place, else the request is refused.
  *   A3  The freshness of an answer was taken before the answer was read: what it says was applied is in it.
  *   A4  Ready is said only after all that the sources had at the start is applied, and never while stopping or failed.
  */
@@ -55,11 +55,10 @@ typedef struct weir_api_opts {
     const char *checkpoints;    /* folder that they are written into; borrowed; NULL: none are written       */
     const char *nights;         /* folder of weir nightly; borrowed; NULL: there is none                     */
     uint32_t loops;             /* of the server that will run the handlers                                  */
-    uint32_t recent_events;     /* ids that are remembered a source; 0: none                                 */
     weir_clock *clock;          /* borrowed; NULL: the system's                                              */
 } weir_api_opts;
 
-/* Starts the writer, which reads the tail of the logs to know the recent events.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.
+/* Starts the writer, which first learns from store and log which ids are there.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.
  * [owner] */
 weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip);
 /* Finishes what was deferred; the server must have stopped. NULL is allowed.  [owner] */

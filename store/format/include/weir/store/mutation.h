@@ -4,8 +4,8 @@
  *
  * An event becomes a few mutations, each belonging to the shard of `vertex`. An edge becomes two, one half at each
  * end; a vertex deletion goes to every shard, because any of them may hold an edge to it. All are idempotent: the
- * identity of what they put is (vertex, type, direction, time, neighbour, event), so applying one twice changes
- * nothing.
+ * identity of what they put is (vertex, type, direction, time, neighbour, event, content), so applying one twice changes
+ * nothing, and two messages with one event id take nothing from each other.
  *
  * BATCH: the mutations of one run of a source partition for one shard, little-endian; made so that a router can carry
  * it through a topic of its own.
@@ -23,7 +23,8 @@
  *                                                               32    16    neighbour
  *                                                               48     8    time, us
  *                                                               56     8    event
- *                                                               64     …    row, key
+ *                                                               64     4    content
+ *                                                               68     …    row, key
  */
 #ifndef WEIR_STORE_MUTATION_H
 #define WEIR_STORE_MUTATION_H
@@ -46,6 +47,7 @@ typedef enum weir_mutation_kind {
     WEIR_PUT_LABEL = 3,
     WEIR_DELETE_VERTEX = 4, /* hides what is of its time or older, also what arrives later */
     WEIR_DELETE_EDGE = 5,   /* the same for the edges between two vertices in one relation  */
+    WEIR_NOTE_EVENT = 6,    /* the event was the first of its id: vertex is its partition's, time its offset */
 } weir_mutation_kind;
 
 typedef enum weir_direction { WEIR_OUT = 0, WEIR_IN = 1 } weir_direction;
@@ -62,12 +64,13 @@ typedef struct weir_mutation {
     weir_vertex neighbor;
     int64_t time_us;
     uint64_t event;
+    uint32_t content; /* of the event's message: weir_mapped */
     const uint8_t *row;
     const char *key; /* WEIR_PUT_VERTEX: the outside key */
 } weir_mutation;
 
 #define WEIR_BATCH_HEADER_BYTES    40u
-#define WEIR_MUTATION_HEADER_BYTES 64u
+#define WEIR_MUTATION_HEADER_BYTES 68u
 #define WEIR_BATCH_BYTES_MAX       (64u << 20)
 #define WEIR_BATCH_MUTATIONS_MAX   (1u << 20)
 

@@ -41,6 +41,7 @@ extern "C" {
 
 #define WEIR_WINDOW_MAX 65536u /* edges that one read may ask for */
 #define WEIR_BEFORE_ALL INT64_MAX
+#define WEIR_EVENT_WINDOW_MAX (1u << 24)
 
 typedef struct weir_graph weir_graph;
 
@@ -50,6 +51,7 @@ typedef struct weir_graph_opts {
     uint64_t seal_bytes;   /* a delta is frozen at this size; 0: an eighth of the budget over all shards     */
     int64_t seal_us;       /* or at this age; 0: 10 s                                                        */
     uint32_t window;       /* W: newest edges kept per cached window, unless more are asked for; 0: 128       */
+    uint32_t event_window; /* of a store that is created: see weir_graph_event_window; 0: 131072            */
     bool create;
     bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
@@ -82,6 +84,22 @@ weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identit
 uint64_t weir_graph_offset_sealed(weir_graph *graph, uint32_t source, uint32_t partition);
 /* Below this, every shard has applied (and readers see) every event.  [any] */
 uint64_t weir_graph_offset_applied(weir_graph *graph, uint32_t source, uint32_t partition);
+
+/* How many records of its partition an event's id is compared with: a part of what the store is, because the same log
+ * gives another store with another window.  [any] */
+uint32_t weir_graph_event_window(const weir_graph *graph);
+/* What WEIR_NOTE_EVENT mutations of a source partition are put at: their time is the event's offset.  [any] */
+weir_vertex weir_graph_source_vertex(const weir_graph *graph, uint32_t source, uint32_t partition);
+
+/* An event that was the first of its id in its partition. */
+typedef struct weir_event_note {
+    uint64_t offset, event;
+    uint32_t content;
+} weir_event_note;
+/* The notes of a source partition's offsets from `from` up to before `to`, the newest first; at most WEIR_WINDOW_MAX
+ * offsets at a time.  [any]  WEIR_EINVAL; WEIR_ELIMIT the arena is full; WEIR_ECORRUPT, WEIR_EIO. */
+weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partition, uint64_t from, uint64_t to,
+                           weir_arena *arena, const weir_event_note **notesp, uint32_t *countp);
 
 /* Hands over one run of a source partition: batches[s] is the encoded batch (mutation.h) for shard s, all with one
  * span; a shard without mutations gets an empty batch, because the offset is news too. Copies.  Waits while a shard's

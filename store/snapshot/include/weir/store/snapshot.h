@@ -139,7 +139,7 @@ typedef struct weir_snapshot_edges {
     uint32_t column_count;
     int64_t newest_us;
     int64_t expire_us;
-    const int64_t *vertex_pairs; /* after `load`: indptr and the id's low half, vertices + 1 of them; else NULL */
+    const int64_t *vertex_pairs; /* after `load`: indptr and the low half of the id side by side, vertices + 1 of them; else NULL */
     const int64_t *edge_pairs;   /* neighbour and time                                                        */
 } weir_snapshot_edges;
 
