@@ -168,6 +168,7 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
         weir_err_keep(&err, weir_graph_close(graph));
         return err;
     }
+    graph->opened = true;
     *graphp = graph;
     return WEIR_OK;
 }
@@ -176,8 +177,9 @@ weir_err weir_graph_close(weir_graph *graph) {
     weir_err err = WEIR_OK;
     if (!graph) return WEIR_OK;
     weir_graph_names_load_stop(graph);
+    if (graph->opened && !graph->read_only) err = weir_graph_seal(graph);
     for (uint32_t i = 0; i < graph->shard_count; i++)
-        weir_err_keep(&err, weir_shard_close(graph->shards[i]));
+        weir_shard_close(graph->shards[i]);
     weir_names_close(graph->names);
     weir_engine_cache_close(graph->blocks);
     kinds_close(graph->vertex_kinds, weir_schema_vertex_count(graph->schema));
@@ -225,17 +227,30 @@ weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches) {
     return err;
 }
 
+void weir_graph_interrupt(weir_graph *graph, bool on) {
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_queue_interrupt(graph->shards[i]->queue, on);
+}
+
+/* All are asked before the first answers: shards work, and fail, side by side. */
 weir_err weir_graph_drain(weir_graph *graph) {
+    weir_shard_ticket tickets[WEIR_SHARDS_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; i < graph->shard_count; i++)
-        weir_err_keep(&err, weir_shard_drain(graph->shards[i]));
+        tickets[i] = weir_shard_ask(graph->shards[i]);
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_err_keep(&err, weir_shard_drained(graph->shards[i], &tickets[i]));
     return err;
 }
 
 weir_err weir_graph_seal(weir_graph *graph) {
+    weir_shard_ticket tickets[WEIR_SHARDS_MAX];
     weir_err err = WEIR_OK;
+    if (graph->read_only) return WEIR_ERR(WEIR_EPERM, "the store %s is open for reading only", graph->folder);
     for (uint32_t i = 0; i < graph->shard_count; i++)
-        weir_err_keep(&err, weir_shard_seal(graph->shards[i]));
+        tickets[i] = weir_shard_ask_seal(graph->shards[i]);
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_err_keep(&err, weir_shard_sealed(graph->shards[i], &tickets[i]));
     return err;
 }
 

@@ -32,6 +32,7 @@ struct weir_graph {
     weir_names *names;
     weir_clock *clock;
     bool read_only;
+    bool opened; /* as a whole: only then there is something to seal */
     uint32_t shard_count;
     weir_shard *shards[WEIR_SHARDS_MAX];
     weir_graph_kinds *vertex_kinds;   /* one a vertex type */
