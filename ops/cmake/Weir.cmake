@@ -10,6 +10,8 @@
 
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_EXTENSIONS ON)
+# A C++ file is a shim around a C++ library, nothing else.
+set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
@@ -17,6 +19,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # Assertions stay on in every build: an invariant that is not checked in production is a comment.
 set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g")
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -24,7 +27,8 @@ find_package(Threads REQUIRED)
 add_library(weir_flags INTERFACE)
 target_compile_definitions(weir_flags INTERFACE _GNU_SOURCE WEIR_VERSION="${PROJECT_VERSION}")
 target_compile_options(weir_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
   -Wvla -Wundef -Wcast-qual -Wformat=2 -Wwrite-strings -Wpointer-arith -Wimplicit-fallthrough
   $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> # a cut sentence is still a sentence; buffers say so
   -fno-common -fstack-protector-strong -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
@@ -44,6 +48,7 @@ if(WEIR_SANITIZE)
   # Compiles in half the time of -O2, and more of what the source says is still there to be watched. What may be
   # uninitialised, gcc judges well at -O2 only: release has that warning.
   set(CMAKE_C_FLAGS_RELEASE "-Og -g -Wno-maybe-uninitialized")
+  set(CMAKE_CXX_FLAGS_RELEASE "-Og -g -Wno-maybe-uninitialized")
 endif()
 if(WEIR_FUZZ)
   list(APPEND flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
@@ -93,7 +98,7 @@ function(weir_module module)
   endforeach()
   weir_target_name(${module} target)
   set(dir ${CMAKE_SOURCE_DIR}/${module})
-  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.c)
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.c ${dir}/*.cc)
   add_library(${target} STATIC ${sources})
   if(IS_DIRECTORY ${dir}/include)
     target_include_directories(${target} PUBLIC ${dir}/include)

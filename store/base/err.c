@@ -203,6 +203,29 @@ void weir_err_sentence(weir_err err, char *buffer, size_t size) {
     snprintf(buffer, size, "%s", kept ? sentence : row_of(weir_err_code(err))->text);
 }
 
+/* --- keeping ------------------------------------------------------------------------------------------------ */
+
+void weir_err_kept_set(weir_err_kept *kept, weir_err err) {
+    kept->err = err;
+    kept->sentence[0] = 0;
+    if (err != WEIR_OK) weir_err_sentence(err, kept->sentence, sizeof kept->sentence);
+}
+
+static bool in_ring(weir_err err) {
+    ring_slot *slot = slot_of(err);
+    slot_lock(slot);
+    bool there = slot->err == err;
+    slot_unlock(slot);
+    return there;
+}
+
+weir_err weir_err_kept_get(const weir_err_kept *kept) {
+    if (kept->err == WEIR_OK || in_ring(kept->err)) return kept->err;
+    return keep_sentence(kept->err & ~(SERIAL_MASK << CODE_BITS), kept->sentence);
+}
+
+/* --- the rest ----------------------------------------------------------------------------------------------- */
+
 void weir_err_place(weir_err err, char *buffer, size_t size) {
     if (err == WEIR_OK) {
         snprintf(buffer, size, "-");

@@ -30,6 +30,7 @@ struct weir_queue {
     unsigned pushers_waiting;
     unsigned poppers_waiting;
     bool closed;
+    bool interrupted; /* no push waits */
     _Alignas(16) unsigned char items[];
 };
 
@@ -65,6 +66,10 @@ void weir_queue_free(weir_queue *queue) {
 
 static bool is_full(const weir_queue *queue) {
     return queue->pushed - queue->popped == queue->capacity;
+}
+
+static bool must_wait(const weir_queue *queue) {
+    return is_full(queue) && !queue->interrupted;
 }
 
 static bool is_empty(const weir_queue *queue) {
@@ -113,9 +118,11 @@ static size_t take(weir_queue *queue, unsigned char *items, size_t item_max) {
 weir_err weir_queue_push(weir_queue *queue, const void *item, int64_t wait_us) {
     weir_err err = WEIR_OK;
     weir_mutex_lock(&queue->mutex);
-    wait_while(queue, is_full, &queue->not_full, wait_us, &queue->pushers_waiting, &queue->wait_push_us);
+    wait_while(queue, must_wait, &queue->not_full, wait_us, &queue->pushers_waiting, &queue->wait_push_us);
     if (queue->closed) {
         err = WEIR_ERR(WEIR_ECLOSED, "the queue is closed and takes no more items");
+    } else if (is_full(queue) && queue->interrupted) {
+        err = WEIR_ERR(WEIR_ECANCELLED, "the queue is full, and waiting for room was ended");
     } else if (is_full(queue)) {
         err =
             WEIR_ERR(WEIR_ETIMEOUT, "the queue stayed full with %zu items; its consumer is too slow", queue->capacity);
@@ -138,8 +145,6 @@ weir_err weir_queue_pop(weir_queue *queue, void *items, size_t item_max, int64_t
         if (queue->pushers_waiting > 0) weir_cond_broadcast(&queue->not_full);
     } else if (queue->closed) {
         err = WEIR_ERR(WEIR_ECLOSED, "the queue is closed and empty");
-    } else {
-        err = WEIR_ERR(WEIR_ETIMEOUT, "the queue stayed empty; its producer is slower than this wait");
     }
     weir_mutex_unlock(&queue->mutex);
     return err;
@@ -150,6 +155,13 @@ void weir_queue_close(weir_queue *queue) {
     queue->closed = true;
     weir_cond_broadcast(&queue->not_full);
     weir_cond_broadcast(&queue->not_empty);
+    weir_mutex_unlock(&queue->mutex);
+}
+
+void weir_queue_interrupt(weir_queue *queue, bool on) {
+    weir_mutex_lock(&queue->mutex);
+    queue->interrupted = on;
+    if (on) weir_cond_broadcast(&queue->not_full);
     weir_mutex_unlock(&queue->mutex);
 }
 

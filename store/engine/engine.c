@@ -3,242 +3,229 @@
  * engine.c - RocksDB behind our error type; opening, reading and keeping.
  *
  * Debian's RocksDB is built with its assertions on: a slip in its API is an abort, not an error. So handles are
- * private, and the order of closing is fixed here once: cursors before the engine, the engine before its options, all
- * before the cache that they share.
+ * private, and the order of closing is fixed here once: cursors before the engine, the engine before the cache that it
+ * shares. What RocksDB says passes rocks.cc, which lets no exception through.
  */
-#include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
-#include <weir/base/assert.h>
 #include <weir/base/file.h>
+#include <weir/base/log.h>
 
 #include "engine_private.h"
 
-#define OWN_CACHE_BYTES (8u << 20)
-#define BLOCK_BYTES     8192u
-#define FILTER_BITS     10.0
-#define SCAN_READ_AHEAD (2u << 20)
-#define LEVEL0_TRIGGER  4
-#define BACKGROUND_JOBS 2
-#define LOG_BYTES_MAX   (1u << 20)
-#define LOG_FILES       2
-#define LOG_LEVEL_WARN  2
-
-struct weir_engine_cache {
-    rocksdb_cache_t *cache;
-};
-
 struct weir_engine_cursor {
-    rocksdb_readoptions_t *options;
-    rocksdb_iterator_t *iterator;
+    weir_rocks_cursor *cursor;
     weir_engine *engine;
 };
 
-/* RocksDB says what went wrong in words only; the first of them is its status. */
-weir_err weir_engine_error(const weir_engine *engine, const char *what, char *message) {
-    weir_code code = WEIR_EIO;
-    if (!message) return WEIR_OK;
-    const char *advice = "look at the disk";
-    if (strstr(message, "No space left")) {
-        code = WEIR_EFULL;
-        advice = "free some space and try again";
-    } else if (strstr(message, "lock") && strstr(message, "LOCK")) {
-        code = WEIR_EBUSY;
-        advice = "stop the other process first";
-    } else if (strncmp(message, "Corruption", 10) == 0) {
-        code = WEIR_ECORRUPT;
-        advice = "restore a checkpoint, or delete the shard's folder and let the log rebuild it";
-    } else if (strstr(message, "does not exist")) {
-        code = WEIR_ENOTFOUND;
-        advice = "check the path";
+/* --- errors -------------------------------------------------------------------------------------------------------- */
+
+static weir_err make_error(const char *folder, const char *what, const weir_rocks_status *status) {
+    static const struct {
+        weir_code code;
+        const char *advice;
+    } of_kind[] = {
+        [WEIR_ROCKS_CORRUPT] = {WEIR_ECORRUPT,
+                                "bring the file back from a copy, restore a checkpoint, or fill a new data folder from "
+                                "the log"},
+        [WEIR_ROCKS_FULL] = {WEIR_EFULL, "free some space and try again"},
+        [WEIR_ROCKS_LOCKED] = {WEIR_EBUSY, "stop the other process first"},
+        [WEIR_ROCKS_MISSING] = {WEIR_ENOTFOUND, "check the path"},
+        [WEIR_ROCKS_MEMORY] = {WEIR_ENOMEM, "give the process more memory, or lower store.memory"},
+        [WEIR_ROCKS_FAILED] = {WEIR_EIO, "look at the disk"},
+    };
+    if (status->kind == WEIR_ROCKS_OK) return WEIR_OK;
+    return WEIR_ERR(of_kind[status->kind].code, "cannot %s %s: %.300s; %s", what, folder, status->text,
+                    of_kind[status->kind].advice);
+}
+
+/* "… in /data/shard-000/000012.sst offset 7 …": the name of the file, out of the words. */
+static void find_file(const weir_engine *engine, const char *text, char file[WEIR_ENGINE_PATH_MAX]) {
+    const char *end = strstr(text, ".sst"), *begin = end;
+    file[0] = 0;
+    while (begin && begin > text && begin[-1] >= '0' && begin[-1] <= '9')
+        begin--;
+    if (!end || begin == end) return;
+    int length = snprintf(file, WEIR_ENGINE_PATH_MAX, "%s/%.*s.sst", engine->folder, (int)(end - begin), begin);
+    if (length < 0 || length >= (int)WEIR_ENGINE_PATH_MAX) file[0] = 0;
+}
+
+/* Until weir_engine_mend finds that it is over. The first is kept: what follows mostly follows from it. */
+static void remember(weir_engine *engine, weir_err err, const char *text) {
+    weir_mutex_lock(&engine->mutex);
+    bool news = !engine->damaged;
+    engine->damaged = true;
+    if (news) {
+        weir_err_kept_set(&engine->trouble, err);
+        find_file(engine, text, engine->file);
     }
-    weir_err err = WEIR_ERR(code, "cannot %s %s: %.300s; %s", what, engine->folder, message, advice);
-    rocksdb_free(message);
+    weir_mutex_unlock(&engine->mutex);
+    if (news) weir_log_error("engine.damaged", err);
+}
+
+weir_err weir_engine_error(weir_engine *engine, const char *what, const weir_rocks_status *status) {
+    weir_err err = make_error(engine->folder, what, status);
+    if (status->kind == WEIR_ROCKS_CORRUPT) remember(engine, err, status->text);
     return err;
 }
 
+/* RocksDB's own thread tells it: events wait for nobody's question. */
+static void background_failed(void *context, const weir_rocks_status *status) {
+    weir_engine_stopped(context, weir_engine_error(context, "keep the files of", status));
+}
+
+/* --- the block cache ----------------------------------------------------------------------------------------------- */
+
 weir_err weir_engine_cache_open(uint64_t bytes, weir_engine_cache **cachep) {
+    weir_rocks_status status;
     *cachep = NULL;
     weir_engine_cache *cache = weir_calloc(1, sizeof *cache);
     if (!cache) return WEIR_ERR(WEIR_ENOMEM, "no memory for a block cache");
-    cache->cache = rocksdb_cache_create_lru(bytes);
+    if (!weir_rocks_cache_open(bytes, &cache->cache, &status)) {
+        weir_free(cache);
+        return make_error("the store", "open the block cache of", &status);
+    }
     *cachep = cache;
     return WEIR_OK;
 }
 
 void weir_engine_cache_close(weir_engine_cache *cache) {
     if (!cache) return;
-    rocksdb_cache_destroy(cache->cache);
+    weir_rocks_cache_close(cache->cache);
     weir_free(cache);
 }
 
-static void table_options(weir_engine *engine, rocksdb_cache_t *cache) {
-    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
-    rocksdb_block_based_options_set_block_size(table, BLOCK_BYTES);
-    rocksdb_block_based_options_set_format_version(table, 5);
-    rocksdb_block_based_options_set_checksum(table, 4); /* XXH3 */
-    rocksdb_block_based_options_set_block_cache(table, cache);
-    rocksdb_block_based_options_set_cache_index_and_filter_blocks(table, 1);
-    rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(table, 1);
-    /* The filters hold prefixes, which is what every read seeks by: names are their own prefix. */
-    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
-    rocksdb_block_based_options_set_whole_key_filtering(table, 0);
-    rocksdb_options_set_block_based_table_factory(engine->options, table);
-    rocksdb_block_based_options_destroy(table);
-}
+/* --- opening and closing ------------------------------------------------------------------------------------------- */
 
-/* What the C interface has no setter for goes through the option string, which refuses a name that it does not know. */
-static weir_err checking_options(weir_engine *engine) {
-    char *message = NULL;
-    rocksdb_options_t *base = engine->options;
-    rocksdb_options_t *checked = rocksdb_options_create();
-    rocksdb_get_options_from_string(base,
-                                    "verify_sst_unique_id_in_manifest=true;force_consistency_checks=true;"
-                                    "file_checksum_gen_factory=FileChecksumGenCrc32cFactory",
-                                    checked, &message);
-    if (message) {
-        rocksdb_options_destroy(checked);
-        return weir_engine_error(engine, "set the options of", message);
-    }
-    engine->options = checked;
-    rocksdb_options_destroy(base);
-    return WEIR_OK;
-}
-
-static weir_err engine_options(weir_engine *engine, const weir_engine_opts *opts) {
-    engine->options = rocksdb_options_create();
-    rocksdb_options_set_create_if_missing(engine->options, opts->create);
-    rocksdb_options_set_paranoid_checks(engine->options, 1);
-    rocksdb_options_set_compression(engine->options, rocksdb_lz4_compression);
-    rocksdb_options_set_prefix_extractor(engine->options,
-                                         rocksdb_slicetransform_create_fixed_prefix(WEIR_ENGINE_PREFIX_BYTES));
-    rocksdb_options_set_level0_file_num_compaction_trigger(engine->options, LEVEL0_TRIGGER);
-    rocksdb_options_set_disable_auto_compactions(engine->options, opts->bulk);
-    rocksdb_options_set_max_background_jobs(engine->options, BACKGROUND_JOBS);
-    rocksdb_options_set_keep_log_file_num(engine->options, LOG_FILES);
-    rocksdb_options_set_max_log_file_size(engine->options, LOG_BYTES_MAX);
-    rocksdb_options_set_info_log_level(engine->options, LOG_LEVEL_WARN);
-    rocksdb_cache_t *own = opts->cache ? NULL : rocksdb_cache_create_lru(OWN_CACHE_BYTES);
-    table_options(engine, opts->cache ? opts->cache->cache : own);
-    if (own) rocksdb_cache_destroy(own); /* the table options hold it now */
-    return checking_options(engine);
+weir_err weir_engine_rocks_open(weir_engine *engine, bool compacts, weir_rocks **dbp) {
+    const weir_engine_opts *opts = &engine->opts;
+    const weir_rocks_opts rocks = {
+        .cache = opts->cache ? opts->cache->cache : NULL,
+        .create = opts->create,
+        .read_only = opts->read_only,
+        .compacts = compacts && !opts->bulk,
+        .alarm = background_failed,
+        .context = engine,
+    };
+    weir_rocks_status status;
+    if (weir_rocks_open(engine->folder, &rocks, dbp, &status)) return WEIR_OK;
+    return make_error(engine->folder, "open the store", &status);
 }
 
 weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir_engine **enginep) {
-    char *message = NULL;
     *enginep = NULL;
     weir_engine *engine = weir_calloc(1, sizeof *engine);
     if (!engine) return WEIR_ERR(WEIR_ENOMEM, "no memory to open %s", folder);
     weir_err err = WEIR_OK;
-    engine->read_only = opts->read_only;
+    engine->opts = *opts;
+    weir_mutex_init(&engine->mutex, WEIR_RANK_LEAF, "engine");
+    weir_cond_init(&engine->left);
     engine->folder = weir_strdup(folder);
     if (!engine->folder) err = WEIR_ERR(WEIR_ENOMEM, "no memory to open %s", folder);
     if (!err && opts->create) err = weir_folder_create(folder);
-    if (!err) err = engine_options(engine, opts);
-    if (err) goto err;
-    engine->point = rocksdb_readoptions_create();
-    if (opts->read_only) {
-        engine->db = rocksdb_open_for_read_only(engine->options, folder, 0, &message);
-    } else {
-        engine->db = rocksdb_open(engine->options, folder, &message);
+    if (!err) err = weir_engine_rocks_open(engine, true, &engine->db);
+    if (err) {
+        weir_engine_close(engine);
+        return err;
     }
-    err = weir_engine_error(engine, "open the store", message);
-    if (err) goto err;
+    engine->opts.create = false; /* when it is opened again, it must be there */
     *enginep = engine;
     return WEIR_OK;
-err:
-    weir_engine_close(engine);
-    return err;
 }
 
 void weir_engine_close(weir_engine *engine) {
     if (!engine) return;
-    if (engine->db) rocksdb_close(engine->db);
-    if (engine->point) rocksdb_readoptions_destroy(engine->point);
-    if (engine->options) rocksdb_options_destroy(engine->options);
+    weir_rocks_close(engine->db);
+    weir_cond_destroy(&engine->left);
+    weir_mutex_destroy(&engine->mutex);
     weir_free(engine->folder);
     weir_free(engine);
 }
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
 
-weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, weir_buf *out, bool *foundp) {
-    char *message = NULL;
-    *foundp = false;
-    weir_buf_clear(out);
-    rocksdb_pinnableslice_t *slice = rocksdb_get_pinned(engine->db, engine->point, key, length, &message);
-    if (message) return weir_engine_error(engine, "read from", message);
-    if (!slice) return WEIR_OK;
-    size_t value_length;
-    const char *value = rocksdb_pinnableslice_value(slice, &value_length);
-    weir_buf_append(out, value, value_length);
-    rocksdb_pinnableslice_destroy(slice);
-    *foundp = true;
-    return weir_buf_err(out);
+static void append_to(void *out, const void *value, size_t length) {
+    weir_buf_append(out, value, length);
 }
 
+weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, weir_buf *out, bool *foundp) {
+    weir_rocks_status status;
+    weir_err err = WEIR_OK;
+    *foundp = false;
+    weir_buf_clear(out);
+    if (!weir_engine_enter(engine, &err)) return err;
+    if (!weir_rocks_get(engine->db, key, length, append_to, out, foundp, &status))
+        err = weir_engine_error(engine, "read from", &status);
+    weir_engine_leave(engine);
+    return err ? err : weir_buf_err(out);
+}
+
+/* A cursor stays inside until it is closed: what it reads from must not be replaced under it. */
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp) {
+    weir_rocks_status status;
+    weir_err err = WEIR_OK;
     *cursorp = NULL;
     weir_engine_cursor *cursor = weir_calloc(1, sizeof *cursor);
     if (!cursor) return WEIR_ERR(WEIR_ENOMEM, "no memory for a cursor");
     cursor->engine = engine;
-    cursor->options = rocksdb_readoptions_create();
-    rocksdb_readoptions_set_verify_checksums(cursor->options, 1); /* N3 */
-    if (use == WEIR_ENGINE_SCAN) {
-        rocksdb_readoptions_set_total_order_seek(cursor->options, 1);
-        rocksdb_readoptions_set_fill_cache(cursor->options, 0);
-        rocksdb_readoptions_set_readahead_size(cursor->options, SCAN_READ_AHEAD);
-    } else {
-        rocksdb_readoptions_set_prefix_same_as_start(cursor->options, 1);
+    if (!weir_engine_enter(engine, &err)) {
+        weir_free(cursor);
+        return err;
     }
-    cursor->iterator = rocksdb_create_iterator(engine->db, cursor->options);
+    if (!weir_rocks_cursor_open(engine->db, use == WEIR_ENGINE_SCAN, &cursor->cursor, &status)) {
+        err = weir_engine_error(engine, "read from", &status);
+        weir_engine_cursor_close(cursor);
+        return err;
+    }
     *cursorp = cursor;
     return WEIR_OK;
 }
 
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length) {
-    rocksdb_iter_seek(cursor->iterator, key, length);
+    weir_rocks_cursor_seek(cursor->cursor, key, length);
 }
 
 bool weir_engine_cursor_valid(const weir_engine_cursor *cursor) {
-    return rocksdb_iter_valid(cursor->iterator);
+    return weir_rocks_cursor_valid(cursor->cursor);
 }
 
 const void *weir_engine_cursor_key(const weir_engine_cursor *cursor, size_t *lengthp) {
-    return rocksdb_iter_key(cursor->iterator, lengthp);
+    return weir_rocks_cursor_key(cursor->cursor, lengthp);
 }
 
 const void *weir_engine_cursor_value(const weir_engine_cursor *cursor, size_t *lengthp) {
-    return rocksdb_iter_value(cursor->iterator, lengthp);
+    return weir_rocks_cursor_value(cursor->cursor, lengthp);
 }
 
 void weir_engine_cursor_next(weir_engine_cursor *cursor) {
-    rocksdb_iter_next(cursor->iterator);
+    weir_rocks_cursor_next(cursor->cursor);
 }
 
 weir_err weir_engine_cursor_err(const weir_engine_cursor *cursor) {
-    char *message = NULL;
-    rocksdb_iter_get_error(cursor->iterator, &message);
-    return weir_engine_error(cursor->engine, "read from", message);
+    weir_rocks_status status;
+    if (weir_rocks_cursor_status(cursor->cursor, &status)) return WEIR_OK;
+    return weir_engine_error(cursor->engine, "read from", &status);
 }
 
 void weir_engine_cursor_close(weir_engine_cursor *cursor) {
     if (!cursor) return;
-    rocksdb_iter_destroy(cursor->iterator);
-    rocksdb_readoptions_destroy(cursor->options);
+    if (cursor->cursor) weir_rocks_cursor_close(cursor->cursor);
+    weir_engine_leave(cursor->engine);
     weir_free(cursor);
 }
 
 /* --- keeping --------------------------------------------------------------------------------------------------- */
 
 weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder) {
-    char *message = NULL;
-    rocksdb_checkpoint_t *checkpoint = rocksdb_checkpoint_object_create(engine->db, &message);
-    if (!message) rocksdb_checkpoint_create(checkpoint, folder, 0, &message);
-    if (checkpoint) rocksdb_checkpoint_object_destroy(checkpoint);
-    return weir_engine_error(engine, "make a checkpoint of", message);
+    weir_rocks_status status;
+    weir_err err = WEIR_OK;
+    if (!weir_engine_enter(engine, &err)) return err;
+    if (!weir_rocks_checkpoint(engine->db, folder, &status))
+        err = weir_engine_error(engine, "make a checkpoint of", &status);
+    weir_engine_leave(engine);
+    return err;
 }
 
 weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp) {
@@ -255,36 +242,27 @@ weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp) {
 }
 
 weir_err weir_engine_compact(weir_engine *engine) {
-    if (engine->read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
-    rocksdb_compact_range(engine->db, NULL, 0, NULL, 0);
-    return WEIR_OK;
-}
-
-static uint64_t property(weir_engine *engine, const char *name) {
-    uint64_t value = 0;
-    return rocksdb_property_int(engine->db, name, &value) == 0 ? value : 0;
-}
-
-static uint64_t property_text(weir_engine *engine, const char *name) {
-    char *text = rocksdb_property_value(engine->db, name);
-    uint64_t value = text ? strtoull(text, NULL, 10) : 0;
-    if (text) rocksdb_free(text);
-    return value;
-}
-
-static uint64_t live_files(weir_engine *engine) {
-    const rocksdb_livefiles_t *files = rocksdb_livefiles(engine->db);
-    uint64_t count = (uint64_t)rocksdb_livefiles_count(files);
-    rocksdb_livefiles_destroy(files);
-    return count;
+    weir_rocks_status status;
+    weir_err err = WEIR_OK;
+    if (engine->opts.read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
+    if (!weir_engine_enter(engine, &err)) return err;
+    if (!weir_rocks_compact(engine->db, &status)) err = weir_engine_error(engine, "compact", &status);
+    weir_engine_leave(engine);
+    return err;
 }
 
 void weir_engine_stats_get(weir_engine *engine, weir_engine_stats *statsp) {
+    weir_rocks_numbers numbers = {0};
+    weir_err err = WEIR_OK;
+    if (weir_engine_enter(engine, &err)) {
+        weir_rocks_numbers_get(engine->db, &numbers);
+        weir_engine_leave(engine);
+    }
     *statsp = (weir_engine_stats){
-        .live_bytes = property(engine, "rocksdb.live-sst-files-size"),
-        .live_files = live_files(engine),
-        .keys_estimate = property(engine, "rocksdb.estimate-num-keys"),
-        .level0_files = property_text(engine, "rocksdb.num-files-at-level0"),
-        .compaction_bytes = property(engine, "rocksdb.estimate-pending-compaction-bytes"),
+        .live_bytes = numbers.live_bytes,
+        .live_files = numbers.live_files,
+        .keys_estimate = numbers.keys_estimate,
+        .level0_files = numbers.level0_files,
+        .compaction_bytes = numbers.compaction_bytes,
     };
 }

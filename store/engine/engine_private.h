@@ -1,22 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_private.h - what engine.c and writer.c share. */
+/* engine_private.h - what engine.c, mend.c and writer.c share. */
 #ifndef WEIR_STORE_ENGINE_PRIVATE_H
 #define WEIR_STORE_ENGINE_PRIVATE_H
 
-#include <rocksdb/c.h>
+#include <stdatomic.h>
 
+#include <weir/base/thread.h>
 #include <weir/store/engine.h>
 
-struct weir_engine {
-    rocksdb_t *db;
-    rocksdb_options_t *options;
-    rocksdb_readoptions_t *point;
-    char *folder;
-    bool read_only;
-    uint64_t next_file; /* [owner] number of the next sorted file */
+#include "rocks.h"
+
+#define WEIR_ENGINE_PATH_MAX 4096u
+
+struct weir_engine_cache {
+    weir_rocks_cache *cache;
 };
 
-/* Takes RocksDB's message over and makes an error of it; NULL is success. */
-weir_err weir_engine_error(const weir_engine *engine, const char *what, char *message);
+struct weir_engine {
+    weir_rocks *db; /* replaced by mend.c only, while nobody is inside */
+    weir_engine_opts opts;
+    char *folder;
+    uint64_t next_file; /* [owner] number of the next sorted file */
+
+    atomic_uint inside;  /* calls and cursors that use db */
+    atomic_bool closing; /* nobody new gets in: db is about to be replaced */
+
+    weir_mutex mutex;      /* LEAF; guards the rest */
+    weir_cond left;        /* the last one is out, or the door is open again */
+    weir_err_kept trouble; /* why RocksDB takes no more files, or what could not be read */
+    bool stopped;          /* RocksDB does not compact, and may take no files */
+    bool damaged;          /* something lies on the disk that cannot be read */
+    char file[WEIR_ENGINE_PATH_MAX]; /* what is damaged; "": RocksDB has not said */
+};
+
+/* Makes an error of what RocksDB says, and remembers what is lasting: damage. */
+weir_err weir_engine_error(weir_engine *engine, const char *what, const weir_rocks_status *status);
+weir_err weir_engine_rocks_open(weir_engine *engine, bool compacts, weir_rocks **dbp);
+
+/* Around every use of db; false: there is none just now, and *errp says why. */
+bool weir_engine_enter(weir_engine *engine, weir_err *errp);
+void weir_engine_leave(weir_engine *engine);
+/* RocksDB has refused a file, or says itself that it has stopped. */
+void weir_engine_stopped(weir_engine *engine, weir_err err);
 
 #endif /* WEIR_STORE_ENGINE_PRIVATE_H */

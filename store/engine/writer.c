@@ -23,8 +23,7 @@
 
 struct weir_engine_writer {
     weir_engine *engine;
-    rocksdb_envoptions_t *env;
-    rocksdb_sstfilewriter_t *writer;
+    weir_rocks_writer *writer;
     char *path;
     uint64_t records;
     size_t last_length;
@@ -33,8 +32,7 @@ struct weir_engine_writer {
 
 static void writer_free(weir_engine_writer *writer) {
     if (!writer) return;
-    if (writer->writer) rocksdb_sstfilewriter_destroy(writer->writer);
-    if (writer->env) rocksdb_envoptions_destroy(writer->env);
+    if (writer->writer) weir_rocks_writer_close(writer->writer);
     weir_free(writer->path);
     weir_free(writer);
 }
@@ -53,9 +51,10 @@ static weir_err fault_of_disk(const weir_engine_writer *writer, size_t bytes) {
 }
 
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp) {
-    char *message = NULL;
+    weir_rocks_status status;
+    weir_err err = WEIR_OK;
     *writerp = NULL;
-    if (engine->read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
+    if (engine->opts.read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
     weir_engine_writer *writer = weir_calloc(1, sizeof *writer);
     if (writer) writer->path = path_of(engine, engine->next_file++);
     if (!writer || !writer->path) {
@@ -63,13 +62,14 @@ weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **write
         return WEIR_ERR(WEIR_ENOMEM, "no memory to write into %s", engine->folder);
     }
     writer->engine = engine;
-    writer->env = rocksdb_envoptions_create();
-    writer->writer = rocksdb_sstfilewriter_create(writer->env, engine->options);
     unlink(writer->path);
-    rocksdb_sstfilewriter_open(writer->writer, writer->path, &message);
-    if (message) {
-        weir_err err = weir_engine_error(engine, "begin a file in", message);
+    if (!weir_engine_enter(engine, &err)) {
         writer_free(writer);
+        return err;
+    }
+    if (!weir_rocks_writer_open(engine->db, writer->path, &writer->writer, &status)) {
+        err = weir_engine_error(engine, "begin a file in", &status);
+        weir_engine_writer_cancel(writer);
         return err;
     }
     *writerp = writer;
@@ -84,14 +84,14 @@ static bool rises(const weir_engine_writer *writer, const void *key, size_t leng
 
 weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
                                 size_t value_length) {
-    char *message = NULL;
+    weir_rocks_status status;
     WEIR_ASSERT(key_length > 0 && key_length <= KEY_BYTES_MAX);
     if (!rises(writer, key, key_length)) {
         return WEIR_ERR(WEIR_EORDER, "record %llu of %s does not sort behind the one before it",
                         (unsigned long long)writer->records, writer->path);
     }
-    rocksdb_sstfilewriter_put(writer->writer, key, key_length, value, value_length, &message);
-    if (message) return weir_engine_error(writer->engine, "write a file in", message);
+    if (!weir_rocks_writer_add(writer->writer, key, key_length, value, value_length, &status))
+        return weir_engine_error(writer->engine, "write a file in", &status);
     memcpy(writer->last_key, key, key_length);
     writer->last_length = key_length;
     writer->records++;
@@ -99,27 +99,24 @@ weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, siz
 }
 
 uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer) {
-    uint64_t bytes = 0;
-    rocksdb_sstfilewriter_file_size(writer->writer, &bytes);
-    return bytes;
+    return weir_rocks_writer_bytes(writer->writer);
 }
 
 static weir_err finish(weir_engine_writer *writer) {
-    char *message = NULL;
+    weir_rocks_status status;
     weir_err err = fault_of_disk(writer, weir_engine_writer_bytes(writer));
-    if (err) return err;
-    rocksdb_sstfilewriter_finish(writer->writer, &message);
-    return weir_engine_error(writer->engine, "finish a file in", message);
+    if (err || weir_rocks_writer_finish(writer->writer, &status)) return err;
+    return weir_engine_error(writer->engine, "finish a file in", &status);
 }
 
 static weir_err link_into_store(weir_engine_writer *writer) {
-    char *message = NULL;
-    const char *path = writer->path;
-    rocksdb_ingestexternalfileoptions_t *options = rocksdb_ingestexternalfileoptions_create();
-    rocksdb_ingestexternalfileoptions_set_move_files(options, 1);
-    rocksdb_ingest_external_file(writer->engine->db, &path, 1, options, &message);
-    rocksdb_ingestexternalfileoptions_destroy(options);
-    return weir_engine_error(writer->engine, "take a file into", message);
+    weir_rocks_status status;
+    if (weir_rocks_ingest(writer->engine->db, writer->path, &status)) return WEIR_OK;
+    bool damaged = status.kind == WEIR_ROCKS_CORRUPT;
+    weir_err err = weir_engine_error(writer->engine, "take a file into", &status);
+    if (damaged && weir_rocks_put_file(writer->engine->db, writer->path, &status)) return WEIR_OK; /* N1 */
+    weir_engine_stopped(writer->engine, err);
+    return err;
 }
 
 weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
@@ -130,13 +127,14 @@ weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
         if (!err) err = link_into_store(writer); /* N1, N2 */
         weir_kill_point("engine.ingested");
     }
-    unlink(writer->path); /* a link of it is in the store, or nobody wants it */
-    writer_free(writer);
+    weir_engine_writer_cancel(writer); /* a link of it is in the store, or nobody wants it */
     return err;
 }
 
 void weir_engine_writer_cancel(weir_engine_writer *writer) {
+    weir_engine *engine = writer ? writer->engine : NULL;
     if (!writer) return;
     unlink(writer->path);
-    writer_free(writer);
+    writer_free(writer); /* before the engine may be replaced: it is made of its options */
+    weir_engine_leave(engine);
 }

@@ -6,6 +6,7 @@
  *     shards: 2
  *     id_key: "0f1e2d3c…"      # 32 digits, the secret of this store's ids: so the file is its owner's alone
  *     event_window: 131072     # how far back an event's id is compared
+ *     store: "8c1d…"           # the store's identity, which each shard's folder repeats (identity.c)
  *     sources:                 # in the order of their numbers, for ever
  *       - {name: "log:payments", identity: "9f31c2d4e5f60718"}
  *     check: "6a09e667f3bcc908"  # XXH3 of all that stands above it: a flipped bit would be another number of shards
@@ -50,8 +51,9 @@ weir_err weir_graph_describe(const weir_graph *graph) {
     if (err) return err;
     for (size_t i = 0; i < sizeof graph->id_key.bytes; i++)
         snprintf(key + 2 * i, 3, "%02x", graph->id_key.bytes[i]);
-    weir_buf_printf(&out, "format: %u\nshards: %u\nid_key: \"%s\"\nevent_window: %u\nsources:%s\n",
-                    WEIR_GRAPH_FORMAT, graph->shard_count, key, graph->event_window, graph->source_count ? "" : " []");
+    weir_buf_printf(&out, "format: %u\nshards: %u\nid_key: \"%s\"\nevent_window: %u\nstore: \"%016llx\"\nsources:%s\n",
+                    WEIR_GRAPH_FORMAT, graph->shard_count, key, graph->event_window,
+                    (unsigned long long)graph->identity, graph->source_count ? "" : " []");
     for (uint32_t i = 0; i < graph->source_count; i++) {
         weir_buf_printf(&out, "  - {name: \"%s\", identity: \"%016llx\"}\n", graph->sources[i].name,
                         (unsigned long long)graph->sources[i].identity);
@@ -121,7 +123,7 @@ static weir_err version_err(const char *path, int64_t format) {
 }
 
 static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {
-    static const char *const keys[] = {"format", "shards", "id_key", "event_window", "sources", "check", NULL};
+    static const char *const keys[] = {"format", "shards", "id_key", "event_window", "store", "sources", "check", NULL};
     int64_t format, shards, window = 0;
     if (!root) return WEIR_ERR(WEIR_ECORRUPT, "%s is empty; restore a checkpoint", path);
     weir_err err = read_number(root, "format", INT32_MAX, &format);
@@ -134,6 +136,10 @@ static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_n
     if (err) return err;
     graph->shard_count = (uint32_t)shards;
     graph->event_window = (uint32_t)window;
+    const weir_yaml_node *store = weir_yaml_find(root, "store");
+    char *end = NULL;
+    graph->identity = store ? strtoull(weir_yaml_text(store), &end, 16) : 0;
+    if (end && *end) return WEIR_YAML_ERR(store, "this identity is not a number; restore a checkpoint");
     const weir_yaml_node *sources = weir_yaml_find(root, "sources");
     return sources ? read_sources(graph, sources) : WEIR_OK;
 }

@@ -7,6 +7,7 @@
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/log.h>
+#include <weir/base/rng.h>
 
 #include "graph_private.h"
 
@@ -104,7 +105,7 @@ static weir_err lock_take(weir_graph *graph) {
     return err;
 }
 
-/* A store is there once graph.yaml is: whatever a crash has left of an unfinished creation is written over. */
+/* A store is there once graph.yaml is, which is written last: what a crash has left of a creation is removed. */
 static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
@@ -121,6 +122,19 @@ static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts)
     } else {
         err = weir_id_key_draw(&graph->id_key);
     }
+    graph->is_new = true;
+    return err ? err : weir_graph_creation_begin(graph);
+}
+
+/* What is new gets its identity; so does what an earlier version has made, once. */
+static weir_err identify(weir_graph *graph) {
+    bool has_one = graph->identity != 0;
+    weir_err err = WEIR_OK;
+    if (graph->read_only || (has_one && !graph->is_new)) return WEIR_OK;
+    while (!graph->identity)
+        graph->identity = weir_rng_fresh_seed();
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++)
+        err = weir_graph_identity_write(graph, i);
     return err ? err : weir_graph_describe(graph);
 }
 
@@ -135,7 +149,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         .seal_us = opts->seal_us ? opts->seal_us : SEAL_US_DEFAULT,
         .cache_bytes = memory / WINDOWS_SHARE / graph->shard_count,
         .window = opts->window ? opts->window : WINDOW_DEFAULT,
-        .create = !opts->read_only,
+        .create = graph->is_new,
         .read_only = opts->read_only,
         .clock = graph->clock,
     };
@@ -145,6 +159,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         shard.index = i;
         err = weir_graph_shard_path(graph->folder, i, path);
+        if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }
     return err;
@@ -172,11 +187,14 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     if (!err) err = describe_or_read(graph, opts);
     if (!err) err = weir_graph_check_schema(graph);
     if (!err) err = shards_open(graph, opts);
+    if (!err) err = identify(graph);
+    if (!err && !opts->read_only) err = weir_graph_creation_end(graph);
     if (!err && !opts->read_only) err = weir_graph_names_load(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));
         return err;
     }
+    graph->opened = true;
     *graphp = graph;
     return WEIR_OK;
 }
@@ -185,8 +203,9 @@ weir_err weir_graph_close(weir_graph *graph) {
     weir_err err = WEIR_OK;
     if (!graph) return WEIR_OK;
     weir_graph_names_load_stop(graph);
+    if (graph->opened && !graph->read_only) err = weir_graph_seal(graph);
     for (uint32_t i = 0; i < graph->shard_count; i++)
-        weir_err_keep(&err, weir_shard_close(graph->shards[i]));
+        weir_shard_close(graph->shards[i]);
     weir_names_close(graph->names);
     weir_engine_cache_close(graph->blocks);
     kinds_close(graph->vertex_kinds, weir_schema_vertex_count(graph->schema));
@@ -248,17 +267,30 @@ weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches) {
     return err;
 }
 
+void weir_graph_interrupt(weir_graph *graph, bool on) {
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_queue_interrupt(graph->shards[i]->queue, on);
+}
+
+/* All are asked before the first answers: shards work, and fail, side by side. */
 weir_err weir_graph_drain(weir_graph *graph) {
+    weir_shard_ticket tickets[WEIR_SHARDS_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; i < graph->shard_count; i++)
-        weir_err_keep(&err, weir_shard_drain(graph->shards[i]));
+        tickets[i] = weir_shard_ask(graph->shards[i]);
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_err_keep(&err, weir_shard_drained(graph->shards[i], &tickets[i]));
     return err;
 }
 
 weir_err weir_graph_seal(weir_graph *graph) {
+    weir_shard_ticket tickets[WEIR_SHARDS_MAX];
     weir_err err = WEIR_OK;
+    if (graph->read_only) return WEIR_ERR(WEIR_EPERM, "the store %s is open for reading only", graph->folder);
     for (uint32_t i = 0; i < graph->shard_count; i++)
-        weir_err_keep(&err, weir_shard_seal(graph->shards[i]));
+        tickets[i] = weir_shard_ask_seal(graph->shards[i]);
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_err_keep(&err, weir_shard_sealed(graph->shards[i], &tickets[i]));
     return err;
 }
 

@@ -137,13 +137,3 @@ weir_err weir_offsets_walk(weir_offsets *offsets, weir_offsets_visit visit, void
     weir_free(c.rows);
     return err;
 }
-
-static weir_err differs(void *context, uint32_t source, uint32_t partition, uint64_t offset) {
-    uint64_t other;
-    bool same = weir_offsets_get(context, source, partition, &other) && other == offset;
-    return same ? WEIR_OK : WEIR_ERR(WEIR_ENOTFOUND, "offsets differ");
-}
-
-bool weir_offsets_equal(weir_offsets *a, weir_offsets *b) {
-    return !weir_offsets_walk(a, differs, b) && !weir_offsets_walk(b, differs, a);
-}

@@ -21,7 +21,6 @@ bool weir_offsets_get(weir_offsets *offsets, uint32_t source, uint32_t partition
 weir_err weir_offsets_set(weir_offsets *offsets, uint32_t source, uint32_t partition, uint64_t offset);
 /* to becomes what from is.  WEIR_ENOMEM: to is as it was.  [any] */
 weir_err weir_offsets_copy(weir_offsets *to, weir_offsets *from);
-bool weir_offsets_equal(weir_offsets *a, weir_offsets *b);
 /* Rising by source, then partition. The visit must not call back.  [any] */
 typedef weir_err (*weir_offsets_visit)(void *context, uint32_t source, uint32_t partition, uint64_t offset);
 weir_err weir_offsets_walk(weir_offsets *offsets, weir_offsets_visit visit, void *context);

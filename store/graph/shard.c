@@ -17,24 +17,18 @@
 
 #include "shard.h"
 
-#define QUEUE_BATCHES 64u
-#define POP_BATCHES   16u
-#define TICK_US       100000
-#define GROUP_MAX     512u /* mutations of one event at one vertex that become visible together */
+#define QUEUE_BATCHES  64u
+#define POP_BATCHES    16u
+#define TICK_US        100000
+#define GROUP_MAX      512u /* mutations of one event at one vertex that become visible together */
+#define STALL_US_MIN   2000
+#define STALL_US_MAX   WEIR_US_PER_S
+#define MUTATION_BYTES 256u /* that one takes in a delta beside its row and its key, at most */
 
-typedef enum message_kind { MESSAGE_BATCH, MESSAGE_DRAIN, MESSAGE_SEAL } message_kind;
-
-/* Lives on the stack of who waits for it. */
-typedef struct request {
-    bool done; /* guarded by the shard's mutex */
-    uint64_t seals_wanted;
-} request;
-
+/* Without a batch it only wakes the owner. */
 typedef struct message {
-    message_kind kind;
     void *batch; /* owned */
     size_t length;
-    request *request;
 } message;
 
 void weir_shard_version(weir_shard *shard, weir_delta *deltas[2]) {
@@ -53,36 +47,41 @@ static void delta_swap(weir_shard *shard, weir_delta *fresh) {
     shard->frozen_newest_us = atomic_load_explicit(&shard->event_time_last_us, memory_order_relaxed);
     shard->active = fresh;
     shard->seals_wanted++;
+    shard->news = false;
     weir_cond_broadcast(&shard->changed);
 }
 
-static bool nothing_new(weir_shard *shard) {
-    return weir_delta_records(shard->active) == 0 && weir_offsets_equal(shard->applied, shard->sealed);
+/* One without records may still be used up, by what could not be applied whole. */
+static bool is_empty(const weir_shard *shard) {
+    return weir_delta_records(shard->active) == 0 && weir_delta_bytes(shard->active) == 0;
 }
 
-/* Somebody waits for an answer, and the disk is full: without this, a stop would wait for room.  Under the mutex. */
-static bool cannot_seal_now(const weir_shard *shard) {
-    return shard->asking && shard->seal_err && !shard->stopping;
+/* Under the mutex.  must: the active delta takes no more. */
+static void wait_for_room(weir_shard *shard, bool must) {
+    while (shard->frozen && !shard->stopping && (must || !shard->seal_err.err)) {
+        shard->waits_for_seal = true;
+        weir_cond_wait(&shard->changed, &shard->mutex);
+    }
+    shard->waits_for_seal = false;
 }
 
-/* Waits for the seal before; after that there is room for one more. */
-static weir_err freeze(weir_shard *shard) {
+/* Waits for the seal before, because after that there is room for one more; but if that fails, only when it must: who
+ * asked is told why, and it is done once there is room. */
+static weir_err freeze(weir_shard *shard, bool must) {
     weir_delta *fresh = NULL;
     weir_err err = WEIR_OK;
     shard->postponed = false;
-    if (nothing_new(shard)) goto end;
+    if (is_empty(shard) && !shard->news) goto end;
     err = weir_delta_open(shard->seal_bytes * 2, &fresh);
     if (err) return err;
     weir_mutex_lock(&shard->mutex);
-    while (shard->frozen && !shard->stopping && !cannot_seal_now(shard))
-        weir_cond_wait(&shard->changed, &shard->mutex);
-    shard->postponed = shard->frozen && cannot_seal_now(shard); /* the next one tries again */
-    if (shard->postponed) {
-        err = WEIR_OK;
-    } else if (shard->frozen) {
+    wait_for_room(shard, must);
+    if (!shard->frozen) {
+        err = weir_offsets_copy(shard->frozen_offsets, shard->applied);
+    } else if (must) {
         err = WEIR_ERR(WEIR_ECLOSED, "shard %u stops before its delta could be sealed; the log has it", shard->index);
     } else {
-        err = weir_offsets_copy(shard->frozen_offsets, shard->applied);
+        shard->postponed = true;
     }
     if (!err && !shard->frozen) {
         delta_swap(shard, fresh);
@@ -90,9 +89,14 @@ static weir_err freeze(weir_shard *shard) {
     }
     weir_mutex_unlock(&shard->mutex);
     weir_delta_release(fresh);
+    if (err) return err;
 end:
     shard->active_since_us = weir_clock_mono_us(shard->clock);
-    return err;
+    return WEIR_OK;
+}
+
+static bool is_full(const weir_shard *shard) {
+    return weir_delta_bytes(shard->active) >= shard->seal_bytes;
 }
 
 static void event_time_seen(weir_shard *shard, int64_t time_us) {
@@ -101,7 +105,20 @@ static void event_time_seen(weir_shard *shard, int64_t time_us) {
     }
 }
 
-static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_t count) {
+/* An empty delta that cannot take a group never will, if that is larger than the delta may be. */
+static weir_err fits_never(const weir_shard *shard, const weir_mutation *group, size_t count, weir_err err) {
+    size_t bytes = 0;
+    if (!weir_err_is(err, WEIR_ENOMEM)) return err;
+    for (size_t i = 0; i < count; i++)
+        bytes += MUTATION_BYTES + group[i].row_length + group[i].key_length;
+    if (bytes <= shard->seal_bytes) return err;
+    return WEIR_ERR(WEIR_ELIMIT,
+                    "the event at offset %llu needs %zu bytes of memory, and a delta of shard %u has %zu; raise "
+                    "store.memory",
+                    (unsigned long long)group[0].offset, bytes, shard->index, shard->seal_bytes);
+}
+
+static weir_err apply_once(weir_shard *shard, const weir_mutation *group, size_t count) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < count; i++) {
         if (group[i].kind != WEIR_NOTE_EVENT) event_time_seen(shard, group[i].time_us);
@@ -109,20 +126,29 @@ static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_
         err = weir_delta_put_deletion(shard->active, group[i].vertex, group[i].time_us);
         if (!err) err = weir_deleted_add(shard->deleted, group[i].vertex, group[i].time_us);
     }
-    if (!err) err = weir_delta_apply(shard->active, group, count);
-    if (!weir_err_is(err, WEIR_ENOMEM)) return err;
-    err = freeze(shard); /* the delta is full: what it has of the group is the same when it is applied again (S4) */
     return err ? err : weir_delta_apply(shard->active, group, count);
+}
+
+/* When the delta is full: what it has of the group is the same when all of the group is applied again (S4). */
+static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_t count) {
+    bool was_empty = is_empty(shard);
+    weir_err err = apply_once(shard, group, count);
+    if (weir_err_is(err, WEIR_ENOMEM) && !was_empty) {
+        err = freeze(shard, true);
+        if (!err) err = apply_once(shard, group, count);
+    }
+    return fits_never(shard, group, count, err);
 }
 
 /* One event at one vertex at a time, because that is what readers may see of it. */
 static weir_err apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t from) {
     weir_mutation group[GROUP_MAX], next;
     size_t count = 0;
+    uint64_t applied = 0, skipped = 0;
     weir_err err = WEIR_OK;
     while (!err && weir_batch_next(cursor, &next)) {
         if (next.offset < from) { /* S4 */
-            atomic_fetch_add_explicit(&shard->skipped_mutations, 1, memory_order_relaxed);
+            skipped++;
             continue;
         }
         weir_delta_ahead(shard->active, next.vertex);
@@ -132,10 +158,13 @@ static weir_err apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t
             count = 0;
         }
         group[count++] = next;
-        atomic_fetch_add_explicit(&shard->applied_mutations, 1, memory_order_relaxed);
+        applied++;
     }
     if (!err && count > 0) err = apply_group(shard, group, count);
-    return err;
+    if (err) return err; /* it is applied again, or never counts */
+    atomic_fetch_add_explicit(&shard->applied_mutations, applied, memory_order_relaxed);
+    atomic_fetch_add_explicit(&shard->skipped_mutations, skipped, memory_order_relaxed);
+    return WEIR_OK;
 }
 
 static weir_err apply_batch(weir_shard *shard, const message *m) {
@@ -156,38 +185,73 @@ static weir_err apply_batch(weir_shard *shard, const message *m) {
     err = apply_new(shard, &cursor, from);
     weir_kill_point("shard.applied");
     if (!err) err = weir_offsets_set(shard->applied, span.source, span.partition, span.offset_end);
+    if (!err) shard->news = true;
     return err;
 }
 
-static bool due(weir_shard *shard) {
-    if (weir_delta_bytes(shard->active) >= shard->seal_bytes) return true;
-    return weir_clock_mono_us(shard->clock) - shard->active_since_us >= shard->seal_us;
+/* --- what goes wrong ------------------------------------------------------------------------------------------------
+ * */
+
+/* Memory comes back, and a step that failed for want of it has changed nothing that the same step does not do again
+ * (S4). So the owner tries until it goes well: what waits behind it waits too, and nothing is dropped (S6). Everything
+ * else is a defect or damage, and ends it. */
+static bool will_pass(weir_err err) {
+    return weir_err_is(err, WEIR_ENOMEM);
 }
 
-static weir_err handle(weir_shard *shard, const message *m) {
-    weir_err err = WEIR_OK;
-    if (m->kind == MESSAGE_BATCH) err = apply_batch(shard, m);
-    if (m->kind == MESSAGE_SEAL) err = freeze(shard);
-    if (m->kind == MESSAGE_BATCH && !err && weir_delta_bytes(shard->active) >= shard->seal_bytes) err = freeze(shard);
-    return err;
-}
-
-static void answer(weir_shard *shard, const message *m) {
-    weir_free(m->batch);
-    if (!m->request) return;
+static void set_stall(weir_shard *shard, weir_err err) {
     weir_mutex_lock(&shard->mutex);
-    m->request->done = true;
-    m->request->seals_wanted = shard->seals_wanted + shard->postponed;
+    bool news = !shard->stall.err != !err;
+    weir_err_kept_set(&shard->stall, err);
+    shard->stalls += err != WEIR_OK;
     weir_cond_broadcast(&shard->changed);
     weir_mutex_unlock(&shard->mutex);
+    if (news && err) weir_log_error("shard.waits", err);
+    if (news && !err) WEIR_LOG(INFO, "shard.goes_on", "the shard goes on", WEIR_U64("shard", shard->index));
+}
+
+/* false: the shard is to stop. */
+static bool wait_a_while(weir_shard *shard, int64_t *wait_usp) {
+    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + *wait_usp;
+    bool in_time = true;
+    *wait_usp = *wait_usp < STALL_US_MAX / 2 ? *wait_usp * 2 : STALL_US_MAX;
+    weir_mutex_lock(&shard->mutex);
+    while (!shard->stopping && in_time)
+        in_time = weir_cond_wait_until(&shard->changed, &shard->mutex, until_us);
+    bool go_on = !shard->stopping;
+    weir_mutex_unlock(&shard->mutex);
+    return go_on;
+}
+
+typedef weir_err (*owner_step)(weir_shard *shard, const message *m);
+
+static weir_err until_it_goes_well(weir_shard *shard, owner_step step, const message *m) {
+    int64_t wait_us = STALL_US_MIN;
+    weir_err err = step(shard, m);
+    if (!will_pass(err)) return err;
+    do {
+        set_stall(shard, err);
+        if (!wait_a_while(shard, &wait_us)) return err;
+        err = step(shard, m);
+    } while (will_pass(err));
+    set_stall(shard, WEIR_OK);
+    return err;
 }
 
 static void stop_failed(weir_shard *shard, weir_err err) {
     weir_mutex_lock(&shard->mutex);
-    if (!shard->failed) shard->failed = err;
+    weir_err_kept_set(&shard->failed, err);
     weir_cond_broadcast(&shard->changed);
     weir_mutex_unlock(&shard->mutex);
     weir_log_error("shard.stopped", err);
+}
+
+/* --- the owner's loop -----------------------------------------------------------------------------------------------
+ * */
+
+static weir_err handle(weir_shard *shard, const message *m) {
+    weir_err err = m->batch ? apply_batch(shard, m) : WEIR_OK;
+    return !err && is_full(shard) ? freeze(shard, true) : err;
 }
 
 /* What could not be frozen can be now. */
@@ -199,21 +263,47 @@ static bool has_room_again(weir_shard *shard) {
     return room;
 }
 
+static weir_err freeze_if_due(weir_shard *shard, const message *m) {
+    (void)m;
+    weir_mutex_lock(&shard->mutex);
+    uint64_t asked = shard->seals_asked;
+    bool is_asked = asked > shard->seals_answered && shard->handled >= shard->seal_behind;
+    weir_mutex_unlock(&shard->mutex);
+    bool old = weir_clock_mono_us(shard->clock) - shard->active_since_us >= shard->seal_us;
+    weir_err err = is_asked || old || has_room_again(shard) ? freeze(shard, is_full(shard)) : WEIR_OK;
+    if (err || !is_asked) return err;
+    weir_mutex_lock(&shard->mutex);
+    shard->seals_answered = asked;
+    shard->seal_answer = shard->seals_wanted + shard->postponed;
+    weir_cond_broadcast(&shard->changed);
+    weir_mutex_unlock(&shard->mutex);
+    return WEIR_OK;
+}
+
+static void done_with(weir_shard *shard, const message *m, bool well) {
+    weir_free(m->batch);
+    weir_mutex_lock(&shard->mutex);
+    if (well) shard->handled++;
+    weir_cond_broadcast(&shard->changed);
+    weir_mutex_unlock(&shard->mutex);
+}
+
 static void own(void *context) {
     weir_shard *shard = context;
     message messages[POP_BATCHES];
     weir_err err = WEIR_OK;
     size_t count;
     for (;;) {
+        bool was_well = !err;
         weir_err pop_err = weir_queue_pop(shard->queue, messages, POP_BATCHES, TICK_US, &count);
         for (size_t i = 0; i < count; i++) {
-            bool was_well = !err;
-            if (was_well) err = handle(shard, &messages[i]);
-            if (was_well && err) stop_failed(shard, err);
-            answer(shard, &messages[i]);
+            if (!err) err = until_it_goes_well(shard, handle, &messages[i]);
+            done_with(shard, &messages[i], !err);
+            if (!err) err = until_it_goes_well(shard, freeze_if_due, NULL);
         }
-        if (weir_err_is(pop_err, WEIR_ECLOSED)) break;
-        if (!err && (due(shard) || has_room_again(shard))) err = freeze(shard);
+        if (!err && !pop_err) err = until_it_goes_well(shard, freeze_if_due, NULL);
+        if (was_well && err) stop_failed(shard, err);
+        if (pop_err) break; /* closed and empty */
     }
 }
 
@@ -222,7 +312,7 @@ static void own(void *context) {
 
 static weir_err failed_err(weir_shard *shard) {
     weir_mutex_lock(&shard->mutex);
-    weir_err err = shard->failed;
+    weir_err err = weir_err_kept_get(&shard->failed);
     weir_mutex_unlock(&shard->mutex);
     return err;
 }
@@ -230,7 +320,7 @@ static weir_err failed_err(weir_shard *shard) {
 weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length) {
     weir_err err = failed_err(shard);
     if (err) return err;
-    message m = {.kind = MESSAGE_BATCH, .batch = weir_malloc(length), .length = length};
+    message m = {.batch = weir_malloc(length), .length = length};
     if (!m.batch) return WEIR_ERR(WEIR_ENOMEM, "no memory for a batch of %zu bytes", length);
     memcpy(m.batch, batch, length);
     err = weir_queue_push(shard->queue, &m, WEIR_QUEUE_FOREVER);
@@ -238,53 +328,69 @@ weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length) {
     return err;
 }
 
-static void asking(weir_shard *shard, uint32_t begins, uint32_t ends) {
-    weir_mutex_lock(&shard->mutex);
-    shard->asking += begins - ends;
-    weir_cond_broadcast(&shard->changed);
-    weir_mutex_unlock(&shard->mutex);
+/* In the order of the queue, so that one number says how far the owner is. */
+static uint64_t pushed_so_far(weir_shard *shard) {
+    weir_queue_stats stats;
+    weir_queue_stats_get(shard->queue, &stats);
+    return stats.pushed_total;
 }
 
-static weir_err ask(weir_shard *shard, message_kind kind, request *r) {
-    message m = {.kind = kind, .request = r};
-    asking(shard, 1, 0); /* before the push: it may wait for a shard that waits for room */
-    weir_err err = weir_queue_push(shard->queue, &m, WEIR_QUEUE_FOREVER);
+weir_shard_ticket weir_shard_ask(weir_shard *shard) {
+    weir_shard_ticket ticket = {.pushed = pushed_so_far(shard)};
     weir_mutex_lock(&shard->mutex);
-    while (!err && !r->done)
-        weir_cond_wait(&shard->changed, &shard->mutex);
-    if (!err) err = shard->failed;
+    ticket.tries = shard->tries;
+    ticket.stalls = shard->stalls;
     weir_mutex_unlock(&shard->mutex);
-    asking(shard, 0, 1);
+    return ticket;
+}
+
+weir_shard_ticket weir_shard_ask_seal(weir_shard *shard) {
+    static const message wake = {0};
+    weir_shard_ticket ticket = weir_shard_ask(shard);
+    weir_mutex_lock(&shard->mutex);
+    ticket.question = ++shard->seals_asked;
+    if (shard->seal_behind < ticket.pushed) shard->seal_behind = ticket.pushed;
+    weir_mutex_unlock(&shard->mutex);
+    (void)weir_queue_push(shard->queue, &wake, 0); /* who has a full queue is awake */
+    return ticket;
+}
+
+/* A try that began before the question says nothing: there may be room since.  Under the mutex. */
+static bool sealed_in_vain(const weir_shard *shard, const weir_shard_ticket *ticket) {
+    return shard->seal_err.err && shard->tries_ended > ticket->tries;
+}
+
+/* Why the answer is an error; success: it is worth waiting for.  Under the mutex. */
+static weir_err no_answer(const weir_shard *shard, const weir_shard_ticket *ticket) {
+    if (shard->failed.err) return weir_err_kept_get(&shard->failed);
+    if (shard->stopping) return WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index);
+    if (shard->stall.err && shard->stalls > ticket->stalls + 1) return weir_err_kept_get(&shard->stall);
+    return shard->waits_for_seal && sealed_in_vain(shard, ticket) ? weir_err_kept_get(&shard->seal_err) : WEIR_OK;
+}
+
+weir_err weir_shard_drained(weir_shard *shard, const weir_shard_ticket *ticket) {
+    weir_err err = WEIR_OK;
+    weir_mutex_lock(&shard->mutex);
+    while (!err && shard->handled < ticket->pushed) {
+        err = no_answer(shard, ticket);
+        if (!err) weir_cond_wait(&shard->changed, &shard->mutex);
+    }
+    weir_mutex_unlock(&shard->mutex);
     return err;
 }
 
-weir_err weir_shard_drain(weir_shard *shard) {
-    request r = {0};
-    return ask(shard, MESSAGE_DRAIN, &r);
-}
-
-static uint64_t tries_begun(weir_shard *shard) {
+weir_err weir_shard_sealed(weir_shard *shard, const weir_shard_ticket *ticket) {
+    weir_err err = WEIR_OK;
     weir_mutex_lock(&shard->mutex);
-    uint64_t tries = shard->tries;
-    weir_mutex_unlock(&shard->mutex);
-    return tries;
-}
-
-/* A try that began before says nothing: there may be room since.  Under the mutex. */
-static bool tried_in_vain(const weir_shard *shard, uint64_t tries_before) {
-    return shard->seal_err && shard->tries_ended > tries_before;
-}
-
-weir_err weir_shard_seal(weir_shard *shard) {
-    request r = {0};
-    uint64_t tries_before = tries_begun(shard);
-    weir_err err = ask(shard, MESSAGE_SEAL, &r);
-    if (err) return err;
-    weir_mutex_lock(&shard->mutex);
-    while (shard->seals_done < r.seals_wanted && !tried_in_vain(shard, tries_before) && !shard->failed) {
-        weir_cond_wait(&shard->changed, &shard->mutex);
+    while (!err && shard->seals_answered < ticket->question) {
+        err = no_answer(shard, ticket);
+        if (!err) weir_cond_wait(&shard->changed, &shard->mutex);
     }
-    if (shard->seals_done < r.seals_wanted) err = shard->failed ? shard->failed : shard->seal_err;
+    uint64_t wanted = shard->seal_answer;
+    while (!err && shard->seals_done < wanted) {
+        err = sealed_in_vain(shard, ticket) ? weir_err_kept_get(&shard->seal_err) : no_answer(shard, ticket);
+        if (!err) weir_cond_wait(&shard->changed, &shard->mutex);
+    }
     weir_mutex_unlock(&shard->mutex);
     return err;
 }
@@ -385,7 +491,7 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     weir_err err = open_parts(shard, opts);
     if (!err && !opts->read_only) err = start_threads(shard);
     if (err) {
-        weir_err_keep(&err, weir_shard_close(shard));
+        weir_shard_close(shard);
         return err;
     }
     *shardp = shard;
@@ -402,10 +508,8 @@ static void stop_threads(weir_shard *shard) {
     weir_thread_join(shard->sealer);
 }
 
-weir_err weir_shard_close(weir_shard *shard) {
-    weir_err err = WEIR_OK;
-    if (!shard) return WEIR_OK;
-    if (shard->owner && shard->sealer) err = weir_shard_seal(shard);
+void weir_shard_close(weir_shard *shard) {
+    if (!shard) return;
     stop_threads(shard);
     weir_delta_release(shard->active);
     weir_delta_release(shard->frozen);
@@ -419,49 +523,61 @@ weir_err weir_shard_close(weir_shard *shard) {
     weir_cond_destroy(&shard->changed);
     weir_mutex_destroy(&shard->mutex);
     weir_free(shard);
-    return err;
 }
 
 /* --- the sealer's loop; what it does is seal.c ---------------------------------------------------------------------
  * */
 
-#define RETRY_US WEIR_US_PER_S
+#define LOOK_US      WEIR_US_PER_S
+#define RETRY_US_MIN 5000
 
-/* Waits for something to seal; false: stop. After a failure it waits a while first: a full disk is not free at once. */
-static bool wait_for_frozen(weir_shard *shard, bool after_failure) {
-    int64_t retry_us = weir_clock_mono_us(weir_clock_system()) + (after_failure ? RETRY_US : 0);
+typedef enum work { WORK_SEAL, WORK_LOOK, WORK_END } work;
+
+/* Waits for something to seal, or until the engine is to be looked at. After a failure it waits a while first: a full
+ * disk is not free at once. */
+static work next_work(weir_shard *shard, int64_t retry_us) {
+    bool after_failure = retry_us > 0;
+    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + (after_failure ? retry_us : LOOK_US);
+    bool in_time = true;
     weir_mutex_lock(&shard->mutex);
-    while (!shard->stopping) {
-        int64_t now_us = weir_clock_mono_us(weir_clock_system());
-        if (shard->frozen && now_us >= retry_us) break;
-        if (shard->frozen) {
-            weir_cond_wait_until(&shard->changed, &shard->mutex, retry_us);
-        } else {
-            weir_cond_wait(&shard->changed, &shard->mutex);
-        }
-    }
-    bool go_on = !shard->stopping;
-    if (go_on) shard->tries++;
+    while (!shard->stopping && in_time && (after_failure || !shard->frozen))
+        in_time = weir_cond_wait_until(&shard->changed, &shard->mutex, until_us);
+    work next = shard->stopping ? WORK_END : shard->frozen ? WORK_SEAL : WORK_LOOK;
+    if (next == WORK_SEAL) shard->tries++;
     weir_mutex_unlock(&shard->mutex);
-    return go_on;
+    return next;
+}
+
+/* RocksDB may have to be opened again before it takes a file. What is still wrong then need not be in the way: a
+ * damaged file lets others in. */
+static void mend(weir_shard *shard) {
+    if (!weir_engine_health(shard->engine)) return;
+    weir_err err = weir_engine_mend(shard->engine);
+    if (err) weir_log_error("shard.damaged", err);
+}
+
+static bool seal_once(weir_shard *shard) {
+    weir_err err = weir_shard_write_frozen(shard);
+    if (err) weir_log_error("shard.seal_failed", err);
+    weir_mutex_lock(&shard->mutex);
+    weir_err_kept_set(&shard->seal_err, err);
+    shard->tries_ended = shard->tries;
+    if (err) {
+        shard->seal_failures++;
+    } else {
+        shard->seals_done++;
+    }
+    weir_cond_broadcast(&shard->changed);
+    weir_mutex_unlock(&shard->mutex);
+    return !err;
 }
 
 static void seal_thread(void *context) {
     weir_shard *shard = context;
-    bool failed = false;
-    while (wait_for_frozen(shard, failed)) {
-        weir_err err = weir_shard_write_frozen(shard);
-        failed = err != WEIR_OK;
-        if (failed) weir_log_error("shard.seal_failed", err);
-        weir_mutex_lock(&shard->mutex);
-        shard->seal_err = err;
-        shard->tries_ended = shard->tries;
-        if (failed) {
-            shard->seal_failures++;
-        } else {
-            shard->seals_done++;
-        }
-        weir_cond_broadcast(&shard->changed);
-        weir_mutex_unlock(&shard->mutex);
+    int64_t retry_us = 0;
+    for (work next; (next = next_work(shard, retry_us)) != WORK_END;) {
+        mend(shard);
+        bool failed = next == WORK_SEAL && !seal_once(shard);
+        retry_us = !failed ? 0 : retry_us == 0 ? RETRY_US_MIN : retry_us < LOOK_US / 2 ? retry_us * 2 : LOOK_US;
     }
 }

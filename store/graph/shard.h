@@ -61,27 +61,48 @@ typedef struct weir_shard {
     uint64_t seals_wanted, seals_done; /* freezes so far, and seals so far */
     uint64_t tries, tries_ended;       /* of the sealer, each to seal what is frozen */
     uint64_t seal_failures;
-    weir_err seal_err; /* of the try that ended last; 0 after a success */
-    uint32_t asking;   /* threads that wait for an answer of the owner */
-    weir_err failed;   /* why the owner has stopped          */
+    weir_err_kept seal_err; /* of the try that ended last; none after a success            */
+    weir_err_kept stall;    /* what the owner tries again and again; none: it goes on      */
+    uint64_t stalls;        /* how often it has tried in vain, since open                  */
+    weir_err_kept failed;   /* why the owner has stopped for good                          */
+    uint64_t handled;       /* messages, as the queue counts those that were pushed        */
+    uint64_t seals_asked;   /* questions so far                                            */
+    uint64_t seal_behind;   /* the newest is about so many messages                        */
+    uint64_t seals_answered; /* questions for which the delta was frozen, or will be …      */
+    uint64_t seal_answer;    /* … and is in the cold store after so many seals              */
+    bool waits_for_seal;    /* the owner cannot go on before the frozen delta is sealed    */
     bool stopping;
 
-    bool postponed;          /* [shard] the active delta could not be frozen for want of room */
+    bool news;               /* [shard] offsets have moved since the last freeze */
+    bool postponed;          /* [shard] the active delta is to be frozen as soon as there is room */
     int64_t active_since_us; /* [shard] */
     atomic_uint_fast64_t applied_mutations, skipped_mutations, sealed_records;
     atomic_int_fast64_t event_time_last_us;
 } weir_shard;
 
 weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp);
-/* Stops both threads; seals first unless something has failed. */
-weir_err weir_shard_close(weir_shard *shard);
+/* Stops both threads at once: what is not sealed is the log's. */
+void weir_shard_close(weir_shard *shard);
 
-/* Copies the batch. Blocks while the queue is full.  WEIR_ENOMEM; WEIR_ECLOSED; what stopped the owner.  [any] */
+/* Copies the batch. Blocks while the queue is full.  WEIR_ENOMEM; WEIR_ECLOSED; WEIR_ECANCELLED its queue is
+ * interrupted; what stopped the owner.  [any] */
 weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length);
-/* Returns when what was pushed before is applied.  [any] */
-weir_err weir_shard_drain(weir_shard *shard);
-/* Returns when what was pushed before is sealed.  [any] */
-weir_err weir_shard_seal(weir_shard *shard);
+
+/* A question to a shard: begun at all of them before the first answer is waited for. */
+typedef struct weir_shard_ticket {
+    uint64_t pushed; /* what the answer is about: messages */
+    uint64_t question, tries, stalls;
+} weir_shard_ticket;
+
+/* The answer comes when what was pushed before is applied. It is an error when the shard has stopped, and when it has
+ * tried to go on since the question, and could not: a stop does not wait for a disk.  [any] */
+weir_shard_ticket weir_shard_ask(weir_shard *shard);
+weir_err weir_shard_drained(weir_shard *shard, const weir_shard_ticket *ticket);
+/* The answer comes when what was pushed before is in the cold store; errors as for a drain.  [any] */
+weir_shard_ticket weir_shard_ask_seal(weir_shard *shard);
+weir_err weir_shard_sealed(weir_shard *shard, const weir_shard_ticket *ticket);
+/* health.c: calls visit for each part of the shard that is not well.  [any] */
+weir_err weir_shard_troubles(weir_shard *shard, weir_graph_trouble_visit visit, void *context);
 
 /* What a reader sees of a list. Visible entries only, newest first; rows are copied into the arena.  [any] */
 typedef struct weir_list_query {

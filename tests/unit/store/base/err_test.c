@@ -158,6 +158,32 @@ static void ring_keeps_the_last_and_then_falls_back(void **state) {
     assert_true(weir_err_is(err, WEIR_EBUSY));
 }
 
+/* "topic … was recreated" must not become "input data is not valid" while others fail. */
+static void kept_error_owns_its_words(void **state) {
+    (void)state;
+    weir_err_kept kept = {0};
+    assert_ok(weir_err_kept_get(&kept));
+    weir_err err = WEIR_ERR(WEIR_EDATA, "topic %s was recreated", "payments");
+    char place[256];
+    snprintf(place, sizeof place, "%s", place_of(err));
+    weir_err_kept_set(&kept, err);
+    for (uint32_t i = 0; i < 3 * WEIR_ERR_SENTENCES; i++)
+        make_elsewhere(i);
+    assert_string_equal(sentence_of(err), "input data is not valid");
+    uint64_t counted = weir_err_count(WEIR_EDATA);
+    for (uint32_t round = 0; round < 3; round++) {
+        weir_err again = weir_err_kept_get(&kept);
+        assert_string_equal(sentence_of(again), "topic payments was recreated");
+        assert_string_equal(place_of(again), place);
+        assert_true(weir_err_is(again, WEIR_EDATA));
+        for (uint32_t i = 0; i < 2 * WEIR_ERR_SENTENCES; i++)
+            make_elsewhere(i);
+    }
+    assert_int_equal(weir_err_count(WEIR_EDATA), counted); /* told again, not made again */
+    weir_err_kept_set(&kept, WEIR_OK);
+    assert_ok(weir_err_kept_get(&kept));
+}
+
 /* Of the same code and the same place, so that the serial alone tells them apart. */
 static void old_error_never_gets_the_words_of_another(void **state) {
     (void)state;
@@ -239,5 +265,5 @@ WEIR_TESTS(WEIR_CASE(success_is_zero), WEIR_CASE(error_keeps_code_sentence_and_p
            WEIR_CASE(sentence_is_cut_one_past_its_limit), WEIR_CASE(small_buffers_are_ended),
            WEIR_CASE(prefix_keeps_place_and_code), WEIR_CASE(each_prefixed_error_has_words_of_its_own),
            WEIR_CASE(ring_keeps_the_last_and_then_falls_back), WEIR_CASE(old_error_never_gets_the_words_of_another),
-           WEIR_CASE(errors_are_counted_by_code), WEIR_CASE(keep_keeps_the_first), WEIR_CASE(code_without_a_row_dies),
+           WEIR_CASE(kept_error_owns_its_words), WEIR_CASE(errors_are_counted_by_code), WEIR_CASE(keep_keeps_the_first), WEIR_CASE(code_without_a_row_dies),
            WEIR_CASE(threads_read_whole_sentences_of_their_own))

@@ -12,7 +12,8 @@
  * The sentence says what happened AND what to do, names the field or position at fault, has no
  * trailing newline, and never holds a secret or a payload. The ring keeps the last
  * WEIR_ERR_SENTENCES of them: an error passed between threads keeps its words, one that is kept
- * for long falls back to the text of its code, and the place is never lost.
+ * beyond its call is kept as a weir_err_kept, which owns them. A weir_err that was put away all
+ * the same falls back to the text of its code; the place is never lost.
  */
 #ifndef WEIR_BASE_ERR_H
 #define WEIR_BASE_ERR_H
@@ -103,6 +104,18 @@ bool weir_err_is(weir_err err, weir_code code);
 
 /* The sentence, or the code's text once the ring has passed it. Copies into buffer, always ended.  [any] */
 void weir_err_sentence(weir_err err, char *buffer, size_t size);
+
+/* An error that is kept: in a handle, for readiness, for the next who asks. It owns its words, because the ring
+ * forgets them after WEIR_ERR_SENTENCES newer errors.  All 0 is none; guarded by whoever has it. */
+typedef struct weir_err_kept {
+    weir_err err; /* WEIR_OK: none; for comparing, else weir_err_kept_get */
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+} weir_err_kept;
+
+/* Takes the error and its words; WEIR_OK empties it. */
+void weir_err_kept_set(weir_err_kept *kept, weir_err err);
+/* The same error, in the words that it had, however long ago that was. */
+weir_err weir_err_kept_get(const weir_err_kept *kept);
 
 /* "store/base/file.c:120" of the place of birth; "-" for success.  [any] */
 void weir_err_place(weir_err err, char *buffer, size_t size);

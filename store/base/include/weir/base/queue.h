@@ -34,11 +34,15 @@ typedef struct weir_queue_stats {
 
 /* WEIR_EINVAL capacity or item_bytes 0, or their product overflows; WEIR_ENOMEM. */
 weir_err weir_queue_open(size_t capacity, size_t item_bytes, weir_queue **queuep);
-/* Blocks for room up to wait_us (0: not at all).  WEIR_ETIMEOUT; WEIR_ECLOSED. */
+/* Blocks for room up to wait_us (0: not at all).  WEIR_ETIMEOUT; WEIR_ECLOSED; WEIR_ECANCELLED it would wait, and
+ * waiting is interrupted. */
 weir_err weir_queue_push(weir_queue *queue, const void *item, int64_t wait_us);
-/* Blocks for the first item up to wait_us, then takes up to item_max without blocking.
- * WEIR_ETIMEOUT; WEIR_ECLOSED closed and empty; WEIR_EINVAL item_max is 0: with each *item_countp is 0. */
+/* Blocks for the first item up to wait_us, then takes up to item_max without blocking. That nothing came in time is no
+ * error: success with *item_countp 0.  WEIR_ECLOSED closed and empty; WEIR_EINVAL item_max is 0. */
 weir_err weir_queue_pop(weir_queue *queue, void *items, size_t item_max, int64_t wait_us, size_t *item_countp);
+/* While it is on, no push waits for room: those that do end with WEIR_ECANCELLED. For a stop that cannot wait until a
+ * consumer that is stuck goes on.  [any] */
+void weir_queue_interrupt(weir_queue *queue, bool on);
 /* Wakes everybody; may be called twice. */
 void weir_queue_close(weir_queue *queue);
 void weir_queue_stats_get(weir_queue *queue, weir_queue_stats *statsp);

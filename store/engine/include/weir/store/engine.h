@@ -2,7 +2,7 @@
 /*
  * engine.h - the cold store of one shard: RocksDB, written only by sorted files that are ingested whole.
  *
- * The only module that includes rocksdb/c.h. No memtable traffic and no write-ahead log: a sorted file becomes visible
+ * The only module that includes RocksDB's headers. No memtable traffic and no write-ahead log: a sorted file becomes visible
  * in one step or not at all, and the log of events is what it is rebuilt from.
  *
  * INVARIANTS
@@ -74,6 +74,14 @@ void weir_engine_cursor_next(weir_engine_cursor *cursor);
 /* Whether it stopped at an error rather than at the end.  WEIR_ECORRUPT, WEIR_EIO. */
 weir_err weir_engine_cursor_err(const weir_engine_cursor *cursor);
 void weir_engine_cursor_close(weir_engine_cursor *cursor);
+
+/* Success, or what is wrong for longer than a call: RocksDB has stopped to take files (a full disk, a damaged file that
+ * a compaction met), or something that was read is damaged: the sentence names the file.  [any] */
+weir_err weir_engine_health(weir_engine *engine);
+/* Looks whether that is over, and gets RocksDB to work again as far as it can; what is still wrong is returned. To be
+ * called now and then while weir_engine_health is not success, and before what failed is tried again; by the thread
+ * that writes. Readers wait up to a second meanwhile.  Blocks.  [owner] */
+weir_err weir_engine_mend(weir_engine *engine);
 
 /* A sorted file beside the engine (same file system). Keys must rise strictly: WEIR_EORDER.  [owner] */
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);

@@ -107,11 +107,31 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
  * skipped (S4).  [ingest] WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded: nothing of the run was taken;
  * WEIR_ECLOSED; WEIR_EPOISONED a shard has stopped: the sentence is the reason. */
 weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches);
-/* Waits until everything submitted before is applied.  [any] */
+/* While it is on, no submit waits for room: those that do end with WEIR_ECANCELLED, and what they had not handed over
+ * is still in the log. For a stop.  [any] */
+void weir_graph_interrupt(weir_graph *graph, bool on);
+/* Waits until everything submitted before is applied.  [any]  WEIR_EPOISONED and others: why a shard has stopped;
+ * WEIR_ENOMEM, WEIR_EFULL, WEIR_EIO: a shard has tried to go on since, and could not; it goes on trying. */
 weir_err weir_graph_drain(weir_graph *graph);
-/* Seals what is applied, waits until it is in the cold store.  [any]  WEIR_EIO, WEIR_EFULL: the delta stays, and is
+/* Seals what is applied, waits until it is in the cold store.  [any]  Errors as for a drain: the delta stays, and is
  * tried again. */
 weir_err weir_graph_seal(weir_graph *graph);
+
+/* A part of the store that is not well: "apply", "seal" or "files" of a shard. It lasts until the part is well again,
+ * and so do its words. */
+typedef struct weir_graph_trouble {
+    uint32_t shard;
+    const char *part;
+    bool stopped; /* it does not come back without a new start */
+    weir_err err;
+} weir_graph_trouble;
+
+/* Calls visit for each part that is not well; what it returns other than success ends the walk.  [any] */
+typedef weir_err (*weir_graph_trouble_visit)(void *context, const weir_graph_trouble *trouble);
+weir_err weir_graph_troubles(weir_graph *graph, weir_graph_trouble_visit visit, void *context);
+/* The first of them, named; success: the store is well.  [any] */
+weir_err weir_graph_health(weir_graph *graph);
+
 /* A claim of this vertex follows soon: begins to fetch what it will look at. Worth it for several at once.  [ingest] */
 void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex);
 /* *newp: the store has not been told the name of this vertex, so a put must carry it; once is enough, also over

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mend.c - what an engine does about RocksDB's lasting errors, so that a process need not be started again for them.
+ *
+ *   full disk, input or output   RocksDB stops to write; Resume, once there is room
+ *   a damaged file               meets the compaction that reads it: RocksDB stops for good, and only a new opening ends
+ *                                that. While the file stays damaged, the store is opened without compaction, so that
+ *                                seals go on and all else can be read; once it reads well again, with.
+ *   any other                    opened again
+ *
+ * WHO IS INSIDE. A database is closed before it is opened again, because it locks its folder, so readers must be out.
+ * Who comes while it is exchanged waits; who stays in it for long (a scan over everything) has it put off: the door is
+ * closed for DOOR_US at most, and the next try comes with the next call. Before it is closed, a read-only opening beside
+ * it shows that it will open again: a store that can still be read must not be lost to that.
+ */
+#include <string.h>
+
+#include <weir/base/clock.h>
+#include <weir/base/file.h>
+#include <weir/base/log.h>
+
+#include "engine_private.h"
+
+#define DOOR_US WEIR_US_PER_S
+
+/* --- the door ------------------------------------------------------------------------------------------------------ */
+
+static void wait_for_the_door(weir_engine *engine) {
+    weir_mutex_lock(&engine->mutex);
+    while (atomic_load(&engine->closing))
+        weir_cond_wait(&engine->left, &engine->mutex);
+    weir_mutex_unlock(&engine->mutex);
+}
+
+bool weir_engine_enter(weir_engine *engine, weir_err *errp) {
+    for (;;) {
+        atomic_fetch_add(&engine->inside, 1);
+        if (__builtin_expect(!atomic_load(&engine->closing), 1)) break;
+        weir_engine_leave(engine);
+        wait_for_the_door(engine);
+    }
+    if (engine->db) return true;
+    weir_engine_leave(engine);
+    *errp = weir_engine_health(engine);
+    if (!*errp) *errp = WEIR_ERR(WEIR_EUNAVAILABLE, "%s is being opened again; try again", engine->folder);
+    return false;
+}
+
+void weir_engine_leave(weir_engine *engine) {
+    if (atomic_fetch_sub(&engine->inside, 1) != 1 || !atomic_load(&engine->closing)) return;
+    weir_mutex_lock(&engine->mutex);
+    weir_cond_broadcast(&engine->left);
+    weir_mutex_unlock(&engine->mutex);
+}
+
+static void open_door(weir_engine *engine) {
+    weir_mutex_lock(&engine->mutex);
+    atomic_store(&engine->closing, false);
+    weir_cond_broadcast(&engine->left);
+    weir_mutex_unlock(&engine->mutex);
+}
+
+/* false: somebody stays inside; the door is open again. */
+static bool close_door(weir_engine *engine) {
+    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + DOOR_US;
+    bool in_time = true;
+    weir_mutex_lock(&engine->mutex);
+    atomic_store(&engine->closing, true);
+    while (in_time && atomic_load(&engine->inside) > 0)
+        in_time = weir_cond_wait_until(&engine->left, &engine->mutex, until_us);
+    bool empty = atomic_load(&engine->inside) == 0;
+    weir_mutex_unlock(&engine->mutex);
+    if (!empty) open_door(engine);
+    return empty;
+}
+
+/* --- how it is ----------------------------------------------------------------------------------------------------- */
+
+weir_err weir_engine_health(weir_engine *engine) {
+    weir_mutex_lock(&engine->mutex);
+    weir_err err = weir_err_kept_get(&engine->trouble);
+    weir_mutex_unlock(&engine->mutex);
+    return err;
+}
+
+void weir_engine_stopped(weir_engine *engine, weir_err err) {
+    weir_mutex_lock(&engine->mutex);
+    bool news = !engine->stopped;
+    engine->stopped = true;
+    if (!engine->trouble.err) weir_err_kept_set(&engine->trouble, err);
+    weir_mutex_unlock(&engine->mutex);
+    if (news) weir_log_error("engine.stopped", err);
+}
+
+typedef struct state {
+    bool stopped, damaged;
+    char file[WEIR_ENGINE_PATH_MAX];
+} state;
+
+static state look(weir_engine *engine) {
+    state now;
+    weir_mutex_lock(&engine->mutex);
+    now.stopped = engine->stopped;
+    now.damaged = engine->damaged;
+    memcpy(now.file, engine->file, sizeof now.file);
+    weir_mutex_unlock(&engine->mutex);
+    return now;
+}
+
+static void well_again(weir_engine *engine, bool still_damaged) {
+    weir_mutex_lock(&engine->mutex);
+    engine->stopped = false;
+    engine->damaged = still_damaged;
+    if (!still_damaged) {
+        engine->file[0] = 0;
+        weir_err_kept_set(&engine->trouble, WEIR_OK);
+    }
+    weir_mutex_unlock(&engine->mutex);
+    if (!still_damaged)
+        WEIR_LOG(INFO, "engine.well", "the store reads and writes again", WEIR_TEXT("folder", engine->folder));
+}
+
+/* --- mending ------------------------------------------------------------------------------------------------------- */
+
+/* Whether the damage is still there. A file that is gone can do no harm: what it held was compacted meanwhile. */
+static bool still_damaged(weir_engine *engine, const state *now) {
+    weir_rocks_status status;
+    weir_err err = WEIR_OK;
+    if (now->file[0] && !weir_path_exists(now->file)) return false;
+    if (!weir_engine_enter(engine, &err)) return true;
+    bool whole = weir_rocks_check_file(engine->db, now->file[0] ? now->file : NULL, &status);
+    weir_engine_leave(engine);
+    return !whole;
+}
+
+static weir_err try_opening(weir_engine *engine) {
+    weir_engine_opts kept = engine->opts;
+    weir_rocks *db = NULL;
+    engine->opts.read_only = true;
+    weir_err err = weir_engine_rocks_open(engine, false, &db);
+    engine->opts = kept;
+    weir_rocks_close(db);
+    return err;
+}
+
+/* A failure leaves it closed: reads say why, and the next call tries again. */
+static weir_err exchange(weir_engine *engine, bool compacts) {
+    weir_err err = engine->db ? try_opening(engine) : WEIR_OK;
+    if (err) return err;
+    if (!close_door(engine))
+        return WEIR_ERR(WEIR_EBUSY, "%s cannot be opened again while it is read; it is tried again", engine->folder);
+    weir_rocks_close(engine->db);
+    engine->db = NULL;
+    err = weir_engine_rocks_open(engine, compacts, &engine->db);
+    open_door(engine);
+    return err;
+}
+
+/* Nothing to open again when RocksDB goes on by itself. */
+static bool resumed(weir_engine *engine) {
+    weir_rocks_status status;
+    weir_err err = WEIR_OK;
+    if (!weir_engine_enter(engine, &err)) return false;
+    bool on = weir_rocks_resume(engine->db, &status);
+    weir_engine_leave(engine);
+    return on;
+}
+
+weir_err weir_engine_mend(weir_engine *engine) {
+    state now = look(engine);
+    if (!now.stopped && !now.damaged) return WEIR_OK;
+    if (engine->opts.read_only) return weir_engine_health(engine);
+    bool bad = now.damaged && still_damaged(engine, &now);
+    if (!now.damaged && engine->db && resumed(engine)) {
+        well_again(engine, false);
+        return WEIR_OK;
+    }
+    if (bad && !now.stopped) return weir_engine_health(engine);
+    weir_err err = exchange(engine, !bad);
+    if (!err) well_again(engine, bad);
+    if (!err && bad) err = weir_engine_health(engine);
+    return err;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rocks.cc - the only C++ of the store: a guard around each call of RocksDB. See rocks.h. */
+#include "rocks.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/db.h>
+#include <rocksdb/file_checksum.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/slice_transform.h>
+#include <rocksdb/sst_file_reader.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/table.h>
+#include <rocksdb/utilities/checkpoint.h>
+#include <rocksdb/write_batch.h>
+
+#include <weir/base/fault.h>
+#include <weir/store/engine.h>
+
+namespace {
+
+constexpr size_t own_cache_bytes = 8u << 20;
+constexpr size_t block_bytes = 8192;
+constexpr double filter_bits = 10.0;
+constexpr size_t scan_read_ahead = 2u << 20;
+constexpr int level0_trigger = 4;
+constexpr int background_jobs = 2;
+constexpr size_t log_bytes_max = 1u << 20;
+constexpr size_t log_files = 2;
+
+/* --- the guard ----------------------------------------------------------------------------------------------------- */
+
+void set_status(weir_rocks_status *status, weir_rocks_kind kind, const char *text) noexcept {
+    status->kind = kind;
+    snprintf(status->text, sizeof status->text, "%s", text);
+}
+
+weir_rocks_kind kind_of(const rocksdb::Status &s, const std::string &text) {
+    if (s.ok()) return WEIR_ROCKS_OK;
+    if (s.IsNoSpace() || text.find("No space left") != std::string::npos) return WEIR_ROCKS_FULL;
+    if (s.IsMemoryLimit()) return WEIR_ROCKS_MEMORY;
+    if (text.find("lock") != std::string::npos && text.find("LOCK") != std::string::npos) return WEIR_ROCKS_LOCKED;
+    if (text.find("does not exist") != std::string::npos) return WEIR_ROCKS_MISSING;
+    return s.IsCorruption() ? WEIR_ROCKS_CORRUPT : WEIR_ROCKS_FAILED;
+}
+
+bool say(weir_rocks_status *status, const rocksdb::Status &s) {
+    if (s.ok()) {
+        set_status(status, WEIR_ROCKS_OK, "");
+        return true;
+    }
+    const std::string text = s.ToString();
+    set_status(status, kind_of(s, text), text.c_str());
+    return false;
+}
+
+/* What a test has armed; what is thrown is caught by the guard. */
+rocksdb::Status armed(const char *path) {
+    int failure = weir_fault_check(WEIR_FAULT_ENGINE, path, nullptr);
+    if (failure == 0) return rocksdb::Status::OK();
+    if (failure == ENOMEM) throw std::bad_alloc();
+    if (failure == ENOSPC) return rocksdb::Status::NoSpace(path, strerror(failure));
+    return rocksdb::Status::IOError(path, strerror(failure));
+}
+
+/* Runs call, which returns a Status. Nothing is thrown out of here. Without a path no test can fail it. */
+template <typename Call>
+bool guarded(const char *path, weir_rocks_status *status, Call &&call) noexcept {
+    try {
+        rocksdb::Status s = path ? armed(path) : rocksdb::Status::OK();
+        if (s.ok()) s = call();
+        return say(status, s);
+    } catch (const std::bad_alloc &) {
+        set_status(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB");
+    } catch (const std::exception &e) {
+        set_status(status, WEIR_ROCKS_FAILED, e.what());
+    } catch (...) {
+        set_status(status, WEIR_ROCKS_FAILED, "an exception of RocksDB without words");
+    }
+    return false;
+}
+
+rocksdb::Slice slice(const void *bytes, size_t length) {
+    return rocksdb::Slice(static_cast<const char *>(bytes), length);
+}
+
+class Listener : public rocksdb::EventListener {
+  public:
+    Listener(weir_rocks_alarm alarm, void *context) : alarm_(alarm), context_(context) {}
+    void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status *bg_error) override {
+        weir_rocks_status status;
+        if (bg_error->ok()) return;
+        guarded_alarm(*bg_error, &status);
+    }
+
+  private:
+    void guarded_alarm(const rocksdb::Status &s, weir_rocks_status *status) noexcept {
+        try {
+            say(status, s);
+        } catch (...) {
+            set_status(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB's background");
+        }
+        alarm_(context_, status);
+    }
+
+    weir_rocks_alarm alarm_;
+    void *context_;
+};
+
+/* --- options ------------------------------------------------------------------------------------------------------- */
+
+rocksdb::BlockBasedTableOptions table_options(std::shared_ptr<rocksdb::Cache> cache) {
+    rocksdb::BlockBasedTableOptions table;
+    table.block_size = block_bytes;
+    table.format_version = 5;
+    table.checksum = rocksdb::kXXH3;
+    table.block_cache = cache ? cache : rocksdb::NewLRUCache(own_cache_bytes);
+    table.cache_index_and_filter_blocks = true;
+    table.pin_l0_filter_and_index_blocks_in_cache = true;
+    /* The filters hold prefixes, which is what every read seeks by: names are their own prefix. */
+    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(filter_bits, false));
+    table.whole_key_filtering = false;
+    return table;
+}
+
+rocksdb::Options options_of(const weir_rocks_opts *opts, std::shared_ptr<rocksdb::Cache> cache) {
+    rocksdb::Options options;
+    options.create_if_missing = opts->create;
+    options.paranoid_checks = true;
+    options.compression = rocksdb::kLZ4Compression;
+    options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(WEIR_ENGINE_PREFIX_BYTES));
+    options.level0_file_num_compaction_trigger = level0_trigger;
+    options.disable_auto_compactions = !opts->compacts;
+    options.max_background_jobs = background_jobs;
+    options.keep_log_file_num = log_files;
+    options.max_log_file_size = log_bytes_max;
+    options.info_log_level = rocksdb::WARN_LEVEL;
+    options.verify_sst_unique_id_in_manifest = true;
+    options.force_consistency_checks = true;
+    options.file_checksum_gen_factory = rocksdb::GetFileChecksumGenCrc32cFactory();
+    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(cache)));
+    if (opts->alarm) options.listeners.push_back(std::make_shared<Listener>(opts->alarm, opts->context));
+    return options;
+}
+
+} // namespace
+
+struct weir_rocks_cache {
+    std::shared_ptr<rocksdb::Cache> cache;
+};
+
+struct weir_rocks {
+    rocksdb::Options options;
+    std::string folder;
+    std::unique_ptr<rocksdb::DB> db;
+};
+
+struct weir_rocks_cursor {
+    weir_rocks *db;
+    std::unique_ptr<rocksdb::Iterator> iterator;
+    weir_rocks_status status; /* of a move that was thrown out of */
+};
+
+struct weir_rocks_writer {
+    weir_rocks *db;
+    rocksdb::SstFileWriter writer;
+    explicit weir_rocks_writer(weir_rocks *of) : db(of), writer(rocksdb::EnvOptions(), of->options) {}
+};
+
+/* --- opening and closing ------------------------------------------------------------------------------------------- */
+
+bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks_status *status) {
+    *cachep = nullptr;
+    return guarded("cache", status, [&] {
+        *cachep = new weir_rocks_cache{rocksdb::NewLRUCache(bytes)};
+        return rocksdb::Status::OK();
+    });
+}
+
+void weir_rocks_cache_close(weir_rocks_cache *cache) {
+    delete cache;
+}
+
+bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks **dbp, weir_rocks_status *status) {
+    *dbp = nullptr;
+    return guarded(folder, status, [&] {
+        auto db = std::make_unique<weir_rocks>();
+        rocksdb::DB *opened = nullptr;
+        db->options = options_of(opts, opts->cache ? opts->cache->cache : nullptr);
+        db->folder = folder;
+        rocksdb::Status s = opts->read_only ? rocksdb::DB::OpenForReadOnly(db->options, folder, &opened)
+                                            : rocksdb::DB::Open(db->options, folder, &opened);
+        if (!s.ok()) return s;
+        db->db.reset(opened);
+        *dbp = db.release();
+        return s;
+    });
+}
+
+void weir_rocks_close(weir_rocks *db) {
+    delete db;
+}
+
+bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status) {
+    return guarded(db->folder.c_str(), status, [&] { return db->db->Resume(); });
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------- */
+
+bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_take take, void *context, bool *foundp,
+                    weir_rocks_status *status) {
+    *foundp = false;
+    return guarded(db->folder.c_str(), status, [&] {
+        rocksdb::PinnableSlice value;
+        rocksdb::Status s =
+            db->db->Get(rocksdb::ReadOptions(), db->db->DefaultColumnFamily(), slice(key, length), &value);
+        if (s.IsNotFound()) return rocksdb::Status::OK();
+        if (s.ok()) {
+            *foundp = true;
+            take(context, value.data(), value.size());
+        }
+        return s;
+    });
+}
+
+bool weir_rocks_cursor_open(weir_rocks *db, bool scan, weir_rocks_cursor **cursorp, weir_rocks_status *status) {
+    *cursorp = nullptr;
+    return guarded(db->folder.c_str(), status, [&] {
+        auto cursor = std::make_unique<weir_rocks_cursor>();
+        rocksdb::ReadOptions options;
+        options.verify_checksums = true; /* N3 */
+        options.total_order_seek = scan;
+        options.fill_cache = !scan;
+        options.readahead_size = scan ? scan_read_ahead : 0;
+        options.prefix_same_as_start = !scan;
+        cursor->db = db;
+        cursor->status.kind = WEIR_ROCKS_OK;
+        cursor->iterator.reset(db->db->NewIterator(options));
+        *cursorp = cursor.release();
+        return rocksdb::Status::OK();
+    });
+}
+
+void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length) {
+    guarded(cursor->db->folder.c_str(), &cursor->status, [&] {
+        cursor->iterator->Seek(slice(key, length));
+        return rocksdb::Status::OK();
+    });
+}
+
+void weir_rocks_cursor_next(weir_rocks_cursor *cursor) {
+    guarded(cursor->db->folder.c_str(), &cursor->status, [&] {
+        cursor->iterator->Next();
+        return rocksdb::Status::OK();
+    });
+}
+
+bool weir_rocks_cursor_valid(const weir_rocks_cursor *cursor) {
+    return cursor->status.kind == WEIR_ROCKS_OK && cursor->iterator->Valid();
+}
+
+const void *weir_rocks_cursor_key(const weir_rocks_cursor *cursor, size_t *lengthp) {
+    rocksdb::Slice key = cursor->iterator->key();
+    *lengthp = key.size();
+    return key.data();
+}
+
+const void *weir_rocks_cursor_value(const weir_rocks_cursor *cursor, size_t *lengthp) {
+    rocksdb::Slice value = cursor->iterator->value();
+    *lengthp = value.size();
+    return value.data();
+}
+
+bool weir_rocks_cursor_status(const weir_rocks_cursor *cursor, weir_rocks_status *status) {
+    *status = cursor->status;
+    if (status->kind != WEIR_ROCKS_OK) return false;
+    try {
+        return say(status, cursor->iterator->status());
+    } catch (...) {
+        set_status(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB");
+        return false;
+    }
+}
+
+void weir_rocks_cursor_close(weir_rocks_cursor *cursor) {
+    delete cursor;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------- */
+
+bool weir_rocks_writer_open(weir_rocks *db, const char *path, weir_rocks_writer **writerp, weir_rocks_status *status) {
+    *writerp = nullptr;
+    return guarded(path, status, [&] {
+        auto writer = std::make_unique<weir_rocks_writer>(db);
+        rocksdb::Status s = writer->writer.Open(path);
+        if (s.ok()) *writerp = writer.release();
+        return s;
+    });
+}
+
+bool weir_rocks_writer_add(weir_rocks_writer *writer, const void *key, size_t key_length, const void *value,
+                           size_t value_length, weir_rocks_status *status) {
+    return guarded(writer->db->folder.c_str(), status,
+                   [&] { return writer->writer.Put(slice(key, key_length), slice(value, value_length)); });
+}
+
+uint64_t weir_rocks_writer_bytes(const weir_rocks_writer *writer) {
+    return const_cast<weir_rocks_writer *>(writer)->writer.FileSize();
+}
+
+bool weir_rocks_writer_finish(weir_rocks_writer *writer, weir_rocks_status *status) {
+    return guarded(writer->db->folder.c_str(), status, [&] { return writer->writer.Finish(); });
+}
+
+void weir_rocks_writer_close(weir_rocks_writer *writer) {
+    delete writer;
+}
+
+bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *status) {
+    return guarded(db->folder.c_str(), status, [&] {
+        rocksdb::IngestExternalFileOptions options;
+        options.move_files = true;
+        return db->db->IngestExternalFile({path}, options);
+    });
+}
+
+bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
+    return guarded(db->folder.c_str(), status, [&] {
+        rocksdb::SstFileReader reader(db->options);
+        rocksdb::WriteBatch batch;
+        rocksdb::Status s = reader.Open(path);
+        if (!s.ok()) return s;
+        rocksdb::ReadOptions all;
+        all.total_order_seek = true;
+        std::unique_ptr<rocksdb::Iterator> record(reader.NewIterator(all));
+        for (record->SeekToFirst(); s.ok() && record->Valid(); record->Next())
+            s = batch.Put(record->key(), record->value());
+        if (s.ok()) s = record->status();
+        rocksdb::WriteOptions no_log; /* one batch is in one memtable, so that its file has all of it (S3) */
+        no_log.disableWAL = true;
+        if (s.ok()) s = db->db->Write(no_log, &batch);
+        return s.ok() ? db->db->Flush(rocksdb::FlushOptions()) : s;
+    });
+}
+
+/* --- keeping ------------------------------------------------------------------------------------------------------- */
+
+bool weir_rocks_checkpoint(weir_rocks *db, const char *folder, weir_rocks_status *status) {
+    return guarded(db->folder.c_str(), status, [&] {
+        rocksdb::Checkpoint *made = nullptr;
+        rocksdb::Status s = rocksdb::Checkpoint::Create(db->db.get(), &made);
+        std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+        return s.ok() ? checkpoint->CreateCheckpoint(folder, 0) : s;
+    });
+}
+
+bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status) {
+    return guarded(db->folder.c_str(), status,
+                   [&] { return db->db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr); });
+}
+
+bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
+    return guarded(path ? path : db->folder.c_str(), status, [&] {
+        if (!path) return db->db->VerifyChecksum();
+        rocksdb::Options options = db->options;
+        options.listeners.clear();
+        options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(nullptr)));
+        rocksdb::SstFileReader reader(options);
+        rocksdb::Status s = reader.Open(path);
+        return s.ok() ? reader.VerifyChecksum() : s;
+    });
+}
+
+void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp) {
+    weir_rocks_status status;
+    weir_rocks_numbers numbers{};
+    guarded(nullptr, &status, [&] {
+        std::vector<rocksdb::LiveFileMetaData> files;
+        db->db->GetIntProperty(rocksdb::DB::Properties::kLiveSstFilesSize, &numbers.live_bytes);
+        db->db->GetIntProperty(rocksdb::DB::Properties::kEstimateNumKeys, &numbers.keys_estimate);
+        db->db->GetIntProperty(rocksdb::DB::Properties::kEstimatePendingCompactionBytes, &numbers.compaction_bytes);
+        db->db->GetLiveFilesMetaData(&files);
+        numbers.live_files = files.size();
+        for (const auto &file : files)
+            numbers.level0_files += file.level == 0;
+        return rocksdb::Status::OK();
+    });
+    *numbersp = numbers;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rocks.h - RocksDB for C: what its own C interface leaves out.
+ *
+ * That interface lets exceptions through (std::bad_alloc out of any call ends a program in C), says what went wrong in
+ * words only, and has neither listeners, nor Resume, nor a check of one file. Here each call is guarded, and comes back
+ * with a status. What is thrown in RocksDB's own background threads nobody can catch: there std::bad_alloc ends the
+ * process, as kill -9 would, and loses as little.
+ *
+ * WEIR_FAULT "engine" fails any of these calls: ENOMEM is thrown, so that the guard is tried as well.
+ */
+#ifndef WEIR_STORE_ENGINE_ROCKS_H
+#define WEIR_STORE_ENGINE_ROCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_ROCKS_TEXT_MAX 400u
+
+typedef enum weir_rocks_kind {
+    WEIR_ROCKS_OK,
+    WEIR_ROCKS_CORRUPT, /* what lies on the disk is not what was written          */
+    WEIR_ROCKS_FULL,    /* no space                                                */
+    WEIR_ROCKS_LOCKED,  /* another process has it                                  */
+    WEIR_ROCKS_MISSING, /* there is no store                                       */
+    WEIR_ROCKS_MEMORY,  /* std::bad_alloc                                          */
+    WEIR_ROCKS_FAILED   /* any other, of input and output most of the time         */
+} weir_rocks_kind;
+
+typedef struct weir_rocks_status {
+    weir_rocks_kind kind;
+    char text[WEIR_ROCKS_TEXT_MAX];
+} weir_rocks_status;
+
+typedef struct weir_rocks weir_rocks;
+typedef struct weir_rocks_cache weir_rocks_cache;
+typedef struct weir_rocks_cursor weir_rocks_cursor;
+typedef struct weir_rocks_writer weir_rocks_writer;
+
+/* RocksDB has stopped to compact or to take files, for this reason. Called by a thread of RocksDB. */
+typedef void (*weir_rocks_alarm)(void *context, const weir_rocks_status *status);
+
+typedef struct weir_rocks_opts {
+    weir_rocks_cache *cache; /* NULL: a small one of its own  */
+    bool create, read_only, compacts;
+    weir_rocks_alarm alarm;
+    void *context;
+} weir_rocks_opts;
+
+typedef struct weir_rocks_numbers {
+    uint64_t live_bytes, live_files, keys_estimate, level0_files, compaction_bytes;
+} weir_rocks_numbers;
+
+/* Each returns whether it went well; if not, *status says why, and what would be handed out is NULL. */
+bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks_status *status);
+void weir_rocks_cache_close(weir_rocks_cache *cache);
+bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks **dbp, weir_rocks_status *status);
+void weir_rocks_close(weir_rocks *db);
+/* Goes on after an error that was not of the data, if that is over. */
+bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status);
+
+/* Hands the value to take, while it is pinned; *foundp says whether there is one. */
+typedef void (*weir_rocks_take)(void *context, const void *value, size_t length);
+bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_take take, void *context, bool *foundp,
+                    weir_rocks_status *status);
+bool weir_rocks_cursor_open(weir_rocks *db, bool scan, weir_rocks_cursor **cursorp, weir_rocks_status *status);
+void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length);
+void weir_rocks_cursor_next(weir_rocks_cursor *cursor);
+bool weir_rocks_cursor_valid(const weir_rocks_cursor *cursor);
+const void *weir_rocks_cursor_key(const weir_rocks_cursor *cursor, size_t *lengthp);
+const void *weir_rocks_cursor_value(const weir_rocks_cursor *cursor, size_t *lengthp);
+bool weir_rocks_cursor_status(const weir_rocks_cursor *cursor, weir_rocks_status *status);
+void weir_rocks_cursor_close(weir_rocks_cursor *cursor);
+
+bool weir_rocks_writer_open(weir_rocks *db, const char *path, weir_rocks_writer **writerp, weir_rocks_status *status);
+bool weir_rocks_writer_add(weir_rocks_writer *writer, const void *key, size_t key_length, const void *value,
+                           size_t value_length, weir_rocks_status *status);
+uint64_t weir_rocks_writer_bytes(const weir_rocks_writer *writer);
+/* Whole and on the disk. */
+bool weir_rocks_writer_finish(weir_rocks_writer *writer, weir_rocks_status *status);
+void weir_rocks_writer_close(weir_rocks_writer *writer);
+/* Links the file into the store: all of it is seen, or nothing. */
+bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *status);
+
+/* The same by way of a memtable and its flush: to take a file in, RocksDB looks for what overlaps with it, and cannot
+ * while that is damaged. Memory for all of the file. After a failure it may be seen, and be gone after an opening. */
+bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *status);
+
+bool weir_rocks_checkpoint(weir_rocks *db, const char *folder, weir_rocks_status *status);
+bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status);
+/* Reads every block of one sorted file anew, past all caches; NULL: of all files. */
+bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status);
+void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_ENGINE_ROCKS_H */
