@@ -133,11 +133,12 @@ weir_err weir_api_post_events(void *context, weir_http_request *request) {
 /* --- one request ---------------------------------------------------------------------------------------------- */
 
 /* Every message, before anything is appended: all or none (A1). */
-static weir_err check_messages(event_target *target, const weir_api_message *messages, size_t count,
+static weir_err check_messages(event_target *target, int64_t latest_us, const weir_api_message *messages, size_t count,
                                event_seen *events) {
     for (size_t i = 0; i < count; i++) {
         weir_mapped mapped;
         weir_err err = weir_mapper_map(target->mapper, 0, 0, messages[i].bytes, messages[i].length, &mapped);
+        if (!err) err = weir_mapper_check_time(target->mapper, latest_us);
         if (err) return weir_err_prefix(err, "event %zu of the request", i);
         events[i].has_id = mapped.event_id != NULL;
         if (events[i].has_id)
@@ -179,9 +180,8 @@ static void take_back(event_target *target, const event_seen *events, size_t cou
         if (events[i].has_id && !events[i].duplicate) weir_recent_undo(target->recent);
 }
 
-static weir_err append(weir_api_writer *writer, event_target *target, const weir_api_message *messages,
-                       event_pending *pending, weir_arena *arena) {
-    int64_t now_us = weir_clock_wall_us(writer->api->clock);
+static weir_err append(event_target *target, int64_t now_us, const weir_api_message *messages, event_pending *pending,
+                       weir_arena *arena) {
     weir_record *records = weir_arena_calloc(arena, pending->fresh, sizeof *records);
     if (!records) return WEIR_ERR(WEIR_ENOMEM, "no memory for the records of a request");
     for (size_t i = 0; i < pending->count; i++) {
@@ -202,6 +202,7 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
     size_t length;
     const weir_api_message *messages;
     event_target *target = &writer->targets[pending->post.source];
+    int64_t now_us = weir_clock_wall_us(writer->api->clock); /* one reading: the pipeline judges by the record's time */
     weir_arena *arena = weir_http_arena(pending->post.request);
     weir_err err = atomic_load_explicit(&target->failure, memory_order_relaxed);
     const char *body = weir_http_body(pending->post.request, &length);
@@ -209,11 +210,12 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
     if (err) return err;
     pending->events = weir_arena_calloc(arena, pending->count, sizeof *pending->events);
     if (!pending->events) return WEIR_ERR(WEIR_ENOMEM, "no memory for the events of a request");
-    err = check_messages(target, messages, pending->count, pending->events);
+    err = check_messages(target, weir_graph_latest(writer->api->graph, now_us), messages, pending->count,
+                         pending->events);
     if (err) return err;
     pending->fresh = sort_out(target, pending->events, pending->count);
     if (pending->fresh)
-        err = append(writer, target, messages, pending, arena);
+        err = append(target, now_us, messages, pending, arena);
     else
         settle(target, pending->events, pending->count, 0);
     if (err) take_back(target, pending->events, pending->count);

@@ -9,6 +9,7 @@
 #include "pipeline_private.h"
 
 #define KAFKA_TIMEOUT_DEFAULT (30 * WEIR_US_PER_S)
+#define IDLE_DEFAULT          (300 * WEIR_US_PER_S)
 #define FILE_PREFIX           "file/" /* no topic has a '/' in its name */
 
 /* What tells a topic of Kafka, or a row of files, from an event log's topic of the same name: that has its creation
@@ -155,6 +156,7 @@ weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipe
     pipeline->clock = opts->clock ? opts->clock : weir_clock_system();
     pipeline->kafka_timeout_us = opts->kafka_timeout_us ? opts->kafka_timeout_us : KAFKA_TIMEOUT_DEFAULT;
     pipeline->kafka_buffer_bytes = opts->kafka_buffer_bytes;
+    pipeline->idle_us = opts->idle_us ? opts->idle_us : IDLE_DEFAULT;
     weir_err err = WEIR_OK;
     if (opts->brokers && !(pipeline->brokers = weir_strdup(opts->brokers)))
         err = WEIR_ERR(WEIR_ENOMEM, "no memory for a pipeline");

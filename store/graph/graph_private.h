@@ -31,6 +31,7 @@ struct weir_graph {
     weir_engine_cache *blocks;
     weir_names *names;
     weir_clock *clock;
+    weir_watermark *watermark;
     bool read_only;
     uint32_t shard_count;
     weir_shard *shards[WEIR_SHARDS_MAX];

@@ -34,6 +34,8 @@ typedef struct message {
     message_kind kind;
     void *batch; /* owned */
     size_t length;
+    weir_clock_note *note; /* of a batch; given back when it is answered */
+    bool applied;
     request *request;
 } message;
 
@@ -51,13 +53,15 @@ static void delta_swap(weir_shard *shard, weir_delta *fresh) {
     weir_delta_freeze(shard->active);
     shard->frozen = shard->active;
     shard->frozen_newest_us = atomic_load_explicit(&shard->event_time_last_us, memory_order_relaxed);
+    shard->frozen_mark = weir_watermark_mark_get(shard->watermark);
     shard->active = fresh;
     shard->seals_wanted++;
     weir_cond_broadcast(&shard->changed);
 }
 
 static bool nothing_new(weir_shard *shard) {
-    return weir_delta_records(shard->active) == 0 && weir_offsets_equal(shard->applied, shard->sealed);
+    return weir_delta_records(shard->active) == 0 && weir_offsets_equal(shard->applied, shard->sealed) &&
+           weir_watermark_now(shard->watermark) == shard->frozen_mark.now_us;
 }
 
 /* Somebody waits for an answer, and the disk is full: without this, a stop would wait for room.  Under the mutex. */
@@ -155,7 +159,7 @@ static weir_err apply_batch(weir_shard *shard, const message *m) {
     }
     err = apply_new(shard, &cursor, from);
     weir_kill_point("shard.applied");
-    if (!err) err = weir_offsets_set(shard->applied, span.source, span.partition, span.offset_end);
+    if (!err) err = weir_offsets_set(shard->applied, span.source, span.partition, span.offset_end, &m->note->clock);
     return err;
 }
 
@@ -174,6 +178,7 @@ static weir_err handle(weir_shard *shard, const message *m) {
 
 static void answer(weir_shard *shard, const message *m) {
     weir_free(m->batch);
+    if (m->note) weir_watermark_give_back(shard->watermark, m->note, 1, m->applied);
     if (!m->request) return;
     weir_mutex_lock(&shard->mutex);
     m->request->done = true;
@@ -209,6 +214,7 @@ static void own(void *context) {
         for (size_t i = 0; i < count; i++) {
             bool was_well = !err;
             if (was_well) err = handle(shard, &messages[i]);
+            messages[i].applied = !err;
             if (was_well && err) stop_failed(shard, err);
             answer(shard, &messages[i]);
         }
@@ -227,10 +233,10 @@ static weir_err failed_err(weir_shard *shard) {
     return err;
 }
 
-weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length) {
+weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length, weir_clock_note *note) {
     weir_err err = failed_err(shard);
     if (err) return err;
-    message m = {.kind = MESSAGE_BATCH, .batch = weir_malloc(length), .length = length};
+    message m = {.kind = MESSAGE_BATCH, .batch = weir_malloc(length), .length = length, .note = note};
     if (!m.batch) return WEIR_ERR(WEIR_ENOMEM, "no memory for a batch of %zu bytes", length);
     memcpy(m.batch, batch, length);
     err = weir_queue_push(shard->queue, &m, WEIR_QUEUE_FOREVER);
@@ -294,11 +300,13 @@ weir_err weir_shard_seal(weir_shard *shard) {
 
 static weir_err load_offset(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length) {
     uint32_t source, partition;
-    if (!weir_offset_key_read(key, length, &source, &partition) || value_length != 8) {
+    weir_event_clock clock;
+    bool whole = weir_offset_key_read(key, length, &source, &partition) && value_length >= 8;
+    if (!whole || !weir_event_clock_read((const uint8_t *)value + 8, value_length - 8, &clock)) {
         return WEIR_ERR(WEIR_ECORRUPT, "an offset of shard %u is damaged; restore a checkpoint", shard->index);
     }
-    weir_err err = weir_offsets_set(shard->applied, source, partition, weir_get_u64(value));
-    if (!err) err = weir_offsets_set(shard->sealed, source, partition, weir_get_u64(value));
+    weir_err err = weir_offsets_set(shard->applied, source, partition, weir_get_u64(value), &clock);
+    if (!err) err = weir_offsets_set(shard->sealed, source, partition, weir_get_u64(value), &clock);
     return err;
 }
 
@@ -314,11 +322,13 @@ static weir_err load_deletion(weir_shard *shard, const void *key, size_t length,
 }
 
 static weir_err load_newest(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length) {
+    const uint8_t *bytes = value;
     (void)key;
-    if (length != 1 || value_length != 8) {
+    if (length != 1 || value_length != WEIR_NEWEST_BYTES) {
         return WEIR_ERR(WEIR_ECORRUPT, "the newest time of shard %u is damaged; restore a checkpoint", shard->index);
     }
-    event_time_seen(shard, (int64_t)weir_get_u64(value));
+    event_time_seen(shard, (int64_t)weir_get_u64(bytes));
+    shard->frozen_mark = (weir_watermark_mark){(int64_t)weir_get_u64(bytes + 8), weir_get_u64(bytes + 16)};
     return WEIR_OK;
 }
 
@@ -375,6 +385,8 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     weir_mutex_init(&shard->mutex, WEIR_RANK_SHARD, "shard");
     weir_cond_init(&shard->changed);
     shard->clock = opts->clock;
+    shard->watermark = opts->watermark;
+    shard->frozen_mark.now_us = WEIR_EVENT_CLOCK_NONE;
     shard->seal_bytes = opts->seal_bytes;
     shard->seal_us = opts->seal_us;
     shard->window = opts->window;

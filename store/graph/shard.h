@@ -25,6 +25,7 @@
 #include "deleted.h"
 #include "delta.h"
 #include "offsets.h"
+#include "watermark.h"
 
 typedef struct weir_shard_opts {
     const char *folder;        /* of this shard; borrowed for the call */
@@ -35,7 +36,8 @@ typedef struct weir_shard_opts {
     size_t cache_bytes;
     uint32_t window;
     bool create, read_only;
-    weir_clock *clock; /* borrowed                             */
+    weir_clock *clock;         /* borrowed                             */
+    weir_watermark *watermark; /* borrowed                             */
 } weir_shard_opts;
 
 typedef struct weir_shard {
@@ -47,6 +49,7 @@ typedef struct weir_shard {
     weir_queue *queue;     /* of messages: shard.c       */
     weir_thread *owner, *sealer;
     weir_clock *clock;
+    weir_watermark *watermark;
     size_t seal_bytes;
     int64_t seal_us;
     uint32_t window, index;
@@ -58,6 +61,7 @@ typedef struct weir_shard {
     weir_delta *frozen; /* NULL: nothing to seal          */
     weir_offsets *frozen_offsets;
     int64_t frozen_newest_us;          /* newest event time when it was frozen */
+    weir_watermark_mark frozen_mark;   /* the watermark when it was frozen, or as it was loaded */
     uint64_t seals_wanted, seals_done; /* freezes so far, and seals so far */
     uint64_t tries, tries_ended;       /* of the sealer, each to seal what is frozen */
     uint64_t seal_failures;
@@ -76,8 +80,9 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp);
 /* Stops both threads; seals first unless something has failed. */
 weir_err weir_shard_close(weir_shard *shard);
 
-/* Copies the batch. Blocks while the queue is full.  WEIR_ENOMEM; WEIR_ECLOSED; what stopped the owner.  [any] */
-weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length);
+/* Copies the batch; gives the note back when it is applied, not when it fails. Blocks while the queue is full.
+ * WEIR_ENOMEM; WEIR_ECLOSED; what stopped the owner.  [any] */
+weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length, weir_clock_note *note);
 /* Returns when what was pushed before is applied.  [any] */
 weir_err weir_shard_drain(weir_shard *shard);
 /* Returns when what was pushed before is sealed.  [any] */

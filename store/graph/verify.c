@@ -107,7 +107,9 @@ static weir_err check_name(const verify *v, const record *r) {
 
 static weir_err check_offset(const verify *v, const record *r) {
     uint32_t source, partition;
-    if (!weir_offset_key_read(r->key, r->key_length, &source, &partition) || r->value_length != 8)
+    weir_event_clock clock;
+    bool whole = weir_offset_key_read(r->key, r->key_length, &source, &partition) && r->value_length >= 8;
+    if (!whole || !weir_event_clock_read(r->value + 8, r->value_length - 8, &clock))
         return damaged(v, r, "the offset of a source cannot be read");
     if (source >= v->graph->source_count) return damaged(v, r, "graph.yaml has no such source");
     return WEIR_OK;

@@ -7,9 +7,9 @@
  *   'K' put       vertex 8 | ~time 8                                                                  = 17
  *   'L' label     vertex 8 | label 2 | ~time 8 | event 8                                              = 27
  *   'N' name      vertex 8                                                                            =  9
- *   'O' offset    source 4 | partition 4                                                              =  9
+ *   'O' offset    source 4 | partition 4: the offset 8, then the clock there (event_clock.h)          =  9
  *   'M' meta      one byte                                                                            =  2
- *   'P' newest    none: the newest event time of the shard                                           =  1
+ *   'P' newest    none: the newest event time of the shard 8, the watermark 8 and its turn 8          =  1
  *   'T' deleted   vertex 8 | ~time 8                                                                  = 17
  *
  * ~time is the complement of the time with its sign bit flipped: newest first. In an edge, kind 0 is a deletion and
@@ -44,6 +44,7 @@ extern "C" {
 #define WEIR_OFFSET_KEY_BYTES  9u
 #define WEIR_DELETED_KEY_BYTES 17u
 #define WEIR_NEWEST_KEY        'P'
+#define WEIR_NEWEST_BYTES      24u
 
 typedef struct weir_edge_key {
     weir_vertex vertex;
