@@ -17,6 +17,9 @@
 
 #include "shard.h"
 
+_Static_assert(WEIR_NEWEST_KEY_BYTES >= WEIR_ENGINE_PREFIX_BYTES, "a reader looks past its prefix and meets this key");
+_Static_assert(WEIR_OFFSET_KEY_BYTES >= WEIR_ENGINE_PREFIX_BYTES, "a reader looks past its prefix and meets this key");
+
 typedef struct seal {
     weir_engine_writer *writer;
     weir_offsets *sealed;
@@ -44,11 +47,12 @@ static weir_err write_offset(void *context, uint32_t source, uint32_t partition,
 }
 
 static weir_err write_newest(seal *s, int64_t newest_us, weir_watermark_mark mark) {
-    uint8_t key = WEIR_NEWEST_KEY, value[WEIR_NEWEST_BYTES];
+    uint8_t key[WEIR_NEWEST_KEY_BYTES], value[WEIR_NEWEST_BYTES];
+    weir_newest_key_write(key);
     weir_put_u64(value, (uint64_t)newest_us);
     weir_put_u64(value + 8, (uint64_t)mark.now_us);
     weir_put_u64(value + 16, mark.turn);
-    return weir_engine_writer_add(s->writer, &key, 1, value, sizeof value);
+    return weir_engine_writer_add(s->writer, key, sizeof key, value, sizeof value);
 }
 
 static weir_err update_window(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,

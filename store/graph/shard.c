@@ -323,8 +323,7 @@ static weir_err load_deletion(weir_shard *shard, const void *key, size_t length,
 
 static weir_err load_newest(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length) {
     const uint8_t *bytes = value;
-    (void)key;
-    if (length != 1 || value_length != WEIR_NEWEST_BYTES) {
+    if (!weir_newest_key_read(key, length) || value_length != WEIR_NEWEST_BYTES) {
         return WEIR_ERR(WEIR_ECORRUPT, "the newest time of shard %u is damaged; restore a checkpoint", shard->index);
     }
     event_time_seen(shard, (int64_t)weir_get_u64(bytes));
@@ -362,7 +361,7 @@ static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     if (!err) err = weir_queue_open(QUEUE_BATCHES, sizeof(message), &shard->queue);
     if (!err) err = weir_delta_open(shard->seal_bytes * 2, &shard->active);
     if (!err) err = load_kind(shard, 'O', load_offset);
-    if (!err) err = load_kind(shard, WEIR_NEWEST_KEY, load_newest);
+    if (!err) err = load_kind(shard, 'P', load_newest);
     if (!err) err = load_kind(shard, 'T', load_deletion);
     return err;
 }

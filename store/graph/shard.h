@@ -27,6 +27,8 @@
 #include "offsets.h"
 #include "watermark.h"
 
+#define WEIR_NEWEST_BYTES 24u /* of its record: the newest event time, the watermark, its turn */
+
 typedef struct weir_shard_opts {
     const char *folder;        /* of this shard; borrowed for the call */
     weir_engine_cache *blocks; /* borrowed                             */

@@ -150,8 +150,9 @@ static weir_err check_record(void *context, const void *key, size_t key_length, 
         return check_offset(v, &r);
     case 'T':
         return check_deleted(v, &r);
-    case WEIR_NEWEST_KEY:
-        return key_length == 1 && value_length == 8 ? WEIR_OK : damaged(v, &r, "the newest time cannot be read");
+    case 'P':
+        if (weir_newest_key_read(key, key_length) && value_length == WEIR_NEWEST_BYTES) return WEIR_OK;
+        return damaged(v, &r, "the newest time cannot be read");
     default:
         return damaged(v, &r, "no record has such a key");
     }

@@ -7,9 +7,9 @@
  *   'K' put       vertex 8 | ~time 8                                                                  = 17
  *   'L' label     vertex 8 | label 2 | ~time 8 | event 8                                              = 27
  *   'N' name      vertex 8                                                                            =  9
- *   'O' offset    source 4 | partition 4: the offset 8, then the clock there (event_clock.h)          =  9
+ *   'O' offset    source 4 | partition 4                                                              =  9
  *   'M' meta      one byte                                                                            =  2
- *   'P' newest    none: the newest event time of the shard 8, the watermark 8 and its turn 8          =  1
+ *   'P' newest    0, 8                                                                                =  9
  *   'T' deleted   vertex 8 | ~time 8                                                                  = 17
  *
  * ~time is the complement of the time with its sign bit flipped: newest first. In an edge, kind 0 is a deletion and
@@ -43,8 +43,7 @@ extern "C" {
 #define WEIR_NAME_KEY_BYTES    9u
 #define WEIR_OFFSET_KEY_BYTES  9u
 #define WEIR_DELETED_KEY_BYTES 17u
-#define WEIR_NEWEST_KEY        'P'
-#define WEIR_NEWEST_BYTES      24u
+#define WEIR_NEWEST_KEY_BYTES  9u /* no key is shorter than the engine's prefix: it asserts so of what it looks past */
 
 typedef struct weir_edge_key {
     weir_vertex vertex;
@@ -73,6 +72,8 @@ bool weir_label_key_read(const void *bytes, size_t length, weir_vertex *vertexp,
                          uint64_t *eventp);
 void weir_name_key_write(weir_vertex vertex, uint8_t bytes[WEIR_NAME_KEY_BYTES]);
 bool weir_name_key_read(const void *bytes, size_t length, weir_vertex *vertexp);
+void weir_newest_key_write(uint8_t bytes[WEIR_NEWEST_KEY_BYTES]);
+bool weir_newest_key_read(const void *bytes, size_t length);
 void weir_offset_key_write(uint32_t source, uint32_t partition, uint8_t bytes[WEIR_OFFSET_KEY_BYTES]);
 bool weir_offset_key_read(const void *bytes, size_t length, uint32_t *sourcep, uint32_t *partitionp);
 void weir_deleted_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_DELETED_KEY_BYTES]);
