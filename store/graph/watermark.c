@@ -148,25 +148,23 @@ static void offer(newest_times *newest, int64_t time_us) {
     newest->times[at] = time_us;
 }
 
-static uint32_t count_from(const clock_row *row, int64_t time_us) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < row->applied.count; i++)
-        count += row->applied.times[i] >= time_us;
-    return count;
-}
-
-/* W2. Nearly always one row is enough to tell that nothing is in the way. */
+/* W2. The clock of a full window was reached by a majority, and stands for it though the window has moved on: so that
+ * one partition's clock is the watermark whatever runs its events came in. */
 static int64_t supported(const weir_watermark *watermark, int64_t wanted_us) {
     newest_times newest = {.wanted = weir_event_clock_majority(watermark->events)};
-    for (size_t i = 0; i < watermark->counting_count; i++)
-        if (count_from(watermark->counting[i], wanted_us) >= newest.wanted) return wanted_us;
+    int64_t most_us = INT64_MIN;
+    for (size_t i = 0; i < watermark->counting_count; i++) { /* nearly always one of them is enough */
+        const weir_event_clock *clock = &watermark->counting[i]->applied;
+        if (clock->count == WEIR_EVENT_CLOCK_EVENTS && clock->now_us >= wanted_us) return wanted_us;
+    }
     for (size_t r = 0; r < watermark->count; r++) {
         const weir_event_clock *clock = &watermark->rows[r]->applied;
         for (uint32_t i = 0; i < clock->count; i++)
             offer(&newest, clock->times[i]);
+        if (clock->count == WEIR_EVENT_CLOCK_EVENTS && clock->now_us > most_us) most_us = clock->now_us;
     }
     WEIR_ASSERT(newest.count == newest.wanted);
-    int64_t most_us = newest.times[newest.count - 1];
+    if (newest.times[newest.count - 1] > most_us) most_us = newest.times[newest.count - 1];
     return wanted_us < most_us ? wanted_us : most_us;
 }
 

@@ -89,6 +89,10 @@ static void look(naive_clock *clock, int64_t latest_us) {
     }
     if (!held && voices) {
         int64_t most_us = majority(all, count);
+        for (size_t i = 0; i < PARTITIONS; i++) {
+            const partition *p = &clock->partitions[i];
+            if (p->count >= WINDOW && p->clock_us > most_us) most_us = p->clock_us;
+        }
         if (most_us < wanted_us) wanted_us = most_us;
         if (count < WINDOW || clock->now_us > latest_us || wanted_us > clock->now_us) clock->now_us = wanted_us;
     }

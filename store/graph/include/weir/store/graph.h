@@ -103,8 +103,8 @@ weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t v
 /* --- what time it is --------------------------------------------------------------------------------------------- */
 
 /* Each source partition has a clock: the lower median of the times of its newest 63 events, in the order of the log.
- * The watermark is the least clock of the partitions that count, and never later than what a majority of the newest
- * events of all of them bear; it never goes back. Expiry counts from it. A single event cannot move it, however wild; a
+ * The watermark is the least clock of the partitions that count, and never later than what a majority of newest events
+ * bear; it never goes back. Expiry counts from it. A single event cannot move it, however wild; a
  * source that is behind holds it, so that what it brings late is still there to be met. It is sealed with the offsets.
  *
  * Who only submits needs none of this: a partition counts from its first event on. */
