@@ -95,8 +95,6 @@ bool weir_api_is_type(const char *header, const char *type) {
 }
 
 int64_t weir_api_now(const weir_api *api) {
-    weir_graph_stats stats;
-    weir_graph_stats_get(api->graph, &stats);
-    int64_t now_us = weir_clock_wall_us(api->clock);
-    return now_us > stats.event_time_last_us ? now_us : stats.event_time_last_us + 1;
+    int64_t now_us = weir_clock_wall_us(api->clock), agreed_us = weir_graph_watermark(api->graph);
+    return now_us > agreed_us ? now_us : agreed_us + 1;
 }

@@ -157,11 +157,12 @@ weir_err weir_api_post_events(void *context, weir_http_request *request) {
 /* --- one request ---------------------------------------------------------------------------------------------- */
 
 /* Every message, before anything is appended: all or none (A1). */
-static weir_err check_messages(event_target *target, const weir_api_message *messages, size_t count,
+static weir_err check_messages(event_target *target, int64_t latest_us, const weir_api_message *messages, size_t count,
                                event_seen *events) {
     for (size_t i = 0; i < count; i++) {
         weir_mapped mapped;
         weir_err err = weir_mapper_map(target->mapper, 0, 0, messages[i].bytes, messages[i].length, &mapped);
+        if (!err) err = weir_mapper_check_time(target->mapper, latest_us);
         if (err) return weir_err_prefix(err, "event %zu of the request", i);
         events[i].has_id = mapped.event_id != NULL;
         events[i].event = mapped.event;
@@ -206,9 +207,8 @@ static weir_err sort_out(event_target *target, event_pending *pending) {
     return err;
 }
 
-static weir_err append(weir_api_writer *writer, event_target *target, const weir_api_message *messages,
+static weir_err append(weir_api_writer *writer, event_target *target, int64_t now_us, const weir_api_message *messages,
                        event_pending *pending, weir_arena *arena) {
-    int64_t now_us = weir_clock_wall_us(writer->api->clock);
     weir_record *records = weir_arena_calloc(arena, pending->fresh, sizeof *records);
     if (!records) return WEIR_ERR(WEIR_ENOMEM, "no memory for the records of a request");
     for (size_t i = 0, record = 0; i < pending->count; i++) {
@@ -232,6 +232,7 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
     size_t length;
     const weir_api_message *messages;
     event_target *target = &writer->targets[pending->post.source];
+    int64_t now_us = weir_clock_wall_us(writer->api->clock); /* one reading: the pipeline judges by the record's time */
     weir_arena *arena = weir_http_arena(pending->post.request);
     weir_err err = failure_of(writer, target);
     const char *body = weir_http_body(pending->post.request, &length);
@@ -239,10 +240,11 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
     if (err) return err;
     pending->events = weir_arena_calloc(arena, pending->count, sizeof *pending->events);
     if (!pending->events) return WEIR_ERR(WEIR_ENOMEM, "no memory for the events of a request");
-    err = check_messages(target, messages, pending->count, pending->events);
+    err = check_messages(target, weir_graph_latest(writer->api->graph, now_us), messages, pending->count,
+                         pending->events);
     if (err) return err;
     err = sort_out(target, pending);
-    if (!err && pending->fresh) err = append(writer, target, messages, pending, arena);
+    if (!err && pending->fresh) err = append(writer, target, now_us, messages, pending, arena);
     if (err) weir_repeats_undo(target->repeats[target->partition], target->next[target->partition]);
     return err;
 }

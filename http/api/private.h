@@ -91,7 +91,7 @@ weir_vertex weir_api_vertex_id(const weir_api *api, const weir_api_vertex *verte
 /* The query's `before`, or WEIR_BEFORE_ALL.  WEIR_EDATA. */
 weir_err weir_api_before(const weir_http_request *request, int64_t *before_usp);
 weir_err weir_api_time_read(const char *name, const char *text, size_t length, int64_t *time_usp);
-/* After all that is known: events may bear a time that is yet to come. */
+/* The wall clock's, or what the sources agree on if that is later: not the newest event's, which is one sender's. */
 int64_t weir_api_now(const weir_api *api);
 weir_err weir_api_direction_read(const char *text, weir_direction *directionp);
 weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uint16_t *relationp);

@@ -185,6 +185,7 @@ static weir_err ask_event(score_job *job, uint32_t thread, const weir_score_mode
     weir_api_score_ask *ask = &job->ask;
     weir_err err = mapper_of(job->api, thread, ask->source, &mapper);
     if (!err) err = weir_mapper_map(mapper, 0, 0, ask->event, ask->event_length, &mapped);
+    if (!err) err = weir_mapper_check_time(mapper, weir_graph_latest(job->api->graph, INT64_MIN));
     if (!err) err = weir_api_score_keep_event(ask, weir_http_arena(job->request), &mapped);
     if (!err) err = weir_score_ask_event(model, ask->mutations, ask->mutation_count, &ask->asks[0]);
     if (!err) err = weir_api_score_name_event(ask, job->api->schema);

@@ -157,6 +157,7 @@ static weir_err open_graph(service *serve) {
         .seal_us = weir_config_us(serve->config, WEIR_CONFIG_STORE_SEAL_INTERVAL),
         .window = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_STORE_WINDOW),
         .event_window = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_INGEST_EVENT_WINDOW),
+        .future_us = weir_config_us(serve->config, WEIR_CONFIG_INGEST_FUTURE_MAX),
         .create = true,
     };
     return weir_graph_open(serve->store, serve->schema, &opts, &serve->graph);
@@ -171,6 +172,7 @@ static weir_err open_pipeline(service *serve) {
         .source_count = serve->source_count,
         .brokers = serve->brokers,
         .kafka_timeout_us = weir_config_us(serve->config, WEIR_CONFIG_KAFKA_TIMEOUT),
+        .idle_us = weir_config_us(serve->config, WEIR_CONFIG_INGEST_IDLE),
     };
     weir_kill_point("serve.opened"); /* what was sealed is there, nothing is replayed */
     weir_err err = weir_pipeline_open(&opts, &serve->pipeline);

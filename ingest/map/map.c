@@ -7,11 +7,13 @@
  * Everything is worked out before anything is handed out, so a fault in the last field takes the whole event back
  * (check, then act). An edge puts both its ends, once a message: a vertex exists from the first edge that touches it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/hash.h>
+#include <weir/base/clock.h>
 
 #include "map_private.h"
 
@@ -232,6 +234,19 @@ weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offse
     mapped.time_us = mapper->time_us;
     *mappedp = mapped;
     return WEIR_OK;
+}
+
+weir_err weir_mapper_check_time(const weir_mapper *mapper, int64_t latest_us) {
+    char time[WEIR_TIME_TEXT_MAX], latest[WEIR_TIME_TEXT_MAX], what[192];
+    uint32_t field = mapper->source->time_field;
+    if (mapper->time_us <= latest_us) return WEIR_OK;
+    weir_time_format(mapper->time_us, time);
+    weir_time_format(latest_us, latest);
+    snprintf(
+        what, sizeof what,
+        "the event's time, %s, is in the future: none after %s is taken (ingest.future_max); check the sender's clock",
+        time, latest);
+    return weir_cell_wrong(&mapper->cells[field], weir_map_path(mapper, field), what);
 }
 
 /* --- open and close --------------------------------------------------------------------------------------------- */

@@ -24,6 +24,8 @@ typedef struct weir_part {
     const weir_letters_place *known; /* borrowed                                                    [ingest] */
     weir_marks marks;                /* not yet sealed; of streams that compare                     [ingest] */
     weir_repeats *repeats;           /* the event ids of its newest records                         [ingest] */
+    int64_t quiet_us;                /* since when it is at its end, by the pipeline's clock             [ingest] */
+    uint64_t quiet_at;               /* where that was                                                   [ingest] */
     uint64_t read, end;    /* next, and that of the stream          guarded by the worker's mutex            */
     int64_t event_time_us; /* newest handed over, or INT64_MIN      guarded by the worker's mutex            */
 } weir_part;
@@ -60,7 +62,7 @@ struct weir_pipeline {
     weir_graph *graph;
     weir_clock *clock;
     char *brokers;
-    int64_t kafka_timeout_us;
+    int64_t kafka_timeout_us, idle_us;
     uint64_t kafka_buffer_bytes;
     weir_letters *letters;
     weir_positions *positions;

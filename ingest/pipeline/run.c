@@ -40,6 +40,7 @@ struct weir_run {
     weir_part *part;
     uint64_t begin, next;
     uint64_t records, bytes, mutations, letters, repeated;
+    int64_t latest_us; /* no event may be later; asked for once a poll */
     int64_t event_time_us;
     bool full;
 };
@@ -260,6 +261,15 @@ static known ask_known(weir_part *part, uint64_t offset) {
     return found;
 }
 
+/* Who was told that the log has an event must not find it refused later, because a clock went back: in our own log a
+ * record bears the time at which it was taken. Other streams' records bear what their producers say. */
+static weir_err check_time(weir_run *run, const weir_stream_record *record, const weir_mapped *event) {
+    const weir_worker *worker = run->worker;
+    if (event->time_us <= run->latest_us || worker->from.stream != WEIR_PIPELINE_EVENTLOG)
+        return weir_mapper_check_time(run->mapper, run->latest_us);
+    return weir_mapper_check_time(run->mapper, weir_graph_latest(worker->pipeline->graph, record->time_us));
+}
+
 static weir_err map_record(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
     const void *value = record->value ? record->value : "";
     if (record->cut) return WEIR_ERR(WEIR_EDATA, "the line is longer than a message may be");
@@ -268,6 +278,9 @@ static weir_err map_record(weir_run *run, const weir_stream_record *record, weir
         err = weir_mapper_map(run->mapper, record->partition, record->offset, value, record->value_length, event);
     while (weir_err_is(err, WEIR_ENOMEM) && weir_worker_waits(run->worker, err));
     if (!err || weir_err_is(err, WEIR_EDATA)) weir_worker_waits(run->worker, WEIR_OK);
+    if (err) return err;
+    err = check_time(run, record, event);
+    if (err) weir_metric_add(WEIR_METRIC_INGEST_FUTURE, 1);
     return err;
 }
 
@@ -369,6 +382,7 @@ weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_reco
                           size_t count) {
     weir_err err = WEIR_OK;
     run->part = part;
+    run->latest_us = weir_graph_latest(run->worker->pipeline->graph, INT64_MIN);
     err = begin_span(run, part->next);
     for (size_t i = 0; !err && i < count; i++) {
         const weir_stream_record *record = &records[indices[i]];

@@ -262,11 +262,28 @@ static void pass_letters(weir_pipeline *pipeline) {
     weir_positions_letters_set(pipeline->positions, letters);
 }
 
-static void see_end(weir_worker *worker, weir_part *part) {
+static uint64_t see_end(weir_worker *worker, weir_part *part) {
     uint64_t end = worker->stream ? worker->stream->ops->end(worker->stream, part->partition) : 0;
     weir_mutex_lock(&worker->mutex);
     if (end > part->end) part->end = end;
     weir_mutex_unlock(&worker->mutex);
+    return end;
+}
+
+/* Whether the graph may wait for what this partition says of the time. One that is away, or has failed, keeps the state
+ * that it had: it is not known to be at its end. */
+static weir_err tell_clock(weir_worker *worker, weir_part *part, uint64_t end) {
+    const weir_pipeline *pipeline = worker->pipeline;
+    weir_clock_state state = WEIR_CLOCK_WAITING;
+    if (!worker->stream) return WEIR_OK;
+    int64_t now_us = weir_clock_mono_us(pipeline->clock);
+    if (end > part->next || part->quiet_at != part->next) {
+        part->quiet_at = part->next;
+        part->quiet_us = now_us;
+    }
+    if (now_us - part->quiet_us >= pipeline->idle_us || worker->stream->ops->ends) state = WEIR_CLOCK_IDLE;
+    if (end > part->next) state = WEIR_CLOCK_READING;
+    return weir_graph_clock_state(pipeline->graph, worker->graph_source, part->partition, state);
 }
 
 /* All is read, whatever offsets stand behind it without a record. */
@@ -287,7 +304,7 @@ static weir_err tick(weir_worker *worker, bool at_once) {
     worker->ticked_us = now_us;
     for (uint32_t i = 0; !err && i < worker->part_count; i++) {
         weir_part *part = &worker->parts[i];
-        see_end(worker, part);
+        err = tell_clock(worker, part, see_end(worker, part));
         uint64_t sealed = weir_graph_offset_sealed(pipeline->graph, worker->graph_source, part->partition);
         if (!weir_marks_take(&part->marks, sealed, &offset, &check)) continue;
         weir_position position;
@@ -300,12 +317,11 @@ static weir_err tick(weir_worker *worker, bool at_once) {
     return err ? err : weir_positions_save(pipeline->positions);
 }
 
-static weir_err tick_well(weir_worker *worker) {
-    bool again = false;
+static weir_err tick_well(weir_worker *worker, bool at_once) {
     weir_err err;
     do {
-        err = tick(worker, again);
-        again = true;
+        err = tick(worker, at_once);
+        at_once = true;
     } while (weir_worker_waits(worker, err));
     return err;
 }
@@ -319,7 +335,7 @@ static weir_err turn(weir_worker *worker, int64_t *idle_usp, bool *endedp) {
     uint64_t wakes = wakes_and_drains(worker->pipeline, &drains);
     weir_err err = worker->stream->ops->poll(worker->stream, &records, &count, &empty);
     if (!err && count) err = run_all(worker, records, count);
-    if (!err) err = tick_well(worker);
+    if (!err) err = tick_well(worker, empty && worker->drained < drains); /* who drains wants all of it seen */
     if (err) return err;
     *endedp = empty && worker->stream->ops->ends;
     if (count) *idle_usp = IDLE_US_MIN;
@@ -338,8 +354,13 @@ static weir_err read_on(weir_worker *worker, bool *endedp) {
     uint32_t *ends = weir_realloc_array(worker->group_ends, worker->part_count, sizeof *ends);
     if (!ends) return WEIR_ERR(WEIR_ENOMEM, "no memory for %u partitions", worker->part_count);
     worker->group_ends = ends;
-    for (uint32_t i = 0; i < worker->part_count; i++)
-        see_end(worker, &worker->parts[i]); /* before anybody asks how far it is */
+    for (uint32_t i = 0; !err && i < worker->part_count; i++) {
+        weir_part *part = &worker->parts[i];
+        part->quiet_us = weir_clock_mono_us(worker->pipeline->clock);
+        part->quiet_at = part->next;
+        err = tell_clock(worker, part, see_end(worker, part)); /* before anybody asks how far it is */
+    }
+    if (err) return err;
     set_status(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
     while (!err && !*endedp && !stopping(worker->pipeline))
         err = turn(worker, &idle_us, endedp);

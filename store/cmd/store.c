@@ -14,6 +14,7 @@ const char *weir_cmd_store_folder(const weir_cli *cli) {
 weir_err weir_cmd_store_open(const weir_cli *cli, bool read_only, weir_cmd_store *storep) {
     const char *folder = weir_cmd_store_folder(cli);
     const weir_graph_opts opts = {.memory_bytes = weir_config_u64(weir_cli_config(cli), WEIR_CONFIG_STORE_MEMORY),
+                                  .future_us = weir_config_us(weir_cli_config(cli), WEIR_CONFIG_INGEST_FUTURE_MAX),
                                   .read_only = read_only};
     char path[4096];
     *storep = (weir_cmd_store){0};

@@ -307,7 +307,7 @@ static weir_err compare_stored(void *context, const void *key, size_t key_length
     weir_naive_record like;
     size_t count;
     bool same = false;
-    if (key_length == WEIR_OFFSET_KEY_BYTES && *(const char *)key == 'O' && value_length == 8)
+    if (key_length == WEIR_OFFSET_KEY_BYTES && *(const char *)key == 'O' && value_length >= 8)
         return add_offset(c, key, key_length, value);
     if (!thing_of(key, key_length, &like)) return WEIR_OK; /* verify has looked at it */
     c->records++;

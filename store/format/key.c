@@ -170,6 +170,17 @@ bool weir_name_key_read(const void *bytes, size_t length, weir_vertex *vertexp) 
     return true;
 }
 
+void weir_newest_key_write(uint8_t bytes[WEIR_NEWEST_KEY_BYTES]) {
+    memset(bytes, 0, WEIR_NEWEST_KEY_BYTES);
+    bytes[0] = 'P';
+}
+
+bool weir_newest_key_read(const void *bytes, size_t length) {
+    uint8_t key[WEIR_NEWEST_KEY_BYTES];
+    weir_newest_key_write(key);
+    return length == sizeof key && memcmp(bytes, key, sizeof key) == 0;
+}
+
 void weir_offset_key_write(uint32_t source, uint32_t partition, uint8_t bytes[WEIR_OFFSET_KEY_BYTES]) {
     bytes[0] = 'O';
     put_be32(bytes + 1, source);

@@ -92,7 +92,7 @@ const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32
     return graph->relation_kinds[relation].kinds;
 }
 
-/* --- open and close ---------------------------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------------------------- */
 
 static weir_err lock_take(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX], pid[32];
@@ -152,6 +152,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         .create = graph->is_new,
         .read_only = opts->read_only,
         .clock = graph->clock,
+        .watermark = graph->watermark,
     };
     weir_err err = weir_engine_cache_open(memory / BLOCKS_SHARE, &graph->blocks);
     if (!err) err = weir_names_open(memory / NAMES_SHARE, &graph->names);
@@ -163,6 +164,27 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }
     return err;
+}
+
+/* The clock of a partition is that of the shard from which it is read on. */
+static weir_err clock_load(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                           const weir_event_clock *clock) {
+    weir_graph *graph = context;
+    weir_event_clock least = *clock;
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        uint64_t of_shard;
+        weir_offsets_get(graph->shards[i]->applied, source, partition, &of_shard);
+        if (of_shard >= offset) continue;
+        offset = of_shard;
+        weir_offsets_clock(graph->shards[i]->applied, source, partition, &least);
+    }
+    return weir_watermark_load(graph->watermark, source, partition, offset, &least);
+}
+
+static weir_err clocks_load(weir_graph *graph) {
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        weir_watermark_load_mark(graph->watermark, graph->shards[i]->frozen_mark);
+    return weir_offsets_walk(graph->shards[0]->applied, clock_load, graph);
 }
 
 weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
@@ -186,9 +208,11 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     if (!err && !opts->read_only && (opts->create || weir_path_exists(folder))) err = lock_take(graph);
     if (!err) err = describe_or_read(graph, opts);
     if (!err) err = weir_graph_check_schema(graph);
+    if (!err) err = weir_watermark_open(graph->clock, opts->future_us, &graph->watermark);
     if (!err) err = shards_open(graph, opts);
     if (!err) err = identify(graph);
     if (!err && !opts->read_only) err = weir_graph_creation_end(graph);
+    if (!err) err = clocks_load(graph);
     if (!err && !opts->read_only) err = weir_graph_names_load(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));
@@ -206,6 +230,7 @@ weir_err weir_graph_close(weir_graph *graph) {
     if (graph->opened && !graph->read_only) err = weir_graph_seal(graph);
     for (uint32_t i = 0; i < graph->shard_count; i++)
         weir_shard_close(graph->shards[i]);
+    weir_watermark_close(graph->watermark);
     weir_names_close(graph->names);
     weir_engine_cache_close(graph->blocks);
     kinds_close(graph->vertex_kinds, weir_schema_vertex_count(graph->schema));
@@ -242,13 +267,11 @@ const weir_id_key *weir_graph_id_key(const weir_graph *graph) {
 /* --- submitting -------------------------------------------------------------------------------------------------- */
 
 /* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
-static weir_err check_run(weir_graph *graph, const weir_buf *batches) {
-    weir_batch_cursor first = {0}, cursor;
+static weir_err check_run(weir_graph *graph, const weir_buf *batches, weir_batch_cursor *cursors) {
     for (uint32_t i = 0; i < graph->shard_count; i++) {
-        weir_err err = weir_batch_open(batches[i].bytes, batches[i].length, &cursor);
+        weir_err err = weir_batch_open(batches[i].bytes, batches[i].length, &cursors[i]);
         if (err) return err;
-        if (i == 0) first = cursor;
-        if (memcmp(&first.span, &cursor.span, sizeof cursor.span) != 0) {
+        if (memcmp(&cursors[0].span, &cursors[i].span, sizeof cursors[i].span) != 0) {
             return WEIR_ERR(WEIR_EINVAL, "the batches of one run cover different offsets");
         }
     }
@@ -257,10 +280,15 @@ static weir_err check_run(weir_graph *graph, const weir_buf *batches) {
 
 weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches) {
     if (graph->read_only) return WEIR_ERR(WEIR_EPERM, "the store %s is open for reading only", graph->folder);
-    weir_err err = check_run(graph, batches);
+    weir_batch_cursor cursors[WEIR_SHARDS_MAX];
+    weir_clock_note *note = NULL;
+    weir_err err = check_run(graph, batches, cursors);
+    if (!err) err = weir_watermark_submit(graph->watermark, cursors, graph->shard_count, &note);
+    if (err) return err;
     int64_t start_us = weir_clock_mono_us(weir_clock_system());
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
-        err = weir_shard_push(graph->shards[i], batches[i].bytes, batches[i].length);
+        err = weir_shard_push(graph->shards[i], batches[i].bytes, batches[i].length, note);
+        if (err) weir_watermark_give_back(graph->watermark, note, graph->shard_count - i, false);
     }
     atomic_fetch_add_explicit(&graph->submit_wait_us, (uint64_t)(weir_clock_mono_us(weir_clock_system()) - start_us),
                               memory_order_relaxed);
@@ -362,9 +390,10 @@ typedef struct offsets_walk {
     void *context;
 } offsets_walk;
 
-static weir_err visit_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset) {
+static weir_err visit_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                             const weir_event_clock *clock) {
     const offsets_walk *w = context;
-    (void)offset;
+    (void)offset, (void)clock;
     weir_mutex_lock(&w->graph->mutex);
     const char *name = source < w->graph->source_count ? w->graph->sources[source].name : "?"; /* rows never move */
     weir_mutex_unlock(&w->graph->mutex);
@@ -375,4 +404,31 @@ static weir_err visit_offset(void *context, uint32_t source, uint32_t partition,
 weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, void *context) {
     offsets_walk w = {graph, visit, context};
     return weir_offsets_walk(graph->shards[0]->applied, visit_offset, &w);
+}
+
+/* --- what time it is -------------------------------------------------------------------------------------------- */
+
+weir_err weir_graph_clock_state(weir_graph *graph, uint32_t source, uint32_t partition, weir_clock_state state) {
+    return weir_watermark_state(graph->watermark, source, partition, state);
+}
+
+int64_t weir_graph_watermark(const weir_graph *graph) {
+    return weir_watermark_now(graph->watermark);
+}
+
+int64_t weir_graph_latest(weir_graph *graph, int64_t arrived_us) {
+    return weir_watermark_latest(graph->watermark, arrived_us);
+}
+
+weir_err weir_graph_clocks(weir_graph *graph, weir_graph_clock_visit visit, void *context) {
+    weir_graph_clock clock;
+    uint32_t source;
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && weir_watermark_clock_at(graph->watermark, i, &source, &clock); i++) {
+        weir_mutex_lock(&graph->mutex);
+        clock.source = source < graph->source_count ? graph->sources[source].name : "?"; /* rows never move */
+        weir_mutex_unlock(&graph->mutex);
+        err = visit(context, &clock);
+    }
+    return err;
 }

@@ -36,6 +36,7 @@ struct weir_graph {
     weir_clock *clock;
     uint64_t identity; /* of the store; 0: it was made by a version that gave none */
     bool is_new;       /* it is being made */
+    weir_watermark *watermark;
     bool read_only;
     uint32_t event_window;
     weir_id_key id_key; /* never changes once there is graph.yaml */

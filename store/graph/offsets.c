@@ -11,6 +11,7 @@
 typedef struct row {
     uint64_t id; /* source, then partition */
     uint64_t offset;
+    weir_event_clock clock; /* behind the last event below the offset */
 } row;
 
 struct weir_offsets {
@@ -61,6 +62,15 @@ bool weir_offsets_get(weir_offsets *offsets, uint32_t source, uint32_t partition
     return found;
 }
 
+void weir_offsets_clock(weir_offsets *offsets, uint32_t source, uint32_t partition, weir_event_clock *clockp) {
+    uint64_t id = id_of(source, partition);
+    *clockp = weir_event_clock_unset();
+    weir_mutex_lock(&offsets->mutex);
+    size_t at = place(offsets, id);
+    if (at < offsets->count && offsets->rows[at].id == id) *clockp = offsets->rows[at].clock;
+    weir_mutex_unlock(&offsets->mutex);
+}
+
 static weir_err room(weir_offsets *offsets, size_t count) {
     if (count > WEIR_OFFSETS_MAX) {
         return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
@@ -74,7 +84,8 @@ static weir_err room(weir_offsets *offsets, size_t count) {
     return WEIR_OK;
 }
 
-weir_err weir_offsets_set(weir_offsets *offsets, uint32_t source, uint32_t partition, uint64_t offset) {
+weir_err weir_offsets_set(weir_offsets *offsets, uint32_t source, uint32_t partition, uint64_t offset,
+                          const weir_event_clock *clock) {
     uint64_t id = id_of(source, partition);
     weir_err err = WEIR_OK;
     weir_mutex_lock(&offsets->mutex);
@@ -83,11 +94,12 @@ weir_err weir_offsets_set(weir_offsets *offsets, uint32_t source, uint32_t parti
         err = room(offsets, offsets->count + 1);
         if (err) goto end;
         memmove(&offsets->rows[at + 1], &offsets->rows[at], (offsets->count - at) * sizeof(row));
-        offsets->rows[at] = (row){id, 0};
+        offsets->rows[at] = (row){.id = id};
         offsets->count++;
     }
     WEIR_ASSERT(offsets->rows[at].offset <= offset); /* S1 */
     offsets->rows[at].offset = offset;
+    offsets->rows[at].clock = *clock;
 end:
     weir_mutex_unlock(&offsets->mutex);
     return err;
@@ -132,7 +144,8 @@ weir_err weir_offsets_walk(weir_offsets *offsets, weir_offsets_visit visit, void
     copy c;
     weir_err err = copy_rows(offsets, &c);
     for (size_t i = 0; !err && i < c.count; i++) {
-        err = visit(context, (uint32_t)(c.rows[i].id >> 32), (uint32_t)c.rows[i].id, c.rows[i].offset);
+        err =
+            visit(context, (uint32_t)(c.rows[i].id >> 32), (uint32_t)c.rows[i].id, c.rows[i].offset, &c.rows[i].clock);
     }
     weir_free(c.rows);
     return err;

@@ -15,18 +15,10 @@ static weir_shard *shard_of(const weir_graph *graph, weir_vertex vertex) {
     return graph->shards[weir_shard_of(vertex, graph->shard_count)];
 }
 
-static int64_t last_event_time(const weir_graph *graph) {
-    int64_t last = INT64_MIN;
-    for (uint32_t i = 0; i < graph->shard_count; i++) {
-        int64_t of_shard = atomic_load_explicit(&graph->shards[i]->event_time_last_us, memory_order_relaxed);
-        if (of_shard > last) last = of_shard;
-    }
-    return last;
-}
-
-/* Age is counted from the moment that is asked for; without one, from the newest event. */
+/* Age is counted from the moment that is asked for; without one, from the time that the sources agree on: the newest
+ * event alone would be whatever one sender writes. */
 static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t before_us) {
-    int64_t now_us = before_us == WEIR_BEFORE_ALL ? last_event_time(graph) : before_us, edge_us;
+    int64_t now_us = before_us == WEIR_BEFORE_ALL ? weir_watermark_now(graph->watermark) : before_us, edge_us;
     if (expire_us == 0 || __builtin_sub_overflow(now_us, expire_us, &edge_us)) return INT64_MIN;
     return edge_us;
 }

@@ -17,8 +17,12 @@
 
 #include "shard.h"
 
+_Static_assert(WEIR_NEWEST_KEY_BYTES >= WEIR_ENGINE_PREFIX_BYTES, "a reader looks past its prefix and meets this key");
+_Static_assert(WEIR_OFFSET_KEY_BYTES >= WEIR_ENGINE_PREFIX_BYTES, "a reader looks past its prefix and meets this key");
+
 typedef struct seal {
     weir_engine_writer *writer;
+    weir_offsets *sealed;
     weir_cache *cache;
     uint64_t records;
 } seal;
@@ -30,17 +34,25 @@ static weir_err write_record(void *context, const uint8_t *key, size_t key_lengt
     return weir_engine_writer_add(s->writer, key, key_length, value, value_length);
 }
 
-static weir_err write_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset) {
-    uint8_t key[WEIR_OFFSET_KEY_BYTES], value[8];
+/* Of partitions that have come no further the store has it: most of many files, that are read no more. */
+static weir_err write_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                             const weir_event_clock *clock) {
+    const seal *s = context;
+    uint8_t key[WEIR_OFFSET_KEY_BYTES], value[8 + WEIR_EVENT_CLOCK_BYTES_MAX];
+    uint64_t sealed;
+    if (weir_offsets_get(s->sealed, source, partition, &sealed) && sealed == offset) return WEIR_OK;
     weir_offset_key_write(source, partition, key);
     weir_put_u64(value, offset);
-    return weir_engine_writer_add(((seal *)context)->writer, key, sizeof key, value, sizeof value);
+    return weir_engine_writer_add(s->writer, key, sizeof key, value, 8 + weir_event_clock_write(clock, value + 8));
 }
 
-static weir_err write_newest(seal *s, int64_t newest_us) {
-    uint8_t key = WEIR_NEWEST_KEY, value[8];
+static weir_err write_newest(seal *s, int64_t newest_us, weir_watermark_mark mark) {
+    uint8_t key[WEIR_NEWEST_KEY_BYTES], value[WEIR_NEWEST_BYTES];
+    weir_newest_key_write(key);
     weir_put_u64(value, (uint64_t)newest_us);
-    return weir_engine_writer_add(s->writer, &key, 1, value, sizeof value);
+    weir_put_u64(value + 8, (uint64_t)mark.now_us);
+    weir_put_u64(value + 16, mark.turn);
+    return weir_engine_writer_add(s->writer, key, sizeof key, value, sizeof value);
 }
 
 static weir_err update_window(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,
@@ -63,7 +75,7 @@ static weir_err write_file(weir_shard *shard, weir_delta *delta, seal *s) {
     err = weir_delta_walk(delta, write_record, s);
     weir_kill_point("seal.half_written");
     if (!err) err = weir_offsets_walk(shard->frozen_offsets, write_offset, s);
-    if (!err) err = write_newest(s, shard->frozen_newest_us);
+    if (!err) err = write_newest(s, shard->frozen_newest_us, shard->frozen_mark);
     if (!err) err = weir_delta_walk_deletions(delta, write_record, s);
     if (err) {
         weir_engine_writer_cancel(s->writer);
@@ -82,7 +94,7 @@ static void drop_frozen(weir_shard *shard) {
 }
 
 weir_err weir_shard_write_frozen(weir_shard *shard) {
-    seal s = {.cache = shard->cache};
+    seal s = {.cache = shard->cache, .sealed = shard->sealed};
     weir_delta *delta = shard->frozen; /* only this thread sets it to NULL */
     weir_kill_point("seal.begin");
     weir_err err = write_file(shard, delta, &s);

@@ -29,6 +29,7 @@
 typedef struct message {
     void *batch; /* owned */
     size_t length;
+    weir_clock_note *note; /* of a batch; given back when it is done with */
 } message;
 
 void weir_shard_version(weir_shard *shard, weir_delta *deltas[2]) {
@@ -45,10 +46,15 @@ static void delta_swap(weir_shard *shard, weir_delta *fresh) {
     weir_delta_freeze(shard->active);
     shard->frozen = shard->active;
     shard->frozen_newest_us = atomic_load_explicit(&shard->event_time_last_us, memory_order_relaxed);
+    shard->frozen_mark = weir_watermark_mark_get(shard->watermark);
     shard->active = fresh;
     shard->seals_wanted++;
     shard->news = false;
     weir_cond_broadcast(&shard->changed);
+}
+
+static bool time_has_passed(const weir_shard *shard) {
+    return weir_watermark_now(shard->watermark) != shard->frozen_mark.now_us;
 }
 
 /* One without records may still be used up, by what could not be applied whole. */
@@ -71,7 +77,7 @@ static weir_err freeze(weir_shard *shard, bool must) {
     weir_delta *fresh = NULL;
     weir_err err = WEIR_OK;
     shard->postponed = false;
-    if (is_empty(shard) && !shard->news) goto end;
+    if (is_empty(shard) && !shard->news && !time_has_passed(shard)) goto end;
     err = weir_delta_open(shard->seal_bytes * 2, &fresh);
     if (err) return err;
     weir_mutex_lock(&shard->mutex);
@@ -184,7 +190,7 @@ static weir_err apply_batch(weir_shard *shard, const message *m) {
     }
     err = apply_new(shard, &cursor, from);
     weir_kill_point("shard.applied");
-    if (!err) err = weir_offsets_set(shard->applied, span.source, span.partition, span.offset_end);
+    if (!err) err = weir_offsets_set(shard->applied, span.source, span.partition, span.offset_end, &m->note->clock);
     if (!err) shard->news = true;
     return err;
 }
@@ -282,6 +288,7 @@ static weir_err freeze_if_due(weir_shard *shard, const message *m) {
 
 static void done_with(weir_shard *shard, const message *m, bool well) {
     weir_free(m->batch);
+    if (m->note) weir_watermark_give_back(shard->watermark, m->note, 1, well);
     weir_mutex_lock(&shard->mutex);
     if (well) shard->handled++;
     weir_cond_broadcast(&shard->changed);
@@ -317,10 +324,10 @@ static weir_err failed_err(weir_shard *shard) {
     return err;
 }
 
-weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length) {
+weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length, weir_clock_note *note) {
     weir_err err = failed_err(shard);
     if (err) return err;
-    message m = {.batch = weir_malloc(length), .length = length};
+    message m = {.batch = weir_malloc(length), .length = length, .note = note};
     if (!m.batch) return WEIR_ERR(WEIR_ENOMEM, "no memory for a batch of %zu bytes", length);
     memcpy(m.batch, batch, length);
     err = weir_queue_push(shard->queue, &m, WEIR_QUEUE_FOREVER);
@@ -400,11 +407,13 @@ weir_err weir_shard_sealed(weir_shard *shard, const weir_shard_ticket *ticket) {
 
 static weir_err load_offset(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length) {
     uint32_t source, partition;
-    if (!weir_offset_key_read(key, length, &source, &partition) || value_length != 8) {
+    weir_event_clock clock;
+    bool whole = weir_offset_key_read(key, length, &source, &partition) && value_length >= 8;
+    if (!whole || !weir_event_clock_read((const uint8_t *)value + 8, value_length - 8, &clock)) {
         return WEIR_ERR(WEIR_ECORRUPT, "an offset of shard %u is damaged; restore a checkpoint", shard->index);
     }
-    weir_err err = weir_offsets_set(shard->applied, source, partition, weir_get_u64(value));
-    if (!err) err = weir_offsets_set(shard->sealed, source, partition, weir_get_u64(value));
+    weir_err err = weir_offsets_set(shard->applied, source, partition, weir_get_u64(value), &clock);
+    if (!err) err = weir_offsets_set(shard->sealed, source, partition, weir_get_u64(value), &clock);
     return err;
 }
 
@@ -420,11 +429,12 @@ static weir_err load_deletion(weir_shard *shard, const void *key, size_t length,
 }
 
 static weir_err load_newest(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length) {
-    (void)key;
-    if (length != 1 || value_length != 8) {
+    const uint8_t *bytes = value;
+    if (!weir_newest_key_read(key, length) || value_length != WEIR_NEWEST_BYTES) {
         return WEIR_ERR(WEIR_ECORRUPT, "the newest time of shard %u is damaged; restore a checkpoint", shard->index);
     }
-    event_time_seen(shard, (int64_t)weir_get_u64(value));
+    event_time_seen(shard, (int64_t)weir_get_u64(bytes));
+    shard->frozen_mark = (weir_watermark_mark){(int64_t)weir_get_u64(bytes + 8), weir_get_u64(bytes + 16)};
     return WEIR_OK;
 }
 
@@ -458,7 +468,7 @@ static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     if (!err) err = weir_queue_open(QUEUE_BATCHES, sizeof(message), &shard->queue);
     if (!err) err = weir_delta_open(shard->seal_bytes * 2, &shard->active);
     if (!err) err = load_kind(shard, 'O', load_offset);
-    if (!err) err = load_kind(shard, WEIR_NEWEST_KEY, load_newest);
+    if (!err) err = load_kind(shard, 'P', load_newest);
     if (!err) err = load_kind(shard, 'T', load_deletion);
     return err;
 }
@@ -481,6 +491,8 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     weir_mutex_init(&shard->mutex, WEIR_RANK_SHARD, "shard");
     weir_cond_init(&shard->changed);
     shard->clock = opts->clock;
+    shard->watermark = opts->watermark;
+    shard->frozen_mark.now_us = WEIR_EVENT_CLOCK_NONE;
     shard->seal_bytes = opts->seal_bytes;
     shard->seal_us = opts->seal_us;
     shard->window = opts->window;

@@ -25,6 +25,9 @@
 #include "deleted.h"
 #include "delta.h"
 #include "offsets.h"
+#include "watermark.h"
+
+#define WEIR_NEWEST_BYTES 24u /* of its record: the newest event time, the watermark, its turn */
 
 typedef struct weir_shard_opts {
     const char *folder;        /* of this shard; borrowed for the call */
@@ -35,7 +38,8 @@ typedef struct weir_shard_opts {
     size_t cache_bytes;
     uint32_t window;
     bool create, read_only;
-    weir_clock *clock; /* borrowed                             */
+    weir_clock *clock;         /* borrowed                             */
+    weir_watermark *watermark; /* borrowed                             */
 } weir_shard_opts;
 
 typedef struct weir_shard {
@@ -47,6 +51,7 @@ typedef struct weir_shard {
     weir_queue *queue;     /* of messages: shard.c       */
     weir_thread *owner, *sealer;
     weir_clock *clock;
+    weir_watermark *watermark;
     size_t seal_bytes;
     int64_t seal_us;
     uint32_t window, index;
@@ -58,6 +63,7 @@ typedef struct weir_shard {
     weir_delta *frozen; /* NULL: nothing to seal          */
     weir_offsets *frozen_offsets;
     int64_t frozen_newest_us;          /* newest event time when it was frozen */
+    weir_watermark_mark frozen_mark;   /* the watermark when it was frozen, or as it was loaded */
     uint64_t seals_wanted, seals_done; /* freezes so far, and seals so far */
     uint64_t tries, tries_ended;       /* of the sealer, each to seal what is frozen */
     uint64_t seal_failures;
@@ -84,9 +90,9 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp);
 /* Stops both threads at once: what is not sealed is the log's. */
 void weir_shard_close(weir_shard *shard);
 
-/* Copies the batch. Blocks while the queue is full.  WEIR_ENOMEM; WEIR_ECLOSED; WEIR_ECANCELLED its queue is
- * interrupted; what stopped the owner.  [any] */
-weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length);
+/* Copies the batch; gives the note back when it is done with, not when this fails. Blocks while the queue is full.
+ * WEIR_ENOMEM; WEIR_ECLOSED; WEIR_ECANCELLED its queue is interrupted; what stopped the owner.  [any] */
+weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length, weir_clock_note *note);
 
 /* A question to a shard: begun at all of them before the first answer is waited for. */
 typedef struct weir_shard_ticket {

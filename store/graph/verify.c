@@ -103,7 +103,9 @@ static weir_err check_name(const verify *v, const record *r) {
 
 static weir_err check_offset(const verify *v, const record *r) {
     uint32_t source, partition;
-    if (!weir_offset_key_read(r->key, r->key_length, &source, &partition) || r->value_length != 8)
+    weir_event_clock clock;
+    bool whole = weir_offset_key_read(r->key, r->key_length, &source, &partition) && r->value_length >= 8;
+    if (!whole || !weir_event_clock_read(r->value + 8, r->value_length - 8, &clock))
         return damaged(v, r, "the offset of a source cannot be read");
     if (source >= v->graph->source_count) return damaged(v, r, "graph.yaml has no such source");
     return WEIR_OK;
@@ -153,8 +155,9 @@ static weir_err check_record(void *context, const void *key, size_t key_length, 
         return check_offset(v, &r);
     case 'T':
         return check_deleted(v, &r);
-    case WEIR_NEWEST_KEY:
-        return key_length == 1 && value_length == 8 ? WEIR_OK : damaged(v, &r, "the newest time cannot be read");
+    case 'P':
+        if (weir_newest_key_read(key, key_length) && value_length == WEIR_NEWEST_BYTES) return WEIR_OK;
+        return damaged(v, &r, "the newest time cannot be read");
     default:
         return damaged(v, &r, "no record has such a key");
     }

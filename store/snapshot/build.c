@@ -71,13 +71,23 @@ static void tables_close(weir_snapshot_draft *draft) {
     weir_free(draft->deletions.of);
 }
 
-/* Right behind the newest event, where no time is given. */
-static int64_t as_of(weir_graph *graph, const weir_snapshot_build_opts *opts) {
+/* Right behind the newest event, where no time is given; but no later than an event may be now. */
+static int64_t newest_time(weir_graph *graph) {
     weir_graph_stats stats;
-    if (opts->as_of_us != WEIR_BEFORE_ALL) return opts->as_of_us;
     weir_graph_stats_get(graph, &stats);
-    bool any = stats.event_time_last_us != INT64_MIN, beyond = stats.event_time_last_us == INT64_MAX;
-    return !any ? 0 : beyond ? INT64_MAX : stats.event_time_last_us + 1;
+    int64_t newest_us = stats.event_time_last_us, latest_us = weir_graph_latest(graph, INT64_MIN);
+    if (newest_us == INT64_MIN) return 0;
+    if (newest_us > latest_us) newest_us = latest_us;
+    return newest_us == INT64_MAX ? INT64_MAX : newest_us + 1;
+}
+
+/* What expires is as old as it is at the time that was asked for; where none was, at the watermark: one event that is
+ * ahead of all others makes nothing old. */
+static void set_times(weir_snapshot_draft *draft) {
+    bool given = draft->opts->as_of_us != WEIR_BEFORE_ALL;
+    int64_t agreed_us = weir_graph_watermark(draft->graph);
+    draft->as_of_us = given ? draft->opts->as_of_us : newest_time(draft->graph);
+    draft->age_us = given || agreed_us > draft->as_of_us ? draft->as_of_us : agreed_us;
 }
 
 /* What a crash has left goes first. */
@@ -172,7 +182,7 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
     draft->schema = weir_graph_schema(graph);
     draft->opts = opts;
     draft->shards = weir_graph_shards(graph);
-    draft->as_of_us = as_of(graph, opts);
+    set_times(draft);
     weir_err err = weir_draft_beside(opts->out, "partial", draft->partial);
     if (!err) err = weir_draft_beside(opts->out, "spill", draft->spill);
     if (!err) err = folders_open(draft);

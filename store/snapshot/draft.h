@@ -47,6 +47,7 @@ struct weir_snapshot_draft {
     const weir_schema *schema;
     const weir_snapshot_build_opts *opts;
     int64_t as_of_us;
+    int64_t age_us; /* from when what expires is as old as it is */
     uint32_t shards;
     char partial[WEIR_DRAFT_PATH_MAX]; /* what is renamed at the end   */
     char spill[WEIR_DRAFT_PATH_MAX];   /* what is removed at the end   */

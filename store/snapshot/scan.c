@@ -318,7 +318,7 @@ static weir_err scan_shard(scan *s) {
 
 int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us) {
     int64_t gone_us;
-    bool never = expire_us == 0 || __builtin_sub_overflow(draft->as_of_us, expire_us, &gone_us) ||
+    bool never = expire_us == 0 || __builtin_sub_overflow(draft->age_us, expire_us, &gone_us) ||
                  __builtin_sub_overflow(gone_us, draft->opts->history_us, &gone_us);
     return never ? INT64_MIN : gone_us;
 }

@@ -21,7 +21,7 @@ typedef struct place {
 
 struct naive_graph {
     place *places[BUCKETS];
-    int64_t last_us;
+    int64_t now_us;
 };
 
 static void *must(void *block) {
@@ -31,7 +31,7 @@ static void *must(void *block) {
 
 naive_graph *naive_graph_open(void) {
     naive_graph *graph = must(calloc(1, sizeof *graph));
-    graph->last_us = INT64_MIN;
+    graph->now_us = INT64_MIN;
     return graph;
 }
 
@@ -79,11 +79,14 @@ void naive_graph_apply(naive_graph *graph, const weir_mutation *mutation) {
     r->m = *mutation;
     r->m.row = copy_of(mutation->row, mutation->row_length);
     r->m.key = copy_of(mutation->key, mutation->key_length);
-    if (mutation->time_us > graph->last_us) graph->last_us = mutation->time_us;
 }
 
-int64_t naive_graph_last_time(const naive_graph *graph) {
-    return graph->last_us;
+void naive_graph_now_set(naive_graph *graph, int64_t now_us) {
+    graph->now_us = now_us;
+}
+
+int64_t naive_graph_now(const naive_graph *graph) {
+    return graph->now_us;
 }
 
 /* Whether the vertex was deleted at time_us or later, as seen before before_us. */
@@ -147,7 +150,7 @@ size_t naive_graph_neighbors(const naive_graph *graph, weir_vertex vertex, uint1
     for (size_t i = 0; p && i < p->count; i++) {
         const weir_mutation *m = &p->records[i].m;
         if (m->kind != WEIR_PUT_EDGE || !same_list(m, relation, direction) || m->time_us >= before_us) continue;
-        if (expire_us && m->time_us <= reference_us - expire_us) continue;
+        if (expire_us && reference_us > INT64_MIN && m->time_us <= reference_us - expire_us) continue;
         if (vertex_hidden(graph, vertex, m->time_us, before_us)) continue;
         if (vertex_hidden(graph, m->neighbor, m->time_us, before_us) || edge_hidden(p, m, before_us)) continue;
         naive_edge e = {m->neighbor, m->time_us, m->event, m->row, m->row_length};
@@ -192,8 +195,8 @@ const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_
 
 bool naive_graph_is_forgotten(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us) {
     const place *p = place_find(graph, vertex);
-    int64_t reference_us = before_us == INT64_MAX ? graph->last_us : before_us;
-    if (!expire_us) return false;
+    int64_t reference_us = before_us == INT64_MAX ? graph->now_us : before_us;
+    if (!expire_us || reference_us == INT64_MIN) return false;
     for (size_t i = 0; p && i < p->count; i++) {
         const weir_mutation *m = &p->records[i].m;
         if (m->kind != WEIR_PUT_VERTEX && m->kind != WEIR_PUT_EDGE) continue;

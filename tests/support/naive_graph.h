@@ -42,6 +42,8 @@ size_t naive_graph_rows(const naive_graph *graph, weir_vertex vertex, weir_mutat
 const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_t *lengthp);
 /* Whether the vertex was last put, itself or by an edge, so long before that it is forgotten; expire_us 0: never. */
 bool naive_graph_is_forgotten(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us);
-int64_t naive_graph_last_time(const naive_graph *graph);
+/* From when age is counted where no time is given; INT64_MIN, as it is at first: nothing has an age. */
+void naive_graph_now_set(naive_graph *graph, int64_t now_us);
+int64_t naive_graph_now(const naive_graph *graph);
 
 #endif /* WEIR_NAIVE_GRAPH_H */

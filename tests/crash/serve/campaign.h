@@ -179,6 +179,7 @@ static inline naive_graph *replay(const campaign *c) {
         weir_mapped mapped;
         if (!event->acknowledged) continue;
         weir_err err = weir_mapper_map(mapper, 0, i, event->text, strlen(event->text), &mapped);
+        if (!err) err = weir_mapper_check_time(mapper, weir_clock_wall_us(weir_clock_system()) + 3600 * WEIR_US_PER_S);
         assert_int_equal(err != WEIR_OK, event->broken);
         for (size_t m = 0; !err && m < mapped.count; m++)
             naive_graph_apply(naive, &mapped.mutations[m]);
@@ -230,8 +231,8 @@ static inline void compare_neighbors(campaign *c, const naive_graph *naive, cons
     int length = snprintf(key, sizeof key, "%c%u", type[0], number);
     weir_vertex vertex = weir_vertex_id(&the_key, type, key, (size_t)length);
     weir_direction direction = type[0] == 'a' ? WEIR_OUT : WEIR_IN;
-    size_t wanted_count = naive_graph_neighbors(naive, vertex, 0, direction, INT64_MAX, 0, naive_graph_last_time(naive),
-                                                LIST_MAX, wanted);
+    size_t wanted_count =
+        naive_graph_neighbors(naive, vertex, 0, direction, INT64_MAX, 0, naive_graph_now(naive), LIST_MAX, wanted);
     snprintf(path, sizeof path, "/v1/neighbors/%s/%s?limit=%d", type, key, LIST_MAX);
     json_t *root = ask(c, path), *edges = json_object_get(root, "neighbors");
     if (!root && may_be_unknown(c, naive, vertex, type[0] == 'a', number)) return;

@@ -6,6 +6,9 @@
  * Times come late, events come twice, vertices and edges are deleted before and after what they delete, batches are of
  * any size and come again, the store is sealed, checkpointed and reopened in between. Windows and limits are small, so
  * that every path of a read (delta, frozen, window, cold, again with more) is walked often.
+ *
+ * Times are hostile too: single ones far ahead, bursts of them, partitions that are ahead or behind as a whole, fall
+ * silent, and come back; the wall clock jumps. What has no time given is compared with naive_clock.h.
  */
 #include "weir_test.h"
 
@@ -19,9 +22,12 @@
 #include <weir/store/graph.h>
 #include <weir/store/row.h>
 
+#include "naive_clock.h"
 #include "naive_graph.h"
 
 #define SHARDS          3u
+#define PARTITIONS      5u
+#define FUTURE_US       20000
 #define STORES          10u   /* a case; a store's history stays short enough for an oracle that looks at all of it */
 #define MUTATIONS       7500u /* a store; all cases together 300,000, and 6,000,000 in ops/check --long */
 #define ANSWERS_A_ROUND 40u
@@ -54,12 +60,17 @@ typedef struct campaign {
     weir_graph *graph;
     naive_graph *naive;
     weir_arena *arena;
+    naive_clock *times;
+    weir_clock *clock;
     uint32_t source;
-    uint64_t offsets[2];
+    uint64_t offsets[PARTITIONS];
     int64_t now_us;
+    int64_t skew_us;   /* of the run in hand */
+    uint32_t wild;     /* of a hundred events of the run in hand */
+    uint64_t advances; /* of the watermark */
     uint64_t mutations, answers, reopened;
     /* the last run of each partition, to be submitted again */
-    weir_buf last[2][SHARDS];
+    weir_buf last[PARTITIONS][SHARDS];
 } campaign;
 
 static uint64_t below(campaign *c, uint64_t bound) {
@@ -68,6 +79,8 @@ static uint64_t below(campaign *c, uint64_t bound) {
 
 static void store_open(campaign *c) {
     weir_graph_opts opts = {.shards = SHARDS, .memory_bytes = 4u << 20, .window = 16, .create = true};
+    opts.clock = c->clock;
+    opts.future_us = FUTURE_US;
     opts.seal_bytes = 20000 + below(c, 60000);
     assert_ok(weir_graph_open(weir_test_path("store"), c->schema, &opts, &c->graph));
     assert_ok(weir_graph_source(c->graph, "log:s", 1, &c->source));
@@ -75,7 +88,19 @@ static void store_open(campaign *c) {
 
 static int64_t some_time(campaign *c) {
     int64_t late = below(c, 4) == 0 ? (int64_t)below(c, 2000) : (int64_t)below(c, 20);
-    return c->now_us - late;
+    if (below(c, 100) < c->wild) late = -(int64_t)below(c, below(c, 3) ? FUTURE_US : 1000000000);
+    return c->now_us + c->skew_us - late;
+}
+
+/* What kind of run it is: a good one; with a few wild times; mostly wild; of a partition that goes wrong as a whole. */
+static void choose_times(campaign *c, uint32_t partition) {
+    uint64_t dice = below(c, 20);
+    c->wild = dice < 12 ? 0 : dice < 19 ? 3 : 60;
+    c->skew_us = partition == 3 ? -30000 : partition == 4 ? (int64_t)below(c, 4000) : 0;
+}
+
+static int64_t latest(const campaign *c) {
+    return weir_clock_wall_us(c->clock) + FUTURE_US;
 }
 
 /* A few vertices have most of the edges. */
@@ -155,9 +180,10 @@ static void leave_out_known_name(campaign *c, weir_mutation *m) {
 
 /* One run of one partition, into both. */
 static void submit_run(campaign *c) {
-    uint32_t partition = (uint32_t)below(c, 2), counts[SHARDS];
+    uint32_t partition = (uint32_t)below(c, PARTITIONS), counts[SHARDS];
     uint64_t begin = c->offsets[partition], events = 1 + below(c, 40);
     weir_buf *batches = c->last[partition];
+    choose_times(c, partition);
     run_begin(batches, counts);
     for (uint64_t e = 0; e < events; e++) {
         weir_mutation m[2];
@@ -165,6 +191,7 @@ static void submit_run(campaign *c) {
         char key[24];
         c->now_us += (int64_t)below(c, 5);
         size_t count = some_event(c, m, rows, key);
+        naive_clock_event(c->times, partition, m[0].time_us, latest(c));
         for (size_t i = 0; i < count; i++) {
             m[i].offset = begin + e;
             naive_graph_apply(c->naive, &m[i]);
@@ -178,6 +205,7 @@ static void submit_run(campaign *c) {
     for (uint32_t s = 0; s < SHARDS; s++)
         weir_batch_end(&batches[s], &span, counts[s]);
     assert_ok(weir_graph_submit(c->graph, batches));
+    naive_clock_applied(c->times, partition, latest(c));
 }
 
 static void same_edges(const weir_edge *got, const naive_edge *wanted, size_t count) {
@@ -198,7 +226,7 @@ static void compare_neighbors(campaign *c, weir_vertex vertex, int64_t before_us
     int64_t expire_us = weir_schema_relation_at(c->schema, relation)->expire_us;
     assert_ok(weir_graph_neighbors(c->graph, vertex, relation, direction, before_us, limit, c->arena, &got, &count));
     size_t wanted_count = naive_graph_neighbors(c->naive, vertex, relation, direction, before_us, expire_us,
-                                                naive_graph_last_time(c->naive), limit, wanted);
+                                                naive_graph_now(c->naive), limit, wanted);
     assert_int_equal(count, wanted_count);
     same_edges(got, wanted, count);
 }
@@ -254,7 +282,10 @@ static void compare_name(campaign *c, weir_vertex vertex) {
 }
 
 static void compare_some(campaign *c) {
-    assert_ok(weir_graph_drain(c->graph));
+    int64_t before = naive_graph_now(c->naive);
+    naive_graph_now_set(c->naive, naive_clock_now(c->times));
+    assert_int_equal(weir_graph_watermark(c->graph), naive_graph_now(c->naive));
+    c->advances += naive_graph_now(c->naive) != before;
     for (unsigned i = 0; i < ANSWERS_A_ROUND; i++) {
         weir_vertex vertex = some_vertex(c);
         int64_t before_us = below(c, 3) ? c->now_us - (int64_t)below(c, 3000) + 100 : WEIR_BEFORE_ALL;
@@ -269,37 +300,61 @@ static void compare_some(campaign *c) {
 
 /* What a client that did not hear the answer does, and what a replay does: the same run again. */
 static void submit_again(campaign *c) {
-    uint32_t partition = (uint32_t)below(c, 2);
+    uint32_t partition = (uint32_t)below(c, PARTITIONS);
     if (c->last[partition][0].length) assert_ok(weir_graph_submit(c->graph, c->last[partition]));
+    assert_ok(weir_graph_drain(c->graph));
 }
 
 static void reopen(campaign *c) {
     assert_ok(weir_graph_close(c->graph));
     store_open(c);
-    for (uint32_t p = 0; p < 2; p++)
+    naive_clock_restart(c->times);
+    for (uint32_t p = 0; p < PARTITIONS; p++)
         assert_int_equal(weir_graph_offset_sealed(c->graph, c->source, p), c->offsets[p]);
     c->reopened++;
+}
+
+/* A partition falls silent, is at its end, or has more to come; also one that never had an event. */
+static void say_state(campaign *c) {
+    static const weir_clock_state states[] = {WEIR_CLOCK_IDLE, WEIR_CLOCK_IDLE, WEIR_CLOCK_WAITING, WEIR_CLOCK_READING};
+    weir_clock_state state = states[below(c, 4)];
+    uint32_t partition = (uint32_t)below(c, PARTITIONS + 1);
+    if (partition == PARTITIONS) state = WEIR_CLOCK_IDLE; /* nothing would ever be heard of it */
+    assert_ok(weir_graph_clock_state(c->graph, c->source, partition, state));
+    naive_clock_state(c->times, partition, (naive_state)state, latest(c));
+}
+
+/* Behind the events or ahead of them, by little or for a while by much. */
+static void move_wall(campaign *c, bool jump) {
+    int64_t ahead_us = !jump ? (int64_t)below(c, 1000) : below(c, 2) ? 5000000000 : -1000000;
+    weir_clock_manual_set_wall(c->clock, c->now_us + ahead_us);
 }
 
 static void run_store(campaign *c) {
     uint64_t wanted = c->mutations + MUTATIONS;
     c->now_us = 1000000;
     memset(c->offsets, 0, sizeof c->offsets);
-    for (size_t i = 0; i < 2 * SHARDS; i++)
+    for (size_t i = 0; i < PARTITIONS * SHARDS; i++)
         weir_buf_clear(&c->last[i / SHARDS][i % SHARDS]);
     c->naive = naive_graph_open();
+    c->times = naive_clock_open();
+    weir_clock_manual_set_wall(c->clock, c->now_us);
     store_open(c);
     while (c->mutations < wanted) {
         for (uint64_t runs = 1 + below(c, 30); runs > 0; runs--)
             submit_run(c);
+        assert_ok(weir_graph_drain(c->graph)); /* events and what is said of them, in one order for both */
         uint64_t dice = below(c, 40);
         if (dice < 6) assert_ok(weir_graph_seal(c->graph));
         if (dice == 7) reopen(c);
         if (dice == 8) submit_again(c);
+        if (dice > 8 && dice < 20) say_state(c);
+        move_wall(c, below(c, 12) == 0);
         compare_some(c);
     }
     assert_ok(weir_graph_close(c->graph));
     assert_ok(weir_folder_remove(weir_test_path("store")));
+    naive_clock_close(c->times);
     naive_graph_close(c->naive);
 }
 
@@ -309,13 +364,17 @@ static void run_campaign(profile p) {
     c->profile = p;
     assert_ok(weir_schema_parse("random", schema_text, sizeof schema_text - 1, &c->schema));
     assert_ok(weir_arena_open(64u << 20, &c->arena));
+    assert_ok(weir_clock_manual_open(0, &c->clock));
     for (uint64_t stores = weir_test_rounds(STORES); stores > 0; stores--)
         run_store(c);
-    printf("%llu mutations, %llu answers, %llu times reopened\n", (unsigned long long)c->mutations,
-           (unsigned long long)c->answers, (unsigned long long)c->reopened);
-    for (size_t i = 0; i < 2 * SHARDS; i++)
+    printf("%llu mutations, %llu answers, %llu times reopened, %llu moves of the watermark\n",
+           (unsigned long long)c->mutations, (unsigned long long)c->answers, (unsigned long long)c->reopened,
+           (unsigned long long)c->advances);
+    assert_true(c->advances > 0);
+    for (size_t i = 0; i < PARTITIONS * SHARDS; i++)
         weir_buf_free(&c->last[i / SHARDS][i % SHARDS]);
     weir_arena_close(c->arena);
+    weir_clock_close(c->clock);
     weir_schema_free(c->schema);
     free(c);
 }

@@ -62,6 +62,7 @@ typedef struct weir_pipeline_opts {
     const char *brokers;         /* KAFKA; borrowed for the call       */
     int64_t kafka_timeout_us;    /* for the broker to answer; 0: 30 s  */
     uint64_t kafka_buffer_bytes; /* fetched ahead; 0: 64 MiB           */
+    int64_t idle_us;             /* a partition that has been at its end for so long is idle; 0: 5 min */
     weir_clock *clock;           /* borrowed; NULL: the system's       */
 } weir_pipeline_opts;
 

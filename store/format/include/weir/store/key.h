@@ -10,7 +10,7 @@
  *   'N' name      vertex 16                                                                           = 17
  *   'O' offset    source 4 | partition 4 | 0 in 8 bytes                                               = 17
  *   'M' meta      one byte                                                                            =  2
- *   'P' newest    none: the newest event time of the shard                                           =  1
+ *   'P' newest    0, 16                                                                               = 17
  *   'T' deleted   vertex 16 | ~time 8                                                                 = 25
  *
  * An offset is as long as a name, because a reader of names that seeks behind the last of them meets it: the engine
@@ -51,7 +51,7 @@ extern "C" {
 #define WEIR_NAME_KEY_BYTES    17u
 #define WEIR_OFFSET_KEY_BYTES  17u
 #define WEIR_DELETED_KEY_BYTES 25u
-#define WEIR_NEWEST_KEY        'P'
+#define WEIR_NEWEST_KEY_BYTES  17u /* no key is shorter than the engine's prefix: it asserts so of what it looks past */
 
 typedef struct weir_edge_key {
     weir_vertex vertex;
@@ -89,6 +89,8 @@ void weir_put_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_
 bool weir_put_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp);
 void weir_name_key_write(weir_vertex vertex, uint8_t bytes[WEIR_NAME_KEY_BYTES]);
 bool weir_name_key_read(const void *bytes, size_t length, weir_vertex *vertexp);
+void weir_newest_key_write(uint8_t bytes[WEIR_NEWEST_KEY_BYTES]);
+bool weir_newest_key_read(const void *bytes, size_t length);
 void weir_offset_key_write(uint32_t source, uint32_t partition, uint8_t bytes[WEIR_OFFSET_KEY_BYTES]);
 bool weir_offset_key_read(const void *bytes, size_t length, uint32_t *sourcep, uint32_t *partitionp);
 void weir_deleted_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_DELETED_KEY_BYTES]);

@@ -18,7 +18,9 @@
  *   S5  What a cached window answers equals what delta and cold store would answer.
  *   S6  Memory stays inside the budget: when the delta is full, submit waits and counts it; nothing is dropped.
  *
- * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again.
+ * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again. What
+ * expires is as old as it is at t. Without a t it is as old as it is at the watermark: what the sources agree on, see
+ * "what time it is" below.
  */
 #ifndef WEIR_STORE_GRAPH_H
 #define WEIR_STORE_GRAPH_H
@@ -58,6 +60,7 @@ typedef struct weir_graph_opts {
     /* Of a store that is created: what its ids depend on; NULL: drawn. Two stores are the same byte for byte only if
      * they have one: a rebuild that is to be compared takes over that of its model; borrowed for the call. */
     const weir_id_key *id_key;
+    int64_t future_us; /* how far ahead of the wall clock weir_graph_latest lets an event be; 0: any     */
 } weir_graph_opts;
 
 /* Opens FOLDER/{graph.json, LOCK, shard-000/…}.  The schema is borrowed and must outlive the graph.
@@ -139,6 +142,45 @@ void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex);
  * WEIR_ENOMEM. */
 weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, bool *newp);
 
+/* --- what time it is -------------------------------------------------------------------------------------------- */
+
+/* Each source partition has a clock: the lower median of the times of its newest 63 events, in the order of the log.
+ * The watermark is the least clock of the partitions that count, and never later than what a majority of newest events
+ * bear; it never goes back. Expiry counts from it. A single event cannot move it, however wild; a
+ * source that is behind holds it, so that what it brings late is still there to be met. It is sealed with the offsets.
+ *
+ * Who only submits needs none of this: a partition counts from its first event on. */
+
+typedef enum weir_clock_state {
+    WEIR_CLOCK_READING, /* there is more to read: counts, and holds the watermark even before its first event */
+    WEIR_CLOCK_WAITING, /* at its end: counts if it has had an event                                          */
+    WEIR_CLOCK_IDLE     /* does not count, until an event is handed over after this was said                  */
+} weir_clock_state;
+
+/* What the reader of a partition knows of it. All are IDLE when the store is opened; WAITING does not wake one whose
+ * clock is behind the watermark: it was idle before. IDLE begins when what was submitted is applied.  WEIR_ENOMEM,
+ * WEIR_ELIMIT.  [any] */
+weir_err weir_graph_clock_state(weir_graph *graph, uint32_t source, uint32_t partition, weir_clock_state state);
+/* From when what expires is as old as it is; INT64_MIN: no event yet.  [any] */
+int64_t weir_graph_watermark(const weir_graph *graph);
+/* The latest time that an event may bear: future_us ahead of the wall clock, or of when the event has arrived
+ * (INT64_MIN: not known), if that is later. A wall clock that has jumped back refuses nothing that is not newer than
+ * the watermark, and the newest 63 events of a partition that counts. Not than the newest event of all: if the wall
+ * clock was far ahead for a minute, what it let in then shall not let more in for years. INT64_MAX: no bound.  [any] */
+int64_t weir_graph_latest(weir_graph *graph, int64_t arrived_us);
+
+typedef struct weir_graph_clock {
+    const char *source; /* its name as registered */
+    uint32_t partition;
+    weir_clock_state state;
+    int64_t clock_us;  /* INT64_MIN: no event yet              */
+    int64_t newest_us; /* the newest time of its newest events */
+} weir_graph_clock;
+
+/* Every partition, rising by source; until visit returns an error, which is passed on.  [any] */
+typedef weir_err (*weir_graph_clock_visit)(void *context, const weir_graph_clock *clock);
+weir_err weir_graph_clocks(weir_graph *graph, weir_graph_clock_visit visit, void *context);
+
 /* --- reads: any thread, while the graph grows ------------------------------------------------------------------ */
 
 /* One edge of a window; rows are borrowed from the arena. */
@@ -218,7 +260,8 @@ typedef struct weir_graph_stats {
     uint64_t cache_hits, cache_misses; /* counters                                  */
     uint64_t cold_bytes;               /* gauge                                           */
     uint64_t deleted_vertices;         /* gauge                                           */
-    int64_t event_time_last_us;        /* gauge: newest event time applied                */
+    int64_t event_time_last_us;        /* gauge: newest event time applied; INT64_MIN: no event. Of one sender: what
+                                        * time it is says weir_graph_watermark          */
 } weir_graph_stats;
 void weir_graph_stats_get(weir_graph *graph, weir_graph_stats *statsp);
 
