@@ -218,8 +218,8 @@ weir_err weir_mapper_check_time(const weir_mapper *mapper, int64_t latest_us) {
     weir_time_format(mapper->time_us, time);
     weir_time_format(latest_us, latest);
     snprintf(what, sizeof what,
-             "the event's time is %s; no time after %s is taken, see ingest.future_max and the clock of who sent it", time,
-             latest);
+             "the event's time, %s, is in the future: none after %s is taken (ingest.future_max); check the sender's clock",
+             time, latest);
     return weir_cell_wrong(&mapper->cells[field], weir_map_path(mapper, field), what);
 }
 
