@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* status.c - GET /v1/status: the few numbers that say how the server is, for the page and for people. */
+#include <string.h>
+
 #include <weir/base/metrics.h>
 
 #include "private.h"
@@ -31,9 +33,67 @@ static void put_counts(weir_api *api, weir_json *json) {
     put(json, "memory_bytes", graph.delta_bytes + graph.cache_bytes);
     put(json, "disk_bytes", graph.cold_bytes);
     put(json, "requests", weir_metric_counter(WEIR_METRIC_HTTP_REQUESTS));
-    if (!graph.event_time_last_us) return;
+    if (graph.event_time_last_us == INT64_MIN) return;
     weir_json_key(json, "newest_event");
     weir_api_json_time(json, graph.event_time_last_us);
+}
+
+/* --- what time it is, by the sources -------------------------------------------------------------------------------- */
+
+typedef struct clock_survey {
+    weir_json *json;
+    int64_t watermark_us;
+    weir_graph_clock source; /* of its partitions: the least clock that counts, else the greatest; the newest event */
+} clock_survey;
+
+static void put_time(weir_json *json, const char *key, int64_t time_us) {
+    weir_json_key(json, key);
+    weir_api_json_time(json, time_us);
+}
+
+static void end_source(const clock_survey *survey) {
+    const weir_graph_clock *source = &survey->source;
+    weir_json *json = survey->json;
+    if (!source->source || source->clock_us == INT64_MIN) return;
+    weir_json_key(json, source->source);
+    weir_json_object(json);
+    put_time(json, "clock", source->clock_us);
+    put_time(json, "newest", source->newest_us);
+    weir_json_key(json, "counts");
+    weir_json_bool(json, source->state != WEIR_CLOCK_IDLE);
+    if (survey->watermark_us != INT64_MIN) {
+        weir_json_key(json, "ahead_seconds");
+        weir_json_f64(json, ((double)source->newest_us - (double)survey->watermark_us) / (double)WEIR_US_PER_S);
+    }
+    weir_json_object_end(json);
+}
+
+static weir_err visit_clock(void *context, const weir_graph_clock *clock) {
+    clock_survey *survey = context;
+    weir_graph_clock *sum = &survey->source;
+    if (!sum->source || strcmp(sum->source, clock->source) != 0) {
+        end_source(survey);
+        *sum = *clock;
+        return WEIR_OK;
+    }
+    bool counted = sum->state != WEIR_CLOCK_IDLE, counts = clock->state != WEIR_CLOCK_IDLE;
+    bool wanted = counted == counts ? (counts ? clock->clock_us < sum->clock_us : clock->clock_us > sum->clock_us)
+                                    : counts;
+    if (clock->newest_us > sum->newest_us) sum->newest_us = clock->newest_us;
+    if (!wanted || clock->clock_us == INT64_MIN) return WEIR_OK;
+    sum->clock_us = clock->clock_us;
+    sum->state = clock->state;
+    return WEIR_OK;
+}
+
+static void put_clocks(weir_api *api, weir_json *json) {
+    clock_survey survey = {.json = json, .watermark_us = weir_graph_watermark(api->graph)};
+    if (survey.watermark_us != INT64_MIN) put_time(json, "watermark", survey.watermark_us);
+    weir_json_key(json, "clocks");
+    weir_json_object(json);
+    (void)weir_graph_clocks(api->graph, visit_clock, &survey); /* visit_clock has no errors */
+    end_source(&survey);
+    weir_json_object_end(json);
 }
 
 weir_err weir_api_get_status(void *context, weir_http_request *request) {
@@ -47,6 +107,7 @@ weir_err weir_api_get_status(void *context, weir_http_request *request) {
     weir_json_key(&json, "time");
     weir_api_json_time(&json, weir_clock_wall_us(api->clock));
     put_counts(api, &json);
+    put_clocks(api, &json);
     weir_api_fresh_member(api, loop, &json);
     weir_json_object_end(&json);
     weir_buf_byte(json.buf, '\n');

@@ -354,6 +354,20 @@ static weir_err add_lag(void *context, const weir_pipeline_partition_stats *stat
     return WEIR_OK;
 }
 
+static weir_err add_newest(void *context, const weir_graph_clock *clock) {
+    int64_t *newest_us = context;
+    if (clock->newest_us > *newest_us) *newest_us = clock->newest_us;
+    return WEIR_OK;
+}
+
+static void clock_gauges_set(const weir_pipeline *pipeline) {
+    int64_t now_us = weir_graph_watermark(pipeline->graph), newest_us = now_us;
+    (void)weir_graph_clocks(pipeline->graph, add_newest, &newest_us); /* add_newest has no errors */
+    bool any = now_us != INT64_MIN;
+    weir_metric_set(WEIR_METRIC_INGEST_WATERMARK, any ? now_us / WEIR_US_PER_S : 0);
+    weir_metric_set(WEIR_METRIC_INGEST_AHEAD, any ? (newest_us - now_us) / WEIR_US_PER_S : 0);
+}
+
 void weir_pipeline_gauges_set(weir_pipeline *pipeline) {
     gauges sum = {0};
     int64_t waiting = 0, failed = 0;
@@ -368,4 +382,5 @@ void weir_pipeline_gauges_set(weir_pipeline *pipeline) {
     weir_metric_set(WEIR_METRIC_INGEST_LAG_SECONDS, sum.us / WEIR_US_PER_S);
     weir_metric_set(WEIR_METRIC_INGEST_WAITING_SOURCES, waiting);
     weir_metric_set(WEIR_METRIC_INGEST_FAILED_SOURCES, failed);
+    clock_gauges_set(pipeline);
 }

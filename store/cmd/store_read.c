@@ -23,8 +23,18 @@ static weir_err print_offset(void *context, const char *source, uint32_t partiti
     return WEIR_OK;
 }
 
+static weir_err print_clock(void *context, const weir_graph_clock *clock) {
+    char time[WEIR_TIME_TEXT_MAX] = "none", newest[WEIR_TIME_TEXT_MAX] = "none";
+    if (clock->clock_us == INT64_MIN) return WEIR_OK;
+    weir_time_format(clock->clock_us, time);
+    weir_time_format(clock->newest_us, newest);
+    weir_buf_printf(context, "source %s partition %" PRIu32 ": clock %s, newest of its newest events %s\n",
+                    clock->source, clock->partition, time, newest);
+    return WEIR_OK;
+}
+
 static weir_err run_stats(weir_cli *cli) {
-    char time[WEIR_TIME_TEXT_MAX] = "none";
+    char time[WEIR_TIME_TEXT_MAX] = "none", agreed[WEIR_TIME_TEXT_MAX] = "none";
     weir_cmd_store store;
     weir_graph_stats stats;
     weir_buf out = {0};
@@ -35,8 +45,10 @@ static weir_err run_stats(weir_cli *cli) {
     weir_buf_printf(&out, "schema %s, %" PRIu32 " shards, %" PRIu64 " bytes, %" PRIu64 " deletions of vertices\n",
                     weir_schema_name(store.schema), weir_graph_shards(store.graph), stats.cold_bytes,
                     stats.deleted_vertices);
-    weir_buf_printf(&out, "newest event: %s\n", time);
+    if (weir_graph_watermark(store.graph) != INT64_MIN) weir_time_format(weir_graph_watermark(store.graph), agreed);
+    weir_buf_printf(&out, "newest event: %s\nwatermark: %s\n", time, agreed);
     err = weir_graph_offsets(store.graph, print_offset, &out);
+    if (!err) err = weir_graph_clocks(store.graph, print_clock, &out);
     weir_err_keep(&err, weir_cmd_store_close(&store));
     weir_err_keep(&err, weir_cmd_store_output(&out));
     return err;

@@ -132,6 +132,9 @@ static void bodies_that_are_refused(void **state) {
         {"{\"source\":\"payment\",\"event\":{}}", 400, "no source 'payment'"},
         {"{\"source\":\"payments\",\"\\u0065vent\":{}}", 400, "without escapes"},
         {"{\"source\":\"payments\",\"event\":{\"id\":\"x\"}}", 422, "time"},
+        {"{\"source\":\"payments\",\"event\":{\"id\":\"x\",\"time\":\"9999-12-31T00:00:00Z\",\"account\":\"a1\","
+         "\"amount\":1,\"currency\":\"EUR\",\"channel\":\"web\"}}",
+         422, "is in the future: none after"},
         {"{\"source\":\"chargebacks\",\"event\":{\"id\":\"x\",\"time\":\"2026-01-05T10:00:00Z\",\"payment\":\"p\","
          "\"label\":\"fraud\"}}",
          422, "puts no payment"},

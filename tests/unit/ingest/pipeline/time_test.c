@@ -203,7 +203,8 @@ static void file_the_year_9999_is_a_letter(void **state) {
         strcat(strcat(lines, text), "\n");
     }
     assert_ok(weir_file_replace(weir_test_path("cards.jsonl"), lines, strlen(lines)));
-    const weir_pipeline_source source = {.stream = WEIR_PIPELINE_FILE, .path = weir_test_path("cards.jsonl")};
+    char *path = strdup(weir_test_path("cards.jsonl"));
+    const weir_pipeline_source source = {.stream = WEIR_PIPELINE_FILE, .path = path};
     for (int again = 0; again < 2; again++) {
         fixture_open_graph(&w.f);
         start(&w, &source, NULL);
@@ -215,6 +216,7 @@ static void file_the_year_9999_is_a_letter(void **state) {
     fixture_open_graph(&w.f);
     start(&w, &source, NULL);
     world_close(&w);
+    free(path);
 }
 
 static void produce(world *w, weir_kafka_producer *producer, const char *time) {

@@ -218,7 +218,8 @@ typedef struct weir_graph_stats {
     uint64_t cache_hits, cache_misses; /* counters                                  */
     uint64_t cold_bytes;               /* gauge                                           */
     uint64_t deleted_vertices;         /* gauge                                           */
-    int64_t event_time_last_us;        /* gauge: newest event time applied                */
+    int64_t event_time_last_us;        /* gauge: newest event time applied; INT64_MIN: no event. Of one sender: what
+                                        * time it is says weir_graph_watermark          */
 } weir_graph_stats;
 void weir_graph_stats_get(weir_graph *graph, weir_graph_stats *statsp);
 
