@@ -3,7 +3,9 @@
  * book.h - what the client of the crash campaign sends, and its own record of what was acknowledged.
  *
  * Events are about accounts and cards: late ones, deletions, labels, and through Kafka broken ones. Event times are
- * all different, so that the graph does not depend on which partition an event came through.
+ * all different, so that the graph does not depend on which partition an event came through. Some are more than a year
+ * ahead of all others, though edges expire after a month: nothing may vanish for that. Broken ones may be of the year
+ * 9999.
  */
 #ifndef WEIR_CRASH_SERVE_BOOK_H
 #define WEIR_CRASH_SERVE_BOOK_H
@@ -23,13 +25,16 @@
 #define BOOK_CARDS    90u
 #define BOOK_TEXT_MAX 160u
 
+#define BOOK_YEAR_S     (400ull * 86400)
+#define BOOK_FAR_AWAY_S 253402300000ull /* of the year 9999 */
+
 static const char book_schema[] = "version: 1\n"
                                   "name: cards\n"
                                   "vertices:\n"
                                   "  account: {features: {age: {kind: number}, limit: {kind: number}}}\n"
-                                  "  card: {}\n"
+                                  "  card: {expire: 60d}\n"
                                   "relations:\n"
-                                  "  holds: {from: account, to: card, features: {rank: {kind: number}}}\n"
+                                  "  holds: {from: account, to: card, expire: 30d, features: {rank: {kind: number}}}\n"
                                   "labels:\n"
                                   "  risk: {vertex: account, values: [low, high]}\n"
                                   "sources:\n"
@@ -114,7 +119,11 @@ static inline book_event *book_next(book *b, weir_rng *rng, bool broken_too) {
     *event = (book_event){.account = (unsigned)weir_rng_below(rng, BOOK_ACCOUNTS)};
     book_body(rng, event, broken_too, body);
     if (strstr(body, "gone")) b->deleted[event->account] = true;
-    uint64_t time_ms = (1000000 + number - weir_rng_below(rng, 500)) * 1000 + number % 1000;
+    bool wild = strstr(body, "rank") && weir_rng_below(rng, 40) == 0, far_away = wild && broken_too && number % 2;
+    uint64_t time_s = 1000000 + number - weir_rng_below(rng, 500);
+    if (wild) time_s = far_away ? BOOK_FAR_AWAY_S : 1000000 + BOOK_YEAR_S + number;
+    event->broken = event->broken || far_away;
+    uint64_t time_ms = time_s * 1000 + number % 1000;
     snprintf(event->text, sizeof event->text, "{\"id\":\"e%zu\",\"t\":%" PRIu64 ",\"account\":\"a%u\",%s}", number,
              time_ms, event->account, body);
     return event;

@@ -176,6 +176,7 @@ static inline naive_graph *replay(const campaign *c) {
         weir_mapped mapped;
         if (!event->acknowledged) continue;
         weir_err err = weir_mapper_map(mapper, 0, i, event->text, strlen(event->text), &mapped);
+        if (!err) err = weir_mapper_check_time(mapper, weir_clock_wall_us(weir_clock_system()) + 3600 * WEIR_US_PER_S);
         assert_int_equal(err != WEIR_OK, event->broken);
         for (size_t m = 0; !err && m < mapped.count; m++)
             naive_graph_apply(naive, &mapped.mutations[m]);

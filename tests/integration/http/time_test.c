@@ -96,11 +96,12 @@ static void the_year_9999_is_refused_before_it_is_acknowledged(void **state) {
     store_history(&server);
     make(event, 99, "9999-12-31T23:59:59Z");
     post(&server, "/v1/events", event, 422,
-         "event 0 of the request: field 'time' (byte 22): the event's time, 9999-12-31T23:59:59.000000Z, is in the future");
+         "event 0 of the request: field 'time' (byte 21): the event's time, 9999-12-31T23:59:59.000000Z, is in the future");
     post(&server, "/v1/events", event, 422, "(ingest.future_max); check the sender's clock; no event of the request was");
     all_are_there(&server, HISTORY);
     assert_int_equal(serve_end(&server, SIGTERM), 0);
-    say("test \"$($weir ingest dlq list | wc -l)\" = 1; $weir snapshot build $data/snapshot --path $data/store | grep ' 11 edges,'");
+    say("test \"$($weir ingest dlq list | wc -l)\" = 1; "
+        "$weir snapshot build $data/snapshot --path $data/store | grep ' 11 edges,'");
 }
 
 static void the_year_9999_in_the_log_is_a_letter(void **state) {
