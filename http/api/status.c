@@ -38,7 +38,7 @@ static void put_counts(weir_api *api, weir_json *json) {
     weir_api_json_time(json, graph.event_time_last_us);
 }
 
-/* --- what time it is, by the sources -------------------------------------------------------------------------------- */
+/* --- what time it is, by the sources ---------------------------------------------------------------------------- */
 
 typedef struct clock_survey {
     weir_json *json;
@@ -77,8 +77,8 @@ static weir_err visit_clock(void *context, const weir_graph_clock *clock) {
         return WEIR_OK;
     }
     bool counted = sum->state != WEIR_CLOCK_IDLE, counts = clock->state != WEIR_CLOCK_IDLE;
-    bool wanted = counted == counts ? (counts ? clock->clock_us < sum->clock_us : clock->clock_us > sum->clock_us)
-                                    : counts;
+    bool wanted =
+        counted == counts ? (counts ? clock->clock_us < sum->clock_us : clock->clock_us > sum->clock_us) : counts;
     if (clock->newest_us > sum->newest_us) sum->newest_us = clock->newest_us;
     if (!wanted || clock->clock_us == INT64_MIN) return WEIR_OK;
     sum->clock_us = clock->clock_us;

@@ -217,9 +217,10 @@ weir_err weir_mapper_check_time(const weir_mapper *mapper, int64_t latest_us) {
     if (mapper->time_us <= latest_us) return WEIR_OK;
     weir_time_format(mapper->time_us, time);
     weir_time_format(latest_us, latest);
-    snprintf(what, sizeof what,
-             "the event's time, %s, is in the future: none after %s is taken (ingest.future_max); check the sender's clock",
-             time, latest);
+    snprintf(
+        what, sizeof what,
+        "the event's time, %s, is in the future: none after %s is taken (ingest.future_max); check the sender's clock",
+        time, latest);
     return weir_cell_wrong(&mapper->cells[field], weir_map_path(mapper, field), what);
 }
 

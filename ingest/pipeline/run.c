@@ -249,8 +249,7 @@ static weir_err check_time(weir_run *run, const weir_stream_record *record, cons
 static weir_err map_record(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
     const void *value = record->value ? record->value : "";
     if (record->cut) return WEIR_ERR(WEIR_EDATA, "the line is longer than a message may be");
-    weir_err err =
-        weir_mapper_map(run->mapper, record->partition, record->offset, value, record->value_length, event);
+    weir_err err = weir_mapper_map(run->mapper, record->partition, record->offset, value, record->value_length, event);
     if (err) return err;
     err = check_time(run, record, event);
     if (err) weir_metric_add(WEIR_METRIC_INGEST_FUTURE, 1);

@@ -4,8 +4,8 @@
  *
  * The clock is the lower median of the times of its newest WEIR_EVENT_CLOCK_EVENTS events: wild times move it only when
  * they are more than half of them. From that many events on it never goes back; before, one event may still be the
- * majority, and the next ones correct it. The times themselves are kept, and sealed with the offset that they belong to:
- * with the median alone, the first event after each start would be the majority again.
+ * majority, and the next ones correct it. The times themselves are kept, and sealed with the offset that they belong
+ * to: with the median alone, the first event after each start would be the majority again.
  *
  * All is counted event by event, so that the clock does not depend on how events were batched.
  */

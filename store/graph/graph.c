@@ -89,7 +89,7 @@ const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32
     return graph->relation_kinds[relation].kinds;
 }
 
-/* --- open and close ---------------------------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------------------------- */
 
 static weir_err lock_take(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX], pid[32];
@@ -222,7 +222,7 @@ const weir_schema *weir_graph_schema(const weir_graph *graph) {
     return graph->schema;
 }
 
-/* --- submitting -------------------------------------------------------------------------------------------------- */
+/* --- submitting ------------------------------------------------------------------------------------------------- */
 
 /* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
 static weir_err check_run(weir_graph *graph, const weir_buf *batches, weir_batch_cursor *cursors) {
@@ -351,7 +351,7 @@ weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, vo
     return weir_offsets_walk(graph->shards[0]->applied, visit_offset, &w);
 }
 
-/* --- what time it is ------------------------------------------------------------------------------------------------ */
+/* --- what time it is -------------------------------------------------------------------------------------------- */
 
 weir_err weir_graph_clock_state(weir_graph *graph, uint32_t source, uint32_t partition, weir_clock_state state) {
     return weir_watermark_state(graph->watermark, source, partition, state);

@@ -144,8 +144,8 @@ weir_err weir_offsets_walk(weir_offsets *offsets, weir_offsets_visit visit, void
     copy c;
     weir_err err = copy_rows(offsets, &c);
     for (size_t i = 0; !err && i < c.count; i++) {
-        err = visit(context, (uint32_t)(c.rows[i].id >> 32), (uint32_t)c.rows[i].id, c.rows[i].offset,
-                    &c.rows[i].clock);
+        err =
+            visit(context, (uint32_t)(c.rows[i].id >> 32), (uint32_t)c.rows[i].id, c.rows[i].offset, &c.rows[i].clock);
     }
     weir_free(c.rows);
     return err;

@@ -58,7 +58,7 @@ void weir_watermark_close(weir_watermark *watermark) {
     weir_free(watermark);
 }
 
-/* --- rows: all under the mutex ------------------------------------------------------------------------------------ */
+/* --- rows: all under the mutex ---------------------------------------------------------------------------------- */
 
 static size_t place(const weir_watermark *watermark, uint32_t source, uint32_t partition) {
     uint64_t id = (uint64_t)source << 32 | partition;
@@ -119,7 +119,7 @@ static void set_state(weir_watermark *watermark, clock_row *row, weir_clock_stat
     }
 }
 
-/* --- the watermark: all under the mutex ----------------------------------------------------------------------------- */
+/* --- the watermark: all under the mutex ------------------------------------------------------------------------- */
 
 /* false: none counts, or one that is being read has not said anything yet. */
 static bool least_clock(const weir_watermark *watermark, int64_t *least_usp) {
@@ -213,12 +213,12 @@ weir_err weir_watermark_state(weir_watermark *watermark, uint32_t source, uint32
     return err;
 }
 
-/* --- opening ---------------------------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------------------------- */
 
 void weir_watermark_load_mark(weir_watermark *watermark, weir_watermark_mark mark) {
     if (mark.turn < watermark->turn) return;
     watermark->turn = mark.turn;
-    atomic_store_explicit(&watermark->now_us, mark.now_us, memory_order_relaxed);
+    atomic_store_explicit(&watermark->now_us, mark.now_us, memory_order_relaxed); /* W4 */
 }
 
 static int64_t newest_of(const weir_event_clock *clock) {
@@ -244,7 +244,7 @@ weir_err weir_watermark_load(weir_watermark *watermark, uint32_t source, uint32_
     return err;
 }
 
-/* --- a run ------------------------------------------------------------------------------------------------------------ */
+/* --- a run ------------------------------------------------------------------------------------------------------ */
 
 /* The next mutation of each shard. */
 typedef struct run_cursor {
@@ -328,7 +328,7 @@ void weir_watermark_give_back(weir_watermark *watermark, weir_clock_note *note, 
     if (last) weir_free(note);
 }
 
-/* --- who asks --------------------------------------------------------------------------------------------------------- */
+/* --- who asks --------------------------------------------------------------------------------------------------- */
 
 int64_t weir_watermark_latest(weir_watermark *watermark, int64_t arrived_us) {
     int64_t latest_us = latest_by_wall(watermark), of_arrival_us;

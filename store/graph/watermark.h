@@ -2,16 +2,15 @@
 /*
  * watermark.h - what time it is for expiry: what the source partitions agree on, never the largest time seen.
  *
- *   submit ──► each event winds the clock of its partition ──► note ──► applied by all shards ──► the watermark is asked
- *                                                                                                 for again
+ *   submit ──► each event winds the clock of its partition ──► note ──► applied by all shards ──► watermark
  *
  * INVARIANTS: each is named by a test
  *
- *   W1  It is the least of the clocks (event_clock.h) of the partitions that count: those that are being read, and those
- *       at their ends that have had an event and are not idle. If none counts, it stays.
- *   W2  It is no later than what a majority of the newest events of all partitions bear, idle ones too, or than the clock
- *       of one with WEIR_EVENT_CLOCK_EVENTS of them: so that one event cannot be the majority of a partition that
- *       happens to be the only one left.
+ *   W1  It is the least of the clocks (event_clock.h) of the partitions that count: those that are being read, and
+ *       those at their ends that have had an event and are not idle. If none counts, it stays.
+ *   W2  It is no later than what a majority of the newest events of all partitions bear, idle ones too, or than the
+ *       clock of one with WEIR_EVENT_CLOCK_EVENTS of them: so that one event cannot be the majority of a partition
+ *       that happens to be the only one left.
  *   W3  It never goes back, with two exceptions. While there are fewer than WEIR_EVENT_CLOCK_EVENTS newest events in
  *       all, it is what they say now. And when it is later than a right wall clock would let events be, then it
  *       has followed a wrong one, and goes back as soon as the clocks do.

@@ -228,8 +228,8 @@ static inline void compare_neighbors(campaign *c, const naive_graph *naive, cons
     int length = snprintf(key, sizeof key, "%c%u", type[0], number);
     weir_vertex vertex = weir_vertex_id(type, key, (size_t)length);
     weir_direction direction = type[0] == 'a' ? WEIR_OUT : WEIR_IN;
-    size_t wanted_count = naive_graph_neighbors(naive, vertex, 0, direction, INT64_MAX, 0, naive_graph_now(naive),
-                                                LIST_MAX, wanted);
+    size_t wanted_count =
+        naive_graph_neighbors(naive, vertex, 0, direction, INT64_MAX, 0, naive_graph_now(naive), LIST_MAX, wanted);
     snprintf(path, sizeof path, "/v1/neighbors/%s/%s?limit=%d", type, key, LIST_MAX);
     json_t *root = ask(c, path), *edges = json_object_get(root, "neighbors");
     if (!root && may_be_unknown(c, naive, vertex, type[0] == 'a', number)) return;

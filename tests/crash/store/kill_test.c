@@ -135,8 +135,8 @@ static void compare_edges(fixture_expected *e, weir_vertex vertex, weir_directio
     static naive_edge wanted[LIST_MAX];
     const weir_edge *edges;
     uint32_t count, i = 0;
-    size_t wanted_count = naive_graph_neighbors(e->naive, vertex, 0, direction, INT64_MAX, 0,
-                                                naive_graph_now(e->naive), LIST_MAX, wanted),
+    size_t wanted_count = naive_graph_neighbors(e->naive, vertex, 0, direction, INT64_MAX, 0, naive_graph_now(e->naive),
+                                                LIST_MAX, wanted),
            w = 0;
     assert_ok(
         weir_graph_neighbors(e->f->graph, vertex, 0, direction, WEIR_BEFORE_ALL, LIST_MAX, arena, &edges, &count));

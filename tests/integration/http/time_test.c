@@ -53,8 +53,8 @@ static void post(const serve_child *server, const char *path, const char *body, 
     char request[1024];
     http_answer answer;
     snprintf(request, sizeof request,
-             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", path,
-             strlen(body), body);
+             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             path, strlen(body), body);
     client_ask(server->port, request, &answer);
     if (answer.status != status || !strstr(answer.body, part))
         fail_msg("%s: %d, not %d: %s", body, answer.status, status, answer.body);
@@ -96,8 +96,10 @@ static void the_year_9999_is_refused_before_it_is_acknowledged(void **state) {
     store_history(&server);
     make(event, 99, "9999-12-31T23:59:59Z");
     post(&server, "/v1/events", event, 422,
-         "event 0 of the request: field 'time' (byte 21): the event's time, 9999-12-31T23:59:59.000000Z, is in the future");
-    post(&server, "/v1/events", event, 422, "(ingest.future_max); check the sender's clock; no event of the request was");
+         "event 0 of the request: field 'time' (byte 21): the event's time, 9999-12-31T23:59:59.000000Z, is in the "
+         "future");
+    post(&server, "/v1/events", event, 422,
+         "(ingest.future_max); check the sender's clock; no event of the request was");
     all_are_there(&server, HISTORY);
     assert_int_equal(serve_end(&server, SIGTERM), 0);
     say("test \"$($weir ingest dlq list | wc -l)\" = 1; "
@@ -150,7 +152,8 @@ static void load_sets_the_year_9999_aside(void **state) {
     assert_ok(weir_file_replace(weir_test_path("schema.yaml"), schema, strlen(schema)));
     say("for n in 0 1 2 3 4 5 6 7 8 9 10; do "
         "echo '{\"id\":\"e'$n'\",\"time\":\"2023-06-01T00:00:00Z\",\"account\":\"a'$n'\",\"card\":\"c'$n'\"}'; done > "
-        "$data.jsonl; echo '{\"id\":\"e99\",\"time\":\"9999-12-31T23:59:59Z\",\"account\":\"a99\",\"card\":\"c99\"}' >> "
+        "$data.jsonl; echo '{\"id\":\"e99\",\"time\":\"9999-12-31T23:59:59Z\",\"account\":\"a99\",\"card\":\"c99\"}' "
+        ">> "
         "$data.jsonl; $weir load $data.jsonl --schema $schema --data $data | grep '1 of them set aside'; "
         "$weir ingest dlq list | grep 'ingest.future_max'");
     start(&server);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * time_test.c - hostile times through the pipeline: what is too far ahead is a dead letter, whatever stream it comes by,
- * and makes nothing else vanish; who counts for the watermark, and from when on not.
+ * time_test.c - hostile times through the pipeline: what is too far ahead is a dead letter, whatever stream it comes
+ * by, and makes nothing else vanish; who counts for the watermark, and from when on not.
  */
 #include "../kafka/mock.h"
 
@@ -74,8 +74,8 @@ static void world_close(world *w) {
 
 static void make(world *w, const char *time, char text[256]) {
     unsigned long long n = w->events++;
-    snprintf(text, 256, "{\"id\":\"e%02llu\",\"when\":{\"at\":\"%s\"},\"account\":\"a%llu\",\"card\":\"c%llu\"}", n, time, n,
-             n);
+    snprintf(text, 256, "{\"id\":\"e%02llu\",\"when\":{\"at\":\"%s\"},\"account\":\"a%llu\",\"card\":\"c%llu\"}", n,
+             time, n, n);
 }
 
 /* Into the log, as if it was taken at this time; NULL: now. */
@@ -146,7 +146,7 @@ static const char reason_9999[] =
     "field 'when.at' (byte 27): the event's time, 9999-12-31T23:59:59.000000Z, is in the future: none after "
     "2026-01-01T01:00:00.000000Z is taken (ingest.future_max); check the sender's clock";
 
-/* --- each stream ------------------------------------------------------------------------------------------------- */
+/* --- each stream ------------------------------------------------------------------------------------------------ */
 
 static void log_the_year_9999_is_a_letter(void **state) {
     (void)state;
@@ -242,8 +242,7 @@ static void kafka_the_year_9999_is_a_letter(void **state) {
     mock_broker mock = mock_open("cards", 1);
     weir_kafka_producer *producer;
     uint64_t acknowledged;
-    const weir_kafka_producer_opts opts = {
-        .brokers = mock.address, .topic = "cards", .timeout_us = 30 * WEIR_US_PER_S};
+    const weir_kafka_producer_opts opts = {.brokers = mock.address, .topic = "cards", .timeout_us = 30 * WEIR_US_PER_S};
     const weir_pipeline_source source = {.stream = WEIR_PIPELINE_KAFKA};
     world_open(&w, "2026-01-01T00:00:00Z");
     assert_ok(weir_kafka_producer_open(&opts, &producer));
@@ -267,7 +266,7 @@ static void kafka_the_year_9999_is_a_letter(void **state) {
     mock_close(&mock);
 }
 
-/* --- clocks ------------------------------------------------------------------------------------------------------- */
+/* --- clocks ----------------------------------------------------------------------------------------------------- */
 
 /* What was acknowledged when the clock was right is not refused by one that went back, nor what is not newer. */
 static void p2_a_wall_clock_that_went_back_refuses_nothing_taken(void **state) {
@@ -314,7 +313,7 @@ static void a_rebuild_takes_what_is_past_by_then(void **state) {
     world_close(&w);
 }
 
-/* --- who counts ------------------------------------------------------------------------------------------------------ */
+/* --- who counts ------------------------------------------------------------------------------------------------- */
 
 static void append_many(world *w, uint32_t partition, const char *time) {
     for (unsigned i = 0; i < 63; i++)
@@ -374,5 +373,5 @@ static void a_replay_ends_as_it_began(void **state) {
 WEIR_TESTS(WEIR_CASE(log_the_year_9999_is_a_letter), WEIR_CASE(log_59_minutes_are_taken_and_61_are_not),
            WEIR_CASE(file_the_year_9999_is_a_letter), WEIR_CASE(kafka_the_year_9999_is_a_letter),
            WEIR_CASE(p2_a_wall_clock_that_went_back_refuses_nothing_taken),
-           WEIR_CASE(a_rebuild_takes_what_is_past_by_then),
-           WEIR_CASE(a_silent_partition_holds_for_as_long_as_it_may), WEIR_CASE(a_replay_ends_as_it_began))
+           WEIR_CASE(a_rebuild_takes_what_is_past_by_then), WEIR_CASE(a_silent_partition_holds_for_as_long_as_it_may),
+           WEIR_CASE(a_replay_ends_as_it_began))

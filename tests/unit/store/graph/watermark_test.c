@@ -132,7 +132,7 @@ static uint64_t visible(fixture *f) {
     return seen;
 }
 
-/* --- one wild event ------------------------------------------------------------------------------------------------- */
+/* --- one wild event --------------------------------------------------------------------------------------------- */
 
 /* In the partition of the history, alone in one of its own, and first of all; when the others have fallen silent, and
  * after a restart too. The year 9999 is as bad as the hour ahead: the graph believes what it is handed. */
@@ -194,7 +194,7 @@ static void w1_a_small_store_forgets(void **state) {
     fixture_close(&f);
 }
 
-/* --- sources that are behind ---------------------------------------------------------------------------------------- */
+/* --- sources that are behind ------------------------------------------------------------------------------------ */
 
 static void w1_who_is_behind_holds_and_who_is_silent_does_not(void **state) {
     (void)state;
@@ -243,7 +243,7 @@ static void w1_idle_begins_behind_what_was_submitted(void **state) {
     fixture_close(&f);
 }
 
-/* --- wall clocks ---------------------------------------------------------------------------------------------------- */
+/* --- wall clocks ------------------------------------------------------------------------------------------------ */
 
 static void w3_a_wall_clock_that_was_in_2036_leaves_nothing_behind(void **state) {
     (void)state;
@@ -287,7 +287,7 @@ static void w3_a_wall_clock_that_goes_back_changes_nothing(void **state) {
     fixture_close(&f);
 }
 
-/* --- batches and crashes -------------------------------------------------------------------------------------------- */
+/* --- batches and crashes ---------------------------------------------------------------------------------------- */
 
 static int64_t hostile(weir_rng *rng, int64_t now_us) {
     uint64_t dice = weir_rng_below(rng, 20);

@@ -42,9 +42,9 @@ weir_err weir_mapper_open(const weir_schema *schema, size_t source_index, weir_m
  * WEIR_EDATA the sentence is the dead letter's reason: "field 'amount' (byte 120): not a number".  WEIR_ENOMEM. */
 weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offset, const void *message, size_t length,
                          weir_mapped *mappedp);
-/* Of the message that was mapped last: an event of a later time than latest_us is refused, with the sentence of its dead
- * letter. The event's time is the only one: it is that of all its mutations; a feature that is a time is data.  [owner]
- * WEIR_EDATA. */
+/* Of the message that was mapped last: an event of a later time than latest_us is refused, with the sentence of its
+ * dead letter. The event's time is the only one: it is that of all its mutations; a feature that is a time is data.
+ * [owner]  WEIR_EDATA. */
 weir_err weir_mapper_check_time(const weir_mapper *mapper, int64_t latest_us);
 void weir_mapper_close(weir_mapper *mapper);
 

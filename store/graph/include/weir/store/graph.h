@@ -100,7 +100,7 @@ void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex);
 weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t vertex_type, const char *key,
                                size_t key_length, bool *freep, bool *newp);
 
-/* --- what time it is --------------------------------------------------------------------------------------------- */
+/* --- what time it is -------------------------------------------------------------------------------------------- */
 
 /* Each source partition has a clock: the lower median of the times of its newest 63 events, in the order of the log.
  * The watermark is the least clock of the partitions that count, and never later than what a majority of newest events
@@ -121,8 +121,8 @@ typedef enum weir_clock_state {
 weir_err weir_graph_clock_state(weir_graph *graph, uint32_t source, uint32_t partition, weir_clock_state state);
 /* From when what expires is as old as it is; INT64_MIN: no event yet.  [any] */
 int64_t weir_graph_watermark(const weir_graph *graph);
-/* The latest time that an event may bear: future_us ahead of the wall clock, or of when the event has arrived (INT64_MIN:
- * not known), if that is later. A wall clock that has jumped back refuses nothing that is not newer than the watermark,
+/* The latest time that an event may bear: future_us ahead of the wall clock, or of when the event has arrived
+ * (INT64_MIN: not known), if that is later. A wall clock that has jumped back refuses nothing that is not newer than the watermark,
  * and than the newest 63 events of a partition that counts. Not than the newest event of all: if the wall clock was far
  * ahead for a minute, what it let in then shall not let more in for years. INT64_MAX: no bound.  [any] */
 int64_t weir_graph_latest(weir_graph *graph, int64_t arrived_us);

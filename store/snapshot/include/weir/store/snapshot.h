@@ -29,10 +29,10 @@
  *   Z3  Nothing is as new as as_of: no edge, label or feature.
  *   Z4  A folder under its name is whole: it was written beside, synced, and renamed.
  *
- * Expired edges are left out as of as_of, except that `history` keeps those that a target of that age still sees: the
- * sampler counts the age from its target. Of a vertex that has expired, there is no key, time, feature or label, and
- * its edges remain, as a reader of the store is told; `history` keeps those too, and who reads features as of a time
- * takes them if since < time < until.
+ * Expired edges are left out as of as_of (where none is given: as of the graph's watermark, if that is earlier), except
+ * that `history` keeps those that a target of that age still sees: the sampler counts the age from its target. Of a
+ * vertex that has expired, there is no key, time, feature or label, and its edges remain, as a reader of the store is
+ * told; `history` keeps those too, and who reads features as of a time takes them if since < time < until.
  */
 #ifndef WEIR_STORE_SNAPSHOT_H
 #define WEIR_STORE_SNAPSHOT_H
@@ -58,7 +58,8 @@ typedef struct weir_snapshot_draft weir_snapshot_draft;
 
 typedef struct weir_snapshot_build_opts {
     const char *out;    /* a folder that must not exist                                      */
-    int64_t as_of_us;   /* WEIR_BEFORE_ALL: right behind the newest event                    */
+    int64_t as_of_us;   /* WEIR_BEFORE_ALL: right behind the newest event; what expires is then as old as it is at the
+                         * graph's watermark                                                  */
     int64_t history_us; /* keep edges and vertices that a target so much older still sees    */
     uint64_t seed;      /* written down: of whatever was drawn for it                        */
     const char *origin; /* one line of where it comes from; NULL: nothing is said            */
@@ -165,7 +166,7 @@ const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapsho
 /* Index of a vertex within its type; false: it is not there.  [any] */
 bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp);
 
-/* --- from and to other worlds ------------------------------------------------------------------------------------ */
+/* --- from and to other worlds ----------------------------------------------------------------------------------- */
 
 typedef struct weir_snapshot_import_opts {
     const char *out;
