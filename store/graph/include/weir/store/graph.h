@@ -122,9 +122,9 @@ weir_err weir_graph_clock_state(weir_graph *graph, uint32_t source, uint32_t par
 /* From when what expires is as old as it is; INT64_MIN: no event yet.  [any] */
 int64_t weir_graph_watermark(const weir_graph *graph);
 /* The latest time that an event may bear: future_us ahead of the wall clock, or of when the event has arrived
- * (INT64_MIN: not known), if that is later. A wall clock that has jumped back refuses nothing that is not newer than the watermark,
- * and than the newest 63 events of a partition that counts. Not than the newest event of all: if the wall clock was far
- * ahead for a minute, what it let in then shall not let more in for years. INT64_MAX: no bound.  [any] */
+ * (INT64_MIN: not known), if that is later. A wall clock that has jumped back refuses nothing that is not newer than
+ * the watermark, and the newest 63 events of a partition that counts. Not than the newest event of all: if the wall
+ * clock was far ahead for a minute, what it let in then shall not let more in for years. INT64_MAX: no bound.  [any] */
 int64_t weir_graph_latest(weir_graph *graph, int64_t arrived_us);
 
 typedef struct weir_graph_clock {
