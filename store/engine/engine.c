@@ -202,6 +202,14 @@ void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t
     rocksdb_iter_seek(cursor->iterator, key, length);
 }
 
+void weir_engine_cursor_seek_last(weir_engine_cursor *cursor, const void *key, size_t length) {
+    rocksdb_iter_seek_for_prev(cursor->iterator, key, length);
+}
+
+void weir_engine_cursor_previous(weir_engine_cursor *cursor) {
+    rocksdb_iter_prev(cursor->iterator);
+}
+
 bool weir_engine_cursor_valid(const weir_engine_cursor *cursor) {
     return rocksdb_iter_valid(cursor->iterator);
 }
