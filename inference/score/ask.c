@@ -22,7 +22,7 @@ weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model,
     uint32_t type = weir_nn_target_type(weir_score_model_shape(model));
     bool known;
     *askp = (weir_score_ask){.vertex = vertex, .time_us = now_us};
-    weir_err err = weir_graph_first_put(graph, vertex, arena, &known, &askp->time_us);
+    weir_err err = weir_graph_first_put(graph, vertex, WEIR_BEFORE_ALL, arena, &known, &askp->time_us);
     if (err) return err;
     if (!known) {
         return WEIR_ERR(WEIR_ENOTFOUND, "no such %s: no event has named it yet, or it was deleted or has expired",

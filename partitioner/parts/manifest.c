@@ -28,6 +28,8 @@ static weir_err put_head(weir_json *json, const weir_parts_draft *draft) {
     put_string(json, "cutting", draft->cutting);
     weir_json_key(json, "as_of_us");
     weir_json_i64(json, weir_snapshot_as_of_us(draft->snapshot));
+    weir_json_key(json, "from_us");
+    weir_json_i64(json, weir_snapshot_from_us(draft->snapshot));
     weir_json_key(json, "schema");
     weir_json_text(json, schema.bytes, schema.length);
     weir_err err = weir_buf_err(&schema);
@@ -77,6 +79,7 @@ static void put_relations(weir_json *json, const weir_parts_draft *draft, const 
         put_u64(json, "in", counts->edges[2 * r + WEIR_IN]);
         weir_json_key(json, "newest_us");
         weir_json_i64(json, weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->newest_us);
+        put_u64(json, "deleted", weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->until_us != NULL);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);

@@ -136,6 +136,7 @@ static weir_err read_relations(const weir_yaml_node *root, weir_part_manifest *m
         if (!err) err = read_count(row, "out", &m->edges[2 * i + WEIR_OUT]);
         if (!err) err = read_count(row, "in", &m->edges[2 * i + WEIR_IN]);
         if (!err) err = read_i64(row, "newest_us", INT64_MIN, INT64_MAX, &m->newest_us[i]);
+        if (!err) err = read_count(row, "deleted", &m->deleted[i]);
     }
     return err;
 }
@@ -179,6 +180,7 @@ static weir_err read_head(const weir_yaml_node *root, weir_part_manifest *m) {
     m->parts = (uint32_t)parts;
     m->part = (uint32_t)part;
     if (!err) err = read_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &m->as_of_us);
+    if (!err) err = read_i64(root, "from_us", INT64_MIN, INT64_MAX, &m->from_us);
     if (!err) err = read_cutting(root, m);
     if (!err) err = find(root, "schema", WEIR_YAML_SCALAR, &schema);
     if (err) return err;
@@ -194,8 +196,10 @@ static weir_err tables_open(weir_part_manifest *m) {
     m->extra_counts = weir_calloc(types, sizeof *m->extra_counts);
     m->edges = weir_calloc(2 * relations, sizeof *m->edges);
     m->newest_us = weir_calloc(relations, sizeof *m->newest_us);
+    m->deleted = weir_calloc(relations, sizeof *m->deleted);
     m->labels = weir_calloc(weir_schema_label_count(m->schema) + 1, sizeof *m->labels);
-    bool all = m->starts && m->halos && m->extras && m->extra_counts && m->edges && m->newest_us && m->labels;
+    bool all = m->starts && m->halos && m->extras && m->extra_counts && m->edges && m->newest_us && m->deleted &&
+               m->labels;
     return all ? WEIR_OK : no_memory();
 }
 
@@ -246,6 +250,7 @@ void weir_part_manifest_free(weir_part_manifest *m) {
     weir_free(m->extra_counts);
     weir_free(m->edges);
     weir_free(m->newest_us);
+    weir_free(m->deleted);
     weir_free(m->labels);
     weir_schema_free(m->schema);
     *m = (weir_part_manifest){.schema = NULL};

@@ -168,6 +168,22 @@ static weir_err check_ids(const weir_part *p, const char *folder, const weir_sna
     return WEIR_OK;
 }
 
+/* How many there are is said by the arrays, which must agree. */
+static weir_err map_spans(weir_part *p, const char *folder, const char *name, const char *times, uint64_t vertices,
+                          weir_snapshot_spans *spans) {
+    char array_name[160];
+    weir_npy_array array;
+    weir_err err = map_array(p, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &array, "%s/%s/%s.npy", folder, name, times);
+    spans->times = array.data;
+    spans->count = array.count;
+    if (!err) err = map_array(p, WEIR_NPY_I64, spans->count, 0, &array, "%s/%s/until.npy", folder, name);
+    spans->until_us = array.data;
+    if (!err) err = map_array(p, WEIR_NPY_I64, vertices + 1, 0, &array, "%s/%s/indptr.npy", folder, name);
+    spans->indptr = array.data;
+    snprintf(array_name, sizeof array_name, "%s/%s/indptr.npy", folder, name);
+    return err ? err : check_offsets(p, array_name, spans->indptr, vertices, spans->count);
+}
+
 static weir_err map_vertices(weir_part *p, uint32_t type) {
     const weir_schema_vertex *schema = weir_schema_vertex_at(p->manifest.schema, type);
     const int64_t *starts = p->manifest.starts[type];
@@ -179,17 +195,11 @@ static weir_err map_vertices(weir_part *p, uint32_t type) {
     weir_err err = map_array(p, WEIR_NPY_U64, v->count, 2, &array, "%s/ids.npy", folder);
     v->ids = array.data;
     if (!err) err = check_ids(p, folder, v);
-    if (!err) err = map_array(p, WEIR_NPY_I64, v->count, 0, &array, "%s/times.npy", folder);
-    v->first_us = array.data;
-    if (!err) err = map_array(p, WEIR_NPY_I64, v->count, 0, &array, "%s/since.npy", folder);
-    v->since_us = array.data;
-    if (!err && schema->expire_us) {
-        err = map_array(p, WEIR_NPY_I64, v->count, 0, &array, "%s/until.npy", folder);
-        v->until_us = array.data;
-    }
+    if (!err) err = map_spans(p, folder, "lives", "first", v->count, &v->lives);
+    if (!err) err = map_spans(p, folder, "rows", "times", v->count, &v->rows);
     if (!err) err = map_keys(p, folder, v);
     v->column_count = schema->feature_count;
-    if (!err) err = map_columns(p, schema->features, schema->feature_count, folder, folder, v->count, &v->columns);
+    if (!err) err = map_columns(p, schema->features, schema->feature_count, folder, folder, v->rows.count, &v->columns);
     return err ? err : map_extras(p, type, folder, v);
 }
 
@@ -212,7 +222,7 @@ static weir_err map_halo(weir_part *p, uint32_t type) {
 
 /* --- relations ------------------------------------------------------------------------------------------------- */
 
-static weir_err map_lists(weir_part *p, const char *folder, int64_t others, weir_snapshot_edges *e) {
+static weir_err map_lists(weir_part *p, const char *folder, int64_t others, bool deleted, weir_snapshot_edges *e) {
     char name[160];
     weir_npy_array array;
     weir_err err = map_array(p, WEIR_NPY_I64, e->vertices + 1, 0, &array, "%s/indptr.npy", folder);
@@ -227,6 +237,8 @@ static weir_err map_lists(weir_part *p, const char *folder, int64_t others, weir
     e->times = array.data;
     if (!err) err = map_array(p, WEIR_NPY_U64, e->edges, 0, &array, "%s/events.npy", folder);
     e->events = array.data;
+    if (!err && deleted) err = map_array(p, WEIR_NPY_I64, e->edges, 0, &array, "%s/until.npy", folder);
+    e->until_us = !err && deleted ? array.data : NULL;
     return err;
 }
 
@@ -242,7 +254,8 @@ static weir_err map_direction(weir_part *p, uint32_t relation, weir_direction di
     e->newest_us = p->manifest.newest_us[relation];
     e->expire_us = r->expire_us;
     e->column_count = r->feature_count;
-    weir_err err = map_lists(p, folder, p->manifest.starts[out ? r->to : r->from][p->manifest.parts], e);
+    weir_err err = map_lists(p, folder, p->manifest.starts[out ? r->to : r->from][p->manifest.parts],
+                             p->manifest.deleted[relation], e);
     return err ? err : map_columns(p, r->features, r->feature_count, folder, texts, e->edges, &e->columns);
 }
 
@@ -365,6 +378,10 @@ const weir_schema *weir_part_schema(const weir_part *part) {
 
 int64_t weir_part_as_of_us(const weir_part *part) {
     return part->manifest.as_of_us;
+}
+
+int64_t weir_part_from_us(const weir_part *part) {
+    return part->manifest.from_us;
 }
 
 uint32_t weir_part_index(const weir_part *part) {

@@ -18,7 +18,7 @@ typedef struct weir_part_extra {
 typedef struct weir_part_manifest {
     weir_schema *schema;
     uint32_t part, parts;
-    int64_t as_of_us;
+    int64_t as_of_us, from_us;
     char cutting[65];
     int64_t **starts; /* by type: parts + 1 */
     uint64_t *halos;  /* by type            */
@@ -26,6 +26,7 @@ typedef struct weir_part_manifest {
     uint32_t *extra_counts;
     uint64_t *edges;    /* relation * 2 + direction */
     int64_t *newest_us; /* by relation              */
+    uint64_t *deleted;  /* by relation: 1: its edges have ends */
     uint64_t *labels;   /* by label                 */
 } weir_part_manifest;
 

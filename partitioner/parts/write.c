@@ -91,20 +91,21 @@ static weir_err write_rows(const char *path, weir_npy_type type, owned rows, con
     return write_array(path, type, rows.count, columns, fill_gather, &g);
 }
 
-/* --- lists of edges -------------------------------------------------------------------------------------------- */
+/* --- lists: of edges, lives, rows -------------------------------------------------------------------------------------------- */
 
 typedef struct lists {
     owned rows;
-    const weir_snapshot_edges *edges;
+    const int64_t *indptr; /* of the snapshot */
+    const int64_t *neighbors;
     const uint8_t *source;
     size_t size;
     const int64_t *new_of; /* of what neighbours are; NULL: numbers are copied */
 } lists;
 
-static uint64_t count_edges(owned rows, const weir_snapshot_edges *e) {
+static uint64_t count_listed(owned rows, const int64_t *indptr) {
     uint64_t count = 0;
     for (uint64_t i = 0; i < rows.count; i++)
-        count += (uint64_t)(e->indptr[rows.old[i] + 1] - e->indptr[rows.old[i]]);
+        count += (uint64_t)(indptr[rows.old[i] + 1] - indptr[rows.old[i]]);
     return count;
 }
 
@@ -112,7 +113,7 @@ static weir_err fill_lists(weir_npy_writer *writer, const void *context) {
     const lists *l = context;
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
-        int64_t begin = l->edges->indptr[l->rows.old[i]], end = l->edges->indptr[l->rows.old[i] + 1];
+        int64_t begin = l->indptr[l->rows.old[i]], end = l->indptr[l->rows.old[i] + 1];
         err = weir_npy_write(writer, l->source + (size_t)begin * l->size, (uint64_t)(end - begin));
     }
     return err;
@@ -122,9 +123,9 @@ static weir_err fill_neighbors(weir_npy_writer *writer, const void *context) {
     const lists *l = context;
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
-        int64_t end = l->edges->indptr[l->rows.old[i] + 1];
-        for (int64_t at = l->edges->indptr[l->rows.old[i]]; !err && at < end; at++)
-            err = weir_npy_write_i64(writer, l->new_of[l->edges->neighbors[at]]);
+        int64_t end = l->indptr[l->rows.old[i] + 1];
+        for (int64_t at = l->indptr[l->rows.old[i]]; !err && at < end; at++)
+            err = weir_npy_write_i64(writer, l->new_of[l->neighbors[at]]);
     }
     return err;
 }
@@ -134,7 +135,7 @@ static weir_err fill_indptr(weir_npy_writer *writer, const void *context) {
     int64_t at = 0;
     weir_err err = weir_npy_write_i64(writer, at);
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
-        at += l->edges->indptr[l->rows.old[i] + 1] - l->edges->indptr[l->rows.old[i]];
+        at += l->indptr[l->rows.old[i] + 1] - l->indptr[l->rows.old[i]];
         err = weir_npy_write_i64(writer, at);
     }
     return err;
@@ -236,43 +237,65 @@ static weir_err write_extras(const weir_parts_draft *draft, const char *folder, 
     return err;
 }
 
+static weir_err write_spans(const weir_parts_draft *draft, const char *folder, const char *times, owned rows,
+                            const weir_snapshot_spans *spans) {
+    const lists l = {.rows = rows, .indptr = spans->indptr};
+    uint64_t count = count_listed(rows, spans->indptr);
+    char path[WEIR_PARTS_PATH_MAX];
+    weir_err err = create_folder(draft, folder);
+    if (!err) err = weir_parts_path(draft, path, "%s/indptr.npy", folder);
+    if (!err) err = write_array(path, WEIR_NPY_I64, rows.count + 1, 0, fill_indptr, &l);
+    if (!err) err = weir_parts_path(draft, path, "%s/%s.npy", folder, times);
+    if (!err) err = write_lists(path, WEIR_NPY_I64, l, spans->times, count);
+    if (!err) err = weir_parts_path(draft, path, "%s/until.npy", folder);
+    return err ? err : write_lists(path, WEIR_NPY_I64, l, spans->until_us, count);
+}
+
+/* One number a row. */
+static weir_err write_columns(const weir_parts_draft *draft, const char *folder, owned rows,
+                              const weir_snapshot_vertices *vertices) {
+    const lists l = {.rows = rows, .indptr = vertices->rows.indptr};
+    uint64_t count = count_listed(rows, l.indptr);
+    char path[WEIR_PARTS_PATH_MAX];
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < vertices->column_count; i++) {
+        weir_npy_type kind = WEIR_NPY_F32;
+        const void *numbers = column_numbers(&vertices->columns[i], &kind);
+        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, vertices->columns[i].name);
+        if (!err) err = write_lists(path, kind, l, numbers, count);
+        if (!err) err = write_texts(draft, folder, &vertices->columns[i]);
+    }
+    return err;
+}
+
 static weir_err write_vertices(const weir_parts_draft *draft, uint32_t type) {
     const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
     owned rows = owned_of(draft, type);
-    char folder[128], path[WEIR_PARTS_PATH_MAX];
+    char folder[128], room[136], path[WEIR_PARTS_PATH_MAX];
     snprintf(folder, sizeof folder, "vertices/%s",
              weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
     weir_err err = create_folder(draft, folder);
     if (!err) err = weir_parts_path(draft, path, "%s/ids.npy", folder);
     if (!err) err = write_rows(path, WEIR_NPY_U64, rows, vertices->ids, 2);
-    if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
-    if (!err) err = write_rows(path, WEIR_NPY_I64, rows, vertices->first_us, 0);
-    if (!err) err = weir_parts_path(draft, path, "%s/since.npy", folder);
-    if (!err) err = write_rows(path, WEIR_NPY_I64, rows, vertices->since_us, 0);
-    if (!err && vertices->until_us) {
-        err = weir_parts_path(draft, path, "%s/until.npy", folder);
-        if (!err) err = write_rows(path, WEIR_NPY_I64, rows, vertices->until_us, 0);
-    }
+    snprintf(room, sizeof room, "%s/lives", folder);
+    if (!err) err = write_spans(draft, room, "first", rows, &vertices->lives);
+    snprintf(room, sizeof room, "%s/rows", folder);
+    if (!err) err = write_spans(draft, room, "times", rows, &vertices->rows);
     if (!err) err = write_keys(draft, folder, rows, vertices);
-    for (uint32_t i = 0; !err && i < vertices->column_count; i++) {
-        weir_npy_type kind = WEIR_NPY_F32;
-        const void *numbers = column_numbers(&vertices->columns[i], &kind);
-        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, vertices->columns[i].name);
-        if (!err) err = write_rows(path, kind, rows, numbers, 0);
-        if (!err) err = write_texts(draft, folder, &vertices->columns[i]);
-    }
+    if (!err) err = write_columns(draft, folder, rows, vertices);
     return err ? err : write_extras(draft, folder, rows, vertices);
 }
 
 /* --- relations ------------------------------------------------------------------------------------------------- */
 
-static weir_err write_edge_features(const weir_parts_draft *draft, const char *folder, const lists *l, uint64_t count) {
+static weir_err write_edge_features(const weir_parts_draft *draft, const char *folder, const lists *l,
+                                    const weir_snapshot_edges *edges, uint64_t count) {
     char path[WEIR_PARTS_PATH_MAX];
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < l->edges->column_count; i++) {
+    for (uint32_t i = 0; !err && i < edges->column_count; i++) {
         weir_npy_type kind = WEIR_NPY_F32;
-        const void *numbers = column_numbers(&l->edges->columns[i], &kind);
-        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, l->edges->columns[i].name);
+        const void *numbers = column_numbers(&edges->columns[i], &kind);
+        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, edges->columns[i].name);
         if (!err) err = write_lists(path, kind, *l, numbers, count);
     }
     return err;
@@ -282,10 +305,12 @@ static weir_err write_direction(const weir_parts_draft *draft, uint32_t relation
                                 uint64_t *countp) {
     const weir_schema_relation *r = weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation);
     bool out = direction == WEIR_OUT;
+    const weir_snapshot_edges *edges = weir_snapshot_edges_of(draft->snapshot, relation, direction);
     const lists l = {.rows = owned_of(draft, out ? r->from : r->to),
-                     .edges = weir_snapshot_edges_of(draft->snapshot, relation, direction),
+                     .indptr = edges->indptr,
+                     .neighbors = edges->neighbors,
                      .new_of = draft->plan->new_of[out ? r->to : r->from]};
-    uint64_t count = *countp = count_edges(l.rows, l.edges);
+    uint64_t count = *countp = count_listed(l.rows, l.indptr);
     char folder[128], path[WEIR_PARTS_PATH_MAX];
     snprintf(folder, sizeof folder, "relations/%s/%s", r->name, out ? "out" : "in");
     weir_err err = create_folder(draft, folder);
@@ -294,10 +319,12 @@ static weir_err write_direction(const weir_parts_draft *draft, uint32_t relation
     if (!err) err = weir_parts_path(draft, path, "%s/neighbors.npy", folder);
     if (!err) err = write_array(path, WEIR_NPY_I64, count, 0, fill_neighbors, &l);
     if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
-    if (!err) err = write_lists(path, WEIR_NPY_I64, l, l.edges->times, count);
+    if (!err) err = write_lists(path, WEIR_NPY_I64, l, edges->times, count);
     if (!err) err = weir_parts_path(draft, path, "%s/events.npy", folder);
-    if (!err) err = write_lists(path, WEIR_NPY_U64, l, l.edges->events, count);
-    return err ? err : write_edge_features(draft, folder, &l, count);
+    if (!err) err = write_lists(path, WEIR_NPY_U64, l, edges->events, count);
+    if (!err && edges->until_us) err = weir_parts_path(draft, path, "%s/until.npy", folder);
+    if (!err && edges->until_us) err = write_lists(path, WEIR_NPY_I64, l, edges->until_us, count);
+    return err ? err : write_edge_features(draft, folder, &l, edges, count);
 }
 
 /* P2: each list goes to the part of the vertex whose list it is, and nowhere else. */

@@ -187,6 +187,14 @@ void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t
     weir_rocks_cursor_seek(cursor->cursor, key, length);
 }
 
+void weir_engine_cursor_seek_last(weir_engine_cursor *cursor, const void *key, size_t length) {
+    weir_rocks_cursor_seek_last(cursor->cursor, key, length);
+}
+
+void weir_engine_cursor_previous(weir_engine_cursor *cursor) {
+    weir_rocks_cursor_previous(cursor->cursor);
+}
+
 bool weir_engine_cursor_valid(const weir_engine_cursor *cursor) {
     return weir_rocks_cursor_valid(cursor->cursor);
 }

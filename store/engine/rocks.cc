@@ -258,6 +258,20 @@ void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t l
     });
 }
 
+void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, size_t length) {
+    guarded(cursor->db->folder.c_str(), &cursor->status, [&] {
+        cursor->iterator->SeekForPrev(slice(key, length));
+        return rocksdb::Status::OK();
+    });
+}
+
+void weir_rocks_cursor_previous(weir_rocks_cursor *cursor) {
+    guarded(cursor->db->folder.c_str(), &cursor->status, [&] {
+        cursor->iterator->Prev();
+        return rocksdb::Status::OK();
+    });
+}
+
 void weir_rocks_cursor_next(weir_rocks_cursor *cursor) {
     guarded(cursor->db->folder.c_str(), &cursor->status, [&] {
         cursor->iterator->Next();

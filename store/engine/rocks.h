@@ -70,6 +70,8 @@ bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_t
                     weir_rocks_status *status);
 bool weir_rocks_cursor_open(weir_rocks *db, bool scan, weir_rocks_cursor **cursorp, weir_rocks_status *status);
 void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length);
+void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, size_t length); /* at it, or before */
+void weir_rocks_cursor_previous(weir_rocks_cursor *cursor);
 void weir_rocks_cursor_next(weir_rocks_cursor *cursor);
 bool weir_rocks_cursor_valid(const weir_rocks_cursor *cursor);
 const void *weir_rocks_cursor_key(const weir_rocks_cursor *cursor, size_t *lengthp);

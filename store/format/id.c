@@ -9,8 +9,8 @@
 #include <weir/base/hash.h>
 #include <weir/store/id.h>
 
-#define NAME_MAX_BYTES (1u + 64u + 1u + WEIR_KEY_MAX) /* kind, type, 0, key */
-#define TYPE_MAX       64u
+#define TYPE_MAX       249u /* a vertex type's name has less; a topic's may have that: Kafka's own limit */
+#define NAME_MAX_BYTES (1u + TYPE_MAX + 1u + WEIR_KEY_MAX) /* kind, type, 0, key */
 
 /* An event that has a name, and one that is known by its place, never stand for each other. */
 #define EVENT_NAMED 'e'

@@ -106,6 +106,17 @@ int64_t weir_deleted_time(weir_deleted *deleted, weir_vertex vertex, int64_t bef
     return newest;
 }
 
+weir_err weir_deleted_each(weir_deleted *deleted, weir_deleted_visit visit, void *context) {
+    weir_err err = WEIR_OK;
+    pthread_rwlock_rdlock(&deleted->lock);
+    for (size_t i = 0; !err && i < deleted->capacity; i++) {
+        const slot *s = &deleted->slots[i];
+        if (s->time_us != WEIR_DELETED_NEVER) err = visit(context, s->vertex, s->time_us);
+    }
+    pthread_rwlock_unlock(&deleted->lock);
+    return err;
+}
+
 uint64_t weir_deleted_count(const weir_deleted *deleted) {
     return atomic_load_explicit(&deleted->count, memory_order_relaxed);
 }

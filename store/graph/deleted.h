@@ -24,6 +24,9 @@ void weir_deleted_close(weir_deleted *deleted);
 weir_err weir_deleted_add(weir_deleted *deleted, weir_vertex vertex, int64_t time_us);
 /* The newest deletion before before_us, or WEIR_DELETED_NEVER: what is of that time or older is hidden.  [any] */
 int64_t weir_deleted_time(weir_deleted *deleted, weir_vertex vertex, int64_t before_us);
+/* Every deletion, in no order.  What visit returns.  [any] */
+typedef weir_err (*weir_deleted_visit)(void *context, weir_vertex vertex, int64_t time_us);
+weir_err weir_deleted_each(weir_deleted *deleted, weir_deleted_visit visit, void *context);
 uint64_t weir_deleted_count(const weir_deleted *deleted); /* [any] */
 
 #endif /* WEIR_STORE_DELETED_H */

@@ -331,6 +331,35 @@ size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, i
     return count;
 }
 
+/* Entries stand oldest first. */
+static bool oldest(const list *l, int64_t newer_than_us, int64_t before_us, int64_t *time_usp) {
+    uint32_t low = 0, high = newer_than_us == INT64_MIN ? 0 : l->count;
+    while (low < high) { /* entries below low are as old as newer_than_us, or older */
+        uint32_t middle = low + (high - low) / 2;
+        if (l->entries[middle].time_us <= newer_than_us) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    while (low < l->count && l->entries[low].deletion)
+        low++;
+    if (low == l->count || l->entries[low].time_us >= before_us) return false;
+    *time_usp = l->entries[low].time_us;
+    return true;
+}
+
+bool weir_delta_oldest(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t newer_than_us, int64_t before_us,
+                       int64_t *time_usp) {
+    stripe *s = stripe_of(delta, vertex);
+    bool locked = lock_unless_frozen(delta, s);
+    const node *n = node_find(s, vertex);
+    const list *l = n ? list_find(n, id) : NULL;
+    bool found = l && oldest(l, newer_than_us, before_us, time_usp);
+    if (locked) weir_mutex_unlock(&s->mutex);
+    return found;
+}
+
 bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep) {
     stripe *s = stripe_of(delta, vertex);
     bool locked = lock_unless_frozen(delta, s);

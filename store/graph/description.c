@@ -107,7 +107,7 @@ static weir_err read_id_key(const weir_yaml_node *root, weir_id_key *id_keyp) {
     for (size_t i = 0; whole && i < sizeof id_keyp->bytes; i++) {
         int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
         whole = high >= 0 && low >= 0;
-        id_keyp->bytes[i] = (uint8_t)(high << 4 | low);
+        if (whole) id_keyp->bytes[i] = (uint8_t)(high << 4 | low);
     }
     return whole ? WEIR_OK : WEIR_YAML_ERR(node, "this key of ids is not 32 digits; restore a checkpoint");
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* query.c - the graph's questions, in terms of one shard's lists. */
+#include <stdlib.h>
 #include <string.h>
 
+#include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/bytes.h>
 #include <weir/store/stored.h>
@@ -103,20 +105,89 @@ static weir_err is_there(const weir_graph *graph, weir_vertex vertex, uint16_t t
     return err;
 }
 
-static weir_err is_forgotten(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                             weir_arena *arena, bool *forgottenp) {
-    bool there = true;
-    weir_err err = WEIR_OK;
-    if (weir_schema_vertex_at(graph->schema, type)->expire_us)
-        err = is_there(graph, vertex, (uint16_t)type, before_us, arena, &there);
-    *forgottenp = !there;
+/* --- lives ------------------------------------------------------------------------------------------------------- */
+
+/* The puts of a vertex that one reader sees: behind the newest deletion before its time. */
+typedef struct puts {
+    const weir_graph *graph;
+    weir_vertex vertex;
+    uint32_t type;
+    int64_t deleted_us; /* INT64_MIN: never */
+    weir_arena *arena;
+} puts;
+
+/* Looks at one list: the newest time of the span, or the oldest. */
+typedef weir_err (*look)(const puts *p, weir_list list, const put_span *span, bool *foundp, int64_t *time_usp);
+
+static weir_err look_newest(const puts *p, weir_list list, const put_span *span, bool *foundp, int64_t *time_usp) {
+    const weir_list_query query = {p->vertex, list, span->before_us, span->newer_than_us, 1, true};
+    const weir_entry *entries;
+    uint32_t count;
+    weir_err err = weir_shard_list(shard_of(p->graph, p->vertex), &query, p->arena, &entries, &count);
+    if (err || !count) return err;
+    if (!*foundp || entries[0].time_us > *time_usp) *time_usp = entries[0].time_us;
+    *foundp = true;
+    return WEIR_OK;
+}
+
+static weir_err look_oldest(const puts *p, weir_list list, const put_span *span, bool *foundp, int64_t *time_usp) {
+    const weir_list_query query = {p->vertex, list, span->before_us, span->newer_than_us, 1, true};
+    bool found;
+    int64_t time_us;
+    weir_err err = weir_shard_oldest(shard_of(p->graph, p->vertex), &query, &found, &time_us);
+    if (err || !found) return err;
+    if (!*foundp || time_us < *time_usp) *time_usp = time_us;
+    *foundp = true;
+    return WEIR_OK;
+}
+
+/* Over all lists that a put of this vertex may stand in. */
+static weir_err look_at_puts(const puts *p, look at, put_span span, bool *foundp, int64_t *time_usp) {
+    const weir_schema *schema = p->graph->schema;
+    *foundp = false;
+    if (span.newer_than_us < p->deleted_us) span.newer_than_us = p->deleted_us;
+    weir_err err = at(p, WEIR_LIST_PUTS, &span, foundp, time_usp);
+    if (!err && weir_schema_vertex_at(schema, p->type)->feature_count)
+        err = at(p, WEIR_LIST_FEATURES, &span, foundp, time_usp);
+    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, i);
+        if (relation->from == p->type) err = at(p, WEIR_LIST_EDGES(i, WEIR_OUT), &span, foundp, time_usp);
+        if (!err && relation->to == p->type) err = at(p, WEIR_LIST_EDGES(i, WEIR_IN), &span, foundp, time_usp);
+    }
     return err;
 }
 
-/* Whether a put of this time is not enough for the vertex to be there. */
-static bool is_old(const weir_graph *graph, uint32_t type, int64_t time_us, int64_t before_us) {
+/* From a put back over those that are less than an expiry apart, in leaps: to the oldest put within an expiry before the
+ * last one met. Two leaps pass an expiry at least. Ends where reach_us is passed. */
+static weir_err leap_back(const puts *p, int64_t expire_us, int64_t reach_us, int64_t *firstp) {
+    bool found = true;
+    weir_err err = WEIR_OK;
+    while (!err && found && *firstp > reach_us) {
+        put_span span = {.before_us = *firstp};
+        if (__builtin_sub_overflow(*firstp, expire_us, &span.newer_than_us)) span.newer_than_us = INT64_MIN;
+        err = look_at_puts(p, look_oldest, span, &found, firstp);
+    }
+    return err;
+}
+
+/* The life that a vertex has before a time: *therep false: none. *firstp is its oldest put; or, if that is older than
+ * reach_us, one that is. */
+static weir_err find_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                          int64_t reach_us, weir_arena *arena, bool *therep, int64_t *firstp) {
     int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
-    return expire_us && time_us <= expired_at(graph, expire_us, before_us);
+    const puts p = {graph, vertex, type, weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us), arena};
+    const put_span span = {before_us, expired_at(graph, expire_us, before_us)};
+    if (!expire_us) return look_at_puts(&p, look_oldest, span, therep, firstp);
+    weir_err err = look_at_puts(&p, look_newest, span, therep, firstp);
+    return err || !*therep ? err : leap_back(&p, expire_us, reach_us, firstp);
+}
+
+/* Whether anything was put before this, in whatever life. */
+static weir_err was_put_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                               weir_arena *arena, bool *putp) {
+    const puts p = {graph, vertex, type, INT64_MIN, arena};
+    int64_t time_us;
+    return look_at_puts(&p, look_oldest, (put_span){before_us, INT64_MIN}, putp, &time_us);
 }
 
 /* --- features: each at its newest value ------------------------------------------------------------------------- */
@@ -171,6 +242,52 @@ static weir_err view_rows(const weir_graph *graph, weir_vertex vertex, const wei
     return row_of_values(kinds, values, arena, viewp);
 }
 
+/* How many rows, from the newest on, are of the life that the vertex has before the time. Those that are less than an
+ * expiry apart need no look at other puts. */
+static weir_err rows_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                             weir_arena *arena, const weir_entry *entries, uint32_t *countp) {
+    int64_t first_us;
+    bool there;
+    weir_err err =
+        find_life(graph, vertex, type, before_us, entries[*countp - 1].time_us, arena, &there, &first_us);
+    while (!err && *countp && (!there || entries[*countp - 1].time_us < first_us))
+        --*countp;
+    return err;
+}
+
+static uint32_t rows_together(const weir_entry *entries, uint32_t count, int64_t expire_us) {
+    uint32_t together = 1;
+    while (expire_us && together < count) {
+        int64_t apart_us;
+        if (__builtin_sub_overflow(entries[together - 1].time_us, entries[together].time_us, &apart_us)) break;
+        if (apart_us >= expire_us) break;
+        together++;
+    }
+    return expire_us ? together : count;
+}
+
+/* *enoughp: older rows would change nothing. */
+static weir_err view_life(const weir_graph *graph, weir_vertex vertex, int64_t before_us, const weir_entry *entries,
+                          uint32_t count, weir_arena *arena, bool *enoughp, weir_row_view *viewp) {
+    if (entries[0].row_length < WEIR_STORED_FEATURES_PREFIX) return damaged(vertex);
+    uint32_t type = weir_get_u16(entries[0].row);
+    if (type >= weir_schema_vertex_count(graph->schema)) return damaged(vertex);
+    int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
+    int64_t history_us = weir_schema_vertex_at(graph->schema, type)->history_us;
+    *enoughp = history_us && before_us <= expired_at(graph, history_us, WEIR_BEFORE_ALL);
+    if (*enoughp) return WEIR_OK; /* so far back nothing is told */
+    uint32_t of_life = rows_together(entries, count, expire_us);
+    bool old = expire_us && entries[0].time_us <= expired_at(graph, expire_us, before_us);
+    weir_err err = WEIR_OK;
+    if (!old) err = view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
+    if (err || (!old && (*enoughp || of_life == count))) return err;
+    of_life = count;
+    err = rows_of_life(graph, vertex, type, before_us, arena, entries, &of_life);
+    if (!err && of_life) err = view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
+    *enoughp = *enoughp || of_life < count;
+    return err;
+}
+
 weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
                              weir_row_view *viewp) {
     const weir_entry *entries;
@@ -186,13 +303,29 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
                                  .limit = limit};
         err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
         if (err || count == 0) break;
-        err = view_rows(graph, vertex, entries, count, arena, &enough, viewp);
+        err = view_life(graph, vertex, before_us, entries, count, arena, &enough, viewp);
         enough = enough || count < limit || limit >= ROWS_MAX;
     }
-    bool gone = false;
-    if (!err && viewp->row && is_old(graph, viewp->vertex_type, viewp->time_us, before_us))
-        err = is_forgotten(graph, vertex, viewp->vertex_type, before_us, arena, &gone);
-    if (err || gone) *viewp = (weir_row_view){0};
+    if (err) *viewp = (weir_row_view){0};
+    return err;
+}
+
+/* --- labels -------------------------------------------------------------------------------------------------------- */
+
+/* Whether a label of this time is of the life that its vertex has before before_us. */
+static weir_err label_is_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t label_us,
+                                 int64_t before_us, weir_arena *arena, bool *isp) {
+    bool deleted =
+        weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us) != WEIR_DELETED_NEVER;
+    int64_t first_us;
+    bool earlier = false;
+    *isp = !deleted && !weir_schema_vertex_at(graph->schema, type)->expire_us;
+    if (*isp) return WEIR_OK;
+    int64_t reach_us = label_us == INT64_MIN ? label_us : label_us - 1;
+    weir_err err = find_life(graph, vertex, type, before_us, reach_us, arena, isp, &first_us);
+    if (err || !*isp || first_us < label_us) return err;
+    err = was_put_before(graph, vertex, type, first_us, arena, &earlier);
+    *isp = !earlier;
     return err;
 }
 
@@ -208,11 +341,11 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
                              .newer_than_us = INT64_MIN,
                              .limit = 1};
     const weir_schema_label *schema = weir_schema_label_at(graph->schema, label);
-    bool gone = false;
+    bool counts = true;
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
     if (!err && count && !schema->on_relation)
-        err = is_forgotten(graph, vertex, schema->target, before_us, arena, &gone);
-    if (!err && count && !gone) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
+        err = label_is_of_life(graph, vertex, schema->target, entries[0].time_us, before_us, arena, &counts);
+    if (!err && count && counts) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
     return err;
 }
 
@@ -234,42 +367,56 @@ weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *aren
     return WEIR_OK;
 }
 
-/* The oldest visible record of a list. */
-static weir_err oldest_of(weir_shard *shard, weir_vertex vertex, weir_list list, weir_arena *arena, bool *knownp,
-                          int64_t *time_usp) {
-    const weir_entry *rows;
-    uint32_t count;
-    weir_list_query query = {.vertex = vertex,
-                             .list = list,
-                             .before_us = WEIR_BEFORE_ALL,
-                             .newer_than_us = INT64_MIN,
-                             .limit = ROWS_PER_LOOK};
-    weir_err err = weir_shard_list(shard, &query, arena, &rows, &count);
-    if (!err && count == query.limit) {
-        query.limit = WEIR_WINDOW_MAX;
-        err = weir_shard_list(shard, &query, arena, &rows, &count);
+weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena, bool *knownp,
+                              int64_t *time_usp) {
+    weir_name name = {0};
+    weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, knownp);
+    if (err || !*knownp) return err;
+    return find_life(graph, vertex, name.vertex_type, before_us, INT64_MIN, arena, knownp, time_usp);
+}
+
+/* --- deletions ----------------------------------------------------------------------------------------------------- */
+
+typedef struct deletion {
+    weir_vertex vertex;
+    int64_t time_us;
+} deletion;
+
+typedef struct deletions {
+    deletion *of;
+    size_t count, capacity;
+} deletions;
+
+static weir_err keep_deletion(void *context, weir_vertex vertex, int64_t time_us) {
+    deletions *d = context;
+    if (d->count == d->capacity) {
+        size_t capacity = d->capacity ? d->capacity * 2 : 1024;
+        deletion *grown = weir_realloc_array(d->of, capacity, sizeof *grown);
+        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of the graph");
+        d->of = grown;
+        d->capacity = capacity;
     }
-    if (err || !count) return err;
-    if (!*knownp || rows[count - 1].time_us < *time_usp) *time_usp = rows[count - 1].time_us;
-    *knownp = true;
+    d->of[d->count++] = (deletion){vertex, time_us};
     return WEIR_OK;
 }
 
-/* As a snapshot dates a vertex: by its name's put where no deletion has overtaken it, by its rows, and by puts that
- * left nothing else; none that has expired. */
-weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena *arena, bool *knownp,
-                              int64_t *time_usp) {
-    weir_shard *shard = shard_of(graph, vertex);
-    weir_name name = {0};
-    weir_err err = weir_shard_name(shard, vertex, arena, &name, knownp);
-    if (err || !*knownp) return err;
-    *knownp = name.time_us > weir_deleted_time(shard->deleted, vertex, WEIR_BEFORE_ALL);
-    *time_usp = name.time_us;
-    bool gone = false;
-    err = oldest_of(shard, vertex, WEIR_LIST_FEATURES, arena, knownp, time_usp);
-    if (!err) err = oldest_of(shard, vertex, WEIR_LIST_PUTS, arena, knownp, time_usp);
-    if (!err) err = is_forgotten(graph, vertex, name.vertex_type, WEIR_BEFORE_ALL, arena, &gone);
-    if (gone) *knownp = false;
+static int by_vertex_and_time(const void *a, const void *b) {
+    const deletion *x = a, *y = b;
+    if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
+    return (x->time_us > y->time_us) - (x->time_us < y->time_us);
+}
+
+/* Every shard has them all, or nearly: they are sealed one after the other. */
+weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit, void *context) {
+    deletions d = {.of = NULL};
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++)
+        err = weir_deleted_each(graph->shards[i]->deleted, keep_deletion, &d);
+    if (d.count) qsort(d.of, d.count, sizeof *d.of, by_vertex_and_time);
+    for (size_t i = 0; !err && i < d.count; i++) {
+        if (i == 0 || by_vertex_and_time(&d.of[i - 1], &d.of[i]) != 0) err = visit(context, d.of[i].vertex, d.of[i].time_us);
+    }
+    weir_free(d.of);
     return err;
 }
 
@@ -297,6 +444,7 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
     *notesp = notes;
     return WEIR_OK;
 }
+/* --- claims -------------------------------------------------------------------------------------------------------- */
 
 /* The table has not heard of it: the store itself is asked. */
 static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, bool *newp) {

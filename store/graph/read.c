@@ -310,6 +310,75 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
     return WEIR_OK;
 }
 
+/* --- the other end of a list ------------------------------------------------------------------------------------- */
+
+/* The last key that an entry newer than this may have. */
+static size_t last_key(const weir_list_query *query, uint8_t key[WEIR_EDGE_KEY_BYTES]) {
+    int64_t oldest_us = query->newer_than_us == INT64_MIN ? INT64_MIN : query->newer_than_us + 1;
+    const weir_edge_key edge = {.vertex = query->vertex,
+                                .relation = (uint16_t)(query->list >> 1),
+                                .direction = query->list & 1 ? WEIR_IN : WEIR_OUT,
+                                .time_us = oldest_us,
+                                .neighbor = weir_vertex_make(UINT64_MAX, UINT64_MAX),
+                                .event = UINT64_MAX,
+                                .content = UINT32_MAX};
+    const weir_version_key version = {query->vertex, oldest_us, UINT64_MAX, UINT32_MAX};
+    switch (WEIR_LIST_KIND(query->list)) {
+    case WEIR_LIST_KIND_EDGES:
+        weir_edge_key_write(&edge, key);
+        return WEIR_EDGE_KEY_BYTES;
+    case WEIR_LIST_KIND_FEATURES:
+        weir_feature_key_write(&version, key);
+        return WEIR_FEATURE_KEY_BYTES;
+    case WEIR_LIST_KIND_PUTS:
+        weir_put_key_write(query->vertex, oldest_us, key);
+        return WEIR_PUT_KEY_BYTES;
+    default:
+        weir_label_key_write(&version, (uint16_t)query->list, key);
+        return WEIR_LABEL_KEY_BYTES;
+    }
+}
+
+static weir_err oldest_cold(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
+    uint8_t key[WEIR_EDGE_KEY_BYTES];
+    weir_entry entry = {.deletion = true};
+    weir_engine_cursor *cursor;
+    size_t length = last_key(query, key);
+    weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cursor);
+    if (err) return err;
+    weir_engine_cursor_seek_last(cursor, key, length);
+    for (; entry.deletion; weir_engine_cursor_previous(cursor)) {
+        if (!weir_engine_cursor_valid(cursor)) {
+            err = weir_engine_cursor_err(cursor);
+            break;
+        }
+        const void *found = weir_engine_cursor_key(cursor, &length);
+        if (!entry_of_key(found, length, query->vertex, query->list, &entry)) {
+            entry.deletion = true;
+            break;
+        }
+    }
+    weir_engine_cursor_close(cursor);
+    *foundp = !err && !entry.deletion && entry.time_us < query->before_us;
+    *time_usp = entry.time_us;
+    return err;
+}
+
+weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
+    weir_delta *deltas[2];
+    int64_t time_us;
+    weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
+    weir_err err = oldest_cold(shard, query, foundp, time_usp);
+    for (size_t i = 0; i < 2; i++) {
+        bool has = deltas[i] && weir_delta_oldest(deltas[i], query->vertex, query->list, query->newer_than_us,
+                                                  query->before_us, &time_us);
+        if (has && (!*foundp || time_us < *time_usp)) *time_usp = time_us;
+        *foundp = *foundp || has;
+        weir_delta_release(deltas[i]);
+    }
+    return err;
+}
+
 /* --- names ---------------------------------------------------------------------------------------------------------
  * */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arrays.c - windows of plain arrays: a window is a place in them, nothing is copied.
+ * arrays.c - windows of plain arrays: a window is a place in them, nothing is copied; but for those from which a deletion
+ * has taken an edge: what is left of them is gathered.
  *
  * The arrays may be files that were mapped: what they say is checked before it is followed, one comparison at each use,
  * so that opening them needs no walk over all of it.
@@ -11,14 +12,26 @@
 
 #include "sampler_private.h"
 
+/* Neighbour and time of an edge that is seen, side by side as after a load. */
+typedef struct seen_edge {
+    int64_t neighbor, time_us;
+} seen_edge;
+
 typedef struct arrays_source {
     weir_sample_source base; /* first: the handle is this */
     weir_sample_arrays arrays;
+    seen_edge *seen; /* of the windows at hand that are gathered; three arrays of one capacity */
+    uint64_t *seen_events, *seen_places;
+    size_t seen_capacity;
     weir_sample_csr csrs[];
 } arrays_source;
 
 static const arrays_source *arrays_of(const weir_sample_source *source) {
     return (const arrays_source *)(const void *)source;
+}
+
+static arrays_source *arrays_of_own(weir_sample_source *source) {
+    return (arrays_source *)(void *)source;
 }
 
 static const weir_sample_csr *csr_of(const weir_sample_source *source, const weir_sample_ask *ask) {
@@ -143,6 +156,63 @@ static void seek_end(const weir_sample_csr *csr, int64_t before_us, span *list) 
     list->end = s.low;
 }
 
+/* --- windows with holes ------------------------------------------------------------------------------------------- */
+
+/* At most how many edges its target sees, where it does not see all of the first `limit`; else 0. */
+static uint32_t room_beside_holes(const weir_sample_csr *csr, span list, int64_t before_us, uint32_t limit) {
+    int64_t left = list.end - list.begin, looked = left < (int64_t)limit ? left : (int64_t)limit;
+    for (int64_t i = 0; i < looked; i++) {
+        if (csr->until_us[list.begin + i] <= before_us) return (uint32_t)looked;
+    }
+    return 0;
+}
+
+static weir_err seen_reserve(arrays_source *s, size_t capacity) {
+    if (capacity <= s->seen_capacity) return WEIR_OK;
+    seen_edge *seen = weir_realloc_array(s->seen, capacity, sizeof *seen);
+    if (seen) s->seen = seen;
+    uint64_t *events = weir_realloc_array(s->seen_events, capacity, sizeof *events);
+    if (events) s->seen_events = events;
+    uint64_t *places = weir_realloc_array(s->seen_places, capacity, sizeof *places);
+    if (places) s->seen_places = places;
+    if (!seen || !events || !places) return WEIR_ERR(WEIR_ENOMEM, "no memory for windows with deleted edges");
+    s->seen_capacity = capacity;
+    return WEIR_OK;
+}
+
+static void gather(arrays_source *s, const weir_sample_csr *csr, span list, int64_t before_us, uint32_t limit,
+                   size_t at, weir_sample_window *window) {
+    uint32_t count = 0;
+    for (int64_t edge = list.begin; edge < list.end && count < limit; edge++) {
+        if (csr->until_us[edge] <= before_us) continue;
+        s->seen[at + count] = (seen_edge){word_at(csr->neighbors, (uint64_t)edge, csr->edge_stride), time_at(csr, edge)};
+        s->seen_events[at + count] = csr->events ? csr->events[edge] : 0;
+        s->seen_places[at + count++] = (uint64_t)edge;
+    }
+    window->neighbors = (const uint8_t *)&s->seen[at].neighbor;
+    window->times = (const uint8_t *)&s->seen[at].time_us;
+    window->events = csr->events ? s->seen_events + at : NULL;
+    window->places = s->seen_places + at;
+    window->stride = sizeof s->seen[0];
+    window->count = count;
+}
+
+/* In place of the windows whose targets do not see all of it: what they see, as far as the limit. Room first, because
+ * windows point into it. */
+static weir_err take_out_holes(arrays_source *s, const weir_sample_csr *csr, const weir_sample_ask *ask,
+                               const span *lists, weir_sample_window *windows) {
+    size_t room = 0, at = 0;
+    uint32_t rooms[WEIR_SAMPLE_BATCH];
+    for (uint32_t i = 0; i < ask->count; i++)
+        room += rooms[i] = room_beside_holes(csr, lists[i], ask->before_us[i], ask->limit);
+    weir_err err = seen_reserve(s, room);
+    for (uint32_t i = 0; !err && i < ask->count; i++) {
+        if (rooms[i]) gather(s, csr, lists[i], ask->before_us[i], ask->limit, at, &windows[i]);
+        at += rooms[i];
+    }
+    return err;
+}
+
 static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
     const weir_sample_csr *csr = csr_of(source, ask);
     span spans[WEIR_SAMPLE_BATCH];
@@ -152,8 +222,9 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
     seek_begins(csr, ask, spans);
     for (uint32_t i = 0; i < ask->count; i++) {
         int64_t begin = spans[i].begin;
-        if (spans[i].end - begin > ask->limit) spans[i].end = begin + ask->limit;
+        if (!csr->until_us && spans[i].end - begin > ask->limit) spans[i].end = begin + ask->limit;
         if (csr->expire_us) seek_end(csr, ask->before_us[i], &spans[i]);
+        int64_t count = spans[i].end - begin;
         windows[i] = (weir_sample_window){
             .neighbors = at(csr->neighbors, (uint64_t)begin, csr->edge_stride),
             .times = at(csr->times, (uint64_t)begin, csr->edge_stride),
@@ -161,10 +232,10 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
             .first = (uint64_t)begin,
             .id = (uint64_t)word_at(csr->ids, ask->parents[i], csr->id_stride),
             .stride = csr->edge_stride,
-            .count = (uint32_t)(spans[i].end - begin),
+            .count = count > ask->limit ? ask->limit : (uint32_t)count,
         };
     }
-    return WEIR_OK;
+    return csr->until_us ? take_out_holes(arrays_of_own(source), csr, ask, spans, windows) : WEIR_OK;
 }
 
 static weir_err no_column(const weir_sample_ask *ask, const char *kind, uint32_t feature) {
@@ -176,7 +247,9 @@ static weir_err numbers(weir_sample_source *source, const weir_sample_ask *ask, 
     const weir_sample_csr *csr = csr_of(source, ask);
     const float *column = feature < csr->feature_count ? csr->features[feature] : NULL;
     if (!column) return no_column(ask, "number", feature);
-    memcpy(numbers, column + window->first, window->count * sizeof *numbers);
+    if (!window->places) memcpy(numbers, column + window->first, window->count * sizeof *numbers);
+    for (uint32_t i = 0; window->places && i < window->count; i++)
+        numbers[i] = column[window->places[i]];
     return WEIR_OK;
 }
 
@@ -186,7 +259,7 @@ static weir_err codes(weir_sample_source *source, const weir_sample_ask *ask, co
     const int32_t *column = feature < csr->feature_count && csr->codes ? csr->codes[feature] : NULL;
     if (!column) return no_column(ask, "category", feature);
     for (uint32_t i = 0; i < window->count; i++) {
-        int32_t code = column[window->first + i];
+        int32_t code = column[window->places ? window->places[i] : window->first + i];
         codes[i] = code < 0 ? 0 : (uint64_t)code + 1;
     }
     return WEIR_OK;
@@ -199,7 +272,11 @@ static void begin(weir_sample_source *source) {
 }
 
 static void close_arrays(weir_sample_source *source) {
-    weir_free(source);
+    arrays_source *s = arrays_of_own(source);
+    weir_free(s->seen);
+    weir_free(s->seen_events);
+    weir_free(s->seen_places);
+    weir_free(s);
 }
 
 weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_source **sourcep) {

@@ -157,6 +157,8 @@ static weir_err write_columns(expansion *x, const weir_sample_window *window, ui
         c->parents[at + i] = parent;
         c->refs[at + i] = window->first + picks[i];
     }
+    for (uint32_t i = 0; window->places && i < count; i++)
+        c->refs[at + i] = window->places[picks[i]];
     x->position += count;
     return window->edges ? write_events(x, window, at, picks, count) : WEIR_OK;
 }

@@ -95,6 +95,7 @@ static weir_err fill_csr(tables *t, const weir_snapshot *snapshot, uint32_t rela
         .id_stride = sizeof(weir_vertex_pair), /* also that of pairs */
         .edge_stride = paired ? 16 : 8,
         .events = e->events,
+        .until_us = e->until_us,
         .feature_count = e->column_count,
         .vertices = e->vertices,
         .edges = e->edges,

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * along.c - spills walked along rising ids, and by them whether a vertex is there.
- *
- * A deletion hides the puts up to its time. Of a life that it cuts, the oldest put is then another than the one said
- * here: but only rows behind the deletion are seen, and whoever asks takes the newer of the two.
- */
+/* along.c - spills walked along rising ids, and by them when a vertex was there. */
 #include "along.h"
 
 #include <stdio.h>
-#include <string.h>
 
 weir_err weir_along_step(weir_along *a) {
-    if (a->hidden_too) return weir_merge_next(a->merge, &a->record, &a->found);
-    return weir_draft_next(a->draft, a->merge, false, &a->record, &a->found);
+    return weir_merge_next(a->merge, &a->record, &a->found);
 }
 
 weir_err weir_along_open(const weir_snapshot_draft *draft, const char *kind, uint32_t type, weir_along *a) {
     char name[64];
-    *a = (weir_along){.draft = draft, .hidden_too = strcmp(kind, "names") == 0};
+    *a = (weir_along){.merge = NULL};
     snprintf(name, sizeof name, "%s.%u", kind, type);
     weir_err err = weir_merge_open(draft->spill, name, draft->shards, &a->merge);
     return err ? err : weir_along_step(a);
@@ -36,21 +29,19 @@ weir_err weir_along_to(weir_along *a, weir_vertex vertex, bool *herep) {
     return err;
 }
 
-/* --- whether a vertex is there ----------------------------------------------------------------------------------- */
+/* --- when a vertex was there ------------------------------------------------------------------------------------- */
 
 weir_err weir_pulse_open(const weir_snapshot_draft *draft, uint32_t type, weir_pulse *p) {
-    *p = (weir_pulse){.expire_us = weir_schema_vertex_at(draft->schema, type)->expire_us};
-    p->gone_us = weir_draft_gone_us(draft, p->expire_us);
-    if (p->expire_us == 0) return WEIR_OK;
+    *p = (weir_pulse){.draft = draft, .expire_us = weir_schema_vertex_at(draft->schema, type)->expire_us};
     weir_err err = weir_along_open(draft, "met", 0, &p->met);
-    if (!err) err = weir_along_open(draft, "puts", 0, &p->puts);
-    return err ? err : weir_along_open(draft, "features", type, &p->rows);
+    if (!err) err = weir_along_open(draft, "rowed", 0, &p->rowed);
+    return err ? err : weir_along_open(draft, "puts", 0, &p->puts);
 }
 
 void weir_pulse_close(weir_pulse *p) {
     weir_along_close(&p->met);
+    weir_along_close(&p->rowed);
     weir_along_close(&p->puts);
-    weir_along_close(&p->rows);
     weir_lives_free(&p->lives);
 }
 
@@ -59,7 +50,7 @@ static weir_err take_puts(weir_pulse *p, weir_along *a, weir_vertex vertex) {
     weir_err err = weir_along_to(a, vertex, &here);
     while (!err && here) {
         weir_life life = {a->record.time_us, a->record.time_us};
-        if (a == &p->met) life.first_us = (int64_t)a->record.event; /* as scan.c spilled it */
+        if (a != &p->puts) life.first_us = (int64_t)a->record.event; /* as scan.c spilled it */
         err = weir_lives_add(&p->lives, life);
         if (!err) err = weir_along_step(a);
         here = a->found && a->record.vertex == vertex;
@@ -67,21 +58,28 @@ static weir_err take_puts(weir_pulse *p, weir_along *a, weir_vertex vertex) {
     return err;
 }
 
-weir_err weir_pulse_to(weir_pulse *p, weir_vertex vertex, bool *therep, weir_life *lifep) {
-    weir_err err = WEIR_OK;
-    *therep = p->expire_us == 0;
-    *lifep = (weir_life){INT64_MIN, INT64_MAX};
-    if (*therep) return WEIR_OK;
-    if (!p->begun || p->vertex != vertex) { /* else the walks are past it */
-        weir_lives_begin(&p->lives, p->expire_us);
-        p->vertex = vertex;
-        p->begun = true;
-        err = take_puts(p, &p->met, vertex);
-        if (!err) err = take_puts(p, &p->puts, vertex);
-        if (!err) err = take_puts(p, &p->rows, vertex);
+weir_err weir_pulse_to(weir_pulse *p, weir_vertex vertex) {
+    size_t count;
+    if (p->begun && p->vertex == vertex) return WEIR_OK; /* the walks are past it */
+    const int64_t *deletions = weir_draft_deletions_of(p->draft, vertex, &count);
+    weir_lives_begin(&p->lives, p->expire_us, deletions, count);
+    p->vertex = vertex;
+    p->begun = true;
+    weir_err err = take_puts(p, &p->met, vertex);
+    if (!err) err = take_puts(p, &p->rowed, vertex);
+    return err ? err : take_puts(p, &p->puts, vertex);
+}
+
+bool weir_pulse_sees(const weir_pulse *p, const weir_life *life, int64_t *untilp) {
+    *untilp = weir_lives_until_us(&p->lives, life);
+    return weir_draft_sees(p->draft, life->first_us, *untilp,
+                           weir_lives_deleted_us(&p->lives, life->last_us) != INT64_MAX);
+}
+
+bool weir_pulse_sees_any(const weir_pulse *p) {
+    int64_t until_us;
+    for (size_t i = p->lives.count; i-- > 0;) {
+        if (weir_pulse_sees(p, &p->lives.of[i], &until_us)) return true;
     }
-    if (err || p->lives.count == 0) return err;
-    *lifep = p->lives.of[p->lives.count - 1];
-    *therep = lifep->last_us > p->gone_us;
-    return WEIR_OK;
+    return false;
 }

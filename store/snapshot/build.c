@@ -53,8 +53,12 @@ static weir_err tables_open(weir_snapshot_draft *draft) {
     draft->id_maps = weir_calloc(types + 1, sizeof *draft->id_maps);
     draft->ids = weir_calloc(types + 1, sizeof *draft->ids);
     draft->directions = weir_calloc(2 * relations + 1, sizeof *draft->directions);
+    draft->life_counts = weir_calloc(types + 1, sizeof *draft->life_counts);
+    draft->row_counts = weir_calloc(types + 1, sizeof *draft->row_counts);
     draft->label_counts = weir_calloc(weir_schema_label_count(draft->schema) + 1, sizeof *draft->label_counts);
-    if (draft->id_maps && draft->ids && draft->directions && draft->label_counts) return WEIR_OK;
+    if (draft->id_maps && draft->ids && draft->life_counts && draft->row_counts && draft->directions &&
+        draft->label_counts)
+        return WEIR_OK;
     return WEIR_ERR(WEIR_ENOMEM, "no memory to build %s", draft->opts->out);
 }
 
@@ -66,9 +70,12 @@ static void tables_close(weir_snapshot_draft *draft) {
     weir_free(draft->extras);
     weir_free(draft->id_maps);
     weir_free(draft->ids);
+    weir_free(draft->life_counts);
+    weir_free(draft->row_counts);
     weir_free(draft->directions);
     weir_free(draft->label_counts);
-    weir_free(draft->deletions.of);
+    weir_free(draft->deletions.vertices);
+    weir_free(draft->deletions.times);
 }
 
 /* Right behind the newest event, where no time is given; but no later than an event may be now. */
@@ -115,8 +122,12 @@ static weir_err sync_folder(const weir_snapshot_draft *draft, const char *room, 
 static weir_err sync_folders(const weir_snapshot_draft *draft) {
     const weir_schema *schema = draft->schema;
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
-        err = sync_folder(draft, "vertices", weir_schema_vertex_at(schema, i)->name, "");
+    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++) {
+        const char *name = weir_schema_vertex_at(schema, i)->name;
+        err = sync_folder(draft, "vertices", name, "/lives");
+        if (!err) err = sync_folder(draft, "vertices", name, "/rows");
+        if (!err) err = sync_folder(draft, "vertices", name, "");
+    }
     for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
         const char *name = weir_schema_relation_at(schema, i)->name;
         err = sync_folder(draft, "relations", name, "/out");
@@ -158,9 +169,11 @@ static weir_err finish(weir_snapshot_draft *draft) {
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
 static weir_err build(weir_snapshot_draft *draft) {
-    weir_err err = weir_draft_scan(draft);
+    weir_err err = weir_draft_deletions_read(draft);
+    if (!err) err = weir_draft_scan(draft);
     weir_kill_point("snapshot.scanned");
     if (!err) err = weir_draft_vertices(draft);
+    if (!err) err = weir_draft_rows(draft);
     if (!err) err = weir_draft_edges(draft);
     if (!err) err = weir_draft_labels(draft);
     weir_kill_point("snapshot.written");

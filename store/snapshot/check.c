@@ -46,6 +46,44 @@ static weir_err check_columns(const weir_snapshot *s, const char *folder, const 
 
 /* --- vertices ---------------------------------------------------------------------------------------------------- */
 
+/* Of each vertex: rising, each with a time before its end; newer than the end of the one before where `apart`. */
+static weir_err check_spans(const weir_snapshot *s, const char *folder, const char *times,
+                            const weir_snapshot_spans *spans, uint64_t vertices, bool apart) {
+    char array[300], ends[300];
+    snprintf(array, sizeof array, "%s/indptr.npy", folder);
+    weir_err err = check_rising(s, array, spans->indptr, vertices);
+    snprintf(array, sizeof array, "%s/%s.npy", folder, times);
+    snprintf(ends, sizeof ends, "%s/until.npy", folder);
+    for (uint64_t v = 0; !err && v < vertices; v++) {
+        for (int64_t i = spans->indptr[v]; i < spans->indptr[v + 1]; i++) {
+            if (spans->times[i] >= s->description.as_of_us)
+                return wrong(s, array, "is not before as_of", (uint64_t)i); /* Z3 */
+            if (spans->until_us[i] <= spans->times[i]) return wrong(s, ends, "is before its begin", (uint64_t)i);
+            if (i == spans->indptr[v]) continue;
+            if (spans->times[i] < (apart ? spans->until_us[i - 1] : spans->times[i - 1] + 1))
+                return wrong(s, array, "is not behind the one before it", (uint64_t)i);
+        }
+    }
+    return err;
+}
+
+/* Each row is of a life: it began there and ends with it. */
+static weir_err check_rows_of_lives(const weir_snapshot *s, const char *folder, const weir_snapshot_vertices *v) {
+    char array[300];
+    snprintf(array, sizeof array, "%s/rows/until.npy", folder);
+    for (uint64_t vertex = 0; vertex < v->count; vertex++) {
+        int64_t life = v->lives.indptr[vertex], lives = v->lives.indptr[vertex + 1];
+        for (int64_t i = v->rows.indptr[vertex]; i < v->rows.indptr[vertex + 1]; i++) {
+            while (life < lives && v->lives.until_us[life] < v->rows.until_us[i])
+                life++;
+            if (life == lives || v->lives.until_us[life] != v->rows.until_us[i] ||
+                v->rows.times[i] < v->lives.times[life])
+                return wrong(s, array, "is the end of no life that the row is of", (uint64_t)i);
+        }
+    }
+    return WEIR_OK;
+}
+
 static weir_err check_vertices(const weir_snapshot *s, uint32_t type) {
     const weir_snapshot_vertices *v = &s->vertices[type];
     char folder[256], array[300];
@@ -54,14 +92,14 @@ static weir_err check_vertices(const weir_snapshot *s, uint32_t type) {
     for (uint64_t i = 1; i < v->count; i++) {
         if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i])) return wrong(s, array, "is not above the one before it", i);
     }
-    snprintf(array, sizeof array, "%s/times.npy", folder);
-    for (uint64_t i = 0; i < v->count; i++) {
-        if (v->first_us[i] >= s->description.as_of_us && v->first_us[i] != WEIR_SNAPSHOT_NEVER)
-            return wrong(s, array, "is not before as_of", i); /* Z3 */
-    }
+    snprintf(array, sizeof array, "%s/lives", folder);
+    weir_err err = check_spans(s, array, "first", &v->lives, v->count, true);
+    snprintf(array, sizeof array, "%s/rows", folder);
+    if (!err) err = check_spans(s, array, "times", &v->rows, v->count, false);
+    if (!err) err = check_rows_of_lives(s, folder, v);
     snprintf(array, sizeof array, "%s/key_offsets.npy", folder);
-    weir_err err = check_rising(s, array, v->key_offsets, v->count);
-    return err ? err : check_columns(s, folder, v->columns, v->column_count, v->count);
+    if (!err) err = check_rising(s, array, v->key_offsets, v->count);
+    return err ? err : check_columns(s, folder, v->columns, v->column_count, v->rows.count);
 }
 
 /* --- edges ------------------------------------------------------------------------------------------------------- */
@@ -89,9 +127,10 @@ static bool in_order(const weir_snapshot_edges *e, int64_t at) {
 }
 
 static uint64_t hash_of(const direction_check *c, uint64_t own, int64_t at) {
-    uint64_t other = (uint64_t)c->edges->neighbors[at];
+    const weir_snapshot_edges *e = c->edges;
+    uint64_t other = (uint64_t)e->neighbors[at], until = (uint64_t)(e->until_us ? e->until_us[at] : INT64_MAX);
     bool out = c->direction == WEIR_OUT;
-    uint64_t words[4] = {out ? own : other, out ? other : own, (uint64_t)c->edges->times[at], c->edges->events[at]};
+    uint64_t words[] = {out ? own : other, out ? other : own, (uint64_t)e->times[at], e->events[at], until};
     return weir_xxh3(words, sizeof words, 0);
 }
 
@@ -102,6 +141,8 @@ static weir_err check_edge(direction_check *c, uint64_t own, int64_t at, bool fi
         return wrong_edge(c, "neighbors", "is no vertex", (uint64_t)at); /* Z2 */
     if (e->times[at] >= c->s->description.as_of_us)
         return wrong_edge(c, "times", "is not before as_of", (uint64_t)at); /* Z3 */
+    if (e->until_us && e->until_us[at] <= e->times[at])
+        return wrong_edge(c, "until", "is before its begin", (uint64_t)at);
     if (e->times[at] > e->newest_us) return wrong_edge(c, "times", "is newer than the manifest's newest", (uint64_t)at);
     if (!first && !in_order(e, at)) return wrong_edge(c, "times", "is out of order", (uint64_t)at);
     c->sum += hash_of(c, own, at);

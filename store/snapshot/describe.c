@@ -104,6 +104,8 @@ static weir_err read_vertices(const weir_yaml_node *root, weir_snapshot_descript
         const weir_yaml_node *row = weir_yaml_item(rows, i);
         err = check_name(row, weir_schema_vertex_at(d->schema, i)->name);
         if (!err) err = read_count(row, "count", &d->vertices[i]);
+        if (!err) err = read_count(row, "lives", &d->lives[i]);
+        if (!err) err = read_count(row, "rows", &d->rows[i]);
         if (!err) err = read_extras(row, d, i);
     }
     return err;
@@ -117,6 +119,7 @@ static weir_err read_relations(const weir_yaml_node *root, weir_snapshot_descrip
         const weir_yaml_node *row = weir_yaml_item(rows, i);
         err = check_name(row, weir_schema_relation_at(d->schema, i)->name);
         if (!err) err = read_count(row, "edges", &d->edges[i]);
+        if (!err) err = read_count(row, "deleted", &d->deleted[i]);
         if (!err) err = read_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
     }
     return err;
@@ -155,12 +158,17 @@ static weir_err read_schema(const weir_yaml_node *root, weir_snapshot_descriptio
 static weir_err tables_open(weir_snapshot_description *d) {
     size_t types = weir_schema_vertex_count(d->schema) + 1, relations = weir_schema_relation_count(d->schema) + 1;
     d->vertices = weir_calloc(types, sizeof *d->vertices);
+    d->lives = weir_calloc(types, sizeof *d->lives);
+    d->rows = weir_calloc(types, sizeof *d->rows);
     d->extras = weir_calloc(types, sizeof *d->extras);
     d->extra_counts = weir_calloc(types, sizeof *d->extra_counts);
     d->edges = weir_calloc(relations, sizeof *d->edges);
+    d->deleted = weir_calloc(relations, sizeof *d->deleted);
     d->newest_us = weir_calloc(relations, sizeof *d->newest_us);
     d->labels = weir_calloc(weir_schema_label_count(d->schema) + 1, sizeof *d->labels);
-    if (d->vertices && d->extras && d->extra_counts && d->edges && d->newest_us && d->labels) return WEIR_OK;
+    if (d->vertices && d->lives && d->rows && d->extras && d->extra_counts && d->edges && d->deleted && d->newest_us &&
+        d->labels)
+        return WEIR_OK;
     return WEIR_ERR(WEIR_ENOMEM, "no memory to read a snapshot's manifest");
 }
 
@@ -169,6 +177,7 @@ static weir_err read_root(const weir_yaml_node *root, weir_snapshot_description 
     if (!err) err = read_schema(root, d);
     if (!err) err = tables_open(d);
     if (!err) err = read_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
+    if (!err) err = read_i64(root, "from_us", INT64_MIN, &d->from_us);
     if (!err) err = read_vertices(root, d);
     if (!err) err = read_relations(root, d);
     return err ? err : read_labels(root, d);
@@ -192,9 +201,12 @@ void weir_snapshot_description_free(weir_snapshot_description *d) {
     for (uint32_t i = 0; d->extras && i < weir_schema_vertex_count(d->schema); i++)
         weir_free(d->extras[i]);
     weir_free(d->vertices);
+    weir_free(d->lives);
+    weir_free(d->rows);
     weir_free(d->extras);
     weir_free(d->extra_counts);
     weir_free(d->edges);
+    weir_free(d->deleted);
     weir_free(d->newest_us);
     weir_free(d->labels);
     weir_schema_free(d->schema);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * draft.h - a snapshot while it is being built; what scan.c, vertices.c, edges.c, labels.c, manifest.c and build.c
- * share.
+ * draft.h - a snapshot while it is being built; what scan.c, vertices.c, rows.c, edges.c, labels.c, manifest.c and
+ * build.c share.
  *
- *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels; puts
- *             that left no row, and those of edges, as lives (lives.h)
- *   deletions are known when the last shard ends: what follows reads through draft_hides
- *   vertices  the ids of each type out of all spills ──► ids.npy, mapped; keys, features
+ *   deletions of vertices, all of them, from the store's table
+ *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels; the times
+ *             of puts: those of edges and of rows as lives (lives.h), those that left neither one by one
+ *   vertices  the ids of each type out of all spills ──► ids.npy, mapped
+ *   rows      keys, lives and rows of each type
  *   edges     spills again ──► lists, neighbours as indices
  *   labels    spills again, against ids or out's events
  */
@@ -20,13 +21,10 @@
 
 #define WEIR_DRAFT_PATH_MAX 4096u
 
-typedef struct weir_draft_deletion {
-    weir_vertex vertex;
-    int64_t time_us;
-} weir_draft_deletion;
-
+/* Before as_of, by vertex, those of one rising. */
 typedef struct weir_draft_deletions {
-    weir_draft_deletion *of; /* by vertex, the newest of each before as_of */
+    weir_vertex *vertices;
+    int64_t *times;
     size_t count, capacity;
 } weir_draft_deletions;
 
@@ -37,7 +35,7 @@ typedef struct weir_draft_extra {
 } weir_draft_extra;
 
 typedef struct weir_draft_direction {
-    uint64_t edges;
+    uint64_t edges, deleted; /* deleted: of those, the ones with an end */
     int64_t oldest_us, newest_us;
     uint64_t sum; /* of a hash of each edge that was written */
 } weir_draft_direction;
@@ -54,6 +52,7 @@ struct weir_snapshot_draft {
     weir_draft_deletions deletions;
     weir_npy_map **id_maps; /* one a type */
     weir_npy_array *ids;
+    uint64_t *life_counts, *row_counts; /* one a type */
     weir_draft_direction *directions; /* relation * 2 + direction */
     uint64_t *label_counts;
     weir_draft_extra *extras;
@@ -68,19 +67,31 @@ weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_
 /* "OUT.what", beside it, with every link followed.  WEIR_EINVAL, WEIR_ENOTFOUND, WEIR_ELIMIT. */
 weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]);
 
+/* seen.c: the targets of a snapshot are those from `from` to as_of; what none of them sees is left out. */
+weir_err weir_draft_deletions_read(weir_snapshot_draft *draft);
+/* Of one vertex, rising; *countp 0: none. Borrowed. */
+const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_vertex vertex, size_t *countp);
+/* The first time of which targets are told all that they saw; the least of int64: any. */
+int64_t weir_draft_from_us(const weir_snapshot_draft *draft);
+/* The same of the rows of a type, whose `history` may be shorter. */
+int64_t weir_draft_rows_from_us(const weir_snapshot_draft *draft, uint32_t type);
+/* The same of all that there is. */
+int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft);
+/* What is of this time or older, and expires so, is seen by none; the least of int64: all is seen. */
+int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us);
+/* Whether any sees what is of this time and ends then; deleted: a deletion ends it. */
+bool weir_draft_sees(const weir_snapshot_draft *draft, int64_t time_us, int64_t until_us, bool deleted);
+/* The next edge that any sees, with its end. */
+weir_err weir_draft_next_edge(const weir_snapshot_draft *draft, weir_merge *merge, weir_spill_record *recordp,
+                              bool *foundp);
+
 /* scan.c */
 weir_err weir_draft_scan(weir_snapshot_draft *draft);
-/* What is of this time or older, and expires so, is not seen by any target within the history; the least of int64: all
- * is seen. */
-int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us);
-/* Whether a deletion before as_of hides what vertex had at this time. */
-bool weir_draft_hides(const weir_snapshot_draft *draft, weir_vertex vertex, int64_t time_us);
-/* The next record of a merge that is visible; for edges, the other end's deletion counts too. */
-weir_err weir_draft_next(const weir_snapshot_draft *draft, weir_merge *merge, bool edges, weir_spill_record *recordp,
-                         bool *foundp);
 
-/* vertices.c: ids, keys, features of all types. */
+/* vertices.c: ids of all types. */
 weir_err weir_draft_vertices(weir_snapshot_draft *draft);
+/* rows.c: keys, lives, rows of all types. */
+weir_err weir_draft_rows(weir_snapshot_draft *draft);
 /* Place of a vertex, or false. */
 bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_vertex id, uint64_t *indexp);
 

@@ -21,6 +21,7 @@ typedef struct direction_files {
     uint32_t relation, own, other; /* vertex types */
     weir_direction direction;
     weir_npy_writer *indptr, *neighbors, *times, *events;
+    weir_npy_writer *until; /* NULL: none was deleted */
     weir_columns *columns;
     weir_columns_texts *texts; /* borrowed */
     uint64_t index;            /* vertices whose begin is written */
@@ -45,6 +46,11 @@ static weir_err open_array(const direction_files *f, const char *folder, const c
     return err ? err : weir_npy_writer_open(path, type, count, 0, writerp);
 }
 
+/* Of either direction, for a checkpoint may have one end only. */
+static bool has_deleted(const weir_snapshot_draft *draft, uint32_t relation) {
+    return draft->directions[2 * relation].deleted || draft->directions[2 * relation + 1].deleted;
+}
+
 static weir_err files_open(direction_files *f, uint64_t edges) {
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
     folder_of(f, folder);
@@ -54,6 +60,8 @@ static weir_err files_open(direction_files *f, uint64_t edges) {
     if (!err) err = open_array(f, folder, "neighbors", WEIR_NPY_I64, edges, &f->neighbors);
     if (!err) err = open_array(f, folder, "times", WEIR_NPY_I64, edges, &f->times);
     if (!err) err = open_array(f, folder, "events", WEIR_NPY_U64, edges, &f->events);
+    if (!err && has_deleted(f->draft, f->relation))
+        err = open_array(f, folder, "until", WEIR_NPY_I64, edges, &f->until);
     if (!err) err = weir_columns_open(f->draft, folder, f->texts, edges, &f->columns);
     return err;
 }
@@ -63,6 +71,7 @@ static void files_cancel(direction_files *f) {
     weir_npy_writer_cancel(f->neighbors);
     weir_npy_writer_cancel(f->times);
     weir_npy_writer_cancel(f->events);
+    weir_npy_writer_cancel(f->until);
     weir_columns_cancel(f->columns);
 }
 
@@ -71,6 +80,7 @@ static weir_err files_close(direction_files *f) {
     weir_err_keep(&err, weir_npy_writer_close(f->neighbors));
     weir_err_keep(&err, weir_npy_writer_close(f->times));
     weir_err_keep(&err, weir_npy_writer_close(f->events));
+    weir_err_keep(&err, weir_npy_writer_close(f->until));
     weir_err_keep(&err, weir_columns_close(f->columns));
     return err;
 }
@@ -106,7 +116,7 @@ static weir_err write_row(direction_files *f, const weir_spill_record *r) {
 /* The same of both ends. */
 static uint64_t hash_of(const direction_files *f, uint64_t own, uint64_t other, const weir_spill_record *r) {
     bool out = f->direction == WEIR_OUT;
-    uint64_t words[4] = {out ? own : other, out ? other : own, (uint64_t)r->time_us, r->event};
+    uint64_t words[] = {out ? own : other, out ? other : own, (uint64_t)r->time_us, r->event, (uint64_t)r->until_us};
     return weir_xxh3(words, sizeof words, 0);
 }
 
@@ -124,6 +134,7 @@ static weir_err write_edge(direction_files *f, const weir_spill_record *r) {
     err = weir_npy_write_i64(f->neighbors, (int64_t)neighbor);
     if (!err) err = weir_npy_write_i64(f->times, r->time_us);
     if (!err) err = weir_npy_write(f->events, &r->event, 1);
+    if (!err && f->until) err = weir_npy_write_i64(f->until, r->until_us);
     return err ? err : write_row(f, r);
 }
 
@@ -135,7 +146,7 @@ static weir_err write_lists(direction_files *f) {
     snprintf(name, sizeof name, "edges.%u", f->relation * 2 + f->direction);
     weir_err err = weir_merge_open(f->draft->spill, name, f->draft->shards, &merge);
     while (!err && found) {
-        err = weir_draft_next(f->draft, merge, true, &record, &found);
+        err = weir_draft_next_edge(f->draft, merge, &record, &found);
         if (!err && found) err = write_edge(f, &record);
     }
     weir_merge_close(merge);

@@ -4,6 +4,9 @@
  *
  * One file has the rows of all types, so its columns are those of all of them; a cell of a column that a type has not
  * is empty. A vertex that was never put has no key: its id stands in, as "#" and 16 hex digits.
+ *
+ * A line of nodes.csv is a put: the first of the vertex's life, and each row. What is not seen as of the snapshot any
+ * more, deleted or expired, is left out: a line cannot say when something ended.
  */
 #include "export.h"
 
@@ -90,13 +93,50 @@ weir_err weir_export_close(weir_export_file *file, weir_err err) {
 }
 
 /* Entries of one target come newest first, so the last one that is written here is the newest. */
-int32_t *weir_export_newest(const weir_snapshot_labels *labels, uint64_t targets) {
-    int32_t *newest = weir_malloc((size_t)(targets + 1) * sizeof *newest);
+int64_t *weir_export_newest(const weir_snapshot *snapshot, const weir_snapshot_labels *labels, uint64_t targets,
+                            const weir_snapshot_vertices *vertices) {
+    int64_t *newest = weir_malloc((size_t)(targets + 1) * sizeof *newest);
+    uint64_t life;
     for (uint64_t i = 0; newest && i < targets; i++)
         newest[i] = -1;
     for (uint64_t i = labels->count; newest && i-- > 0;)
-        newest[labels->targets[i]] = labels->values[i];
+        newest[labels->targets[i]] = (int64_t)i;
+    for (uint64_t i = 0; newest && vertices && i < targets; i++) {
+        if (newest[i] < 0) continue;
+        uint64_t begin = (uint64_t)newest[i], end = begin + 1;
+        bool there = weir_snapshot_span(&vertices->lives, i, weir_snapshot_as_of_us(snapshot), &life);
+        if (there) weir_snapshot_labels_of_life(vertices, i, life, labels, &begin, &end);
+        if (!there || begin == end) newest[i] = -1;
+    }
     return newest;
+}
+
+bool weir_export_sees(const weir_snapshot *snapshot, const weir_snapshot_edges *e, int64_t edge) {
+    int64_t as_of_us = weir_snapshot_as_of_us(snapshot), gone_us;
+    if (e->until_us && e->until_us[edge] <= as_of_us) return false;
+    return !e->expire_us || __builtin_sub_overflow(as_of_us, e->expire_us, &gone_us) || e->times[edge] > gone_us;
+}
+
+static void mark_ends(const weir_snapshot *snapshot, const weir_snapshot_edges *e, uint8_t *there) {
+    for (uint64_t v = 0; v < e->vertices; v++) {
+        for (int64_t at = e->indptr[v]; at < e->indptr[v + 1] && !there[v]; at++)
+            there[v] = weir_export_sees(snapshot, e, at);
+    }
+}
+
+uint8_t *weir_export_there(const weir_snapshot *snapshot, uint32_t type) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
+    uint8_t *there = weir_calloc((size_t)v->count + 1, 1);
+    uint64_t life;
+    for (uint64_t i = 0; there && i < v->count; i++)
+        there[i] = weir_snapshot_span(&v->lives, i, weir_snapshot_as_of_us(snapshot), &life);
+    for (uint32_t r = 0; there && r < weir_schema_relation_count(schema); r++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, r);
+        if (relation->from == type) mark_ends(snapshot, weir_snapshot_edges_of(snapshot, r, WEIR_OUT), there);
+        if (relation->to == type) mark_ends(snapshot, weir_snapshot_edges_of(snapshot, r, WEIR_IN), there);
+    }
+    return there;
 }
 
 /* --- columns ----------------------------------------------------------------------------------------------------- */
@@ -110,8 +150,17 @@ typedef struct item {
     const weir_snapshot_column *feature;
     const weir_snapshot_extra *extra;
     const weir_schema_values *values; /* of a label */
-    int32_t *newest;                  /* of a label: owned */
+    const weir_snapshot_labels *labels;
+    int64_t *newest; /* of a label: owned */
 } item;
+
+/* A line of nodes.csv, or of edges.csv. */
+typedef struct line {
+    uint64_t target;
+    int64_t row; /* of the features; -1: none */
+    int64_t stamp_us;
+    int64_t label_after_us, label_upto_us; /* labels of between stand here */
+} line;
 
 /* headers[i] is the name of column i; items[owner * HEADERS + i] what a row of that owner has there. */
 typedef struct sheet {
@@ -180,8 +229,9 @@ static weir_err add_labels(sheet *s, const weir_snapshot *snapshot, bool on_rela
     for (uint32_t i = 0; i < weir_schema_label_count(schema); i++) {
         const weir_schema_label *label = weir_schema_label_at(schema, i);
         if (label->on_relation != on_relation || label->target != owner) continue;
-        item it = {.kind = ITEM_LABEL, .values = &label->values};
-        it.newest = weir_export_newest(weir_snapshot_labels_of(snapshot, i), targets);
+        item it = {.kind = ITEM_LABEL, .values = &label->values, .labels = weir_snapshot_labels_of(snapshot, i)};
+        it.newest = weir_export_newest(snapshot, it.labels, targets,
+                                       on_relation ? NULL : weir_snapshot_vertices_of(snapshot, owner));
         if (!it.newest) return no_memory();
         snprintf(header, sizeof header, "label.%s", label->name);
         sheet_add(s, owner, header, it);
@@ -206,31 +256,38 @@ static void put_feature(weir_buf *out, const weir_snapshot_column *c, uint64_t a
     weir_csv_put(out, (const char *)c->text_bytes + begin, (size_t)(end - begin));
 }
 
-static void put_item(weir_buf *out, const item *it, uint64_t at) {
+static void put_label(weir_buf *out, const item *it, const line *l) {
+    int64_t place = it->newest[l->target];
+    if (place < 0 || it->labels->times[place] <= l->label_after_us || it->labels->times[place] > l->label_upto_us)
+        return;
+    const char *text = it->values->texts[it->labels->values[place]];
+    weir_csv_put(out, text, strlen(text));
+}
+
+static void put_item(weir_buf *out, const item *it, const line *l) {
     switch (it->kind) {
     case ITEM_NONE:
         break;
     case ITEM_LABEL:
-        if (it->newest[at] < 0) break;
-        weir_csv_put(out, it->values->texts[it->newest[at]], strlen(it->values->texts[it->newest[at]]));
+        put_label(out, it, l);
         break;
     case ITEM_FEATURE:
-        put_feature(out, it->feature, at);
+        if (l->row >= 0) put_feature(out, it->feature, (uint64_t)l->row);
         break;
     case ITEM_EXTRA:
         if (it->extra->columns) {
-            weir_export_list(out, it->extra->matrix + at * it->extra->columns, it->extra->columns, it->bits);
+            weir_export_list(out, it->extra->matrix + l->target * it->extra->columns, it->extra->columns, it->bits);
         } else {
-            weir_buf_byte(out, it->extra->mask[at] ? '1' : '0');
+            weir_buf_byte(out, it->extra->mask[l->target] ? '1' : '0');
         }
         break;
     }
 }
 
-static void put_items(weir_buf *out, const sheet *s, uint32_t owner, uint64_t at) {
+static void put_items(weir_buf *out, const sheet *s, uint32_t owner, const line *l) {
     for (uint32_t i = 0; i < s->count; i++) {
         weir_buf_byte(out, ',');
-        put_item(out, &s->items[(size_t)owner * s->room + i], at);
+        put_item(out, &s->items[(size_t)owner * s->room + i], l);
     }
     weir_buf_byte(out, '\n');
 }
@@ -261,17 +318,55 @@ static weir_err nodes_sheet(const weir_snapshot *snapshot, sheet *s) {
     return err;
 }
 
-static weir_err put_nodes(const weir_snapshot *snapshot, const sheet *s, uint32_t type, weir_export_file *file) {
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
-    const char *name = weir_schema_vertex_at(weir_snapshot_schema(snapshot), type)->name;
+/* Where the lines of one type go. */
+typedef struct nodes {
+    const weir_snapshot *snapshot;
+    const weir_snapshot_vertices *vertices;
+    const sheet *sheet;
+    uint32_t type;
+    weir_export_file *file;
+} nodes;
+
+static weir_err put_node(const nodes *n, const line *l) {
+    weir_buf *out = &n->file->text;
+    put_key(out, n->vertices, l->target);
+    weir_buf_printf(out, ",%s,", weir_schema_vertex_at(weir_snapshot_schema(n->snapshot), n->type)->name);
+    weir_export_seconds(out, l->stamp_us);
+    put_items(out, n->sheet, n->type, l);
+    return weir_export_flush(n->file);
+}
+
+/* The first put of the life, then each row. A label stands on the first line that is as new; the newest has the rest. */
+static weir_err put_life(const nodes *n, uint64_t vertex, uint64_t life) {
+    const weir_snapshot_spans *lives = &n->vertices->lives, *rows = &n->vertices->rows;
+    int64_t first_us = lives->times[life], at = rows->indptr[vertex], end = rows->indptr[vertex + 1];
     weir_err err = WEIR_OK;
-    for (uint64_t i = 0; !err && i < v->count; i++) {
-        put_key(&file->text, v, i);
-        weir_buf_printf(&file->text, ",%s,", name);
-        weir_export_seconds(&file->text, v->first_us[i]);
-        put_items(&file->text, s, type, i);
-        err = weir_export_flush(file);
+    while (at < end && rows->times[at] < first_us)
+        at++;
+    bool with_row = at < end && rows->times[at] == first_us;
+    line l = {vertex, with_row ? at++ : -1, first_us, INT64_MIN, first_us};
+    for (; !err && at < end; at++) {
+        err = put_node(n, &l);
+        l = (line){vertex, at, rows->times[at], l.label_upto_us, rows->times[at]};
     }
+    l.label_upto_us = INT64_MAX;
+    return err ? err : put_node(n, &l);
+}
+
+static weir_err put_nodes(const weir_snapshot *snapshot, const sheet *s, uint32_t type, weir_export_file *file) {
+    const nodes n = {snapshot, weir_snapshot_vertices_of(snapshot, type), s, type, file};
+    uint8_t *there = weir_export_there(snapshot, type);
+    weir_err err = there ? WEIR_OK : no_memory();
+    uint64_t life;
+    for (uint64_t i = 0; !err && i < n.vertices->count; i++) {
+        const line bare = {i, -1, WEIR_SNAPSHOT_NEVER, INT64_MIN, INT64_MAX};
+        if (weir_snapshot_span(&n.vertices->lives, i, weir_snapshot_as_of_us(snapshot), &life)) {
+            err = put_life(&n, i, life);
+        } else if (there[i]) {
+            err = put_node(&n, &bare);
+        }
+    }
+    weir_free(there);
     return err;
 }
 
@@ -315,13 +410,15 @@ static weir_err put_list(const weir_snapshot *snapshot, const sheet *s, uint32_t
     weir_buf *out = &file->text;
     weir_err err = WEIR_OK;
     for (int64_t at = e->indptr[vertex]; !err && at < e->indptr[vertex + 1]; at++) {
+        const line l = {(uint64_t)at, at, e->times[at], INT64_MIN, INT64_MAX};
+        if (!weir_export_sees(snapshot, e, at)) continue;
         put_key(out, weir_snapshot_vertices_of(snapshot, r->from), vertex);
         weir_buf_byte(out, ',');
         put_key(out, weir_snapshot_vertices_of(snapshot, r->to), (uint64_t)e->neighbors[at]);
         weir_buf_printf(out, ",%s,%s,%s,", r->name, weir_schema_vertex_at(schema, r->from)->name,
                         weir_schema_vertex_at(schema, r->to)->name);
         weir_export_seconds(out, e->times[at]);
-        put_items(out, s, relation, (uint64_t)at);
+        put_items(out, s, relation, &l);
         err = weir_export_flush(file);
     }
     return err;

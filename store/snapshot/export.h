@@ -26,8 +26,14 @@ void weir_export_seconds(weir_buf *out, int64_t time_us);
 void weir_export_list(weir_buf *out, const float *numbers, uint64_t count, bool bits);
 bool weir_export_is_bits(const float *numbers, uint64_t count);
 
-/* Of each target its newest value, or -1; to be freed.  NULL: no memory. */
-int32_t *weir_export_newest(const weir_snapshot_labels *labels, uint64_t targets);
+/* Of each target the place of its newest label, -1: none; NULL: no memory. vertices: of a vertex's label, so that only one
+ * of the life counts that it has as of the snapshot; else NULL. */
+int64_t *weir_export_newest(const weir_snapshot *snapshot, const weir_snapshot_labels *labels, uint64_t targets,
+                            const weir_snapshot_vertices *vertices);
+/* Whether an edge is seen as of the snapshot: an export has nothing else. */
+bool weir_export_sees(const weir_snapshot *snapshot, const weir_snapshot_edges *edges, int64_t edge);
+/* Of each vertex of a type whether it is there, or at an end of an edge that is seen; NULL: no memory. */
+uint8_t *weir_export_there(const weir_snapshot *snapshot, uint32_t type);
 
 /* export_npz.c */
 weir_err weir_export_npz(const weir_snapshot *snapshot, const char *out);

@@ -46,6 +46,7 @@ static weir_err import_files(const weir_snapshot_import_opts *opts, weir_snapsho
     weir_import_table_close(&import.edges);
     weir_texts_free(&import.ids);
     weir_free(import.types);
+    weir_free(import.last_us);
     weir_schema_free(import.schema);
     return err;
 }

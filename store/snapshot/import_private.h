@@ -66,6 +66,7 @@ typedef struct weir_import {
     weir_import_table nodes, edges;
     weir_texts ids;  /* every key of a vertex */
     uint32_t *types; /* one a key: its type, or WEIR_SCHEMA_NONE where several types have it */
+    int64_t *last_us; /* the same: the time of its last line */
     uint32_t type_room;
     weir_schema *schema;
 } weir_import;

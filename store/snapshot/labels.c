@@ -2,6 +2,11 @@
 /*
  * labels.c - labels known before as_of, each with the place of its target.
  *
+ * Of a vertex, those of the lives that a target sees: a label is of the life that began last before it: a message
+ * that brings a label and puts its vertex anew speaks of what was before. One that is older than all lives is of the
+ * first, unless a deletion lies between. That a life has ended hides no label: what is
+ * learnt of a target must not hang on whether it was deleted afterwards.
+ *
  * The label of an edge names its vertex and its event, and is stored with the vertex at which the edge begins: out's
  * list of that vertex is searched for the event. Of a vertex with many edges the events are sorted once.
  */
@@ -95,13 +100,24 @@ static weir_err find_edge(label_files *f, const weir_spill_record *r, int64_t *t
     return WEIR_OK;
 }
 
+static bool is_seen(const weir_pulse *p, int64_t time_us) {
+    const weir_lives *lives = &p->lives;
+    size_t life = time_us == INT64_MIN ? lives->count : weir_lives_find(lives, time_us - 1);
+    int64_t until_us;
+    if (lives->count == 0) return false;
+    if (life == lives->count) {
+        if (weir_lives_deleted_us(lives, time_us) < lives->of[0].first_us) return false;
+        life = 0;
+    }
+    return weir_pulse_sees(p, &lives->of[life], &until_us);
+}
+
 static weir_err find_target(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
     uint64_t index;
-    weir_life life;
-    bool there;
     if (f->schema->on_relation) return find_edge(f, r, targetp, foundp);
-    weir_err err = weir_pulse_to(&f->pulse, r->vertex, &there, &life);
-    *foundp = !err && there && weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
+    weir_err err = weir_pulse_to(&f->pulse, r->vertex);
+    *foundp = !err && is_seen(&f->pulse, r->time_us) &&
+              weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
     *targetp = *foundp ? (int64_t)index : 0;
     return err;
 }
@@ -138,6 +154,13 @@ static weir_err write_label(label_files *f, const weir_spill_record *r) {
     return err ? err : weir_npy_write_i64(f->times, r->time_us);
 }
 
+/* Of edges too: what a deletion of the vertex hides goes with it. */
+static bool is_erased(const weir_snapshot_draft *draft, const weir_spill_record *r) {
+    size_t count;
+    const int64_t *times = draft->opts->without_deleted ? weir_draft_deletions_of(draft, r->vertex, &count) : NULL;
+    return times && r->time_us <= times[count - 1];
+}
+
 static weir_err walk(label_files *f) {
     weir_merge *merge = NULL;
     weir_spill_record record;
@@ -148,8 +171,8 @@ static weir_err walk(label_files *f) {
     weir_err err = weir_merge_open(f->draft->spill, name, f->draft->shards, &merge);
     if (!err && !f->schema->on_relation) err = weir_pulse_open(f->draft, f->schema->target, &f->pulse);
     while (!err && found) {
-        err = weir_draft_next(f->draft, merge, false, &record, &found);
-        if (!err && found) err = write_label(f, &record);
+        err = weir_merge_next(merge, &record, &found);
+        if (!err && found && !is_erased(f->draft, &record)) err = write_label(f, &record);
     }
     weir_merge_close(merge);
     weir_pulse_close(&f->pulse);

@@ -9,15 +9,51 @@
 
 #define CAPACITY_FIRST 16u
 
-void weir_lives_begin(weir_lives *lives, int64_t expire_us) {
+void weir_lives_begin(weir_lives *lives, int64_t expire_us, const int64_t *deletions, size_t deletion_count) {
     lives->expire_us = expire_us;
+    lives->deletions = deletions;
+    lives->deletion_count = deletion_count;
     lives->count = 0;
 }
 
-/* Whether the vertex was forgotten between these two. */
+int64_t weir_lives_deleted_us(const weir_lives *lives, int64_t time_us) {
+    size_t low = 0, high = lives->deletion_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (lives->deletions[middle] < time_us) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < lives->deletion_count ? lives->deletions[low] : INT64_MAX;
+}
+
+int64_t weir_lives_until_us(const weir_lives *lives, const weir_life *life) {
+    int64_t until_us = INT64_MAX, deleted_us = weir_lives_deleted_us(lives, life->last_us);
+    if (lives->expire_us && __builtin_add_overflow(life->last_us, lives->expire_us, &until_us)) until_us = INT64_MAX;
+    return deleted_us < until_us ? deleted_us + 1 : until_us;
+}
+
+size_t weir_lives_find(const weir_lives *lives, int64_t time_us) {
+    size_t low = 0, high = lives->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (lives->of[middle].first_us <= time_us) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low ? low - 1 : lives->count;
+}
+
+/* Whether the vertex was deleted or forgotten between these two. */
 static bool apart(const weir_lives *lives, const weir_life *older, const weir_life *newer) {
     int64_t between_us;
-    if (lives->expire_us == 0 || newer->first_us <= older->last_us) return false;
+    if (newer->first_us <= older->last_us) return false;
+    if (lives->deletion_count && weir_lives_deleted_us(lives, older->last_us) < newer->first_us) return true;
+    if (lives->expire_us == 0) return false;
     return __builtin_sub_overflow(newer->first_us, older->last_us, &between_us) || between_us >= lives->expire_us;
 }
 
@@ -46,6 +82,9 @@ static weir_err make_room(weir_lives *lives) {
 }
 
 weir_err weir_lives_add(weir_lives *lives, weir_life life) {
+    bool hidden = lives->deletion_count && life.first_us == life.last_us &&
+                  weir_lives_deleted_us(lives, life.first_us) == life.first_us;
+    if (hidden) return WEIR_OK;
     size_t begin = place_of(lives, &life), end = begin;
     for (; end < lives->count && !apart(lives, &life, &lives->of[end]); end++) {
         if (lives->of[end].first_us < life.first_us) life.first_us = lives->of[end].first_us;

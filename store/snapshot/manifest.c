@@ -70,6 +70,8 @@ static void put_vertices(weir_json *json, const weir_snapshot_draft *draft) {
         weir_json_object(json);
         put_string(json, "name", weir_schema_vertex_at(draft->schema, i)->name);
         put_u64(json, "count", draft->ids[i].shape[0]);
+        put_u64(json, "lives", draft->life_counts[i]);
+        put_u64(json, "rows", draft->row_counts[i]);
         put_extras(json, draft, i);
         weir_json_object_end(json);
     }
@@ -84,6 +86,7 @@ static void put_relations(weir_json *json, const weir_snapshot_draft *draft) {
         weir_json_object(json);
         put_string(json, "name", weir_schema_relation_at(draft->schema, i)->name);
         put_u64(json, "edges", out->edges);
+        put_u64(json, "deleted", out->deleted);
         put_i64(json, "oldest_us", out->edges ? out->oldest_us : WEIR_SNAPSHOT_NEVER);
         put_i64(json, "newest_us", out->edges ? out->newest_us : WEIR_SNAPSHOT_NEVER);
         weir_json_object_end(json);
@@ -108,7 +111,9 @@ static weir_err put_all(weir_json *json, const weir_snapshot_draft *draft) {
     put_u64(json, "format", WEIR_SNAPSHOT_FORMAT);
     put_string(json, "origin", draft->opts->origin ? draft->opts->origin : "");
     put_i64(json, "as_of_us", draft->as_of_us);
-    put_i64(json, "history_us", draft->opts->history_us);
+    put_i64(json, "from_us", weir_draft_all_from_us(draft));
+    weir_json_key(json, "without_deleted");
+    weir_json_bool(json, draft->opts->without_deleted);
     put_u64(json, "seed", draft->opts->seed);
     weir_err err = put_schema(json, draft->schema);
     weir_json_key(json, "offsets");

@@ -78,7 +78,8 @@ void weir_npy_map_close(weir_npy_map *map) {
 
 struct weir_npy_writer {
     weir_file *file;
-    uint64_t wanted, written; /* numbers */
+    weir_npy_type type;
+    uint64_t wanted, written; /* numbers; wanted WEIR_NPY_ANY_ROWS: the header is put right at the end */
     size_t size;              /* bytes of one */
     size_t used;
     uint8_t bytes[WRITE_BYTES];
@@ -94,13 +95,30 @@ static weir_err write_header(weir_npy_writer *writer, weir_npy_type type, uint64
     return err;
 }
 
+/* The header of one dimension has one length, whatever its number: it is padded. */
+static weir_err rewrite_header(const char *path, weir_npy_type type, uint64_t rows) {
+    weir_npy_array array = {.type = type, .dims = 1, .shape = {rows}};
+    weir_buf head = {0};
+    weir_npy_header(&array, &head);
+    weir_err err = weir_buf_err(&head);
+    int fd = err ? -1 : open(path, O_WRONLY | O_CLOEXEC);
+    if (!err && fd < 0) err = WEIR_ERRNO(errno, "cannot open %s again", path);
+    if (!err && (pwrite(fd, head.bytes, head.length, 0) != (ssize_t)head.length || fsync(fd)))
+        err = WEIR_ERRNO(errno ? errno : EIO, "cannot write how many numbers %s has", path);
+    if (fd >= 0) close(fd);
+    weir_buf_free(&head);
+    return err;
+}
+
 weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns,
                               weir_npy_writer **writerp) {
     *writerp = NULL;
     weir_npy_writer *writer = weir_malloc(sizeof *writer);
     if (!writer) return WEIR_ERR(WEIR_ENOMEM, "no memory to write %s", path);
     writer->file = NULL;
-    writer->wanted = rows * (columns ? columns : 1);
+    WEIR_ASSERT(rows != WEIR_NPY_ANY_ROWS || columns == 0);
+    writer->type = type;
+    writer->wanted = rows == WEIR_NPY_ANY_ROWS ? rows : rows * (columns ? columns : 1);
     writer->written = writer->used = 0;
     writer->size = weir_npy_size(type);
     weir_err err = weir_file_open(path, WEIR_FILE_CREATE, &writer->file);
@@ -146,7 +164,9 @@ uint64_t weir_npy_written(const weir_npy_writer *writer) {
 weir_err weir_npy_writer_close(weir_npy_writer *writer) {
     if (!writer) return WEIR_OK;
     weir_err err = flush(writer);
-    if (!err && writer->written != writer->wanted) {
+    if (!err && writer->wanted == WEIR_NPY_ANY_ROWS) {
+        err = rewrite_header(weir_file_path(writer->file), writer->type, writer->written);
+    } else if (!err && writer->written != writer->wanted) {
         err = WEIR_ERR(WEIR_EINVAL, "%s got %llu numbers and was announced with %llu", weir_file_path(writer->file),
                        (unsigned long long)writer->written, (unsigned long long)writer->wanted);
     }

@@ -160,14 +160,19 @@ static weir_err map_extras(weir_snapshot *s, uint32_t type, const char *folder, 
     return err;
 }
 
-/* Of types that expire. A snapshot that was built before vertices did is whole, and has it not. */
-static weir_err map_until(weir_snapshot *s, const char *folder, weir_snapshot_vertices *v) {
+static weir_err map_spans(weir_snapshot *s, const char *folder, const char *name, const char *times, uint64_t vertices,
+                          uint64_t count, weir_snapshot_spans *spans) {
     const void *data;
-    weir_err err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/until.npy", folder);
-    if (weir_err_is(err, WEIR_ENOTFOUND))
-        err = WEIR_ERR(WEIR_EVERSION, "%s has no %s/until.npy, as snapshots of older versions; build it anew",
-                       s->folder, folder);
-    v->until_us = data;
+    spans->count = count;
+    weir_err err = map_array(s, WEIR_NPY_I64, vertices + 1, 0, &data, "%s/%s/indptr.npy", folder, name);
+    spans->indptr = data;
+    if (!err && (spans->indptr[0] != 0 || spans->indptr[vertices] != (int64_t)count))
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s/%s/indptr.npy does not lead from 0 to %llu; take another copy", s->folder,
+                       folder, name, (unsigned long long)count);
+    if (!err) err = map_array(s, WEIR_NPY_I64, count, 0, &data, "%s/%s/%s.npy", folder, name, times);
+    spans->times = data;
+    if (!err) err = map_array(s, WEIR_NPY_I64, count, 0, &data, "%s/%s/until.npy", folder, name);
+    spans->until_us = data;
     return err;
 }
 
@@ -180,17 +185,15 @@ static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
     v->count = s->description.vertices[type];
     weir_err err = map_array(s, WEIR_NPY_U64, v->count, 2, &data, "%s/ids.npy", folder);
     v->ids = data;
-    if (!err) err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/times.npy", folder);
-    v->first_us = data;
-    if (!err) err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/since.npy", folder);
-    v->since_us = data;
-    if (!err && schema->expire_us) err = map_until(s, folder, v);
+    if (!err)
+        err = map_spans(s, folder, "lives", "first", v->count, s->description.lives[type], &v->lives);
+    if (!err) err = map_spans(s, folder, "rows", "times", v->count, s->description.rows[type], &v->rows);
     if (!err) err = map_array(s, WEIR_NPY_I64, v->count + 1, 0, &data, "%s/key_offsets.npy", folder);
     v->key_offsets = data;
     if (!err) err = map_bytes(s, v->key_offsets, v->count, &v->key_bytes, folder, "key_");
     v->column_count = schema->feature_count;
     if (!err)
-        err = map_columns(s, schema->features, schema->feature_count, folder, folder, v->count, NULL, &v->columns);
+        err = map_columns(s, schema->features, schema->feature_count, folder, folder, v->rows.count, NULL, &v->columns);
     return err ? err : map_extras(s, type, folder, v);
 }
 
@@ -223,6 +226,9 @@ static weir_err map_direction(weir_snapshot *s, uint32_t relation, weir_directio
     e->times = data;
     if (!err) err = map_array(s, WEIR_NPY_U64, e->edges, 0, &data, "%s/events.npy", folder);
     e->events = data;
+    if (!err && s->description.deleted[relation])
+        err = map_array(s, WEIR_NPY_I64, e->edges, 0, &data, "%s/until.npy", folder);
+    e->until_us = !err && s->description.deleted[relation] ? data : NULL;
     e->column_count = schema->feature_count;
     if (err) return err;
     return map_columns(s, schema->features, schema->feature_count, folder, texts, e->edges, like, &e->columns);
@@ -334,6 +340,10 @@ const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot) {
 
 int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot) {
     return snapshot->description.as_of_us;
+}
+
+int64_t weir_snapshot_from_us(const weir_snapshot *snapshot) {
+    return snapshot->description.from_us;
 }
 
 const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *snapshot, uint32_t type) {

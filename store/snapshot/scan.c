@@ -3,12 +3,10 @@
  * scan.c - one ordered walk over each shard, sorted out into spills.
  *
  * Keys come by kind, then by vertex. A list of edges comes newest first, and a deletion of an edge comes before what it
- * hides: so it is settled here. Deletions of vertices come last of all, and hide edges of other shards: they are
- * collected, and settled when the spills are read.
+ * ends: so that end is settled here. What the deletion of a vertex ends is settled when the spills are read.
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
@@ -38,6 +36,7 @@ typedef struct hidden_slot {
     weir_vertex neighbor;
     uint64_t event; /* 0: every edge to the neighbour */
     uint64_t list;
+    int64_t time_us; /* of the oldest so far: what is as old, or older, ends behind it */
 } hidden_slot;
 
 typedef struct hidden {
@@ -67,19 +66,24 @@ static weir_err hidden_grow(hidden *h) {
     return WEIR_OK;
 }
 
-static weir_err hidden_add(hidden *h, weir_vertex neighbor, uint64_t event) {
+static weir_err hidden_add(hidden *h, weir_vertex neighbor, uint64_t event, int64_t time_us) {
     weir_err err = 2 * h->count >= h->capacity ? hidden_grow(h) : WEIR_OK;
     if (err) return err;
     hidden_slot *slot = &h->slots[hidden_place(h, neighbor, event)];
     if (slot->list != h->list) h->count++;
-    *slot = (hidden_slot){neighbor, event, h->list};
+    *slot = (hidden_slot){neighbor, event, h->list, time_us};
     return WEIR_OK;
 }
 
-static bool hidden_has(const hidden *h, weir_vertex neighbor, uint64_t event) {
-    if (h->count == 0) return false;
-    return h->slots[hidden_place(h, neighbor, event)].list == h->list ||
-           h->slots[hidden_place(h, neighbor, 0)].list == h->list;
+/* From when on an edge at which the walk has come is deleted. */
+static int64_t hidden_from(const hidden *h, weir_vertex neighbor, uint64_t event) {
+    int64_t until_us = INT64_MAX;
+    const uint64_t events[] = {event, 0};
+    for (size_t i = 0; h->count && i < 2; i++) {
+        const hidden_slot *slot = &h->slots[hidden_place(h, neighbor, events[i])];
+        if (slot->list == h->list && slot->time_us < until_us) until_us = slot->time_us + 1;
+    }
+    return until_us;
 }
 
 /* --- the walk ---------------------------------------------------------------------------------------------------- */
@@ -88,9 +92,10 @@ typedef struct scan {
     weir_snapshot_draft *draft;
     uint32_t shard;
     weir_spill **edges, **features, **names, **labels; /* relation * 2 + direction, type, type, label */
-    weir_spill **puts, **met;                          /* one: of all types                             */
-    weir_lives lives;                                  /* of the vertex at hand, by its edges, seen or not */
+    weir_spill **puts, **met, **rowed;                 /* one: of all types                             */
+    weir_lives lives;                                  /* of the vertex at hand, by its edges or its rows */
     weir_vertex met_vertex;                            /* which is this one */
+    weir_spill *met_spill;                             /* where they go     */
     int64_t *gone_us;                                  /* of each relation: as old or older has expired */
     hidden hidden;
     weir_edge_key list; /* vertex, relation and direction of the last edge */
@@ -100,29 +105,37 @@ static weir_err damaged(char kind) {
     return WEIR_ERR(WEIR_ECORRUPT, "a record of kind '%c' is damaged; restore a checkpoint", kind);
 }
 
-/* Of each vertex with edges, its lives: also by those that were deleted, or have expired, because an event that put an
- * edge put its ends. */
+/* Of each vertex with edges, its lives by those, deleted or expired ones too: an event that put an edge put its ends. And
+ * the same by its rows. */
 static weir_err meet_end(scan *s) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < s->lives.count; i++) {
         const weir_life *life = &s->lives.of[i];
         const weir_spill_record record = {
             .vertex = s->met_vertex, .time_us = life->last_us, .event = (uint64_t)life->first_us};
-        err = weir_spill_add(s->met[0], &record);
+        err = weir_spill_add(s->met_spill, &record);
     }
-    weir_lives_begin(&s->lives, 0);
+    s->met_spill = NULL;
+    s->lives.count = 0;
     return err;
 }
 
-static weir_err meet(scan *s, const weir_edge_key *e) {
+static weir_err meet(scan *s, weir_spill *spill, uint32_t type, weir_vertex vertex, int64_t time_us) {
+    if (!s->met_spill || vertex != s->met_vertex || spill != s->met_spill) {
+        size_t count;
+        weir_err err = s->met_spill ? meet_end(s) : WEIR_OK;
+        if (err) return err;
+        const int64_t *deletions = weir_draft_deletions_of(s->draft, vertex, &count);
+        weir_lives_begin(&s->lives, weir_schema_vertex_at(s->draft->schema, type)->expire_us, deletions, count);
+        s->met_vertex = vertex;
+        s->met_spill = spill;
+    }
+    return weir_lives_add(&s->lives, (weir_life){time_us, time_us});
+}
+
+static weir_err meet_edge(scan *s, const weir_edge_key *e) {
     const weir_schema_relation *r = weir_schema_relation_at(s->draft->schema, e->relation);
-    const weir_schema_vertex *type =
-        weir_schema_vertex_at(s->draft->schema, e->direction == WEIR_OUT ? r->from : r->to);
-    weir_err err = e->vertex == s->met_vertex ? WEIR_OK : meet_end(s);
-    if (err) return err;
-    if (s->lives.count == 0) weir_lives_begin(&s->lives, type->expire_us);
-    s->met_vertex = e->vertex;
-    return weir_lives_add(&s->lives, (weir_life){e->time_us, e->time_us});
+    return meet(s, s->met[0], e->direction == WEIR_OUT ? r->from : r->to, e->vertex, e->time_us);
 }
 
 static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
@@ -135,12 +148,13 @@ static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const
         s->hidden.count = 0;
     }
     if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
-    if (e.deletion) return hidden_add(&s->hidden, e.neighbor, e.event);
-    weir_err err = meet(s, &e);
+    if (e.deletion) return hidden_add(&s->hidden, e.neighbor, e.event, e.time_us);
+    weir_err err = meet_edge(s, &e);
     if (err) return err;
     if (e.time_us <= s->gone_us[e.relation] && s->gone_us[e.relation] != INT64_MIN) return WEIR_OK;
-    if (hidden_has(&s->hidden, e.neighbor, e.event)) return WEIR_OK;
-    weir_spill_record record = {e.vertex, e.neighbor, e.time_us, e.event, value, (uint32_t)length};
+    int64_t until_us = hidden_from(&s->hidden, e.neighbor, e.event);
+    if (!weir_draft_sees(s->draft, e.time_us, until_us, until_us != INT64_MAX)) return WEIR_OK;
+    weir_spill_record record = {e.vertex, e.neighbor, e.time_us, until_us, e.event, value, (uint32_t)length};
     return weir_spill_add(s->edges[e.relation * 2u + e.direction], &record);
 }
 
@@ -153,7 +167,8 @@ static weir_err visit_features(scan *s, const uint8_t *key, size_t key_length, c
     if (record.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3 */
     record.row = value + WEIR_STORED_FEATURES_PREFIX;
     record.row_length = (uint32_t)(length - WEIR_STORED_FEATURES_PREFIX);
-    return weir_spill_add(s->features[type], &record);
+    weir_err err = meet(s, s->rowed[0], type, record.vertex, record.time_us);
+    return err ? err : weir_spill_add(s->features[type], &record);
 }
 
 static weir_err visit_label(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
@@ -193,23 +208,6 @@ static weir_err visit_put(scan *s, const uint8_t *key, size_t key_length) {
     return record.time_us < s->draft->as_of_us ? weir_spill_add(s->puts[0], &record) : WEIR_OK; /* Z3 */
 }
 
-static weir_err visit_deleted(scan *s, const uint8_t *key, size_t key_length) {
-    weir_draft_deletions *d = &s->draft->deletions;
-    weir_draft_deletion deletion;
-    if (!weir_deleted_key_read(key, key_length, &deletion.vertex, &deletion.time_us)) return damaged('T');
-    if (deletion.time_us >= s->draft->as_of_us) return WEIR_OK;
-    if (d->count && d->of[d->count - 1].vertex == deletion.vertex) return WEIR_OK; /* the newest came first */
-    if (d->count == d->capacity) {
-        size_t capacity = d->capacity ? d->capacity * 2 : 1024;
-        weir_draft_deletion *grown = weir_realloc_array(d->of, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of the graph");
-        d->of = grown;
-        d->capacity = capacity;
-    }
-    d->of[d->count++] = deletion;
-    return WEIR_OK;
-}
-
 static weir_err visit(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
     scan *s = context;
     const uint8_t *k = key;
@@ -224,52 +222,8 @@ static weir_err visit(void *context, const void *key, size_t key_length, const v
         return visit_label(s, key, key_length, value, value_length);
     case 'N':
         return visit_name(s, key, key_length, value, value_length);
-    case 'T':
-        return visit_deleted(s, key, key_length);
     default:
-        return WEIR_OK; /* offsets and the like are the store's own */
-    }
-}
-
-/* --- deletions of vertices --------------------------------------------------------------------------------------- */
-
-static int by_vertex_newest_first(const void *a, const void *b) {
-    const weir_draft_deletion *x = a, *y = b;
-    if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
-    return (x->time_us < y->time_us) - (x->time_us > y->time_us);
-}
-
-/* Every shard has them all, or nearly: shards are sealed one after the other. */
-static void deletions_close(weir_draft_deletions *d) {
-    size_t kept = 0;
-    if (d->count) qsort(d->of, d->count, sizeof *d->of, by_vertex_newest_first);
-    for (size_t i = 0; i < d->count; i++) {
-        if (kept == 0 || d->of[kept - 1].vertex != d->of[i].vertex) d->of[kept++] = d->of[i];
-    }
-    d->count = kept;
-}
-
-bool weir_draft_hides(const weir_snapshot_draft *draft, weir_vertex vertex, int64_t time_us) {
-    const weir_draft_deletions *d = &draft->deletions;
-    size_t low = 0, high = d->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (d->of[middle].vertex < vertex) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < d->count && d->of[low].vertex == vertex && time_us <= d->of[low].time_us;
-}
-
-weir_err weir_draft_next(const weir_snapshot_draft *draft, weir_merge *merge, bool edges, weir_spill_record *recordp,
-                         bool *foundp) {
-    for (;;) {
-        weir_err err = weir_merge_next(merge, recordp, foundp);
-        if (err || !*foundp || draft->deletions.count == 0) return err;
-        if (weir_draft_hides(draft, recordp->vertex, recordp->time_us)) continue;
-        if (!edges || !weir_draft_hides(draft, recordp->neighbor, recordp->time_us)) return WEIR_OK;
+        return WEIR_OK; /* offsets and the like are the store's own, deletions of vertices are known */
     }
 }
 
@@ -303,6 +257,7 @@ static weir_err scan_shard(scan *s) {
     if (!err) err = open_kind(s, "labels", labels, &s->labels);
     if (!err) err = open_kind(s, "puts", 1, &s->puts);
     if (!err) err = open_kind(s, "met", 1, &s->met);
+    if (!err) err = open_kind(s, "rowed", 1, &s->rowed);
     s->list = (weir_edge_key){.relation = UINT16_MAX};
     if (!err) err = weir_graph_scan(s->draft->graph, s->shard, visit, s);
     if (!err) err = meet_end(s);
@@ -312,15 +267,9 @@ static weir_err scan_shard(scan *s) {
     close_kind(s->labels, labels, &err);
     close_kind(s->puts, 1, &err);
     close_kind(s->met, 1, &err);
-    s->met = s->puts = s->edges = s->features = s->names = s->labels = NULL;
+    close_kind(s->rowed, 1, &err);
+    s->rowed = s->met = s->puts = s->edges = s->features = s->names = s->labels = NULL;
     return err;
-}
-
-int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us) {
-    int64_t gone_us;
-    bool never = expire_us == 0 || __builtin_sub_overflow(draft->age_us, expire_us, &gone_us) ||
-                 __builtin_sub_overflow(gone_us, draft->opts->history_us, &gone_us);
-    return never ? INT64_MIN : gone_us;
 }
 
 static weir_err expiry_open(scan *s) {
@@ -338,7 +287,6 @@ weir_err weir_draft_scan(weir_snapshot_draft *draft) {
     weir_err err = expiry_open(&s);
     for (s.shard = 0; !err && s.shard < draft->shards; s.shard++)
         err = scan_shard(&s);
-    deletions_close(&draft->deletions);
     weir_lives_free(&s.lives);
     weir_free(s.hidden.slots);
     weir_free(s.gone_us);

@@ -18,11 +18,12 @@ typedef struct weir_snapshot_described {
 /* What manifest.json says, checked against its own schema. */
 typedef struct weir_snapshot_description {
     weir_schema *schema;
-    int64_t as_of_us;
-    uint64_t *vertices; /* one a type */
+    int64_t as_of_us, from_us;
+    uint64_t *vertices, *lives, *rows; /* one a type */
     weir_snapshot_described **extras;
     uint32_t *extra_counts;
     uint64_t *edges;    /* one a relation */
+    uint64_t *deleted;  /* of those, one a relation */
     int64_t *newest_us; /* one a relation */
     uint64_t *labels;   /* one a label */
 } weir_snapshot_description;

@@ -78,6 +78,7 @@ weir_err weir_spill_add(weir_spill *spill, const weir_spill_record *record) {
     weir_put_u64(head + 32, (uint64_t)record->time_us);
     weir_put_u64(head + 40, record->event);
     weir_put_u32(head + 48, record->row_length);
+    weir_put_u64(head + 52, (uint64_t)record->until_us);
     if (!err) err = put(spill, head, sizeof head);
     if (!err && record->row_length) err = put(spill, record->row, record->row_length);
     return err;
@@ -206,6 +207,7 @@ weir_err weir_merge_next(weir_merge *merge, weir_spill_record *recordp, bool *fo
         .neighbor = get_vertex(p + 16),
         .time_us = (int64_t)weir_get_u64(p + 32),
         .event = weir_get_u64(p + 40),
+        .until_us = (int64_t)weir_get_u64(p + 52),
         .row = p + WEIR_SPILL_HEAD_BYTES,
         .row_length = weir_get_u32(p + 48),
     };

@@ -23,12 +23,13 @@
 #include <weir/store/id.h>
 
 #define WEIR_SPILL_PATH_MAX   4096u
-#define WEIR_SPILL_HEAD_BYTES 52u
+#define WEIR_SPILL_HEAD_BYTES 60u
 
 /* row is borrowed: from the caller when written, from the merge until its next step when read. */
 typedef struct weir_spill_record {
     weir_vertex vertex, neighbor;
     int64_t time_us;
+    int64_t until_us; /* edges: from when on it is deleted */
     uint64_t event;
     const uint8_t *row;
     uint32_t row_length;

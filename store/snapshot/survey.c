@@ -320,12 +320,28 @@ static weir_err key_add(weir_import *import, const char *key, uint32_t type, boo
     if (import->ids.count > import->type_room) {
         uint32_t room = import->type_room ? 2 * import->type_room : 1024;
         uint32_t *grown = weir_realloc_array(import->types, room, sizeof *grown);
-        if (!grown) return no_memory();
-        import->types = grown;
+        if (grown) import->types = grown;
+        int64_t *last_us = weir_realloc_array(import->last_us, room, sizeof *last_us);
+        if (last_us) import->last_us = last_us;
+        if (!grown || !last_us) return no_memory();
         import->type_room = room;
     }
     *knownp = import->ids.count == before;
     if (!*knownp) import->types[code] = type;
+    if (!*knownp) import->last_us[code] = INT64_MIN;
+    return WEIR_OK;
+}
+
+/* A vertex may have a line for each time at which something of it changed; where ids of several types are the same, who
+ * checks would have to know more than one time of each. */
+static weir_err check_later(weir_import *import, const char *key) {
+    const weir_import_table *t = &import->nodes;
+    int64_t *last_us = &import->last_us[weir_texts_find(&import->ids, key, strlen(key))], time_us = 0;
+    weir_import_seconds(weir_import_field(t, WEIR_IMPORT_TIME), &time_us);
+    if (time_us <= *last_us)
+        return WEIR_ERR(WEIR_EDATA, "%s: the id '%.64s' is there twice, and no timestamp says that this line is later",
+                        weir_csv_place(t->csv), key);
+    *last_us = time_us;
     return WEIR_OK;
 }
 
@@ -340,12 +356,10 @@ static weir_err survey_node(weir_import *import) {
         return WEIR_ERR(WEIR_EDATA, "%s: the id is empty or too long", weir_csv_place(t->csv));
     err = key_add(import, key, type, &known);
     if (err) return err;
-    if (known) {
-        uint32_t *of = &import->types[weir_texts_find(&import->ids, key, strlen(key))];
-        if (*of == type) return WEIR_ERR(WEIR_EDATA, "%s: the id '%.64s' is there twice", weir_csv_place(t->csv), key);
-        *of = WEIR_SCHEMA_NONE;
-    }
-    return see_row(import, t, type);
+    uint32_t *of = &import->types[weir_texts_find(&import->ids, key, strlen(key))];
+    if (known && *of != type) *of = WEIR_SCHEMA_NONE;
+    err = see_row(import, t, type);
+    return err || *of == WEIR_SCHEMA_NONE ? err : check_later(import, key);
 }
 
 weir_err weir_import_node(const weir_import *import, uint32_t *typep) {

@@ -56,12 +56,9 @@ static void put_row(const weir_nn_inputs *inputs, const weir_schema_feature *fea
 
 /* --- vertices --------------------------------------------------------------------------------------------------- */
 
-/* As serving reads the store: before the time, of the targets' type up to it. since_us: one a vertex of the type. */
-static bool in_force(const weir_inputs *in, uint32_t type, const int64_t *since_us, uint64_t vertex,
-                     int64_t before_us) {
-    const int64_t *until_us = weir_snapshot_vertices_of(in->snapshot, type)->until_us;
-    if (type == weir_nn_target_type(in->shape) && before_us < INT64_MAX) before_us++;
-    return since_us[vertex] < before_us && (!until_us || before_us < until_us[vertex]);
+/* As serving reads the store: before the time, of the targets' type up to it. */
+static int64_t look_us(const weir_inputs *in, uint32_t type, int64_t before_us) {
+    return type == weir_nn_target_type(in->shape) && before_us < INT64_MAX ? before_us + 1 : before_us;
 }
 
 static void put_matrices(const weir_inputs *in, uint32_t type, uint64_t vertex, bool seen, weir_real *numbers) {
@@ -77,13 +74,16 @@ static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, in
                        const double *aggregates, const sink *to) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
     weir_value values[WEIR_ROW_FEATURES_MAX];
-    bool seen = in_force(in, type, v->since_us, vertex, before_us);
-    assert(!seen || v->since_us[vertex] <= before_us); /* I1 */
+    uint64_t row = 0, life;
+    bool seen = weir_snapshot_span(&v->rows, vertex, look_us(in, type, before_us), &row);
+    assert(!seen || v->rows.times[row] <= before_us); /* I1 */
     for (uint32_t i = 0; seen && i < v->column_count; i++)
-        values[i] = value_at(&v->columns[i], vertex);
+        values[i] = value_at(&v->columns[i], row);
     put_row(weir_nn_vertex(in->shape, type), weir_schema_vertex_at(in->schema, type)->features, seen ? values : NULL,
             aggregates, before_us, to);
-    if (to->numbers) put_matrices(in, type, vertex, in_force(in, type, v->first_us, vertex, before_us), to->numbers);
+    if (!to->numbers || !weir_nn_vertex(in->shape, type)->matrix_count) return;
+    seen = weir_snapshot_span(&v->lives, vertex, look_us(in, type, before_us), &life);
+    put_matrices(in, type, vertex, seen, to->numbers);
 }
 
 static weir_err vertex_rows(weir_inputs *in, uint32_t type, const uint64_t *vertices, const int64_t *before_us,

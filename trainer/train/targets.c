@@ -60,13 +60,15 @@ static bool in_time(const weir_collecting *c, int64_t label_us, int64_t target_u
     return label_us <= last_us;
 }
 
-/* As of when the vertex was put. labels [begin, end) are the vertex's, newest first. */
-static weir_err take_put(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+/* As of when the vertex was put, in one of its lives; labels [begin, end) are of that life, newest first. */
+static weir_err take_life(weir_collecting *c, uint64_t vertex, int64_t time_us, uint64_t begin, uint64_t end) {
     uint32_t type = c->label->target;
-    int64_t time_us = weir_snapshot_vertices_of(c->snapshot, type)->first_us[vertex];
     uint32_t value = c->label->absent;
-    if (time_us == WEIR_SNAPSHOT_NEVER) return WEIR_OK; /* only named by edges: nobody put it */
-    if (weir_target_is_young(c, time_us)) {             /* T2 */
+    if (time_us < weir_snapshot_from_us(c->snapshot)) { /* T4 */
+        c->out->old++;
+        return WEIR_OK;
+    }
+    if (weir_target_is_young(c, time_us)) { /* T2 */
         c->out->young++;
         return WEIR_OK;
     }
@@ -81,11 +83,39 @@ static weir_err take_put(weir_collecting *c, uint64_t vertex, uint64_t begin, ui
     return weir_candidate_add(c, &target, weir_class_of(c->task, value));
 }
 
-/* As of each of its labels. */
+bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex) {
+    return v->key_offsets[vertex] < v->key_offsets[vertex + 1];
+}
+
+/* Forgotten or deleted and put again, it is another target. labels [begin, end) are the vertex's, newest first. */
+static weir_err take_put(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
+    weir_err err = WEIR_OK;
+    if (!weir_target_has_name(v, vertex)) return WEIR_OK; /* only named by edges: nobody put it */
+    for (int64_t life = v->lives.indptr[vertex]; !err && life < v->lives.indptr[vertex + 1]; life++) {
+        uint64_t from = begin, to = end;
+        weir_snapshot_labels_of_life(v, vertex, (uint64_t)life, c->labels, &from, &to);
+        err = take_life(c, vertex, v->lives.times[life], from, to);
+    }
+    return err;
+}
+
+/* As of just before each of its labels, because the message that brings it may say more: a row of that very moment is
+ * the label told in other words. Unless the vertex came with it. */
 static weir_err take_labels(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
     weir_err err = WEIR_OK;
     for (uint64_t i = begin; !err && i < end; i++) {
-        const weir_target target = {vertex, c->labels->times[i], 0, (uint16_t)c->label->target};
+        int64_t time_us = c->labels->times[i];
+        uint64_t life;
+        bool there = time_us < INT64_MAX && weir_snapshot_span(&v->lives, vertex, time_us + 1, &life);
+        if (!there || !weir_target_has_name(v, vertex)) continue; /* nobody asks about what is not there */
+        if (v->lives.times[life] < time_us) time_us--;
+        if (time_us < weir_snapshot_from_us(c->snapshot)) { /* T4 */
+            c->out->old++;
+            continue;
+        }
+        const weir_target target = {vertex, time_us, 0, (uint16_t)c->label->target};
         err = weir_candidate_add(c, &target, weir_class_of(c->task, (uint32_t)c->labels->values[i]));
     }
     return err;
@@ -204,6 +234,11 @@ static weir_err check_part(const weir_targets *t, weir_targets_part part) {
     for (uint32_t i = 0; i < t->classes; i++)
         present += t->class_counts[part * t->classes + i] > 0;
     if (count < TARGETS_MIN) {
+        if (t->old > t->young)
+            return WEIR_ERR(WEIR_EDATA,
+                            "there are only %llu targets %s (%llu are older than the snapshot tells all of); build it "
+                            "with a longer --history, or with none",
+                            (unsigned long long)count, names[part], (unsigned long long)t->old);
         return WEIR_ERR(WEIR_EDATA,
                         "there are only %llu targets %s (%llu are too young: their labels may still come); take more "
                         "data, or a shorter `maturity` of the task",

@@ -28,6 +28,9 @@ uint32_t weir_class_of(const weir_schema_task *task, uint32_t value);
 /* Whether the label of a target of this time may still come (T2). */
 bool weir_target_is_young(const weir_collecting *c, int64_t time_us);
 
+/* Whether it was ever put: what only edges name is no target, in the store neither. */
+bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex);
+
 /* Calls take with each vertex that the label is about, and with its labels [begin, end), newest first. */
 typedef weir_err (*weir_take)(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end);
 weir_err weir_targets_collect(weir_collecting *c, weir_take take);

@@ -31,6 +31,17 @@ static void ids_part_type_and_key(void **state) {
     assert_true(weir_event_id(&key_a, "t", position, 12) != weir_event_id_at(&key_a, "t", 0, 0));
 }
 
+/* A topic may have 249 bytes: its events without names have ids all the same. */
+static void the_longest_topic_and_the_longest_key_fit(void **state) {
+    (void)state;
+    char topic[250] = {0}, key[WEIR_KEY_MAX];
+    memset(topic, 't', sizeof topic - 1);
+    memset(key, 'k', sizeof key);
+    assert_true(weir_event_id_at(&key_a, topic, 0, 1) != weir_event_id_at(&key_a, topic, 0, 2));
+    assert_true(weir_event_id(&key_a, topic, key, sizeof key) != weir_event_id(&key_a, topic, key, sizeof key - 1));
+    assert_true(weir_vertex_id(&key_a, topic, key, sizeof key) != weir_vertex_id(&key_a, topic, key, sizeof key - 1));
+}
+
 /* Who knows the ids under one key knows nothing of those under another: about half of all bits differ. */
 static void ids_depend_on_every_bit_of_the_key(void **state) {
     (void)state;
@@ -389,11 +400,12 @@ static void wrong_content_is_refused_behind_a_right_checksum(void **state) {
     }
 }
 
-WEIR_TESTS(WEIR_CASE(ids_part_type_and_key), WEIR_CASE(ids_depend_on_every_bit_of_the_key),
-           WEIR_CASE(ids_are_what_they_were), WEIR_CASE(names_that_met_under_the_old_hash_do_not),
-           WEIR_CASE(shards_are_even), WEIR_CASE(edge_keys_have_the_bytes_that_are_written_down),
-           WEIR_CASE(rows_read_back), WEIR_CASE(damaged_rows_are_refused_or_whole),
-           WEIR_CASE(fill_keeps_the_newest_of_each_feature), WEIR_CASE(edge_keys_sort_as_readers_go),
-           WEIR_CASE(seek_finds_exactly_what_is_older), WEIR_CASE(other_keys_read_back), WEIR_CASE(batches_read_back),
+WEIR_TESTS(WEIR_CASE(ids_part_type_and_key), WEIR_CASE(the_longest_topic_and_the_longest_key_fit),
+           WEIR_CASE(ids_depend_on_every_bit_of_the_key), WEIR_CASE(ids_are_what_they_were),
+           WEIR_CASE(names_that_met_under_the_old_hash_do_not), WEIR_CASE(shards_are_even),
+           WEIR_CASE(edge_keys_have_the_bytes_that_are_written_down), WEIR_CASE(rows_read_back),
+           WEIR_CASE(damaged_rows_are_refused_or_whole), WEIR_CASE(fill_keeps_the_newest_of_each_feature),
+           WEIR_CASE(edge_keys_sort_as_readers_go), WEIR_CASE(seek_finds_exactly_what_is_older),
+           WEIR_CASE(other_keys_read_back), WEIR_CASE(batches_read_back),
            WEIR_CASE(every_damaged_byte_and_every_cut_is_refused),
            WEIR_CASE(wrong_content_is_refused_behind_a_right_checksum))

@@ -5,10 +5,11 @@
  *   OUT/report.json                        what it cost and how good it is, beside parts drawn at random and by hash
  *   OUT/map/TYPE.npy                       int64, the number of each vertex of the snapshot, in its order; map/MANIFEST
  *   OUT/part-P/manifest.json, MANIFEST     schema, who owns which numbers, counts; SHA-256 of every file
- *             /vertices/TYPE/              ids, times, keys, features, matrices and masks of owned vertices, as in a
- *                                          snapshot (snapshot.h)
+ *             /vertices/TYPE/              ids, keys, lives, rows with their features, matrices and masks of owned
+ *                                          vertices, as in a snapshot (snapshot.h)
  *             /halo/TYPE.npy               int64, rising: vertices of other parts that owned ones are joined to
- *             /relations/RELATION/out, in/ indptr, neighbors, times, events, features of the edges of owned vertices
+ *             /relations/RELATION/out, in/ indptr, neighbors, times, events, until, features of the edges of owned
+ *                                          vertices
  *             /labels/LABEL/               targets, values, times: of owned vertices, and of edges from owned vertices
  *
  * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on; in the order
@@ -96,6 +97,7 @@ void weir_part_close(weir_part *part); /* NULL is allowed */
 
 const weir_schema *weir_part_schema(const weir_part *part);
 int64_t weir_part_as_of_us(const weir_part *part);
+int64_t weir_part_from_us(const weir_part *part); /* as weir_snapshot_from_us */
 uint32_t weir_part_index(const weir_part *part);
 uint32_t weir_part_count(const weir_part *part); /* of all parts */
 /* 64 hex digits: parts of one cutting have the same. */

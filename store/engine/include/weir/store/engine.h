@@ -66,6 +66,9 @@ typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN } weir_engine
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
 /* Stands at the first key >= key.  [owner] */
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length);
+/* Stands at the last key <= key; and one before where it stands.  [owner] */
+void weir_engine_cursor_seek_last(weir_engine_cursor *cursor, const void *key, size_t length);
+void weir_engine_cursor_previous(weir_engine_cursor *cursor);
 bool weir_engine_cursor_valid(const weir_engine_cursor *cursor);
 /* Borrowed until the cursor moves. */
 const void *weir_engine_cursor_key(const weir_engine_cursor *cursor, size_t *lengthp);

@@ -207,21 +207,31 @@ typedef struct weir_row_view {
     int64_t time_us;      /* of the newest put */
 } weir_row_view;
 
-/* The features of a vertex before before_us; none if it was last put so long before that its type has expired.
- * Errors as for neighbours.  [any] */
+/* A LIFE of a vertex goes from its oldest put to its deletion, or until it has not been put for as long as its type's
+ * expiry: then it is forgotten. Each put leaves a record of its time: a feature row, an edge at it (whether that was
+ * deleted since or not), or one of its own. Before a time, a vertex is there if its newest put is newer than its newest
+ * deletion and than what the expiry leaves; what it has is of that life.
+ *
+ * The features of a vertex before before_us, as far as they were put in the life that it has then; none if it is not
+ * there, or was forgotten since its newest row, or if its type's `history` reaches not so far back. Errors as for
+ * neighbours.  [any] */
 weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
                              weir_row_view *viewp);
-/* The newest value of a label that was known before before_us; of a vertex that has not expired.  [any]
- * WEIR_EINVAL no such label. */
+/* The newest value of a label that was known before before_us. Of a vertex that was deleted, or whose type expires: of
+ * the life that it has then, which began before the label, or was its first.  [any]  WEIR_EINVAL no such label. */
 weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
                           weir_row_view *viewp);
 /* Type and key of a vertex; *keyp NULL if it is not known, or nothing was put at it (itself, or an edge) that is newer
  * than its newest deletion and than what its type's expiry leaves; which of them came first does not matter.  [any] */
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
                          const char **keyp, uint32_t *key_lengthp);
-/* When a vertex was first put, of its newest WEIR_WINDOW_MAX rows; *knownp as for weir_graph_name.  [any] */
-weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena *arena, bool *knownp,
+/* The oldest put of the life that a vertex has before before_us; *knownp false: it has no name, or is not there. A seek
+ * for each list of the vertex; of a type that expires, twice that for each expiry that the life is long.  [any] */
+weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena, bool *knownp,
                               int64_t *time_usp);
+/* Every deletion of a vertex, by vertex and time, each once.  What visit returns; WEIR_ENOMEM.  [any] */
+typedef weir_err (*weir_graph_deletion_visit)(void *context, weir_vertex vertex, int64_t time_us);
+weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit, void *context);
 /* The kinds of a vertex type's or a relation's features, and of a label's value, in the schema's order: what weir_row_*
  * take.  [any] */
 const weir_value_kind *weir_graph_vertex_kinds(const weir_graph *graph, uint32_t vertex_type, size_t *countp);

@@ -57,6 +57,7 @@ typedef struct weir_sample_window {
     const uint64_t *events;   /* beside each other; NULL: in `edges`, or none                     */
     const weir_edge *edges;   /* with their rows; NULL: arrays, where the position stands for it  */
     uint64_t first;           /* arrays: position of the first edge                               */
+    const uint64_t *places;   /* arrays: position of each; NULL: they follow the first            */
     uint64_t id;              /* of the parent, by which it draws: the same in every source       */
     uint32_t stride;          /* bytes from one to the next                                       */
     uint32_t count;
@@ -131,6 +132,7 @@ typedef struct weir_sample_csr {
     uint32_t id_stride;           /* the same of ids; 0: vertex_stride                        */
     uint32_t edge_stride;         /* the same of neighbors and of times; 0: 8                 */
     const uint64_t *events;       /* may be NULL                                               */
+    const int64_t *until_us;      /* from when on each is deleted; NULL: none is                */
     const float *const *features; /* one a feature of the relation; NULL where it is no number; NaN: missing */
     const int32_t *const *codes;  /* the same of categories; -1: missing. NULL: there are none               */
     uint32_t feature_count;

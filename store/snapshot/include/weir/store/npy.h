@@ -91,7 +91,8 @@ weir_err weir_npy_folder_map(weir_npy_folder *folder, const char *name, const we
 
 typedef struct weir_npy_writer weir_npy_writer;
 
-/* A new file of rows numbers, or of rows × columns where columns is not 0. How many rows must be known before.
+/* A new file of rows numbers, or of rows × columns where columns is not 0. WEIR_NPY_ANY_ROWS, of one dimension: as many
+ * as will be written.
  * WEIR_EEXIST, WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  [owner] */
 weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns,
                               weir_npy_writer **writerp);

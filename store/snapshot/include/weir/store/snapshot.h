@@ -6,34 +6,41 @@
  *   OUT/MANIFEST                           length and SHA-256 of every file, manifest.json too (trust.h)
  *   OUT/vertices/TYPE/ids.npy              uint64, rows of two, the high half first; rising: a vertex's place here is
  *                                          its index
- *                    /times.npy            int64, when it was first put; the least of int64: only named by edges
- *                    /since.npy            int64, since when all its features have been what they are, and it has not
- *                                          been forgotten; the least of int64: it has none
- *                    /until.npy            int64, from when on it is forgotten; least: it is; of types that expire
  *                    /key_offsets.npy, key_bytes.npy
- *                    /feature.NAME.npy     number float32 (NaN: missing); time int64 (the least of int64: missing);
- *                                          category int32, an index into its texts (-1: missing)
+ *                    /lives/indptr.npy     int64, vertices + 1
+ *                          /first.npy      int64, rising within a vertex: the oldest put of each life
+ *                          /until.npy      int64, from when on the vertex is not there: deleted, or forgotten
+ *                    /rows/indptr.npy      int64, vertices + 1
+ *                         /times.npy       int64, rising within a vertex: since when the features have been what they are
+ *                         /until.npy       int64, the end of the life; a newer row takes over by itself
+ *                    /feature.NAME.npy     one a row, not a vertex. Number float32 (NaN: missing); time int64 (the least
+ *                                          of int64: missing); category int32, an index into its texts (-1: missing)
  *                    /feature.NAME.text_offsets.npy, feature.NAME.text_bytes.npy
- *                    /matrix.NAME.npy, mask.NAME.npy       of imports: float32 rows × columns, bool
+ *                    /matrix.NAME.npy, mask.NAME.npy       of imports, one a vertex: float32 rows × columns, bool
  *   OUT/relations/RELATION/out, in/indptr.npy              int64, vertices + 1
  *                                 /neighbors.npy           int64, index within the type at the other end
  *                                 /times.npy, events.npy   newest first within a vertex, then neighbour's id, event
- *                                 /feature.NAME.npy        as above; texts stand once, beside out and in
+ *                                 /until.npy               int64, from when on it is deleted; only where one is
+ *                                 /feature.NAME.npy        as above, one an edge; texts stand once, beside out and in
  *   OUT/labels/LABEL/targets.npy           int64, index of the vertex, or position in out of the edge
  *                   /values.npy, times.npy int32 index of the schema's value; int64. Newest first within a vertex
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   Z1  Each visible edge stands once in out and once in in; what either end's list says is what a reader of the store
- *       is told before as_of, and so is what a vertex has.
+ *   Z1  Each edge stands once in out and once in in. Before any time t from `from` to as_of, a reader is told what a
+ *       reader of the store is told before t: edges, features, labels, whether a vertex is there and since when.
  *   Z2  Every index is below the count of what it points into.
- *   Z3  Nothing is as new as as_of: no edge, label or feature.
+ *   Z3  Nothing is as new as as_of: no edge, label, row or life.
  *   Z4  A folder under its name is whole: it was written beside, synced, and renamed.
  *
- * Expired edges are left out as of as_of (where none is given: as of the graph's watermark, if that is earlier), except
- * that `history` keeps those that a target of that age still sees: the sampler counts the age from its target. Of a
- * vertex that has expired, there is no key, time, feature or label, and its edges remain, as a reader of the store is
- * told; `history` keeps those too, and who reads features as of a time takes them if since < time < until.
+ * AS OF A TIME: what has a time and an `until` is seen before t if time < t < until. An edge that has expired is still
+ * seen by a target that is old enough, because the sampler counts its age from the target. So nothing that a later
+ * message says of a vertex or an edge (an update, a deletion, a second put) changes what an earlier target is told. What
+ * `history` lets go is counted from as_of, or from the graph's watermark if no as_of is given and that is earlier.
+ *
+ * A LIFE of a vertex goes from its oldest put to its deletion, or until it has not been put for as long as its type's
+ * expiry. Each put leaves a record: a row, an edge at it (deleted since or not), or one of its own. A row says what was
+ * put in its own life; a label is of the life that began last before it, and of the first if none did.
  */
 #ifndef WEIR_STORE_SNAPSHOT_H
 #define WEIR_STORE_SNAPSHOT_H
@@ -59,9 +66,9 @@ typedef struct weir_snapshot_draft weir_snapshot_draft;
 
 typedef struct weir_snapshot_build_opts {
     const char *out;    /* a folder that must not exist                                      */
-    int64_t as_of_us;   /* WEIR_BEFORE_ALL: right behind the newest event; what expires is then as old as it is at the
-                         * graph's watermark                                                  */
-    int64_t history_us; /* keep edges and vertices that a target so much older still sees    */
+    int64_t as_of_us;   /* WEIR_BEFORE_ALL: right behind the newest event                    */
+    int64_t history_us; /* keep what a target of that age, or younger, sees; 0: of any age   */
+    bool without_deleted; /* leave out what a deletion before as_of hides, for earlier targets too */
     uint64_t seed;      /* written down: of whatever was drawn for it                        */
     const char *origin; /* one line of where it comes from; NULL: nothing is said            */
     /* Adds arrays of its own before the manifest is written; may be NULL. */
@@ -118,23 +125,31 @@ typedef struct weir_snapshot_extra {
     const uint8_t *mask;
 } weir_snapshot_extra;
 
+/* What vertex v has from indptr[v] up to the next, oldest first; the last of those older than t is in force before t, if
+ * t < until. */
+typedef struct weir_snapshot_spans {
+    uint64_t count;
+    const int64_t *indptr; /* vertices + 1 */
+    const int64_t *times, *until_us;
+} weir_snapshot_spans;
+
 typedef struct weir_snapshot_vertices {
     uint64_t count;
     const weir_vertex_pair *ids;
-    const int64_t *first_us;
-    const int64_t *since_us;
-    const int64_t *until_us; /* NULL: the type never expires */
+    weir_snapshot_spans lives; /* times: the oldest put of each */
+    weir_snapshot_spans rows;
     const int64_t *key_offsets;
     const uint8_t *key_bytes;
-    const weir_snapshot_column *columns;
+    const weir_snapshot_column *columns; /* one number a row */
     uint32_t column_count;
-    const weir_snapshot_extra *extras;
+    const weir_snapshot_extra *extras; /* one a vertex */
     uint32_t extra_count;
 } weir_snapshot_vertices;
 
 typedef struct weir_snapshot_edges {
     uint64_t vertices, edges;
     const int64_t *indptr, *neighbors, *times;
+    const int64_t *until_us; /* NULL: none was deleted */
     const uint64_t *events;
     const weir_snapshot_column *columns;
     uint32_t column_count;
@@ -164,6 +179,18 @@ const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *sna
 const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot, uint32_t relation,
                                                   weir_direction direction);
 const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapshot, uint32_t label);
+/* Targets before this time are told less than they saw: what only they see was left out when it was built. The least of
+ * int64: nothing was.  [any] */
+int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
+
+/* --- as of a time: of snapshots and of parts.  [any] --- */
+
+/* The place of what a vertex has in force before this time; false: nothing. */
+bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep);
+/* Of the labels [begin, end) of one vertex, newest first, those of the life at this place of `lives`. */
+void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,
+                                  const weir_snapshot_labels *labels, uint64_t *beginp, uint64_t *endp);
+
 /* Index of a vertex within its type; false: it is not there.  [any] */
 bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp);
 

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seen.c - what any target of a snapshot sees: a target sees what is older than it and has not ended by then.
+ *
+ * A deletion of time d hides what is as old as d or older from targets behind d, so it ends that at d + 1; what was put
+ * at d itself is never seen. A snapshot without deleted things has of what a deletion ends nothing, for any target.
+ */
+#include <weir/base/alloc.h>
+
+#include "draft.h"
+
+/* --- deletions of vertices --------------------------------------------------------------------------------------- */
+
+/* They come by vertex and time. */
+static weir_err keep_deletion(void *context, weir_vertex vertex, int64_t time_us) {
+    weir_snapshot_draft *draft = context;
+    weir_draft_deletions *d = &draft->deletions;
+    if (time_us >= draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
+    if (d->count == d->capacity) {
+        size_t capacity = d->capacity ? d->capacity * 2 : 1024;
+        weir_vertex *vertices = weir_realloc_array(d->vertices, capacity, sizeof *vertices);
+        if (vertices) d->vertices = vertices;
+        int64_t *times = weir_realloc_array(d->times, capacity, sizeof *times);
+        if (times) d->times = times;
+        if (!vertices || !times) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of the graph");
+        d->capacity = capacity;
+    }
+    d->vertices[d->count] = vertex;
+    d->times[d->count++] = time_us;
+    return WEIR_OK;
+}
+
+weir_err weir_draft_deletions_read(weir_snapshot_draft *draft) {
+    return weir_graph_deletions(draft->graph, keep_deletion, draft);
+}
+
+const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_vertex vertex, size_t *countp) {
+    const weir_draft_deletions *d = &draft->deletions;
+    size_t low = 0, high = d->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (d->vertices[middle] < vertex) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *countp = 0;
+    while (low + *countp < d->count && d->vertices[low + *countp] == vertex)
+        ++*countp;
+    return *countp ? d->times + low : NULL;
+}
+
+/* --- who sees what ----------------------------------------------------------------------------------------------- */
+
+int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
+    int64_t from_us;
+    bool all = draft->opts->history_us == 0 ||
+               __builtin_sub_overflow(draft->age_us, draft->opts->history_us, &from_us);
+    return all ? INT64_MIN : from_us;
+}
+
+int64_t weir_draft_rows_from_us(const weir_snapshot_draft *draft, uint32_t type) {
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
+    int64_t from_us = weir_draft_from_us(draft), kept_us;
+    if (!vertex->history_us || !vertex->feature_count) return from_us;
+    if (__builtin_sub_overflow(draft->age_us, vertex->history_us, &kept_us)) return from_us;
+    return kept_us > from_us ? kept_us : from_us;
+}
+
+int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft) {
+    int64_t from_us = weir_draft_from_us(draft);
+    for (uint32_t type = 0; type < weir_schema_vertex_count(draft->schema); type++) {
+        int64_t rows_us = weir_draft_rows_from_us(draft, type);
+        if (rows_us > from_us) from_us = rows_us;
+    }
+    return from_us;
+}
+
+int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us) {
+    int64_t from_us = weir_draft_from_us(draft), gone_us;
+    bool never = expire_us == 0 || from_us == INT64_MIN || __builtin_sub_overflow(from_us, expire_us, &gone_us);
+    return never ? INT64_MIN : gone_us;
+}
+
+bool weir_draft_sees(const weir_snapshot_draft *draft, int64_t time_us, int64_t until_us, bool deleted) {
+    int64_t from_us = weir_draft_from_us(draft);
+    if (until_us <= from_us || (deleted && draft->opts->without_deleted)) return false;
+    return until_us == INT64_MAX || time_us < until_us - 1;
+}
+
+/* The first deletion that hides an edge at one of its ends. */
+static void end_at(const weir_snapshot_draft *draft, weir_vertex end, weir_spill_record *record) {
+    size_t count;
+    const int64_t *times = weir_draft_deletions_of(draft, end, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (times[i] < record->time_us) continue;
+        if (times[i] < record->until_us) record->until_us = times[i] + 1;
+        return;
+    }
+}
+
+weir_err weir_draft_next_edge(const weir_snapshot_draft *draft, weir_merge *merge, weir_spill_record *recordp,
+                              bool *foundp) {
+    for (;;) {
+        weir_err err = weir_merge_next(merge, recordp, foundp);
+        if (err || !*foundp || draft->deletions.count == 0) return err;
+        end_at(draft, recordp->vertex, recordp);
+        end_at(draft, recordp->neighbor, recordp);
+        if (weir_draft_sees(draft, recordp->time_us, recordp->until_us, recordp->until_us != INT64_MAX)) return WEIR_OK;
+    }
+}
