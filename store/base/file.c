@@ -21,6 +21,7 @@
 #include "sys.h"
 
 #define FILE_MODE        0640
+#define SECRET_MODE      0600
 #define TEMPORARY_SUFFIX ".tmp"
 #define TEMPORARY_TRIES  8u
 #define LOAD_STEP_BYTES  4096u
@@ -166,10 +167,10 @@ static weir_err lock_temporary(const char *temporary, int fd, struct stat *statu
     return WEIR_OK;
 }
 
-static weir_err open_temporary(const char *temporary, int *fdp, struct stat *statusp) {
+static weir_err open_temporary(const char *temporary, mode_t mode, int *fdp, struct stat *statusp) {
     for (unsigned i = 0; i < TEMPORARY_TRIES; i++) {
         bool ours;
-        int error = weir_sys_open(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, FILE_MODE, fdp);
+        int error = weir_sys_open(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, mode, fdp);
         if (error) return WEIR_ERRNO(error, "cannot create %s", temporary);
         weir_err err = lock_temporary(temporary, *fdp, statusp, &ours);
         if (!err && ours) return WEIR_OK;
@@ -180,13 +181,18 @@ static weir_err open_temporary(const char *temporary, int *fdp, struct stat *sta
     return WEIR_ERR(WEIR_EBUSY, "%s is written by others all the time; try again later", temporary);
 }
 
-static weir_err fill_temporary(int fd, const struct stat *status, const char *path, const char *temporary,
-                               const void *bytes, size_t length) {
+/* A secret stays as secret as it was; what was left of a replacement that broke off may be less so. */
+static int set_mode(int fd, const char *path, mode_t mode) {
     struct stat old;
+    if (mode == SECRET_MODE) return fchmod(fd, mode);
+    return stat(path, &old) == 0 ? fchmod(fd, old.st_mode & 07777) : 0;
+}
+
+static weir_err fill_temporary(int fd, const struct stat *status, const char *path, const char *temporary, mode_t mode,
+                               const void *bytes, size_t length) {
     int error = status->st_size > 0 ? weir_sys_truncate(fd, temporary, 0) : 0;
     if (error) return WEIR_ERRNO(error, "cannot empty %s", temporary);
-    /* A secret stays as secret as it was. */
-    if (stat(path, &old) == 0 && fchmod(fd, old.st_mode & 07777)) {
+    if (set_mode(fd, path, mode)) {
         return WEIR_ERRNO(errno, "cannot give %s the permissions of %s", temporary, path);
     }
     error = weir_sys_write_at(fd, temporary, bytes, length, 0);
@@ -202,22 +208,30 @@ static weir_err rename_file(const char *from, const char *to) {
     return WEIR_OK;
 }
 
-weir_err weir_file_replace(const char *path, const void *bytes, size_t length) {
+static weir_err replace(const char *path, mode_t mode, const void *bytes, size_t length) {
     char temporary[PATH_MAX];
     struct stat status = {0};
     int fd;
     if ((size_t)snprintf(temporary, sizeof temporary, "%s" TEMPORARY_SUFFIX, path) >= sizeof temporary) {
         return WEIR_ERRNO(ENAMETOOLONG, "cannot create %.200s…" TEMPORARY_SUFFIX, path);
     }
-    weir_err err = open_temporary(temporary, &fd, &status);
+    weir_err err = open_temporary(temporary, mode, &fd, &status);
     if (err) return err;
-    err = fill_temporary(fd, &status, path, temporary, bytes, length);
+    err = fill_temporary(fd, &status, path, temporary, mode, bytes, length);
     if (!err) err = rename_file(temporary, path);
     if (err) weir_sys_unlink(temporary); /* if that fails too, the next replace uses it */
     if (!err) err = weir_folder_sync_of(path);
     int error = weir_sys_close(fd, path);
     if (error) weir_err_keep(&err, WEIR_ERRNO(error, "cannot close %s", path));
     return err;
+}
+
+weir_err weir_file_replace(const char *path, const void *bytes, size_t length) {
+    return replace(path, FILE_MODE, bytes, length);
+}
+
+weir_err weir_file_replace_secret(const char *path, const void *bytes, size_t length) {
+    return replace(path, SECRET_MODE, bytes, length);
 }
 
 weir_err weir_file_rename(const char *from, const char *to) {

@@ -344,6 +344,30 @@ static void replace_leaves_only_the_new(void **state) {
     assert_err(weir_file_replace(weir_test_path("none/file"), "x", 1), WEIR_ENOTFOUND, "none/file.tmp");
 }
 
+static unsigned mode_of(const char *path) {
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_mode & 07777;
+}
+
+/* Whatever was there, whatever a crash has left, and whatever the mask allows. */
+static void replace_secret_is_its_owners_alone(void **state) {
+    (void)state;
+    const char *path = weir_test_path("file"), *temporary = weir_test_path("file.tmp");
+    umask(0);
+    assert_ok(weir_file_replace_secret(path, "one", 3));
+    assert_int_equal(mode_of(path), 0600);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_ok(weir_file_replace_secret(path, "two", 3));
+    assert_text(path, "two");
+    assert_int_equal(mode_of(path), 0600);
+    assert_ok(weir_file_replace(temporary, "left behind", 11));
+    assert_int_equal(chmod(temporary, 0666), 0);
+    assert_ok(weir_file_replace_secret(path, "three", 5));
+    assert_text(path, "three");
+    assert_int_equal(mode_of(path), 0600);
+}
+
 /* As a crash leaves one behind: of any length, and nobody has it open. */
 static void replace_takes_over_what_a_crash_left(void **state) {
     (void)state;
@@ -587,8 +611,9 @@ WEIR_TESTS(WEIR_CASE(append_then_read_back), WEIR_CASE(modes_open_what_they_say)
            WEIR_CASE(close_reports_and_frees), WEIR_CASE(fails_cleanly_at_every_allocation),
            WEIR_CASE(lock_is_exclusive_until_close), WEIR_CASE(lock_dies_with_its_process),
            WEIR_CASE(lock_that_fails_names_the_file), WEIR_CASE(replace_leaves_only_the_new),
-           WEIR_CASE(replace_takes_over_what_a_crash_left), WEIR_CASE(replace_writes_through_no_link),
-           WEIR_CASE(replace_refuses_while_another_does_it), WEIR_CASE(replace_leaves_a_finished_file_of_another_alone),
+           WEIR_CASE(replace_secret_is_its_owners_alone), WEIR_CASE(replace_takes_over_what_a_crash_left),
+           WEIR_CASE(replace_writes_through_no_link), WEIR_CASE(replace_refuses_while_another_does_it),
+           WEIR_CASE(replace_leaves_a_finished_file_of_another_alone),
            WEIR_CASE(replace_gives_up_where_others_never_rest), WEIR_CASE(replace_that_fails_leaves_no_litter),
            WEIR_CASE(replace_with_each_operation_failing), WEIR_CASE(replace_killed_before_each_operation),
            WEIR_CASE(replace_by_many_is_always_whole), WEIR_CASE(load_limit_and_one_past_it),

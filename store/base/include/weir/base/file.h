@@ -57,6 +57,8 @@ weir_err weir_file_lock(weir_file *file);
 /* Temp file beside path (path.tmp), write, sync, rename, sync the folder: path has the old or the new content, whole,
  * and keeps its permissions. After an error either of the two.  WEIR_EBUSY another is replacing it just now. */
 weir_err weir_file_replace(const char *path, const void *bytes, size_t length);
+/* The same, and nobody but its owner may read it, from its first moment on. */
+weir_err weir_file_replace_secret(const char *path, const void *bytes, size_t length);
 /* The whole file, with a 0 byte behind it; free with weir_free.  WEIR_ELIMIT above length_max. */
 weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size_t *lengthp);
 weir_err weir_file_rename(const char *from, const char *to); /* then syncs the folder of to   */
