@@ -52,8 +52,11 @@ weir_err weir_api_vertex_read(const weir_schema *schema, weir_arena *arena, cons
     if (key_length > WEIR_KEY_MAX)
         return WEIR_ERR(WEIR_EDATA, "the key has %zu bytes; at most %u are possible", key_length, WEIR_KEY_MAX);
     if (vertex->key == WEIR_SCHEMA_KEY_INTEGER) err = spell_integer(arena, vertexp);
-    if (!err) vertexp->id = weir_vertex_id(vertex->name, vertexp->key, vertexp->key_length);
     return err;
+}
+
+weir_vertex weir_api_vertex_id(const weir_api *api, const weir_api_vertex *vertex) {
+    return weir_vertex_id(weir_graph_id_key(api->graph), vertex->type_name, vertex->key, vertex->key_length);
 }
 
 weir_err weir_api_time_read(const char *name, const char *text, size_t length, int64_t *time_usp) {

@@ -371,7 +371,8 @@ static weir_err open_target(weir_api_writer *writer, const weir_api_opts *opts, 
     event_target *target = &writer->targets[source];
     target->log = opts->logs ? opts->logs[source] : NULL;
     weir_err err = weir_recent_open(target->log ? opts->recent_events : 0, &target->recent);
-    return err ? err : weir_mapper_open(writer->api->schema, source, &target->mapper);
+    return err ? err
+               : weir_mapper_open(writer->api->schema, source, weir_graph_id_key(writer->api->graph), &target->mapper);
 }
 
 weir_err weir_api_writer_open(weir_api *api, const weir_api_opts *opts, weir_api_writer **writerp) {

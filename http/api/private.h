@@ -76,13 +76,14 @@ typedef struct weir_api_vertex {
     const char *type_name;
     const char *key;
     size_t key_length;
-    weir_vertex id;
 } weir_api_vertex;
 
 /* WEIR_ENOTFOUND no such type: names the nearest; WEIR_EDATA no such key can be. The key is brought to its one
  * spelling.  [any] */
 weir_err weir_api_vertex_read(const weir_schema *schema, weir_arena *arena, const char *type, const char *key,
                               size_t key_length, weir_api_vertex *vertexp);
+/* Its id in the graph that is served.  [any] */
+weir_vertex weir_api_vertex_id(const weir_api *api, const weir_api_vertex *vertex);
 /* The query's `before`, or WEIR_BEFORE_ALL.  WEIR_EDATA. */
 weir_err weir_api_before(const weir_http_request *request, int64_t *before_usp);
 weir_err weir_api_time_read(const char *name, const char *text, size_t length, int64_t *time_usp);

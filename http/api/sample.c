@@ -40,7 +40,7 @@ static weir_err write_node(const sampling *in, weir_json *json, const weir_block
     weir_json_key(json, "type");
     weir_json_string(json, weir_schema_vertex_at(in->api->schema, type)->name);
     weir_json_key(json, "key");
-    weir_err err = write_key(in, json, node, view->vertices[node]);
+    weir_err err = write_key(in, json, node, view->ids[node]);
     weir_json_key(json, "target");
     weir_json_u64(json, in->ask->targets[view->groups[node]].place);
     weir_json_object_end(json);
@@ -133,7 +133,7 @@ static weir_err sample_block(const sampling *in, weir_sampler *sampler, weir_blo
     weir_target targets[WEIR_API_SAMPLE_TARGETS];
     for (uint32_t i = 0; i < in->ask->target_count; i++) {
         targets[i] = (weir_target){
-            .vertex = in->ask->targets[i].vertex.id,
+            .vertex = weir_api_vertex_id(in->api, &in->ask->targets[i].vertex),
             .before_us = in->ask->targets[i].before_us,
             .type = in->ask->targets[i].vertex.type,
         };

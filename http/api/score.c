@@ -174,7 +174,7 @@ static weir_err write_answer(const score_job *job, uint32_t thread, const weir_s
 
 static weir_err mapper_of(weir_api *api, uint32_t thread, uint32_t source, weir_mapper **mapperp) {
     weir_mapper **place = &api->mappers[thread * weir_schema_source_count(api->schema) + source];
-    weir_err err = *place ? WEIR_OK : weir_mapper_open(api->schema, source, place);
+    weir_err err = *place ? WEIR_OK : weir_mapper_open(api->schema, source, weir_graph_id_key(api->graph), place);
     *mapperp = *place;
     return err;
 }
@@ -200,8 +200,8 @@ static weir_err ask_vertices(score_job *job, const weir_score_model *model) {
             return WEIR_ERR(job->embedding ? WEIR_ENOTFOUND : WEIR_EDATA,
                             "the model that serves judges vertices of type %s, not of type %s",
                             weir_nn_vertex(shape, weir_nn_target_type(shape))->name, ask->vertices[i].type_name);
-        err = weir_score_ask_vertex(job->api->graph, model, ask->vertices[i].id, weir_api_now(job->api),
-                                    weir_http_arena(job->request), &ask->asks[i]);
+        err = weir_score_ask_vertex(job->api->graph, model, weir_api_vertex_id(job->api, &ask->vertices[i]),
+                                    weir_api_now(job->api), weir_http_arena(job->request), &ask->asks[i]);
     }
     return err;
 }

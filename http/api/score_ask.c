@@ -150,8 +150,7 @@ weir_err weir_api_score_name_event(weir_api_score_ask *ask, const weir_schema *s
         ask->vertices[0] = (weir_api_vertex){.type = m->type,
                                              .type_name = weir_schema_vertex_at(schema, m->type)->name,
                                              .key = m->key,
-                                             .key_length = m->key_length,
-                                             .id = m->vertex};
+                                             .key_length = m->key_length};
         return WEIR_OK;
     }
     return WEIR_ERR(WEIR_EDATA, "the event puts nothing that can be judged");

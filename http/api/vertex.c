@@ -10,6 +10,7 @@ typedef struct question {
     weir_http_request *request;
     weir_arena *arena;
     weir_api_vertex vertex;
+    weir_vertex id;
     int64_t before_us;
     uint32_t limit; /* neighbours */
 } question;
@@ -20,6 +21,7 @@ static weir_err read_question(weir_api *api, weir_http_request *request, questio
     *ask = (question){.api = api, .request = request, .arena = weir_http_arena(request)};
     if (strlen(type) != type_length) return WEIR_ERR(WEIR_EDATA, "the vertex type has a 0 byte in it");
     weir_err err = weir_api_vertex_read(api->schema, ask->arena, type, key, key_length, &ask->vertex);
+    if (!err) ask->id = weir_api_vertex_id(api, &ask->vertex);
     return err ? err : weir_api_before(request, &ask->before_us);
 }
 
@@ -37,7 +39,7 @@ static weir_err check_known(question *ask) {
     uint16_t type;
     const char *key;
     uint32_t length;
-    weir_err err = weir_graph_name(ask->api->graph, ask->vertex.id, ask->arena, &type, &key, &length);
+    weir_err err = weir_graph_name(ask->api->graph, ask->id, ask->arena, &type, &key, &length);
     if (err) return err;
     bool same =
         key && type == ask->vertex.type && length == ask->vertex.key_length && !memcmp(key, ask->vertex.key, length);
@@ -61,7 +63,7 @@ static weir_err write_features(question *ask, weir_json *json) {
     size_t count;
     weir_row_view view;
     const weir_schema_vertex *vertex = weir_schema_vertex_at(ask->api->schema, ask->vertex.type);
-    weir_err err = weir_graph_features(ask->api->graph, ask->vertex.id, ask->before_us, ask->arena, &view);
+    weir_err err = weir_graph_features(ask->api->graph, ask->id, ask->before_us, ask->arena, &view);
     if (err) return err;
     const weir_value_kind *kinds = weir_graph_vertex_kinds(ask->api->graph, ask->vertex.type, &count);
     if (view.row) {
@@ -77,7 +79,7 @@ static weir_err write_label(question *ask, weir_json *json, uint16_t id, const w
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
     weir_row_view view;
     weir_value value;
-    weir_err err = weir_graph_label(ask->api->graph, ask->vertex.id, id, ask->before_us, ask->arena, &view);
+    weir_err err = weir_graph_label(ask->api->graph, ask->id, id, ask->before_us, ask->arena, &view);
     if (err || !view.row) return err;
     weir_row_read(&kind, 1, view.row, view.row_length, &value);
     weir_json_key(json, label->name);
@@ -176,8 +178,8 @@ static weir_err write_list(question *ask, weir_json *json, uint16_t relation, we
     edge_list list = {
         .relation = relation, .direction = direction, .of = weir_schema_relation_at(ask->api->schema, relation)};
     list.kinds = weir_graph_relation_kinds(ask->api->graph, relation, &list.kind_count);
-    weir_err err = weir_graph_neighbors(ask->api->graph, ask->vertex.id, relation, direction, ask->before_us,
-                                        ask->limit, ask->arena, &edges, &count);
+    weir_err err = weir_graph_neighbors(ask->api->graph, ask->id, relation, direction, ask->before_us, ask->limit,
+                                        ask->arena, &edges, &count);
     for (uint32_t i = 0; !err && i < count; i++)
         err = write_neighbor(ask, json, &list, &edges[i]);
     return err;

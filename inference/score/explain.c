@@ -285,7 +285,7 @@ static weir_score_reason reason_of(const weir_sample_source *source, const weir_
                                    const weir_sample_step *step, const weir_block_edges *e, uint32_t edge) {
     const weir_sample_ends *ends = &source->ends[step->relation];
     return (weir_score_reason){
-        .neighbor = view->vertices[e->children[edge]],
+        .neighbor = view->ids[e->children[edge]],
         .time_us = e->times[edge],
         .event = e->refs[edge],
         .relation = step->relation,

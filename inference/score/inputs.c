@@ -70,17 +70,17 @@ static weir_err read_aggregates(const type_read *t, const weir_block_view *view,
     uint32_t columns = weir_aggregates_count(weir_graph_schema(t->reader->graph), t->type);
     *valuesp = NULL;
     if (!t->inputs->aggregate_count || !rows) return WEIR_OK;
-    weir_vertex *vertices = weir_arena_alloc(arena, rows * sizeof *vertices);
+    weir_vertex *ids = weir_arena_alloc(arena, rows * sizeof *ids);
     int64_t *times = weir_arena_alloc(arena, rows * sizeof *times);
     double *values = weir_arena_alloc(arena, (size_t)rows * columns * sizeof *values);
-    if (!vertices || !times || !values) return no_memory();
+    if (!ids || !times || !values) return no_memory();
     for (uint32_t i = 0; i < rows; i++) {
         uint32_t node = view->input_nodes[range.begin + i];
-        vertices[i] = view->vertices[node];
+        ids[i] = view->ids[node];
         times[i] = view->before_us[view->groups[node]];
     }
     *valuesp = values;
-    return weir_aggregates_read(t->reader->aggregates, t->type, vertices, times, rows, values);
+    return weir_aggregates_read(t->reader->aggregates, t->type, NULL, ids, times, rows, values);
 }
 
 static weir_err read_type(const type_read *t, const weir_block_view *view, weir_arena *arena,
@@ -100,7 +100,7 @@ static weir_err read_type(const type_read *t, const weir_block_view *view, weir_
     for (uint32_t i = 0; !err && i < rows; i++) {
         uint32_t node = view->input_nodes[range.begin + i];
         int64_t time_us = view->before_us[view->groups[node]];
-        err = read_values(t, view->vertices[node], time_us, values);
+        err = read_values(t, view->ids[node], time_us, values);
         if (err) break;
         weir_nn_encode(t->inputs, t->features, values, aggregates ? aggregates + (size_t)i * columns : NULL, time_us,
                        numbers + (size_t)i * width, slots + (size_t)i * categories);

@@ -81,7 +81,7 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *look,
     weir_score_overlay *o = overlay_of(source);
     weir_err err = o->live->windows(o->live, look, windows);
     if (err || look->count != 1 || look->before_us[0] == INT64_MIN) return err;
-    const weir_score_ask *ask = weir_score_overlay_find(o, look->parents[0], look->before_us[0] - 1);
+    const weir_score_ask *ask = weir_score_overlay_find(o, look->parent_ids[0], look->before_us[0] - 1);
     return ask ? lay_over(o, ask, look, windows) : WEIR_OK;
 }
 
@@ -92,10 +92,9 @@ static void begin(weir_sample_source *source) {
     live->begin(live);
 }
 
-static weir_err ids(weir_sample_source *source, uint16_t type, const weir_vertex *vertices, uint32_t count,
-                    weir_vertex *ids) {
+static weir_err ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
     weir_sample_source *live = overlay_of(source)->live;
-    return live->ids(live, type, vertices, count, ids);
+    return live->ids(live, targets, count, ids);
 }
 
 static weir_err numbers(weir_sample_source *source, const weir_sample_ask *look, const weir_sample_window *window,
@@ -136,6 +135,7 @@ weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **
         .relations = live->relations,
         .ends = live->ends,
         .rows = true,
+        .wide = live->wide,
         .begin = begin,
         .ids = ids,
         .windows = windows,

@@ -105,7 +105,8 @@ static double logistic(double x) {
 static uint64_t decision_of(const weir_score_model *model, const weir_score_ask *ask) {
     uint64_t what[] = {weir_xxh3(model->name, strlen(model->name), 0),
                        weir_xxh3(model->version, strlen(model->version), 1),
-                       ask->vertex,
+                       weir_vertex_high(ask->vertex),
+                       weir_vertex_low(ask->vertex),
                        (uint64_t)ask->time_us,
                        ask->event,
                        model->opts.seed};

@@ -145,7 +145,7 @@ static weir_err send(replay_context *r, const weir_dead_letter *letter) {
 static weir_err map(const weir_schema *schema, uint32_t source, const void *bytes, size_t length) {
     weir_mapper *mapper;
     weir_mapped mapped;
-    weir_err err = weir_mapper_open(schema, source, &mapper);
+    weir_err err = weir_mapper_open(schema, source, &weir_id_key_public, &mapper);
     if (!err) err = weir_mapper_map(mapper, 0, 0, bytes, length, &mapped);
     weir_mapper_close(mapper);
     return err;

@@ -200,7 +200,7 @@ static weir_err load_into_log(load_context *load, const char *path, uint32_t sou
     if (!c) return WEIR_ERR(WEIR_ENOMEM, "no memory to load %s", path);
     c->load = load;
     c->source = weir_schema_source_at(load->schema, source);
-    weir_err err = weir_mapper_open(load->schema, source, &c->mapper);
+    weir_err err = weir_mapper_open(load->schema, source, &weir_id_key_public, &c->mapper);
     if (!err) err = weir_eventlog_open(load->eventlog, c->source->topic, &opts, &c->log);
     if (!err) err = append_file(c, path);
     weir_err_keep(&err, weir_eventlog_close(c->log));

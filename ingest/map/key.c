@@ -77,7 +77,7 @@ weir_err weir_map_end(weir_mapper *mapper, weir_end *end) {
                                 : weir_map_key(mapper, end->parts, &end->key, &length);
     if (err) return err;
     end->key_length = (uint16_t)length;
-    end->vertex = weir_vertex_id(end->type_name, end->key, length);
+    end->vertex = weir_vertex_id(&mapper->id_key, end->type_name, end->key, length);
     end->put = false;
     end->message = mapper->message;
     return WEIR_OK;

@@ -70,7 +70,7 @@ static weir_err named_event(weir_mapper *mapper, const weir_schema_key *key, uin
     *eventp = 0;
     if (key->count == 0) return WEIR_OK;
     weir_err err = weir_map_key(mapper, key, &text, &length);
-    if (!err) *eventp = weir_event_id(EVENTS, text, length);
+    if (!err) *eventp = weir_event_id(&mapper->id_key, EVENTS, text, length);
     return err;
 }
 
@@ -173,10 +173,10 @@ static weir_err cells_read(weir_mapper *mapper, const void *message, size_t leng
 
 static weir_err id_read(weir_mapper *mapper, uint32_t partition, weir_mapped *mapped) {
     const weir_schema_source *source = mapper->source;
-    mapper->event = weir_event_id_at(source->topic, partition, mapper->offset);
+    mapper->event = weir_event_id_at(&mapper->id_key, source->topic, partition, mapper->offset);
     if (source->id.count == 0) return WEIR_OK;
     weir_err err = weir_map_key(mapper, &source->id, &mapped->event_id, &mapped->event_id_length);
-    if (!err) mapper->event = weir_event_id(EVENTS, mapped->event_id, mapped->event_id_length);
+    if (!err) mapper->event = weir_event_id(&mapper->id_key, EVENTS, mapped->event_id, mapped->event_id_length);
     return err;
 }
 
@@ -222,12 +222,14 @@ static weir_err columns_open(weir_mapper *mapper) {
     return WEIR_OK;
 }
 
-weir_err weir_mapper_open(const weir_schema *schema, size_t source_index, weir_mapper **mapperp) {
+weir_err weir_mapper_open(const weir_schema *schema, size_t source_index, const weir_id_key *id_key,
+                          weir_mapper **mapperp) {
     *mapperp = NULL;
     WEIR_ASSERT(source_index < weir_schema_source_count(schema));
     weir_mapper *mapper = weir_calloc(1, sizeof *mapper);
     if (!mapper) return weir_map_no_memory();
     mapper->schema = schema;
+    mapper->id_key = *id_key;
     mapper->source = weir_schema_source_at(schema, (uint32_t)source_index);
     weir_err err = weir_arena_open(ARENA_BYTES_MAX, &mapper->arena);
     mapper->cells = weir_calloc(mapper->source->field_count, sizeof(weir_cell));

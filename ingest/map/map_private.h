@@ -39,6 +39,7 @@ typedef struct weir_rule {
 struct weir_mapper {
     const weir_schema *schema;
     const weir_schema_source *source;
+    weir_id_key id_key;
     weir_paths *paths;         /* JSON */
     uint32_t *field_of_column; /* CSV; as many as columns */
     weir_rule *rules;          /* as many as mutations    */

@@ -158,7 +158,6 @@ weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipe
     weir_err err = WEIR_OK;
     if (opts->brokers && !(pipeline->brokers = weir_strdup(opts->brokers)))
         err = WEIR_ERR(WEIR_ENOMEM, "no memory for a pipeline");
-    if (!err) err = weir_names_claimed_open(pipeline->graph, &pipeline->names);
     if (!err) err = weir_positions_open(opts->folder, &pipeline->positions);
     if (!err) err = open_letters(pipeline, opts->letter_folder);
     if (!err) err = open_workers(pipeline, opts);
@@ -203,7 +202,6 @@ weir_err weir_pipeline_close(weir_pipeline *pipeline) {
         close_worker(&pipeline->workers[i]);
     weir_err_keep(&err, weir_letters_close(pipeline->letters));
     weir_positions_close(pipeline->positions);
-    weir_names_claimed_close(pipeline->names);
     weir_cond_destroy(&pipeline->changed);
     weir_mutex_destroy(&pipeline->mutex);
     weir_free(pipeline->workers);

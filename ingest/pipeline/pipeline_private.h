@@ -10,7 +10,6 @@
 #include <weir/ingest/pipeline.h>
 
 #include "letters.h"
-#include "names.h"
 #include "positions.h"
 #include "stream.h"
 
@@ -61,7 +60,6 @@ struct weir_pipeline {
     uint64_t kafka_buffer_bytes;
     weir_letters *letters;
     weir_positions *positions;
-    weir_names_claimed *names;
     weir_worker *workers;
     size_t worker_count;
 

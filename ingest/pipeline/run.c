@@ -23,9 +23,8 @@
 
 /* Of an event's mutations, those that are handed over, in the order in which they are. */
 typedef struct chosen {
-    uint16_t index; /* into the event's mutations             */
-    bool named;     /* a put that carries its name            */
-    bool owed;      /* … and the graph has called it new      */
+    uint16_t index; /* into the event's mutations  */
+    bool named;     /* a put that carries its name */
 } chosen;
 
 struct weir_run {
@@ -55,7 +54,9 @@ weir_err weir_run_open(weir_worker *worker, weir_run **runp) {
     run->in_batch = weir_calloc(run->shards, sizeof *run->in_batch);
     weir_err err =
         run->batches && run->in_batch ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for %u batches", run->shards);
-    if (!err) err = weir_mapper_open(weir_graph_schema(worker->pipeline->graph), worker->from.source, &run->mapper);
+    const weir_graph *graph = worker->pipeline->graph;
+    if (!err)
+        err = weir_mapper_open(weir_graph_schema(graph), worker->from.source, weir_graph_id_key(graph), &run->mapper);
     if (err) {
         weir_run_close(run);
         return err;
@@ -121,14 +122,6 @@ static weir_err refuse(weir_run *run, const weir_stream_record *record, weir_err
 
 /* --- an event --------------------------------------------------------------------------------------------------- */
 
-static weir_err claim_put(weir_run *run, const weir_mutation *m, chosen *c, bool *freep) {
-    bool is_new, wanted;
-    weir_err err = weir_names_claim(run->worker->pipeline->names, m, freep, &is_new, &wanted);
-    c->named = wanted;
-    c->owed = is_new;
-    return err;
-}
-
 /* When a vertex was put must be told, because a deletion may come late; an edge of the event tells it. */
 static bool edge_tells(const weir_mapped *event, const weir_mutation *put) {
     for (size_t i = 0; i < event->count; i++) {
@@ -138,33 +131,22 @@ static bool edge_tells(const weir_mapped *event, const weir_mutation *put) {
     return false;
 }
 
-/* Claims each name; leaves out puts that say nothing new. *freep false: one of the names has another's id. */
-static weir_err choose(weir_run *run, const weir_mapped *event, bool *freep) {
+/* Claims each name; leaves out puts that say nothing new. */
+static weir_err choose(weir_run *run, const weir_mapped *event) {
+    weir_graph *graph = run->worker->pipeline->graph;
     weir_err err = WEIR_OK;
-    *freep = true;
     run->chosen_count = 0;
     for (size_t i = 0; i < event->count; i++) {
-        if (event->mutations[i].kind == WEIR_PUT_VERTEX)
-            weir_graph_name_ahead(run->worker->pipeline->graph, event->mutations[i].vertex);
+        if (event->mutations[i].kind == WEIR_PUT_VERTEX) weir_graph_name_ahead(graph, event->mutations[i].vertex);
     }
-    for (size_t i = 0; !err && *freep && i < event->count; i++) {
+    for (size_t i = 0; !err && i < event->count; i++) {
         const weir_mutation *m = &event->mutations[i];
         chosen c = {.index = (uint16_t)i};
         if (m->kind == WEIR_PUT_VERTEX) {
-            err = claim_put(run, m, &c, freep);
+            err = weir_graph_name_claim(graph, m->vertex, &c.named);
             if (!c.named && m->row_length == 0 && edge_tells(event, m)) continue;
         }
-        if (!err && *freep) run->chosen[run->chosen_count++] = c;
-    }
-    return err;
-}
-
-/* Names that were claimed for an event that does not come after all. */
-static weir_err give_up_names(weir_run *run, const weir_mapped *event) {
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < run->chosen_count; i++) {
-        const chosen *c = &run->chosen[i];
-        if (c->owed) err = weir_names_owe(run->worker->pipeline->names, event->mutations[c->index].vertex);
+        if (!err) run->chosen[run->chosen_count++] = c;
     }
     return err;
 }
@@ -187,10 +169,8 @@ static void add_to(weir_run *run, uint32_t shard, const weir_mutation *m) {
 }
 
 static void hand_on(weir_run *run, const weir_mapped *event) {
-    weir_names_claimed *names = run->worker->pipeline->names;
     for (size_t i = 0; i < run->chosen_count; i++) {
         weir_mutation m = event->mutations[run->chosen[i].index];
-        if (m.kind == WEIR_PUT_VERTEX && run->chosen[i].named) weir_names_put(names, m.vertex);
         if (m.kind == WEIR_PUT_VERTEX && !run->chosen[i].named) m.key_length = 0;
         if (m.kind != WEIR_DELETE_VERTEX) {
             add_to(run, weir_shard_of(m.vertex, run->shards), &m);
@@ -202,22 +182,9 @@ static void hand_on(weir_run *run, const weir_mapped *event) {
     run->mutations += run->chosen_count;
 }
 
-static weir_err collision(void) {
-    weir_metric_add(WEIR_METRIC_INGEST_COLLISIONS, 1);
-    return WEIR_ERR(WEIR_EDATA,
-                    "a vertex of the message has the 64-bit id of another one, a collision of hashes; give it "
-                    "another key");
-}
-
-/* *whyp: why it is refused; success when it is not. */
-static weir_err take_event(weir_run *run, const weir_mapped *event, weir_err *whyp) {
-    bool free;
-    weir_err err = choose(run, event, &free);
+static weir_err take_event(weir_run *run, const weir_mapped *event) {
+    weir_err err = choose(run, event);
     if (err) return err;
-    if (!free) {
-        *whyp = collision();
-        return give_up_names(run, event);
-    }
     sort_by_vertex(run, event->mutations);
     if (event->time_us > run->event_time_us) run->event_time_us = event->time_us;
     hand_on(run, event);
@@ -251,8 +218,8 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
     if (place == KNOWN_OURS) return WEIR_OK; // P2
     weir_err why = map_record(run, record, &event);
     if (why && !weir_err_is(why, WEIR_EDATA)) return why; // P4
-    weir_err err = why ? WEIR_OK : take_event(run, &event, &why);
-    return !err && why && place == UNKNOWN ? refuse(run, record, why) : err;
+    if (!why) return take_event(run, &event);
+    return place == UNKNOWN ? refuse(run, record, why) : WEIR_OK;
 }
 
 /* --- the span --------------------------------------------------------------------------------------------------- */

@@ -163,7 +163,8 @@ static weir_err check_ids(const weir_part *p, const char *folder, const weir_sna
     char name[128];
     snprintf(name, sizeof name, "%s/ids.npy", folder);
     for (uint64_t i = 1; i < v->count; i++) {
-        if (v->ids[i - 1] >= v->ids[i]) return wrong(p, name, i, "is not above the one before it");
+        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i]))
+            return wrong(p, name, i, "is not above the one before it");
     }
     return WEIR_OK;
 }
@@ -176,7 +177,7 @@ static weir_err map_vertices(weir_part *p, uint32_t type) {
     char folder[96];
     snprintf(folder, sizeof folder, "vertices/%s", schema->name);
     v->count = (uint64_t)(starts[p->manifest.part + 1] - starts[p->manifest.part]);
-    weir_err err = map_array(p, WEIR_NPY_U64, v->count, 0, &array, "%s/ids.npy", folder);
+    weir_err err = map_array(p, WEIR_NPY_U64, v->count, 2, &array, "%s/ids.npy", folder);
     v->ids = array.data;
     if (!err) err = check_ids(p, folder, v);
     if (!err) err = map_array(p, WEIR_NPY_I64, v->count, 0, &array, "%s/times.npy", folder);

@@ -244,7 +244,7 @@ static weir_err write_vertices(const weir_parts_draft *draft, uint32_t type) {
              weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
     weir_err err = create_folder(draft, folder);
     if (!err) err = weir_parts_path(draft, path, "%s/ids.npy", folder);
-    if (!err) err = write_rows(path, WEIR_NPY_U64, rows, vertices->ids, 0);
+    if (!err) err = write_rows(path, WEIR_NPY_U64, rows, vertices->ids, 2);
     if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
     if (!err) err = write_rows(path, WEIR_NPY_I64, rows, vertices->first_us, 0);
     if (!err) err = weir_parts_path(draft, path, "%s/since.npy", folder);

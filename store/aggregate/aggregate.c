@@ -15,7 +15,7 @@
 
 /* Which values were seen; a slot counts only in its own round, so that nothing has to be cleared. */
 typedef struct value_set {
-    uint64_t values[SET_SLOTS];
+    weir_vertex values[SET_SLOTS];
     uint32_t rounds[SET_SLOTS];
     uint32_t round;
 } value_set;
@@ -92,8 +92,8 @@ static void set_begin(value_set *set) {
 }
 
 /* Whether it is new. There is room: a window has half as many edges as there are slots. */
-static bool set_add(value_set *set, uint64_t value) {
-    uint64_t slot = (value * 0x9E3779B97F4A7C15u) >> 32;
+static bool set_add(value_set *set, weir_vertex value) {
+    uint64_t slot = (weir_vertex_fold(value) * 0x9E3779B97F4A7C15u) >> 32;
     for (;; slot++) {
         slot &= SET_SLOTS - 1;
         if (set->rounds[slot] != set->round) break;
@@ -104,10 +104,16 @@ static bool set_add(value_set *set, uint64_t value) {
     return true;
 }
 
-static uint64_t neighbor_at(const weir_sample_window *window, uint32_t i) {
-    uint64_t neighbor;
-    memcpy(&neighbor, window->neighbors + (size_t)i * window->stride, sizeof neighbor);
-    return neighbor;
+static weir_vertex neighbor_at(const reading *r, uint32_t i) {
+    const uint8_t *at = r->window->neighbors + (size_t)i * r->window->stride;
+    weir_vertex id;
+    uint64_t index;
+    if (r->a->source->wide) {
+        memcpy(&id, at, sizeof id);
+        return id;
+    }
+    memcpy(&index, at, sizeof index);
+    return index;
 }
 
 static double distinct_neighbors(const reading *r, uint32_t count) {
@@ -115,7 +121,7 @@ static double distinct_neighbors(const reading *r, uint32_t count) {
     uint32_t different = 0;
     set_begin(set);
     for (uint32_t i = 0; i < count; i++)
-        different += set_add(set, neighbor_at(r->window, i));
+        different += set_add(set, neighbor_at(r, i));
     return different;
 }
 
@@ -208,14 +214,16 @@ static weir_err read_rows(weir_aggregates *a, weir_sample_ask *ask, uint32_t col
     return err;
 }
 
-weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const weir_vertex *vertices,
-                              const int64_t *before_us, uint32_t rows, double *values) {
+weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const uint64_t *vertices,
+                              const weir_vertex *ids, const int64_t *before_us, uint32_t rows, double *values) {
     uint32_t columns = weir_aggregates_count(aggregates->schema, vertex_type);
     weir_err err = WEIR_OK;
+    assert(aggregates->source->wide ? ids && !vertices : vertices && !ids);
     for (uint32_t begin = 0; !err && columns && begin < rows; begin += ROWS_AT_ONCE) {
         uint32_t left = rows - begin;
         weir_sample_ask ask = {
-            .parents = vertices + begin,
+            .parents = vertices ? vertices + begin : NULL,
+            .parent_ids = ids ? ids + begin : NULL,
             .before_us = before_us + begin,
             .count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE,
             .limit = WEIR_AGGREGATE_EDGES,

@@ -131,7 +131,7 @@ static weir_err replay_topic(comparison *c, uint32_t index, weir_eventlog *log) 
     const char *topic = weir_schema_source_at(schema, index)->topic;
     weir_err err = weir_graph_source(c->graph, topic, r.identity, &r.place.source);
     if (weir_err_is(err, WEIR_ENOTFOUND)) return WEIR_OK; /* the store was never fed from it */
-    if (!err) err = weir_mapper_open(schema, index, &r.mapper);
+    if (!err) err = weir_mapper_open(schema, index, weir_graph_id_key(c->graph), &r.mapper);
     for (uint32_t p = 0; !err && p < weir_eventlog_partitions(log); p++) {
         r.place.partition = p;
         err = weir_err_prefix(walk_partition(log, p, replay_record, &r), "topic %s, partition %u", topic, p);
@@ -192,9 +192,10 @@ static weir_err check_source(void *context, const char *source, uint32_t partiti
 static void differ(comparison *c, const char *what, const weir_naive_record *r) {
     if (c->differences++ >= DIFFERENCES_MAX) return;
     weir_buf_printf(c->out,
-                    "shard %u, vertex %016" PRIx64 ": %s (kind %c, list %u, time %" PRId64 " us, neighbour %016" PRIx64
-                    ", event %016" PRIx64 ")\n",
-                    c->naive.shard, r->vertex, what, r->kind, r->list, r->time_us, r->neighbor, r->event);
+                    "shard %u, vertex " WEIR_VERTEX_FORMAT ": %s (kind %c, list %u, time %" PRId64
+                    " us, neighbour " WEIR_VERTEX_FORMAT ", event %016" PRIx64 ")\n",
+                    c->naive.shard, WEIR_VERTEX_WORDS(r->vertex), what, r->kind, r->list, r->time_us,
+                    WEIR_VERTEX_WORDS(r->neighbor), r->event);
 }
 
 static weir_err add_offset(comparison *c, const void *key, size_t length, const void *value) {

@@ -75,7 +75,7 @@ static weir_err read_key(question *q, const char *text) {
         snprintf(number, sizeof number, "%lld", value);
         text = number;
     }
-    q->vertex = weir_vertex_id(type->name, text, strlen(text));
+    q->vertex = weir_vertex_id(weir_graph_id_key(q->store.graph), type->name, text, strlen(text));
     return WEIR_OK;
 }
 
@@ -141,7 +141,7 @@ static weir_err print_row(weir_json *json, const weir_schema_feature *features, 
 }
 
 static weir_err print_name(weir_json *json, question *q, weir_vertex vertex, bool *knownp) {
-    char id[24];
+    char id[2 * WEIR_VERTEX_BYTES + 1];
     uint16_t type;
     const char *key;
     uint32_t length;
@@ -154,7 +154,7 @@ static weir_err print_name(weir_json *json, question *q, weir_vertex vertex, boo
         weir_json_key(json, "key");
         weir_json_text(json, key, length);
     }
-    snprintf(id, sizeof id, "%016" PRIx64, vertex);
+    snprintf(id, sizeof id, WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(vertex));
     weir_json_key(json, "id");
     weir_json_string(json, id);
     return WEIR_OK;

@@ -20,6 +20,11 @@ static void put_be64(uint8_t *at, uint64_t v) {
     memcpy(at, &v, 8);
 }
 
+static void put_vertex(uint8_t *at, weir_vertex v) {
+    put_be64(at, weir_vertex_high(v));
+    put_be64(at + 8, weir_vertex_low(v));
+}
+
 static uint16_t get_be16(const uint8_t *at) {
     return (uint16_t)(at[0] << 8 | at[1]);
 }
@@ -34,6 +39,10 @@ static uint64_t get_be64(const uint8_t *at) {
     uint64_t v;
     memcpy(&v, at, 8);
     return __builtin_bswap64(v);
+}
+
+static weir_vertex get_vertex(const uint8_t *at) {
+    return weir_vertex_make(get_be64(at), get_be64(at + 8));
 }
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the swaps above take a little-endian machine");
@@ -51,9 +60,9 @@ static int64_t time_of(uint64_t descending) {
 
 static uint8_t *edge_prefix_write(weir_vertex vertex, uint16_t relation, weir_direction direction, uint8_t *bytes) {
     bytes[0] = 'E';
-    put_be64(bytes + 1, vertex);
-    put_be16(bytes + 9, relation);
-    bytes[11] = (uint8_t)direction;
+    put_vertex(bytes + 1, vertex);
+    put_be16(bytes + 17, relation);
+    bytes[19] = (uint8_t)direction;
     return bytes + WEIR_EDGE_PREFIX_BYTES;
 }
 
@@ -61,21 +70,21 @@ void weir_edge_key_write(const weir_edge_key *key, uint8_t bytes[WEIR_EDGE_KEY_B
     uint8_t *at = edge_prefix_write(key->vertex, key->relation, key->direction, bytes);
     put_be64(at, time_descending(key->time_us));
     at[8] = key->deletion ? 0 : 1;
-    put_be64(at + 9, key->neighbor);
-    put_be64(at + 17, key->event);
+    put_vertex(at + 9, key->neighbor);
+    put_be64(at + 25, key->event);
 }
 
 bool weir_edge_key_read(const void *bytes, size_t length, weir_edge_key *keyp) {
     const uint8_t *b = bytes;
-    if (length != WEIR_EDGE_KEY_BYTES || b[0] != 'E' || b[11] > 1 || b[20] > 1) return false;
+    if (length != WEIR_EDGE_KEY_BYTES || b[0] != 'E' || b[19] > 1 || b[28] > 1) return false;
     *keyp = (weir_edge_key){
-        .vertex = get_be64(b + 1),
-        .relation = get_be16(b + 9),
-        .direction = b[11] ? WEIR_IN : WEIR_OUT,
-        .time_us = time_of(get_be64(b + 12)),
-        .deletion = b[20] == 0,
-        .neighbor = get_be64(b + 21),
-        .event = get_be64(b + 29),
+        .vertex = get_vertex(b + 1),
+        .relation = get_be16(b + 17),
+        .direction = b[19] ? WEIR_IN : WEIR_OUT,
+        .time_us = time_of(get_be64(b + 20)),
+        .deletion = b[28] == 0,
+        .neighbor = get_vertex(b + 29),
+        .event = get_be64(b + 45),
     };
     return true;
 }
@@ -95,50 +104,50 @@ void weir_edge_seek_write(weir_vertex vertex, uint16_t relation, weir_direction 
 void weir_feature_key_write(weir_vertex vertex, int64_t time_us, uint64_t event,
                             uint8_t bytes[WEIR_FEATURE_KEY_BYTES]) {
     bytes[0] = 'F';
-    put_be64(bytes + 1, vertex);
-    put_be64(bytes + 9, time_descending(time_us));
-    put_be64(bytes + 17, event);
+    put_vertex(bytes + 1, vertex);
+    put_be64(bytes + 17, time_descending(time_us));
+    put_be64(bytes + 25, event);
 }
 
 bool weir_feature_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp,
                            uint64_t *eventp) {
     const uint8_t *b = bytes;
     if (length != WEIR_FEATURE_KEY_BYTES || b[0] != 'F') return false;
-    *vertexp = get_be64(b + 1);
-    *time_usp = time_of(get_be64(b + 9));
-    *eventp = get_be64(b + 17);
+    *vertexp = get_vertex(b + 1);
+    *time_usp = time_of(get_be64(b + 17));
+    *eventp = get_be64(b + 25);
     return true;
 }
 
 void weir_label_key_write(weir_vertex vertex, uint16_t label, int64_t time_us, uint64_t event,
                           uint8_t bytes[WEIR_LABEL_KEY_BYTES]) {
     bytes[0] = 'L';
-    put_be64(bytes + 1, vertex);
-    put_be16(bytes + 9, label);
-    put_be64(bytes + 11, time_descending(time_us));
-    put_be64(bytes + 19, event);
+    put_vertex(bytes + 1, vertex);
+    put_be16(bytes + 17, label);
+    put_be64(bytes + 19, time_descending(time_us));
+    put_be64(bytes + 27, event);
 }
 
 bool weir_label_key_read(const void *bytes, size_t length, weir_vertex *vertexp, uint16_t *labelp, int64_t *time_usp,
                          uint64_t *eventp) {
     const uint8_t *b = bytes;
     if (length != WEIR_LABEL_KEY_BYTES || b[0] != 'L') return false;
-    *vertexp = get_be64(b + 1);
-    *labelp = get_be16(b + 9);
-    *time_usp = time_of(get_be64(b + 11));
-    *eventp = get_be64(b + 19);
+    *vertexp = get_vertex(b + 1);
+    *labelp = get_be16(b + 17);
+    *time_usp = time_of(get_be64(b + 19));
+    *eventp = get_be64(b + 27);
     return true;
 }
 
 void weir_name_key_write(weir_vertex vertex, uint8_t bytes[WEIR_NAME_KEY_BYTES]) {
     bytes[0] = 'N';
-    put_be64(bytes + 1, vertex);
+    put_vertex(bytes + 1, vertex);
 }
 
 bool weir_name_key_read(const void *bytes, size_t length, weir_vertex *vertexp) {
     const uint8_t *b = bytes;
     if (length != WEIR_NAME_KEY_BYTES || b[0] != 'N') return false;
-    *vertexp = get_be64(b + 1);
+    *vertexp = get_vertex(b + 1);
     return true;
 }
 
@@ -146,29 +155,30 @@ void weir_offset_key_write(uint32_t source, uint32_t partition, uint8_t bytes[WE
     bytes[0] = 'O';
     put_be32(bytes + 1, source);
     put_be32(bytes + 5, partition);
+    put_be64(bytes + 9, 0);
 }
 
 bool weir_offset_key_read(const void *bytes, size_t length, uint32_t *sourcep, uint32_t *partitionp) {
     const uint8_t *b = bytes;
-    if (length != WEIR_OFFSET_KEY_BYTES || b[0] != 'O') return false;
+    if (length != WEIR_OFFSET_KEY_BYTES || b[0] != 'O' || get_be64(b + 9)) return false;
     *sourcep = get_be32(b + 1);
     *partitionp = get_be32(b + 5);
     return true;
 }
 
 /* 'K' and 'T' are alike: a vertex and a time. */
-_Static_assert(WEIR_PUT_KEY_BYTES == 17 && WEIR_DELETED_KEY_BYTES == 17, "a kind and two words");
+_Static_assert(WEIR_PUT_KEY_BYTES == 25 && WEIR_DELETED_KEY_BYTES == 25, "a kind and three words");
 
 static void vertex_time_write(char kind, weir_vertex vertex, int64_t time_us, uint8_t *bytes) {
     bytes[0] = (uint8_t)kind;
-    put_be64(bytes + 1, vertex);
-    put_be64(bytes + 9, time_descending(time_us));
+    put_vertex(bytes + 1, vertex);
+    put_be64(bytes + 17, time_descending(time_us));
 }
 
 static bool vertex_time_read(uint8_t kind, const uint8_t *b, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
     if (length != WEIR_PUT_KEY_BYTES || b[0] != kind) return false;
-    *vertexp = get_be64(b + 1);
-    *time_usp = time_of(get_be64(b + 9));
+    *vertexp = get_vertex(b + 1);
+    *time_usp = time_of(get_be64(b + 17));
     return true;
 }
 

@@ -26,10 +26,12 @@ void weir_batch_add(weir_buf *buf, const weir_mutation *m, uint64_t offset_begin
     weir_put_u16(header + 8, m->key_length);
     weir_put_u16(header + 10, (uint16_t)distance);
     weir_put_u32(header + 12, (uint32_t)(distance >> 16));
-    weir_put_u64(header + 16, m->vertex);
-    weir_put_u64(header + 24, m->neighbor);
-    weir_put_u64(header + 32, (uint64_t)m->time_us);
-    weir_put_u64(header + 40, m->event);
+    weir_put_u64(header + 16, weir_vertex_low(m->vertex));
+    weir_put_u64(header + 24, weir_vertex_high(m->vertex));
+    weir_put_u64(header + 32, weir_vertex_low(m->neighbor));
+    weir_put_u64(header + 40, weir_vertex_high(m->neighbor));
+    weir_put_u64(header + 48, (uint64_t)m->time_us);
+    weir_put_u64(header + 56, m->event);
     weir_buf_append(buf, header, sizeof header);
     if (m->row_length) weir_buf_append(buf, m->row, m->row_length);
     if (m->key_length) weir_buf_append(buf, m->key, m->key_length);
@@ -119,10 +121,10 @@ bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp) {
         .row_length = weir_get_u32(at + 4),
         .key_length = weir_get_u16(at + 8),
         .offset = cursor->span.offset_begin + distance_of(at),
-        .vertex = weir_get_u64(at + 16),
-        .neighbor = weir_get_u64(at + 24),
-        .time_us = (int64_t)weir_get_u64(at + 32),
-        .event = weir_get_u64(at + 40),
+        .vertex = weir_vertex_make(weir_get_u64(at + 24), weir_get_u64(at + 16)),
+        .neighbor = weir_vertex_make(weir_get_u64(at + 40), weir_get_u64(at + 32)),
+        .time_us = (int64_t)weir_get_u64(at + 48),
+        .event = weir_get_u64(at + 56),
         .row = at + WEIR_MUTATION_HEADER_BYTES,
     };
     mutationp->key = (const char *)mutationp->row + mutationp->row_length;

@@ -93,7 +93,7 @@ void weir_cache_sealed(weir_cache *cache) {
  * */
 
 static uint64_t mix(weir_vertex vertex, weir_list list) {
-    uint64_t h = (vertex ^ (uint64_t)list * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    uint64_t h = (weir_vertex_fold(vertex) ^ (uint64_t)list * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
     return h ^ h >> 32;
 }
 

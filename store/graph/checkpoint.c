@@ -59,6 +59,18 @@ static weir_err copy_folder(const char *from, const char *to) {
     return err ? err : weir_folder_sync(to);
 }
 
+/* graph.yaml has the secret that ids depend on: its copy is its owner's alone too. */
+static weir_err copy_description(const char *from_folder, const char *to_folder) {
+    char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX], *text = NULL;
+    size_t length;
+    weir_err err = weir_graph_path(from_folder, "graph.yaml", from);
+    if (!err) err = weir_graph_path(to_folder, "graph.yaml", to);
+    if (!err) err = weir_file_load(from, WEIR_GRAPH_DESCRIPTION_MAX, &text, &length);
+    if (!err) err = weir_file_replace_secret(to, text, length);
+    weir_free(text);
+    return err;
+}
+
 static weir_err copy_named(const char *from_folder, const char *to_folder, const char *name) {
     copy c = {from_folder, to_folder};
     return copy_entry(&c, name);
@@ -78,7 +90,7 @@ static weir_err checkpoint_shards(weir_graph *graph, const char *partial) {
 static weir_err checkpoint_into(weir_graph *graph, const char *partial, const char *folder) {
     weir_err err = weir_folder_create(partial);
     weir_mutex_lock(&graph->mutex); /* no source may be registered between description and shards */
-    if (!err) err = copy_named(graph->folder, partial, "graph.yaml");
+    if (!err) err = copy_description(graph->folder, partial);
     if (!err) err = copy_named(graph->folder, partial, "schema.yaml");
     weir_mutex_unlock(&graph->mutex);
     if (!err) err = checkpoint_shards(graph, partial);
@@ -108,6 +120,7 @@ weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder) {
 static weir_err restore_entry(void *context, const char *name) {
     const copy *c = context;
     char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
+    if (strcmp(name, "graph.yaml") == 0) return copy_description(c->from, c->to);
     if (strncmp(name, "shard-", 6) != 0) {
         return strcmp(name, "MANIFEST") == 0 ? WEIR_OK : copy_named(c->from, c->to, name);
     }

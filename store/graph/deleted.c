@@ -23,7 +23,7 @@ struct weir_deleted {
 };
 
 static size_t place_of(weir_vertex vertex, size_t capacity) {
-    return (size_t)(vertex * 0x9e3779b97f4a7c15ull >> 20) & (capacity - 1);
+    return (size_t)(weir_vertex_fold(vertex) * 0x9e3779b97f4a7c15ull >> 20) & (capacity - 1);
 }
 
 static slot *slots_new(size_t capacity) {

@@ -66,11 +66,12 @@ size_t weir_delta_records(const weir_delta *delta) {
 
 /* --- finding --------------------------------------------------------------------------------------------------- */
 
-/* Ids are hashes, but tests shorten them: mix before taking bits. */
+/* Ids are hashes, but those of tests are small: mix before taking bits. */
 static uint64_t mix(weir_vertex vertex) {
-    vertex ^= vertex >> 32;
-    vertex *= 0xd6e8feb86659fd93ull;
-    return vertex ^ vertex >> 32;
+    uint64_t h = weir_vertex_fold(vertex);
+    h ^= h >> 32;
+    h *= 0xd6e8feb86659fd93ull;
+    return h ^ h >> 32;
 }
 
 static stripe *stripe_of(weir_delta *delta, weir_vertex vertex) {

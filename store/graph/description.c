@@ -2,8 +2,9 @@
 /*
  * description.c - graph.yaml and schema.yaml: what a store folder is, for us and for whoever looks into it.
  *
- *     format: 1
+ *     format: 2
  *     shards: 2
+ *     id_key: "0f1e2d3c…"      # 32 digits, the secret of this store's ids: so the file is its owner's alone
  *     sources:                 # in the order of their numbers, for ever
  *       - {name: "log:payments", identity: "9f31c2d4e5f60718"}
  *     check: "6a09e667f3bcc908"  # XXH3 of all that stands above it: a flipped bit would be another number of shards
@@ -20,8 +21,8 @@
 
 /* --- graph.yaml ------------------------------------------------------------------------------------------------- */
 
-#define DESCRIPTION_BYTES_MAX (1u << 20)
-#define CHECK_BYTES           26u /* check: "6a09e667f3bcc908", and a newline */
+#define ID_KEY_DIGITS 32u
+#define CHECK_BYTES   26u /* check: "6a09e667f3bcc908", and a newline */
 
 static void check_line(const char *text, size_t length, char line[CHECK_BYTES + 1]) {
     snprintf(line, CHECK_BYTES + 1, "check: \"%016llx\"\n", (unsigned long long)weir_xxh3(text, length, 0));
@@ -42,12 +43,14 @@ static weir_err check_text(const char *path, const char *text, size_t length) {
 }
 
 weir_err weir_graph_describe(const weir_graph *graph) {
-    char path[WEIR_GRAPH_PATH_MAX];
+    char path[WEIR_GRAPH_PATH_MAX], key[ID_KEY_DIGITS + 1];
     weir_buf out = {0};
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
     if (err) return err;
-    weir_buf_printf(&out, "format: %u\nshards: %u\nsources:%s\n", WEIR_GRAPH_FORMAT, graph->shard_count,
-                    graph->source_count ? "" : " []");
+    for (size_t i = 0; i < sizeof graph->id_key.bytes; i++)
+        snprintf(key + 2 * i, 3, "%02x", graph->id_key.bytes[i]);
+    weir_buf_printf(&out, "format: %u\nshards: %u\nid_key: \"%s\"\nsources:%s\n", WEIR_GRAPH_FORMAT, graph->shard_count,
+                    key, graph->source_count ? "" : " []");
     for (uint32_t i = 0; i < graph->source_count; i++) {
         weir_buf_printf(&out, "  - {name: \"%s\", identity: \"%016llx\"}\n", graph->sources[i].name,
                         (unsigned long long)graph->sources[i].identity);
@@ -55,7 +58,7 @@ weir_err weir_graph_describe(const weir_graph *graph) {
     err = weir_buf_err(&out);
     if (!err) write_check(&out);
     if (!err) err = weir_buf_err(&out);
-    if (!err) err = weir_file_replace(path, out.bytes, out.length);
+    if (!err) err = weir_file_replace_secret(path, out.bytes, out.length);
     weir_buf_free(&out);
     return err;
 }
@@ -87,18 +90,45 @@ static weir_err read_number(const weir_yaml_node *root, const char *key, int64_t
     return weir_yaml_i64(node, 1, max, valuep);
 }
 
+static int digit_of(char c) {
+    static const char digits[] = "0123456789abcdef";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+static weir_err read_id_key(const weir_yaml_node *root, weir_id_key *id_keyp) {
+    const weir_yaml_node *node = weir_yaml_find(root, "id_key");
+    const char *text = node ? weir_yaml_text(node) : "";
+    if (!node) return WEIR_YAML_ERR(root, "'id_key' is missing; restore a checkpoint");
+    bool whole = strlen(text) == ID_KEY_DIGITS;
+    for (size_t i = 0; whole && i < sizeof id_keyp->bytes; i++) {
+        int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
+        whole = high >= 0 && low >= 0;
+        if (whole) id_keyp->bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    return whole ? WEIR_OK : WEIR_YAML_ERR(node, "this key of ids is not 32 digits; restore a checkpoint");
+}
+
+static weir_err version_err(const char *path, int64_t format) {
+    if (format > WEIR_GRAPH_FORMAT)
+        return WEIR_ERR(WEIR_EVERSION, "%s says format %lld, this program reads %u; use the program that wrote it",
+                        path, (long long)format, WEIR_GRAPH_FORMAT);
+    return WEIR_ERR(WEIR_EVERSION,
+                    "%s says format %lld, whose ids have 64 bits, and this program reads %u; move the folder away and "
+                    "start again, and the log fills a new one",
+                    path, (long long)format, WEIR_GRAPH_FORMAT);
+}
+
 static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {
-    static const char *const keys[] = {"format", "shards", "sources", "check", NULL};
+    static const char *const keys[] = {"format", "shards", "id_key", "sources", "check", NULL};
     int64_t format, shards;
     if (!root) return WEIR_ERR(WEIR_ECORRUPT, "%s is empty; restore a checkpoint", path);
     weir_err err = read_number(root, "format", INT32_MAX, &format);
     if (err) return err;
-    if (format != WEIR_GRAPH_FORMAT) {
-        return WEIR_ERR(WEIR_EVERSION, "%s says format %lld, this program reads %u; use the program that wrote it",
-                        path, (long long)format, WEIR_GRAPH_FORMAT);
-    }
+    if (format != WEIR_GRAPH_FORMAT) return version_err(path, format);
     err = weir_yaml_only_keys(root, "graph.yaml", keys);
     if (!err) err = read_number(root, "shards", WEIR_SHARDS_MAX, &shards);
+    if (!err) err = read_id_key(root, &graph->id_key);
     if (err) return err;
     graph->shard_count = (uint32_t)shards;
     const weir_yaml_node *sources = weir_yaml_find(root, "sources");
@@ -111,7 +141,7 @@ weir_err weir_graph_read_description(weir_graph *graph) {
     char *text = NULL;
     size_t length = 0;
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
-    if (!err) err = weir_file_load(path, DESCRIPTION_BYTES_MAX, &text, &length);
+    if (!err) err = weir_file_load(path, WEIR_GRAPH_DESCRIPTION_MAX, &text, &length);
     if (!err) err = check_text(path, text, length);
     if (!err) err = weir_yaml_parse(path, text, length, &yaml);
     if (!err) err = read_root(graph, path, weir_yaml_root(yaml));

@@ -24,9 +24,9 @@ enum { WEIR_LIST_KIND_EDGES = 0, WEIR_LIST_KIND_FEATURES = 1, WEIR_LIST_KIND_LAB
 #define WEIR_LIST_KINDS 4u
 
 typedef struct weir_entry {
-    int64_t time_us;
     weir_vertex neighbor; /* edges; 0 else */
-    uint64_t event;       /* of a deletion: the one it is about, 0 for all */
+    int64_t time_us;
+    uint64_t event; /* of a deletion: the one it is about, 0 for all */
     const uint8_t *row;
     uint32_t row_length;
     bool deletion;

@@ -113,7 +113,12 @@ static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts)
                         graph->folder);
     }
     graph->shard_count = opts->shards ? opts->shards : SHARDS_DEFAULT;
-    return weir_graph_describe(graph);
+    if (opts->id_key) {
+        graph->id_key = *opts->id_key;
+    } else {
+        err = weir_id_key_draw(&graph->id_key);
+    }
+    return err ? err : weir_graph_describe(graph);
 }
 
 static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
@@ -195,6 +200,10 @@ uint32_t weir_graph_shards(const weir_graph *graph) {
 
 const weir_schema *weir_graph_schema(const weir_graph *graph) {
     return graph->schema;
+}
+
+const weir_id_key *weir_graph_id_key(const weir_graph *graph) {
+    return &graph->id_key;
 }
 
 /* --- submitting -------------------------------------------------------------------------------------------------- */

@@ -8,10 +8,11 @@
 #include "names.h"
 #include "shard.h"
 
-#define WEIR_GRAPH_FORMAT      1u
-#define WEIR_GRAPH_PATH_MAX    4096u
-#define WEIR_GRAPH_SOURCES_MAX 256u
-#define WEIR_SOURCE_NAME_MAX   250u
+#define WEIR_GRAPH_FORMAT          2u
+#define WEIR_GRAPH_PATH_MAX        4096u
+#define WEIR_GRAPH_DESCRIPTION_MAX (1u << 20) /* bytes of graph.yaml */
+#define WEIR_GRAPH_SOURCES_MAX     256u
+#define WEIR_SOURCE_NAME_MAX       250u
 
 typedef struct weir_graph_source_row {
     char name[WEIR_SOURCE_NAME_MAX + 1];
@@ -32,6 +33,7 @@ struct weir_graph {
     weir_names *names;
     weir_clock *clock;
     bool read_only;
+    weir_id_key id_key; /* never changes once there is graph.yaml */
     uint32_t shard_count;
     weir_shard *shards[WEIR_SHARDS_MAX];
     weir_graph_kinds *vertex_kinds;   /* one a vertex type */
@@ -58,7 +60,7 @@ void weir_graph_names_load_stop(weir_graph *graph);
 /* description.c: FOLDER/graph.yaml, what the store is; replaced whole, durably. Called under the mutex or before there
  * are readers. */
 weir_err weir_graph_describe(const weir_graph *graph);
-/* Sets shard_count and the sources.  WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT. */
+/* Sets shard_count, id_key and the sources.  WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT. */
 weir_err weir_graph_read_description(weir_graph *graph);
 /* FOLDER/schema.yaml: compares what is stored with the graph's; writes it when it is new or has grown.  WEIR_EDATA. */
 weir_err weir_graph_check_schema(weir_graph *graph);

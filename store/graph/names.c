@@ -19,10 +19,8 @@
 
 #define FILTER_SHARE 4u /* of the bytes */
 
-typedef struct slot {
-    weir_vertex vertex;
-    uint64_t check; /* 0: empty */
-} slot;
+/* An empty slot is 0, which is no name's id: should one have it, it is only never remembered. */
+typedef weir_vertex slot;
 
 typedef struct stripe {
     _Alignas(64) weir_mutex mutex; /* guards the rest */
@@ -75,7 +73,7 @@ void weir_names_close(weir_names *names) {
 }
 
 static uint64_t mix(weir_vertex vertex) {
-    uint64_t h = vertex * 0x9e3779b97f4a7c15ull;
+    uint64_t h = weir_vertex_fold(vertex) * 0x9e3779b97f4a7c15ull;
     return h ^ h >> 29;
 }
 
@@ -86,41 +84,32 @@ static stripe *stripe_of(weir_names *names, weir_vertex vertex) {
 /* The vertex's slot, or the empty one where it belongs. */
 static slot *find(const weir_names *names, slot *table, weir_vertex vertex) {
     size_t at = (size_t)mix(vertex) & (names->capacity - 1);
-    while (table[at].check && table[at].vertex != vertex)
+    while (table[at] && table[at] != vertex)
         at = (at + 1) & (names->capacity - 1);
     return &table[at];
 }
 
-static void insert(const weir_names *names, stripe *s, weir_vertex vertex, uint64_t check) {
+static void insert(const weir_names *names, stripe *s, weir_vertex vertex) {
     if (s->count * 4 >= names->capacity * 3) {
         slot *emptied = s->old;
         s->old = s->young;
         s->young = memset(emptied, 0, names->capacity * sizeof(slot));
         s->count = 0;
     }
-    *find(names, s->young, vertex) = (slot){vertex, check};
+    *find(names, s->young, vertex) = vertex;
     s->count++;
 }
 
-static uint64_t known(const weir_names *names, stripe *s, weir_vertex vertex) {
-    const slot *young = find(names, s->young, vertex);
-    if (young->check) return young->check;
-    uint64_t check = find(names, s->old, vertex)->check;
-    if (check) insert(names, s, vertex, check);
-    return check;
-}
-
-static weir_names_answer answer(uint64_t kept, uint64_t check) {
-    return kept == 0 ? WEIR_NAMES_UNKNOWN : kept == check ? WEIR_NAMES_SAME : WEIR_NAMES_OTHER;
-}
-
-static uint64_t never_empty(uint64_t check) {
-    return check ? check : 1;
+static bool known(const weir_names *names, stripe *s, weir_vertex vertex) {
+    if (*find(names, s->young, vertex)) return true;
+    if (!*find(names, s->old, vertex)) return false;
+    insert(names, s, vertex);
+    return true;
 }
 
 /* Under the stripe's mutex: who forgets it later, and who asks after that, has seen it in the filter. */
-static void take(weir_names *names, stripe *s, weir_vertex vertex, uint64_t check) {
-    insert(names, s, vertex, check);
+static void take(weir_names *names, stripe *s, weir_vertex vertex) {
+    insert(names, s, vertex);
     weir_filter_add(names->filter, vertex);
 }
 
@@ -137,25 +126,25 @@ static bool is_nobodys(const weir_names *names, weir_vertex vertex) {
            !weir_filter_has(names->filter, vertex);
 }
 
-weir_names_answer weir_names_ask(weir_names *names, weir_vertex vertex, uint64_t check) {
+weir_names_answer weir_names_ask(weir_names *names, weir_vertex vertex) {
     stripe *s = stripe_of(names, vertex);
     weir_mutex_lock(&s->mutex);
-    weir_names_answer given = answer(known(names, s, vertex), never_empty(check));
+    weir_names_answer given = known(names, s, vertex) ? WEIR_NAMES_KNOWN : WEIR_NAMES_UNKNOWN;
     if (given == WEIR_NAMES_UNKNOWN && is_nobodys(names, vertex)) {
-        take(names, s, vertex, never_empty(check));
+        take(names, s, vertex);
         given = WEIR_NAMES_NEW;
     }
     weir_mutex_unlock(&s->mutex);
     return given;
 }
 
-weir_names_answer weir_names_take(weir_names *names, weir_vertex vertex, uint64_t check) {
+bool weir_names_take(weir_names *names, weir_vertex vertex) {
     stripe *s = stripe_of(names, vertex);
     weir_mutex_lock(&s->mutex);
-    weir_names_answer given = answer(known(names, s, vertex), never_empty(check));
-    if (given == WEIR_NAMES_UNKNOWN) take(names, s, vertex, never_empty(check));
+    bool is_new = !known(names, s, vertex);
+    if (is_new) take(names, s, vertex);
     weir_mutex_unlock(&s->mutex);
-    return given;
+    return is_new;
 }
 
 void weir_names_stored(weir_names *names, weir_vertex vertex) {

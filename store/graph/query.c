@@ -130,8 +130,8 @@ static bool is_old(const weir_graph *graph, uint32_t type, int64_t time_us, int6
 /* --- features: each at its newest value ------------------------------------------------------------------------- */
 
 static weir_err damaged(weir_vertex vertex) {
-    return WEIR_ERR(WEIR_ECORRUPT, "a feature row of vertex %016llx is damaged; restore a checkpoint",
-                    (unsigned long long)vertex);
+    return WEIR_ERR(WEIR_ECORRUPT, "a feature row of vertex " WEIR_VERTEX_FORMAT " is damaged; restore a checkpoint",
+                    WEIR_VERTEX_WORDS(vertex));
 }
 
 /* Rows that follow the newest one may belong to another type only if the schema's names collide: they are left out. */
@@ -282,23 +282,14 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, weir_arena 
 }
 
 /* The table has not heard of it: the store itself is asked. */
-static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, uint64_t check, bool *freep, bool *newp) {
+static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, bool *newp) {
     weir_arena *arena;
     weir_name name = {0};
     bool found;
     weir_err err = weir_arena_open(4 * WEIR_KEY_MAX, &arena);
     if (err) return err;
     err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, &found);
-    if (!err) {
-        uint64_t stored = check;
-        if (found && name.vertex_type < weir_schema_vertex_count(graph->schema)) {
-            const char *type = weir_schema_vertex_at(graph->schema, name.vertex_type)->name;
-            stored = weir_vertex_check(type, name.key, name.key_length);
-        }
-        weir_names_answer taken = weir_names_take(graph->names, vertex, stored); /* another may have been faster */
-        *freep = stored == check && taken != WEIR_NAMES_OTHER;
-        *newp = *freep && !found && taken == WEIR_NAMES_UNKNOWN;
-    }
+    if (!err) *newp = weir_names_take(graph->names, vertex) && !found; /* another may have been faster */
     weir_arena_close(arena);
     return err;
 }
@@ -307,16 +298,10 @@ void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex) {
     weir_names_ahead(graph->names, vertex);
 }
 
-weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t vertex_type, const char *key,
-                               size_t key_length, bool *freep, bool *newp) {
-    *freep = *newp = false;
-    if (vertex_type >= weir_schema_vertex_count(graph->schema) || key_length > WEIR_KEY_MAX) {
-        return WEIR_ERR(WEIR_EINVAL, "no vertex type %u, or a key above %u bytes", vertex_type, WEIR_KEY_MAX);
-    }
-    uint64_t check = weir_vertex_check(weir_schema_vertex_at(graph->schema, vertex_type)->name, key, key_length);
-    weir_names_answer known = weir_names_ask(graph->names, vertex, check);
-    if (known == WEIR_NAMES_UNKNOWN) return claim_unknown(graph, vertex, check, freep, newp);
+weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, bool *newp) {
+    *newp = false;
+    weir_names_answer known = weir_names_ask(graph->names, vertex);
+    if (known == WEIR_NAMES_UNKNOWN) return claim_unknown(graph, vertex, newp);
     *newp = known == WEIR_NAMES_NEW;
-    *freep = *newp || known == WEIR_NAMES_SAME;
     return WEIR_OK;
 }

@@ -317,8 +317,8 @@ static weir_err name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *are
             found.key_length = (uint16_t)length;
             err = name_copy(&found, arena, namep);
         } else {
-            err = WEIR_ERR(WEIR_ECORRUPT, "the name of vertex %016llx is damaged; restore a checkpoint",
-                           (unsigned long long)vertex);
+            err = WEIR_ERR(WEIR_ECORRUPT, "the name of vertex " WEIR_VERTEX_FORMAT " is damaged; restore a checkpoint",
+                           WEIR_VERTEX_WORDS(vertex));
         }
     }
     weir_buf_free(&value);

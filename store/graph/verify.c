@@ -8,7 +8,7 @@
 
 #include "graph_private.h"
 
-#define KEY_HEX_MAX 40u /* bytes of a key that an error shows: the longest is WEIR_EDGE_KEY_BYTES */
+#define KEY_HEX_MAX 56u /* bytes of a key that an error shows: the longest is WEIR_EDGE_KEY_BYTES */
 
 typedef struct verify {
     const weir_graph *graph;
@@ -100,7 +100,7 @@ static weir_err check_name(const verify *v, const record *r) {
     if (!weir_stored_name_read(r->value, r->value_length, &type, &time_us, &name, &length))
         return damaged(v, r, "the name cannot be read");
     if (type >= weir_schema_vertex_count(v->graph->schema)) return damaged(v, r, "the schema has no such vertex type");
-    if (weir_vertex_id(weir_schema_vertex_at(v->graph->schema, type)->name, name, length) != vertex)
+    if (weir_vertex_id(&v->graph->id_key, weir_schema_vertex_at(v->graph->schema, type)->name, name, length) != vertex)
         return damaged(v, r, "the name is another vertex's");
     return check_home(v, r, vertex);
 }

@@ -44,12 +44,13 @@ static weir_err no_vertex(weir_vertex vertex, uint16_t type, uint64_t vertices) 
                     (unsigned long long)vertices);
 }
 
-static weir_err ids(weir_sample_source *source, uint16_t type, const weir_vertex *vertices, uint32_t count,
-                    weir_vertex *ids) {
+static weir_err ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
     const weir_sample_arrays *arrays = &arrays_of(source)->arrays;
     for (uint32_t i = 0; i < count; i++) {
-        if (vertices[i] >= arrays->vertices[type]) return no_vertex(vertices[i], type, arrays->vertices[type]);
-        ids[i] = arrays->ids[type][vertices[i]];
+        uint16_t type = targets[i].type;
+        if (targets[i].vertex >= arrays->vertices[type])
+            return no_vertex(targets[i].vertex, type, arrays->vertices[type]);
+        ids[i] = (uint64_t)word_at(arrays->ids[type], (uint64_t)targets[i].vertex, arrays->id_stride);
     }
     return WEIR_OK;
 }
@@ -74,7 +75,7 @@ static weir_err fetch_vertices(const weir_sample_csr *csr, const weir_sample_ask
                             (unsigned long long)ask->parents[i], ask->type, (unsigned long long)csr->vertices);
         }
         __builtin_prefetch(at(csr->indptr, ask->parents[i], csr->vertex_stride));
-        __builtin_prefetch(at(csr->ids, ask->parents[i], csr->vertex_stride));
+        __builtin_prefetch(at(csr->ids, ask->parents[i], csr->id_stride));
     }
     return WEIR_OK;
 }
@@ -158,7 +159,7 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
             .times = at(csr->times, (uint64_t)begin, csr->edge_stride),
             .events = csr->events ? csr->events + begin : NULL,
             .first = (uint64_t)begin,
-            .id = (weir_vertex)word_at(csr->ids, ask->parents[i], csr->vertex_stride),
+            .id = (uint64_t)word_at(csr->ids, ask->parents[i], csr->id_stride),
             .stride = csr->edge_stride,
             .count = (uint32_t)(spans[i].end - begin),
         };
@@ -206,9 +207,11 @@ weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_s
     arrays_source *s = weir_calloc(1, sizeof *s + 2u * arrays->relations * sizeof s->csrs[0]);
     if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
     s->arrays = *arrays;
+    if (s->arrays.id_stride == 0) s->arrays.id_stride = sizeof(uint64_t);
     for (uint32_t i = 0; i < 2 * arrays->relations; i++) {
         s->csrs[i] = arrays->csrs[i];
         if (s->csrs[i].vertex_stride == 0) s->csrs[i].vertex_stride = sizeof(int64_t);
+        if (s->csrs[i].id_stride == 0) s->csrs[i].id_stride = s->csrs[i].vertex_stride;
         if (s->csrs[i].edge_stride == 0) s->csrs[i].edge_stride = sizeof(int64_t);
     }
     s->arrays.csrs = s->csrs;

@@ -30,7 +30,7 @@ static void lay_step(layout *l, const weir_sampler *sampler, uint32_t step, weir
     c->children = take(l, edges, sizeof *c->children);
     c->times = take(l, edges, sizeof *c->times);
     c->refs = take(l, edges, sizeof *c->refs);
-    c->neighbors = take(l, edges, sizeof *c->neighbors);
+    c->neighbors = take(l, edges, weir_sample_vertex_bytes(sampler->source));
     c->rows = take(l, rows, sizeof *c->rows);
     c->row_lengths = take(l, rows, sizeof *c->row_lengths);
 }
@@ -49,7 +49,7 @@ static weir_block *lay(layout *l, const weir_sampler *sampler) {
     b->events = take(l, targets, sizeof *b->events);
     b->used = take(l, targets, sizeof *b->used);
     b->cut = take(l, targets, sizeof *b->cut);
-    b->vertices = take(l, plan->nodes_max, sizeof *b->vertices);
+    b->vertices = take(l, plan->nodes_max, weir_sample_vertex_bytes(sampler->source));
     b->groups = take(l, plan->nodes_max, sizeof *b->groups);
     b->input_nodes = take(l, plan->nodes_max, sizeof *b->input_nodes);
     b->input_of = take(l, plan->nodes_max, sizeof *b->input_of);
@@ -82,7 +82,8 @@ weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp) {
         .steps = sampler->opts.step_count,
         .hop_end = b->hop_end,
         .ranges = b->ranges,
-        .vertices = b->vertices,
+        .vertices = sampler->source->wide ? NULL : b->vertices,
+        .ids = sampler->source->wide ? b->vertices : NULL,
         .groups = b->groups,
         .before_us = b->before_us,
         .cut = b->cut,

@@ -71,7 +71,7 @@ static uint32_t substream_of(const weir_sample_step *step) {
 }
 
 /* The stream of one parent's draws: P3 */
-static weir_rng rng_of(const expansion *x, uint32_t group, weir_vertex id) {
+static weir_rng rng_of(const expansion *x, uint32_t group, uint64_t id) {
     return weir_rng_stream(x->sampler->keys[group], id, substream_of(x->step));
 }
 
@@ -128,12 +128,12 @@ static weir_err not_older(int64_t time_us, int64_t before_us) {
                     (long long)time_us, (long long)before_us);
 }
 
-/* The hot loop: returns the newest time of the picks. The stride is a constant where this is inlined. */
+/* The hot loop: returns the newest time of the picks. Stride and width are constants where this is inlined. */
 static inline int64_t gather(const weir_sample_window *window, size_t stride, const uint32_t *picks, uint32_t count,
-                             weir_vertex *restrict neighbors, int64_t *restrict times) {
+                             size_t width, uint8_t *restrict neighbors, int64_t *restrict times) {
     int64_t newest_us = INT64_MIN;
     for (uint32_t i = 0; i < count; i++) {
-        memcpy(&neighbors[i], window->neighbors + picks[i] * stride, sizeof neighbors[i]);
+        memcpy(neighbors + i * width, window->neighbors + picks[i] * stride, width);
         memcpy(&times[i], window->times + picks[i] * stride, sizeof times[i]);
         newest_us = times[i] > newest_us ? times[i] : newest_us;
     }
@@ -144,12 +144,14 @@ static weir_err write_columns(expansion *x, const weir_sample_window *window, ui
                               const uint32_t *picks, uint32_t count) {
     const weir_block_columns *c = x->columns;
     uint32_t at = x->position;
-    weir_vertex *neighbors = c->neighbors + at;
+    bool wide = x->sampler->source->wide;
+    uint8_t *neighbors = (uint8_t *)c->neighbors + at * weir_sample_vertex_bytes(x->sampler->source);
     int64_t *times = c->times + at;
     WEIR_ASSERT(count <= x->sampler->plan.edges_max[x->index] - at); /* P4 */
-    int64_t newest_us = window->stride == 8    ? gather(window, 8, picks, count, neighbors, times)
-                        : window->stride == 16 ? gather(window, 16, picks, count, neighbors, times)
-                                               : gather(window, window->stride, picks, count, neighbors, times);
+    int64_t newest_us = wide                   ? gather(window, window->stride, picks, count, 16, neighbors, times)
+                        : window->stride == 8  ? gather(window, 8, picks, count, 8, neighbors, times)
+                        : window->stride == 16 ? gather(window, 16, picks, count, 8, neighbors, times)
+                                               : gather(window, window->stride, picks, count, 8, neighbors, times);
     if (count > 0 && newest_us >= before_us) return not_older(newest_us, before_us); // P2
     for (uint32_t i = 0; i < count; i++) {
         c->parents[at + i] = parent;
@@ -187,7 +189,7 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     weir_sample_window *window = &s->windows[0];
     uint32_t group = block->groups[target];
     int64_t own_us = block->before_us[target], before_us = own_us < INT64_MAX ? own_us + 1 : own_us;
-    ask.parents = &block->vertices[target];
+    weir_sample_ask_nodes(&ask, block, target, s->source->wide);
     ask.before_us = &before_us;
     ask.count = 1;
     weir_err err = s->source->windows(s->source, &ask, window);
@@ -253,7 +255,7 @@ static weir_err expand_batch(expansion *x, weir_sample_ask ask, uint32_t begin, 
     uint32_t *offsets = x->columns->offsets - block->edges[x->index].parent_begin;
     for (uint32_t p = begin; p < end; p++)
         s->before_us[p - begin] = block->before_us[block->groups[p]];
-    ask.parents = &block->vertices[begin];
+    weir_sample_ask_nodes(&ask, block, begin, s->source->wide);
     ask.before_us = s->before_us;
     ask.count = end - begin;
     weir_err err = s->source->windows(s->source, &ask, s->windows);

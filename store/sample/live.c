@@ -25,11 +25,10 @@ static void begin(weir_sample_source *source) {
     weir_arena_reset(live_of(source)->rows);
 }
 
-static weir_err ids(weir_sample_source *source, uint16_t type, const weir_vertex *vertices, uint32_t count,
-                    weir_vertex *ids) {
+static weir_err ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
     (void)source;
-    (void)type;
-    memcpy(ids, vertices, count * sizeof *ids);
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = weir_vertex_low(targets[i].vertex);
     return WEIR_OK;
 }
 
@@ -40,7 +39,7 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
     for (uint32_t i = 0; !err && i < ask->count; i++) {
         const weir_edge *edges;
         uint32_t count;
-        err = weir_graph_neighbors(s->graph, ask->parents[i], ask->relation, ask->direction, ask->before_us[i],
+        err = weir_graph_neighbors(s->graph, ask->parent_ids[i], ask->relation, ask->direction, ask->before_us[i],
                                    ask->limit, s->windows, &edges, &count);
         if (err) break;
         const uint8_t *bytes = (const uint8_t *)edges;
@@ -48,7 +47,7 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
             .neighbors = bytes + offsetof(weir_edge, neighbor),
             .times = bytes + offsetof(weir_edge, time_us),
             .edges = edges,
-            .id = ask->parents[i],
+            .id = weir_vertex_low(ask->parent_ids[i]),
             .stride = sizeof(weir_edge),
             .count = count,
         };
@@ -147,6 +146,7 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
         .relations = weir_schema_relation_count(schema),
         .ends = s->ends,
         .rows = true,
+        .wide = true,
         .begin = begin,
         .ids = ids,
         .windows = windows,

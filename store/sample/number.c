@@ -15,18 +15,46 @@
 #define AHEAD     12u /* edges between the prefetch of a place and its use */
 #define NEAR_BITS 11u
 
+/* The loops below are there once for vertices of 64 bits and once for those of 128: `wide` is a constant in each. */
+#define TWICE static inline __attribute__((always_inline))
+
 typedef struct numbering {
     weir_sampler *sampler;
     weir_block *block;
-    weir_sample_slot *slots;
+    void *slots;
     uint32_t shift; /* 64 less the bits of the table in use */
     uint32_t mask;
     uint32_t epoch;
     bool ahead; /* the table is too large for the first cache: ask for places ahead */
 } numbering;
 
-static uint64_t place_of(const numbering *n, weir_vertex vertex) {
-    return vertex * GOLDEN >> n->shift;
+static inline uint64_t place_of(const numbering *n, uint64_t folded) {
+    return folded * GOLDEN >> n->shift;
+}
+
+TWICE uint64_t fold(weir_vertex vertex, bool wide) {
+    return wide ? weir_vertex_fold(vertex) : (uint64_t)vertex;
+}
+
+TWICE weir_sample_wide_slot slot_at(const numbering *n, uint64_t at, bool wide) {
+    if (wide) return ((const weir_sample_wide_slot *)n->slots)[at];
+    const weir_sample_slot *slot = &((const weir_sample_slot *)n->slots)[at];
+    return (weir_sample_wide_slot){slot->vertex, slot->epoch, slot->node};
+}
+
+TWICE void slot_put(const numbering *n, uint64_t at, weir_vertex vertex, uint32_t node, bool wide) {
+    if (wide) {
+        ((weir_sample_wide_slot *)n->slots)[at] = (weir_sample_wide_slot){vertex, n->epoch, node};
+    } else {
+        ((weir_sample_slot *)n->slots)[at] = (weir_sample_slot){(uint64_t)vertex, n->epoch, node};
+    }
+}
+
+/* Asks for the place of what stands so many vertices ahead. */
+TWICE void slot_ahead(const numbering *n, const void *vertices, size_t index, bool wide) {
+    uint64_t at = place_of(n, fold(weir_sample_vertex_at(vertices, index, wide), wide));
+    size_t bytes = wide ? sizeof(weir_sample_wide_slot) : sizeof(weir_sample_slot);
+    __builtin_prefetch((const uint8_t *)n->slots + at * bytes, 1);
 }
 
 /* A table for count vertices out of the sampler's, empty. */
@@ -43,21 +71,21 @@ static void table_use(numbering *n, uint64_t count) {
 static void table_clear(numbering *n) {
     weir_sampler *s = n->sampler;
     if (s->epoch == UINT32_MAX) {
-        memset(s->slots, 0, sizeof *s->slots << s->slot_bits);
+        memset(s->slots, 0, weir_sample_slot_bytes(s->source) << s->slot_bits);
         s->epoch = 0;
     }
     n->epoch = ++s->epoch;
 }
 
-static uint32_t node_of(numbering *n, weir_vertex vertex, uint32_t group) {
+TWICE uint32_t node_of(numbering *n, weir_vertex vertex, uint32_t group, bool wide) {
     weir_block *block = n->block;
-    uint64_t at = place_of(n, vertex);
-    for (; n->slots[at].epoch == n->epoch; at = (at + 1) & n->mask) {
-        if (n->slots[at].vertex == vertex) return n->slots[at].node;
+    uint64_t at = place_of(n, fold(vertex, wide));
+    for (weir_sample_wide_slot slot; (slot = slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
+        if (slot.vertex == vertex) return slot.node;
     }
     uint32_t node = block->view.nodes++;
-    n->slots[at] = (weir_sample_slot){vertex, n->epoch, node};
-    block->vertices[node] = vertex;
+    slot_put(n, at, vertex, node, wide);
+    weir_sample_vertex_put(block->vertices, node, vertex, wide);
     block->groups[node] = group;
     return node;
 }
@@ -95,15 +123,15 @@ static void lanes_open(const numbering *n, uint32_t hop, uint32_t type, lanes *l
 }
 
 /* Numbers what the lane has of this group. */
-static void lane_run(numbering *n, lane *l, uint32_t group) {
-    const weir_vertex *neighbors = l->columns->neighbors;
+TWICE void lane_run(numbering *n, lane *l, uint32_t group, bool wide) {
+    const void *neighbors = l->columns->neighbors;
     const uint32_t *groups = n->block->groups;
     uint32_t *children = l->columns->children, first = l->parent;
     while (l->parent < l->end && groups[l->parent] == group)
         l->parent++;
     for (uint32_t e = l->offsets[first], end = l->offsets[l->parent]; e < end; e++) {
-        if (n->ahead && e + AHEAD < l->edges) __builtin_prefetch(&n->slots[place_of(n, neighbors[e + AHEAD])], 1);
-        children[e] = node_of(n, neighbors[e], group);
+        if (n->ahead && e + AHEAD < l->edges) slot_ahead(n, neighbors, e + AHEAD, wide);
+        children[e] = node_of(n, weir_sample_vertex_at(neighbors, e, wide), group, wide);
     }
 }
 
@@ -131,16 +159,24 @@ static uint64_t group_max(const weir_sampler *s, const lanes *l, uint32_t hop, u
     return share < l->edges ? share : l->edges;
 }
 
+TWICE void run_groups(numbering *n, lanes *l, bool wide) {
+    for (uint32_t group; (group = next_group(n, l)) != NO_GROUP;) {
+        table_clear(n);
+        for (uint32_t i = 0; i < l->count; i++)
+            lane_run(n, &l->of[i], group, wide);
+    }
+}
+
 void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, uint32_t type) {
     numbering n = {.sampler = sampler, .block = block};
     lanes l = {.count = 0};
     uint32_t begin = block->view.nodes;
     lanes_open(&n, hop, type, &l);
     table_use(&n, group_max(sampler, &l, hop, type));
-    for (uint32_t group; (group = next_group(&n, &l)) != NO_GROUP;) {
-        table_clear(&n);
-        for (uint32_t i = 0; i < l.count; i++)
-            lane_run(&n, &l.of[i], group);
+    if (sampler->source->wide) {
+        run_groups(&n, &l, true);
+    } else {
+        run_groups(&n, &l, false);
     }
     WEIR_ASSERT(block->view.nodes <= sampler->plan.nodes_max); /* P4 */
     block->ranges[hop * sampler->plan.types + type] = (weir_block_range){begin, block->view.nodes};
@@ -148,30 +184,27 @@ void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, 
 
 /* --- the rows of layer 0 ------------------------------------------------------------------------------------------ */
 
-static uint32_t row_of(numbering *n, uint32_t node, bool per_time) {
+TWICE uint32_t row_of(numbering *n, uint32_t node, bool per_time, bool wide) {
     weir_block *block = n->block;
     const int64_t *before_us = block->before_us;
     const uint32_t *groups = block->groups;
-    weir_vertex vertex = block->vertices[node];
-    uint64_t at = place_of(n, per_time ? vertex + (uint64_t)before_us[groups[node]] : vertex);
-    for (; n->slots[at].epoch == n->epoch; at = (at + 1) & n->mask) {
-        uint32_t row = n->slots[at].node, other = block->input_nodes[row];
-        if (n->slots[at].vertex != vertex) continue;
+    weir_vertex vertex = weir_sample_vertex_at(block->vertices, node, wide);
+    uint64_t at = place_of(n, fold(vertex, wide) + (per_time ? (uint64_t)before_us[groups[node]] : 0));
+    for (weir_sample_wide_slot slot; (slot = slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
+        uint32_t row = slot.node, other = block->input_nodes[row];
+        if (slot.vertex != vertex) continue;
         if (!per_time || before_us[groups[other]] == before_us[groups[node]]) return row;
     }
     uint32_t row = block->view.inputs++;
-    n->slots[at] = (weir_sample_slot){vertex, n->epoch, row};
+    slot_put(n, at, vertex, row, wide);
     block->input_nodes[row] = node;
     return row;
 }
 
-static void rows_of_range(numbering *n, weir_block_range range, bool per_time) {
-    const weir_vertex *vertices = n->block->vertices;
+TWICE void rows_of_range(numbering *n, weir_block_range range, bool per_time, bool wide) {
     for (uint32_t node = range.begin; node < range.end; node++) {
-        if (n->ahead && !per_time && node + AHEAD < range.end) {
-            __builtin_prefetch(&n->slots[place_of(n, vertices[node + AHEAD])], 1);
-        }
-        n->block->input_of[node] = row_of(n, node, per_time);
+        if (n->ahead && !per_time && node + AHEAD < range.end) slot_ahead(n, n->block->vertices, node + AHEAD, wide);
+        n->block->input_of[node] = row_of(n, node, per_time, wide);
     }
 }
 
@@ -186,8 +219,14 @@ void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time) 
             nodes += block->ranges[hop * plan->types + type].end - block->ranges[hop * plan->types + type].begin;
         table_use(&n, nodes);
         table_clear(&n);
-        for (uint32_t hop = 0; hop <= plan->hops; hop++)
-            rows_of_range(&n, block->ranges[hop * plan->types + type], per_time);
+        for (uint32_t hop = 0; hop <= plan->hops; hop++) {
+            weir_block_range range = block->ranges[hop * plan->types + type];
+            if (sampler->source->wide) {
+                rows_of_range(&n, range, per_time, true);
+            } else {
+                rows_of_range(&n, range, per_time, false);
+            }
+        }
         block->input_ranges[type] = (weir_block_range){begin, block->view.inputs};
     }
 }

@@ -30,7 +30,7 @@ static uint32_t bits_for(uint64_t count) {
 
 static weir_err memory_open(weir_sampler *s) {
     s->slot_bits = bits_for(s->plan.nodes_max);
-    s->slots = weir_calloc((size_t)1 << s->slot_bits, sizeof *s->slots);
+    s->slots = weir_calloc((size_t)1 << s->slot_bits, weir_sample_slot_bytes(s->source));
     s->keys = weir_calloc(s->opts.targets_max, sizeof *s->keys);
     s->picks = weir_calloc((size_t)WEIR_SAMPLE_BATCH * s->plan.fanout_max, sizeof *s->picks);
     s->visible = weir_calloc(s->opts.window, sizeof *s->visible);
@@ -124,13 +124,7 @@ static void block_clear(const weir_sampler *s, weir_block *block) {
 
 /* The random numbers of a target's tree: of its name and time, or of the time alone where trees are shared. */
 static weir_err key_targets(weir_sampler *s, const weir_target *targets, const weir_block *block) {
-    weir_err err = WEIR_OK;
-    for (uint32_t type = 0; !err && type < s->plan.types; type++) {
-        weir_block_range range = block->ranges[type];
-        if (range.begin == range.end) continue;
-        err = s->source->ids(s->source, (uint16_t)type, block->vertices + range.begin, range.end - range.begin,
-                             s->keys + range.begin);
-    }
+    weir_err err = s->source->ids(s->source, targets, block->view.targets, s->keys);
     for (uint32_t i = 0; !err && i < block->view.targets; i++) {
         uint64_t name[3] = {s->keys[i], targets[i].type, (uint64_t)targets[i].before_us};
         if (s->opts.shared) name[0] = name[1] = UINT64_MAX;
@@ -144,7 +138,7 @@ static weir_err place_targets(weir_sampler *s, const weir_target *targets, uint3
         weir_block_range *range = &block->ranges[targets[i].type];
         if (range->begin == range->end) range->begin = i;
         range->end = i + 1;
-        block->vertices[i] = targets[i].vertex;
+        weir_sample_vertex_put(block->vertices, i, targets[i].vertex, s->source->wide);
         block->groups[i] = s->opts.shared ? 0 : i;
         block->before_us[i] = targets[i].before_us;
         block->events[i] = targets[i].event;

@@ -20,12 +20,18 @@ typedef struct weir_sample_plan {
     uint16_t parent_type[WEIR_SAMPLE_STEPS_MAX], child_type[WEIR_SAMPLE_STEPS_MAX];
 } weir_sample_plan;
 
-/* A place in a table of vertices; what another epoch has left is empty. */
+/* A place in a table of vertices; what another epoch has left is empty. Of the two kinds, the source has one. */
 typedef struct weir_sample_slot {
-    weir_vertex vertex;
+    uint64_t vertex;
     uint32_t epoch;
     uint32_t node;
 } weir_sample_slot;
+
+typedef struct weir_sample_wide_slot {
+    weir_vertex vertex;
+    uint32_t epoch;
+    uint32_t node;
+} weir_sample_wide_slot;
 
 struct weir_sampler {
     weir_sample_source *source; /* borrowed */
@@ -34,7 +40,7 @@ struct weir_sampler {
     weir_sample_plan plan;
     uint64_t *keys; /* of each group: seed of its random numbers */
     weir_draw draw;
-    weir_sample_slot *slots;
+    void *slots;        /* weir_sample_slot or weir_sample_wide_slot */
     uint32_t slot_bits; /* the table has 2^slot_bits */
     uint32_t epoch;
     /* of the batch of parents at hand */
@@ -42,7 +48,7 @@ struct weir_sampler {
     int64_t before_us[WEIR_SAMPLE_BATCH];
     uint32_t pick_counts[WEIR_SAMPLE_BATCH];
     uint64_t stream_keys[WEIR_SAMPLE_BATCH]; /* of those that draw */
-    weir_vertex stream_ids[WEIR_SAMPLE_BATCH];
+    uint64_t stream_ids[WEIR_SAMPLE_BATCH];
     uint32_t draws[WEIR_SAMPLE_BATCH * WEIR_SAMPLE_BLOCKS * 4];
     uint32_t *picks;   /* [WEIR_SAMPLE_BATCH * plan.fanout_max] */
     uint32_t *visible; /* positions of one window that a target sees through its own event */
@@ -53,7 +59,7 @@ typedef struct weir_block_columns {
     uint32_t *offsets, *parents, *children;
     int64_t *times;
     uint64_t *refs;
-    weir_vertex *neighbors; /* as the source calls them, until they are numbered */
+    void *neighbors; /* as the source calls them, until they are numbered: uint64_t or weir_vertex */
     const uint8_t **rows;
     uint32_t *row_lengths;
 } weir_block_columns;
@@ -65,7 +71,7 @@ struct weir_block {
     /* the same arrays as in the view, writable */
     weir_block_edges *edges;
     weir_block_range *ranges, *input_ranges;
-    weir_vertex *vertices;
+    void *vertices; /* uint64_t or weir_vertex */
     uint32_t *groups, *hop_end, *input_nodes, *input_of;
     int64_t *before_us;
     uint64_t *events; /* of each target: its own event */
@@ -81,6 +87,33 @@ uint64_t weir_block_size(const weir_sampler *sampler);
 weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t step);
 /* number.c: the nodes of one hop and type, from the edges of all steps that lead there. */
 void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, uint32_t type);
+
+static inline size_t weir_sample_vertex_bytes(const weir_sample_source *source) {
+    return source->wide ? sizeof(weir_vertex) : sizeof(uint64_t);
+}
+
+static inline size_t weir_sample_slot_bytes(const weir_sample_source *source) {
+    return source->wide ? sizeof(weir_sample_wide_slot) : sizeof(weir_sample_slot);
+}
+
+/* `wide` is a constant wherever speed matters: what calls these is inlined once for each. */
+static inline weir_vertex weir_sample_vertex_at(const void *vertices, size_t index, bool wide) {
+    return wide ? ((const weir_vertex *)vertices)[index] : ((const uint64_t *)vertices)[index];
+}
+
+static inline void weir_sample_vertex_put(void *vertices, size_t index, weir_vertex vertex, bool wide) {
+    if (wide) {
+        ((weir_vertex *)vertices)[index] = vertex;
+    } else {
+        ((uint64_t *)vertices)[index] = (uint64_t)vertex;
+    }
+}
+
+/* The parents of an ask: nodes from `first` on. */
+static inline void weir_sample_ask_nodes(weir_sample_ask *ask, const weir_block *block, uint32_t first, bool wide) {
+    ask->parents = wide ? NULL : (const uint64_t *)block->vertices + first;
+    ask->parent_ids = wide ? (const weir_vertex *)block->vertices + first : NULL;
+}
 
 static inline uint32_t weir_sample_fanout(const weir_sampler *sampler, const weir_sample_step *step) {
     return step->strategy == WEIR_SAMPLE_FULL ? sampler->opts.window : step->fanout;

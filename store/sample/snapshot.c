@@ -11,7 +11,7 @@ typedef struct tables {
     weir_sample_source *inner;
     weir_sample_ends *ends;
     weir_sample_csr *csrs;
-    const weir_vertex **ids;
+    const uint64_t **ids; /* low halves */
     uint64_t *vertices;
     const float ***features; /* relation * 2 + direction */
     const int32_t ***codes;
@@ -26,10 +26,9 @@ static void begin(weir_sample_source *source) {
     inner->begin(inner);
 }
 
-static weir_err ids(weir_sample_source *source, uint16_t type, const weir_vertex *vertices, uint32_t count,
-                    weir_vertex *ids) {
+static weir_err ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
     weir_sample_source *inner = tables_of(source)->inner;
-    return inner->ids(inner, type, vertices, count, ids);
+    return inner->ids(inner, targets, count, ids);
 }
 
 static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
@@ -84,15 +83,16 @@ static weir_err fill_features(tables *t, uint32_t at, const weir_snapshot_edges 
 static weir_err fill_csr(tables *t, const weir_snapshot *snapshot, uint32_t relation, weir_direction direction) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, direction);
     const weir_sample_ends *ends = &t->ends[relation];
-    const weir_vertex *own = t->ids[direction == WEIR_OUT ? ends->from : ends->to];
+    const uint64_t *own = t->ids[direction == WEIR_OUT ? ends->from : ends->to];
     uint32_t at = 2 * relation + direction;
     bool paired = e->vertex_pairs != NULL;
     t->csrs[at] = (weir_sample_csr){
         .indptr = paired ? e->vertex_pairs : e->indptr,
-        .ids = paired ? (const weir_vertex *)(e->vertex_pairs + 1) : own,
+        .ids = paired ? (const uint64_t *)(e->vertex_pairs + 1) : own,
         .neighbors = paired ? e->edge_pairs : e->neighbors,
         .times = paired ? e->edge_pairs + 1 : e->times,
         .vertex_stride = paired ? 16 : 8,
+        .id_stride = sizeof(weir_vertex_pair), /* also that of pairs */
         .edge_stride = paired ? 16 : 8,
         .events = e->events,
         .feature_count = e->column_count,
@@ -119,7 +119,7 @@ static weir_err tables_open(tables *t, const weir_snapshot *snapshot) {
     t->codes = weir_calloc(2 * relations + 1, sizeof *t->codes);
     if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features || !t->codes) return no_memory();
     for (uint32_t i = 0; i < types; i++) {
-        t->ids[i] = weir_snapshot_vertices_of(snapshot, i)->ids;
+        t->ids[i] = &weir_snapshot_vertices_of(snapshot, i)->ids->low;
         t->vertices[i] = weir_snapshot_vertices_of(snapshot, i)->count;
     }
     for (uint32_t i = 0; !err && i < relations; i++) {
@@ -139,7 +139,8 @@ weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_so
     t->base.types = weir_schema_vertex_count(schema);
     t->base.relations = weir_schema_relation_count(schema);
     weir_err err = tables_open(t, snapshot);
-    weir_sample_arrays arrays = {t->base.types, t->base.relations, t->ends, t->csrs, t->ids, t->vertices};
+    weir_sample_arrays arrays = {t->base.types, t->base.relations,       t->ends, t->csrs, t->ids,
+                                 t->vertices,   sizeof(weir_vertex_pair)};
     if (!err) err = weir_sample_over_arrays(&arrays, &t->inner);
     if (err) {
         close_tables(&t->base);

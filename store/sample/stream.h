@@ -11,13 +11,12 @@
 #include <stdint.h>
 
 #include <weir/base/rng.h>
-#include <weir/store/id.h>
 
 #define WEIR_STREAM_LANES 4u /* streams that are computed side by side; arrays have room for a multiple of it */
 
 typedef struct weir_streams {
     const uint64_t *keys;
-    const weir_vertex *ids;
+    const uint64_t *ids;
     uint32_t substream;
     uint32_t count;
 } weir_streams;

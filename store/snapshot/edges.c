@@ -50,7 +50,7 @@ static weir_err files_open(direction_files *f, uint64_t edges) {
     folder_of(f, folder);
     weir_err err = weir_draft_path(f->draft, path, "%s", folder);
     if (!err) err = weir_folder_create(path);
-    if (!err) err = open_array(f, folder, "indptr", WEIR_NPY_I64, f->draft->ids[f->own].count + 1, &f->indptr);
+    if (!err) err = open_array(f, folder, "indptr", WEIR_NPY_I64, f->draft->ids[f->own].shape[0] + 1, &f->indptr);
     if (!err) err = open_array(f, folder, "neighbors", WEIR_NPY_I64, edges, &f->neighbors);
     if (!err) err = open_array(f, folder, "times", WEIR_NPY_I64, edges, &f->times);
     if (!err) err = open_array(f, folder, "events", WEIR_NPY_U64, edges, &f->events);
@@ -79,13 +79,14 @@ static weir_err files_close(direction_files *f) {
 
 /* The lists of the vertices before this one end here. */
 static weir_err begin_vertex(direction_files *f, weir_vertex vertex) {
-    const weir_npy_array *ids = &f->draft->ids[f->own];
+    const weir_vertex_pair *ids = f->draft->ids[f->own].data;
+    uint64_t count = f->draft->ids[f->own].shape[0];
     weir_err err = WEIR_OK;
-    while (!err && f->index < ids->count && ((const weir_vertex *)ids->data)[f->index] <= vertex) {
+    while (!err && f->index < count && weir_vertex_of(ids[f->index]) <= vertex) {
         err = weir_npy_write_i64(f->indptr, (int64_t)f->edges);
         f->index++;
     }
-    WEIR_ASSERT(err || (f->index > 0 && ((const weir_vertex *)ids->data)[f->index - 1] == vertex)); /* Z2 */
+    WEIR_ASSERT(err || (f->index > 0 && weir_vertex_of(ids[f->index - 1]) == vertex)); /* Z2 */
     return err;
 }
 
@@ -96,7 +97,7 @@ static weir_err write_row(direction_files *f, const weir_spill_record *r) {
     memset(values, 0, count * sizeof values[0]);
     if (r->row_length > 0) {
         weir_err err = weir_row_check(kinds, count, r->row, r->row_length);
-        if (err) return weir_err_prefix(err, "an edge of vertex %016llx", (unsigned long long)r->vertex);
+        if (err) return weir_err_prefix(err, "an edge of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(r->vertex));
         weir_row_read(kinds, count, r->row, r->row_length, values);
     }
     return weir_columns_add(f->columns, values);
@@ -138,7 +139,7 @@ static weir_err write_lists(direction_files *f) {
         if (!err && found) err = write_edge(f, &record);
     }
     weir_merge_close(merge);
-    for (; !err && f->index <= f->draft->ids[f->own].count; f->index++)
+    for (; !err && f->index <= f->draft->ids[f->own].shape[0]; f->index++)
         err = weir_npy_write_i64(f->indptr, (int64_t)f->edges);
     return err;
 }

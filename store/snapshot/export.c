@@ -238,7 +238,7 @@ static void put_items(weir_buf *out, const sheet *s, uint32_t owner, uint64_t at
 static void put_key(weir_buf *out, const weir_snapshot_vertices *v, uint64_t index) {
     int64_t begin = v->key_offsets[index], end = v->key_offsets[index + 1];
     weir_csv_put(out, (const char *)v->key_bytes + begin, (size_t)(end - begin));
-    if (begin == end) weir_buf_printf(out, "#%016" PRIx64, v->ids[index]);
+    if (begin == end) weir_buf_printf(out, "#%016" PRIx64 "%016" PRIx64, v->ids[index].high, v->ids[index].low);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------------------------- */

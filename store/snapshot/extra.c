@@ -11,8 +11,8 @@ const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft) 
     return draft->schema;
 }
 
-const weir_vertex *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp) {
-    *countp = draft->ids[type].count;
+const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp) {
+    *countp = draft->ids[type].shape[0];
     return draft->ids[type].data;
 }
 
@@ -33,7 +33,7 @@ static weir_err write_rows(weir_snapshot_draft *draft, uint32_t type, const char
                            uint64_t columns, const void *rows) {
     char path[WEIR_DRAFT_PATH_MAX];
     weir_npy_writer *writer = NULL;
-    uint64_t count = draft->ids[type].count;
+    uint64_t count = draft->ids[type].shape[0];
     weir_err err = remember(draft, type, name, columns);
     if (!err) {
         err = weir_draft_path(draft, path, "vertices/%s/%s.%s.npy", weir_schema_vertex_at(draft->schema, type)->name,

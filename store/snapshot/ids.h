@@ -9,6 +9,6 @@
 #include <weir/store/id.h>
 
 /* Safe over ids that do not rise, as a damaged file may have them: then what is there may not be found. */
-bool weir_ids_find(const weir_vertex *ids, uint64_t count, weir_vertex id, uint64_t *indexp);
+bool weir_ids_find(const weir_vertex_pair *ids, uint64_t count, weir_vertex id, uint64_t *indexp);
 
 #endif /* WEIR_STORE_IDS_H */

@@ -23,7 +23,8 @@ static weir_err build_from(weir_import *import, weir_graph *graph, weir_snapshot
 }
 
 static weir_err through_store(weir_import *import, weir_snapshot_stats *statsp) {
-    const weir_graph_opts opts = {.shards = 1, .memory_bytes = 256u << 20, .create = true};
+    const weir_graph_opts opts = {
+        .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
     char folder[WEIR_DRAFT_PATH_MAX];
     weir_graph *graph = NULL;
     weir_err err = weir_draft_beside(import->opts->out, "store", folder);

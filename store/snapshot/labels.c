@@ -112,7 +112,7 @@ static weir_err value_of(const label_files *f, const weir_spill_record *r, int32
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
     weir_value value;
     weir_err err = weir_row_check(&kind, 1, r->row, r->row_length);
-    if (err) return weir_err_prefix(err, "a label of vertex %016llx", (unsigned long long)r->vertex);
+    if (err) return weir_err_prefix(err, "a label of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(r->vertex));
     weir_row_read(&kind, 1, r->row, r->row_length, &value);
     uint32_t index =
         value.present ? weir_schema_values_find(&f->schema->values, value.text, value.text_length) : WEIR_SCHEMA_NONE;

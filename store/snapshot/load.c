@@ -9,8 +9,8 @@
 
 #define LARGE_PAGE_BYTES ((size_t)2 << 20)
 
-/* left and right side by side; what right lacks is 0. */
-static weir_err pair(const void *left, uint64_t left_count, const void *right, uint64_t right_count,
+/* left and right side by side; what right lacks is 0. step: numbers from one of right's to the next. */
+static weir_err pair(const void *left, uint64_t left_count, const void *right, uint64_t right_count, size_t step,
                      const int64_t **pairsp) {
     size_t bytes = (size_t)left_count * 2 * sizeof(int64_t);
     size_t whole = (bytes + LARGE_PAGE_BYTES) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
@@ -19,7 +19,7 @@ static weir_err pair(const void *left, uint64_t left_count, const void *right, u
     madvise(pairs, whole, MADV_HUGEPAGE); /* a wish: small pages do as well, slower */
     for (uint64_t i = 0; i < left_count; i++) {
         pairs[2 * i] = ((const int64_t *)left)[i];
-        pairs[2 * i + 1] = i < right_count ? ((const int64_t *)right)[i] : 0;
+        pairs[2 * i + 1] = i < right_count ? ((const int64_t *)right)[i * step] : 0;
     }
     *pairsp = pairs;
     return WEIR_OK;
@@ -28,9 +28,9 @@ static weir_err pair(const void *left, uint64_t left_count, const void *right, u
 static weir_err load_direction(weir_snapshot *s, uint32_t relation, weir_direction direction) {
     const weir_schema_relation *r = weir_schema_relation_at(s->description.schema, relation);
     weir_snapshot_edges *e = &s->edges[2 * relation + direction];
-    const weir_vertex *ids = s->vertices[direction == WEIR_OUT ? r->from : r->to].ids;
-    weir_err err = pair(e->indptr, e->vertices + 1, ids, e->vertices, &e->vertex_pairs);
-    return err ? err : pair(e->neighbors, e->edges, e->times, e->edges, &e->edge_pairs);
+    const weir_vertex_pair *ids = s->vertices[direction == WEIR_OUT ? r->from : r->to].ids;
+    weir_err err = pair(e->indptr, e->vertices + 1, &ids->low, e->vertices, 2, &e->vertex_pairs);
+    return err ? err : pair(e->neighbors, e->edges, e->times, e->edges, 1, &e->edge_pairs);
 }
 
 weir_err weir_snapshot_load(weir_snapshot *s) {

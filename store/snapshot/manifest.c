@@ -69,7 +69,7 @@ static void put_vertices(weir_json *json, const weir_snapshot_draft *draft) {
     for (uint32_t i = 0; i < weir_schema_vertex_count(draft->schema); i++) {
         weir_json_object(json);
         put_string(json, "name", weir_schema_vertex_at(draft->schema, i)->name);
-        put_u64(json, "count", draft->ids[i].count);
+        put_u64(json, "count", draft->ids[i].shape[0]);
         put_extras(json, draft, i);
         weir_json_object_end(json);
     }

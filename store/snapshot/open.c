@@ -178,7 +178,7 @@ static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
     const void *data;
     snprintf(folder, sizeof folder, "vertices/%s", schema->name);
     v->count = s->description.vertices[type];
-    weir_err err = map_array(s, WEIR_NPY_U64, v->count, 0, &data, "%s/ids.npy", folder);
+    weir_err err = map_array(s, WEIR_NPY_U64, v->count, 2, &data, "%s/ids.npy", folder);
     v->ids = data;
     if (!err) err = map_array(s, WEIR_NPY_I64, v->count, 0, &data, "%s/times.npy", folder);
     v->first_us = data;

@@ -47,7 +47,8 @@ typedef struct hidden {
 } hidden;
 
 static size_t hidden_place(const hidden *h, weir_vertex neighbor, uint64_t event) {
-    size_t at = (size_t)((neighbor ^ event * 0x9E3779B97F4A7C15ull) * 0xC2B2AE3D27D4EB4Full >> 20) & (h->capacity - 1);
+    size_t at = (size_t)((weir_vertex_fold(neighbor) ^ event * 0x9E3779B97F4A7C15ull) * 0xC2B2AE3D27D4EB4Full >> 20) &
+                (h->capacity - 1);
     while (h->slots[at].list == h->list && (h->slots[at].neighbor != neighbor || h->slots[at].event != event))
         at = (at + 1) & (h->capacity - 1);
     return at;

@@ -64,15 +64,20 @@ static weir_err put(weir_spill *spill, const void *bytes, size_t length) {
     return WEIR_OK;
 }
 
+static void put_vertex(uint8_t *at, weir_vertex vertex) {
+    weir_put_u64(at, weir_vertex_low(vertex));
+    weir_put_u64(at + 8, weir_vertex_high(vertex));
+}
+
 weir_err weir_spill_add(weir_spill *spill, const weir_spill_record *record) {
     uint8_t head[WEIR_SPILL_HEAD_BYTES];
     weir_err err = spill->file ? WEIR_OK : weir_file_open(spill->path, WEIR_FILE_CREATE, &spill->file);
     WEIR_ASSERT(record->row_length <= WEIR_ROW_BYTES_MAX);
-    weir_put_u64(head, record->vertex);
-    weir_put_u64(head + 8, record->neighbor);
-    weir_put_u64(head + 16, (uint64_t)record->time_us);
-    weir_put_u64(head + 24, record->event);
-    weir_put_u32(head + 32, record->row_length);
+    put_vertex(head, record->vertex);
+    put_vertex(head + 16, record->neighbor);
+    weir_put_u64(head + 32, (uint64_t)record->time_us);
+    weir_put_u64(head + 40, record->event);
+    weir_put_u32(head + 48, record->row_length);
     if (!err) err = put(spill, head, sizeof head);
     if (!err && record->row_length) err = put(spill, record->row, record->row_length);
     return err;
@@ -105,11 +110,15 @@ struct weir_merge {
     reader readers[];
 };
 
+static weir_vertex get_vertex(const uint8_t *at) {
+    return weir_vertex_make(weir_get_u64(at + 8), weir_get_u64(at));
+}
+
 /* Looks at the next record, reading on where less than a whole one is there. */
 static weir_err reader_fill(reader *r) {
     size_t got, left = r->end - r->begin;
     size_t whole = left < WEIR_SPILL_HEAD_BYTES ? WEIR_SPILL_HEAD_BYTES
-                                                : WEIR_SPILL_HEAD_BYTES + weir_get_u32(r->bytes + r->begin + 32);
+                                                : WEIR_SPILL_HEAD_BYTES + weir_get_u32(r->bytes + r->begin + 48);
     if (left < whole) {
         memmove(r->bytes, r->bytes + r->begin, left);
         weir_err err = weir_file_read_at(r->file, r->offset, r->bytes + left, READ_BYTES - left, &got);
@@ -123,7 +132,7 @@ static weir_err reader_fill(reader *r) {
         r->file = NULL;
         return err;
     }
-    r->vertex = weir_get_u64(r->bytes + r->begin);
+    r->vertex = get_vertex(r->bytes + r->begin);
     return WEIR_OK;
 }
 
@@ -193,12 +202,12 @@ weir_err weir_merge_next(weir_merge *merge, weir_spill_record *recordp, bool *fo
     const reader *r = &merge->readers[merge->current];
     const uint8_t *p = r->bytes + r->begin;
     *recordp = (weir_spill_record){
-        .vertex = weir_get_u64(p),
-        .neighbor = weir_get_u64(p + 8),
-        .time_us = (int64_t)weir_get_u64(p + 16),
-        .event = weir_get_u64(p + 24),
+        .vertex = get_vertex(p),
+        .neighbor = get_vertex(p + 16),
+        .time_us = (int64_t)weir_get_u64(p + 32),
+        .event = weir_get_u64(p + 40),
         .row = p + WEIR_SPILL_HEAD_BYTES,
-        .row_length = weir_get_u32(p + 32),
+        .row_length = weir_get_u32(p + 48),
     };
     merge->taken = WEIR_SPILL_HEAD_BYTES + recordp->row_length;
     *foundp = true;

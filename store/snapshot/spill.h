@@ -6,12 +6,12 @@
  * vertices.
  *
  *   record   offset size  meaning
- *              0     8    vertex
- *              8     8    neighbour; of a feature row or a name: 0
- *             16     8    time, us
- *             24     8    event
- *             32     4    bytes of the row or the key
- *             36     …    row or key
+ *              0    16    vertex
+ *             16    16    neighbour; of a feature row or a name: 0
+ *             32     8    time, us
+ *             40     8    event
+ *             48     4    bytes of the row or the key
+ *             52     …    row or key
  */
 #ifndef WEIR_STORE_SPILL_H
 #define WEIR_STORE_SPILL_H
@@ -23,7 +23,7 @@
 #include <weir/store/id.h>
 
 #define WEIR_SPILL_PATH_MAX   4096u
-#define WEIR_SPILL_HEAD_BYTES 36u
+#define WEIR_SPILL_HEAD_BYTES 52u
 
 /* row is borrowed: from the caller when written, from the merge until its next step when read. */
 typedef struct weir_spill_record {

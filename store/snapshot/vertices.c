@@ -150,7 +150,8 @@ static weir_err walk_ids(const runs *r, uint32_t type, weir_npy_writer *writer, 
         WEIR_ASSERT(*countp == 0 || record.vertex > last);
         last = record.vertex;
         ++*countp;
-        if (writer) err = weir_npy_write(writer, &last, 1);
+        const weir_vertex_pair pair = {weir_vertex_high(last), weir_vertex_low(last)};
+        if (writer) err = weir_npy_write(writer, &pair, 2);
     }
     weir_merge_close(merge);
     return err;
@@ -166,7 +167,7 @@ static weir_err write_ids(const runs *r, uint32_t type) {
     if (!err)
         err = weir_draft_path(draft, path, "vertices/%s/ids.npy", weir_schema_vertex_at(draft->schema, type)->name);
     if (!err) err = walk_ids(r, type, NULL, &count);
-    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_U64, count, 0, &writer);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_U64, count, 2, &writer);
     if (!err) err = walk_ids(r, type, writer, &count);
     if (err) {
         weir_npy_writer_cancel(writer);
@@ -178,13 +179,13 @@ static weir_err write_ids(const runs *r, uint32_t type) {
 }
 
 bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_vertex id, uint64_t *indexp) {
-    return weir_ids_find(draft->ids[type].data, draft->ids[type].count, id, indexp);
+    return weir_ids_find(draft->ids[type].data, draft->ids[type].shape[0], id, indexp);
 }
 
 /* --- keys and features ------------------------------------------------------------------------------------------- */
 
 static weir_err key_bytes(const weir_snapshot_draft *draft, uint32_t type, uint64_t *bytesp) {
-    const weir_vertex *ids = draft->ids[type].data;
+    const weir_vertex_pair *ids = draft->ids[type].data;
     weir_along names = {.merge = NULL};
     weir_pulse pulse;
     weir_life life;
@@ -192,9 +193,9 @@ static weir_err key_bytes(const weir_snapshot_draft *draft, uint32_t type, uint6
     *bytesp = 0;
     weir_err err = weir_pulse_open(draft, type, &pulse);
     if (!err) err = weir_along_open(draft, "names", type, &names);
-    for (uint64_t i = 0; !err && i < draft->ids[type].count; i++) {
-        err = weir_along_to(&names, ids[i], &here);
-        if (!err) err = weir_pulse_to(&pulse, ids[i], &there, &life);
+    for (uint64_t i = 0; !err && i < draft->ids[type].shape[0]; i++) {
+        err = weir_along_to(&names, weir_vertex_of(ids[i]), &here);
+        if (!err) err = weir_pulse_to(&pulse, weir_vertex_of(ids[i]), &there, &life);
         if (!err && here && there) *bytesp += names.record.row_length;
     }
     weir_along_close(&names);
@@ -233,7 +234,7 @@ static weir_err open_until(const weir_snapshot_draft *draft, const char *folder,
 
 static weir_err files_open(const weir_snapshot_draft *draft, uint32_t type, const char *folder, vertex_files *f) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
-    uint64_t count = draft->ids[type].count, bytes;
+    uint64_t count = draft->ids[type].shape[0], bytes;
     char path[WEIR_DRAFT_PATH_MAX];
     *f = (vertex_files){.kind_count = 0};
     f->kinds = weir_graph_vertex_kinds(draft->graph, type, &f->kind_count);
@@ -279,7 +280,7 @@ static weir_err files_close(vertex_files *f, weir_err err) {
 }
 
 static weir_err damaged_row(weir_vertex vertex, weir_err err) {
-    return weir_err_prefix(err, "a feature row of vertex %016llx", (unsigned long long)vertex);
+    return weir_err_prefix(err, "a feature row of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(vertex));
 }
 
 static bool same_value(weir_value_kind kind, const weir_value *a, const weir_value *b) {
@@ -384,13 +385,13 @@ static weir_err write_vertex(const weir_snapshot_draft *draft, vertex_files *f, 
 }
 
 static weir_err write_type(const weir_snapshot_draft *draft, uint32_t type) {
-    const weir_vertex *ids = draft->ids[type].data;
+    const weir_vertex_pair *ids = draft->ids[type].data;
     vertex_files files;
     char folder[512];
     snprintf(folder, sizeof folder, "vertices/%s", weir_schema_vertex_at(draft->schema, type)->name);
     weir_err err = files_open(draft, type, folder, &files);
-    for (uint64_t i = 0; !err && i < draft->ids[type].count; i++)
-        err = write_vertex(draft, &files, ids[i]);
+    for (uint64_t i = 0; !err && i < draft->ids[type].shape[0]; i++)
+        err = write_vertex(draft, &files, weir_vertex_of(ids[i]));
     if (!err) err = weir_npy_write_i64(files.offsets, (int64_t)weir_npy_written(files.bytes));
     if (!err) err = weir_columns_texts_write(draft, folder, &files.texts);
     return files_close(&files, err);

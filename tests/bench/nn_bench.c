@@ -140,7 +140,7 @@ static const weir_sample_step steps[] = {
 typedef struct world {
     uint64_t vertices, edges;
     int64_t *indptr, *neighbors, *times;
-    weir_vertex *ids;
+    uint64_t *ids;
     weir_schema *schema;
     weir_sample_source *source;
     weir_sampler *sampler;
@@ -196,7 +196,7 @@ static weir_err graph_open(world *w, bool quick) {
 
 static weir_err sampler_open(world *w) {
     static const weir_sample_ends ends = {0, 0};
-    const weir_vertex *ids[] = {w->ids};
+    const uint64_t *ids[] = {w->ids};
     weir_sample_csr csrs[2] = {{.indptr = w->indptr,
                                 .ids = w->ids,
                                 .neighbors = w->neighbors,
@@ -204,7 +204,7 @@ static weir_err sampler_open(world *w) {
                                 .vertices = w->vertices,
                                 .edges = w->edges,
                                 .newest_us = INT64_MAX}};
-    weir_sample_arrays arrays = {1, 1, &ends, csrs, ids, &w->vertices};
+    weir_sample_arrays arrays = {1, 1, &ends, csrs, ids, &w->vertices, 0};
     weir_sample_opts opts = {.steps = steps, .step_count = 2, .targets_max = BATCH, .seed = 1};
     weir_err err = weir_sample_over_arrays(&arrays, &w->source);
     if (!err) err = weir_sampler_open(&opts, w->source, &w->sampler);

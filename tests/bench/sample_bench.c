@@ -27,7 +27,7 @@ static const uint32_t fanouts[HOPS] = {15, 10, 5};
 typedef struct rmat {
     uint64_t vertices, edges;
     int64_t *indptr, *neighbors, *times;
-    weir_vertex *ids;
+    uint64_t *ids;
     int64_t *vertex_pairs, *edge_pairs; /* begin and id; neighbour and time */
 } rmat;
 
@@ -198,7 +198,7 @@ static weir_err run_bare(void *context, uint64_t round, weir_bench_sample *sampl
 
 typedef struct handles {
     weir_sample_csr csrs[2]; /* of relation 0: out; there is no in */
-    const weir_vertex *ids[1];
+    const uint64_t *ids[1];
     weir_sample_source *source;
     weir_sampler *sampler;
     weir_block *block;
@@ -208,7 +208,7 @@ typedef struct handles {
 static weir_err handles_open(const run_context *c, uint64_t round, handles *h) {
     static const weir_sample_ends ends = {0, 0};
     const rmat *g = c->graph;
-    weir_sample_arrays arrays = {1, 1, &ends, h->csrs, h->ids, &g->vertices};
+    weir_sample_arrays arrays = {1, 1, &ends, h->csrs, h->ids, &g->vertices, 0};
     weir_sample_step steps[HOPS];
     weir_sample_opts opts = {.steps = steps,
                              .step_count = HOPS,
@@ -220,7 +220,7 @@ static weir_err handles_open(const run_context *c, uint64_t round, handles *h) {
         steps[i] = (weir_sample_step){.hop = i + 1, .fanout = fanouts[i], .strategy = WEIR_SAMPLE_UNIFORM};
     h->ids[0] = g->ids;
     h->csrs[0] = (weir_sample_csr){.indptr = c->apart ? g->indptr : g->vertex_pairs,
-                                   .ids = c->apart ? g->ids : (const weir_vertex *)(g->vertex_pairs + 1),
+                                   .ids = c->apart ? g->ids : (const uint64_t *)(g->vertex_pairs + 1),
                                    .neighbors = c->apart ? g->neighbors : g->edge_pairs,
                                    .times = c->apart ? g->times : g->edge_pairs + 1,
                                    .vertex_stride = c->apart ? 8 : 16,

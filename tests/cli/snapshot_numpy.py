@@ -79,8 +79,10 @@ def check_vertices():
         stem = f"vertices/{entry['name']}"
         ids, times = load(f"{stem}/ids"), load(f"{stem}/times")
         keys[entry["name"]] = texts(f"{stem}/key")
-        assert ids.dtype == np.uint64 and len(ids) == entry["count"] == len(times) == len(keys[entry["name"]])
-        assert (ids[1:] > ids[:-1]).all(), stem
+        assert ids.dtype == np.uint64 and ids.shape == (entry["count"], 2), stem
+        assert len(ids) == len(times) == len(keys[entry["name"]]), stem
+        whole = [int(high) << 64 | int(low) for high, low in ids]
+        assert all(a < b for a, b in zip(whole, whole[1:])), stem
         assert (times < manifest["as_of_us"]).all(), stem
     return keys
 
@@ -135,6 +137,8 @@ def main():
     for name in ("user", "item"):
         for vertex in random.sample(range(len(keys[name])), min(VERTICES_ASKED, len(keys[name]))):
             (said,) = weir("get", name, keys[name][vertex])
+            high, low = map(int, load(f"vertices/{name}/ids")[vertex])
+            assert said["id"] == f"{high:016x}{low:016x}", (name, vertex)
             same_features(said["features"], features(f"vertices/{name}", f"vertices/{name}", vertex), (name, vertex))
     for entry in manifest["labels"]:
         check_labels("user", entry, keys, ["good", "bad"])

@@ -21,7 +21,7 @@ static weir_mapper *open_mapper(const char *separator) {
                     "{put_edge: r, from: a, to: b, when: {has: b}, features: [c]}]}}\n",
                     separator);
     if (weir_schema_parse("fuzz", text.bytes, text.length, &schema)) abort();
-    if (weir_mapper_open(schema, 0, &mapper)) abort();
+    if (weir_mapper_open(schema, 0, &weir_id_key_public, &mapper)) abort();
     weir_buf_free(&text);
     return mapper;
 }

@@ -33,7 +33,7 @@ static weir_mapper *open_mapper(const char *text, uint32_t source) {
     weir_schema *schema;
     weir_mapper *mapper;
     if (weir_schema_parse("fuzz", text, strlen(text), &schema)) abort();
-    if (weir_mapper_open(schema, source, &mapper)) abort();
+    if (weir_mapper_open(schema, source, &weir_id_key_public, &mapper)) abort();
     return mapper;
 }
 
@@ -59,7 +59,7 @@ static uint64_t digest(const weir_mapped *mapped) {
     for (size_t i = 0; i < mapped->count; i++) {
         const weir_mutation *m = &mapped->mutations[i];
         total = sum(m->row, m->row_length, total);
-        total = sum(m->key, m->key_length, total + m->vertex + m->neighbor + m->event);
+        total = sum(m->key, m->key_length, total + weir_vertex_fold(m->vertex + m->neighbor) + m->event);
     }
     return total;
 }

@@ -23,7 +23,7 @@ typedef struct arrays_fixture {
     plain_edge *plain[2]; /* by relation */
     size_t plain_count[2];
     uint64_t vertices[2];
-    weir_vertex *ids[2];
+    uint64_t *ids[2];
     int64_t *indptr[4], *neighbors[4], *times[4];
     uint64_t *events[4];
     float *weights[4];
@@ -48,7 +48,7 @@ static inline uint64_t plain_other(const plain_edge *e, weir_direction direction
 }
 
 static weir_direction fixture_direction;
-static const weir_vertex *fixture_ids;
+static const uint64_t *fixture_ids;
 
 /* By vertex; within one: newest first, then neighbour by its id, then event. */
 static int fixture_order(const void *x, const void *y) {
@@ -105,7 +105,7 @@ static void fixture_close_lists(arrays_fixture *f) {
     f->ends[0] = (weir_sample_ends){0, 1};
     f->ends[1] = (weir_sample_ends){0, 0};
     for (unsigned type = 0; type < 2; type++) {
-        f->ids[type] = fixture_array(f->vertices[type], sizeof(weir_vertex));
+        f->ids[type] = fixture_array(f->vertices[type], sizeof(uint64_t));
         for (uint64_t v = 0; v < f->vertices[type]; v++)
             f->ids[type][v] = ((uint64_t)type + 1) * 1000000007ull + v * 7919;
     }
@@ -113,7 +113,7 @@ static void fixture_close_lists(arrays_fixture *f) {
         fixture_csr(f, relation, WEIR_OUT);
         fixture_csr(f, relation, WEIR_IN);
     }
-    f->arrays = (weir_sample_arrays){2, 2, f->ends, f->csrs, (const weir_vertex *const *)f->ids, f->vertices};
+    f->arrays = (weir_sample_arrays){2, 2, f->ends, f->csrs, (const uint64_t *const *)f->ids, f->vertices, 0};
 }
 
 /* Times 1 to times_us; a few vertices have most of the edges. */

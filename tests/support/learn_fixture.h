@@ -64,7 +64,8 @@ static inline const char *learn_path(const char *name) {
 }
 
 static inline void learn_open(learn_world *w, const char *schema_text, uint64_t seed) {
-    const weir_graph_opts opts = {.shards = LEARN_SHARDS, .memory_bytes = 64u << 20, .create = true};
+    const weir_graph_opts opts = {
+        .shards = LEARN_SHARDS, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
     *w = (learn_world){.rng = weir_rng_stream(seed, 5, 0)};
     assert_ok(weir_schema_parse("learnt", schema_text, strlen(schema_text), &w->schema));
     snprintf(w->store, sizeof w->store, "%s", learn_path("store"));
@@ -108,7 +109,7 @@ static inline void learn_submit(learn_world *w, weir_mutation *mutations, size_t
 static inline weir_vertex learn_vertex(uint32_t type, uint64_t n) {
     char key[24];
     int length = snprintf(key, sizeof key, "%llu", (unsigned long long)n);
-    return weir_vertex_id(type == LEARN_PAY ? "pay" : "who", key, (size_t)length);
+    return weir_vertex_id(&weir_id_key_public, type == LEARN_PAY ? "pay" : "who", key, (size_t)length);
 }
 
 static inline uint32_t learn_number_row(double number, uint8_t *row) {

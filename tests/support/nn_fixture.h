@@ -72,7 +72,7 @@ typedef struct nn_fixture {
     weir_nn *nn;
     weir_real *params;
     uint64_t vertices[3];
-    const weir_vertex *ids[3];
+    const uint64_t *ids[3];
     weir_real *numbers[3], *edges[WEIR_SAMPLE_STEPS_MAX];
     uint32_t *slots[3];
     weir_nn_batch batch;

@@ -73,7 +73,7 @@ static inline uint64_t score_below(score_world *w, uint64_t bound) {
 
 static inline weir_vertex score_vertex(const score_world *w, uint32_t type, uint64_t n, char key[SCORE_VERTEX_KEY]) {
     int length = snprintf(key, SCORE_VERTEX_KEY, "%llu", (unsigned long long)n);
-    return weir_vertex_id(weir_schema_vertex_at(w->schema, type)->name, key, (size_t)length);
+    return weir_vertex_id(&weir_id_key_public, weir_schema_vertex_at(w->schema, type)->name, key, (size_t)length);
 }
 
 static inline weir_schema *score_schema(const char *expire) {
@@ -86,7 +86,8 @@ static inline weir_schema *score_schema(const char *expire) {
 
 /* expire: "", or "expire: DURATION, " of payments. */
 static inline void score_world_open_expiring(score_world *w, uint64_t seed, const char *folder, const char *expire) {
-    weir_graph_opts opts = {.shards = SCORE_SHARDS, .memory_bytes = 64u << 20, .create = true};
+    weir_graph_opts opts = {
+        .shards = SCORE_SHARDS, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
     *w = (score_world){.rng = weir_rng_stream(seed, 1, 0), .now_us = SCORE_START_US, .accounts = 30, .shops = 8};
     w->schema = score_schema(expire);
     assert_ok(weir_graph_open(folder, w->schema, &opts, &w->graph));

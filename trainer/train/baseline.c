@@ -60,7 +60,7 @@ static size_t width_of(const weir_nn_inputs *inputs) {
 typedef struct placing {
     uint32_t type, count;
     size_t column;
-    weir_vertex vertices[TARGETS_AT_ONCE];
+    uint64_t vertices[TARGETS_AT_ONCE];
     int64_t before_us[TARGETS_AT_ONCE];
     uint32_t targets[TARGETS_AT_ONCE];
 } placing;
@@ -86,7 +86,7 @@ static weir_err place_targets(table *t, const weir_target *targets, uint32_t cou
     p->column = 0;
     p->count = count;
     for (uint32_t i = 0; i < count; i++) {
-        p->vertices[i] = targets[i].vertex;
+        p->vertices[i] = (uint64_t)targets[i].vertex;
         p->before_us[i] = targets[i].before_us;
         p->targets[i] = i;
     }

@@ -71,7 +71,7 @@ static uint32_t owner_of(const weir_stream_opts *opts, uint32_t type, uint64_t v
     const weir_owners *owners = &opts->owners;
     if (owners->ranks == 1) return 0;
     if (owners->of) return owners->of[type][vertex];
-    return (uint32_t)(weir_snapshot_vertices_of(opts->snapshot, type)->ids[vertex] % owners->ranks);
+    return (uint32_t)(weir_snapshot_vertices_of(opts->snapshot, type)->ids[vertex].low % owners->ranks);
 }
 
 /* --- sample ------------------------------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static void take_targets(weir_making *m, uint64_t number) {
     out->end = o->count - out->begin < o->batch ? o->count : out->begin + o->batch;
     for (uint64_t i = out->begin; i < out->end; i++) {
         const weir_target *target = &o->targets->targets[o->list[i]];
-        if (owner_of(o, target->type, target->vertex) != rank_of(o)) continue;
+        if (owner_of(o, target->type, (uint64_t)target->vertex) != rank_of(o)) continue;
         m->targets[out->own_count] = *target;
         m->own[out->own_count++] = o->list[i];
     }
@@ -125,7 +125,7 @@ static weir_err make_keys(weir_making *m, const weir_block_view *view) {
     memset(m->node_counts, 0, m->out.own_count * sizeof *m->node_counts);
     for (uint32_t node = 0; node < view->nodes; node++) {
         uint32_t group = view->groups[node];
-        const uint64_t name[3] = {m->targets[group].vertex, (uint64_t)m->targets[group].before_us,
+        const uint64_t name[3] = {(uint64_t)m->targets[group].vertex, (uint64_t)m->targets[group].before_us,
                                   m->node_counts[group]++};
         m->keys[node] = weir_xxh3(name, sizeof name, 0);
     }
@@ -281,7 +281,7 @@ static weir_err encode_type(weir_making *m, weir_batch_fetcher *f, uint32_t type
     const weir_block_view *view = m->out.batch.block;
     const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, type);
     weir_block_range range = view->input_ranges[type];
-    weir_vertex vertices[PIECE];
+    uint64_t vertices[PIECE];
     int64_t before_us[PIECE];
     weir_err err = WEIR_OK;
     for (uint32_t begin = range.begin; !err && begin < range.end; begin += PIECE) {

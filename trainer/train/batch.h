@@ -30,7 +30,7 @@ weir_making *weir_making_of(const weir_stream_batch *batch);
 typedef struct weir_entries {
     double rate;
     uint64_t seed, batch;
-    weir_vertex vertex;
+    uint64_t vertex;
     int64_t before_us;
 } weir_entries;
 

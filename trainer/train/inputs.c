@@ -86,10 +86,10 @@ static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, in
     if (to->numbers) put_matrices(in, type, vertex, in_force(in, type, v->first_us, vertex, before_us), to->numbers);
 }
 
-static weir_err vertex_rows(weir_inputs *in, uint32_t type, const weir_vertex *vertices, const int64_t *before_us,
+static weir_err vertex_rows(weir_inputs *in, uint32_t type, const uint64_t *vertices, const int64_t *before_us,
                             uint32_t count, sink to) {
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
-    weir_err err = weir_aggregates_read(in->aggregates, type, vertices, before_us, count, in->values);
+    weir_err err = weir_aggregates_read(in->aggregates, type, vertices, NULL, before_us, count, in->values);
     for (uint32_t i = 0; !err && i < count; i++) {
         const double *aggregates = inputs->aggregate_count ? in->values + (size_t)i * inputs->aggregate_count : NULL;
         vertex_row(in, type, vertices[i], before_us[i], aggregates, &to);
@@ -99,7 +99,7 @@ static weir_err vertex_rows(weir_inputs *in, uint32_t type, const weir_vertex *v
     return err;
 }
 
-weir_err weir_inputs_rows(weir_inputs *inputs, uint32_t type, const weir_vertex *vertices, const int64_t *before_us,
+weir_err weir_inputs_rows(weir_inputs *inputs, uint32_t type, const uint64_t *vertices, const int64_t *before_us,
                           uint32_t count, weir_real *numbers, uint32_t *slots) {
     const weir_nn_inputs *of = weir_nn_vertex(inputs->shape, type);
     weir_err err = WEIR_OK;

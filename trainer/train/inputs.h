@@ -22,7 +22,7 @@ weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snaps
 void weir_inputs_close(weir_inputs *inputs); /* NULL is allowed */
 
 /* Rows of one type. numbers: count x width; slots: count x categories. */
-weir_err weir_inputs_rows(weir_inputs *inputs, uint32_t type, const weir_vertex *vertices, const int64_t *before_us,
+weir_err weir_inputs_rows(weir_inputs *inputs, uint32_t type, const uint64_t *vertices, const int64_t *before_us,
                           uint32_t count, weir_real *numbers, uint32_t *slots);
 /* The edges of one step of a block. numbers: edges x width of the relation. */
 void weir_inputs_edges(const weir_inputs *inputs, const weir_block_view *view, uint32_t step, weir_real *numbers);

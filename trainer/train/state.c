@@ -29,7 +29,7 @@ static weir_err path_of(const weir_trained *t, const char *rest, char path[PATH_
 /* Who is in which part, and of which class: masks of one size are told apart too. */
 static uint64_t targets_hash(const weir_targets *t, uint64_t hash) {
     for (uint64_t i = 0; i < t->count; i++) {
-        const uint64_t target[] = {t->targets[i].vertex, (uint64_t)t->targets[i].before_us, t->classes_of[i]};
+        const uint64_t target[] = {(uint64_t)t->targets[i].vertex, (uint64_t)t->targets[i].before_us, t->classes_of[i]};
         hash = weir_xxh3(target, sizeof target, hash);
     }
     return hash;

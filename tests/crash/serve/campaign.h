@@ -26,6 +26,7 @@
 #include <weir/ingest/map.h>
 #include <weir/store/row.h>
 
+#include "../../support/id_key.h"
 #include "../../support/naive_graph.h"
 #include "../../support/serve_child.h"
 #include "book.h"
@@ -75,6 +76,7 @@ typedef struct stream {
 } stream;
 
 static const stream *the_stream;
+static weir_id_key the_key; /* of the store that is compared */
 
 static inline void lose(const char *what, uint64_t which) {
     sum->lost++;
@@ -170,7 +172,8 @@ static inline json_t *ask(campaign *c, const char *path) {
 static inline naive_graph *replay(const campaign *c) {
     naive_graph *naive = naive_graph_open();
     weir_mapper *mapper;
-    assert_ok(weir_mapper_open(c->schema, 0, &mapper));
+    the_key = id_key_of_store(weir_test_path("store"));
+    assert_ok(weir_mapper_open(c->schema, 0, &the_key, &mapper));
     for (size_t i = 0; i < c->book.count; i++) {
         const book_event *event = &c->book.events[i];
         weir_mapped mapped;
@@ -225,7 +228,7 @@ static inline void compare_neighbors(campaign *c, const naive_graph *naive, cons
     static naive_edge wanted[LIST_MAX];
     char path[96], key[16];
     int length = snprintf(key, sizeof key, "%c%u", type[0], number);
-    weir_vertex vertex = weir_vertex_id(type, key, (size_t)length);
+    weir_vertex vertex = weir_vertex_id(&the_key, type, key, (size_t)length);
     weir_direction direction = type[0] == 'a' ? WEIR_OUT : WEIR_IN;
     size_t wanted_count = naive_graph_neighbors(naive, vertex, 0, direction, INT64_MAX, 0, naive_graph_last_time(naive),
                                                 LIST_MAX, wanted);
@@ -249,7 +252,7 @@ static inline void compare_vertex(campaign *c, const naive_graph *naive, unsigne
     static naive_edge rows[8192];
     weir_value wanted[2] = {0}, value = {0};
     char path[64], key[16];
-    weir_vertex vertex = weir_vertex_id("account", key, (size_t)snprintf(key, sizeof key, "a%u", number));
+    weir_vertex vertex = weir_vertex_id(&the_key, "account", key, (size_t)snprintf(key, sizeof key, "a%u", number));
     snprintf(path, sizeof path, "/v1/vertices/account/%s", key);
     json_t *root = ask(c, path), *features = json_object_get(root, "features");
     size_t count = naive_graph_rows(naive, vertex, WEIR_PUT_VERTEX, 0, INT64_MAX, 8192, rows);

@@ -68,6 +68,7 @@ static void open_feed(fixture *f, const char *store) {
     weir_pipeline_source sources[1] = {source};
     f->log_count = 1;
     f->graph_opts.create = true;
+    f->graph_opts.id_key = &weir_id_key_public;
     assert_ok(weir_eventlog_open(weir_test_path("log"), "cards", &opts, &f->logs[0]));
     assert_ok(weir_graph_open(store, f->schema, &f->graph_opts, &f->graph));
     sources[0].log = f->logs[0];
@@ -112,12 +113,12 @@ _Noreturn static void child(const campaign *c) {
 
 static void count_loss(const char *what, weir_vertex vertex) {
     sum->lost++;
-    fprintf(stderr, "lost: %s of %016" PRIx64 "\n", what, vertex);
+    fprintf(stderr, "lost: %s of " WEIR_VERTEX_FORMAT "\n", what, WEIR_VERTEX_WORDS(vertex));
 }
 
 static void count_double(const char *what, weir_vertex vertex) {
     sum->duplicated++;
-    fprintf(stderr, "more than there should be: %s of %016" PRIx64 "\n", what, vertex);
+    fprintf(stderr, "more than there should be: %s of " WEIR_VERTEX_FORMAT "\n", what, WEIR_VERTEX_WORDS(vertex));
 }
 
 static int order_of(const weir_edge *a, const naive_edge *b) {
@@ -239,7 +240,7 @@ static uint64_t durable_end(fixture *f, uint32_t partition) {
 
 static void compare_letters(fixture *f, const book *b) {
     letters l = {.book = b};
-    assert_ok(weir_mapper_open(f->schema, 0, &l.mapper));
+    assert_ok(weir_mapper_open(f->schema, 0, &weir_id_key_public, &l.mapper));
     for (uint32_t p = 0; p < CAMPAIGN_PARTITIONS; p++) {
         assert_non_null(l.seen[p] = weir_calloc(b->counts[p] + 1, 1));
         assert_int_equal(durable_end(f, p), b->counts[p]);

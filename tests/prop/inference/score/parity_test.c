@@ -132,7 +132,7 @@ static void encode_vertex(parity *p, uint32_t type, uint64_t row, int64_t before
     p->forgotten += v->since_us[row] < look_us && look_us >= until_us;
     for (uint32_t i = 0; counts && i < v->column_count; i++)
         values[i] = value_at(&v->columns[i], row);
-    assert_ok(weir_aggregates_read(p->aggregates, type, &row, &before_us, 1, aggregates));
+    assert_ok(weir_aggregates_read(p->aggregates, type, &row, NULL, &before_us, 1, aggregates));
     weir_nn_encode(weir_nn_vertex(p->net.shape, type), weir_schema_vertex_at(p->world.schema, type)->features, values,
                    aggregates, before_us, numbers, slots);
 }
@@ -185,7 +185,8 @@ static void same_step(const parity *p, const weir_block_view *live, const weir_b
     const weir_sample_step *s = &score_steps[step];
     const weir_schema_relation *r = weir_schema_relation_at(p->world.schema, s->relation);
     const weir_snapshot_edges *e = weir_snapshot_edges_of(p->snapshot, s->relation, s->direction);
-    const weir_vertex *ids = weir_snapshot_vertices_of(p->snapshot, s->direction == WEIR_OUT ? r->to : r->from)->ids;
+    const weir_vertex_pair *ids =
+        weir_snapshot_vertices_of(p->snapshot, s->direction == WEIR_OUT ? r->to : r->from)->ids;
     const weir_block_edges *a = &live->edges[step], *b = &still->edges[step];
     assert_int_equal(a->count, b->count);
     assert_int_equal(a->parent_begin, b->parent_begin);
@@ -196,7 +197,7 @@ static void same_step(const parity *p, const weir_block_view *live, const weir_b
         assert_int_equal(a->children[i], b->children[i]);
         assert_int_equal(a->times[i], b->times[i]);
         assert_true(a->refs[i] == e->events[b->refs[i]]);
-        assert_true(live->vertices[a->children[i]] == ids[still->vertices[b->children[i]]]);
+        assert_true(live->ids[a->children[i]] == weir_vertex_of(ids[still->vertices[b->children[i]]]));
     }
 }
 

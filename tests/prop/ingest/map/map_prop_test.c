@@ -272,7 +272,7 @@ static void check_vertex(const weir_mutation *m, const drawn *d) {
     assert_int_equal(m->kind, WEIR_PUT_VERTEX);
     assert_int_equal(m->key_length, d->a.length);
     assert_memory_equal(m->key, d->a.text, d->a.length);
-    assert_int_equal(m->vertex, weir_vertex_id("a", d->a.text, d->a.length));
+    assert_int_equal(m->vertex, weir_vertex_id(&weir_id_key_public, "a", d->a.text, d->a.length));
     assert_int_equal(m->row != NULL, d->has_n || d->has_c || d->has_w);
     if (m->row) weir_row_read(kinds, 3, m->row, m->row_length, values);
     assert_int_equal(values[0].present, d->has_n);
@@ -290,7 +290,8 @@ static void check_edge(const weir_mutation *m, const drawn *d) {
     weir_value read;
     char key[32];
     int length = snprintf(key, sizeof key, "%lld", (long long)d->b);
-    weir_vertex a = weir_vertex_id("a", d->a.text, d->a.length), b = weir_vertex_id("b", key, (size_t)length);
+    weir_vertex a = weir_vertex_id(&weir_id_key_public, "a", d->a.text, d->a.length),
+                b = weir_vertex_id(&weir_id_key_public, "b", key, (size_t)length);
     assert_int_equal(m[0].kind, WEIR_PUT_VERTEX);
     assert_int_equal(m[0].vertex, b);
     assert_int_equal(m[0].key_length, length);
@@ -308,7 +309,7 @@ static void check_edge(const weir_mutation *m, const drawn *d) {
 static void check(const weir_mapped *mapped, const drawn *d) {
     assert_int_equal(mapped->count, d->has_b ? 4 : 1);
     assert_int_equal(mapped->time_us, d->time_us);
-    assert_int_equal(mapped->event, weir_event_id("event", d->id.text, d->id.length));
+    assert_int_equal(mapped->event, weir_event_id(&weir_id_key_public, "event", d->id.text, d->id.length));
     assert_int_equal(mapped->event_id_length, d->id.length);
     assert_memory_equal(mapped->event_id, d->id.text, d->id.length);
     check_vertex(&mapped->mutations[0], d);
@@ -322,7 +323,7 @@ static void a_message_means_what_was_drawn(void **state) {
     weir_mapper *mapper;
     weir_buf out = {0};
     assert_ok(weir_schema_parse("t", schema_text, strlen(schema_text), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     for (uint64_t round = weir_test_rounds(20000); round > 0; round--) {
         drawn d = draw(&rng);
         weir_mapped mapped;
@@ -348,7 +349,7 @@ static void a_changed_byte_never_breaks_it(void **state) {
     weir_mapper *mapper;
     weir_buf out = {0};
     assert_ok(weir_schema_parse("t", schema_text, strlen(schema_text), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     for (uint64_t round = weir_test_rounds(20000); round > 0; round--) {
         drawn d = draw(&rng);
         weir_mapped mapped;

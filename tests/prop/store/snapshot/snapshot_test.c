@@ -219,14 +219,15 @@ static size_t same_list(world *w, weir_vertex vertex, uint64_t index, bool found
                         weir_direction direction) {
     const weir_schema_relation *r = weir_schema_relation_at(w->schema, relation);
     const weir_snapshot_edges *e = weir_snapshot_edges_of(w->snapshot, relation, direction);
-    const weir_vertex *others = weir_snapshot_vertices_of(w->snapshot, direction == WEIR_OUT ? r->to : r->from)->ids;
+    const weir_vertex_pair *others =
+        weir_snapshot_vertices_of(w->snapshot, direction == WEIR_OUT ? r->to : r->from)->ids;
     size_t count = wanted_edges(w, vertex, relation, direction);
     if (!found) return count;
     int64_t begin = e->indptr[index];
     assert_int_equal(e->indptr[index + 1] - begin, count);
     for (size_t i = 0; i < count; i++) {
         uint64_t at = (uint64_t)begin + i;
-        assert_true(others[e->neighbors[at]] == w->wanted[i].neighbor);
+        assert_true(weir_vertex_of(others[e->neighbors[at]]) == w->wanted[i].neighbor);
         assert_true(e->times[at] == w->wanted[i].time_us && e->events[at] == w->wanted[i].event);
         same_row(w, relation, e, at, &w->wanted[i]);
     }
@@ -358,7 +359,7 @@ static void same_vertex(world *w, uint32_t type, weir_vertex vertex) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(w->snapshot, type);
     uint64_t index = 0;
     bool found = weir_snapshot_find(w->snapshot, type, vertex, &index);
-    if (found) assert_true(v->ids[index] == vertex);
+    if (found) assert_true(weir_vertex_of(v->ids[index]) == vertex);
     size_t seen = same_lists(w, type, vertex, index, found) + same_features(w, type, vertex, index, found);
     same_key(w, type, vertex, index, found);
     if (seen) assert_true(found);
@@ -469,8 +470,8 @@ static void same_blocks(world *w, const weir_sample_step *steps, uint32_t step_c
             weir_block_range range = live->ranges[hop * TYPES + type];
             assert_memory_equal(&range, &flat->ranges[hop * TYPES + type], sizeof range);
             for (uint32_t node = range.begin; node < range.end; node++)
-                assert_true(live->vertices[node] ==
-                            weir_snapshot_vertices_of(w->snapshot, type)->ids[flat->vertices[node]]);
+                assert_true(live->ids[node] ==
+                            weir_vertex_of(weir_snapshot_vertices_of(w->snapshot, type)->ids[flat->vertices[node]]));
         }
     }
     for (uint32_t i = 0; i < step_count; i++)
@@ -482,7 +483,7 @@ static uint32_t targets_of(const world *w, weir_target *live, weir_target *flat,
     for (uint16_t type = 0; type < TYPES; type++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(w->snapshot, type);
         for (uint64_t i = 0; i < v->count && count < max; i++, count++) {
-            live[count] = (weir_target){.vertex = v->ids[i], .before_us = w->as_of_us, .type = type};
+            live[count] = (weir_target){.vertex = weir_vertex_of(v->ids[i]), .before_us = w->as_of_us, .type = type};
             flat[count] = (weir_target){.vertex = i, .before_us = w->as_of_us, .type = type};
         }
     }

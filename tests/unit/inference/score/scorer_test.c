@@ -71,7 +71,7 @@ static void block_see(const scoring *s, seen_block *seen) {
         seen->counts[step] = e->count;
         assert_true(e->count <= 64);
         for (uint32_t i = 0; i < e->count; i++) {
-            seen->children[step][i] = view->vertices[e->children[i]];
+            seen->children[step][i] = view->ids[e->children[i]];
             seen->times[step][i] = e->times[i];
             seen->events[step][i] = e->refs[i];
         }

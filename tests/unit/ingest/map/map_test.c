@@ -51,7 +51,8 @@ static const struct {
 
 static const char *name_of(weir_vertex vertex) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (weir_vertex_id(names[i].type, names[i].key, strlen(names[i].key)) == vertex) return names[i].key;
+        if (weir_vertex_id(&weir_id_key_public, names[i].type, names[i].key, strlen(names[i].key)) == vertex)
+            return names[i].key;
     }
     return "?";
 }
@@ -97,7 +98,8 @@ static void print_mutation(weir_buf *out, const weir_mutation *m, uint64_t event
     if (m->neighbor) weir_buf_printf(out, ">%s", name_of(m->neighbor));
     if (m->event == 0) weir_buf_text(out, " all");
     if (m->event && m->event != event) {
-        assert_int_equal(m->event, weir_event_id("event", "e7", 2)); /* the only other one that the cases name */
+        assert_int_equal(m->event, weir_event_id(&weir_id_key_public, "event", "e7",
+                                                 2)); /* the only other one that the cases name */
         weir_buf_text(out, " of e7");
     }
     print_row(out, m);
@@ -136,7 +138,7 @@ static void check_source(const char *source, const rule_case *cases, size_t coun
     weir_schema *schema;
     weir_mapper *mapper;
     assert_ok(weir_schema_parse("t.yaml", source, strlen(source), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     for (size_t i = 0; i < count; i++)
         check_message(mapper, cases[i].message, cases[i].becomes);
     weir_mapper_close(mapper);
@@ -261,7 +263,7 @@ static void key_lengths_at_the_limit(void **state) {
     static const char text[] = SOURCE "      - {put_vertex: acc, key: k}\n      - {put_vertex: card, key: [k, l], "
                                       "when: {has: l}}\n";
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     for (size_t length = WEIR_KEY_MAX - 2; length <= WEIR_KEY_MAX + 1; length++) {
         memset(key, '|', length);
         key[length] = '\0';
@@ -293,7 +295,7 @@ static int64_t time_of(const char *format, const char *time, weir_err *errp) {
              "%ssources: {s: {id: id, time: {field: t, format: %s}, mutations: [{put_vertex: acc, key: id}]}}\n", GRAPH,
              format);
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     int length = snprintf(message, sizeof message, "{\"id\":\"i\",\"t\":%s}", time);
     *errp = weir_mapper_map(mapper, 0, 0, message, (size_t)length, &mapped);
     weir_mapper_close(mapper);
@@ -359,7 +361,7 @@ static void numbers(void **state) {
     weir_mapped mapped;
     char message[256];
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         weir_value values[4];
         int length = snprintf(message, sizeof message, "{\"id\":\"i\",\"t\":1,\"n\":%s}", good[i]);
@@ -386,9 +388,9 @@ static void an_event_is_its_id_wherever_it_stands(void **state) {
     weir_mapper *mapper;
     weir_mapped first, second;
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     assert_ok(weir_mapper_map(mapper, 0, 0, message, strlen(message), &first));
-    assert_int_equal(first.event, weir_event_id("event", "e7", 2));
+    assert_int_equal(first.event, weir_event_id(&weir_id_key_public, "event", "e7", 2));
     assert_int_equal(first.event_id_length, 2);
     assert_memory_equal(first.event_id, "e7", 2);
     assert_int_equal(first.time_us, 1000000);
@@ -396,7 +398,7 @@ static void an_event_is_its_id_wherever_it_stands(void **state) {
     assert_int_equal(second.event, first.event);
     assert_int_equal(second.mutations[0].offset, 99);
     assert_ok(weir_mapper_map(mapper, 5, 99, other, strlen(other), &second));
-    assert_int_equal(second.event, weir_event_id("event", "7", 1));
+    assert_int_equal(second.event, weir_event_id(&weir_id_key_public, "event", "7", 1));
     assert_err(weir_mapper_map(mapper, 0, 0, "{\"t\":1,\"k\":\"a\"}", 15, &second), WEIR_EDATA, "field 'id': missing");
     weir_mapper_close(mapper);
     weir_schema_free(schema);
@@ -415,7 +417,7 @@ static void a_constant_that_no_row_holds_is_refused_at_open(void **state) {
         snprintf(text, sizeof text, "%s      - {put_vertex: acc, key: id, features: {hashed: {constant: %s}}}\n",
                  SOURCE, constant);
         assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
-        weir_err err = weir_mapper_open(schema, 0, &mapper);
+        weir_err err = weir_mapper_open(schema, 0, &weir_id_key_public, &mapper);
         if (length == 255) assert_ok(err);
         if (length == 256) assert_err(err, WEIR_ECONFIG, "longer than 255 bytes");
         weir_mapper_close(mapper);
@@ -431,7 +433,7 @@ static void a_category_of_255_bytes_and_one_more(void **state) {
     weir_mapped mapped;
     char message[400];
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     for (int length = 255; length <= 256; length++) {
         int size = snprintf(message, sizeof message, "{\"id\":\"i\",\"t\":1,\"h\":\"%0*d\"}", length, 0);
         weir_err err = weir_mapper_map(mapper, 0, 0, message, (size_t)size, &mapped);
@@ -453,7 +455,7 @@ static void the_largest_message_does_not_run_out_of_memory(void **state) {
     for (int i = 0; i < 64; i++)
         weir_buf_printf(&text, "      - {put_edge: pair, from: [k%d, l], to: [l, k%d]}\n", i, i);
     assert_ok(weir_schema_parse("t.yaml", text.bytes, text.length, &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     weir_buf_text(&message, "{\"id\":\"i\",\"t\":1,\"l\":\"\\u006c\"");
     for (int i = 0; i < 64; i++) {
         weir_buf_printf(&message, ",\"k%d\":\"\\u0041%d", i, i);
@@ -480,7 +482,7 @@ static weir_err open_and_map(void *context) {
     static const char message[] = "{\"id\":\"\\u0041\",\"t\":1,\"a\":\"a\",\"s\":7,\"sum\":1}";
     weir_mapper *mapper;
     weir_mapped mapped;
-    weir_err err = weir_mapper_open(context, 0, &mapper);
+    weir_err err = weir_mapper_open(context, 0, &weir_id_key_public, &mapper);
     if (!err) err = weir_mapper_map(mapper, 0, 0, message, strlen(message), &mapped);
     weir_mapper_close(mapper);
     return err;
@@ -523,7 +525,7 @@ static void the_shipped_schemas_take_what_is_simulated(void **state) {
         const weir_schema_shipped *file = weir_schema_shipped_find(shipped[s]);
         assert_ok(weir_schema_parse(file->name, file->text, file->length, &schema));
         for (uint32_t i = 0; i < weir_schema_source_count(schema); i++)
-            assert_ok(weir_mapper_open(schema, i, &mappers[i]));
+            assert_ok(weir_mapper_open(schema, i, &weir_id_key_public, &mappers[i]));
         weir_simulate *sim = simulation(shipped[s]);
         for (int i = 0; i < 20000; i++) {
             weir_simulate_message m;

@@ -51,6 +51,7 @@ static inline void fixture_open_logs(fixture *f) {
 
 static inline void fixture_open_graph(fixture *f) {
     f->graph_opts.create = true;
+    f->graph_opts.id_key = &weir_id_key_public;
     assert_ok(weir_graph_open(weir_test_path("store"), f->schema, &f->graph_opts, &f->graph));
 }
 
@@ -172,7 +173,7 @@ static inline void fixture_expect_record(void *context, const fixture_record *r)
 static inline void fixture_expect(fixture *f, fixture_expected *e) {
     *e = (fixture_expected){.f = f, .naive = naive_graph_open()};
     for (uint32_t i = 0; i < f->log_count; i++)
-        assert_ok(weir_mapper_open(f->schema, i, &e->mappers[i]));
+        assert_ok(weir_mapper_open(f->schema, i, &weir_id_key_public, &e->mappers[i]));
     fixture_walk(f, fixture_expect_record, e);
 }
 

@@ -2,12 +2,16 @@
 /* pipeline_test.c - what the logs say is what the graph says, whatever comes between; bad messages are where they
  * belong. */
 #include "fixture.h"
+#include "met_names.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <weir/base/fault.h>
+#include <weir/base/file.h>
+#include <weir/base/hash.h>
+#include <weir/base/rng.h>
 #include <weir/ingest/simulate.h>
 
 static const char cards[] = "version: 1\n"
@@ -254,7 +258,8 @@ static void a_letter_of_this_store_stays_one(void **state) {
     weir_arena *arena;
     weir_row_view view;
     assert_ok(weir_arena_open(1u << 20, &arena));
-    assert_ok(weir_graph_label(f.graph, weir_vertex_id("account", "a", 1), 0, WEIR_BEFORE_ALL, arena, &view));
+    assert_ok(weir_graph_label(f.graph, weir_vertex_id(&weir_id_key_public, "account", "a", 1), 0, WEIR_BEFORE_ALL,
+                               arena, &view));
     assert_null(view.row);
     /* A store that is built anew from the log takes it, and the letter of the other life is not written again. */
     fixture_stop(&f);
@@ -263,36 +268,15 @@ static void a_letter_of_this_store_stays_one(void **state) {
     fixture_start(&f);
     fixture_drain(&f);
     assert_int_equal(fixture_letters(NULL, NULL), 1);
-    assert_ok(weir_graph_label(f.graph, weir_vertex_id("account", "a", 1), 0, WEIR_BEFORE_ALL, arena, &view));
+    assert_ok(weir_graph_label(f.graph, weir_vertex_id(&weir_id_key_public, "account", "a", 1), 0, WEIR_BEFORE_ALL,
+                               arena, &view));
     assert_non_null(view.row);
     weir_arena_close(arena);
     fixture_close(&f);
 }
 
-/* --- collisions ------------------------------------------------------------------------------------------------- */
+/* --- names that once met ---------------------------------------------------------------------------------------- */
 
-typedef struct collided {
-    uint64_t letters;
-    bool at[4096];
-} collided;
-
-static void note_collision(void *context, uint64_t number, const weir_dead_letter *letter) {
-    collided *c = context;
-    (void)number;
-    c->letters++;
-    c->at[letter->offset] = true;
-    assert_non_null(memmem(letter->reason, letter->reason_length, "collision", 9));
-}
-
-typedef struct owners {
-    fixture *f;
-    const collided *letters;
-    weir_mapper *mapper;
-    char names[4096][16]; /* by id: who had it first */
-    uint64_t refused;
-} owners;
-
-/* A name that was first met in a refused event is there all the same once a good one has it. */
 static void check_name(const fixture *f, weir_vertex vertex, const char *name) {
     weir_arena *arena;
     const char *key;
@@ -306,48 +290,95 @@ static void check_name(const fixture *f, weir_vertex vertex, const char *name) {
     weir_arena_close(arena);
 }
 
-/* Independent of the pipeline: an event is taken if each of its names has its id, or nobody has. */
-static void own(void *context, const fixture_record *r) {
-    owners *o = context;
-    char account[16], card[16];
-    assert_int_equal(sscanf(r->record->value,
-                            "{\"id\":\"%*[^\"]\",\"t\":%*u,\"account\":\"%15[^\"]\",\"card\":\"%15[^\"]\"}", account,
-                            card),
-                     2);
-    weir_vertex a = weir_vertex_id("account", account, strlen(account)), c = weir_vertex_id("card", card, strlen(card));
-    assert_true(a < 4096 && c < 4096);
-    char *of_a = o->names[a], *of_c = o->names[c];
-    bool taken = (*of_a && strcmp(of_a, account) != 0) || (*of_c && strcmp(of_c, card) != 0) || a == c;
-    o->refused += taken;
-    assert_int_equal(o->letters->at[r->record->offset], taken);
-    if (!taken) check_name(o->f, a, account);
-    if (!taken) check_name(o->f, c, card);
-    if (!*of_a) strcpy(of_a, account); /* a name that was claimed stays claimed, its event refused or not */
-    if (!*of_c && (!taken || strcmp(of_a, account) == 0)) strcpy(of_c, card);
+static uint32_t edges_of(const fixture *f, const char *key) {
+    weir_arena *arena;
+    const weir_edge *edges;
+    uint32_t count;
+    weir_vertex vertex = weir_vertex_id(&weir_id_key_public, MET_TYPE, key, strlen(key));
+    assert_ok(weir_arena_open(1u << 20, &arena));
+    assert_ok(weir_graph_neighbors(f->graph, vertex, 0, WEIR_OUT, WEIR_BEFORE_ALL, 100, arena, &edges, &count));
+    weir_arena_close(arena);
+    return count;
 }
 
-static void p2_collisions_are_refused_whole(void **state) {
+/* A stranger puts a key that was computed to meet another's: whoever came first, each has what is its own, and nothing
+ * becomes a dead letter. With ids of 64 unkeyed bits, all of the second's events did. */
+static void names_that_met_under_the_old_hash_live_side_by_side(void **state) {
+    (void)state;
+    static const char *const keys[2] = {MET_KEY, MET_TWIN};
+    assert_true(met_hash(keys[0]) == met_hash(keys[1]));
+    for (unsigned first = 0; first < 2; first++) {
+        fixture f = {.schema = fixture_schema(cards), .partitions = 1};
+        fixture_open(&f);
+        for (unsigned n = 0; n < 12; n++) {
+            char text[512];
+            int length = snprintf(text, sizeof text, "{\"id\":\"e%u\",\"t\":%u,\"account\":\"%s\",\"card\":\"c%u\"}", n,
+                                  1000 + n, keys[n % 3 ? 1 - first : first], n);
+            fixture_append(&f, 0, 0, text, (size_t)length);
+            if (n == 5) fixture_drain(&f);
+        }
+        fixture_drain(&f);
+        for (int pass = 0; pass < 2; pass++) {
+            fixture_compare(&f);
+            assert_int_equal(edges_of(&f, keys[first]), 4);
+            assert_int_equal(edges_of(&f, keys[1 - first]), 8);
+            for (unsigned i = 0; i < 2; i++)
+                check_name(&f, weir_vertex_id(&weir_id_key_public, MET_TYPE, keys[i], strlen(keys[i])), keys[i]);
+            assert_int_equal(fixture_letters(NULL, NULL), 0);
+            fixture_stop(&f);
+            fixture_open_graph(&f);
+            fixture_start(&f);
+            fixture_drain(&f);
+        }
+        fixture_close(&f);
+        assert_ok(weir_folder_remove(weir_test_path("store")));
+        assert_ok(weir_folder_remove(weir_test_path("log")));
+    }
+}
+
+/* --- the same log under the same key, and under another --------------------------------------------------------- */
+
+static weir_err sum_record(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
+    uint64_t *sum = context;
+    *sum = weir_xxh3(value, value_length, weir_xxh3(key, key_length, *sum));
+    return WEIR_OK;
+}
+
+/* Fills a new store from the whole log, and hashes every byte of it in order. */
+static uint64_t rebuilt(fixture *f, const weir_id_key *id_key, weir_id_key *keyp) {
+    uint64_t sum = 0;
+    const weir_graph_opts opts = {.shards = 2, .memory_bytes = 16u << 20, .create = true, .id_key = id_key};
+    if (weir_path_exists(weir_test_path("store"))) assert_ok(weir_folder_remove(weir_test_path("store")));
+    assert_ok(weir_graph_open(weir_test_path("store"), f->schema, &opts, &f->graph));
+    *keyp = *weir_graph_id_key(f->graph);
+    fixture_start(f);
+    fixture_drain(f);
+    assert_ok(weir_graph_seal(f->graph));
+    for (uint32_t shard = 0; shard < 2; shard++)
+        assert_ok(weir_graph_scan(f->graph, shard, sum_record, &sum));
+    fixture_stop(f);
+    return sum;
+}
+
+static void a_rebuild_under_the_same_key_is_the_same_byte_by_byte(void **state) {
     (void)state;
     fixture f = {.schema = fixture_schema(cards), .partitions = 1};
-    static collided letters;
-    static owners o;
-    weir_vertex_id_bits(12);
-    fixture_open(&f);
-    for (uint64_t n = 0; n < 400; n++) {
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 77, 0);
+    weir_id_key first, again, other;
+    fixture_open_logs(&f);
+    for (unsigned n = 0; n < 500; n++) {
         char text[128];
-        int length =
-            snprintf(text, sizeof text, "{\"id\":\"e%llu\",\"t\":%llu,\"account\":\"a%llu\",\"card\":\"c%llu\"}",
-                     (unsigned long long)n, 1000 + (unsigned long long)n, (unsigned long long)n % 311,
-                     (unsigned long long)(n * 7 % 401));
+        int length = snprintf(text, sizeof text, "{\"id\":\"e%u\",\"t\":%u,\"account\":\"a%u\",%s}", n, 1000 + n,
+                              (unsigned)weir_rng_below(&rng, 40), n % 9 ? "\"card\":\"c\"" : "\"risk\":\"low\"");
         fixture_append(&f, 0, 0, text, (size_t)length);
     }
-    fixture_drain(&f);
-    fixture_letters(note_collision, &letters);
-    o.letters = &letters;
-    o.f = &f;
-    fixture_walk(&f, own, &o);
-    assert_true(o.refused > 10);
-    assert_int_equal(letters.letters, o.refused);
+    uint64_t sum = rebuilt(&f, NULL, &first), same = rebuilt(&f, &first, &again), different = rebuilt(&f, NULL, &other);
+    assert_memory_equal(&first, &again, sizeof first);
+    assert_memory_not_equal(&first, &other, sizeof first);
+    assert_true(sum == same);
+    assert_true(sum != different);
+    fixture_open_graph(&f);
+    fixture_start(&f);
     fixture_close(&f);
 }
 
@@ -422,7 +453,7 @@ static void a_late_deletion_leaves_the_name_of_what_was_put_after_it(void **stat
     for (int pass = 0; pass < 2; pass++) {
         for (unsigned i = 0; i < 12; i++) {
             snprintf(key, sizeof key, "%c%u", i < 6 ? 'p' : 'e', i % 6);
-            check_name(&f, weir_vertex_id("card", key, 2), key);
+            check_name(&f, weir_vertex_id(&weir_id_key_public, "card", key, 2), key);
         }
         fixture_compare(&f);
         fixture_stop(&f);
@@ -661,8 +692,8 @@ static uint32_t neighbors(fixture *f, const char *type, const char *key) {
     const weir_edge *edges;
     uint32_t count;
     assert_ok(weir_arena_open(1u << 20, &arena));
-    assert_ok(weir_graph_neighbors(f->graph, weir_vertex_id(type, key, strlen(key)), 0, WEIR_OUT, WEIR_BEFORE_ALL, 100,
-                                   arena, &edges, &count));
+    assert_ok(weir_graph_neighbors(f->graph, weir_vertex_id(&weir_id_key_public, type, key, strlen(key)), 0, WEIR_OUT,
+                                   WEIR_BEFORE_ALL, 100, arena, &edges, &count));
     weir_arena_close(arena);
     return count;
 }
@@ -726,7 +757,9 @@ static void a_file_that_is_not_there(void **state) {
 WEIR_TESTS(WEIR_CASE(simulated_payments_are_in_the_graph), WEIR_CASE(p1_every_shard_has_every_offset),
            WEIR_CASE(stopped_and_started_at_random), WEIR_CASE(p2_bad_messages_go_aside_and_good_ones_on),
            WEIR_CASE(p3_letters_are_there_once_across_kills), WEIR_CASE(a_letter_of_this_store_stays_one),
-           WEIR_CASE(p2_collisions_are_refused_whole), WEIR_CASE(deleted_and_put_again_it_has_its_name),
+           WEIR_CASE(names_that_met_under_the_old_hash_live_side_by_side),
+           WEIR_CASE(a_rebuild_under_the_same_key_is_the_same_byte_by_byte),
+           WEIR_CASE(deleted_and_put_again_it_has_its_name),
            WEIR_CASE(a_late_deletion_leaves_the_name_of_what_was_put_after_it), WEIR_CASE(random_events_with_deletions),
            WEIR_CASE(s6_a_small_budget_waits_and_drops_nothing), WEIR_CASE(a_recreated_topic_is_refused),
            WEIR_CASE(p4_retention_that_ran_past_us_is_an_error), WEIR_CASE(a_new_store_begins_where_the_log_does),

@@ -158,7 +158,7 @@ static void every_function_is_a_walk_over_the_list(void **state) {
     weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
     for (unsigned round = 0; round < 20; round++) {
         world w = {0};
-        weir_vertex vertices[150];
+        uint64_t vertices[150];
         int64_t before_us[150];
         double values[150 * 5];
         world_open(&w, &rng, 3 + weir_rng_below(&rng, 60), (size_t)weir_rng_below(&rng, 600));
@@ -169,7 +169,7 @@ static void every_function_is_a_walk_over_the_list(void **state) {
                 vertices[i] = weir_rng_below(&rng, w.f.vertices[type]);
                 before_us[i] = (int64_t)weir_rng_below(&rng, (uint64_t)(50 * HOUR_US)) - HOUR_US;
             }
-            assert_ok(weir_aggregates_read(w.aggregates, type, vertices, before_us, 150, values));
+            assert_ok(weir_aggregates_read(w.aggregates, type, vertices, NULL, before_us, 150, values));
             for (uint32_t i = 0; i < 150; i++)
                 check_row(&w, type, vertices[i], before_us[i], values + (size_t)i * columns);
         }
@@ -179,14 +179,14 @@ static void every_function_is_a_walk_over_the_list(void **state) {
 
 static double count_of_star(size_t degree, int64_t before_us) {
     world w = {0};
-    weir_vertex vertex = 0;
+    uint64_t vertex = 0;
     double values[5];
     fixture_star(&w.f, degree, NULL);
     decorate(&w);
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &w.schema));
     assert_ok(weir_sample_over_arrays(&w.f.arrays, &w.source));
     assert_ok(weir_aggregates_open(w.schema, w.source, &w.aggregates));
-    assert_ok(weir_aggregates_read(w.aggregates, 0, &vertex, &before_us, 1, values));
+    assert_ok(weir_aggregates_read(w.aggregates, 0, &vertex, NULL, &before_us, 1, values));
     world_close(&w);
     return values[0];
 }
@@ -211,11 +211,11 @@ static void a_vertex_that_is_not_there_is_said(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(1, 0, 0);
     world w = {0};
-    weir_vertex vertex = 1000;
+    uint64_t vertex = 1000;
     int64_t before_us = 1;
     double values[5];
     world_open(&w, &rng, 10, 20);
-    weir_err err = weir_aggregates_read(w.aggregates, 0, &vertex, &before_us, 1, values);
+    weir_err err = weir_aggregates_read(w.aggregates, 0, &vertex, NULL, &before_us, 1, values);
     assert_true(err && weir_err_code(err) == WEIR_ECORRUPT);
     world_close(&w);
 }

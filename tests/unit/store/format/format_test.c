@@ -3,6 +3,9 @@
  * damaged. */
 #include "weir_test.h"
 
+#include "met_names.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,27 +18,92 @@
 
 #define ROUNDS 2000u
 
+static const weir_id_key key_a = {"0123456789abcde"}, key_b = {"0123456789abcdf"};
+
 static void ids_part_type_and_key(void **state) {
     (void)state;
-    assert_true(weir_vertex_id("ab", "c", 1) != weir_vertex_id("a", "bc", 2));
-    assert_true(weir_vertex_id("a", "x", 1) == weir_vertex_id("a", "x", 1));
-    assert_true(weir_vertex_id("a", "x", 1) != weir_vertex_check("a", "x", 1));
-    assert_true(weir_event_id_at("t", 0, 1) != weir_event_id_at("t", 1, 0));
-    weir_vertex_id_bits(8);
-    assert_true(weir_vertex_id("a", "x", 1) < 256);
-    weir_vertex_id_bits(64);
+    assert_true(weir_vertex_id(&key_a, "ab", "c", 1) != weir_vertex_id(&key_a, "a", "bc", 2));
+    assert_true(weir_vertex_id(&key_a, "a", "x", 1) == weir_vertex_id(&key_a, "a", "x", 1));
+    assert_true(weir_event_id_at(&key_a, "t", 0, 1) != weir_event_id_at(&key_a, "t", 1, 0));
+    assert_true(weir_event_id(&key_a, "event", "e", 1) != weir_event_id(&key_a, "event", "f", 1));
+    /* An event's name may have the bytes of another one's place. */
+    static const char position[12] = {0};
+    assert_true(weir_event_id(&key_a, "t", position, 12) != weir_event_id_at(&key_a, "t", 0, 0));
 }
 
-/* Chi-square over 16 shards, 15 degrees of freedom: above 50 is one in a hundred thousand. */
-static void shards_are_even_also_for_ids_that_are_not(void **state) {
+/* A topic may have 249 bytes: its events without names have ids all the same. */
+static void the_longest_topic_and_the_longest_key_fit(void **state) {
     (void)state;
-    double expected = 4000, chi = 0;
-    unsigned counts[16] = {0};
-    for (weir_vertex v = 0; v < 16 * 4000; v++)
-        counts[weir_shard_of(v, 16)]++;
-    for (size_t i = 0; i < 16; i++)
-        chi += (counts[i] - expected) * (counts[i] - expected) / expected;
-    assert_true(chi < 50);
+    char topic[250] = {0}, key[WEIR_KEY_MAX];
+    memset(topic, 't', sizeof topic - 1);
+    memset(key, 'k', sizeof key);
+    assert_true(weir_event_id_at(&key_a, topic, 0, 1) != weir_event_id_at(&key_a, topic, 0, 2));
+    assert_true(weir_event_id(&key_a, topic, key, sizeof key) != weir_event_id(&key_a, topic, key, sizeof key - 1));
+    assert_true(weir_vertex_id(&key_a, topic, key, sizeof key) != weir_vertex_id(&key_a, topic, key, sizeof key - 1));
+}
+
+/* Who knows the ids under one key knows nothing of those under another: about half of all bits differ. */
+static void ids_depend_on_every_bit_of_the_key(void **state) {
+    (void)state;
+    unsigned changed = 0;
+    weir_vertex id = weir_vertex_id(&key_a, "account", "a17", 3);
+    for (unsigned bit = 0; bit < 128; bit++) {
+        weir_id_key other = key_a;
+        other.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        weir_vertex difference = id ^ weir_vertex_id(&other, "account", "a17", 3);
+        assert_true(weir_vertex_high(difference) && weir_vertex_low(difference));
+        assert_true(weir_event_id(&key_a, "e", "x", 1) != weir_event_id(&other, "e", "x", 1));
+        assert_true(weir_event_id_at(&key_a, "e", 1, 2) != weir_event_id_at(&other, "e", 1, 2));
+        changed += (unsigned)__builtin_popcountll(weir_vertex_high(difference));
+        changed += (unsigned)__builtin_popcountll(weir_vertex_low(difference));
+    }
+    assert_true(changed > 128 * 64 - 400 && changed < 128 * 64 + 400); /* the deviation is 64 */
+    assert_true(weir_vertex_id(&key_a, "a", "x", 1) != weir_vertex_id(&key_b, "a", "x", 1));
+    weir_id_key drawn, again;
+    assert_ok(weir_id_key_draw(&drawn));
+    assert_ok(weir_id_key_draw(&again));
+    assert_true(memcmp(&drawn, &again, sizeof drawn) != 0);
+}
+
+/* Written down once: a store must find its vertices after every update of the program. */
+static void ids_are_what_they_were(void **state) {
+    (void)state;
+    char text[33];
+    snprintf(text, sizeof text, WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(weir_vertex_id(&key_a, "account", "a17", 3)));
+    assert_string_equal(text, "1329dd39f5adef9691d1c5cb809577a3");
+    assert_true(weir_event_id(&key_a, "event", "e7", 2) == 0xff59aad7c016d5a6);
+    assert_true(weir_event_id_at(&key_a, "payments", 3, 9) == 0x13bf2127640b8fe9);
+}
+
+static void names_that_met_under_the_old_hash_do_not(void **state) {
+    (void)state;
+    assert_true(met_hash(MET_KEY) == met_hash(MET_TWIN));
+    weir_vertex a = weir_vertex_id(&key_a, MET_TYPE, MET_KEY, strlen(MET_KEY));
+    weir_vertex b = weir_vertex_id(&key_a, MET_TYPE, MET_TWIN, strlen(MET_TWIN));
+    assert_true(weir_vertex_high(a) != weir_vertex_high(b) && weir_vertex_low(a) != weir_vertex_low(b));
+}
+
+/* Chi-square over so many shards; small, as tests number their vertices, or the ids of names. */
+static double chi_of_shards(uint32_t shards, unsigned each, bool names) {
+    unsigned counts[WEIR_SHARDS_MAX] = {0};
+    double chi = 0;
+    for (unsigned v = 0; v < shards * each; v++) {
+        char key[16];
+        size_t length = (size_t)snprintf(key, sizeof key, "a%07u", v);
+        counts[weir_shard_of(names ? weir_vertex_id(&key_a, "account", key, length) : v, shards)]++;
+    }
+    for (uint32_t i = 0; i < shards; i++)
+        chi += ((double)counts[i] - each) * ((double)counts[i] - each) / each;
+    return chi;
+}
+
+/* 15 degrees of freedom: above 50 is one in a hundred thousand; 255: above 365 the same. The key is fixed, so this does
+ * not depend on luck. */
+static void shards_are_even(void **state) {
+    (void)state;
+    assert_true(chi_of_shards(16, 4000, true) < 50);
+    assert_true(chi_of_shards(256, 1000, true) < 365);
+    assert_true(chi_of_shards(16, 4000, false) < 50);
 }
 
 /* --- rows ----------------------------------------------------------------------------------------------------------
@@ -124,12 +192,12 @@ static void fill_keeps_the_newest_of_each_feature(void **state) {
 static weir_edge_key random_edge(weir_rng *rng) {
     int64_t times[] = {0, -1, 1, INT64_MIN, INT64_MAX, (int64_t)weir_rng_u64(rng)};
     return (weir_edge_key){
-        .vertex = weir_rng_below(rng, 3),
+        .vertex = weir_vertex_make(weir_rng_below(rng, 3), weir_rng_below(rng, 3)),
         .relation = (uint16_t)weir_rng_below(rng, 2),
         .direction = weir_rng_below(rng, 2) ? WEIR_IN : WEIR_OUT,
         .deletion = weir_rng_below(rng, 2),
         .time_us = times[weir_rng_below(rng, 6)],
-        .neighbor = weir_rng_below(rng, 3),
+        .neighbor = weir_vertex_make(weir_rng_below(rng, 3), weir_rng_below(rng, 3)),
         .event = weir_rng_below(rng, 3),
     };
 }
@@ -181,6 +249,24 @@ static void seek_finds_exactly_what_is_older(void **state) {
     }
 }
 
+/* Format 2, byte by byte: what is on disks. */
+static void edge_keys_have_the_bytes_that_are_written_down(void **state) {
+    (void)state;
+    static const uint8_t expected[WEIR_EDGE_KEY_BYTES] = {
+        'E',  0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x00,
+        0x07, 0x01, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xf5, 0x01, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17,
+        0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x63};
+    const weir_edge_key key = {.vertex = weir_vertex_make(0x0102030405060708, 0x090a0b0c0d0e0f10),
+                               .relation = 7,
+                               .direction = WEIR_IN,
+                               .time_us = 10,
+                               .neighbor = weir_vertex_make(0x1112131415161718, 0x191a1b1c1d1e1f20),
+                               .event = 99};
+    uint8_t bytes[WEIR_EDGE_KEY_BYTES];
+    weir_edge_key_write(&key, bytes);
+    assert_memory_equal(bytes, expected, sizeof bytes);
+}
+
 static void other_keys_read_back(void **state) {
     (void)state;
     uint8_t key[WEIR_EDGE_KEY_BYTES], value[WEIR_STORED_NAME_MAX];
@@ -197,8 +283,9 @@ static void other_keys_read_back(void **state) {
     weir_label_key_write(7, 3, 5, 9, key);
     assert_true(weir_label_key_read(key, WEIR_LABEL_KEY_BYTES, &vertex, &label, &time_us, &event));
     assert_true(vertex == 7 && label == 3 && time_us == 5 && event == 9);
-    weir_name_key_write(UINT64_MAX, key);
-    assert_true(weir_name_key_read(key, WEIR_NAME_KEY_BYTES, &vertex) && vertex == UINT64_MAX);
+    weir_name_key_write(weir_vertex_make(UINT64_MAX, 5), key);
+    assert_true(weir_name_key_read(key, WEIR_NAME_KEY_BYTES, &vertex) && vertex == weir_vertex_make(UINT64_MAX, 5));
+    assert_false(weir_name_key_read(key, 9, &vertex)); /* format 1 */
     weir_offset_key_write(1, 2, key);
     assert_true(weir_offset_key_read(key, WEIR_OFFSET_KEY_BYTES, &source, &partition) && source == 1 && partition == 2);
     weir_put_key_write(4, -6, key);
@@ -221,7 +308,7 @@ static void batch_of_three(weir_buf *buf) {
         {.kind = WEIR_PUT_VERTEX,
          .type = 1,
          .offset = 100,
-         .vertex = 5,
+         .vertex = weir_vertex_make(50, 5),
          .time_us = -7,
          .event = 8,
          .key = "k",
@@ -229,8 +316,8 @@ static void batch_of_three(weir_buf *buf) {
         {.kind = WEIR_PUT_EDGE,
          .direction = WEIR_IN,
          .offset = 100,
-         .vertex = 6,
-         .neighbor = 5,
+         .vertex = weir_vertex_make(60, 6),
+         .neighbor = weir_vertex_make(50, 5),
          .row = (const uint8_t *)"row",
          .row_length = 3},
         {.kind = WEIR_DELETE_VERTEX, .offset = 100 + 0xffffffffull, .vertex = 9},
@@ -252,9 +339,11 @@ static void batches_read_back(void **state) {
     assert_ok(weir_batch_open(buf.bytes, buf.length, &cursor));
     assert_true(cursor.span.source == 3 && cursor.span.partition == 4 && cursor.span.offset_begin == 100);
     assert_true(weir_batch_next(&cursor, &m));
-    assert_true(m.kind == WEIR_PUT_VERTEX && m.type == 1 && m.vertex == 5 && m.time_us == -7 && m.event == 8);
+    assert_true(m.kind == WEIR_PUT_VERTEX && m.type == 1 && m.vertex == weir_vertex_make(50, 5) && m.time_us == -7 &&
+                m.event == 8);
     assert_true(m.key_length == 1 && m.key[0] == 'k' && m.row_length == 0);
     assert_true(weir_batch_next(&cursor, &m));
+    assert_true(m.vertex == weir_vertex_make(60, 6) && m.neighbor == weir_vertex_make(50, 5));
     assert_true(m.kind == WEIR_PUT_EDGE && m.direction == WEIR_IN && m.row_length == 3 && memcmp(m.row, "row", 3) == 0);
     assert_true(weir_batch_next(&cursor, &m));
     assert_true(m.kind == WEIR_DELETE_VERTEX && m.offset == 100 + 0xffffffffull);
@@ -303,9 +392,12 @@ static void wrong_content_is_refused_behind_a_right_checksum(void **state) {
     }
 }
 
-WEIR_TESTS(WEIR_CASE(ids_part_type_and_key), WEIR_CASE(shards_are_even_also_for_ids_that_are_not),
-           WEIR_CASE(rows_read_back), WEIR_CASE(damaged_rows_are_refused_or_whole),
-           WEIR_CASE(fill_keeps_the_newest_of_each_feature), WEIR_CASE(edge_keys_sort_as_readers_go),
-           WEIR_CASE(seek_finds_exactly_what_is_older), WEIR_CASE(other_keys_read_back), WEIR_CASE(batches_read_back),
+WEIR_TESTS(WEIR_CASE(ids_part_type_and_key), WEIR_CASE(the_longest_topic_and_the_longest_key_fit),
+           WEIR_CASE(ids_depend_on_every_bit_of_the_key), WEIR_CASE(ids_are_what_they_were),
+           WEIR_CASE(names_that_met_under_the_old_hash_do_not), WEIR_CASE(shards_are_even),
+           WEIR_CASE(edge_keys_have_the_bytes_that_are_written_down), WEIR_CASE(rows_read_back),
+           WEIR_CASE(damaged_rows_are_refused_or_whole), WEIR_CASE(fill_keeps_the_newest_of_each_feature),
+           WEIR_CASE(edge_keys_sort_as_readers_go), WEIR_CASE(seek_finds_exactly_what_is_older),
+           WEIR_CASE(other_keys_read_back), WEIR_CASE(batches_read_back),
            WEIR_CASE(every_damaged_byte_and_every_cut_is_refused),
            WEIR_CASE(wrong_content_is_refused_behind_a_right_checksum))

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <weir/base/buf.h>
 #include <weir/base/fault.h>
 #include <weir/base/file.h>
+#include <weir/base/hash.h>
 #include <weir/base/rng.h>
 #include <weir/base/thread.h>
 #include <weir/store/graph.h>
@@ -36,7 +38,7 @@ typedef struct fixture {
 } fixture;
 
 static void graph_open(fixture *f) {
-    weir_graph_opts opts = {.shards = 2, .memory_bytes = 64u << 20, .create = true};
+    weir_graph_opts opts = {.shards = 2, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
     if (!f->schema) assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &f->schema));
     assert_ok(weir_graph_open(weir_test_path("store"), f->schema, &opts, &f->graph));
     assert_ok(weir_graph_source(f->graph, "log:s", 7, &f->source));
@@ -470,34 +472,123 @@ static void checkpoint_restores_and_a_damaged_one_is_refused(void **state) {
     weir_schema_free(f.schema);
 }
 
-/* Ids of 4 bits: among 40 names most meet another's. The first keeps the id, the second is told no; both for good. */
-static void two_names_of_one_id_are_never_merged(void **state) {
+/* A put carries the name once, whatever is opened and closed in between: the table of names is empty then, and the
+ * store itself has to know. */
+static void a_name_is_wanted_once(void **state) {
     (void)state;
     fixture f = {0};
-    char keys[40][8], owners[16][8] = {{0}};
-    unsigned refused = 0;
     graph_open(&f);
-    weir_vertex_id_bits(4);
     for (int pass = 0; pass < 3; pass++) {
         for (int i = 0; i < 40; i++) {
-            bool is_free, is_new;
-            size_t length = (size_t)snprintf(keys[i], sizeof keys[i], "k%d", i);
-            weir_vertex v = weir_vertex_id("a", keys[i], length);
-            assert_ok(weir_graph_name_claim(f.graph, v, 0, keys[i], length, &is_free, &is_new));
-            if (!owners[v][0]) memcpy(owners[v], keys[i], sizeof owners[v]);
-            assert_int_equal(is_free, strcmp(owners[v], keys[i]) == 0);
-            refused += !is_free;
+            bool is_new;
+            char key[8];
+            size_t length = (size_t)snprintf(key, sizeof key, "k%d", i);
+            weir_vertex v = weir_vertex_id(weir_graph_id_key(f.graph), "a", key, length);
+            assert_ok(weir_graph_name_claim(f.graph, v, &is_new));
+            assert_int_equal(is_new, pass == 0);
             if (!is_new) continue;
             weir_mutation m = {
-                .kind = WEIR_PUT_VERTEX, .vertex = v, .time_us = 1, .key = keys[i], .key_length = (uint16_t)length};
+                .kind = WEIR_PUT_VERTEX, .vertex = v, .time_us = 1, .key = key, .key_length = (uint16_t)length};
             submit(&f, &m, 1);
+            assert_ok(weir_graph_name_claim(f.graph, v, &is_new)); /* on its way */
+            assert_false(is_new);
         }
-        graph_close(&f); /* the table of names is empty then: the store itself has to know */
+        graph_close(&f);
         graph_open(&f);
     }
-    assert_true(refused > 0);
-    weir_vertex_id_bits(64);
     fixture_close(&f);
+}
+
+/* --- the key of the ids ------------------------------------------------------------------------------------------ */
+
+static weir_id_key key_of(const char *folder, const weir_schema *schema) {
+    const weir_graph_opts opts = {.read_only = true};
+    weir_graph *graph;
+    assert_ok(weir_graph_open(folder, schema, &opts, &graph));
+    weir_id_key key = *weir_graph_id_key(graph);
+    assert_ok(weir_graph_close(graph));
+    return key;
+}
+
+static bool same_key(weir_id_key a, weir_id_key b) {
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static unsigned mode_of(const char *path) {
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_mode & 07777;
+}
+
+/* Each store draws its own, and keeps it; nobody but its owner may read it, wherever it is copied. */
+static void the_key_of_the_ids_is_drawn_once_and_kept(void **state) {
+    (void)state;
+    weir_schema *schema;
+    weir_graph *graph;
+    weir_id_key keys[2];
+    mode_t mask = umask(0);
+    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &schema));
+    for (unsigned i = 0; i < 2; i++) {
+        const weir_graph_opts opts = {.shards = 2, .memory_bytes = 64u << 20, .create = true};
+        uint32_t source;
+        assert_ok(weir_graph_open(weir_test_path(i ? "two" : "one"), schema, &opts, &graph));
+        keys[i] = *weir_graph_id_key(graph);
+        assert_ok(weir_graph_source(graph, "log:s", 7, &source)); /* writes graph.yaml again */
+        if (i == 0) assert_ok(weir_graph_checkpoint(graph, weir_test_path("point")));
+        assert_ok(weir_graph_close(graph));
+    }
+    assert_false(same_key(keys[0], keys[1]));
+    assert_ok(weir_graph_restore(weir_test_path("point"), weir_test_path("again")));
+    static const char *const folders[] = {"one", "point", "again"};
+    for (size_t i = 0; i < 3; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/graph.yaml", weir_test_path(folders[i]));
+        assert_true(same_key(key_of(weir_test_path(folders[i]), schema), keys[0]));
+        assert_int_equal(mode_of(path), 0600);
+    }
+    /* What is there keeps its key, whatever is asked for. */
+    const weir_graph_opts opts = {.create = true, .id_key = &weir_id_key_public};
+    assert_ok(weir_graph_open(weir_test_path("one"), schema, &opts, &graph));
+    assert_true(same_key(*weir_graph_id_key(graph), keys[0]));
+    assert_ok(weir_graph_close(graph));
+    umask(mask);
+    weir_schema_free(schema);
+}
+
+static void write_description(const char *head) {
+    char text[512];
+    int length = snprintf(text, sizeof text, "%s", head);
+    length += snprintf(text + length, sizeof text - (size_t)length, "check: \"%016llx\"\n",
+                       (unsigned long long)weir_xxh3(text, (size_t)length, 0));
+    assert_ok(weir_folder_create(weir_test_path("old")));
+    assert_ok(weir_file_replace(weir_test_path("old/graph.yaml"), text, (size_t)length));
+}
+
+/* Each sentence says what to do. */
+static void other_formats_and_keys_that_are_none_are_refused(void **state) {
+    static const struct {
+        const char *head, *sentence;
+        weir_code code;
+    } cases[] = {
+        {"format: 1\nshards: 2\nsources: []\n", "move the folder away and start again, and the log fills a new one",
+         WEIR_EVERSION},
+        {"format: 3\nshards: 2\nsources: []\n", "use the program that wrote it", WEIR_EVERSION},
+        {"format: 2\nshards: 2\nsources: []\n", "'id_key' is missing", WEIR_ECONFIG},
+        {"format: 2\nshards: 2\nid_key: \"0123456789abcdef0123456789abcde\"\nsources: []\n", "not 32 digits",
+         WEIR_ECONFIG},
+        {"format: 2\nshards: 2\nid_key: \"0123456789ABCDEF0123456789abcdef\"\nsources: []\n", "not 32 digits",
+         WEIR_ECONFIG},
+    };
+    const weir_graph_opts opts = {.create = true};
+    weir_schema *schema;
+    (void)state;
+    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &schema));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        weir_graph *graph;
+        write_description(cases[i].head);
+        assert_err(weir_graph_open(weir_test_path("old"), schema, &opts, &graph), cases[i].code, cases[i].sentence);
+    }
+    weir_schema_free(schema);
 }
 
 WEIR_TESTS(WEIR_CASE(newest_first_across_delta_and_seals), WEIR_CASE(s1_exactly_the_events_below_the_offset),
@@ -507,4 +598,6 @@ WEIR_TESTS(WEIR_CASE(newest_first_across_delta_and_seals), WEIR_CASE(s1_exactly_
            WEIR_CASE(full_disk_keeps_the_delta_and_goes_on_when_there_is_room),
            WEIR_CASE(failure_of_a_try_before_is_no_answer_to_a_seal),
            WEIR_CASE(second_process_recreated_source_and_other_schema_are_refused),
-           WEIR_CASE(checkpoint_restores_and_a_damaged_one_is_refused), WEIR_CASE(two_names_of_one_id_are_never_merged))
+           WEIR_CASE(checkpoint_restores_and_a_damaged_one_is_refused), WEIR_CASE(a_name_is_wanted_once),
+           WEIR_CASE(the_key_of_the_ids_is_drawn_once_and_kept),
+           WEIR_CASE(other_formats_and_keys_that_are_none_are_refused))

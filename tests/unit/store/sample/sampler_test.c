@@ -485,7 +485,7 @@ static void its_own_event_counts_at_the_first_hop(void **state) {
                                   {.vertex = 0, .before_us = 50, .event = 1234}};
         assert_ok(weir_sample(sampler, targets, 3, block));
         const weir_block_edges *e = &weir_block_look(block)->edges[0];
-        const weir_vertex *vertices = weir_block_look(block)->vertices;
+        const uint64_t *vertices = weir_block_look(block)->vertices;
         assert_int_equal(e->offsets[1], 3);
         assert_int_equal(vertices[e->children[0]], 0);
         assert_int_equal(vertices[e->children[1]], 2);

@@ -11,7 +11,7 @@ static void filled_streams_are_the_streams(void **state) {
     (void)state;
     static uint32_t fast[COUNT_MAX * BLOCKS_MAX * 4], naive[COUNT_MAX * BLOCKS_MAX * 4];
     uint64_t keys[COUNT_MAX];
-    weir_vertex ids[COUNT_MAX];
+    uint64_t ids[COUNT_MAX];
     weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
     for (unsigned round = 0; round < 2000; round++) {
         weir_streams streams = {keys, ids, weir_rng_u32(&rng), 1 + (uint32_t)weir_rng_below(&rng, COUNT_MAX)};
@@ -30,12 +30,12 @@ static void filled_streams_are_the_streams(void **state) {
 static void a_stream_goes_on_behind_what_was_filled(void **state) {
     (void)state;
     uint64_t key = 42;
-    weir_vertex id = 4711;
+    uint64_t id = 4711;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
     for (uint32_t blocks = 0; blocks < 4; blocks++) {
         uint32_t draws[4 * 4 * WEIR_STREAM_LANES];
         uint64_t keys[WEIR_STREAM_LANES] = {key};
-        weir_vertex ids[WEIR_STREAM_LANES] = {id};
+        uint64_t ids[WEIR_STREAM_LANES] = {id};
         weir_streams streams = {keys, ids, 7, 1};
         weir_streams_fill_naive(&streams, blocks, draws);
         weir_stream stream = {.next = draws, .end = draws + 4 * blocks, .rest = weir_rng_stream(key, id, 7)};

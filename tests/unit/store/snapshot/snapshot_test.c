@@ -146,7 +146,7 @@ static void the_newest_event_is_in_by_itself(void **state) {
     assert_ok(reopen(&s));
     assert_true(weir_snapshot_as_of_us(s) == 31);
     const weir_snapshot_vertices *a = weir_snapshot_vertices_of(s, 0);
-    assert_true(a->ids[0] == 1 && a->first_us[0] == 5 && a->first_us[1] == WEIR_SNAPSHOT_NEVER);
+    assert_true(weir_vertex_of(a->ids[0]) == 1 && a->first_us[0] == 5 && a->first_us[1] == WEIR_SNAPSHOT_NEVER);
     assert_memory_equal(a->key_bytes, "one", 3);
     assert_true(a->columns[0].numbers[0] == 1.5f && a->columns[1].codes[0] == 0 && a->columns[1].codes[1] == -1);
     assert_ok(weir_snapshot_check(s));
@@ -180,7 +180,7 @@ static void z1_a_vertex_expires_to_the_microsecond(void **state) {
         assert_ok(reopen(&s));
         assert_ok(weir_snapshot_check(s));
         const weir_snapshot_vertices *a = weir_snapshot_vertices_of(s, 0);
-        assert_true(a->ids[0] == 1 && weir_snapshot_edges_of(s, 0, WEIR_OUT)->indptr[1] == 2);
+        assert_true(weir_vertex_of(a->ids[0]) == 1 && weir_snapshot_edges_of(s, 0, WEIR_OUT)->indptr[1] == 2);
         assert_true(a->since_us[0] == rows[i].since_us && a->until_us[0] == rows[i].until_us);
         assert_true(a->first_us[0] == (there ? 5 : WEIR_SNAPSHOT_NEVER) && a->key_offsets[1] == (there ? 3 : 0));
         assert_true(there ? a->columns[0].numbers[0] == 1.5f : a->columns[0].numbers[0] != a->columns[0].numbers[0]);
@@ -334,7 +334,8 @@ static void manifests_that_lie(void **state) {
         weir_code code;
         const char *why;
     } rows[] = {
-        {"\"format\":1", "\"format\":2", WEIR_EVERSION, "has format 2"},
+        {"\"format\":2", "\"format\":1", WEIR_EVERSION, "build it again with weir snapshot build"},
+        {"\"format\":2", "\"format\":3", WEIR_EVERSION, "has format 3"},
         {"\"edges\":3", "\"edges\":4", WEIR_ECORRUPT, "indptr"},
         {"\"edges\":3", "\"edges\":-1", WEIR_EDATA, "whole number"},
         {"\"edges\":3", "\"edges\":[]", WEIR_EDATA, "whole number"},

@@ -117,7 +117,7 @@ static void parts_of(const world *w, const weir_targets *t, unsigned parts[NODES
         parts[i] = WEIR_TARGETS_PARTS;
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
         for (uint64_t i = weir_targets_begin(t, part); i < t->ends[part]; i++) {
-            uint64_t id = id_of(w, t->targets[i].vertex);
+            uint64_t id = id_of(w, (uint64_t)t->targets[i].vertex);
             assert_true(parts[id] == WEIR_TARGETS_PARTS); /* in one only */
             assert_true(t->targets[i].before_us == weir_snapshot_as_of_us(w->snapshot));
             assert_int_equal(t->classes_of[i], w->nodes[id].class_of);
@@ -260,7 +260,7 @@ static void i1_a_matrix_s_row_is_the_file_s(void **state) {
     assert_int_equal(of->width, COLUMNS);
     assert_ok(weir_inputs_open(shape, w->snapshot, &inputs));
     int64_t end_us = weir_snapshot_as_of_us(w->snapshot), late_us = LATE_S * 1000000ll;
-    for (weir_vertex v = 0; v < NODES; v++) {
+    for (uint64_t v = 0; v < NODES; v++) {
         weir_real numbers[COLUMNS], early[COLUMNS];
         uint64_t id = id_of(w, v);
         assert_ok(weir_inputs_rows(inputs, 0, &v, &end_us, 1, numbers, NULL));

@@ -131,7 +131,7 @@ static void compare(const world *w, const weir_targets *t) {
     assert_int_equal(t->unlabelled, w->unlabelled);
     for (uint64_t i = 0; i < t->count; i++) {
         assert_true(t->targets[i].before_us == w->expected[i].time_us);
-        assert_true(v->ids[t->targets[i].vertex] == w->expected[i].vertex);
+        assert_true(weir_vertex_of(v->ids[t->targets[i].vertex]) == w->expected[i].vertex);
         assert_int_equal(t->classes_of[i], w->expected[i].class_of);
     }
 }

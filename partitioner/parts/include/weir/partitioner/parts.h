@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-#define WEIR_PARTS_FORMAT    1u
+#define WEIR_PARTS_FORMAT    2u
 #define WEIR_PARTS_COUNT_MAX 1024u
 
 /* --- writing --------------------------------------------------------------------------------------------------- */

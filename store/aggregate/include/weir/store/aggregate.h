@@ -41,9 +41,10 @@ void weir_aggregates_close(weir_aggregates *aggregates);
 /* How many a vertex of this type has: the schema's, in its order.  [any] */
 uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
 /* values: rows × weir_aggregates_count; NaN where there is none (mean and max of no number). Vertices are as the source
- * calls them, all of one type.  WEIR_EINVAL, and whatever the source reports.  [owner] */
-weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const weir_vertex *vertices,
-                              const int64_t *before_us, uint32_t rows, double *values);
+ * calls them, all of one type: by index (vertices) over arrays, by id over a graph; the other is NULL.  WEIR_EINVAL,
+ * and whatever the source reports.  [owner] */
+weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const uint64_t *vertices,
+                              const weir_vertex *ids, const int64_t *before_us, uint32_t rows, double *values);
 
 #ifdef __cplusplus
 }

@@ -29,7 +29,9 @@ typedef struct weir_engine_cursor weir_engine_cursor;
 typedef struct weir_engine_writer weir_engine_writer;
 typedef struct weir_engine_cache weir_engine_cache; /* one block cache for many engines */
 
-#define WEIR_ENGINE_PREFIX_BYTES 9u /* kind and vertex: what filters are made of; shorter keys are found without them */
+/* Kind and vertex: what filters are made of. Shorter keys are found without them; none may be the first behind what a
+ * POINT cursor seeks. */
+#define WEIR_ENGINE_PREFIX_BYTES 17u
 
 typedef struct weir_engine_opts {
     weir_engine_cache *cache; /* borrowed; NULL: a small one of its own                 */

@@ -2,16 +2,18 @@
 /*
  * key.h - the keys of the cold store: big-endian, so that bytes sort as the reader wants to meet them.
  *
- *   'E' edge      vertex 8 | relation 2 | direction 1 | ~time 8 | kind 1 | neighbour 8 | event 8      = 37 bytes
- *   'F' features  vertex 8 | ~time 8 | event 8                                                        = 25
- *   'K' put       vertex 8 | ~time 8                                                                  = 17
- *   'L' label     vertex 8 | label 2 | ~time 8 | event 8                                              = 27
- *   'N' name      vertex 8                                                                            =  9
- *   'O' offset    source 4 | partition 4                                                              =  9
+ *   'E' edge      vertex 16 | relation 2 | direction 1 | ~time 8 | kind 1 | neighbour 16 | event 8    = 53 bytes
+ *   'F' features  vertex 16 | ~time 8 | event 8                                                       = 33
+ *   'K' put       vertex 16 | ~time 8                                                                 = 25
+ *   'L' label     vertex 16 | label 2 | ~time 8 | event 8                                             = 35
+ *   'N' name      vertex 16                                                                           = 17
+ *   'O' offset    source 4 | partition 4 | 0 in 8 bytes                                               = 17
  *   'M' meta      one byte                                                                            =  2
  *   'P' newest    none: the newest event time of the shard                                           =  1
- *   'T' deleted   vertex 8 | ~time 8                                                                  = 17
+ *   'T' deleted   vertex 16 | ~time 8                                                                 = 25
  *
+ * An offset is as long as a name, because a reader of names that seeks behind the last of them meets it: the engine
+ * compares as many bytes as a name has (engine.h).
  * ~time is the complement of the time with its sign bit flipped: newest first. In an edge, kind 0 is a deletion and
  * sorts before the edges (kind 1) of its own time, which it hides: a reader that goes newest first meets a deletion
  * before everything that it deletes. A deletion of one neighbour carries it; a deletion of the vertex itself is
@@ -35,14 +37,14 @@
 extern "C" {
 #endif
 
-#define WEIR_EDGE_KEY_BYTES    37u
-#define WEIR_EDGE_PREFIX_BYTES 12u /* 'E', vertex, relation, direction */
-#define WEIR_FEATURE_KEY_BYTES 25u
-#define WEIR_PUT_KEY_BYTES     17u
-#define WEIR_LABEL_KEY_BYTES   27u
-#define WEIR_NAME_KEY_BYTES    9u
-#define WEIR_OFFSET_KEY_BYTES  9u
-#define WEIR_DELETED_KEY_BYTES 17u
+#define WEIR_EDGE_KEY_BYTES    53u
+#define WEIR_EDGE_PREFIX_BYTES 20u /* 'E', vertex, relation, direction */
+#define WEIR_FEATURE_KEY_BYTES 33u
+#define WEIR_PUT_KEY_BYTES     25u
+#define WEIR_LABEL_KEY_BYTES   35u
+#define WEIR_NAME_KEY_BYTES    17u
+#define WEIR_OFFSET_KEY_BYTES  17u
+#define WEIR_DELETED_KEY_BYTES 25u
 #define WEIR_NEWEST_KEY        'P'
 
 typedef struct weir_edge_key {

@@ -19,11 +19,11 @@
  *             24     8    offset behind the last covered        10     2    distance of its event from the first, low
  * 16 bits
  *             32     4    mutations                             12     4    the same, high 32 bits
- *             36     4    0                                     16     8    vertex
- *                                                               24     8    neighbour
- *                                                               32     8    time, us
- *                                                               40     8    event
- *                                                               48     …    row, key
+ *             36     4    0                                     16    16    vertex
+ *                                                               32    16    neighbour
+ *                                                               48     8    time, us
+ *                                                               56     8    event
+ *                                                               64     …    row, key
  */
 #ifndef WEIR_STORE_MUTATION_H
 #define WEIR_STORE_MUTATION_H
@@ -67,7 +67,7 @@ typedef struct weir_mutation {
 } weir_mutation;
 
 #define WEIR_BATCH_HEADER_BYTES    40u
-#define WEIR_MUTATION_HEADER_BYTES 48u
+#define WEIR_MUTATION_HEADER_BYTES 64u
 #define WEIR_BATCH_BYTES_MAX       (64u << 20)
 #define WEIR_BATCH_MUTATIONS_MAX   (1u << 20)
 

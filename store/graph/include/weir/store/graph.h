@@ -53,6 +53,9 @@ typedef struct weir_graph_opts {
     bool create;
     bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
+    /* Of a store that is created: what its ids depend on; NULL: drawn. Two stores are the same byte for byte only if
+     * they have one: a rebuild that is to be compared takes over that of its model; borrowed for the call. */
+    const weir_id_key *id_key;
 } weir_graph_opts;
 
 /* Opens FOLDER/{graph.json, LOCK, shard-000/…}.  The schema is borrowed and must outlive the graph.
@@ -66,6 +69,8 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
 weir_err weir_graph_close(weir_graph *graph);
 uint32_t weir_graph_shards(const weir_graph *graph);
 const weir_schema *weir_graph_schema(const weir_graph *graph);
+/* What the ids of its vertices and events depend on: a secret, for whoever makes ids.  [any] */
+const weir_id_key *weir_graph_id_key(const weir_graph *graph);
 
 /* --- sources ------------------------------------------------------------------------------------------------- */
 
@@ -91,11 +96,10 @@ weir_err weir_graph_drain(weir_graph *graph);
 weir_err weir_graph_seal(weir_graph *graph);
 /* A claim of this vertex follows soon: begins to fetch what it will look at. Worth it for several at once.  [ingest] */
 void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex);
-/* Whether this name may have this id: *freep false if another name has it already (a collision). *newp: the store has
- * not been told it, so a put must carry it; once is enough, also over deletions. Remembers names that were asked for
- * and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM. */
-weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, uint16_t vertex_type, const char *key,
-                               size_t key_length, bool *freep, bool *newp);
+/* *newp: the store has not been told the name of this vertex, so a put must carry it; once is enough, also over
+ * deletions. Remembers vertices that were asked for and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT,
+ * WEIR_ENOMEM. */
+weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, bool *newp);
 
 /* --- reads: any thread, while the graph grows ------------------------------------------------------------------ */
 

@@ -52,20 +52,22 @@ typedef struct weir_block weir_block;
 /* The window of one vertex: newest first, equal times by neighbour, then event. Strided, so that a column of an array
  * and a field of a struct are read by one loop. Borrowed until the next call of the source. */
 typedef struct weir_sample_window {
-    const uint8_t *neighbors; /* uint64_t each: what the source calls the vertex                  */
+    const uint8_t *neighbors; /* what the source calls the vertex: uint64_t, or weir_vertex each   */
     const uint8_t *times;     /* int64_t each                                                     */
     const uint64_t *events;   /* beside each other; NULL: in `edges`, or none                     */
     const weir_edge *edges;   /* with their rows; NULL: arrays, where the position stands for it  */
     uint64_t first;           /* arrays: position of the first edge                               */
-    weir_vertex id;           /* of the parent, the same in every source                          */
+    uint64_t id;              /* of the parent, by which it draws: the same in every source       */
     uint32_t stride;          /* bytes from one to the next                                       */
     uint32_t count;
 } weir_sample_window;
 
-/* What is asked of many parents at once, so that their memory can be fetched side by side. */
+/* What is asked of many parents at once, so that their memory can be fetched side by side. A source calls them by what
+ * it has: arrays by index, a graph by id; the other of the two is NULL. */
 typedef struct weir_sample_ask {
-    const weir_vertex *parents; /* as the source calls them */
-    const int64_t *before_us;   /* one a parent             */
+    const uint64_t *parents;       /* arrays       */
+    const weir_vertex *parent_ids; /* a graph      */
+    const int64_t *before_us;      /* one a parent */
     uint32_t count;
     uint32_t limit; /* W */
     uint16_t relation;
@@ -77,18 +79,30 @@ typedef struct weir_sample_ends {
     uint16_t from, to; /* vertex types of a relation */
 } weir_sample_ends;
 
+typedef struct weir_target {
+    weir_vertex vertex; /* as the source calls it */
+    int64_t before_us;
+    /* Its own event, or 0: at the first hop, edges of this event count though their time is not older but the target's
+     * own. So a payment that is a vertex sees what it was put with. */
+    uint64_t event;
+    uint16_t type;
+} weir_target;
+
 typedef struct weir_sample_source weir_sample_source;
 /* A source fills this in; opaque handles of several kinds of source all begin with it. */
 struct weir_sample_source {
     uint32_t types, relations;
     const weir_sample_ends *ends; /* one a relation */
     bool rows;                    /* edges have rows to keep */
+    /* Vertices are called by their ids, as a graph does, and not by an index: 128 bits instead of 64. The loops over
+     * arrays are bound by memory; so they have the narrow kind, and each loop is there twice. */
+    bool wide;
 
     /* Forgets what the last block kept. */
     void (*begin)(weir_sample_source *source);
-    /* The same names in every source, for vertices of one type.  WEIR_EINVAL no such vertex. */
-    weir_err (*ids)(weir_sample_source *source, uint16_t type, const weir_vertex *vertices, uint32_t count,
-                    weir_vertex *ids);
+    /* What targets draw by, the same in every source: the low halves of their ids, in which two may agree; then they
+     * draw alike, which is no harm.  WEIR_EINVAL no such vertex. */
+    weir_err (*ids)(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids);
     weir_err (*windows)(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows);
     /* A number feature of every edge of the window; NaN where it is missing.  WEIR_EINVAL no such number. */
     weir_err (*numbers)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
@@ -109,11 +123,12 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
  * that what is read together can lie together: a vertex's begin and id, an edge's neighbour and time. A processor core
  * has few misses under way at once; with arrays of their own, each edge needs two. */
 typedef struct weir_sample_csr {
-    const int64_t *indptr;  /* vertices + 1                          */
-    const weir_vertex *ids; /* of the vertices, the same everywhere  */
+    const int64_t *indptr; /* vertices + 1                                               */
+    const uint64_t *ids;   /* the low halves of the vertices' ids, the same everywhere   */
     const int64_t *neighbors;
     const int64_t *times;
-    uint32_t vertex_stride;       /* bytes from one indptr to the next, and of ids; 0: 8      */
+    uint32_t vertex_stride;       /* bytes from one indptr to the next; 0: 8                  */
+    uint32_t id_stride;           /* the same of ids; 0: vertex_stride                        */
     uint32_t edge_stride;         /* the same of neighbors and of times; 0: 8                 */
     const uint64_t *events;       /* may be NULL                                               */
     const float *const *features; /* one a feature of the relation; NULL where it is no number; NaN: missing */
@@ -127,9 +142,10 @@ typedef struct weir_sample_csr {
 typedef struct weir_sample_arrays {
     uint32_t types, relations;
     const weir_sample_ends *ends;
-    const weir_sample_csr *csrs;   /* relation * 2 + direction; copied     */
-    const weir_vertex *const *ids; /* one a type                           */
-    const uint64_t *vertices;      /* how many of each type                */
+    const weir_sample_csr *csrs; /* relation * 2 + direction; copied     */
+    const uint64_t *const *ids;  /* one a type: low halves               */
+    const uint64_t *vertices;    /* how many of each type                */
+    uint32_t id_stride;          /* bytes from one id to the next; 0: 8  */
 } weir_sample_arrays;
 
 /* Over arrays, without a copy: vertices are called by their index within their type. Everything is borrowed; what the
@@ -176,15 +192,6 @@ typedef struct weir_sample_opts {
     bool shared;
 } weir_sample_opts;
 
-typedef struct weir_target {
-    weir_vertex vertex; /* as the source calls it */
-    int64_t before_us;
-    /* Its own event, or 0: at the first hop, edges of this event count though their time is not older but the target's
-     * own. So a payment that is a vertex sees what it was put with. */
-    uint64_t event;
-    uint16_t type;
-} weir_target;
-
 /* The source is borrowed.  WEIR_EINVAL says which step and why; WEIR_ELIMIT the worst case of a block is too large:
  * says how large and what to lower; WEIR_ENOMEM.  [owner] */
 weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *source, weir_sampler **samplerp);
@@ -225,7 +232,8 @@ typedef struct weir_block_view {
     uint32_t nodes;
     const uint32_t *hop_end;        /* hops + 1: nodes of the hops up to this one                                 */
     const weir_block_range *ranges; /* [hop * types + type]: its nodes                                            */
-    const weir_vertex *vertices;    /* of each node, as the source calls it                                       */
+    const uint64_t *vertices;       /* of each node, over arrays: its index within its type; else NULL            */
+    const weir_vertex *ids;         /* of each node, over a graph: its id; else NULL                              */
     const uint32_t *groups;         /* of each node: its target; 0 under `shared`                                 */
     const int64_t *before_us;       /* of each target                                                             */
     const uint8_t *cut;             /* of each target: edges_max ended its tree                                   */

@@ -4,7 +4,8 @@
  *
  *   OUT/manifest.json                      schema, counts, times, offsets, seed
  *   OUT/MANIFEST                           length and SHA-256 of every file, manifest.json too (trust.h)
- *   OUT/vertices/TYPE/ids.npy              uint64, rising: a vertex's place here is its index
+ *   OUT/vertices/TYPE/ids.npy              uint64, rows of two, the high half first; rising: a vertex's place here is
+ *                                          its index
  *                    /times.npy            int64, when it was first put; the least of int64: only named by edges
  *                    /since.npy            int64, since when all its features have been what they are, and it has not
  *                                          been forgotten; the least of int64: it has none
@@ -49,7 +50,7 @@
 extern "C" {
 #endif
 
-#define WEIR_SNAPSHOT_FORMAT 1u
+#define WEIR_SNAPSHOT_FORMAT 2u
 #define WEIR_SNAPSHOT_NEVER  INT64_MIN /* a time that there is not */
 
 /* --- building -------------------------------------------------------------------------------------------------- */
@@ -83,7 +84,7 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
 /* For `extend`: where vertices came to stand, and arrays beside theirs. rows: one a vertex of the type, in their
  * order. */
 const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft);
-const weir_vertex *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp);
+const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp);
 weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
                                     uint64_t columns);
 weir_err weir_snapshot_draft_mask(weir_snapshot_draft *draft, uint32_t type, const char *name, const uint8_t *rows);
@@ -118,7 +119,7 @@ typedef struct weir_snapshot_extra {
 
 typedef struct weir_snapshot_vertices {
     uint64_t count;
-    const weir_vertex *ids;
+    const weir_vertex_pair *ids;
     const int64_t *first_us;
     const int64_t *since_us;
     const int64_t *until_us; /* NULL: the type never expires */
@@ -138,7 +139,7 @@ typedef struct weir_snapshot_edges {
     uint32_t column_count;
     int64_t newest_us;
     int64_t expire_us;
-    const int64_t *vertex_pairs; /* after `load`: indptr and id side by side, vertices + 1 of them; else NULL */
+    const int64_t *vertex_pairs; /* after `load`: indptr and the id's low half, vertices + 1 of them; else NULL */
     const int64_t *edge_pairs;   /* neighbour and time                                                        */
 } weir_snapshot_edges;
 
