@@ -40,7 +40,7 @@ struct weir_run {
     /* of the span in hand */
     weir_part *part;
     uint64_t begin, next;
-    uint64_t records, bytes, mutations, letters;
+    uint64_t records, bytes, mutations, letters, tombstones;
     int64_t event_time_us;
     bool full;
 };
@@ -236,9 +236,20 @@ static known ask_known(weir_part *part, uint64_t offset) {
     return found;
 }
 
+/* Kafka's mark of a deleted key: what it means is the schema's to say, and never the reason of a letter that it means
+ * nothing. */
+static weir_err map_tombstone(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
+    bool timed = record->time_us != WEIR_KAFKA_NO_TIME;
+    weir_err err = weir_mapper_tombstone(run->mapper, record->partition, record->offset, record->time_us,
+                                         timed ? record->key : NULL, record->key_length, event);
+    if (!err && event->count == 0) run->tombstones++;
+    return err;
+}
+
 static weir_err map_record(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
     const void *value = record->value ? record->value : "";
     if (record->cut) return WEIR_ERR(WEIR_EDATA, "the line is longer than a message may be");
+    if (!record->value && run->worker->from.stream == WEIR_PIPELINE_KAFKA) return map_tombstone(run, record, event);
     return weir_mapper_map(run->mapper, record->partition, record->offset, value, record->value_length, event);
 }
 
@@ -251,6 +262,7 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
     if (place == KNOWN_OURS) return WEIR_OK; // P2
     weir_err why = map_record(run, record, &event);
     if (why && !weir_err_is(why, WEIR_EDATA)) return why; // P4
+    if (!why && event.count == 0) return WEIR_OK;
     weir_err err = why ? WEIR_OK : take_event(run, &event, &why);
     return !err && why && place == UNKNOWN ? refuse(run, record, why) : err;
 }
@@ -259,7 +271,7 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
 
 static void begin_span(weir_run *run, uint64_t begin) {
     run->begin = run->next = begin;
-    run->records = run->bytes = run->mutations = run->letters = 0;
+    run->records = run->bytes = run->mutations = run->letters = run->tombstones = 0;
     run->event_time_us = INT64_MIN;
     run->full = false;
     for (uint32_t i = 0; i < run->shards; i++) {
@@ -280,10 +292,12 @@ static void account(weir_run *run) {
     worker->bytes += run->bytes;
     worker->mutations += run->mutations;
     worker->dead_letters += run->letters;
+    worker->tombstones += run->tombstones;
     weir_mutex_unlock(&worker->mutex);
     weir_metric_add(WEIR_METRIC_INGEST_RECORDS, run->records);
     weir_metric_add(WEIR_METRIC_INGEST_BYTES, run->bytes);
     weir_metric_add(WEIR_METRIC_INGEST_MUTATIONS, run->mutations);
+    weir_metric_add(WEIR_METRIC_INGEST_TOMBSTONES, run->tombstones);
 }
 
 static weir_err hand_over(weir_run *run) {

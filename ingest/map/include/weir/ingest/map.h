@@ -42,6 +42,10 @@ weir_err weir_mapper_open(const weir_schema *schema, size_t source_index, weir_m
  * WEIR_EDATA the sentence is the dead letter's reason: "field 'amount' (byte 120): not a number".  WEIR_ENOMEM. */
 weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offset, const void *message, size_t length,
                          weir_mapped *mappedp);
+/* A record without a value (see `tombstone` of weir_schema_source). No mutation: it is to be passed over.  [owner]
+ * WEIR_EDATA as above; WEIR_ENOMEM. */
+weir_err weir_mapper_tombstone(weir_mapper *mapper, uint32_t partition, uint64_t offset, int64_t time_us,
+                               const void *key, size_t key_length, weir_mapped *mappedp);
 void weir_mapper_close(weir_mapper *mapper);
 
 #ifdef __cplusplus
