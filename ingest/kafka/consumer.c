@@ -437,6 +437,8 @@ void weir_kafka_consumer_close(weir_kafka_consumer *consumer) {
     weir_free(consumer->stables);
     weir_free(consumer->leaders);
     weir_free(consumer->news);
+    weir_free(consumer->newest);
+    weir_free(consumer->handed);
     weir_free(consumer->messages);
     weir_free(consumer->parts);
     weir_free(consumer->part_of);

@@ -55,7 +55,9 @@ struct weir_kafka_consumer {
     /* [watch], or the owner before that runs */
     uint64_t *begins, *ends, *stables; /* by partition */
     int32_t *leaders;
-    weir_kafka_told *news;     /* one a part */
+    weir_kafka_told *news;     /* one a part, as the next two */
+    weir_kafka_mark *newest;   /* as they were when the look began */
+    uint64_t *handed;
     uint32_t odd_rounds, turn; /* rounds that found fewer partitions or none; the next idle part to look at */
     /* Of a verdict that the log is another one: written before that, read after it. */
     uint32_t other_partition;

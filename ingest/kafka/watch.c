@@ -64,8 +64,10 @@ weir_err weir_kafka_watch_first(weir_kafka_consumer *consumer) {
     consumer->part_of = weir_calloc(count, sizeof *consumer->part_of);
     consumer->parts = weir_calloc(count, sizeof *consumer->parts);
     consumer->news = weir_calloc(count, sizeof *consumer->news);
+    consumer->newest = weir_calloc(count, sizeof *consumer->newest);
+    consumer->handed = weir_calloc(count, sizeof *consumer->handed);
     if (!consumer->begins || !consumer->ends || !consumer->stables || !consumer->leaders || !consumer->part_of ||
-        !consumer->parts || !consumer->news)
+        !consumer->parts || !consumer->news || !consumer->newest || !consumer->handed)
         return WEIR_ERR(WEIR_ENOMEM, "out of memory for %" PRIu32 " partitions of topic '%s'", count, client->topic);
     err = weir_kafka_client_leaders(client, client->timeout_us, consumer->leaders, count, &again);
     if (!err) err = weir_kafka_client_topic(consumer->client, false, &again);
@@ -112,7 +114,8 @@ static size_t gather(const weir_kafka_consumer *consumer, const weir_kafka_start
     for (; *ip < consumer->part_count && count < WEIR_KAFKA_PROBES_MAX; (*ip)++) {
         const weir_kafka_start *start = &starts[*ip];
         if (rank >= start->mark_count || start->marks[rank].check == 0 || start->marks[rank].offset == 0) continue;
-        if (consumer->parts[*ip].anchor_count >= 2) continue;
+        const kafka_part *part = &consumer->parts[*ip];
+        if (part->anchor_count && part->anchors[part->anchor_count - 1].offset <= start->known) continue;
         parts[count] = *ip;
         probes[count++] = (weir_kafka_probe){.partition = start->partition, .mark = start->marks[rank]};
     }
@@ -135,7 +138,7 @@ static weir_err compare_rank(weir_kafka_consumer *consumer, const weir_kafka_sta
     return WEIR_OK;
 }
 
-/* The newest mark, and the newest that was known to be of the log before: two that are there must both be the same. */
+/* The newest mark that is there, and the newest of those that were known to be of the log before. */
 weir_err weir_kafka_watch_compare(weir_kafka_consumer *consumer, const weir_kafka_start *starts) {
     for (uint32_t rank = 0; rank < WEIR_KAFKA_MARKS_MAX; rank++) {
         weir_err err = compare_rank(consumer, starts, rank);
@@ -208,14 +211,14 @@ static bool look_at_partitions(weir_kafka_consumer *consumer, bool *oddp) {
 }
 
 /* Takes over what handed out so far; true: all of it stands below the ends. */
-static bool compare_ends(weir_kafka_consumer *consumer, weir_kafka_mark *newest, uint64_t *handed, bool *waitingp) {
+static bool compare_ends(weir_kafka_consumer *consumer, bool *waitingp) {
     bool below = true;
     *waitingp = false;
     weir_mutex_lock(&consumer->mutex);
     for (size_t i = 0; i < consumer->part_count; i++) {
         kafka_part *part = &consumer->parts[i];
-        newest[i] = part->newest;
-        handed[i] = part->handed;
+        consumer->newest[i] = part->newest;
+        consumer->handed[i] = part->handed;
         below = below && consumer->ends[part->partition] >= part->handed;
         *waitingp = *waitingp || consumer->ends[part->partition] > part->handed;
     }
@@ -261,32 +264,32 @@ static weir_err judge(weir_kafka_consumer *consumer, kafka_part *part, const wei
 }
 
 /* All that moved, and of the others as many as fit, in turn: a topic may be created again as long as it was. */
-static size_t choose(weir_kafka_consumer *consumer, const weir_kafka_mark *newest, const uint64_t *handed, bool moved,
-                     size_t *ip, weir_kafka_probe *probes, size_t *parts) {
+static size_t choose(weir_kafka_consumer *consumer, bool moved, size_t *ip, weir_kafka_probe *probes, size_t *parts) {
     size_t count = 0;
     for (; *ip < consumer->part_count && count < WEIR_KAFKA_PROBES_MAX; (*ip)++) {
         size_t at = moved ? *ip : (consumer->turn + *ip) % consumer->part_count;
         kafka_part *part = &consumer->parts[at];
-        if ((part->looked != handed[at]) != moved) continue;
-        if (!part->anchor_count) push_anchor(consumer, part, newest[at]); /* known from the next round on */
-        else {
+        if ((part->looked != consumer->handed[at]) != moved) continue;
+        if (part->anchor_count) {
             parts[count] = at;
             probes[count++] = (weir_kafka_probe){.partition = part->partition, .mark = part->anchors[0]};
+        } else {
+            push_anchor(consumer, part, consumer->newest[at]); /* to be found again in the next round */
         }
     }
     return count;
 }
 
-static weir_err look_at_some(weir_kafka_consumer *consumer, const weir_kafka_mark *newest, const uint64_t *handed,
-                             bool moved) {
+static weir_err look_at_some(weir_kafka_consumer *consumer, bool moved) {
     weir_kafka_probe probes[WEIR_KAFKA_PROBES_MAX];
     size_t parts[WEIR_KAFKA_PROBES_MAX], i = 0, count;
     weir_err err = WEIR_OK;
-    while (!err && (count = choose(consumer, newest, handed, moved, &i, probes, parts)) > 0) {
+    while (!err && (count = choose(consumer, moved, &i, probes, parts)) > 0) {
         err = weir_kafka_probe_all(consumer->watch_client, probes, count, ASK_US);
         if (err) break;
         for (size_t k = 0; !err && k < count; k++) {
-            err = judge(consumer, &consumer->parts[parts[k]], &probes[k], &newest[parts[k]], handed[parts[k]]);
+            err = judge(consumer, &consumer->parts[parts[k]], &probes[k], &consumer->newest[parts[k]],
+                        consumer->handed[parts[k]]);
             if (err) give_verdict(consumer, err);
         }
         if (!moved) break;
@@ -308,13 +311,13 @@ static void tell(weir_kafka_consumer *consumer, int64_t contact_us) {
     if (consumer->told) consumer->told(consumer->context, consumer->news, consumer->part_count, contact_us);
 }
 
-static void look(weir_kafka_consumer *consumer, weir_kafka_mark *newest, uint64_t *handed) {
+static void look(weir_kafka_consumer *consumer) {
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     uint32_t count = consumer->partition_count;
     bool odd = false, waiting;
     if (!look_at_partitions(consumer, &odd)) return;
     if (weir_kafka_client_ends(consumer->watch_client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->ends)) return;
-    odd = !compare_ends(consumer, newest, handed, &waiting);
+    odd = !compare_ends(consumer, &waiting);
     if (!odd) consumer->odd_rounds = 0;
     if (odd && is_odd_for_long(consumer))
         give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' ends before what was read of it",
@@ -323,8 +326,8 @@ static void look(weir_kafka_consumer *consumer, weir_kafka_mark *newest, uint64_
     memcpy(consumer->stables, consumer->ends, count * sizeof *consumer->stables);
     if (waiting && weir_kafka_client_ends(consumer->client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->stables))
         return;
-    weir_err err = look_at_some(consumer, newest, handed, true);
-    if (!err) err = look_at_some(consumer, newest, handed, false);
+    weir_err err = look_at_some(consumer, true);
+    if (!err) err = look_at_some(consumer, false);
     if (!err) tell(consumer, now_us);
 }
 
@@ -342,14 +345,8 @@ static bool wait_for_round(weir_kafka_consumer *consumer) {
 
 static void watch(void *context) {
     weir_kafka_consumer *consumer = context;
-    weir_kafka_mark *newest = weir_calloc(consumer->part_count, sizeof *newest);
-    uint64_t *handed = weir_calloc(consumer->part_count, sizeof *handed);
-    if (!newest || !handed)
-        give_verdict(consumer, WEIR_ERR(WEIR_ENOMEM, "out of memory to watch topic '%s'", consumer->client->topic));
-    while (newest && handed && wait_for_round(consumer))
-        look(consumer, newest, handed);
-    weir_free(newest);
-    weir_free(handed);
+    while (wait_for_round(consumer))
+        look(consumer);
 }
 
 weir_err weir_kafka_watch_start(weir_kafka_consumer *consumer) {

@@ -261,9 +261,9 @@ bool weir_positions_are_old(weir_positions *positions) {
     return positions->is_old;
 }
 
-void weir_position_mark(weir_position *position, weir_mark mark, uint64_t times) {
+void weir_position_mark(weir_position *position, weir_mark mark, uint64_t verified, uint64_t times) {
     weir_mark *older = position->older;
-    if (position->check && position->offset < mark.offset) {
+    if (position->check && position->offset < mark.offset && position->offset <= verified) {
         for (size_t i = WEIR_POSITIONS_OLDER - 1; i > 0; i--) {
             bool first = i == WEIR_POSITIONS_OLDER - 1;
             if (first ? older[i].check == 0 : times % KEEP_EVERY == 0) older[i] = older[i - 1];

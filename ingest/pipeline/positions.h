@@ -12,7 +12,7 @@
  *             24     4    rows                                  24     8    check of the record before it, or of the
  *             28     4    CRC-32C of all but itself                         file; 0: none
  *                                                               32    64    four older offsets and their checks, newest
- *                                                                           first; 0: none
+ *                                                                           first, known to be of one log; 0: none
  *
  * A partition that retention had cut before the store was begun starts at `begin`, not at 0; without the row a crash
  * before the first seal could not be told from records that are missing. A check is how a topic that was created
@@ -50,9 +50,9 @@ typedef struct weir_position {
     weir_mark older[WEIR_POSITIONS_OLDER];
 } weir_position;
 
-/* Puts a new mark before the others; `times` counts the calls: of some, one goes on to the older ones, and the first of
- * all stays the last. */
-void weir_position_mark(weir_position *position, weir_mark mark, uint64_t times);
+/* Puts a new mark before the others. What it replaces goes on to the older ones if it is not above `verified`; `times`
+ * counts the calls: of some, one goes further back, and the first of all stays the last. */
+void weir_position_mark(weir_position *position, weir_mark mark, uint64_t verified, uint64_t times);
 
 /* WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_positions_open(const char *folder, weir_positions **positionsp);

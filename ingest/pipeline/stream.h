@@ -40,6 +40,7 @@ typedef struct weir_stream_record {
 
 typedef struct weir_stream_start {
     uint64_t offset;
+    uint64_t known; /* marks above it may be of another log: see weir_kafka_start */
     uint32_t mark_count;
     weir_mark marks[WEIR_STREAM_MARKS_MAX];
 } weir_stream_start;

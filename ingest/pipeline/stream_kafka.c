@@ -64,7 +64,8 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
     stream_kafka *s = context;
     weir_stream_start start = {0};
     weir_err err = s->start_at(s->context, partition, begin, &start);
-    *startp = (weir_kafka_start){.offset = start.offset, .partition = partition, .mark_count = start.mark_count};
+    *startp = (weir_kafka_start){
+        .offset = start.offset, .known = start.known, .partition = partition, .mark_count = start.mark_count};
     for (uint32_t i = 0; i < start.mark_count && i < WEIR_KAFKA_MARKS_MAX; i++)
         startp->marks[i] = (weir_kafka_mark){start.marks[i].offset, start.marks[i].check};
     return err;

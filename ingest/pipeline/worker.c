@@ -110,6 +110,7 @@ static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t be
     weir_err err = seen ? WEIR_OK : remember_begin(worker, begin, applied, &position);
     startp->offset = applied > position.begin ? applied : position.begin;
     if (worker->from.stream == WEIR_PIPELINE_KAFKA) add_marks(startp, &position);
+    startp->known = position.older[0].check ? position.older[0].offset : UINT64_MAX;
     return err;
 }
 
@@ -122,6 +123,7 @@ static void next_start(weir_worker *worker, const weir_part *part, weir_stream_s
     uint64_t verified = part->verified;
     weir_mutex_unlock(&worker->mutex);
     startp->offset = part->next;
+    startp->known = verified;
     add_mark(startp, (weir_mark){part->next, part->check});
     if (weir_marks_find(&part->marks, verified, &known)) add_mark(startp, known);
     if (weir_positions_get(worker->pipeline->positions, worker->graph_source, part->partition, &position))
@@ -267,19 +269,19 @@ static void at_end(weir_worker *worker) {
     weir_mutex_unlock(&worker->mutex);
 }
 
-/* Of what is sealed, the newest record that is known to be of this log: one of another would be compared with that
- * other from then on. */
+/* Of what is sealed, the newest record; those that were verified are kept behind it. One of another log would
+ * otherwise be compared with that other from then on. */
 static weir_err keep_mark(weir_worker *worker, weir_part *part) {
     weir_pipeline *pipeline = worker->pipeline;
-    uint64_t limit = weir_graph_offset_sealed(pipeline->graph, worker->graph_source, part->partition);
+    uint64_t sealed = weir_graph_offset_sealed(pipeline->graph, worker->graph_source, part->partition);
     weir_position position;
     weir_mark mark;
     weir_mutex_lock(&worker->mutex);
-    if (limit > part->verified) limit = part->verified;
+    uint64_t verified = part->verified;
     weir_mutex_unlock(&worker->mutex);
-    if (!weir_marks_take(&part->marks, limit, &mark.offset, &mark.check)) return WEIR_OK;
+    if (!weir_marks_take(&part->marks, sealed, &mark.offset, &mark.check)) return WEIR_OK;
     weir_positions_get(pipeline->positions, worker->graph_source, part->partition, &position);
-    weir_position_mark(&position, mark, part->marked++);
+    weir_position_mark(&position, mark, verified, part->marked++);
     return weir_positions_put(pipeline->positions, &position);
 }
 

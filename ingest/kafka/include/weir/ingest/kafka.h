@@ -112,9 +112,11 @@ typedef struct weir_kafka_mark {
 /* Where to begin in one partition: a plain value. The marks, newest first and none above `offset`, are compared with
  * what the broker has there, so that a topic that was created again, or that lost its newest records in an unclean
  * election and grew past offset since, is an error instead of silently other events. A record may be gone for a good
- * reason, by retention or compaction: then the next older mark is compared. */
+ * reason, by retention or compaction: then the next older mark is compared. Marks above `known` may be of another log
+ * themselves, if that came in the last second; one at or below it is compared, too. */
 typedef struct weir_kafka_start {
     uint64_t offset;
+    uint64_t known;
     uint32_t partition;
     uint32_t mark_count;
     weir_kafka_mark marks[WEIR_KAFKA_MARKS_MAX];
