@@ -58,6 +58,7 @@ struct weir_kafka_consumer {
     weir_kafka_told *news;     /* one a part, as the next two */
     weir_kafka_mark *newest;   /* as they were when the look began */
     uint64_t *handed;
+    bool missing;              /* the topic was not there */
     uint32_t odd_rounds, turn; /* rounds that found fewer partitions or none; the next idle part to look at */
     /* Of a verdict that the log is another one: written before that, read after it. */
     uint32_t other_partition;

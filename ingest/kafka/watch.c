@@ -22,6 +22,7 @@
 #define ROUND_US       WEIR_US_PER_S
 #define ASK_US         (2 * WEIR_US_PER_S)
 #define ODD_ROUNDS_MAX 3u /* a broker that has just started may tell of the past */
+#define SILENT_MAX     3u /* rounds without all answers; then a new client is tried, which says what is wrong */
 #define KEEP_OLD_EVERY 8u /* of so many new anchors one goes on to the older ones */
 
 /* --- opening ---------------------------------------------------------------------------------------------------- */
@@ -175,15 +176,19 @@ static bool is_odd_for_long(weir_kafka_consumer *consumer) {
 }
 
 /* False: nothing more can be asked in this round. */
-static bool look_at_partitions(weir_kafka_consumer *consumer, bool *oddp) {
+static bool look_at_partitions(weir_kafka_consumer *consumer) {
     const char *topic = consumer->client->topic;
     int32_t leaders[WEIR_KAFKA_PARTITIONS_MAX];
     uint32_t count;
     weir_err err = weir_kafka_client_leaders(consumer->watch_client, ASK_US, leaders, WEIR_KAFKA_PARTITIONS_MAX, &count);
     if (err) {
-        *oddp = weir_err_is(err, WEIR_ENOTFOUND);
-        if (*oddp && is_odd_for_long(consumer)) give_verdict(consumer, err);
-        if (!*oddp && weir_err_is(err, WEIR_EPERM)) give_verdict(consumer, err);
+        bool missing = weir_err_is(err, WEIR_ENOTFOUND);
+        consumer->missing = consumer->missing || missing;
+        if (missing ? is_odd_for_long(consumer) : weir_err_is(err, WEIR_EPERM)) give_verdict(consumer, err);
+        return false;
+    }
+    if (consumer->missing) {
+        give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' was not there for a moment", topic));
         return false;
     }
     if (count > consumer->partition_count) {
@@ -191,7 +196,6 @@ static bool look_at_partitions(weir_kafka_consumer *consumer, bool *oddp) {
         return false;
     }
     if (count < consumer->partition_count) {
-        *oddp = true;
         if (is_odd_for_long(consumer))
             give_verdict(consumer, WEIR_ERR(WEIR_ECORRUPT,
                                             "topic '%s' has %" PRIu32 " partitions and had %" PRIu32
@@ -311,24 +315,26 @@ static void tell(weir_kafka_consumer *consumer, int64_t contact_us) {
     if (consumer->told) consumer->told(consumer->context, consumer->news, consumer->part_count, contact_us);
 }
 
-static void look(weir_kafka_consumer *consumer) {
+/* True: all was answered, and nothing is odd. */
+static bool look(weir_kafka_consumer *consumer) {
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     uint32_t count = consumer->partition_count;
-    bool odd = false, waiting;
-    if (!look_at_partitions(consumer, &odd)) return;
-    if (weir_kafka_client_ends(consumer->watch_client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->ends)) return;
-    odd = !compare_ends(consumer, &waiting);
+    bool waiting;
+    if (!look_at_partitions(consumer)) return false;
+    if (weir_kafka_client_ends(consumer->watch_client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->ends)) return false;
+    bool odd = !compare_ends(consumer, &waiting);
     if (!odd) consumer->odd_rounds = 0;
     if (odd && is_odd_for_long(consumer))
         give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' ends before what was read of it",
                                         consumer->client->topic));
-    if (odd) return;
+    if (odd) return false;
     memcpy(consumer->stables, consumer->ends, count * sizeof *consumer->stables);
     if (waiting && weir_kafka_client_ends(consumer->client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->stables))
-        return;
+        return false;
     weir_err err = look_at_some(consumer, true);
     if (!err) err = look_at_some(consumer, false);
     if (!err) tell(consumer, now_us);
+    return !err;
 }
 
 /* --- the thread ------------------------------------------------------------------------------------------------- */
@@ -345,8 +351,12 @@ static bool wait_for_round(weir_kafka_consumer *consumer) {
 
 static void watch(void *context) {
     weir_kafka_consumer *consumer = context;
-    while (wait_for_round(consumer))
-        look(consumer);
+    for (uint32_t silent = 0; wait_for_round(consumer);) {
+        silent = look(consumer) ? 0 : silent + 1;
+        if (silent < SILENT_MAX) continue;
+        give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s': the brokers at %.128s do not answer all questions",
+                                        consumer->client->topic, consumer->client->brokers));
+    }
 }
 
 weir_err weir_kafka_watch_start(weir_kafka_consumer *consumer) {
