@@ -8,6 +8,7 @@
 #ifndef WEIR_TEST_KAFKA_LIVING_H
 #define WEIR_TEST_KAFKA_LIVING_H
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <librdkafka/rdkafka.h>
@@ -268,6 +269,61 @@ __attribute__((unused)) static void living_await_truth(const serve_child *server
 static inline void living_add(uint8_t *truth, uint64_t first, uint64_t count) {
     for (uint64_t n = first; n < first + count; n++)
         truth[n] = 1;
+}
+
+/* --- another log under the same name ------------------------------------------------------------------------------ */
+
+static uint8_t truth[LIVING_EVENTS_MAX]; /* how often each event is to be there: 0 or 1 */
+
+/* The same name again, with one partition and so many events from `first` on. */
+__attribute__((unused)) static void living_remake(const char *topic, uint64_t first, uint64_t count, int64_t stamp_ms) {
+    living_remove(topic);
+    living_make(topic, 1, NULL);
+    if (count) living_produce_at(topic, 0, first, count, stamp_ms);
+}
+
+/* What was stored is served on; of the new log nothing is in the store but what the sentence names. */
+__attribute__((unused)) static void living_is_found(const serve_child *server, const char *words) {
+    char sentence[1024];
+    uint64_t lost, extra, from = 0, to = 0;
+    living_await_failure(server, words, sentence);
+    printf("%s\n", sentence);
+    assert_non_null(strstr(sentence, "weir serve --rebuild"));
+    const char *range = strstr(sentence, "taken in from offset ");
+    if (range) assert_int_equal(sscanf(range, "taken in from offset %" SCNu64 " to %" SCNu64, &from, &to), 2);
+    living_differ(server, truth, &lost, &extra);
+    assert_int_equal(lost, 0);
+    if (extra > (range ? to - from + 1 : 0)) fail_msg("%" PRIu64 " events of the new log are not named", extra);
+}
+
+/* What an unclean election leaves: the newest records of the partition are gone, the index with them. */
+__attribute__((unused)) static void living_cut(const char *topic, int partition, double share) {
+    char path[PATH_MAX], name[PATH_MAX + 64];
+    struct dirent *entry;
+    snprintf(path, sizeof path, "%s/data/%s-%d", broker_folder, topic, partition);
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        size_t length = strlen(entry->d_name);
+        if (length > 4 && strcmp(entry->d_name + length - 4, ".log") == 0) {
+            FILE *file = fopen(name, "re");
+            assert_non_null(file);
+            assert_int_equal(fseek(file, 0, SEEK_END), 0);
+            long bytes = ftell(file);
+            fclose(file);
+            assert_int_equal(truncate(name, (off_t)((double)bytes * share)), 0);
+        } else if (strstr(entry->d_name, "index") || strstr(entry->d_name, ".snapshot")) {
+            assert_int_equal(unlink(name), 0);
+        }
+    }
+    closedir(folder);
+    snprintf(name, sizeof name, "%s/data/recovery-point-offset-checkpoint", broker_folder);
+    unlink(name);
+    snprintf(name, sizeof name, "%s/data/replication-offset-checkpoint", broker_folder);
+    unlink(name);
+    snprintf(name, sizeof name, "%s/data/.kafka_cleanshutdown", broker_folder);
+    unlink(name); /* so that it looks at what the disk has */
 }
 
 #endif /* WEIR_TEST_KAFKA_LIVING_H */

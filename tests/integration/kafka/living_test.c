@@ -4,8 +4,6 @@
 
 #include "living.h"
 
-static uint8_t truth[LIVING_EVENTS_MAX];
-
 /* --- partitions and topics that appear ---------------------------------------------------------------------------- */
 
 static void partitions_added_while_running_are_read(void **state) {
@@ -51,27 +49,6 @@ static void a_topic_that_appears_later_is_read(void **state) {
 
 /* --- another log under the same name ------------------------------------------------------------------------------ */
 
-/* The old log has events 0 to 99 in its one partition; the new one has so many from `first` on. */
-static void remake(const char *topic, uint64_t first, uint64_t count, int64_t stamp_ms) {
-    living_remove(topic);
-    living_make(topic, 1, NULL);
-    if (count) living_produce_at(topic, 0, first, count, stamp_ms);
-}
-
-/* What was stored is served on; of the new log nothing is in the store but what the sentence names. */
-static void is_found(const serve_child *server, const char *words) {
-    char sentence[1024];
-    uint64_t lost, extra, from = 0, to = 0;
-    living_await_failure(server, words, sentence);
-    printf("%s\n", sentence);
-    assert_non_null(strstr(sentence, "weir serve --rebuild"));
-    const char *range = strstr(sentence, "taken in from offset ");
-    if (range) assert_int_equal(sscanf(range, "taken in from offset %" SCNu64 " to %" SCNu64, &from, &to), 2);
-    living_differ(server, truth, &lost, &extra);
-    assert_int_equal(lost, 0);
-    if (extra > (range ? to - from + 1 : 0)) fail_msg("%" PRIu64 " events of the new log are not named", extra);
-}
-
 /* The same sentence, whatever else is said meanwhile: more often than the ring of sentences is long. */
 static void stays(const serve_child *server, const char *words) {
     char first[1024], again[1024];
@@ -94,13 +71,13 @@ static void is_remade(const char *topic, uint64_t first, uint64_t count, int64_t
     living_await_truth(&server, truth);
     sleep(3); /* so that it knows the log by its last record */
     if (!running) living_stop(&server);
-    remake(topic, first, count, stamp_ms ? stamp_ms + 7 : 0);
+    living_remake(topic, first, count, stamp_ms ? stamp_ms + 7 : 0);
     if (!running) living_serve(&server, NULL);
-    is_found(&server, words);
+    living_is_found(&server, words);
     stays(&server, words);
     living_stop(&server);
     living_serve(&server, NULL); /* and the next start knows it, too */
-    is_found(&server, words);
+    living_is_found(&server, words);
     living_stop(&server);
 }
 
@@ -138,36 +115,6 @@ static void a_topic_made_again_as_long_while_stopped_is_found(void **state) {
 
 /* --- a log that was cut back -------------------------------------------------------------------------------------- */
 
-/* What an unclean election leaves: the newest records of the partition are gone, the index with them. */
-static void cut(const char *topic, double share) {
-    char path[PATH_MAX], name[PATH_MAX + 64];
-    struct dirent *entry;
-    snprintf(path, sizeof path, "%s/data/%s-0", broker_folder, topic);
-    DIR *folder = opendir(path);
-    assert_non_null(folder);
-    while ((entry = readdir(folder))) {
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        size_t length = strlen(entry->d_name);
-        if (length > 4 && strcmp(entry->d_name + length - 4, ".log") == 0) {
-            FILE *file = fopen(name, "re");
-            assert_non_null(file);
-            assert_int_equal(fseek(file, 0, SEEK_END), 0);
-            long bytes = ftell(file);
-            fclose(file);
-            assert_int_equal(truncate(name, (off_t)((double)bytes * share)), 0);
-        } else if (strstr(entry->d_name, "index") || strstr(entry->d_name, ".snapshot")) {
-            assert_int_equal(unlink(name), 0);
-        }
-    }
-    closedir(folder);
-    snprintf(name, sizeof name, "%s/data/recovery-point-offset-checkpoint", broker_folder);
-    unlink(name);
-    snprintf(name, sizeof name, "%s/data/replication-offset-checkpoint", broker_folder);
-    unlink(name);
-    snprintf(name, sizeof name, "%s/data/.kafka_cleanshutdown", broker_folder);
-    unlink(name); /* so that it looks at what the disk has */
-}
-
 /* Produced one batch each, so that the cut leaves a prefix of them. */
 static void produce_singly(const char *topic, uint64_t first, uint64_t count) {
     rd_kafka_t *rk = living_client(NULL);
@@ -191,11 +138,11 @@ static void is_cut(const char *topic, uint64_t grown, bool running) {
     if (!running) living_stop(&server);
     broker_kill();
     broker_do("down");
-    cut(topic, 0.75);
+    living_cut(topic, 0, 0.75);
     broker_start_again();
     if (grown) living_produce(topic, 0, 1000, grown);
     if (!running) living_serve(&server, NULL);
-    is_found(&server, other);
+    living_is_found(&server, other);
     living_stop(&server);
 }
 
@@ -237,7 +184,7 @@ static void a_rebuild_keeps_the_old_store_aside(void **state) {
     living_add(truth, 0, 100);
     living_await_truth(&server, truth);
     living_stop(&server);
-    remake("rebuilt", 1000, 60, 0);
+    living_remake("rebuilt", 1000, 60, 0);
     living_serve(&server, NULL);
     living_await_failure(&server, other, sentence);
     living_stop(&server);
