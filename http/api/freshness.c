@@ -97,8 +97,8 @@ static void begin_source(fresh_survey *survey) {
     *sum = (source_sum){.name = stats.name, .known = !kafka || stats.connected, .contact_us = stats.contact_age_us};
     sum->in_transactions = stats.waiting_records;
     if (sum->known) return;
-    sum->lag_us = stats.contact_age_us >= 0 ? stats.contact_age_us
-                                            : weir_clock_wall_us(survey->api->clock) - stats.begun_us;
+    sum->lag_us =
+        stats.contact_age_us >= 0 ? stats.contact_age_us : weir_clock_wall_us(survey->api->clock) - stats.begun_us;
     if (sum->lag_us < 0) sum->lag_us = 0; /* the clock was set back */
 }
 

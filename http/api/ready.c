@@ -5,8 +5,8 @@
  *   STARTING ──all sources run──► CATCHING_UP ──all goals applied──► READY ──weir_api_stopping──► STOPPING
  *
  * The goals are the ends of the sources as they were when all of them ran, without what was in open transactions. A
- * source that has failed, whose brokers have been silent for too long, or that a transaction holds up for too long, makes
- * any state not ready, with a sentence that stays the same until that ends.
+ * source that has failed, whose brokers have been silent for too long, or that a transaction holds up for too long,
+ * makes any state not ready, with a sentence that stays the same until that ends.
  */
 #include <stdio.h>
 #include <string.h>

@@ -34,8 +34,8 @@ typedef struct weir_kafka_client {
     char *brokers;
     char *topic;
     int64_t timeout_us;
-    int32_t leader; /* a broker that leads a partition of the topic; -1 until asked */
-    void *owner;    /* the producer, for its delivery reports              */
+    int32_t leader;              /* a broker that leads a partition of the topic; -1 until asked */
+    void *owner;                 /* the producer, for its delivery reports              */
     bool (*stop)(void *context); /* asked while the owner waits; NULL: never */
     void *context;
     atomic_uint connects; /* connections that were begun: behind a new one there may be another log  [any] */

@@ -2,10 +2,10 @@
 /*
  * consumer.c - records out of one topic, from offsets that the caller keeps.
  *
- * librdkafka tells of a batch with a wrong CRC and goes on behind it, so the first error of a partition ends it here, and
- * records behind it are dropped (K3). Nor does it see that a log was cut back or made anew (KIP-320 came with 2.1): that
- * takes another connection or another leader, or is seen by the watch. Over the first two nothing is handed out (K6): the
- * caller opens again, and the marks of what it was given last are compared before anything else is read.
+ * librdkafka tells of a batch with a wrong CRC and goes on behind it, so the first error of a partition ends it here,
+ * and records behind it are dropped (K3). Nor does it see that a log was cut back or made anew (KIP-320 came with 2.1):
+ * that takes another connection or another leader, or is seen by the watch. Over the first two nothing is handed out
+ * (K6): the caller opens again, and the marks of what it was given last are compared before anything else is read.
  *
  * Partitions are started one by one, without a group: there is nothing to join, and no coordinator to ask.
  */
@@ -168,11 +168,12 @@ weir_err weir_kafka_offset_error(const weir_kafka_client *client, uint32_t parti
                         ". Restore a snapshot that reaches it, or start there knowing what is missing",
                         client->topic, partition, offset, begin);
     }
-    return WEIR_ERR(WEIR_ECORRUPT,
-                    "topic '%s' partition %" PRIu32 " ends at %" PRIu64 ", before offset %" PRIu64
-                    " which was read: it was created again, or lost its newest records. Bring the old log back, or fill "
-                    "a new store from this one: weir serve --rebuild",
-                    client->topic, partition, end, offset);
+    return WEIR_ERR(
+        WEIR_ECORRUPT,
+        "topic '%s' partition %" PRIu32 " ends at %" PRIu64 ", before offset %" PRIu64
+        " which was read: it was created again, or lost its newest records. Bring the old log back, or fill "
+        "a new store from this one: weir serve --rebuild",
+        client->topic, partition, end, offset);
 }
 
 static weir_err start_parts(weir_kafka_consumer *consumer) {
@@ -388,7 +389,8 @@ static weir_err read_error(const weir_kafka_consumer *consumer, const rd_kafka_m
     if (message->err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET || message->err == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE) {
         uint64_t begin, end;
         weir_err err = weir_kafka_client_offsets(consumer->client, part->partition, &begin, &end);
-        if (err || part->next < begin) return err ? err : weir_kafka_offset_error(client, part->partition, part->next, begin, end);
+        if (err || part->next < begin)
+            return err ? err : weir_kafka_offset_error(client, part->partition, part->next, begin, end);
         // The end is before it, or has passed it again since: what opens again compares the marks.
         return WEIR_ERR(WEIR_ECLOSED, "topic '%s' partition %" PRIu32 " did not have offset %" PRIu64 " for a moment",
                         client->topic, part->partition, part->next);

@@ -55,7 +55,8 @@ weir_err weir_kafka_probe_all(weir_kafka_client *client, weir_kafka_probe *probe
     rd_kafka_queue_t *queue = rd_kafka_queue_new(client->rk);
     for (; started < count; started++) {
         const weir_kafka_probe *probe = &probes[started];
-        if (rd_kafka_consume_start_queue(client->rkt, (int32_t)probe->partition, (int64_t)probe->mark.offset - 1, queue))
+        if (rd_kafka_consume_start_queue(client->rkt, (int32_t)probe->partition, (int64_t)probe->mark.offset - 1,
+                                         queue))
             break;
     }
     if (started == count) collect(queue, probes, count, count, timeout_us);

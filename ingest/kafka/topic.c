@@ -163,8 +163,9 @@ weir_err weir_kafka_client_leaders(weir_kafka_client *client, int64_t timeout_us
     if (error) return weir_kafka_error(client, error, "tell its partitions");
     weir_err err = read_metadata(client, metadata, false, countp);
     if (!err && *countp == 0)
-        err = WEIR_ERR(WEIR_EUNAVAILABLE, "topic '%s' at %.128s has a partition without a leader; see the brokers' logs",
-                       client->topic, client->brokers);
+        err =
+            WEIR_ERR(WEIR_EUNAVAILABLE, "topic '%s' at %.128s has a partition without a leader; see the brokers' logs",
+                     client->topic, client->brokers);
     for (uint32_t i = 0; !err && i < *countp; i++) {
         const struct rd_kafka_metadata_partition *part = &metadata->topics[0].partitions[i];
         if (part->id >= 0 && (uint32_t)part->id < capacity) leaders[part->id] = part->leader;

@@ -29,15 +29,10 @@
 
 weir_err weir_kafka_watch_open(weir_kafka_consumer *consumer, const weir_kafka_consumer_opts *from) {
     static const weir_kafka_setting settings[] = {
-        {"enable.auto.commit", "false"},
-        {"auto.offset.reset", "error"},
-        {"check.crcs", "true"},
+        {"enable.auto.commit", "false"},         {"auto.offset.reset", "error"}, {"check.crcs", "true"},
         {"isolation.level", "read_uncommitted"}, /* a record of another log shows before it is committed, too */
-        {"enable.partition.eof", "true"},
-        {"queued.min.messages", "1"},
-        {"queued.max.messages.kbytes", "1024"},
-        {"fetch.message.max.bytes", "65536"},
-        {"fetch.wait.max.ms", "20"},
+        {"enable.partition.eof", "true"},        {"queued.min.messages", "1"},   {"queued.max.messages.kbytes", "1024"},
+        {"fetch.message.max.bytes", "65536"},    {"fetch.wait.max.ms", "20"},
     };
     const weir_kafka_client_opts opts = {
         .type = RD_KAFKA_CONSUMER,
@@ -80,8 +75,8 @@ weir_err weir_kafka_watch_first(weir_kafka_consumer *consumer) {
     if (!err) err = weir_kafka_client_ends(client, count, RD_KAFKA_OFFSET_END, client->timeout_us, consumer->ends);
     /* Connects the main client with every leader, besides: K6 counts from here. */
     if (!err)
-        err = weir_kafka_client_ends(consumer->client, count, RD_KAFKA_OFFSET_END, client->timeout_us,
-                                     consumer->stables);
+        err =
+            weir_kafka_client_ends(consumer->client, count, RD_KAFKA_OFFSET_END, client->timeout_us, consumer->stables);
     return err;
 }
 
@@ -91,8 +86,9 @@ weir_err weir_kafka_other_log(const weir_kafka_consumer *consumer, uint32_t part
                               uint64_t handed) {
     char taken[128] = "";
     if (handed > mark->offset)
-        snprintf(taken, sizeof taken, "What was taken in from offset %" PRIu64 " to %" PRIu64 " may be of either log. F",
-                 mark->offset, handed - 1);
+        snprintf(taken, sizeof taken,
+                 "What was taken in from offset %" PRIu64 " to %" PRIu64 " may be of either log. F", mark->offset,
+                 handed - 1);
     return WEIR_ERR(WEIR_ECORRUPT,
                     "topic '%s' partition %" PRIu32 ": the record at offset %" PRIu64
                     " is not the one that was read there before: the topic was created again, or lost records and "
@@ -104,8 +100,7 @@ weir_err weir_kafka_other_log(const weir_kafka_consumer *consumer, uint32_t part
 static void warn_unchecked(const weir_kafka_consumer *consumer, uint32_t partition, uint64_t offset) {
     WEIR_LOG(WARN, "kafka.unchecked",
              "all records that this log could be known by are gone, so it is not known whether it is the same one",
-             WEIR_TEXT("topic", consumer->client->topic), WEIR_U64("partition", partition),
-             WEIR_U64("offset", offset));
+             WEIR_TEXT("topic", consumer->client->topic), WEIR_U64("partition", partition), WEIR_U64("offset", offset));
 }
 
 /* The rank-th marks of up to WEIR_KAFKA_PROBES_MAX parts from *ip on, of those that need one more. */
@@ -180,7 +175,8 @@ static bool look_at_partitions(weir_kafka_consumer *consumer) {
     const char *topic = consumer->client->topic;
     int32_t leaders[WEIR_KAFKA_PARTITIONS_MAX];
     uint32_t count;
-    weir_err err = weir_kafka_client_leaders(consumer->watch_client, ASK_US, leaders, WEIR_KAFKA_PARTITIONS_MAX, &count);
+    weir_err err =
+        weir_kafka_client_leaders(consumer->watch_client, ASK_US, leaders, WEIR_KAFKA_PARTITIONS_MAX, &count);
     if (err) {
         bool missing = weir_err_is(err, WEIR_ENOTFOUND);
         consumer->missing = consumer->missing || missing;
@@ -321,12 +317,13 @@ static bool look(weir_kafka_consumer *consumer) {
     uint32_t count = consumer->partition_count;
     bool waiting;
     if (!look_at_partitions(consumer)) return false;
-    if (weir_kafka_client_ends(consumer->watch_client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->ends)) return false;
+    if (weir_kafka_client_ends(consumer->watch_client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->ends))
+        return false;
     bool odd = !compare_ends(consumer, &waiting);
     if (!odd) consumer->odd_rounds = 0;
     if (odd && is_odd_for_long(consumer))
-        give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' ends before what was read of it",
-                                        consumer->client->topic));
+        give_verdict(consumer,
+                     WEIR_ERR(WEIR_ECLOSED, "topic '%s' ends before what was read of it", consumer->client->topic));
     if (odd) return false;
     memcpy(consumer->stables, consumer->ends, count * sizeof *consumer->stables);
     if (waiting && weir_kafka_client_ends(consumer->client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->stables))

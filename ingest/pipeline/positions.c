@@ -19,7 +19,7 @@
 #define ROW_BYTES_OLD 32u
 #define ROW_BYTES     (ROW_BYTES_OLD + 16 * WEIR_POSITIONS_OLDER)
 #define KEEP_EVERY    8u
-#define FILE_MAX     (HEADER_BYTES + (size_t)WEIR_POSITIONS_MAX * ROW_BYTES)
+#define FILE_MAX      (HEADER_BYTES + (size_t)WEIR_POSITIONS_MAX * ROW_BYTES)
 
 struct weir_positions {
     char *path;

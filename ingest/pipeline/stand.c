@@ -168,8 +168,8 @@ void weir_pipeline_gauges_set(weir_pipeline *pipeline) {
         failed += stats.status == WEIR_PIPELINE_FAILED;
         unconnected += !stats.connected;
         in_transactions += (int64_t)stats.waiting_records;
-        int64_t age_us = stats.contact_age_us < 0 ? weir_clock_wall_us(pipeline->clock) - stats.begun_us
-                                                  : stats.contact_age_us;
+        int64_t age_us =
+            stats.contact_age_us < 0 ? weir_clock_wall_us(pipeline->clock) - stats.begun_us : stats.contact_age_us;
         if (age_us > contact_us) contact_us = age_us;
     }
     if (unconnected && contact_us > sum.us) sum.us = contact_us; /* nobody knows what waits there since */

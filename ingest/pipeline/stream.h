@@ -29,7 +29,7 @@ typedef struct weir_stream_record {
     uint64_t offset;
     int64_t time_us;
     int64_t stored_ms; /* of Kafka: see weir_kafka_record */
-    const void *key; /* NULL: none */
+    const void *key;   /* NULL: none */
     size_t key_length;
     const void *value; /* NULL: none */
     size_t value_length;

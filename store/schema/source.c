@@ -136,7 +136,8 @@ static weir_err keep_fields(const weir_schema_def *def, weir_schema_source *sour
 }
 
 weir_err weir_schema_read_source(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"topic", "format", "separator", "columns", "id", "time", "mutations", "tombstone", NULL};
+    static const char *const keys[] = {"topic", "format",    "separator", "columns", "id",
+                                       "time",  "mutations", "tombstone", NULL};
     weir_schema_source *source = slot;
     weir_schema_fields fields = {.columns = NULL};
     def->fields = &fields;

@@ -31,9 +31,9 @@ typedef struct epoch {
     char topic[64];
     int partitions;
     bool compacted;
-    uint64_t count;    /* events sent */
-    uint64_t applied;  /* of the truth, known to be in the graph */
-    rd_kafka_t *open;  /* a transaction that is open; or NULL */
+    uint64_t count;   /* events sent */
+    uint64_t applied; /* of the truth, known to be in the graph */
+    rd_kafka_t *open; /* a transaction that is open; or NULL */
     uint64_t open_first, open_count;
     serve_child server;
 } epoch;
@@ -56,10 +56,9 @@ static void send_event(epoch *e, rd_kafka_t *rk, int32_t partition, uint64_t n, 
         length += snprintf(text + length, 8, "\"}");
     }
     for (;;) {
-        rd_kafka_resp_err_t error =
-            rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(e->topic), RD_KAFKA_V_PARTITION(partition),
-                              RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key, (size_t)key_length),
-                              RD_KAFKA_V_VALUE(text, (size_t)length), RD_KAFKA_V_END);
+        rd_kafka_resp_err_t error = rd_kafka_producev(
+            rk, RD_KAFKA_V_TOPIC(e->topic), RD_KAFKA_V_PARTITION(partition), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+            RD_KAFKA_V_KEY(key, (size_t)key_length), RD_KAFKA_V_VALUE(text, (size_t)length), RD_KAFKA_V_END);
         if (!error) return;
         assert_int_equal(error, RD_KAFKA_RESP_ERR__QUEUE_FULL);
         rd_kafka_poll(rk, 20);
@@ -146,8 +145,10 @@ static bool commit(rd_kafka_t *rk) {
 static void end_transaction(epoch *e) {
     if (!e->open) return;
     bool committed = weir_rng_below(&e->rng, 3) != 0;
-    if (committed) committed = commit(e->open);
-    else assert_null(rd_kafka_abort_transaction(e->open, LIVING_WAIT_MS));
+    if (committed)
+        committed = commit(e->open);
+    else
+        assert_null(rd_kafka_abort_transaction(e->open, LIVING_WAIT_MS));
     if (committed) living_add(truth, e->open_first, e->open_count);
     sum->events += committed ? e->open_count : 0;
     rd_kafka_destroy(e->open);
@@ -165,8 +166,10 @@ static void restart_server(epoch *e, bool killed) {
 
 static void restart_broker(epoch *e) {
     bool killed = weir_rng_below(&e->rng, 2);
-    if (killed) broker_kill();
-    else broker_do("down");
+    if (killed)
+        broker_kill();
+    else
+        broker_do("down");
     if (weir_rng_below(&e->rng, 2)) usleep((useconds_t)weir_rng_below(&e->rng, 3000000)); /* the server sees it */
     broker_start_again();
     sum->kills += killed;
@@ -212,9 +215,12 @@ static void compare(epoch *e) {
 }
 
 static void step(epoch *e) {
-    static const char *const names[] = {"events", "events and a killed broker", "large events", "nulls", "transaction",
-                                        "restarted broker", "hung broker", "more partitions", "killed server",
-                                        "stopped server", "retention"};
+    static const char *const names[] = {"events",        "events and a killed broker",
+                                        "large events",  "nulls",
+                                        "transaction",   "restarted broker",
+                                        "hung broker",   "more partitions",
+                                        "killed server", "stopped server",
+                                        "retention"};
     uint64_t dice = weir_rng_below(&e->rng, sizeof names / sizeof names[0]);
     fprintf(stderr, "  %s\n", names[dice]);
     sum->steps++;
@@ -234,12 +240,9 @@ static void step(epoch *e) {
 }
 
 static void begin(epoch *e, uint64_t which, bool may_compact) {
-    static const char *const compact[][2] = {{"cleanup.policy", "compact"},
-                                             {"segment.ms", "100"},
-                                             {"min.cleanable.dirty.ratio", "0.01"},
-                                             {"max.compaction.lag.ms", "100"},
-                                             {"delete.retention.ms", "0"},
-                                             {NULL, NULL}};
+    static const char *const compact[][2] = {{"cleanup.policy", "compact"},         {"segment.ms", "100"},
+                                             {"min.cleanable.dirty.ratio", "0.01"}, {"max.compaction.lag.ms", "100"},
+                                             {"delete.retention.ms", "0"},          {NULL, NULL}};
     *e = (epoch){.rng = weir_rng_stream(sum->seed, which, 0), .partitions = 1};
     e->partitions += (int)weir_rng_below(&e->rng, 3);
     e->compacted = may_compact && weir_rng_below(&e->rng, 3) == 0;

@@ -117,7 +117,8 @@ __attribute__((unused)) static void living_widen(const char *topic, size_t parti
 /* --- events ------------------------------------------------------------------------------------------------------ */
 
 static inline int living_text(uint64_t n, char text[160]) {
-    return snprintf(text, 160, "{\"id\":\"e%" PRIu64 "\",\"t\":%" PRIu64 ",\"account\":\"a%u\",\"card\":\"c%" PRIu64 "\"}", n,
+    return snprintf(text, 160,
+                    "{\"id\":\"e%" PRIu64 "\",\"t\":%" PRIu64 ",\"account\":\"a%u\",\"card\":\"c%" PRIu64 "\"}", n,
                     1000000 + n, (unsigned)(n % LIVING_ACCOUNTS), n);
 }
 
@@ -167,13 +168,21 @@ __attribute__((unused)) static void living_describe(const char *topic, const cha
 __attribute__((unused)) static void living_serve(serve_child *server, const char *more) {
     char kafka[128];
     snprintf(kafka, sizeof kafka, "--kafka=%s", broker_address);
-    const char *const arguments[] = {"--schema", weir_test_path("schema.yaml"),
-                                     "--data",   weir_test_path("data"),
-                                     kafka,      "--set",
-                                     "kafka.timeout=10s", "--set",
-                                     "store.seal_interval=50ms", "--set",
-                                     "log.level=warn", strstr(living_stale, "60s") ? more : "--set",
-                                     strstr(living_stale, "60s") ? NULL : living_stale, more, NULL};
+    const char *const arguments[] = {"--schema",
+                                     weir_test_path("schema.yaml"),
+                                     "--data",
+                                     weir_test_path("data"),
+                                     kafka,
+                                     "--set",
+                                     "kafka.timeout=10s",
+                                     "--set",
+                                     "store.seal_interval=50ms",
+                                     "--set",
+                                     "log.level=warn",
+                                     strstr(living_stale, "60s") ? more : "--set",
+                                     strstr(living_stale, "60s") ? NULL : living_stale,
+                                     more,
+                                     NULL};
     serve_spawn(server, arguments);
     serve_read_port(server);
     assert_true(server->port);

@@ -194,8 +194,16 @@ static void a_rebuild_keeps_the_old_store_aside(void **state) {
     living_await_truth(&server, truth);
     serve_await(&server, "/readyz", NULL, 200, NULL);
     assert_int_equal(count_aside(), 1);
-    const char *const second[] = {weir_test_program(),        "serve",   "--schema", weir_test_path("schema.yaml"), "--data",
-                                  weir_test_path("data"), "--rebuild", "--listen", "127.0.0.1:0", NULL};
+    const char *const second[] = {weir_test_program(),
+                                  "serve",
+                                  "--schema",
+                                  weir_test_path("schema.yaml"),
+                                  "--data",
+                                  weir_test_path("data"),
+                                  "--rebuild",
+                                  "--listen",
+                                  "127.0.0.1:0",
+                                  NULL};
     weir_test_output output;
     weir_test_run(second, NULL, &output); /* not under a server that runs */
     assert_int_equal(output.status, 69);
@@ -207,15 +215,15 @@ static void a_rebuild_keeps_the_old_store_aside(void **state) {
 /* --- transactions ------------------------------------------------------------------------------------------------- */
 
 static rd_kafka_t *open_transactional(const char *name) {
-    const char *const settings[][2] = {
-        {"transactional.id", name}, {"transaction.timeout.ms", "600000"}, {NULL, NULL}};
+    const char *const settings[][2] = {{"transactional.id", name}, {"transaction.timeout.ms", "600000"}, {NULL, NULL}};
     rd_kafka_t *rk = living_client(settings);
     assert_null(rd_kafka_init_transactions(rk, LIVING_WAIT_MS));
     return rk;
 }
 
 static void end_transaction(rd_kafka_t *rk, bool commit) {
-    assert_null(commit ? rd_kafka_commit_transaction(rk, LIVING_WAIT_MS) : rd_kafka_abort_transaction(rk, LIVING_WAIT_MS));
+    assert_null(commit ? rd_kafka_commit_transaction(rk, LIVING_WAIT_MS)
+                       : rd_kafka_abort_transaction(rk, LIVING_WAIT_MS));
 }
 
 static void an_open_transaction_is_said(void **state) {
@@ -300,10 +308,9 @@ static void a_silent_broker_is_not_zero_behind(void **state) {
 /* --- records without a value -------------------------------------------------------------------------------------- */
 
 static void send_tombstone(rd_kafka_t *rk, const char *topic, const char *key) {
-    assert_int_equal(rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0),
-                                       RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                                       RD_KAFKA_V_KEY(key, key ? strlen(key) : 0), RD_KAFKA_V_VALUE(NULL, 0),
-                                       RD_KAFKA_V_END),
+    assert_int_equal(rd_kafka_producev(
+                         rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                         RD_KAFKA_V_KEY(key, key ? strlen(key) : 0), RD_KAFKA_V_VALUE(NULL, 0), RD_KAFKA_V_END),
                      0);
     assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
 }

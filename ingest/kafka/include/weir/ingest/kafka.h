@@ -151,9 +151,10 @@ typedef struct weir_kafka_consumer_opts {
 } weir_kafka_consumer_opts;
 
 /* Checks each start against what the broker has, and starts the thread that watches the topic.  Blocks.  [owner]
- * WEIR_ECANCELLED; WEIR_EUNAVAILABLE no broker answered; WEIR_ENOTFOUND no such topic or partition, which may come; WEIR_EDATA its offset
- * is gone: the sentence names the earliest; WEIR_ECORRUPT the partition ends before the offset, or a mark differs: it is
- * not the log that was read before; WEIR_EPERM; WEIR_EINVAL no start, a partition twice, a bad option; WEIR_ENOMEM. */
+ * WEIR_ECANCELLED; WEIR_EUNAVAILABLE no broker answered; WEIR_ENOTFOUND no such topic or partition, which may come;
+ * WEIR_EDATA its offset is gone: the sentence names the earliest; WEIR_ECORRUPT the partition ends before the offset,
+ * or a mark differs: it is not the log that was read before; WEIR_EPERM; WEIR_EINVAL no start, a partition twice, a bad
+ * option; WEIR_ENOMEM. */
 weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kafka_consumer **consumerp);
 /* Waits up to wait_us for records, then hands out what is there, at most `capacity` and WEIR_KAFKA_BATCH_MAX; none is
  * success, and may come earlier than wait_us when a partition's end was reached. Their bytes are borrowed until the

@@ -16,8 +16,8 @@
  *   P3  A dead letter is durable before the offset behind it can be sealed, and there once for each position.
  *   P4  What cannot be read on is not skipped: the source stops with one sentence, the others go on.
  *
- * A source that waits for its broker, or for its topic to appear, has not failed. One that has failed stays so, with the
- * same sentence, until the process is started again.
+ * A source that waits for its broker, or for its topic to appear, has not failed. One that has failed stays so, with
+ * the same sentence, until the process is started again.
  */
 #ifndef WEIR_INGEST_PIPELINE_H
 #define WEIR_INGEST_PIPELINE_H
@@ -113,7 +113,7 @@ typedef struct weir_pipeline_source_stats {
     /* gauges: records that wait in transactions that are open; of the one that has stood still longest, since when, and
      * where its records begin */
     uint64_t waiting_records;
-    int64_t waiting_since_us;    /* by the wall clock; 0: none */
+    int64_t waiting_since_us; /* by the wall clock; 0: none */
     uint64_t waiting_offset;
     uint32_t waiting_partition;
 } weir_pipeline_source_stats;
