@@ -355,6 +355,13 @@ static bool is_to_be_opened_again(const weir_worker *worker, weir_err err) {
     return worker->from.stream == WEIR_PIPELINE_KAFKA && worker->of_stream && weir_err_is(err, WEIR_ECLOSED);
 }
 
+static void log_again(const weir_worker *worker, weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err_sentence(err, sentence, sizeof sentence);
+    WEIR_LOG(INFO, "ingest.opened_again", "a topic is opened again, and what was read of it compared",
+             WEIR_TEXT("source", worker->schema_source->name), WEIR_TEXT("because", sentence));
+}
+
 static void finish(weir_worker *worker, weir_err err, bool ended) {
     weir_err_keep(&err, tick(worker, true));
     weir_pipeline_status status = err ? WEIR_PIPELINE_FAILED : ended ? WEIR_PIPELINE_ENDED : WEIR_PIPELINE_STOPPED;
@@ -372,9 +379,12 @@ void weir_worker_main(void *context) {
         bool again = is_to_be_opened_again(worker, err);
         if (!again && !is_worth_waiting(worker, err)) break;
         close_stream(worker);
-        if (again) weir_log_error("ingest.opened_again", err);
-        if (!again) weir_worker_status_set(worker, WEIR_PIPELINE_WAITING, err);
-        if (!again) worker->tries++;
+        if (again) {
+            log_again(worker, err);
+        } else {
+            weir_worker_status_set(worker, WEIR_PIPELINE_WAITING, err);
+            worker->tries++;
+        }
         err = WEIR_OK;
         idle(worker->pipeline, wakes_and_drains(worker->pipeline, &drains), again ? AGAIN_US : RETRY_US);
     } while (!stopping(worker->pipeline));
