@@ -131,7 +131,10 @@ static weir_err open_parts(weir_kafka_consumer *consumer, const weir_kafka_consu
             err = opts->start_at(opts->context, (uint32_t)i, consumer->begins[i], &starts[i]);
             starts[i].partition = (uint32_t)i;
         }
-        if (!err) err = open_part(consumer, &starts[i]);
+        if (err) return err;
+    }
+    for (size_t i = 0; i < count; i++) { /* once all are known to the caller, who may have to say what is in doubt */
+        weir_err err = open_part(consumer, &starts[i]);
         if (err) return err;
     }
     return WEIR_OK;
@@ -147,6 +150,10 @@ static weir_err open_part(weir_kafka_consumer *consumer, const weir_kafka_start 
         return WEIR_ERR(WEIR_EINVAL, "partition %" PRIu32 " of topic '%s' is to be read twice", partition,
                         consumer->client->topic);
     }
+    weir_err err = WEIR_OK;
+    if (start->offset > consumer->ends[partition])
+        err = weir_kafka_watch_ends_again(consumer, partition, start->offset);
+    if (err) return err;
     uint64_t begin = consumer->begins[partition], end = consumer->ends[partition];
     if (start->offset < begin || start->offset > end)
         return weir_kafka_offset_error(consumer->client, partition, start->offset, begin, end);
@@ -171,8 +178,8 @@ weir_err weir_kafka_offset_error(const weir_kafka_client *client, uint32_t parti
     return WEIR_ERR(
         WEIR_ECORRUPT,
         "topic '%s' partition %" PRIu32 " ends at %" PRIu64 ", before offset %" PRIu64
-        " which was read: it was created again, or lost its newest records. Bring the old log back, or fill "
-        "a new store from this one: weir serve --rebuild",
+        " which was read: it was created again, or lost its newest records. Fill a new store from this one: "
+        "weir serve --rebuild",
         client->topic, partition, end, offset);
 }
 
@@ -249,13 +256,7 @@ static void see_verdict(weir_kafka_consumer *consumer) {
     if (verdict) memcpy(text, consumer->verdict_text, sizeof text);
     weir_mutex_unlock(&consumer->mutex);
     if (!verdict || consumer->failure) return;
-    const weir_kafka_mark *other = &consumer->other_mark;
-    if (!other->check) {
-        keep_failure(consumer, WEIR_ERR(verdict, "%s", text));
-        return;
-    }
-    const kafka_part *part = &consumer->parts[consumer->part_of[consumer->other_partition]];
-    keep_failure(consumer, weir_kafka_other_log(consumer, part->partition, other, part->next));
+    keep_failure(consumer, WEIR_ERR(verdict, "%s", text));
 }
 
 /* What the watch may look at from now on: of each partition the last record. */

@@ -60,9 +60,6 @@ struct weir_kafka_consumer {
     uint64_t *handed;
     bool missing;              /* the topic was not there */
     uint32_t odd_rounds, turn; /* rounds that found fewer partitions or none; the next idle part to look at */
-    /* Of a verdict that the log is another one: written before that, read after it. */
-    uint32_t other_partition;
-    weir_kafka_mark other_mark; /* check 0: that is not the verdict */
 
     weir_mutex mutex; /* LEAF; guards the fields below, and some of each part */
     weir_cond stopped;
@@ -95,9 +92,10 @@ weir_err weir_kafka_watch_first(weir_kafka_consumer *consumer);
 weir_err weir_kafka_watch_compare(weir_kafka_consumer *consumer, const weir_kafka_start *starts);
 weir_err weir_kafka_watch_start(weir_kafka_consumer *consumer);
 void weir_kafka_watch_close(weir_kafka_consumer *consumer);
-/* The sentence of a mark that differs; what was handed out from it to below `handed` is in doubt. */
-weir_err weir_kafka_other_log(const weir_kafka_consumer *consumer, uint32_t partition, const weir_kafka_mark *mark,
-                              uint64_t handed);
+/* The sentence of a mark that differs. */
+weir_err weir_kafka_other_log(const weir_kafka_consumer *consumer, uint32_t partition, const weir_kafka_mark *mark);
+/* Asks for the ends once more, some times: what ends before it was read may be a broker's stale word. */
+weir_err weir_kafka_watch_ends_again(weir_kafka_consumer *consumer, uint32_t partition, uint64_t offset);
 
 /* consumer.c: the sentences of an offset that is not there. */
 weir_err weir_kafka_offset_error(const weir_kafka_client *client, uint32_t partition, uint64_t offset, uint64_t begin,

@@ -80,21 +80,25 @@ weir_err weir_kafka_watch_first(weir_kafka_consumer *consumer) {
     return err;
 }
 
+weir_err weir_kafka_watch_ends_again(weir_kafka_consumer *consumer, uint32_t partition, uint64_t offset) {
+    weir_kafka_client *client = consumer->watch_client;
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < ODD_ROUNDS_MAX && consumer->ends[partition] < offset; i++) {
+        weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + ROUND_US / 2);
+        err = weir_kafka_client_ends(client, consumer->partition_count, RD_KAFKA_OFFSET_END, client->timeout_us,
+                                     consumer->ends);
+    }
+    return err;
+}
+
 /* --- the same log? ---------------------------------------------------------------------------------------------- */
 
-weir_err weir_kafka_other_log(const weir_kafka_consumer *consumer, uint32_t partition, const weir_kafka_mark *mark,
-                              uint64_t handed) {
-    char taken[128] = "";
-    if (handed > mark->offset)
-        snprintf(taken, sizeof taken,
-                 "What was taken in from offset %" PRIu64 " to %" PRIu64 " may be of either log. F", mark->offset,
-                 handed - 1);
+weir_err weir_kafka_other_log(const weir_kafka_consumer *consumer, uint32_t partition, const weir_kafka_mark *mark) {
     return WEIR_ERR(WEIR_ECORRUPT,
                     "topic '%s' partition %" PRIu32 ": the record at offset %" PRIu64
                     " is not the one that was read there before: the topic was created again, or lost records and "
-                    "took new ones. %sill a new store from this one: weir serve --rebuild",
-                    consumer->client->topic, partition, mark->offset - 1,
-                    taken[0] ? taken : "Bring the old log back, or f");
+                    "took new ones. Fill a new store from this one: weir serve --rebuild",
+                    consumer->client->topic, partition, mark->offset - 1);
 }
 
 static void warn_unchecked(const weir_kafka_consumer *consumer, uint32_t partition, uint64_t offset) {
@@ -126,7 +130,7 @@ static weir_err compare_rank(weir_kafka_consumer *consumer, const weir_kafka_sta
         for (size_t k = 0; !err && k < count; k++) {
             kafka_part *part = &consumer->parts[parts[k]];
             if (probes[k].result == WEIR_KAFKA_PROBE_OTHER)
-                err = weir_kafka_other_log(consumer, part->partition, &probes[k].mark, part->next);
+                err = weir_kafka_other_log(consumer, part->partition, &probes[k].mark);
             if (probes[k].result == WEIR_KAFKA_PROBE_SAME) part->anchors[part->anchor_count++] = probes[k].mark;
         }
         if (err) return err;
@@ -195,8 +199,8 @@ static bool look_at_partitions(weir_kafka_consumer *consumer) {
         if (is_odd_for_long(consumer))
             give_verdict(consumer, WEIR_ERR(WEIR_ECORRUPT,
                                             "topic '%s' has %" PRIu32 " partitions and had %" PRIu32
-                                            ": it was created again. Bring the old log back, or fill a new store from "
-                                            "this one: weir serve --rebuild",
+                                            ": it was created again. Fill a new store from this one: weir serve "
+                                            "--rebuild",
                                             topic, count, consumer->partition_count));
         return false;
     }
@@ -246,9 +250,7 @@ static weir_err judge(weir_kafka_consumer *consumer, kafka_part *part, const wei
         push_anchor(consumer, part, *newest);
         return WEIR_OK;
     case WEIR_KAFKA_PROBE_OTHER:
-        consumer->other_partition = part->partition;
-        consumer->other_mark = probe->mark;
-        return weir_kafka_other_log(consumer, part->partition, &probe->mark, handed);
+        return weir_kafka_other_log(consumer, part->partition, &probe->mark);
     case WEIR_KAFKA_PROBE_GONE: /* the next older one is asked in the next round */
         part->anchor_count--;
         memmove(&part->anchors[0], &part->anchors[1], part->anchor_count * sizeof part->anchors[0]);

@@ -94,6 +94,9 @@ weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_reco
 
 /* stand.c: what others see of a source, and what the brokers say of it. */
 void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, weir_err err);
+/* The error, with what was taken in and not compared with the log since; each partition has a line in the log, too.
+ * [ingest] */
+weir_err weir_worker_doubt(weir_worker *worker, weir_err err);
 /* The error of its status, made anew.  Under the worker's mutex. */
 weir_err weir_worker_err(const weir_worker *worker);
 /* As weir_stream_kafka_opts has it; context: a weir_worker.  [any] */

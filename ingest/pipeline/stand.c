@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stand.c - what others see of a source: its status, how far it is, and when its brokers were last heard of. */
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/base/log.h>
@@ -27,6 +28,35 @@ void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, we
 
 weir_err weir_worker_err(const weir_worker *worker) {
     return worker->err_code ? WEIR_ERR(worker->err_code, "%s", worker->err_text) : WEIR_OK;
+}
+
+/* Adds a partition to the list; false: it is full. */
+static bool add_doubt(const weir_part *part, char *list, size_t size) {
+    char text[96];
+    int length = snprintf(text, sizeof text, "%spartition %u offsets %llu to %llu", list[0] ? ", " : "",
+                          part->partition, (unsigned long long)part->verified, (unsigned long long)part->next - 1);
+    if (strlen(list) + (size_t)length >= size) return false;
+    strcat(list, text);
+    return true;
+}
+
+weir_err weir_worker_doubt(weir_worker *worker, weir_err err) {
+    char list[200] = "", more[40] = "", sentence[WEIR_ERR_SENTENCE_MAX];
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < worker->part_count; i++) {
+        weir_mutex_lock(&worker->mutex);
+        const weir_part part = worker->parts[i];
+        weir_mutex_unlock(&worker->mutex);
+        if (part.verified >= part.next) continue;
+        others += !add_doubt(&part, list, sizeof list);
+        WEIR_LOG(WARN, "ingest.not_compared", "records were taken in that may be of another log",
+                 WEIR_TEXT("source", worker->schema_source->name), WEIR_U64("partition", part.partition),
+                 WEIR_U64("from", part.verified), WEIR_U64("to", part.next - 1));
+    }
+    if (!list[0]) return err;
+    if (others) snprintf(more, sizeof more, " and of %u more", others);
+    weir_err_sentence(err, sentence, sizeof sentence);
+    return WEIR_ERR(weir_err_code(err), "%s. Taken in and not compared before that: %s%s", sentence, list, more);
 }
 
 /* --- what the brokers say --------------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@
 #define RETRY_US    WEIR_US_PER_S
 #define AGAIN_US    (100 * 1000)
 #define OPEN_US     (5 * WEIR_US_PER_S)
+#define STALE_TRIES 3u                   /* a broker that has just started may not know of partitions that were added */
 #define REFUSED_US  (60 * WEIR_US_PER_S) /* rights are given and taken in steps: a refusal is believed after so long */
 #define IDLE_US_MIN 1000
 #define IDLE_US_MAX 16000
@@ -110,7 +111,8 @@ static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t be
     weir_err err = seen ? WEIR_OK : remember_begin(worker, begin, applied, &position);
     startp->offset = applied > position.begin ? applied : position.begin;
     if (worker->from.stream == WEIR_PIPELINE_KAFKA) add_marks(startp, &position);
-    startp->known = position.older[0].check ? position.older[0].offset : UINT64_MAX;
+    bool verified = position.older[0].check && position.older[0].offset < startp->offset;
+    startp->known = verified ? position.older[0].offset : UINT64_MAX;
     return err;
 }
 
@@ -146,6 +148,7 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
                        .read = startp->offset,
                        .end = startp->offset,
                        .stable = startp->offset,
+                       .verified = startp->known < startp->offset ? startp->known : startp->offset,
                        .event_time_us = INT64_MIN};
     weir_letters_known(worker->pipeline->letters, worker->graph_source, partition, startp->offset, &added.known,
                        &added.known_count);
@@ -153,11 +156,12 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
 }
 
 /* A topic that has fewer partitions than were read is another one. */
-static weir_err check_partitions(const weir_worker *worker) {
+static weir_err check_partitions(weir_worker *worker) {
     uint32_t seen = weir_positions_partitions(worker->pipeline->positions, worker->graph_source);
     if (worker->from.stream == WEIR_PIPELINE_FILE || seen <= worker->part_count) return WEIR_OK;
+    worker->of_stream = worker->from.stream == WEIR_PIPELINE_KAFKA;
     return WEIR_ERR(
-        WEIR_EDATA,
+        worker->of_stream && worker->tries < STALE_TRIES ? WEIR_EUNAVAILABLE : WEIR_EDATA,
         "topic '%s' has %u partitions, and the store has read %u: it was recreated. Start an empty store, or "
         "bring the old topic back",
         worker->schema_source->topic, worker->part_count, seen);
@@ -363,6 +367,7 @@ static void log_again(const weir_worker *worker, weir_err err) {
 }
 
 static void finish(weir_worker *worker, weir_err err, bool ended) {
+    if (worker->of_stream && weir_err_is(err, WEIR_ECORRUPT)) err = weir_worker_doubt(worker, err);
     weir_err_keep(&err, tick(worker, true));
     weir_pipeline_status status = err ? WEIR_PIPELINE_FAILED : ended ? WEIR_PIPELINE_ENDED : WEIR_PIPELINE_STOPPED;
     close_stream(worker);

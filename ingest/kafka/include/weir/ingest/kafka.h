@@ -162,7 +162,7 @@ weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kaf
  * call says so: open again where you are.  Blocks.  [owner]
  * WEIR_ECLOSED the connection, a leader or the number of partitions is another one (K6): open again and go on;
  * WEIR_ENOTFOUND the topic was deleted; WEIR_EDATA retention has run past the offset; WEIR_ECORRUPT a CRC is wrong, the
- * log was cut back, or a mark differs: the sentence names what was handed out meanwhile; WEIR_EPERM; WEIR_EUNAVAILABLE;
+ * log was cut back, or a mark differs: what is not below `verified` is in doubt; WEIR_EPERM; WEIR_EUNAVAILABLE;
  * WEIR_EINVAL capacity 0. */
 weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us, weir_kafka_record *records,
                                   size_t capacity, size_t *countp);
