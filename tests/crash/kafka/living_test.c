@@ -32,7 +32,6 @@ typedef struct epoch {
     int partitions;
     bool compacted;
     uint64_t count;   /* events sent */
-    uint64_t applied; /* of the truth, known to be in the graph */
     rd_kafka_t *open; /* a transaction that is open; or NULL */
     uint64_t open_first, open_count;
     serve_child server;
@@ -48,21 +47,15 @@ static int32_t any_partition(epoch *e) {
 static void send_event(epoch *e, rd_kafka_t *rk, int32_t partition, uint64_t n, size_t padding) {
     static char text[HUGE_BYTES + 512];
     char key[24];
-    int length = living_text(n, text), key_length = snprintf(key, sizeof key, "k%" PRIu64, e->compacted ? n % 40 : n);
+    int length = living_text(n, text);
+    snprintf(key, sizeof key, "k%" PRIu64, e->compacted ? n % 40 : n);
     if (padding) {
         length += snprintf(text + length - 1, 16, ",\"pad\":\"") - 1;
         memset(text + length, 'p', padding);
         length += (int)padding;
         length += snprintf(text + length, 8, "\"}");
     }
-    for (;;) {
-        rd_kafka_resp_err_t error = rd_kafka_producev(
-            rk, RD_KAFKA_V_TOPIC(e->topic), RD_KAFKA_V_PARTITION(partition), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-            RD_KAFKA_V_KEY(key, (size_t)key_length), RD_KAFKA_V_VALUE(text, (size_t)length), RD_KAFKA_V_END);
-        if (!error) return;
-        assert_int_equal(error, RD_KAFKA_RESP_ERR__QUEUE_FULL);
-        rd_kafka_poll(rk, 20);
-    }
+    living_put(rk, e->topic, partition, key, text, (size_t)length, 0);
 }
 
 static uint64_t how_many(epoch *e) {
@@ -102,11 +95,9 @@ static void produce(epoch *e, bool kill_broker, bool large) {
 
 static void produce_null(epoch *e) {
     rd_kafka_t *rk = living_client(NULL);
+    char key[] = "nothing";
     for (uint64_t i = 0; i < 5; i++)
-        assert_int_equal(rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(e->topic), RD_KAFKA_V_PARTITION(any_partition(e)),
-                                           RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY("nothing", 7),
-                                           RD_KAFKA_V_VALUE(NULL, 0), RD_KAFKA_V_END),
-                         0);
+        living_put(rk, e->topic, any_partition(e), key, NULL, 0, 0);
     flush_all(rk);
     rd_kafka_destroy(rk);
 }
