@@ -18,17 +18,21 @@ typedef struct part {
 
 typedef struct source_sum {
     const char *name;
+    bool known; /* where its end is */
     uint64_t behind;
-    int64_t lag_us;
+    int64_t lag_us, contact_us; /* contact_us -1: never */
+    uint64_t in_transactions;
     uint32_t partitions;
     part parts[PARTITIONS_MAX];
 } source_sum;
 
 /* Sources follow each other in the pipeline's order: each is written when the next one begins. */
 typedef struct fresh_survey {
+    weir_api *api;
     weir_json json;
     weir_buf *header;
     source_sum sum;
+    size_t next; /* source to begin */
     bool any;
 } fresh_survey;
 
@@ -47,8 +51,10 @@ static void write_parts(weir_json *json, const char *name, const source_sum *sum
 
 /* payments;behind=0;lag=0.000 */
 static void write_header(fresh_survey *survey, const source_sum *sum) {
-    weir_buf_printf(survey->header, "%s%s;behind=%llu;lag=%.3f", survey->any ? ", " : "", sum->name,
-                    (unsigned long long)sum->behind, seconds(sum->lag_us));
+    weir_buf_printf(survey->header, "%s%s;behind=", survey->any ? ", " : "", sum->name);
+    if (sum->known) weir_buf_printf(survey->header, "%llu", (unsigned long long)sum->behind);
+    if (!sum->known) weir_buf_text(survey->header, "unknown");
+    weir_buf_printf(survey->header, ";lag=%.3f", seconds(sum->lag_us));
 }
 
 static void end_source(fresh_survey *survey) {
@@ -57,10 +63,20 @@ static void end_source(fresh_survey *survey) {
     if (!sum->name) return;
     weir_json_key(json, sum->name);
     weir_json_object(json);
+    weir_json_key(json, "connected");
+    weir_json_bool(json, sum->known);
     weir_json_key(json, "behind");
-    weir_json_u64(json, sum->behind);
+    if (sum->known) weir_json_u64(json, sum->behind);
+    if (!sum->known) weir_json_null(json);
     weir_json_key(json, "lag_seconds");
     weir_json_f64(json, seconds(sum->lag_us));
+    weir_json_key(json, "contact_age_seconds");
+    if (sum->contact_us >= 0) weir_json_f64(json, seconds(sum->contact_us));
+    if (sum->contact_us < 0) weir_json_null(json);
+    if (sum->in_transactions) {
+        weir_json_key(json, "in_open_transactions");
+        weir_json_u64(json, sum->in_transactions);
+    }
     if (sum->partitions <= PARTITIONS_MAX) {
         write_parts(json, "applied", sum, false);
         write_parts(json, "end", sum, true);
@@ -70,13 +86,27 @@ static void end_source(fresh_survey *survey) {
     survey->any = true;
 }
 
+/* Of a topic whose brokers are silent the end is not known, and how long that has been so is the least that it may be
+ * behind. */
+static void begin_source(fresh_survey *survey) {
+    weir_pipeline_source_stats stats;
+    source_sum *sum = &survey->sum;
+    end_source(survey);
+    weir_pipeline_source_stats_get(survey->api->pipeline, survey->next++, &stats);
+    bool kafka = stats.contact_age_us != 0 || stats.contact_wall_us;
+    *sum = (source_sum){.name = stats.name, .known = !kafka || stats.connected, .contact_us = stats.contact_age_us};
+    sum->in_transactions = stats.waiting_records;
+    if (sum->known) return;
+    sum->lag_us =
+        stats.contact_age_us >= 0 ? stats.contact_age_us : weir_clock_wall_us(survey->api->clock) - stats.begun_us;
+    if (sum->lag_us < 0) sum->lag_us = 0; /* the clock was set back */
+}
+
 static weir_err visit(void *context, const weir_pipeline_partition_stats *stats) {
     fresh_survey *survey = context;
     source_sum *sum = &survey->sum;
-    if (!sum->name || strcmp(sum->name, stats->source) != 0) {
-        end_source(survey);
-        *sum = (source_sum){.name = stats->source};
-    }
+    while (!sum->name || strcmp(sum->name, stats->source) != 0)
+        begin_source(survey);
     uint64_t applied = stats->offset_applied < stats->offset_end ? stats->offset_applied : stats->offset_end;
     sum->behind += stats->offset_end - applied;
     if (stats->lag_us > sum->lag_us) sum->lag_us = stats->lag_us;
@@ -88,9 +118,11 @@ static weir_err visit(void *context, const weir_pipeline_partition_stats *stats)
 static void make(weir_api *api, weir_api_fresh *fresh) {
     weir_buf_clear(&fresh->member);
     weir_buf_clear(&fresh->header);
-    fresh_survey survey = {.json = weir_json_begin(&fresh->member), .header = &fresh->header};
+    fresh_survey survey = {.api = api, .json = weir_json_begin(&fresh->member), .header = &fresh->header};
     weir_json_object(&survey.json);
     (void)weir_pipeline_partitions(api->pipeline, visit, &survey); /* visit never fails */
+    while (survey.next < weir_pipeline_source_count(api->pipeline))
+        begin_source(&survey);
     end_source(&survey);
     weir_json_object_end(&survey.json);
 }

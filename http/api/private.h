@@ -60,6 +60,7 @@ struct weir_api {
     const char *checkpoints, *nights;
     _Atomic(weir_scheduler *) scheduler; /* NULL: none */
     _Atomic int checkpointing;           /* one is being written */
+    int64_t stale_max_us;
     /* [owner] */
     weir_api_goal *goals;
     size_t goal_count, goal_capacity;

@@ -4,9 +4,11 @@
  *
  *   STARTING ──all sources run──► CATCHING_UP ──all goals applied──► READY ──weir_api_stopping──► STOPPING
  *
- * The goals are the ends of the sources as they were when all of them ran. A failed source, and a part that is not well
- * (health.c), make any state not ready.
+ * The goals are the ends of the sources as they were when all of them ran, without what was in open transactions. A
+ * source that has failed, whose brokers have been silent for too long, or that a transaction holds up for too long, and
+ * a part that is not well (health.c), make any state not ready, with a sentence that stays the same until that ends.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
@@ -43,7 +45,7 @@ static weir_err set_goal(void *context, const weir_pipeline_partition_stats *sta
         api->goals = goals;
         api->goal_capacity = capacity;
     }
-    api->goals[api->goal_count++] = (weir_api_goal){stats->source, stats->partition, stats->offset_end};
+    api->goals[api->goal_count++] = (weir_api_goal){stats->source, stats->partition, stats->offset_stable};
     return WEIR_OK;
 }
 
@@ -53,8 +55,7 @@ static weir_err reached(void *context, const weir_pipeline_partition_stats *stat
     for (size_t i = 0; i < api->goal_count; i++) {
         const weir_api_goal *goal = &api->goals[i];
         if (goal->partition != stats->partition || strcmp(goal->source, stats->source) != 0) continue;
-        uint64_t end = stats->offset_end < goal->offset ? stats->offset_end : goal->offset;
-        if (stats->offset_applied < end) return WEIR_ERR(WEIR_ECANCELLED, "not there yet");
+        if (stats->offset_applied < goal->offset) return WEIR_ERR(WEIR_ECANCELLED, "not there yet");
     }
     return WEIR_OK;
 }
@@ -84,15 +85,68 @@ weir_err weir_api_livez(void *context, weir_http_request *request) {
     return WEIR_OK;
 }
 
+/* What a source that waits says; false: it is not the brokers' silence. */
+static bool says_why(const weir_pipeline_source_stats *stats) {
+    return stats->status == WEIR_PIPELINE_WAITING && !weir_err_is(stats->err, WEIR_EUNAVAILABLE) &&
+           !weir_err_is(stats->err, WEIR_ETIMEOUT);
+}
+
+static void silence(const weir_pipeline_source_stats *stats, char *buffer, size_t size) {
+    char sentence[WEIR_ERR_SENTENCE_MAX], since[WEIR_TIME_TEXT_MAX];
+    if (says_why(stats)) {
+        weir_err_sentence(stats->err, sentence, sizeof sentence);
+        snprintf(buffer, size, "source '%s' waits: %s", stats->name, sentence);
+        return;
+    }
+    weir_time_format(stats->contact_wall_us ? stats->contact_wall_us : stats->begun_us, since);
+    snprintf(buffer, size,
+             "source '%s' has had no word of its brokers since %s, so nobody knows how far behind it is; look at them, "
+             "or correct kafka.brokers: it reads on by itself",
+             stats->name, since);
+}
+
+static void held_up(const weir_pipeline_source_stats *stats, char *buffer, size_t size) {
+    char since[WEIR_TIME_TEXT_MAX];
+    weir_time_format(stats->waiting_since_us, since);
+    snprintf(buffer, size,
+             "source '%s', partition %u: what is behind offset %llu waits since %s for an open transaction to end; "
+             "commit or abort it, or end its producer",
+             stats->name, stats->waiting_partition, (unsigned long long)stats->waiting_offset, since);
+}
+
+/* A source that is out of touch for longer than is allowed. While it starts, one that waits says so at once. */
+static bool stale(weir_api *api, char *buffer, size_t size) {
+    int64_t now_us = weir_clock_wall_us(api->clock);
+    bool starting = atomic_load(&api->state) == WEIR_API_STARTING;
+    for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
+        weir_pipeline_source_stats stats;
+        weir_pipeline_source_stats_get(api->pipeline, i, &stats);
+        int64_t age_us = stats.contact_age_us < 0 ? now_us - stats.begun_us : stats.contact_age_us;
+        bool old = api->stale_max_us && !stats.connected && age_us > api->stale_max_us;
+        bool held = api->stale_max_us && stats.waiting_since_us && now_us - stats.waiting_since_us > api->stale_max_us;
+        if (old || (starting && says_why(&stats))) {
+            silence(&stats, buffer, size);
+        } else if (held) {
+            held_up(&stats, buffer, size);
+        } else {
+            continue;
+        }
+        return true;
+    }
+    return false;
+}
+
 /* NULL: ready. */
 static const char *reason(weir_api *api, char *buffer, size_t size) {
     weir_err failure = weir_api_failure(api);
     if (!failure) failure = weir_api_parts(api);
+    int state = atomic_load(&api->state);
     if (failure) {
         weir_err_sentence(failure, buffer, size);
         return buffer;
     }
-    switch (atomic_load(&api->state)) {
+    if (state != WEIR_API_STOPPING && stale(api, buffer, size)) return buffer;
+    switch (state) {
     case WEIR_API_STARTING:
         return "the sources are being opened; wait";
     case WEIR_API_CATCHING_UP:
@@ -116,10 +170,14 @@ static void write_source(weir_json *json, const weir_pipeline_source_stats *stat
         weir_json_key(json, "error");
         weir_json_string(json, sentence);
     }
+    weir_json_key(json, "connected");
+    weir_json_bool(json, stats->connected);
     weir_json_key(json, "records");
     weir_json_u64(json, stats->records);
     weir_json_key(json, "dead_letters");
     weir_json_u64(json, stats->dead_letters);
+    weir_json_key(json, "tombstones");
+    weir_json_u64(json, stats->tombstones);
     weir_json_object_end(json);
 }
 

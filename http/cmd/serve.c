@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/fault.h>
@@ -150,6 +151,27 @@ static weir_err open_sources(service *serve) {
     return err;
 }
 
+/* STORE.aside-20261122T080000Z: nothing is ever removed. Nobody else may have it open. */
+static weir_err set_store_aside(service *serve) {
+    char aside[PATH_MAX_BYTES + 32], lock_path[PATH_MAX_BYTES + 8], stamp[32];
+    weir_file *lock = NULL;
+    if (!weir_path_exists(serve->store)) return WEIR_OK;
+    time_t now = (time_t)(weir_clock_wall_us(weir_clock_system()) / WEIR_US_PER_S);
+    struct tm tm;
+    strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+    snprintf(aside, sizeof aside, "%s.aside-%s", serve->store, stamp);
+    snprintf(lock_path, sizeof lock_path, "%s/LOCK", serve->store);
+    weir_err err = weir_file_open(lock_path, WEIR_FILE_OPEN_OR_CREATE, &lock);
+    if (!err) err = weir_file_lock(lock);
+    if (!err && weir_path_exists(aside)) err = WEIR_ERR(WEIR_EEXIST, "%s is there already; try again", aside);
+    if (!err) err = weir_file_rename(serve->store, aside);
+    if (lock) weir_err_keep(&err, weir_file_close(lock));
+    if (!err)
+        WEIR_LOG(WARN, "serve.rebuild", "the store was set aside; a new one is filled from the log",
+                 WEIR_TEXT("aside", aside), WEIR_TEXT("store", serve->store));
+    return weir_err_prefix(err, "--rebuild");
+}
+
 static weir_err open_graph(service *serve) {
     const weir_graph_opts opts = {
         .shards = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_STORE_SHARDS),
@@ -210,6 +232,7 @@ static weir_err open_api(service *serve) {
         .checkpoints = serve->checkpoints,
         .nights = serve->nights,
         .loops = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_THREADS),
+        .stale_max_us = weir_config_us(serve->config, WEIR_CONFIG_INGEST_STALE_MAX),
     };
     return weir_api_open(&opts, &serve->api);
 }
@@ -250,6 +273,7 @@ static weir_err open_nights(service *serve, const weir_cli *cli) {
 static weir_err open_all(service *serve, const weir_cli *cli) {
     weir_err err = read_arguments(serve, cli);
     if (!err) err = open_sources(serve);
+    if (!err && weir_cli_given(cli, "rebuild")) err = set_store_aside(serve);
     if (!err) err = open_graph(serve);
     if (!err) err = open_pipeline(serve);
     if (!err) err = open_scoring(serve);
@@ -337,6 +361,7 @@ static const weir_option options[] = {
     {"listen", 'l', "HOST:PORT", "address to serve (default http.listen)", NULL},
     {"models", 'm', "DIR", "folder of the trained models (default models beside the data, or models.path)", NULL},
     {"keys", 'K', "FILE", "API keys (default http.keys)", NULL},
+    {"rebuild", 0, NULL, "set the store's folder aside, under a dated name, and fill a new one from the log", NULL},
     {0},
 };
 

@@ -2,9 +2,11 @@
 /* client.c - a librdkafka handle with our settings, and its log lines and errors as ours. */
 #include "client.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <syslog.h>
 
 #include <weir/base/alloc.h>
@@ -31,10 +33,14 @@ weir_err weir_kafka_client_open(const weir_kafka_client_opts *opts, weir_kafka_c
     client->timeout_us = opts->timeout_us;
     client->leader = -1;
     client->owner = opts->owner;
+    client->stop = opts->stop;
+    client->context = opts->context;
     client->brokers = weir_strdup(opts->brokers);
     client->topic = weir_strdup(opts->topic);
     rd_kafka_conf_t *conf = NULL;
-    if (!client->brokers || !client->topic) {
+    client->fault = weir_calloc(1, sizeof *client->fault);
+    if (client->fault) weir_mutex_init(&client->fault->mutex, WEIR_RANK_LEAF, "kafka fault");
+    if (!client->brokers || !client->topic || !client->fault) {
         err = WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka client");
         goto err;
     }
@@ -78,6 +84,7 @@ static weir_err set(rd_kafka_conf_t *conf, const char *name, const char *value) 
 
 static void write_log(const rd_kafka_t *rk, int level, const char *facility, const char *text);
 static void note_error(rd_kafka_t *rk, int error, const char *reason, void *context);
+static int begin_connection(int fd, const struct sockaddr *address, int length, const char *id, void *context);
 static rd_kafka_resp_err_t name_threads(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *context, char *text,
                                         size_t text_size);
 
@@ -103,6 +110,7 @@ static weir_err configure(weir_kafka_client *client, const weir_kafka_client_opt
     rd_kafka_conf_set_opaque(conf, client);
     rd_kafka_conf_set_log_cb(conf, write_log);
     rd_kafka_conf_set_error_cb(conf, note_error);
+    rd_kafka_conf_set_connect_cb(conf, begin_connection);
     if (opts->delivered) rd_kafka_conf_set_dr_msg_cb(conf, opts->delivered);
     rd_kafka_conf_interceptor_add_on_new(conf, "weir", name_threads, NULL);
     *confp = conf;
@@ -120,11 +128,8 @@ static weir_err start(weir_kafka_client *client, const weir_kafka_client_opts *o
         return WEIR_ERR(WEIR_EINVAL, "'%.128s' names no Kafka broker; give host:port, several parted by commas",
                         client->brokers);
     }
-    if (opts->type == RD_KAFKA_PRODUCER) {
-        client->rkt = rd_kafka_topic_new(client->rk, client->topic, NULL);
-        if (!client->rkt) return weir_kafka_error(client, rd_kafka_last_error(), "open the topic");
-    }
-    return WEIR_OK;
+    client->rkt = rd_kafka_topic_new(client->rk, client->topic, NULL);
+    return client->rkt ? WEIR_OK : weir_kafka_error(client, rd_kafka_last_error(), "open the topic");
 }
 
 void weir_kafka_client_close(weir_kafka_client *client) {
@@ -138,6 +143,8 @@ void weir_kafka_client_close(weir_kafka_client *client) {
         if (client->rkt) rd_kafka_topic_destroy(client->rkt);
         rd_kafka_destroy_flags(client->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE); // no group to leave
     }
+    if (client->fault) weir_mutex_destroy(&client->fault->mutex);
+    weir_free(client->fault);
     weir_free(client->brokers);
     weir_free(client->topic);
     weir_free(client);
@@ -187,7 +194,24 @@ static void note_error(rd_kafka_t *rk, int error, const char *reason, void *cont
     (void)rk;
     weir_kafka_client *client = context;
     if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return; // says less than what came before it
-    snprintf(client->fault, sizeof client->fault, "%s", reason);
+    weir_mutex_lock(&client->fault->mutex);
+    snprintf(client->fault->text, sizeof client->fault->text, "%s", reason);
+    weir_mutex_unlock(&client->fault->mutex);
+}
+
+/* Counted before anything can come over it.  [any] */
+static int begin_connection(int fd, const struct sockaddr *address, int length, const char *id, void *context) {
+    (void)id;
+    atomic_fetch_add(&((weir_kafka_client *)context)->connects, 1);
+    if (connect(fd, address, (socklen_t)length) == 0 || errno == EINPROGRESS) return 0;
+    return errno;
+}
+
+void weir_kafka_fault_text(const weir_kafka_client *client, char *text, size_t size) {
+    struct weir_kafka_fault *fault = client->fault;
+    weir_mutex_lock(&fault->mutex);
+    snprintf(text, size, "%s%s", fault->text[0] ? ": " : "", fault->text);
+    weir_mutex_unlock(&fault->mutex);
 }
 
 /* --- errors --- */
@@ -229,17 +253,18 @@ weir_code weir_kafka_code(rd_kafka_resp_err_t error) {
 }
 
 weir_err weir_kafka_error(const weir_kafka_client *client, rd_kafka_resp_err_t error, const char *doing) {
+    char fault[WEIR_KAFKA_FAULT_MAX + 2];
     switch (error) {
     case RD_KAFKA_RESP_ERR__TRANSPORT:
     case RD_KAFKA_RESP_ERR__TIMED_OUT:
     case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
     case RD_KAFKA_RESP_ERR__RESOLVE:
-        // Brings the reason, if one waits. Once records come out of the same queue it would drop one.
-        if (!client->consuming) rd_kafka_poll(client->rk, 0);
+        rd_kafka_poll(client->rk, 0); // brings the reason, if one waits
+        weir_kafka_fault_text(client, fault, sizeof fault);
         return WEIR_ERR(WEIR_EUNAVAILABLE,
                         "no Kafka broker at %.128s answered within %" PRId64
-                        " ms%s%s; start one (for development: ops/kafka up), or correct kafka.brokers",
-                        client->brokers, client->timeout_us / 1000, client->fault[0] ? ": " : "", client->fault);
+                        " ms%s; start one (for development: ops/kafka up), or correct kafka.brokers",
+                        client->brokers, client->timeout_us / 1000, fault);
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
         return WEIR_ERR(WEIR_ENOTFOUND,

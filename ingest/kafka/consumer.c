@@ -2,9 +2,12 @@
 /*
  * consumer.c - records out of one topic, from offsets that the caller keeps.
  *
- * librdkafka tells of a batch with a wrong CRC and goes on behind it, and does not see that a log was cut back (KIP-320
- * came with 2.1). So the first error of a partition ends it here, records behind it are dropped (K3), and a caller may
- * have the record before its offset compared (weir_kafka_start).
+ * librdkafka tells of a batch with a wrong CRC and goes on behind it, so the first error of a partition ends it here,
+ * and records behind it are dropped (K3). Nor does it see that a log was cut back or made anew (KIP-320 came with 2.1):
+ * that takes another connection or another leader, or is seen by the watch. Over the first two nothing is handed out
+ * (K6): the caller opens again, and the marks of what it was given last are compared before anything else is read.
+ *
+ * Partitions are started one by one, without a group: there is nothing to join, and no coordinator to ask.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +18,8 @@
 #include <weir/base/bytes.h>
 #include <weir/base/hash.h>
 #include <weir/base/log.h>
-#include <weir/ingest/kafka.h>
 
-#include "client.h"
+#include "consumer_private.h"
 
 #define BUFFER_DEFAULT     ((uint64_t)64 << 20)
 #define BUFFER_MAX         ((uint64_t)1 << 30)
@@ -25,62 +27,54 @@
 #define FETCH_BYTES_MAX    ((uint64_t)16 << 20) /* of one answer */
 #define PARTITION_NOT_OURS UINT32_MAX
 
-/* One partition that is read. */
-typedef struct kafka_part {
-    uint64_t next;  /* K3: records below are not handed out */
-    uint64_t check; /* of the record at next, which is then not handed out; 0: no more */
-    uint32_t partition;
-    bool at_end;
-    bool failed; /* K3: nothing of it is handed out any more */
-} kafka_part;
-
-struct weir_kafka_consumer {
-    weir_kafka_client *client;
-    rd_kafka_queue_t *queue;
-    kafka_part *parts;
-    size_t part_count;
-    size_t parts_at_end;
-    uint32_t *part_of; /* index into parts by partition, or PARTITION_NOT_OURS */
-    uint32_t partition_count;
-    rd_kafka_message_t **messages; /* WEIR_KAFKA_BATCH_MAX of them: of the last poll, not yet given back */
-    size_t message_count;
-    weir_code failure; /* WEIR_CODE_OK, or what every call says from now on */
-    char failure_text[WEIR_ERR_SENTENCE_MAX];
-};
-
 /* --- opening --- */
 
 static weir_err check_opts(const weir_kafka_consumer_opts *opts);
 static weir_err open_client(weir_kafka_consumer *consumer, const weir_kafka_consumer_opts *opts);
-static weir_err open_parts(weir_kafka_consumer *consumer, const weir_kafka_consumer_opts *opts);
-static weir_err assign(weir_kafka_consumer *consumer);
+static weir_err open_parts(weir_kafka_consumer *consumer, const weir_kafka_consumer_opts *opts,
+                           weir_kafka_start **startsp);
+static weir_err start_parts(weir_kafka_consumer *consumer);
 
 weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kafka_consumer **consumerp) {
+    weir_kafka_start *starts = NULL;
     *consumerp = NULL;
     weir_err err = check_opts(opts);
     if (err) return err;
     weir_kafka_consumer *consumer = weir_calloc(1, sizeof *consumer);
     if (!consumer) return WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka consumer");
+    weir_mutex_init(&consumer->mutex, WEIR_RANK_LEAF, "kafka consumer");
+    weir_cond_init(&consumer->stopped);
+    consumer->told = opts->told;
+    consumer->context = opts->context;
     consumer->messages = weir_calloc(WEIR_KAFKA_BATCH_MAX, sizeof *consumer->messages);
-    if (!consumer->messages) {
-        err = WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka consumer");
-        goto err;
+    if (!consumer->messages) err = WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka consumer");
+    if (!err) err = open_client(consumer, opts);
+    if (!err) err = weir_kafka_watch_open(consumer, opts);
+    if (!err) err = weir_kafka_watch_first(consumer);
+    if (!err) consumer->connects = atomic_load(&consumer->client->connects); // K6
+    if (!err) err = open_parts(consumer, opts, &starts);
+    if (!err) err = weir_kafka_watch_compare(consumer, starts);
+    if (!err) err = start_parts(consumer);
+    if (!err) err = weir_kafka_watch_start(consumer);
+    weir_free(starts);
+    if (err) {
+        weir_kafka_consumer_close(consumer);
+        return err;
     }
-    err = open_client(consumer, opts);
-    if (!err) err = open_parts(consumer, opts);
-    if (!err) err = assign(consumer);
-    if (err) goto err;
     *consumerp = consumer;
     return WEIR_OK;
-err:
-    weir_kafka_consumer_close(consumer);
-    return err;
 }
 
 static weir_err check_opts(const weir_kafka_consumer_opts *opts) {
-    if (!opts->starts || opts->start_count == 0 || opts->start_count > WEIR_KAFKA_PARTITIONS_MAX) {
+    bool all = !opts->starts && opts->start_count == 0 && opts->start_at;
+    if (!all && (!opts->starts || opts->start_count == 0 || opts->start_count > WEIR_KAFKA_PARTITIONS_MAX)) {
         return WEIR_ERR(WEIR_EINVAL, "a Kafka consumer was given %zu partitions to read; it takes 1 to %u",
                         opts->start_count, WEIR_KAFKA_PARTITIONS_MAX);
+    }
+    for (size_t i = 0; i < opts->start_count; i++) {
+        if (opts->starts[i].mark_count > WEIR_KAFKA_MARKS_MAX)
+            return WEIR_ERR(WEIR_EINVAL, "a Kafka consumer was given %u marks of a partition; it takes at most %u",
+                            opts->starts[i].mark_count, WEIR_KAFKA_MARKS_MAX);
     }
     if (opts->buffer_bytes != 0 && (opts->buffer_bytes < BUFFER_MIN || opts->buffer_bytes > BUFFER_MAX)) {
         return WEIR_ERR(WEIR_EINVAL, "the Kafka read buffer is %" PRIu64 " bytes; it may be 1 MiB to 1 GiB",
@@ -96,9 +90,7 @@ static weir_err open_client(weir_kafka_consumer *consumer, const weir_kafka_cons
     snprintf(fetch_bytes, sizeof fetch_bytes, "%" PRIu64,
              buffer_bytes < FETCH_BYTES_MAX ? buffer_bytes : FETCH_BYTES_MAX);
     const weir_kafka_setting settings[] = {
-        {"group.id", "weir"}, // assign asks for one; nothing is ever committed to it
         {"enable.auto.commit", "false"},
-        {"enable.auto.offset.store", "false"},
         {"auto.offset.reset", "error"}, // K4
         {"check.crcs", "true"},         // K3
         {"isolation.level", "read_committed"},
@@ -114,94 +106,93 @@ static weir_err open_client(weir_kafka_consumer *consumer, const weir_kafka_cons
         .timeout_us = opts->timeout_us,
         .settings = settings,
         .setting_count = sizeof settings / sizeof settings[0],
+        .stop = opts->stop,
+        .context = opts->context,
     };
-    weir_err err = weir_kafka_client_open(&client_opts, &consumer->client);
-    if (err) return err;
-    return weir_kafka_client_topic(consumer->client, false, &consumer->partition_count);
+    return weir_kafka_client_open(&client_opts, &consumer->client);
 }
 
 static weir_err open_part(weir_kafka_consumer *consumer, const weir_kafka_start *start);
 
-static weir_err open_parts(weir_kafka_consumer *consumer, const weir_kafka_consumer_opts *opts) {
-    consumer->parts = weir_calloc(opts->start_count, sizeof *consumer->parts);
-    consumer->part_of = weir_calloc(consumer->partition_count, sizeof *consumer->part_of);
-    if (!consumer->parts || !consumer->part_of) return WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka consumer");
+/* The starts are the caller's own, or what start_at says of each partition. */
+static weir_err open_parts(weir_kafka_consumer *consumer, const weir_kafka_consumer_opts *opts,
+                           weir_kafka_start **startsp) {
+    size_t count = opts->starts ? opts->start_count : consumer->partition_count;
+    weir_kafka_start *starts = weir_calloc(count, sizeof *starts);
+    *startsp = starts;
+    if (!starts) return WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka consumer");
     for (uint32_t i = 0; i < consumer->partition_count; i++)
         consumer->part_of[i] = PARTITION_NOT_OURS;
-    for (size_t i = 0; i < opts->start_count; i++) {
-        weir_err err = open_part(consumer, &opts->starts[i]);
+    for (size_t i = 0; i < count; i++) {
+        weir_err err = WEIR_OK;
+        if (opts->starts) {
+            starts[i] = opts->starts[i];
+        } else {
+            err = opts->start_at(opts->context, (uint32_t)i, consumer->begins[i], &starts[i]);
+            starts[i].partition = (uint32_t)i;
+        }
+        if (err) return err;
+    }
+    for (size_t i = 0; i < count; i++) { /* once all are known to the caller, who may have to say what is in doubt */
+        weir_err err = open_part(consumer, &starts[i]);
         if (err) return err;
     }
     return WEIR_OK;
 }
 
-static weir_err check_offset(const weir_kafka_consumer *consumer, const weir_kafka_start *start, uint64_t *beginp);
-
 static weir_err open_part(weir_kafka_consumer *consumer, const weir_kafka_start *start) {
-    if (start->partition >= consumer->partition_count) {
+    uint32_t partition = start->partition;
+    if (partition >= consumer->partition_count) {
         return WEIR_ERR(WEIR_ENOTFOUND, "topic '%s' has %" PRIu32 " partitions, so none with number %" PRIu32,
-                        consumer->client->topic, consumer->partition_count, start->partition);
+                        consumer->client->topic, consumer->partition_count, partition);
     }
-    if (consumer->part_of[start->partition] != PARTITION_NOT_OURS) {
-        return WEIR_ERR(WEIR_EINVAL, "partition %" PRIu32 " of topic '%s' is to be read twice", start->partition,
+    if (consumer->part_of[partition] != PARTITION_NOT_OURS) {
+        return WEIR_ERR(WEIR_EINVAL, "partition %" PRIu32 " of topic '%s' is to be read twice", partition,
                         consumer->client->topic);
     }
-    uint64_t begin;
-    weir_err err = check_offset(consumer, start, &begin);
+    weir_err err = WEIR_OK;
+    if (start->offset > consumer->ends[partition])
+        err = weir_kafka_watch_ends_again(consumer, partition, start->offset);
     if (err) return err;
-    kafka_part *part = &consumer->parts[consumer->part_count];
-    *part = (kafka_part){.next = start->offset, .partition = start->partition};
-    if (start->check != 0 && start->offset > begin) {
-        part->next = start->offset - 1;
-        part->check = start->check;
-    } else if (start->check != 0 && start->offset > 0) {
-        WEIR_LOG(WARN, "kafka.unchecked",
-                 "the record before the first to read is gone, so it is not known whether this is still the same log",
-                 WEIR_TEXT("topic", consumer->client->topic), WEIR_U64("partition", start->partition),
-                 WEIR_U64("offset", start->offset));
-    }
-    consumer->part_of[start->partition] = (uint32_t)consumer->part_count++;
+    uint64_t begin = consumer->begins[partition], end = consumer->ends[partition];
+    if (start->offset < begin || start->offset > end)
+        return weir_kafka_offset_error(consumer->client, partition, start->offset, begin, end);
+    consumer->part_of[partition] = (uint32_t)consumer->part_count;
+    consumer->parts[consumer->part_count++] = (kafka_part){.partition = partition,
+                                                           .leader = consumer->leaders[partition],
+                                                           .next = start->offset,
+                                                           .handed = start->offset,
+                                                           .end = end};
     return WEIR_OK;
 }
 
-static weir_err offset_error(const weir_kafka_client *client, uint32_t partition, uint64_t offset, uint64_t begin,
-                             uint64_t end) {
+weir_err weir_kafka_offset_error(const weir_kafka_client *client, uint32_t partition, uint64_t offset, uint64_t begin,
+                                 uint64_t end) {
     if (offset < begin) {
-        return WEIR_ERR(WEIR_ENOTFOUND,
+        return WEIR_ERR(WEIR_EDATA,
                         "topic '%s' partition %" PRIu32 ": offset %" PRIu64
                         " is gone; the earliest that the broker still has is %" PRIu64
                         ". Restore a snapshot that reaches it, or start there knowing what is missing",
                         client->topic, partition, offset, begin);
     }
-    return WEIR_ERR(WEIR_ECORRUPT,
-                    "topic '%s' partition %" PRIu32 " ends at %" PRIu64 ", before offset %" PRIu64
-                    ": it was created again, or lost its newest records. Rebuild from its beginning",
-                    client->topic, partition, end, offset);
+    return WEIR_ERR(
+        WEIR_ECORRUPT,
+        "topic '%s' partition %" PRIu32 " ends at %" PRIu64 ", before offset %" PRIu64
+        " which was read: it was created again, or lost its newest records. Fill a new store from this one: "
+        "weir serve --rebuild",
+        client->topic, partition, end, offset);
 }
 
-static weir_err check_offset(const weir_kafka_consumer *consumer, const weir_kafka_start *start, uint64_t *beginp) {
-    uint64_t end;
-    weir_err err = weir_kafka_client_offsets(consumer->client, start->partition, beginp, &end);
-    if (err) return err;
-    if (start->offset >= *beginp && start->offset <= end) return WEIR_OK;
-    return offset_error(consumer->client, start->partition, start->offset, *beginp, end);
-}
-
-static weir_err assign(weir_kafka_consumer *consumer) {
+static weir_err start_parts(weir_kafka_consumer *consumer) {
     weir_kafka_client *client = consumer->client;
-    client->consuming = true;
-    rd_kafka_resp_err_t error = rd_kafka_poll_set_consumer(client->rk);
-    if (error) return weir_kafka_error(client, error, "read it");
-    consumer->queue = rd_kafka_queue_get_consumer(client->rk);
-    if (!consumer->queue) return WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka consumer");
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)consumer->part_count);
+    consumer->queue = rd_kafka_queue_new(client->rk);
     for (size_t i = 0; i < consumer->part_count; i++) {
-        const kafka_part *part = &consumer->parts[i];
-        rd_kafka_topic_partition_list_add(list, client->topic, (int32_t)part->partition)->offset = (int64_t)part->next;
+        kafka_part *part = &consumer->parts[i];
+        if (rd_kafka_consume_start_queue(client->rkt, (int32_t)part->partition, (int64_t)part->next, consumer->queue))
+            return weir_kafka_error(client, rd_kafka_last_error(), "read it");
+        part->started = true;
     }
-    error = rd_kafka_assign(client->rk, list);
-    rd_kafka_topic_partition_list_destroy(list);
-    return error ? weir_kafka_error(client, error, "read it") : WEIR_OK;
+    return WEIR_OK;
 }
 
 /* --- reading --- */
@@ -220,35 +211,73 @@ static void keep_failure(weir_kafka_consumer *consumer, weir_err err) {
 }
 
 static bool take(weir_kafka_consumer *consumer, const rd_kafka_message_t *message, weir_kafka_record *recordp);
+static void see_verdict(weir_kafka_consumer *consumer);
+static void take_batch(weir_kafka_consumer *consumer, int64_t wait_us, size_t capacity);
+static void hand_out(weir_kafka_consumer *consumer, const weir_kafka_record *records, size_t count);
 
 weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us, weir_kafka_record *records,
                                   size_t capacity, size_t *countp) {
     *countp = 0;
     if (capacity == 0) return WEIR_ERR(WEIR_EINVAL, "a Kafka consumer was polled for no records");
     release(consumer);
+    see_verdict(consumer);
     if (consumer->failure) return WEIR_ERR(consumer->failure, "%s", consumer->failure_text);
-    if (capacity > WEIR_KAFKA_BATCH_MAX) capacity = WEIR_KAFKA_BATCH_MAX;
-    // librdkafka waits until the array is full: so for the first alone, then for none.
-    const int wait_ms = weir_kafka_wait_ms(wait_us);
-    ssize_t got = rd_kafka_consume_batch_queue(consumer->queue, wait_ms, consumer->messages, 1);
-    consumer->message_count = got > 0 ? (size_t)got : 0;
-    if (got > 0 && capacity > 1) {
-        got = rd_kafka_consume_batch_queue(consumer->queue, 0, consumer->messages + 1, capacity - 1);
-        consumer->message_count += got > 0 ? (size_t)got : 0;
+    take_batch(consumer, wait_us, capacity > WEIR_KAFKA_BATCH_MAX ? WEIR_KAFKA_BATCH_MAX : capacity);
+    if (atomic_load(&consumer->client->connects) != consumer->connects) { // K6: asked behind what was taken
+        release(consumer);
+        keep_failure(consumer, WEIR_ERR(WEIR_ECLOSED, "the connection to %.128s is a new one; open the consumer again",
+                                        consumer->client->brokers));
     }
     size_t count = 0;
     for (size_t i = 0; i < consumer->message_count; i++) {
         if (take(consumer, consumer->messages[i], &records[count])) count++;
     }
+    hand_out(consumer, records, count);
+    rd_kafka_poll(consumer->client->rk, 0); // the reasons of broken connections
     if (count == 0 && consumer->failure) return WEIR_ERR(consumer->failure, "%s", consumer->failure_text);
     *countp = count;
     return WEIR_OK;
 }
 
+/* librdkafka waits until the array is full: so for the first alone, then for none. */
+static void take_batch(weir_kafka_consumer *consumer, int64_t wait_us, size_t capacity) {
+    ssize_t got = rd_kafka_consume_batch_queue(consumer->queue, weir_kafka_wait_ms(wait_us), consumer->messages, 1);
+    consumer->message_count = got > 0 ? (size_t)got : 0;
+    if (got <= 0 || capacity == 1) return;
+    got = rd_kafka_consume_batch_queue(consumer->queue, 0, consumer->messages + 1, capacity - 1);
+    consumer->message_count += got > 0 ? (size_t)got : 0;
+}
+
+/* What the watch has found. */
+static void see_verdict(weir_kafka_consumer *consumer) {
+    char text[WEIR_ERR_SENTENCE_MAX];
+    weir_mutex_lock(&consumer->mutex);
+    weir_code verdict = consumer->verdict;
+    if (verdict) memcpy(text, consumer->verdict_text, sizeof text);
+    weir_mutex_unlock(&consumer->mutex);
+    if (!verdict || consumer->failure) return;
+    keep_failure(consumer, WEIR_ERR(verdict, "%s", text));
+}
+
+/* What the watch may look at from now on: of each partition the last record. */
+static void hand_out(weir_kafka_consumer *consumer, const weir_kafka_record *records, size_t count) {
+    uint32_t last_partition = PARTITION_NOT_OURS;
+    weir_mutex_lock(&consumer->mutex);
+    for (size_t i = count; i > 0; i--) {
+        const weir_kafka_record *record = &records[i - 1];
+        kafka_part *part = &consumer->parts[consumer->part_of[record->partition]];
+        if (record->partition == last_partition || part->newest.offset > record->offset) continue;
+        last_partition = record->partition;
+        part->newest = (weir_kafka_mark){record->offset + 1, weir_kafka_record_check(record)};
+    }
+    for (size_t i = 0; i < consumer->part_count; i++)
+        consumer->parts[i].handed = consumer->parts[i].next;
+    weir_mutex_unlock(&consumer->mutex);
+}
+
 static void take_error(weir_kafka_consumer *consumer, const rd_kafka_message_t *message, kafka_part *part);
-static bool take_checked(weir_kafka_consumer *consumer, kafka_part *part, const weir_kafka_record *record);
 static void set_at_end(weir_kafka_consumer *consumer, kafka_part *part, bool at_end);
-static weir_kafka_record read_message(const rd_kafka_message_t *message);
+static bool is_due(weir_kafka_consumer *consumer, kafka_part *part, const rd_kafka_message_t *message);
 
 /* True when *recordp is to be handed out. */
 static bool take(weir_kafka_consumer *consumer, const rd_kafka_message_t *message, weir_kafka_record *recordp) {
@@ -261,20 +290,32 @@ static bool take(weir_kafka_consumer *consumer, const rd_kafka_message_t *messag
         take_error(consumer, message, part);
         return false;
     }
-    if (!part || part->failed) return false; // K3
-    *recordp = read_message(message);
-    if (recordp->offset < part->next) {
-        part->failed = true;
-        keep_failure(consumer, WEIR_ERR(WEIR_EORDER,
-                                        "topic '%s' partition %" PRIu32 ": the broker sent offset %" PRIu64
-                                        " where %" PRIu64 " or a higher one was due; open the consumer again",
-                                        consumer->client->topic, part->partition, recordp->offset, part->next));
-        return false;
-    }
+    if (!part || part->failed || !is_due(consumer, part, message)) return false; // K3
+    *recordp = weir_kafka_record_of(message);
     set_at_end(consumer, part, false);
-    if (part->check != 0 && !take_checked(consumer, part, recordp)) return false;
     part->next = recordp->offset + 1;
     return true;
+}
+
+/* From the leader that was compared (K6), and behind what was handed out (K3). */
+static bool is_due(weir_kafka_consumer *consumer, kafka_part *part, const rd_kafka_message_t *message) {
+    const char *topic = consumer->client->topic;
+    int32_t broker = rd_kafka_message_broker_id(message);
+    weir_err err = WEIR_OK;
+    if (broker != part->leader)
+        err = WEIR_ERR(WEIR_ECLOSED,
+                       "topic '%s' partition %" PRIu32 " is led by broker %" PRId32 " instead of %" PRId32
+                       "; open the consumer again",
+                       topic, part->partition, broker, part->leader);
+    if (!err && (uint64_t)message->offset < part->next)
+        err = WEIR_ERR(WEIR_EORDER,
+                       "topic '%s' partition %" PRIu32 ": the broker sent offset %" PRId64 " where %" PRIu64
+                       " or a higher one was due; open the consumer again",
+                       topic, part->partition, message->offset, part->next);
+    if (!err) return true;
+    part->failed = true;
+    keep_failure(consumer, err);
+    return false;
 }
 
 static void set_at_end(weir_kafka_consumer *consumer, kafka_part *part, bool at_end) {
@@ -282,28 +323,6 @@ static void set_at_end(weir_kafka_consumer *consumer, kafka_part *part, bool at_
     part->at_end = at_end;
     consumer->parts_at_end += at_end ? 1 : 0;
     consumer->parts_at_end -= at_end ? 0 : 1;
-}
-
-/* The first record after opening with a `check`: usually the one to compare, which is not handed out. */
-static bool take_checked(weir_kafka_consumer *consumer, kafka_part *part, const weir_kafka_record *record) {
-    const uint64_t check = part->check;
-    part->check = 0;
-    if (record->offset != part->next) {
-        WEIR_LOG(WARN, "kafka.unchecked",
-                 "the record before the first to read is gone, so it is not known whether this is still the same log",
-                 WEIR_TEXT("topic", consumer->client->topic), WEIR_U64("partition", part->partition),
-                 WEIR_U64("offset", part->next + 1));
-        return true;
-    }
-    part->next++;
-    if (weir_kafka_record_check(record) == check) return false;
-    part->failed = true;
-    keep_failure(consumer, WEIR_ERR(WEIR_ECORRUPT,
-                                    "topic '%s' partition %" PRIu32 ": the record at offset %" PRIu64
-                                    " is not the one that was read there before: the topic was created again, or lost "
-                                    "records and took new ones. Rebuild from its beginning",
-                                    consumer->client->topic, part->partition, record->offset));
-    return false;
 }
 
 /* The time that our producer wrote, or else the record's own. */
@@ -325,10 +344,17 @@ static int64_t read_time(const rd_kafka_message_t *message) {
     return time_ms * 1000;
 }
 
-static weir_kafka_record read_message(const rd_kafka_message_t *message) {
+static int64_t read_stamp(const rd_kafka_message_t *message) {
+    rd_kafka_timestamp_type_t type;
+    const int64_t time_ms = rd_kafka_message_timestamp(message, &type);
+    return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? WEIR_KAFKA_NO_TIME : time_ms;
+}
+
+weir_kafka_record weir_kafka_record_of(const rd_kafka_message_t *message) {
     return (weir_kafka_record){
         .offset = (uint64_t)message->offset,
         .time_us = read_time(message),
+        .stored_ms = read_stamp(message),
         .partition = (uint32_t)message->partition,
         .key = message->key,
         .key_length = message->key_len,
@@ -342,7 +368,10 @@ static weir_err read_error(const weir_kafka_consumer *consumer, const rd_kafka_m
 
 static void take_error(weir_kafka_consumer *consumer, const rd_kafka_message_t *message, kafka_part *part) {
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-        if (part) set_at_end(consumer, part, true);
+        if (!part || part->failed) return;
+        // Behind the last record there may be marks of transactions: they were read, too.
+        if (message->offset > 0 && (uint64_t)message->offset > part->next) part->next = (uint64_t)message->offset;
+        set_at_end(consumer, part, true);
         return;
     }
     if (!part) {
@@ -361,8 +390,11 @@ static weir_err read_error(const weir_kafka_consumer *consumer, const rd_kafka_m
     if (message->err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET || message->err == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE) {
         uint64_t begin, end;
         weir_err err = weir_kafka_client_offsets(consumer->client, part->partition, &begin, &end);
-        // The end may have passed the offset again since.
-        return err ? err : offset_error(client, part->partition, part->next, begin, end);
+        if (err || part->next < begin)
+            return err ? err : weir_kafka_offset_error(client, part->partition, part->next, begin, end);
+        // The end is before it, or has passed it again since: what opens again compares the marks.
+        return WEIR_ERR(WEIR_ECLOSED, "topic '%s' partition %" PRIu32 " did not have offset %" PRIu64 " for a moment",
+                        client->topic, part->partition, part->next);
     }
     if (weir_kafka_code(message->err) == WEIR_ENOTFOUND) {
         return WEIR_ERR(WEIR_ENOTFOUND, "topic '%s' partition %" PRIu32 " was deleted while it was read", client->topic,
@@ -378,7 +410,7 @@ bool weir_kafka_consumer_at_end(const weir_kafka_consumer *consumer) {
     return consumer->parts_at_end == consumer->part_count;
 }
 
-weir_err weir_kafka_consumer_position(const weir_kafka_consumer *consumer, uint32_t partition,
+weir_err weir_kafka_consumer_position(weir_kafka_consumer *consumer, uint32_t partition,
                                       weir_kafka_position_stats *statsp) {
     *statsp = (weir_kafka_position_stats){0};
     if (partition >= consumer->partition_count || consumer->part_of[partition] == PARTITION_NOT_OURS) {
@@ -386,30 +418,45 @@ weir_err weir_kafka_consumer_position(const weir_kafka_consumer *consumer, uint3
                         consumer->client->topic);
     }
     const kafka_part *part = &consumer->parts[consumer->part_of[partition]];
-    int64_t begin = 0, end = 0;
-    statsp->offset_next = part->next + (part->check != 0 ? 1 : 0);
-    statsp->offset_end = statsp->offset_next;
-    rd_kafka_get_watermark_offsets(consumer->client->rk, consumer->client->topic, (int32_t)partition, &begin, &end);
-    if (end >= 0 && (uint64_t)end > statsp->offset_end) statsp->offset_end = (uint64_t)end;
+    statsp->offset_next = statsp->offset_end = part->next;
+    weir_mutex_lock(&consumer->mutex);
+    if (part->end > statsp->offset_end) statsp->offset_end = part->end;
+    weir_mutex_unlock(&consumer->mutex);
     return WEIR_OK;
 }
 
 void weir_kafka_consumer_close(weir_kafka_consumer *consumer) {
     if (!consumer) return;
+    weir_kafka_watch_close(consumer);
     release(consumer);
+    for (size_t i = 0; i < consumer->part_count; i++) {
+        if (consumer->parts[i].started)
+            rd_kafka_consume_stop(consumer->client->rkt, (int32_t)consumer->parts[i].partition);
+    }
     if (consumer->queue) rd_kafka_queue_destroy(consumer->queue);
     weir_kafka_client_close(consumer->client);
+    weir_free(consumer->begins);
+    weir_free(consumer->ends);
+    weir_free(consumer->stables);
+    weir_free(consumer->leaders);
+    weir_free(consumer->news);
+    weir_free(consumer->newest);
+    weir_free(consumer->handed);
     weir_free(consumer->messages);
     weir_free(consumer->parts);
     weir_free(consumer->part_of);
+    weir_cond_destroy(&consumer->stopped);
+    weir_mutex_destroy(&consumer->mutex);
     weir_free(consumer);
 }
 
 uint64_t weir_kafka_record_check(const weir_kafka_record *record) {
-    uint8_t head[16];
+    uint8_t head[24];
     weir_put_u64(head, (uint64_t)record->time_us);
     // A missing key is not an empty one, and "ab"+"c" is not "a"+"bc".
     weir_put_u64(head + 8, record->key ? record->key_length : UINT64_MAX);
+    // The same events sent again to a topic of the same name are another log.
+    weir_put_u64(head + 16, (uint64_t)record->stored_ms);
     uint64_t hash = weir_xxh3(head, sizeof head, record->value ? 1 : 0);
     if (record->key) hash = weir_xxh3(record->key, record->key_length, hash);
     if (record->value) hash = weir_xxh3(record->value, record->value_length, hash);

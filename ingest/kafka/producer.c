@@ -189,9 +189,11 @@ static void look(weir_kafka_producer *producer, int wait_ms) {
     producer->counted_refused = producer->refused;
     const weir_kafka_client *client = producer->client;
     if (producer->polled_us - producer->progress_us > client->timeout_us) {
+        char fault[WEIR_KAFKA_FAULT_MAX + 2];
+        weir_kafka_fault_text(client, fault, sizeof fault);
         fail(producer, WEIR_ETIMEOUT,
-             "topic '%s' at %.128s: no record was acknowledged for %" PRId64 " ms%s%s; see the broker's log",
-             client->topic, client->brokers, client->timeout_us / 1000, client->fault[0] ? ": " : "", client->fault);
+             "topic '%s' at %.128s: no record was acknowledged for %" PRId64 " ms%s; see the broker's log",
+             client->topic, client->brokers, client->timeout_us / 1000, fault);
     }
 }
 

@@ -11,11 +11,25 @@
 #include "client.h"
 
 #define RETRY_WAIT_US      50000
+#define SLICE_US           2000000
 #define RECORD_MAX_DEFAULT 1048588u /* max.message.bytes of a broker that was not told otherwise */
 #define ERROR_TEXT_MAX     256u
 
 static void wait_a_little(void) {
     weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + RETRY_WAIT_US);
+}
+
+/* A request cannot be taken back, so each waits for a part of the time only. */
+static int slice_ms(int64_t left_us) {
+    return weir_kafka_wait_ms(left_us < SLICE_US ? left_us : SLICE_US);
+}
+
+static bool cancelled(const weir_kafka_client *client) {
+    return client->stop && client->stop(client->context);
+}
+
+static weir_err cancel(const weir_kafka_client *client) {
+    return WEIR_ERR(WEIR_ECANCELLED, "topic '%s' is not asked any more: it is to be stopped", client->topic);
 }
 
 /* --- partitions --- */
@@ -47,7 +61,8 @@ static weir_err ask_metadata(weir_kafka_client *client, rd_kafka_topic_t *rkt, b
     for (int64_t left_us = client->timeout_us; left_us > 0;
          left_us = until_us - weir_clock_mono_us(weir_clock_system())) {
         const rd_kafka_metadata_t *metadata = NULL;
-        error = rd_kafka_metadata(client->rk, 0, rkt, &metadata, weir_kafka_wait_ms(left_us));
+        if (cancelled(client)) return cancel(client);
+        error = rd_kafka_metadata(client->rk, 0, rkt, &metadata, slice_ms(left_us));
         if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
             weir_err err = read_metadata(client, metadata, created, partitionsp);
             rd_kafka_metadata_destroy(metadata);
@@ -65,12 +80,7 @@ static weir_err ask_metadata(weir_kafka_client *client, rd_kafka_topic_t *rkt, b
 
 weir_err weir_kafka_client_topic(weir_kafka_client *client, bool created, uint32_t *partitionsp) {
     *partitionsp = 0;
-    if (client->rkt) return ask_metadata(client, client->rkt, created, partitionsp);
-    rd_kafka_topic_t *rkt = rd_kafka_topic_new(client->rk, client->topic, NULL);
-    if (!rkt) return weir_kafka_error(client, rd_kafka_last_error(), "open the topic");
-    weir_err err = ask_metadata(client, rkt, created, partitionsp);
-    rd_kafka_topic_destroy(rkt);
-    return err;
+    return ask_metadata(client, client->rkt, created, partitionsp);
 }
 
 /* Metadata runs ahead of the partitions' leaders: a new or moved one may refuse for some milliseconds. */
@@ -107,6 +117,61 @@ weir_err weir_kafka_client_offsets(weir_kafka_client *client, uint32_t partition
     *beginp = (uint64_t)begin;
     *endp = (uint64_t)end;
     return WEIR_OK;
+}
+
+/* WEIR_OK and *passesp: not now, ask again. */
+static weir_err read_ends(const weir_kafka_client *client, const rd_kafka_topic_partition_list_t *list,
+                          uint64_t *offsets, bool *passesp) {
+    *passesp = false;
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *part = &list->elems[i];
+        *passesp = *passesp || passes(part->err) || (!part->err && part->offset < 0);
+        if (part->err && !passes(part->err)) return weir_kafka_error(client, part->err, "tell its offsets");
+        offsets[i] = part->offset < 0 ? 0 : (uint64_t)part->offset;
+    }
+    return WEIR_OK;
+}
+
+/* librdkafka asks each leader once, for all that it leads; a "time" of -1 or -2 asks for the end or the beginning. */
+weir_err weir_kafka_client_ends(weir_kafka_client *client, uint32_t count, int64_t which, int64_t timeout_us,
+                                uint64_t *offsets) {
+    const int64_t until_us = weir_clock_mono_us(weir_clock_system()) + timeout_us;
+    rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR__TIMED_OUT;
+    for (int64_t left_us = timeout_us; left_us > 0; left_us = until_us - weir_clock_mono_us(weir_clock_system())) {
+        bool again = true;
+        if (cancelled(client)) return cancel(client);
+        rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
+        for (uint32_t i = 0; i < count; i++)
+            rd_kafka_topic_partition_list_add(list, client->topic, (int32_t)i)->offset = which;
+        error = rd_kafka_offsets_for_times(client->rk, list, slice_ms(left_us));
+        weir_err err = error ? WEIR_OK : read_ends(client, list, offsets, &again);
+        rd_kafka_topic_partition_list_destroy(list);
+        if (err || !again) return err;
+        if (error && error != RD_KAFKA_RESP_ERR__TIMED_OUT && !passes(error))
+            return weir_kafka_error(client, error, "tell its offsets");
+        wait_a_little();
+    }
+    return weir_kafka_error(client, error ? error : RD_KAFKA_RESP_ERR__TIMED_OUT, "tell its offsets");
+}
+
+weir_err weir_kafka_client_leaders(weir_kafka_client *client, int64_t timeout_us, int32_t *leaders, uint32_t capacity,
+                                   uint32_t *countp) {
+    const rd_kafka_metadata_t *metadata = NULL;
+    *countp = 0;
+    rd_kafka_resp_err_t error =
+        rd_kafka_metadata(client->rk, 0, client->rkt, &metadata, weir_kafka_wait_ms(timeout_us));
+    if (error) return weir_kafka_error(client, error, "tell its partitions");
+    weir_err err = read_metadata(client, metadata, false, countp);
+    if (!err && *countp == 0)
+        err =
+            WEIR_ERR(WEIR_EUNAVAILABLE, "topic '%s' at %.128s has a partition without a leader; see the brokers' logs",
+                     client->topic, client->brokers);
+    for (uint32_t i = 0; !err && i < *countp; i++) {
+        const struct rd_kafka_metadata_partition *part = &metadata->topics[0].partitions[i];
+        if (part->id >= 0 && (uint32_t)part->id < capacity) leaders[part->id] = part->leader;
+    }
+    rd_kafka_metadata_destroy(metadata);
+    return err;
 }
 
 weir_err weir_kafka_topic_stats_get(const char *brokers, const char *topic, int64_t timeout_us,

@@ -70,15 +70,39 @@ static weir_err integer_key(weir_mapper *mapper, const weir_schema_key *key, con
     return WEIR_OK;
 }
 
+static void set_end(weir_mapper *mapper, weir_end *end, size_t length) {
+    end->key_length = (uint16_t)length;
+    end->vertex = weir_vertex_id(&mapper->id_key, end->type_name, end->key, length);
+    end->put = false;
+    end->message = mapper->message;
+}
+
+weir_err weir_map_end_named(weir_mapper *mapper, weir_end *end, const char *text, size_t length) {
+    static const char what[] = "the record's key";
+    weir_cell cell = {.kind = WEIR_CELL_TEXT, .text = text, .at = 1};
+    int64_t number;
+    if (length == 0 || length > WEIR_KEY_MAX || !weir_message_utf8(text, length))
+        return WEIR_ERR(WEIR_EDATA, "the record's key, which is to name a vertex, is not 1 to %u bytes of UTF-8",
+                        WEIR_KEY_MAX);
+    cell.length = (uint32_t)length;
+    end->key = text;
+    if (end->integer) {
+        weir_err err = weir_cell_integer(&cell, what, &number);
+        char *written = weir_arena_alloc_aligned(mapper->arena, 1, INTEGER_BYTES);
+        if (err || !written) return err ? err : weir_map_no_memory();
+        length = (size_t)snprintf(written, INTEGER_BYTES, "%lld", (long long)number);
+        end->key = written;
+    }
+    set_end(mapper, end, length);
+    return WEIR_OK;
+}
+
 weir_err weir_map_end(weir_mapper *mapper, weir_end *end) {
     size_t length = 0;
     if (end->message == mapper->message) return WEIR_OK;
     weir_err err = end->integer ? integer_key(mapper, end->parts, &end->key, &length)
                                 : weir_map_key(mapper, end->parts, &end->key, &length);
     if (err) return err;
-    end->key_length = (uint16_t)length;
-    end->vertex = weir_vertex_id(&mapper->id_key, end->type_name, end->key, length);
-    end->put = false;
-    end->message = mapper->message;
+    set_end(mapper, end, length);
     return WEIR_OK;
 }

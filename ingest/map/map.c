@@ -249,6 +249,33 @@ weir_err weir_mapper_check_time(const weir_mapper *mapper, int64_t latest_us) {
     return weir_cell_wrong(&mapper->cells[field], weir_map_path(mapper, field), what);
 }
 
+weir_err weir_mapper_tombstone(weir_mapper *mapper, uint32_t partition, uint64_t offset, int64_t time_us,
+                               const void *key, size_t key_length, weir_mapped *mappedp) {
+    const weir_schema_source *source = mapper->source;
+    *mappedp = (weir_mapped){0};
+    mapper->count = 0;
+    mapper->offset = offset;
+    mapper->message++;
+    if (source->tombstone == WEIR_SCHEMA_NONE || !key || key_length == 0) return WEIR_OK;
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(mapper->schema, source->tombstone);
+    weir_arena_reset(mapper->arena);
+    mapper->gone.type = (uint16_t)source->tombstone;
+    mapper->gone.type_name = vertex->name;
+    mapper->gone.integer = vertex->key == WEIR_SCHEMA_KEY_INTEGER;
+    weir_err err = weir_map_end_named(mapper, &mapper->gone, key, key_length);
+    if (err) return err;
+    mapper->event = weir_event_id_at(&mapper->id_key, source->topic, partition, offset);
+    mapper->mutations[mapper->count++] = (weir_mutation){.kind = WEIR_DELETE_VERTEX,
+                                                         .type = mapper->gone.type,
+                                                         .offset = offset,
+                                                         .time_us = time_us,
+                                                         .event = mapper->event,
+                                                         .vertex = mapper->gone.vertex};
+    *mappedp = (weir_mapped){
+        .mutations = mapper->mutations, .count = mapper->count, .event = mapper->event, .time_us = time_us};
+    return WEIR_OK;
+}
+
 /* --- open and close --------------------------------------------------------------------------------------------- */
 
 static weir_err columns_open(weir_mapper *mapper) {

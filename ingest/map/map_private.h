@@ -44,6 +44,7 @@ struct weir_mapper {
     uint32_t *field_of_column; /* CSV; as many as columns */
     weir_rule *rules;          /* as many as mutations    */
     weir_end ends[WEIR_RULES_ENDS_MAX];
+    weir_end gone; /* what a tombstone deletes */
     uint32_t end_count;
     weir_value *values; /* of the widest row */
     weir_arena *arena;  /* of one message    */
@@ -62,6 +63,9 @@ struct weir_mapper {
 weir_err weir_map_key(weir_mapper *mapper, const weir_schema_key *key, const char **textp, size_t *lengthp);
 /* Works the end out, unless the message has already. */
 weir_err weir_map_end(weir_mapper *mapper, weir_end *end);
+
+/* Works the end out of the text that names it. */
+weir_err weir_map_end_named(weir_mapper *mapper, weir_end *end, const char *text, size_t length);
 
 /* row.c: the row that a rule assigns; NULL when it assigns nothing, or all that it assigns is optional and absent. */
 weir_err weir_map_row(weir_mapper *mapper, const weir_rule *rule, weir_mutation *m);

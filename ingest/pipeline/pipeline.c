@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include <weir/base/alloc.h>
-#include <weir/base/metrics.h>
 
 #include "pipeline_private.h"
 
@@ -75,6 +74,20 @@ static weir_err check_source(const weir_schema *schema, const weir_pipeline_sour
     return there ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "source %u has no log, no brokers or no path", from->source);
 }
 
+/* Checks of an earlier version are of another make. */
+static weir_err forget_old_checks(weir_worker *worker) {
+    weir_positions *positions = worker->pipeline->positions;
+    weir_err err = WEIR_OK;
+    if (worker->from.stream != WEIR_PIPELINE_KAFKA || !weir_positions_are_old(positions)) return WEIR_OK;
+    for (uint32_t i = 0; !err && i < weir_positions_partitions(positions, worker->graph_source); i++) {
+        weir_position position;
+        if (!weir_positions_get(positions, worker->graph_source, i, &position)) continue;
+        position.check = 0;
+        err = weir_positions_put(positions, &position);
+    }
+    return err;
+}
+
 static weir_err open_worker(weir_pipeline *pipeline, const weir_pipeline_source *from, weir_worker *worker) {
     const weir_schema *schema = weir_graph_schema(pipeline->graph);
     weir_mutex_init(&worker->mutex, WEIR_RANK_LEAF, "source");
@@ -86,6 +99,7 @@ static weir_err open_worker(weir_pipeline *pipeline, const weir_pipeline_source 
     worker->schema_source = weir_schema_source_at(schema, from->source);
     worker->identity = identity_of(from);
     err = graph_source(pipeline->graph, worker->schema_source, worker->identity, &worker->graph_source);
+    if (!err) err = forget_old_checks(worker);
     if (!err && from->stream == WEIR_PIPELINE_FILE) err = file_partition(worker);
     return err ? err : weir_run_open(worker, &worker->run);
 }
@@ -180,6 +194,7 @@ weir_err weir_pipeline_start(weir_pipeline *pipeline) {
         weir_worker *worker = &pipeline->workers[i];
         char name[WEIR_THREAD_NAME_MAX + 1];
         snprintf(name, sizeof name, "ingest-%zu", i);
+        worker->begun_us = weir_clock_wall_us(pipeline->clock);
         err = weir_thread_start(name, WEIR_ROLE_INGEST, weir_worker_main, worker, &worker->thread);
     }
     return err;
@@ -282,108 +297,4 @@ const char *weir_pipeline_status_name(weir_pipeline_status status) {
 
 size_t weir_pipeline_source_count(const weir_pipeline *pipeline) {
     return pipeline->worker_count;
-}
-
-void weir_pipeline_source_stats_get(weir_pipeline *pipeline, size_t index, weir_pipeline_source_stats *statsp) {
-    weir_worker *worker = &pipeline->workers[index];
-    weir_mutex_lock(&worker->mutex);
-    *statsp = (weir_pipeline_source_stats){
-        .name = worker->schema_source->name,
-        .status = worker->status,
-        .err = weir_err_kept_get(&worker->err),
-        .stuck = worker->stuck,
-        .records = worker->records,
-        .bytes = worker->bytes,
-        .mutations = worker->mutations,
-        .dead_letters = worker->dead_letters,
-    };
-    weir_mutex_unlock(&worker->mutex);
-}
-
-/* A log in this process is asked itself: the thread may be waiting for room in the graph, and its last word be old. */
-static uint64_t newest_end(const weir_worker *worker, uint32_t partition, uint64_t known) {
-    weir_eventlog_partition_stats stats;
-    if (worker->from.stream != WEIR_PIPELINE_EVENTLOG) return known;
-    weir_err err = weir_eventlog_stats_get(worker->from.log, partition, &stats);
-    return err || stats.offset_durable < known ? known : stats.offset_durable;
-}
-
-/* false: there is no such partition. */
-static bool part_stats(weir_pipeline *pipeline, weir_worker *worker, uint32_t index,
-                       weir_pipeline_partition_stats *stats) {
-    int64_t event_time_us = INT64_MIN;
-    *stats = (weir_pipeline_partition_stats){.source = worker->schema_source->name};
-    weir_mutex_lock(&worker->mutex);
-    bool there = index < worker->part_count;
-    if (there) {
-        const weir_part *part = &worker->parts[index];
-        stats->partition = part->partition;
-        stats->offset_read = part->read;
-        stats->offset_end = part->end;
-        event_time_us = part->event_time_us;
-    }
-    weir_mutex_unlock(&worker->mutex);
-    if (!there) return false;
-    uint32_t source = worker->graph_source, partition = stats->partition;
-    stats->offset_applied = weir_graph_offset_applied(pipeline->graph, source, partition);
-    stats->offset_sealed = weir_graph_offset_sealed(pipeline->graph, source, partition);
-    stats->offset_end = newest_end(worker, partition, stats->offset_end);
-    if (event_time_us == INT64_MIN) return true;
-    stats->event_time_us = event_time_us;
-    int64_t age_us = weir_clock_wall_us(pipeline->clock) - event_time_us;
-    if (stats->offset_applied < stats->offset_end && age_us > 0) stats->lag_us = age_us;
-    return true;
-}
-
-weir_err weir_pipeline_partitions(weir_pipeline *pipeline, weir_pipeline_partition_visit visit, void *context) {
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; i < pipeline->worker_count; i++) {
-        weir_pipeline_partition_stats stats;
-        for (uint32_t p = 0; !err && part_stats(pipeline, &pipeline->workers[i], p, &stats); p++)
-            err = visit(context, &stats);
-    }
-    return err;
-}
-
-typedef struct gauges {
-    int64_t records, us;
-} gauges;
-
-static weir_err add_lag(void *context, const weir_pipeline_partition_stats *stats) {
-    gauges *sum = context;
-    uint64_t applied = stats->offset_applied < stats->offset_end ? stats->offset_applied : stats->offset_end;
-    sum->records += (int64_t)(stats->offset_end - applied);
-    if (stats->lag_us > sum->us) sum->us = stats->lag_us;
-    return WEIR_OK;
-}
-
-static weir_err add_newest(void *context, const weir_graph_clock *clock) {
-    int64_t *newest_us = context;
-    if (clock->newest_us > *newest_us) *newest_us = clock->newest_us;
-    return WEIR_OK;
-}
-
-static void clock_gauges_set(const weir_pipeline *pipeline) {
-    int64_t now_us = weir_graph_watermark(pipeline->graph), newest_us = now_us;
-    (void)weir_graph_clocks(pipeline->graph, add_newest, &newest_us); /* add_newest has no errors */
-    bool any = now_us != INT64_MIN;
-    weir_metric_set(WEIR_METRIC_INGEST_WATERMARK, any ? now_us / WEIR_US_PER_S : 0);
-    weir_metric_set(WEIR_METRIC_INGEST_AHEAD, any ? (newest_us - now_us) / WEIR_US_PER_S : 0);
-}
-
-void weir_pipeline_gauges_set(weir_pipeline *pipeline) {
-    gauges sum = {0};
-    int64_t waiting = 0, failed = 0;
-    (void)weir_pipeline_partitions(pipeline, add_lag, &sum); /* add_lag has no errors */
-    for (size_t i = 0; i < pipeline->worker_count; i++) {
-        weir_pipeline_source_stats stats;
-        weir_pipeline_source_stats_get(pipeline, i, &stats);
-        waiting += stats.status == WEIR_PIPELINE_WAITING;
-        failed += stats.status == WEIR_PIPELINE_FAILED;
-    }
-    weir_metric_set(WEIR_METRIC_INGEST_LAG_RECORDS, sum.records);
-    weir_metric_set(WEIR_METRIC_INGEST_LAG_SECONDS, sum.us / WEIR_US_PER_S);
-    weir_metric_set(WEIR_METRIC_INGEST_WAITING_SOURCES, waiting);
-    weir_metric_set(WEIR_METRIC_INGEST_FAILED_SOURCES, failed);
-    clock_gauges_set(pipeline);
 }

@@ -19,6 +19,7 @@ typedef struct weir_part {
     uint32_t partition;
     uint64_t next;      /* the offset that the next span begins at                               [ingest] */
     uint64_t check;     /* of the record before next; 0: none                                    [ingest] */
+    uint64_t marked;    /* marks that went into the positions                                    [ingest] */
     uint64_t had;       /* all shards had what is below when the store was opened                [ingest] */
     size_t known_count; /* places that are dead letters already, rising                          [ingest] */
     const weir_letters_place *known; /* borrowed                                                    [ingest] */
@@ -26,8 +27,13 @@ typedef struct weir_part {
     weir_repeats *repeats;           /* the event ids of its newest records                         [ingest] */
     int64_t quiet_us;                /* since when it is at its end, by the pipeline's clock             [ingest] */
     uint64_t quiet_at;               /* where that was                                                   [ingest] */
-    uint64_t read, end;    /* next, and that of the stream          guarded by the worker's mutex            */
-    int64_t event_time_us; /* newest handed over, or INT64_MIN      guarded by the worker's mutex            */
+    /* guarded by the worker's mutex */
+    uint64_t read;         /* next                                                                            */
+    uint64_t clear;        /* at or above read: no record stands between                                      */
+    uint64_t end, stable;  /* of the stream; from stable on they are in open transactions                     */
+    uint64_t verified;     /* what is below is known to be of the log that the stream has now                 */
+    int64_t open_us;       /* since when stable stands still below end, by the wall clock; 0: it does not      */
+    int64_t event_time_us; /* newest handed over, or INT64_MIN                                                */
 } weir_part;
 
 typedef struct weir_run weir_run;
@@ -45,6 +51,9 @@ typedef struct weir_worker {
     weir_run *run;                             /* [ingest] */
     int64_t ticked_us;                         /* [ingest] */
     int64_t wait_us;                           /* [ingest] how long it has just waited; 0: it goes on */
+    bool of_stream;                            /* the error in hand is the stream's own  [ingest] */
+    int64_t refused_us;                        /* since when the brokers refuse; 0: they do not  [ingest] */
+    uint32_t tries;                            /* to open the stream, in vain  [ingest] */
     uint32_t *group_ends;                      /* [ingest] one a part: where its records end in grouped */
     uint32_t grouped[WEIR_STREAM_RECORDS_MAX]; /* [ingest] */
 
@@ -52,9 +61,12 @@ typedef struct weir_worker {
     weir_part *parts; /* grown by [ingest], which alone reads it without the mutex */
     uint32_t part_count;
     weir_pipeline_status status;
-    weir_err_kept err;
-    bool stuck; /* by what weir_worker_waits waits for */
-    uint64_t records, bytes, mutations, dead_letters;
+    weir_err_kept err; /* of the status */
+    bool stuck;        /* by what weir_worker_waits waits for */
+    int64_t begun_us;                     /* when the pipeline was started, by the wall clock               */
+    int64_t contact_us;                   /* when the brokers were last heard of; by the monotonic clock    */
+    int64_t contact_wall_us;              /* the same by the wall clock; 0: never                           */
+    uint64_t records, bytes, mutations, dead_letters, tombstones;
     uint64_t drained; /* the newest drain that it has seen through */
 } weir_worker;
 
@@ -83,6 +95,15 @@ void weir_run_close(weir_run *run);
 weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_record *records, const uint32_t *indices,
                           size_t count);
 
+/* stand.c: what others see of a source, and what the brokers say of it. */
+void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, weir_err err);
+/* The error, with what was taken in and not compared with the log since; each partition has a line in the log, too.
+ * [ingest] */
+weir_err weir_worker_doubt(weir_worker *worker, weir_err err);
+/* Nothing was heard of its brokers for some seconds.  Under the worker's mutex. */
+bool weir_worker_contact_is_old(const weir_worker *worker);
+/* As weir_stream_kafka_opts has it; context: a weir_worker.  [any] */
+void weir_worker_told(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us);
 /* worker.c: whether to try again what came to err: says so, and waits a while, if it is something that passes (a full
  * disk, no memory) and nobody stops. Success ends a wait.
  *     do err = try(); while (weir_worker_waits(worker, err));   [ingest] */

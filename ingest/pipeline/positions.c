@@ -13,10 +13,13 @@
 
 #include "positions.h"
 
-#define MAGIC        "WEIRPOS1"
-#define HEADER_BYTES 32u
-#define ROW_BYTES    32u
-#define FILE_MAX     (HEADER_BYTES + (size_t)WEIR_POSITIONS_MAX * ROW_BYTES)
+#define MAGIC         "WEIRPOS2"
+#define MAGIC_OLD     "WEIRPOS1"
+#define HEADER_BYTES  32u
+#define ROW_BYTES_OLD 32u
+#define ROW_BYTES     (ROW_BYTES_OLD + 16 * WEIR_POSITIONS_OLDER)
+#define KEEP_EVERY    8u
+#define FILE_MAX      (HEADER_BYTES + (size_t)WEIR_POSITIONS_MAX * ROW_BYTES)
 
 struct weir_positions {
     char *path;
@@ -26,7 +29,7 @@ struct weir_positions {
     weir_position *rows; /* rising by source, then partition */
     size_t count, capacity;
     weir_positions_letters letters;
-    bool changed, is_new;
+    bool changed, is_new, is_old;
 };
 
 /* --- the file -------------------------------------------------------------------------------------------------- */
@@ -37,18 +40,24 @@ static uint32_t crc_of(const uint8_t *bytes, size_t length) {
 }
 
 static weir_err decode(weir_positions *positions, const uint8_t *bytes, size_t length) {
-    bool whole = length >= HEADER_BYTES && memcmp(bytes, MAGIC, 8) == 0;
-    size_t rows = whole ? weir_get_u32(bytes + 24) : 0;
-    if (!whole || rows > WEIR_POSITIONS_MAX || length != HEADER_BYTES + rows * ROW_BYTES ||
+    positions->is_old = length >= HEADER_BYTES && memcmp(bytes, MAGIC_OLD, 8) == 0;
+    bool whole = positions->is_old || (length >= HEADER_BYTES && memcmp(bytes, MAGIC, 8) == 0);
+    size_t rows = whole ? weir_get_u32(bytes + 24) : 0, row_bytes = positions->is_old ? ROW_BYTES_OLD : ROW_BYTES;
+    if (!whole || rows > WEIR_POSITIONS_MAX || length != HEADER_BYTES + rows * row_bytes ||
         weir_get_u32(bytes + 28) != crc_of(bytes, length)) {
         return WEIR_ERR(WEIR_ECORRUPT, "%s is damaged; restore the store from a checkpoint, or rebuild it from the log",
                         positions->path);
     }
     positions->letters = (weir_positions_letters){weir_get_u64(bytes + 8), weir_get_u64(bytes + 16)};
     for (size_t i = 0; i < rows; i++) {
-        const uint8_t *row = bytes + HEADER_BYTES + i * ROW_BYTES;
-        weir_position position = {weir_get_u32(row), weir_get_u32(row + 4), weir_get_u64(row + 8),
-                                  weir_get_u64(row + 16), weir_get_u64(row + 24)};
+        const uint8_t *row = bytes + HEADER_BYTES + i * row_bytes;
+        weir_position position = {.source = weir_get_u32(row),
+                                  .partition = weir_get_u32(row + 4),
+                                  .begin = weir_get_u64(row + 8),
+                                  .offset = weir_get_u64(row + 16),
+                                  .check = weir_get_u64(row + 24)};
+        for (size_t k = 0; !positions->is_old && k < WEIR_POSITIONS_OLDER; k++)
+            position.older[k] = (weir_mark){weir_get_u64(row + 32 + 16 * k), weir_get_u64(row + 40 + 16 * k)};
         weir_err err = weir_positions_put(positions, &position);
         if (err) return err;
     }
@@ -113,6 +122,10 @@ static void encode(const weir_positions *positions, weir_buf *out) {
         weir_put_u64(bytes + 8, p->begin);
         weir_put_u64(bytes + 16, p->offset);
         weir_put_u64(bytes + 24, p->check);
+        for (size_t k = 0; k < WEIR_POSITIONS_OLDER; k++) {
+            weir_put_u64(bytes + 32 + 16 * k, p->older[k].offset);
+            weir_put_u64(bytes + 40 + 16 * k, p->older[k].check);
+        }
         weir_buf_append(out, bytes, ROW_BYTES);
     }
     if (out->failed) return;
@@ -244,6 +257,24 @@ bool weir_positions_are_new(weir_positions *positions) {
     return positions->is_new;
 }
 
+bool weir_positions_are_old(weir_positions *positions) {
+    return positions->is_old;
+}
+
+void weir_position_mark(weir_position *position, weir_mark mark, uint64_t verified, uint64_t times) {
+    weir_mark *older = position->older;
+    if (position->check && position->offset < mark.offset && position->offset <= verified) {
+        for (size_t i = WEIR_POSITIONS_OLDER - 1; i > 0; i--) {
+            bool first = i == WEIR_POSITIONS_OLDER - 1;
+            if (first ? older[i].check == 0 : times % KEEP_EVERY == 0) older[i] = older[i - 1];
+        }
+        older[0] = (weir_mark){position->offset, position->check};
+        if (!older[WEIR_POSITIONS_OLDER - 1].check) older[WEIR_POSITIONS_OLDER - 1] = older[0];
+    }
+    position->offset = mark.offset;
+    position->check = mark.check;
+}
+
 /* --- marks ------------------------------------------------------------------------------------------------------ */
 
 void weir_marks_add(weir_marks *marks, uint64_t offset, uint64_t check) {
@@ -267,4 +298,13 @@ bool weir_marks_take(weir_marks *marks, uint64_t sealed, uint64_t *offsetp, uint
     memmove(marks->marks, marks->marks + taken, (marks->count - taken) * sizeof marks->marks[0]);
     marks->count -= taken;
     return true;
+}
+
+bool weir_marks_find(const weir_marks *marks, uint64_t offset, weir_mark *markp) {
+    bool found = false;
+    for (uint32_t i = 0; i < marks->count && marks->marks[i].offset <= offset; i++) {
+        *markp = (weir_mark){marks->marks[i].offset, marks->marks[i].check};
+        found = true;
+    }
+    return found;
 }

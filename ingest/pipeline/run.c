@@ -39,7 +39,7 @@ struct weir_run {
     /* of the span in hand */
     weir_part *part;
     uint64_t begin, next;
-    uint64_t records, bytes, mutations, letters, repeated;
+    uint64_t records, bytes, mutations, letters, repeated, tombstones;
     int64_t latest_us; /* no event may be later; asked for once a poll */
     int64_t event_time_us;
     bool full;
@@ -270,9 +270,23 @@ static weir_err check_time(weir_run *run, const weir_stream_record *record, cons
     return weir_mapper_check_time(run->mapper, weir_graph_latest(worker->pipeline->graph, record->time_us));
 }
 
+/* Kafka's mark of a deleted key: what it means is the schema's to say, and never the reason of a letter that it means
+ * nothing. Its time is the record's, which its producer says. */
+static weir_err map_tombstone(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
+    bool timed = record->time_us != WEIR_KAFKA_NO_TIME;
+    weir_err err = weir_mapper_tombstone(run->mapper, record->partition, record->offset, record->time_us,
+                                         timed ? record->key : NULL, record->key_length, event);
+    if (!err && event->count == 0) run->tombstones++;
+    if (err || event->count == 0 || record->time_us <= run->latest_us) return err;
+    weir_metric_add(WEIR_METRIC_INGEST_FUTURE, 1);
+    return WEIR_ERR(WEIR_EDATA, "the record's time is further in the future than is taken (ingest.future_max); check the "
+                                "producer's clock");
+}
+
 static weir_err map_record(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
     const void *value = record->value ? record->value : "";
     if (record->cut) return WEIR_ERR(WEIR_EDATA, "the line is longer than a message may be");
+    if (!record->value && run->worker->from.stream == WEIR_PIPELINE_KAFKA) return map_tombstone(run, record, event);
     weir_err err;
     do
         err = weir_mapper_map(run->mapper, record->partition, record->offset, value, record->value_length, event);
@@ -293,6 +307,7 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
     if (place == KNOWN_OURS) return WEIR_OK; // P2
     weir_err why = map_record(run, record, &event);
     if (why && !weir_err_is(why, WEIR_EDATA)) return why; // P4
+    if (!why && event.count == 0 && !event.event_id) return WEIR_OK; /* it says nothing */
     weir_err err = why ? WEIR_OK : take_event(run, &event, record->offset, &why);
     return !err && why && place == UNKNOWN ? refuse(run, record, why) : err;
 }
@@ -311,7 +326,7 @@ static weir_err begin_batches(weir_run *run) {
 
 static weir_err begin_span(weir_run *run, uint64_t begin) {
     run->begin = run->next = begin;
-    run->records = run->bytes = run->mutations = run->letters = run->repeated = 0;
+    run->records = run->bytes = run->mutations = run->letters = run->repeated = run->tombstones = 0;
     run->event_time_us = INT64_MIN;
     run->full = false;
     weir_err err;
@@ -332,6 +347,7 @@ static void account(weir_run *run) {
     worker->bytes += run->bytes;
     worker->mutations += run->mutations;
     worker->dead_letters += run->letters;
+    worker->tombstones += run->tombstones;
     weir_mutex_unlock(&worker->mutex);
     weir_metric_add(WEIR_METRIC_INGEST_RECORDS, run->records);
     weir_metric_add(WEIR_METRIC_INGEST_BYTES, run->bytes);

@@ -13,7 +13,10 @@
 
 #include <weir/base/err.h>
 #include <weir/ingest/eventlog.h>
+#include <weir/ingest/kafka.h>
 #include <weir/store/schema.h>
+
+#include "positions.h"
 
 typedef struct weir_stream weir_stream;
 
@@ -25,15 +28,21 @@ typedef struct weir_stream_record {
     bool cut; /* value is only the beginning */
     uint64_t offset;
     int64_t time_us;
-    const void *key; /* NULL: none */
+    int64_t stored_ms; /* of Kafka: see weir_kafka_record */
+    const void *key;   /* NULL: none */
     size_t key_length;
     const void *value; /* NULL: none */
     size_t value_length;
 } weir_stream_record;
 
-/* check: of the record before offset, for streams that can compare it; 0: none. */
+/* Where to begin; marks, newest first and none above offset, are for streams that can compare them. */
+#define WEIR_STREAM_MARKS_MAX 6u
+
 typedef struct weir_stream_start {
-    uint64_t offset, check;
+    uint64_t offset;
+    uint64_t known; /* marks above it may be of another log: see weir_kafka_start */
+    uint32_t mark_count;
+    weir_mark marks[WEIR_STREAM_MARKS_MAX];
 } weir_stream_start;
 
 /* Called for each partition while a stream opens; begin is the first offset that it still has. */
@@ -43,8 +52,10 @@ typedef struct weir_stream_ops {
     /* Up to WEIR_STREAM_RECORDS_MAX records, rising in each partition. *emptyp: there was nothing more just now.
      * May block for 100 ms. */
     weir_err (*poll)(weir_stream *stream, const weir_stream_record **recordsp, size_t *countp, bool *emptyp);
-    /* The next offset that the partition will give, as far as it is known. */
+    /* The next offset that the partition will give, as far as it is known; NULL: `told` of the options says it. */
     uint64_t (*end)(weir_stream *stream, uint32_t partition);
+    /* All records below this one have been handed out, whatever stands behind the last of them; NULL: nothing does. */
+    uint64_t (*clear)(weir_stream *stream, uint32_t partition);
     /* For weir_stream_start; NULL: this kind compares nothing. */
     uint64_t (*check)(const weir_stream_record *record);
     void (*close)(weir_stream *stream);
@@ -62,6 +73,8 @@ typedef struct weir_stream_kafka_opts {
     const char *brokers, *topic;
     int64_t timeout_us;
     uint64_t buffer_bytes;
+    void (*told)(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us);
+    bool (*stop)(void *context);
 } weir_stream_kafka_opts;
 
 weir_err weir_stream_kafka_open(const weir_stream_kafka_opts *opts, weir_stream_start_at start_at, void *context,

@@ -3,7 +3,7 @@
  * worker.c - the thread of a source.
  *
  *   open stream ──► turn: poll, one run a partition ──► … ──► stop, end of the file, or failure
- *        ▲               │ broker away
+ *        ▲               │ broker or topic away; another connection, leader or partition
  *        └──── wait ◄────┘
  */
 #include <string.h>
@@ -17,23 +17,15 @@
 #define TICK_US     WEIR_US_PER_S
 #define RETRY_US    WEIR_US_PER_S
 #define WAIT_US_MIN 20000
+#define AGAIN_US    (100 * 1000)
+#define OPEN_US     (5 * WEIR_US_PER_S)
+#define STALE_TRIES 3u                   /* a broker that has just started may not know of partitions that were added */
+#define REFUSED_US  (60 * WEIR_US_PER_S) /* rights are given and taken in steps: a refusal is believed after so long */
 #define IDLE_US_MIN 1000
 #define IDLE_US_MAX 16000
 #define NO_OFFSET   UINT64_MAX
 
 /* --- what others see -------------------------------------------------------------------------------------------- */
-
-static void set_status(weir_worker *worker, weir_pipeline_status status, weir_err err) {
-    weir_mutex_lock(&worker->mutex);
-    bool changed = worker->status != status;
-    worker->status = status;
-    worker->stuck = worker->wait_us > 0;
-    weir_err_kept_set(&worker->err, err);
-    weir_mutex_unlock(&worker->mutex);
-    if (!changed) return;
-    if (err) weir_log_error(status == WEIR_PIPELINE_WAITING ? "ingest.waiting" : "ingest.failed", err);
-    weir_pipeline_changed(worker->pipeline);
-}
 
 static bool stopping(weir_pipeline *pipeline) {
     weir_mutex_lock(&pipeline->mutex);
@@ -86,12 +78,12 @@ bool weir_worker_waits(weir_worker *worker, weir_err err) {
     if (!err && worker->wait_us == 0) return false;
     if (!err) {
         worker->wait_us = 0;
-        set_status(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
+        weir_worker_status_set(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
         return false;
     }
     if (!will_pass(worker, err) || stopping(worker->pipeline)) return false;
     worker->wait_us = worker->wait_us == 0 ? WAIT_US_MIN : worker->wait_us < RETRY_US / 2 ? worker->wait_us * 2 : RETRY_US;
-    set_status(worker, WEIR_PIPELINE_WAITING, err);
+    weir_worker_status_set(worker, WEIR_PIPELINE_WAITING, err);
     wait_out(worker->pipeline, worker->wait_us);
     if (weir_err_is(err, WEIR_EPOISONED)) (void)weir_letters_resume(worker->pipeline->letters); /* the next try tells */
     return !stopping(worker->pipeline);
@@ -143,8 +135,20 @@ static weir_err remember_begin(weir_worker *worker, uint64_t begin, uint64_t app
     return weir_positions_put(worker->pipeline->positions, position);
 }
 
-/* From where all shards have it: in a store that was just opened, what they have sealed. A stream that can compare
- * goes back to the last record that it can compare with; the shards pass over what they have. */
+/* The next older mark; those that are not older say nothing more. */
+static void add_mark(weir_stream_start *start, weir_mark mark) {
+    uint64_t limit = start->mark_count ? start->marks[start->mark_count - 1].offset - 1 : start->offset;
+    if (!mark.check || !mark.offset || mark.offset > limit || start->mark_count == WEIR_STREAM_MARKS_MAX) return;
+    start->marks[start->mark_count++] = mark;
+}
+
+static void add_marks(weir_stream_start *start, const weir_position *position) {
+    add_mark(start, (weir_mark){position->offset, position->check});
+    for (uint32_t i = 0; i < WEIR_POSITIONS_OLDER; i++)
+        add_mark(start, position->older[i]);
+}
+
+/* From where all shards have it: in a store that was just opened, what they have sealed. */
 static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t begin, weir_stream_start *startp) {
     weir_pipeline *pipeline = worker->pipeline;
     uint64_t applied = weir_graph_offset_applied(pipeline->graph, worker->graph_source, partition);
@@ -152,17 +156,34 @@ static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t be
     bool seen = weir_positions_get(pipeline->positions, worker->graph_source, partition, &position);
     weir_err err = seen ? WEIR_OK : remember_begin(worker, begin, applied, &position);
     startp->offset = applied > position.begin ? applied : position.begin;
-    bool comparable = worker->from.stream == WEIR_PIPELINE_KAFKA && position.check;
-    if (comparable && position.offset <= startp->offset) *startp = (weir_stream_start){position.offset, position.check};
+    if (worker->from.stream == WEIR_PIPELINE_KAFKA) add_marks(startp, &position);
+    bool verified = position.older[0].check && position.older[0].offset < startp->offset;
+    startp->known = verified ? position.older[0].offset : UINT64_MAX;
     return err;
+}
+
+/* The stream is opened again: what it has must be what it had, up to the newest record, and at the newest that it was
+ * known by before (weir_kafka_start). */
+static void next_start(weir_worker *worker, const weir_part *part, weir_stream_start *startp) {
+    weir_mark known = {0};
+    weir_position position;
+    weir_mutex_lock(&worker->mutex);
+    uint64_t verified = part->verified;
+    weir_mutex_unlock(&worker->mutex);
+    startp->offset = part->next;
+    startp->known = verified;
+    add_mark(startp, (weir_mark){part->next, part->check});
+    if (weir_marks_find(&part->marks, verified, &known)) add_mark(startp, known);
+    if (weir_positions_get(worker->pipeline->positions, worker->graph_source, part->partition, &position))
+        add_marks(startp, &position);
 }
 
 static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir_stream_start *startp) {
     weir_worker *worker = context;
     const weir_part *part = part_of(worker, partition);
     *startp = (weir_stream_start){0};
-    if (part) { /* the stream is opened again */
-        *startp = (weir_stream_start){part->next, part->check};
+    if (part) {
+        next_start(worker, part, startp);
         weir_repeats_undo(part->repeats, part->next);
         return WEIR_OK;
     }
@@ -170,10 +191,11 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
     if (err) return err;
     weir_part added = {.partition = partition,
                        .next = startp->offset,
-                       .check = startp->check,
                        .had = weir_graph_offset_applied(worker->pipeline->graph, worker->graph_source, partition),
                        .read = startp->offset,
                        .end = startp->offset,
+                       .stable = startp->offset,
+                       .verified = startp->known < startp->offset ? startp->known : startp->offset,
                        .event_time_us = INT64_MIN};
     weir_letters_known(worker->pipeline->letters, worker->graph_source, partition, startp->offset, &added.known,
                        &added.known_count);
@@ -187,20 +209,35 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
 }
 
 /* A topic that has fewer partitions than were read is another one. */
-static weir_err check_partitions(const weir_worker *worker) {
+static weir_err check_partitions(weir_worker *worker) {
     uint32_t seen = weir_positions_partitions(worker->pipeline->positions, worker->graph_source);
     if (worker->from.stream == WEIR_PIPELINE_FILE || seen <= worker->part_count) return WEIR_OK;
+    worker->of_stream = worker->from.stream == WEIR_PIPELINE_KAFKA;
     return WEIR_ERR(
-        WEIR_EDATA,
+        worker->of_stream && worker->tries < STALE_TRIES ? WEIR_EUNAVAILABLE : WEIR_EDATA,
         "topic '%s' has %u partitions, and the store has read %u: it was recreated. Start an empty store, or "
         "bring the old topic back",
         worker->schema_source->topic, worker->part_count, seen);
 }
 
+static bool is_to_stop(void *context) {
+    return stopping(((weir_worker *)context)->pipeline);
+}
+
+/* The first tries are short, so that a source that cannot be reached says so soon. */
+static int64_t open_timeout_us(const weir_worker *worker) {
+    int64_t most_us = worker->pipeline->kafka_timeout_us, us = OPEN_US << (worker->tries < 4 ? worker->tries : 4);
+    return us < most_us ? us : most_us;
+}
+
 static weir_err open_stream(weir_worker *worker) {
     weir_pipeline *pipeline = worker->pipeline;
-    const weir_stream_kafka_opts kafka = {pipeline->brokers, worker->schema_source->topic, pipeline->kafka_timeout_us,
-                                          pipeline->kafka_buffer_bytes};
+    const weir_stream_kafka_opts kafka = {.brokers = pipeline->brokers,
+                                          .topic = worker->schema_source->topic,
+                                          .timeout_us = open_timeout_us(worker),
+                                          .buffer_bytes = pipeline->kafka_buffer_bytes,
+                                          .told = weir_worker_told,
+                                          .stop = is_to_stop};
     weir_err err = WEIR_OK;
     switch (worker->from.stream) {
     case WEIR_PIPELINE_EVENTLOG:
@@ -214,6 +251,7 @@ static weir_err open_stream(weir_worker *worker) {
                                     &worker->stream);
         break;
     }
+    worker->of_stream = err != WEIR_OK;
     if (!err) err = check_partitions(worker);
     return err ? err : weir_positions_save(pipeline->positions); /* before the first span can be sealed */
 }
@@ -262,36 +300,68 @@ static void pass_letters(weir_pipeline *pipeline) {
     weir_positions_letters_set(pipeline->positions, letters);
 }
 
-static uint64_t see_end(weir_worker *worker, weir_part *part) {
-    uint64_t end = worker->stream ? worker->stream->ops->end(worker->stream, part->partition) : 0;
+static void see_end(weir_worker *worker, weir_part *part) {
+    const weir_stream_ops *ops = worker->stream ? worker->stream->ops : NULL;
+    uint64_t end = ops && ops->end ? ops->end(worker->stream, part->partition) : 0;
+    uint64_t clear = ops && ops->clear ? ops->clear(worker->stream, part->partition) : 0;
     weir_mutex_lock(&worker->mutex);
     if (end > part->end) part->end = end;
+    part->clear = clear;
+    if (ops && !ops->clear) part->verified = UINT64_MAX; /* a log of ours, a file: known by its id */
     weir_mutex_unlock(&worker->mutex);
-    return end;
+}
+
+static void see_ends(weir_worker *worker) {
+    for (uint32_t i = 0; i < worker->part_count; i++)
+        see_end(worker, &worker->parts[i]);
 }
 
 /* Whether the graph may wait for what this partition says of the time. One that is away, or has failed, keeps the state
  * that it had: it is not known to be at its end. */
-static weir_err tell_clock(weir_worker *worker, weir_part *part, uint64_t end) {
+static weir_err tell_clock(weir_worker *worker, weir_part *part) {
     const weir_pipeline *pipeline = worker->pipeline;
     weir_clock_state state = WEIR_CLOCK_WAITING;
     if (!worker->stream) return WEIR_OK;
     int64_t now_us = weir_clock_mono_us(pipeline->clock);
-    if (end > part->next || part->quiet_at != part->next) {
+    weir_mutex_lock(&worker->mutex);
+    bool told = worker->from.stream != WEIR_PIPELINE_KAFKA || worker->contact_wall_us;
+    bool more = !told || (part->end > part->next && part->end > part->clear);
+    bool away = worker->contact_wall_us && weir_worker_contact_is_old(worker);
+    weir_mutex_unlock(&worker->mutex);
+    if (away) return WEIR_OK;
+    if (more || part->quiet_at != part->next) {
         part->quiet_at = part->next;
         part->quiet_us = now_us;
     }
     if (now_us - part->quiet_us >= pipeline->idle_us || worker->stream->ops->ends) state = WEIR_CLOCK_IDLE;
-    if (end > part->next) state = WEIR_CLOCK_READING;
+    if (more) state = WEIR_CLOCK_READING;
     return weir_graph_clock_state(pipeline->graph, worker->graph_source, part->partition, state);
 }
 
-/* All is read, whatever offsets stand behind it without a record. */
+/* All is read. Of a topic its watch says how far it goes, and what is hidden in transactions is not read. */
 static void at_end(weir_worker *worker) {
+    see_ends(worker);
+    if (worker->from.stream == WEIR_PIPELINE_KAFKA) return;
     weir_mutex_lock(&worker->mutex);
     for (uint32_t i = 0; i < worker->part_count; i++)
         worker->parts[i].end = worker->parts[i].read;
     weir_mutex_unlock(&worker->mutex);
+}
+
+/* Of what is sealed, the newest record; those that were verified are kept behind it. One of another log would
+ * otherwise be compared with that other from then on. */
+static weir_err keep_mark(weir_worker *worker, weir_part *part) {
+    weir_pipeline *pipeline = worker->pipeline;
+    uint64_t sealed = weir_graph_offset_sealed(pipeline->graph, worker->graph_source, part->partition);
+    weir_position position;
+    weir_mark mark;
+    weir_mutex_lock(&worker->mutex);
+    uint64_t verified = part->verified;
+    weir_mutex_unlock(&worker->mutex);
+    if (!weir_marks_take(&part->marks, sealed, &mark.offset, &mark.check)) return WEIR_OK;
+    weir_positions_get(pipeline->positions, worker->graph_source, part->partition, &position);
+    weir_position_mark(&position, mark, verified, part->marked++);
+    return weir_positions_put(pipeline->positions, &position);
 }
 
 /* What is done once a second: ends for those who ask how far behind we are, positions for the next start. */
@@ -299,19 +369,12 @@ static weir_err tick(weir_worker *worker, bool at_once) {
     weir_pipeline *pipeline = worker->pipeline;
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = WEIR_OK;
-    uint64_t offset, check;
     if (!at_once && now_us - worker->ticked_us < TICK_US) return WEIR_OK;
     worker->ticked_us = now_us;
+    see_ends(worker);
     for (uint32_t i = 0; !err && i < worker->part_count; i++) {
-        weir_part *part = &worker->parts[i];
-        err = tell_clock(worker, part, see_end(worker, part));
-        uint64_t sealed = weir_graph_offset_sealed(pipeline->graph, worker->graph_source, part->partition);
-        if (!weir_marks_take(&part->marks, sealed, &offset, &check)) continue;
-        weir_position position;
-        weir_positions_get(pipeline->positions, worker->graph_source, part->partition, &position);
-        position.offset = offset;
-        position.check = check;
-        err = weir_positions_put(pipeline->positions, &position);
+        err = tell_clock(worker, &worker->parts[i]);
+        if (!err) err = keep_mark(worker, &worker->parts[i]);
     }
     if (!err) pass_letters(pipeline);
     return err ? err : weir_positions_save(pipeline->positions);
@@ -334,11 +397,13 @@ static weir_err turn(weir_worker *worker, int64_t *idle_usp, bool *endedp) {
     bool empty;
     uint64_t wakes = wakes_and_drains(worker->pipeline, &drains);
     weir_err err = worker->stream->ops->poll(worker->stream, &records, &count, &empty);
+    worker->of_stream = err != WEIR_OK;
     if (!err && count) err = run_all(worker, records, count);
     if (!err) err = tick_well(worker, empty && worker->drained < drains); /* who drains wants all of it seen */
     if (err) return err;
     *endedp = empty && worker->stream->ops->ends;
     if (count) *idle_usp = IDLE_US_MIN;
+    if (count) worker->refused_us = 0;
     if (empty) at_end(worker);
     if (!empty || *endedp) return WEIR_OK;
     drained(worker, drains);
@@ -354,31 +419,54 @@ static weir_err read_on(weir_worker *worker, bool *endedp) {
     uint32_t *ends = weir_realloc_array(worker->group_ends, worker->part_count, sizeof *ends);
     if (!ends) return WEIR_ERR(WEIR_ENOMEM, "no memory for %u partitions", worker->part_count);
     worker->group_ends = ends;
+    see_ends(worker); /* before anybody asks how far it is */
     for (uint32_t i = 0; !err && i < worker->part_count; i++) {
         weir_part *part = &worker->parts[i];
         part->quiet_us = weir_clock_mono_us(worker->pipeline->clock);
         part->quiet_at = part->next;
-        err = tell_clock(worker, part, see_end(worker, part)); /* before anybody asks how far it is */
+        err = tell_clock(worker, part);
     }
     if (err) return err;
-    set_status(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
+    worker->tries = 0;
+    weir_worker_status_set(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
     while (!err && !*endedp && !stopping(worker->pipeline))
         err = turn(worker, &idle_us, endedp);
     return err;
 }
 
-static bool is_worth_waiting(const weir_worker *worker, weir_err err) {
-    return worker->from.stream == WEIR_PIPELINE_KAFKA &&
-           (weir_err_is(err, WEIR_EUNAVAILABLE) || weir_err_is(err, WEIR_ETIMEOUT));
+/* What ends by itself, and what the brokers have refused for less than REFUSED_US. What the graph or the letters say is
+ * not of the stream. */
+static bool is_worth_waiting(weir_worker *worker, weir_err err) {
+    int64_t now_us = weir_clock_mono_us(weir_clock_system());
+    if (worker->from.stream != WEIR_PIPELINE_KAFKA || !worker->of_stream) return false;
+    bool refused = weir_err_is(err, WEIR_EPERM);
+    if (!refused) worker->refused_us = 0;
+    if (refused && !worker->refused_us) worker->refused_us = now_us;
+    if (refused) return now_us - worker->refused_us < REFUSED_US;
+    return weir_err_is(err, WEIR_EUNAVAILABLE) || weir_err_is(err, WEIR_ETIMEOUT) || weir_err_is(err, WEIR_ENOTFOUND) ||
+           weir_err_is(err, WEIR_EORDER);
+}
+
+/* The stream is to be opened anew at once, which compares what was read (K6); the status stays. */
+static bool is_to_be_opened_again(const weir_worker *worker, weir_err err) {
+    return worker->from.stream == WEIR_PIPELINE_KAFKA && worker->of_stream && weir_err_is(err, WEIR_ECLOSED);
+}
+
+static void log_again(const weir_worker *worker, weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err_sentence(err, sentence, sizeof sentence);
+    WEIR_LOG(INFO, "ingest.opened_again", "a topic is opened again, and what was read of it compared",
+             WEIR_TEXT("source", worker->schema_source->name), WEIR_TEXT("because", sentence));
 }
 
 static void finish(weir_worker *worker, weir_err err, bool ended) {
     if (weir_err_is(err, WEIR_ECANCELLED) && stopping(worker->pipeline)) err = WEIR_OK; /* the log has the rest */
+    if (worker->of_stream && weir_err_is(err, WEIR_ECORRUPT)) err = weir_worker_doubt(worker, err);
     weir_err_keep(&err, tick(worker, true));
     worker->wait_us = 0;
     weir_pipeline_status status = err ? WEIR_PIPELINE_FAILED : ended ? WEIR_PIPELINE_ENDED : WEIR_PIPELINE_STOPPED;
     close_stream(worker);
-    set_status(worker, status, err);
+    weir_worker_status_set(worker, status, err);
 }
 
 void weir_worker_main(void *context) {
@@ -386,17 +474,25 @@ void weir_worker_main(void *context) {
     bool ended = false;
     weir_err err = WEIR_OK;
     do {
+        uint64_t drains;
         err = read_on(worker, &ended);
-        if (err && !is_worth_waiting(worker, err) && weir_worker_waits(worker, err)) {
+        bool again = is_to_be_opened_again(worker, err), waits = !again && is_worth_waiting(worker, err);
+        bool of_brokers = worker->from.stream == WEIR_PIPELINE_KAFKA && worker->of_stream;
+        if (err && !again && !waits && !of_brokers && weir_worker_waits(worker, err)) {
             close_stream(worker); /* opened again, it goes on behind what was handed over */
             continue;
         }
-        if (!is_worth_waiting(worker, err)) break;
+        if (!again && !waits) break;
         close_stream(worker);
-        set_status(worker, WEIR_PIPELINE_WAITING, err);
+        if (again) {
+            log_again(worker, err);
+        } else {
+            weir_worker_status_set(worker, WEIR_PIPELINE_WAITING, err);
+            worker->tries++;
+        }
         err = WEIR_OK;
-        uint64_t drains;
-        idle(worker->pipeline, wakes_and_drains(worker->pipeline, &drains), RETRY_US);
+        idle(worker->pipeline, wakes_and_drains(worker->pipeline, &drains), again ? AGAIN_US : RETRY_US);
     } while (!stopping(worker->pipeline));
+    if (stopping(worker->pipeline) && worker->of_stream && weir_err_is(err, WEIR_ECANCELLED)) err = WEIR_OK;
     finish(worker, err, ended);
 }

@@ -320,6 +320,10 @@ static void print_source(const printer *outer, uint32_t id) {
     weir_buf_printf(p->out, ", format: %s}\n    mutations:\n", weir_schema_time_words[source->time_format]);
     for (uint32_t i = 0; i < source->mutation_count; i++)
         print_mutation(p, &source->mutations[i]);
+    if (source->tombstone == WEIR_SCHEMA_NONE) return;
+    weir_buf_text(p->out, "    tombstone: {delete_vertex: ");
+    weir_schema_print_text(p->out, weir_schema_slot_name(p->schema, WEIR_SCHEMA_VERTICES, source->tombstone));
+    weir_buf_text(p->out, "}\n");
 }
 
 /* --- all of it ----------------------------------------------------------------------------------------------- */

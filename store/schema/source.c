@@ -112,6 +112,19 @@ static weir_err read_mutations(const weir_schema_def *def, weir_schema_source *s
     return err;
 }
 
+static weir_err read_tombstone(const weir_schema_def *def, weir_schema_source *source) {
+    static const char *const keys[] = {"delete_vertex", NULL};
+    const weir_yaml_node *node = weir_schema_get(def, "tombstone");
+    source->tombstone = WEIR_SCHEMA_NONE;
+    if (!node) return WEIR_OK;
+    weir_schema_def own = {.schema = def->schema, .place = node, .map = node, .fields = def->fields};
+    snprintf(own.what, sizeof own.what, "'tombstone' of %.200s", def->what);
+    if (weir_yaml_node_kind(node) != WEIR_YAML_MAPPING)
+        return WEIR_YAML_ERR(node, "%s is a mapping: {delete_vertex: TYPE}", own.what);
+    weir_err err = weir_schema_only_keys(&own, keys);
+    return err ? err : weir_schema_read_reference(&own, "delete_vertex", WEIR_SCHEMA_VERTICES, &source->tombstone);
+}
+
 static weir_err keep_fields(const weir_schema_def *def, weir_schema_source *source) {
     const weir_schema_fields *fields = def->fields;
     weir_schema_field *kept = weir_schema_calloc(def->schema, fields->count, sizeof *kept);
@@ -123,7 +136,8 @@ static weir_err keep_fields(const weir_schema_def *def, weir_schema_source *sour
 }
 
 weir_err weir_schema_read_source(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"topic", "format", "separator", "columns", "id", "time", "mutations", NULL};
+    static const char *const keys[] = {"topic", "format",    "separator", "columns", "id",
+                                       "time",  "mutations", "tombstone", NULL};
     weir_schema_source *source = slot;
     weir_schema_fields fields = {.columns = NULL};
     def->fields = &fields;
@@ -133,6 +147,7 @@ weir_err weir_schema_read_source(weir_schema_def *def, void *slot) {
     if (!err) err = weir_schema_read_key(def, "id", true, &source->id);
     if (!err) err = read_time(def, source);
     if (!err) err = read_mutations(def, source);
+    if (!err) err = read_tombstone(def, source);
     if (!err) err = keep_fields(def, source);
     def->fields = NULL;
     return err;

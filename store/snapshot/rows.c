@@ -78,7 +78,7 @@ static weir_err open_spans(const weir_snapshot_draft *draft, const char *folder,
 
 static weir_err walk_open(const weir_snapshot_draft *draft, uint32_t type, const char *folder, walk *w) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
-    uint64_t count = draft->ids[type].count;
+    uint64_t count = draft->ids[type].shape[0];
     *w = (walk){.draft = draft, .needed_us = weir_draft_rows_from_us(draft, type)};
     w->told_us = vertex->history_us ? w->needed_us : INT64_MIN;
     w->kinds = weir_graph_vertex_kinds(draft->graph, type, &w->kind_count);
@@ -266,7 +266,7 @@ static weir_err write_type(weir_snapshot_draft *draft, uint32_t type, walk *w) {
     char folder[512];
     snprintf(folder, sizeof folder, "vertices/%s", weir_schema_vertex_at(draft->schema, type)->name);
     weir_err err = walk_open(draft, type, folder, w);
-    for (uint64_t i = 0; !err && i < draft->ids[type].count; i++) {
+    for (uint64_t i = 0; !err && i < draft->ids[type].shape[0]; i++) {
         err = begin_vertex(w);
         if (!err) err = write_lives(w, ids[i]);
         if (!err) err = write_rows(w, ids[i]);

@@ -55,7 +55,9 @@ function showCounts(status) {
     return row;
   }));
   const lag = Object.entries(status.freshness)
-    .map(([source, fresh]) => `${source}: ${number.format(fresh.behind)} behind, ${fresh.lag_seconds.toFixed(1)} s`);
+    .map(([source, fresh]) => source + ": " + (fresh.behind === null ? "no word of its brokers" :
+      `${number.format(fresh.behind)} behind`) + `, ${fresh.lag_seconds.toFixed(1)} s` +
+      (fresh.in_open_transactions ? `, ${number.format(fresh.in_open_transactions)} in open transactions` : ""));
   by("lag").textContent = "schema " + status.schema + (lag.length ? " · " + lag.join(" · ") : "") +
     (status.newest_event ? " · newest event " + status.newest_event.slice(0, 19) + "Z" : "");
 }

@@ -208,6 +208,56 @@ static void deletions(void **state) {
           {"{\"id\":\"i\",\"t\":1,\"a\":\"a\",\"s\":7,\"e\":\"e7\"}", "unedge 0 a>7 of e7; back unedge 0 7>a of e7"});
 }
 
+static void tombstone_is(const char *tail, const char *key, uint16_t type, const char *vertex_key) {
+    char text[4096];
+    weir_schema *schema;
+    weir_mapper *mapper;
+    weir_mapped mapped;
+    snprintf(text, sizeof text, "%s      - {put_vertex: acc, key: a}\n%s", SOURCE, tail);
+    assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
+    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_tombstone(mapper, 3, 17, 5000, key, key ? strlen(key) : 0, &mapped));
+    assert_int_equal(mapped.count, vertex_key ? 1 : 0);
+    if (vertex_key) {
+        const weir_mutation *m = &mapped.mutations[0];
+        assert_int_equal(m->kind, WEIR_DELETE_VERTEX);
+        assert_int_equal(m->type, type);
+        assert_int_equal(m->time_us, 5000);
+        assert_int_equal(m->offset, 17);
+        assert_string_equal(name_of(m->vertex), vertex_key);
+    }
+    weir_mapper_close(mapper);
+    weir_schema_free(schema);
+}
+
+/* Two tombstones of one key are two events: each deletes as of its own time. */
+static void tombstones(void **state) {
+    (void)state;
+    tombstone_is("", "a", 0, NULL);
+    tombstone_is("    tombstone: {delete_vertex: acc}\n", "a", 0, "a");
+    tombstone_is("    tombstone: {delete_vertex: acc}\n", "", 0, NULL);
+    tombstone_is("    tombstone: {delete_vertex: acc}\n", NULL, 0, NULL);
+    tombstone_is("    tombstone: {delete_vertex: shop}\n", "007", 1, "7");
+    tombstone_is("    tombstone: {delete_vertex: card}\n", "c|d", 2, "c|d");
+}
+
+static void tombstones_that_name_nothing(void **state) {
+    static const char text[] = SOURCE "      - {put_vertex: acc, key: a}\n    tombstone: {delete_vertex: shop}\n";
+    static char longest[WEIR_KEY_MAX + 1];
+    weir_schema *schema;
+    weir_mapper *mapper;
+    weir_mapped mapped;
+    (void)state;
+    memset(longest, '1', sizeof longest);
+    assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
+    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_err(weir_mapper_tombstone(mapper, 0, 0, 1, "seven", 5, &mapped), WEIR_EDATA, NULL);
+    assert_err(weir_mapper_tombstone(mapper, 0, 0, 1, "\xff", 1, &mapped), WEIR_EDATA, "UTF-8");
+    assert_err(weir_mapper_tombstone(mapper, 0, 0, 1, longest, sizeof longest, &mapped), WEIR_EDATA, "1 to 1024 bytes");
+    weir_mapper_close(mapper);
+    weir_schema_free(schema);
+}
+
 static void conditions(void **state) {
     (void)state;
     CHECK(SOURCE "      - {put_vertex: acc, key: a, when: {field: c, is: [u, \"7\", \"true\"]}}\n"
@@ -545,8 +595,8 @@ static void the_shipped_schemas_take_what_is_simulated(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(put_vertex_and_its_features), WEIR_CASE(put_edge_puts_both_ends_once), WEIR_CASE(labels),
-           WEIR_CASE(deletions), WEIR_CASE(conditions), WEIR_CASE(keys), WEIR_CASE(key_lengths_at_the_limit),
-           WEIR_CASE(times), WEIR_CASE(numbers), WEIR_CASE(an_event_is_its_id_wherever_it_stands),
-           WEIR_CASE(a_constant_that_no_row_holds_is_refused_at_open), WEIR_CASE(a_category_of_255_bytes_and_one_more),
-           WEIR_CASE(the_largest_message_does_not_run_out_of_memory), WEIR_CASE(fails_cleanly_at_every_allocation),
-           WEIR_CASE(the_shipped_schemas_take_what_is_simulated))
+           WEIR_CASE(deletions), WEIR_CASE(tombstones), WEIR_CASE(tombstones_that_name_nothing), WEIR_CASE(conditions),
+           WEIR_CASE(keys), WEIR_CASE(key_lengths_at_the_limit), WEIR_CASE(times), WEIR_CASE(numbers),
+           WEIR_CASE(an_event_is_its_id_wherever_it_stands), WEIR_CASE(a_constant_that_no_row_holds_is_refused_at_open),
+           WEIR_CASE(a_category_of_255_bytes_and_one_more), WEIR_CASE(the_largest_message_does_not_run_out_of_memory),
+           WEIR_CASE(fails_cleanly_at_every_allocation), WEIR_CASE(the_shipped_schemas_take_what_is_simulated))

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include <weir/base/alloc.h>
+#include <weir/base/bytes.h>
 #include <weir/base/fault.h>
 #include <weir/base/file.h>
+#include <weir/base/hash.h>
 #include <weir/base/rng.h>
 
 #include "positions.h"
@@ -25,8 +27,12 @@ static void rows_are_kept(void **state) {
     weir_positions *positions = open_fresh();
     assert_true(weir_positions_are_new(positions));
     for (int i = 0; i < 3000; i++) {
-        weir_position p = {(uint32_t)weir_rng_below(&rng, 40), (uint32_t)weir_rng_below(&rng, 40), weir_rng_u64(&rng),
-                           weir_rng_u64(&rng), weir_rng_u64(&rng)};
+        weir_position p = {(uint32_t)weir_rng_below(&rng, 40),
+                           (uint32_t)weir_rng_below(&rng, 40),
+                           weir_rng_u64(&rng),
+                           weir_rng_u64(&rng),
+                           weir_rng_u64(&rng),
+                           {{weir_rng_u64(&rng), weir_rng_u64(&rng)}}};
         assert_ok(weir_positions_put(positions, &p));
         model[p.source][p.partition] = p;
         there[p.source][p.partition] = true;
@@ -58,7 +64,7 @@ static void rows_are_kept(void **state) {
 /* An earlier save is there until the new one is whole. */
 static void a_failed_save_keeps_the_old_file_and_is_tried_again(void **state) {
     (void)state;
-    weir_position p = {1, 2, 3, 4, 5}, found;
+    weir_position p = {1, 2, 3, 4, 5, {{0}}}, found;
     weir_positions *positions = open_fresh();
     assert_ok(weir_positions_put(positions, &p));
     assert_ok(weir_positions_save(positions));
@@ -91,7 +97,7 @@ static void a_failed_save_keeps_the_old_file_and_is_tried_again(void **state) {
 
 static void every_flipped_bit_and_every_length_is_refused(void **state) {
     (void)state;
-    weir_position p = {1, 2, 3, 4, 5};
+    weir_position p = {1, 2, 3, 4, 5, {{0}}};
     weir_positions *positions = open_fresh();
     char *bytes;
     size_t length;
@@ -140,7 +146,7 @@ static void marks_give_the_greatest_that_is_sealed(void **state) {
 }
 
 static weir_err open_and_save(void *context) {
-    const weir_position p = {1, 2, 3, 4, 5};
+    const weir_position p = {1, 2, 3, 4, 5, {{0}}};
     weir_positions *positions;
     weir_err err = weir_positions_open(context, &positions);
     if (err) return err;
@@ -157,6 +163,58 @@ static void fails_cleanly_at_every_allocation(void **state) {
     weir_test_every_allocation(open_and_save, folder);
 }
 
-WEIR_TESTS(WEIR_CASE(rows_are_kept), WEIR_CASE(a_failed_save_keeps_the_old_file_and_is_tried_again),
+/* What is not verified is replaced and leaves no trace; the first that was stays the last for ever. */
+static void only_verified_marks_are_kept_behind_the_newest(void **state) {
+    (void)state;
+    weir_position p = {0};
+    weir_position_mark(&p, (weir_mark){10, 1}, 0, 0);
+    weir_position_mark(&p, (weir_mark){20, 2}, 5, 1); /* 10 was not */
+    assert_int_equal(p.check, 2);
+    assert_int_equal(p.older[0].check, 0);
+    for (uint64_t i = 3; i < 400; i++)
+        weir_position_mark(&p, (weir_mark){10 * i, i}, 10 * i - 1, i);
+    assert_int_equal(p.check, 399);
+    assert_int_equal(p.older[0].check, 398);
+    assert_int_equal(p.older[WEIR_POSITIONS_OLDER - 1].check, 2);
+    for (size_t i = 1; i < WEIR_POSITIONS_OLDER; i++)
+        assert_true(p.older[i].offset < p.older[i - 1].offset && p.older[i].offset == 10 * p.older[i].check);
+    weir_position_mark(&p, (weir_mark){5000, 7}, 3990 - 1, 400);
+    assert_int_equal(p.check, 7);
+    assert_int_equal(p.older[0].check, 398);
+}
+
+/* Rows of 32 bytes, as written before there were older marks. */
+static void the_file_of_an_earlier_version_is_read(void **state) {
+    (void)state;
+    uint8_t bytes[64] = "WEIRPOS1";
+    char path[512];
+    weir_position found;
+    snprintf(path, sizeof path, "%s/positions", weir_test_folder());
+    weir_put_u64(bytes + 8, 3);
+    weir_put_u64(bytes + 16, 4);
+    weir_put_u32(bytes + 24, 1);
+    weir_put_u32(bytes + 32, 5);
+    weir_put_u32(bytes + 36, 6);
+    weir_put_u64(bytes + 40, 7);
+    weir_put_u64(bytes + 48, 8);
+    weir_put_u64(bytes + 56, 9);
+    uint32_t crc = weir_crc32c(0, bytes, 28);
+    weir_put_u32(bytes + 28, weir_crc32c(crc, bytes + 32, 32));
+    assert_ok(weir_file_replace(path, bytes, sizeof bytes));
+    for (int i = 0; i < 2; i++) {
+        weir_positions *positions;
+        assert_ok(weir_positions_open(weir_test_folder(), &positions));
+        assert_int_equal(weir_positions_are_old(positions), i == 0);
+        assert_true(weir_positions_get(positions, 5, 6, &found));
+        assert_true(found.begin == 7 && found.offset == 8 && found.check == 9 && found.older[0].check == 0);
+        found.older[0] = (weir_mark){0};
+        assert_ok(weir_positions_put(positions, &found));
+        assert_ok(weir_positions_save(positions)); /* as the version of today writes it */
+        weir_positions_close(positions);
+    }
+}
+
+WEIR_TESTS(WEIR_CASE(only_verified_marks_are_kept_behind_the_newest), WEIR_CASE(the_file_of_an_earlier_version_is_read),
+           WEIR_CASE(rows_are_kept), WEIR_CASE(a_failed_save_keeps_the_old_file_and_is_tried_again),
            WEIR_CASE(every_flipped_bit_and_every_length_is_refused), WEIR_CASE(marks_give_the_greatest_that_is_sealed),
            WEIR_CASE(fails_cleanly_at_every_allocation))

@@ -14,6 +14,8 @@
  *       could not read.
  *   K4  A consumer begins exactly where it was told, or fails: it never resets an offset by itself.
  *   K5  Neither creates a topic unless it was asked to, whatever the broker's own setting.
+ *   K6  What a consumer hands out comes over the connections, and from the leaders, that it had when it compared the
+ *       records before it with its marks; over others it hands out nothing before it was opened again.
  *
  * TIME: a record's time, in microseconds, comes back as it was given. Kafka's own timestamp holds it when it is in
  * whole milliseconds and of the last twelve hours; otherwise that is the time of sending, and the text of the header
@@ -91,7 +93,8 @@ void weir_kafka_producer_close(weir_kafka_producer *producer);
 /* A plain value. Borrowed bytes. */
 typedef struct weir_kafka_record {
     uint64_t offset;
-    int64_t time_us; /* or WEIR_KAFKA_NO_TIME */
+    int64_t time_us;   /* or WEIR_KAFKA_NO_TIME                                                            */
+    int64_t stored_ms; /* Kafka's own timestamp, whatever the record says of its time; WEIR_KAFKA_NO_TIME: none */
     uint32_t partition;
     const void *key; /* NULL: no key */
     size_t key_length;
@@ -99,52 +102,81 @@ typedef struct weir_kafka_record {
     size_t value_length;
 } weir_kafka_record;
 
-/* Where to begin in one partition: a plain value. `check` is weir_kafka_record_check of the record before `offset`;
- * it is compared with what the broker has there, so that a topic that was created again, or that lost its newest
- * records in an unclean election and grew past offset since, is an error instead of silently other events. 0 compares
- * nothing. */
+/* What a log is known by: `check` is weir_kafka_record_check of the record before `offset`. */
+typedef struct weir_kafka_mark {
+    uint64_t offset, check;
+} weir_kafka_mark;
+
+#define WEIR_KAFKA_MARKS_MAX 6u
+
+/* Where to begin in one partition: a plain value. The marks, newest first and none above `offset`, are compared with
+ * what the broker has there, so that a topic that was created again, or that lost its newest records in an unclean
+ * election and grew past offset since, is an error instead of silently other events. A record may be gone for a good
+ * reason, by retention or compaction: then the next older mark is compared. Marks above `known` may be of another log
+ * themselves, if that came in the last second; one at or below it is compared, too. */
 typedef struct weir_kafka_start {
     uint64_t offset;
-    uint64_t check;
+    uint64_t known;
     uint32_t partition;
+    uint32_t mark_count;
+    weir_kafka_mark marks[WEIR_KAFKA_MARKS_MAX];
 } weir_kafka_start;
 
-/* Never 0; of the key, the value and the time.  [any] */
+/* Never 0; of the key, the value and both times.  [any] */
 uint64_t weir_kafka_record_check(const weir_kafka_record *record);
 
+/* What the brokers have said of one partition. Offsets from `stable` to `end` are in transactions that are open, or of
+ * records that are not replicated yet. What is below `verified` is known to be of the log that the brokers have now. */
+typedef struct weir_kafka_told {
+    uint32_t partition;
+    uint64_t end, stable, verified;
+} weir_kafka_told;
+
 typedef struct weir_kafka_consumer_opts {
-    const char *brokers;            /* borrowed for the call                               */
-    const char *topic;              /* borrowed for the call                               */
-    const weir_kafka_start *starts; /* one for each partition to read; borrowed for the call */
+    const char *brokers;            /* borrowed for the call                                        */
+    const char *topic;              /* borrowed for the call                                        */
+    const weir_kafka_start *starts; /* one for each partition to read, or NULL: all, as start_at says; borrowed for
+                                       the call */
     size_t start_count;
+    /* Asked in open for each partition, 0 first; begin: the first offset that is still there. */
+    weir_err (*start_at)(void *context, uint32_t partition, uint64_t begin, weir_kafka_start *startp);
+    /* Called in open and then about once a second, when all partitions were heard of; contact_us is of the monotonic
+     * clock. NULL: nobody wants to know.  [ingest] */
+    void (*told)(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us);
+    /* Asked while the brokers are: true ends that, open with WEIR_ECANCELLED. NULL: never.  [any] */
+    bool (*stop)(void *context);
+    void *context;
     uint64_t buffer_bytes; /* fetched ahead of poll; 0: 64 MiB; at most 1 GiB              */
     int64_t timeout_us;    /* for the broker to answer                                     */
 } weir_kafka_consumer_opts;
 
-/* Checks each start against what the broker has.  Blocks.  [owner]
- * WEIR_EUNAVAILABLE no broker answered; WEIR_ENOTFOUND no such topic or partition, or its offset is gone: the sentence
- * names the earliest; WEIR_ECORRUPT the partition ends before the offset: it is not the log that was read before;
- * WEIR_EPERM; WEIR_EINVAL no start, a partition twice, a bad option; WEIR_ENOMEM. */
+/* Checks each start against what the broker has, and starts the thread that watches the topic.  Blocks.  [owner]
+ * WEIR_ECANCELLED; WEIR_EUNAVAILABLE no broker answered; WEIR_ENOTFOUND no such topic or partition, which may come;
+ * WEIR_EDATA its offset is gone: the sentence names the earliest; WEIR_ECORRUPT the partition ends before the offset,
+ * or a mark differs: it is not the log that was read before; WEIR_EPERM; WEIR_EINVAL no start, a partition twice, a bad
+ * option; WEIR_ENOMEM. */
 weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kafka_consumer **consumerp);
 /* Waits up to wait_us for records, then hands out what is there, at most `capacity` and WEIR_KAFKA_BATCH_MAX; none is
  * success, and may come earlier than wait_us when a partition's end was reached. Their bytes are borrowed until the
  * next call on the consumer. An error comes when all that could be read before it was handed out; from then on every
  * call says so: open again where you are.  Blocks.  [owner]
- * WEIR_ENOTFOUND retention has run past the offset, or the topic was deleted; WEIR_ECORRUPT a CRC is wrong, the log was
- * cut back, or `check` differs; WEIR_EPERM; WEIR_EUNAVAILABLE; WEIR_EINVAL capacity 0. A broker that is away is no
- * error: it is logged, and reading goes on when it is back. */
+ * WEIR_ECLOSED the connection, a leader or the number of partitions is another one (K6): open again and go on;
+ * WEIR_ENOTFOUND the topic was deleted; WEIR_EDATA retention has run past the offset; WEIR_ECORRUPT a CRC is wrong, the
+ * log was cut back, or a mark differs: what is not below `verified` is in doubt; WEIR_EPERM; WEIR_EUNAVAILABLE;
+ * WEIR_EINVAL capacity 0. */
 weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us, weir_kafka_record *records,
                                   size_t capacity, size_t *countp);
-/* True when each partition's end, as the broker last told it, has been handed out.  [owner] */
+/* True when each partition's end, as the broker last told it, has been handed out; records of open transactions are
+ * behind that end.  [owner] */
 bool weir_kafka_consumer_at_end(const weir_kafka_consumer *consumer);
 
 typedef struct weir_kafka_position_stats {
-    uint64_t offset_next; /* gauge: the next record handed out has this offset or a higher one */
-    uint64_t offset_end;  /* gauge: as the broker last told it; offset_next until it did       */
+    uint64_t offset_next; /* gauge: the next record handed out has this offset or a higher one          */
+    uint64_t offset_end;  /* gauge: as the broker last told it, records of open transactions included   */
 } weir_kafka_position_stats;
 
 /* WEIR_EINVAL a partition that is not read.  [owner] */
-weir_err weir_kafka_consumer_position(const weir_kafka_consumer *consumer, uint32_t partition,
+weir_err weir_kafka_consumer_position(weir_kafka_consumer *consumer, uint32_t partition,
                                       weir_kafka_position_stats *statsp);
 /* Commits nothing; NULL is allowed.  [owner] */
 void weir_kafka_consumer_close(weir_kafka_consumer *consumer);

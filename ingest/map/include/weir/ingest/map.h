@@ -49,6 +49,10 @@ weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offse
  * dead letter. The event's time is the only one: it is that of all its mutations; a feature that is a time is data.
  * [owner]  WEIR_EDATA. */
 weir_err weir_mapper_check_time(const weir_mapper *mapper, int64_t latest_us);
+/* A record without a value (see `tombstone` of weir_schema_source). No mutation: it is to be passed over.  [owner]
+ * WEIR_EDATA as above; WEIR_ENOMEM. */
+weir_err weir_mapper_tombstone(weir_mapper *mapper, uint32_t partition, uint64_t offset, int64_t time_us,
+                               const void *key, size_t key_length, weir_mapped *mappedp);
 void weir_mapper_close(weir_mapper *mapper);
 
 #ifdef __cplusplus

@@ -16,11 +16,13 @@
  *   P3  A dead letter is durable before the offset behind it can be sealed, and there once for each position.
  *   P4  What cannot be read on is not skipped: the source stops with one sentence, the others go on.
  *
- * A source that waits for its broker has not failed. One that has failed stays so until the process is started again.
+ * A source that waits for its broker, or for its topic to appear, has not failed. One that has failed stays so, with
+ * the same sentence, until the process is started again.
  */
 #ifndef WEIR_INGEST_PIPELINE_H
 #define WEIR_INGEST_PIPELINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -90,7 +92,7 @@ weir_err weir_pipeline_drain(weir_pipeline *pipeline, int64_t timeout_us);
 typedef enum weir_pipeline_status {
     WEIR_PIPELINE_STARTING,
     WEIR_PIPELINE_RUNNING,
-    WEIR_PIPELINE_WAITING, /* for a broker, a disk or memory; err says for what */
+    WEIR_PIPELINE_WAITING, /* for what can end by itself: a broker, a topic, a disk, memory; err says for what */
     WEIR_PIPELINE_ENDED,   /* a file was read to its end      */
     WEIR_PIPELINE_STOPPED,
     WEIR_PIPELINE_FAILED /* err says why */
@@ -105,6 +107,17 @@ typedef struct weir_pipeline_source_stats {
     uint64_t bytes;              /* counter: of them                                 */
     uint64_t mutations;          /* counter: handed over since open                  */
     uint64_t dead_letters;       /* counter: written since open                      */
+    uint64_t tombstones;         /* counter: of Kafka's records, those without a value */
+    bool connected;              /* gauge: it is read, and its end is known as of now */
+    int64_t contact_age_us;      /* gauge: since its brokers told of every partition; -1: never; 0: not of Kafka */
+    int64_t contact_wall_us;     /* gauge: when that was; 0: never                   */
+    int64_t begun_us;            /* gauge: when the pipeline was started, by the wall clock */
+    /* gauges: records that wait in transactions that are open; of the one that has stood still longest, since when, and
+     * where its records begin */
+    uint64_t waiting_records;
+    int64_t waiting_since_us; /* by the wall clock; 0: none */
+    uint64_t waiting_offset;
+    uint32_t waiting_partition;
 } weir_pipeline_source_stats;
 
 typedef struct weir_pipeline_partition_stats {
@@ -113,7 +126,8 @@ typedef struct weir_pipeline_partition_stats {
     uint64_t offset_read;    /* gauge: handed over below this                                   */
     uint64_t offset_applied; /* gauge: readers see all below this                               */
     uint64_t offset_sealed;  /* gauge: the cold store has all below this                        */
-    uint64_t offset_end;     /* gauge: of the source, as far as it is known; never below _read  */
+    uint64_t offset_end;     /* gauge: of the source, as it was last told: see `connected`       */
+    uint64_t offset_stable;  /* gauge: from here to the end they wait in open transactions       */
     int64_t event_time_us;   /* gauge: newest event time handed over since open; 0: none        */
     int64_t lag_us;          /* gauge: 0 when applied to the end, else the age of that event    */
 } weir_pipeline_partition_stats;

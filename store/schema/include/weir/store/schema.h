@@ -257,6 +257,8 @@ typedef struct weir_schema_source {
     weir_schema_time_format time_format;
     const weir_schema_mutation *mutations; /* in the order in which they are applied */
     uint32_t mutation_count;
+    uint32_t tombstone; /* vertex type: a record of Kafka without a value deletes the one that its key names; or
+                           WEIR_SCHEMA_NONE: it is passed over */
 } weir_schema_source;
 
 /* --- the handle ---------------------------------------------------------------------------------------------- */

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * living.h - a topic that others change, a `weir serve` that reads it, and the truth: which events were acknowledged.
+ *
+ * Event n is a card c<n> that account a<n modulo LIVING_ACCOUNTS> gets. Records are produced and topics changed by
+ * librdkafka itself, so that nothing here is of what is tested.
+ */
+#ifndef WEIR_TEST_KAFKA_LIVING_H
+#define WEIR_TEST_KAFKA_LIVING_H
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <librdkafka/rdkafka.h>
+
+#include <weir/base/file.h>
+
+#include "../../support/serve_child.h"
+#include "broker.h"
+
+#define LIVING_ACCOUNTS   8u
+#define LIVING_EVENTS_MAX 7000u /* of an account at most 1000 are asked for */
+#define LIVING_WAIT_MS    60000
+#define LIVING_PARTS_MAX  16u
+
+static const char living_schema[] = "version: 1\n"
+                                    "name: cards\n"
+                                    "vertices: {account: {}, card: {}}\n"
+                                    "relations: {holds: {from: account, to: card}}\n"
+                                    "sources:\n"
+                                    "  cards:\n"
+                                    "    id: id\n"
+                                    "    topic: %s\n"
+                                    "    time: {field: t, format: s}\n"
+                                    "    mutations:\n"
+                                    "      - {put_edge: holds, from: account, to: card}\n"
+                                    "%s";
+
+/* --- clients of somebody else ------------------------------------------------------------------------------------ */
+
+__attribute__((unused)) static rd_kafka_t *living_client(const char *const (*settings)[2]) {
+    char text[256];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    assert_int_equal(rd_kafka_conf_set(conf, "bootstrap.servers", broker_address, text, sizeof text), 0);
+    assert_int_equal(rd_kafka_conf_set(conf, "reconnect.backoff.max.ms", "500", text, sizeof text), 0);
+    assert_int_equal(rd_kafka_conf_set(conf, "log_level", "2", text, sizeof text), 0);
+    for (; settings && (*settings)[0]; settings++)
+        assert_int_equal(rd_kafka_conf_set(conf, (*settings)[0], (*settings)[1], text, sizeof text), 0);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text);
+    if (!rk) fail_msg("%s", text);
+    return rk;
+}
+
+/* The first error of an answer to a request about topics. */
+static rd_kafka_resp_err_t living_answer(rd_kafka_queue_t *queue) {
+    size_t count = 0;
+    const rd_kafka_topic_result_t **results = NULL;
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, LIVING_WAIT_MS);
+    assert_non_null(event);
+    rd_kafka_resp_err_t error = rd_kafka_event_error(event);
+    if (!error && rd_kafka_event_type(event) == RD_KAFKA_EVENT_CREATETOPICS_RESULT)
+        results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count);
+    if (!error && rd_kafka_event_type(event) == RD_KAFKA_EVENT_DELETETOPICS_RESULT)
+        results = rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event), &count);
+    if (!error && rd_kafka_event_type(event) == RD_KAFKA_EVENT_CREATEPARTITIONS_RESULT)
+        results = rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(event), &count);
+    if (!error && results && count) error = rd_kafka_topic_result_error(results[0]);
+    rd_kafka_event_destroy(event);
+    return error;
+}
+
+/* Until it is done: what was removed a moment ago may still be there. settings: pairs, ended by NULL; or NULL. */
+__attribute__((unused)) static void living_make(const char *topic, int partitions, const char *const (*settings)[2]) {
+    char text[256];
+    rd_kafka_t *rk = living_client(NULL);
+    rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS;
+    for (int tries = 0; tries < 600 && error; tries++) {
+        rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+        rd_kafka_NewTopic_t *made = rd_kafka_NewTopic_new(topic, partitions, 1, text, sizeof text);
+        assert_non_null(made);
+        rd_kafka_NewTopic_set_config(made, "retention.ms", "-1");
+        for (const char *const(*pair)[2] = settings; pair && (*pair)[0]; pair++)
+            rd_kafka_NewTopic_set_config(made, (*pair)[0], (*pair)[1]);
+        rd_kafka_CreateTopics(rk, &made, 1, NULL, queue);
+        error = living_answer(queue);
+        rd_kafka_NewTopic_destroy(made);
+        rd_kafka_queue_destroy(queue);
+        if (error) usleep(50000);
+    }
+    if (error) fail_msg("%s is not created: %s", topic, rd_kafka_err2str(error));
+    rd_kafka_destroy(rk);
+}
+
+__attribute__((unused)) static void living_remove(const char *topic) {
+    rd_kafka_t *rk = living_client(NULL);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    rd_kafka_DeleteTopic_t *gone = rd_kafka_DeleteTopic_new(topic);
+    rd_kafka_DeleteTopics(rk, &gone, 1, NULL, queue);
+    assert_int_equal(living_answer(queue), 0);
+    rd_kafka_DeleteTopic_destroy(gone);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_destroy(rk);
+}
+
+__attribute__((unused)) static void living_widen(const char *topic, size_t partitions) {
+    char text[256];
+    rd_kafka_t *rk = living_client(NULL);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    rd_kafka_NewPartitions_t *more = rd_kafka_NewPartitions_new(topic, partitions, text, sizeof text);
+    rd_kafka_CreatePartitions(rk, &more, 1, NULL, queue);
+    assert_int_equal(living_answer(queue), 0);
+    rd_kafka_NewPartitions_destroy(more);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_destroy(rk);
+}
+
+/* --- events ------------------------------------------------------------------------------------------------------ */
+
+static inline int living_text(uint64_t n, char text[160]) {
+    return snprintf(text, 160,
+                    "{\"id\":\"e%" PRIu64 "\",\"t\":%" PRIu64 ",\"account\":\"a%u\",\"card\":\"c%" PRIu64 "\"}", n,
+                    1000000 + n, (unsigned)(n % LIVING_ACCOUNTS), n);
+}
+
+/* Waits for room in the client. A NULL value is Kafka's mark of a deleted key; stamp_ms: Kafka's timestamp; 0: now. */
+__attribute__((unused)) static void living_put(rd_kafka_t *rk, const char *topic, int32_t partition, char *key,
+                                               char *value, size_t length, int64_t stamp_ms) {
+    const rd_kafka_vu_t parts[] = {
+        {.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic},
+        {.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition},
+        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
+        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {key, key ? strlen(key) : 0}},
+        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {value, length}},
+        {.vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = stamp_ms},
+    };
+    for (;;) {
+        rd_kafka_error_t *error = rd_kafka_produceva(rk, parts, sizeof parts / sizeof parts[0]);
+        if (!error) return;
+        assert_int_equal(rd_kafka_error_code(error), RD_KAFKA_RESP_ERR__QUEUE_FULL);
+        rd_kafka_error_destroy(error);
+        rd_kafka_poll(rk, 20);
+    }
+}
+
+__attribute__((unused)) static void living_send(rd_kafka_t *rk, const char *topic, int32_t partition, uint64_t n,
+                                                int64_t stamp_ms) {
+    char text[160], key[24];
+    int length = living_text(n, text);
+    snprintf(key, sizeof key, "k%" PRIu64, n);
+    living_put(rk, topic, partition, key, text, (size_t)length, stamp_ms);
+}
+
+/* Events first to first + count - 1 into one partition, all acknowledged when it returns. */
+__attribute__((unused)) static void living_produce_at(const char *topic, int32_t partition, uint64_t first,
+                                                      uint64_t count, int64_t stamp_ms) {
+    static const char *const settings[][2] = {{"enable.idempotence", "true"}, {NULL, NULL}};
+    rd_kafka_t *rk = living_client(settings);
+    for (uint64_t n = first; n < first + count; n++)
+        living_send(rk, topic, partition, n, stamp_ms ? stamp_ms + (int64_t)n : 0);
+    assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
+    rd_kafka_destroy(rk);
+}
+
+__attribute__((unused)) static void living_produce(const char *topic, int32_t partition, uint64_t first,
+                                                   uint64_t count) {
+    living_produce_at(topic, partition, first, count, 0);
+}
+
+/* --- the server -------------------------------------------------------------------------------------------------- */
+
+static const char *living_stale = "ingest.stale_max=60s";
+
+/* tail: more lines of the source; or "". */
+__attribute__((unused)) static void living_describe(const char *topic, const char *tail) {
+    char text[2048];
+    int length = snprintf(text, sizeof text, living_schema, topic, tail);
+    assert_ok(weir_file_replace(weir_test_path("schema.yaml"), text, (size_t)length));
+}
+
+__attribute__((unused)) static void living_serve(serve_child *server, const char *more) {
+    char kafka[128];
+    snprintf(kafka, sizeof kafka, "--kafka=%s", broker_address);
+    const char *const arguments[] = {"--schema",
+                                     weir_test_path("schema.yaml"),
+                                     "--data",
+                                     weir_test_path("data"),
+                                     kafka,
+                                     "--set",
+                                     "kafka.timeout=10s",
+                                     "--set",
+                                     "store.seal_interval=50ms",
+                                     "--set",
+                                     "log.level=warn",
+                                     strstr(living_stale, "60s") ? more : "--set",
+                                     strstr(living_stale, "60s") ? NULL : living_stale,
+                                     more,
+                                     NULL};
+    serve_spawn(server, arguments);
+    serve_read_port(server);
+    assert_true(server->port);
+}
+
+__attribute__((unused)) static void living_stop(serve_child *server) {
+    assert_int_equal(serve_end(server, SIGTERM), 0);
+}
+
+static inline int living_ask(const serve_child *server, const char *path, json_t **rootp) {
+    char text[256];
+    http_answer answer;
+    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    client_ask(server->port, text, &answer);
+    int status = answer.status;
+    *rootp = json_loads(answer.body, 0, NULL);
+    answer_free(&answer);
+    return status;
+}
+
+/* Of /readyz: 200 or 503, and the sentence, which is "" when it is ready. */
+__attribute__((unused)) static int living_ready(const serve_child *server, char sentence[1024]) {
+    json_t *root;
+    int status = living_ask(server, "/readyz", &root);
+    const char *detail = json_string_value(json_object_get(root, "detail"));
+    snprintf(sentence, 1024, "%s", detail ? detail : "");
+    json_decref(root);
+    return status;
+}
+
+/* Until it is not ready, for a reason with these words. */
+__attribute__((unused)) static void living_await_failure(const serve_child *server, const char *words,
+                                                         char sentence[1024]) {
+    for (int waited_ms = 0; waited_ms < LIVING_WAIT_MS; waited_ms += 20) {
+        if (living_ready(server, sentence) == 503 && strstr(sentence, words)) return;
+        usleep(20000);
+    }
+    fail_msg("not ready is wanted for '%s'; it says '%s'", words, sentence);
+}
+
+__attribute__((unused)) static json_t *living_fresh(const serve_child *server) {
+    json_t *root;
+    living_ask(server, "/readyz", &root);
+    json_t *fresh = json_incref(json_object_get(json_object_get(root, "freshness"), "cards"));
+    json_decref(root);
+    assert_non_null(fresh);
+    return fresh;
+}
+
+/* What is in the graph; there[n] counts event n. */
+__attribute__((unused)) static void living_read(const serve_child *server, uint8_t *there) {
+    memset(there, 0, LIVING_EVENTS_MAX);
+    for (unsigned account = 0; account < LIVING_ACCOUNTS; account++) {
+        char path[96];
+        size_t i;
+        json_t *root, *neighbor;
+        snprintf(path, sizeof path, "/v1/neighbors/account/a%u?limit=1000", account);
+        int status = living_ask(server, path, &root);
+        assert_true(status == 200 || status == 404);
+        json_array_foreach(json_object_get(root, "neighbors"), i, neighbor) {
+            const char *key = json_string_value(json_object_get(neighbor, "key"));
+            if (!key) continue; /* the name comes with the card's own shard */
+            uint64_t n = strtoull(key + 1, NULL, 10);
+            assert_in_range(n, 0, LIVING_EVENTS_MAX - 1);
+            there[n]++;
+        }
+        json_decref(root);
+    }
+}
+
+/* How many events of the truth are not there, and how many are there that are not of it. */
+__attribute__((unused)) static void living_differ(const serve_child *server, const uint8_t *truth, uint64_t *lostp,
+                                                  uint64_t *extrap) {
+    static uint8_t there[LIVING_EVENTS_MAX];
+    *lostp = *extrap = 0;
+    living_read(server, there);
+    for (size_t n = 0; n < LIVING_EVENTS_MAX; n++) {
+        *lostp += truth[n] && !there[n];
+        *extrap += there[n] > truth[n];
+    }
+}
+
+/* Until it is the truth, and stays so with `behind` 0. */
+__attribute__((unused)) static void living_await_truth(const serve_child *server, const uint8_t *truth) {
+    uint64_t lost = 1, extra = 0;
+    for (int waited_ms = 0; waited_ms < LIVING_WAIT_MS && (lost || extra); waited_ms += 50) {
+        living_differ(server, truth, &lost, &extra);
+        if (lost || extra) usleep(50000);
+    }
+    if (lost || extra) fail_msg("%" PRIu64 " events are lost, %" PRIu64 " are of nobody", lost, extra);
+}
+
+static inline void living_add(uint8_t *truth, uint64_t first, uint64_t count) {
+    for (uint64_t n = first; n < first + count; n++)
+        truth[n] = 1;
+}
+
+/* --- another log under the same name ------------------------------------------------------------------------------ */
+
+static uint8_t truth[LIVING_EVENTS_MAX]; /* how often each event is to be there: 0 or 1 */
+
+/* The same name again, with one partition and so many events from `first` on. */
+__attribute__((unused)) static void living_remake(const char *topic, uint64_t first, uint64_t count, int64_t stamp_ms) {
+    living_remove(topic);
+    living_make(topic, 1, NULL);
+    if (count) living_produce_at(topic, 0, first, count, stamp_ms);
+}
+
+/* What was stored is served on; of the new log nothing is in the store but what the sentence names. */
+__attribute__((unused)) static void living_is_found(const serve_child *server, const char *words) {
+    char sentence[1024];
+    uint64_t lost, extra, named = 0;
+    living_await_failure(server, words, sentence);
+    printf("%s\n", sentence);
+    assert_non_null(strstr(sentence, "weir serve --rebuild"));
+    for (const char *range = strstr(sentence, "offsets "); range; range = strstr(range + 1, "offsets ")) {
+        char *end;
+        uint64_t from = strtoull(range + strlen("offsets "), &end, 10);
+        assert_int_equal(strncmp(end, " to ", 4), 0);
+        uint64_t to = strtoull(end + 4, NULL, 10);
+        named += to - from + 1;
+    }
+    living_differ(server, truth, &lost, &extra);
+    assert_int_equal(lost, 0);
+    if (extra > named) fail_msg("%" PRIu64 " events of the new log, and %" PRIu64 " are named", extra, named);
+}
+
+/* What an unclean election leaves: the newest records of the partition are gone, the index with them. */
+__attribute__((unused)) static void living_cut(const char *topic, int partition, double share) {
+    char path[PATH_MAX], name[PATH_MAX + 64];
+    struct dirent *entry;
+    snprintf(path, sizeof path, "%s/data/%s-%d", broker_folder, topic, partition);
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        size_t length = strlen(entry->d_name);
+        if (length > 4 && strcmp(entry->d_name + length - 4, ".log") == 0) {
+            FILE *file = fopen(name, "re");
+            assert_non_null(file);
+            assert_int_equal(fseek(file, 0, SEEK_END), 0);
+            long bytes = ftell(file);
+            fclose(file);
+            assert_int_equal(truncate(name, (off_t)((double)bytes * share)), 0);
+        } else if (strstr(entry->d_name, "index") || strstr(entry->d_name, ".snapshot")) {
+            assert_int_equal(unlink(name), 0);
+        }
+    }
+    closedir(folder);
+    snprintf(name, sizeof name, "%s/data/recovery-point-offset-checkpoint", broker_folder);
+    unlink(name);
+    snprintf(name, sizeof name, "%s/data/replication-offset-checkpoint", broker_folder);
+    unlink(name);
+    snprintf(name, sizeof name, "%s/data/.kafka_cleanshutdown", broker_folder);
+    unlink(name); /* so that it looks at what the disk has */
+}
+
+#endif /* WEIR_TEST_KAFKA_LIVING_H */
