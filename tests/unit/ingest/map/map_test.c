@@ -215,7 +215,7 @@ static void tombstone_is(const char *tail, const char *key, uint16_t type, const
     weir_mapped mapped;
     snprintf(text, sizeof text, "%s      - {put_vertex: acc, key: a}\n%s", SOURCE, tail);
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     assert_ok(weir_mapper_tombstone(mapper, 3, 17, 5000, key, key ? strlen(key) : 0, &mapped));
     assert_int_equal(mapped.count, vertex_key ? 1 : 0);
     if (vertex_key) {
@@ -250,7 +250,7 @@ static void tombstones_that_name_nothing(void **state) {
     (void)state;
     memset(longest, '1', sizeof longest);
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &schema));
-    assert_ok(weir_mapper_open(schema, 0, &mapper));
+    assert_ok(weir_mapper_open(schema, 0, &weir_id_key_public, &mapper));
     assert_err(weir_mapper_tombstone(mapper, 0, 0, 1, "seven", 5, &mapped), WEIR_EDATA, NULL);
     assert_err(weir_mapper_tombstone(mapper, 0, 0, 1, "\xff", 1, &mapped), WEIR_EDATA, "UTF-8");
     assert_err(weir_mapper_tombstone(mapper, 0, 0, 1, longest, sizeof longest, &mapped), WEIR_EDATA, "1 to 1024 bytes");
