@@ -22,6 +22,7 @@
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/checkpoint.h>
+#include <rocksdb/write_batch.h>
 
 #include <weir/base/fault.h>
 #include <weir/store/engine.h>
@@ -330,6 +331,25 @@ bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *stat
         rocksdb::IngestExternalFileOptions options;
         options.move_files = true;
         return db->db->IngestExternalFile({path}, options);
+    });
+}
+
+bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
+    return guarded(db->folder.c_str(), status, [&] {
+        rocksdb::SstFileReader reader(db->options);
+        rocksdb::WriteBatch batch;
+        rocksdb::Status s = reader.Open(path);
+        if (!s.ok()) return s;
+        rocksdb::ReadOptions all;
+        all.total_order_seek = true;
+        std::unique_ptr<rocksdb::Iterator> record(reader.NewIterator(all));
+        for (record->SeekToFirst(); s.ok() && record->Valid(); record->Next())
+            s = batch.Put(record->key(), record->value());
+        if (s.ok()) s = record->status();
+        rocksdb::WriteOptions no_log; /* one batch is in one memtable, so that its file has all of it (S3) */
+        no_log.disableWAL = true;
+        if (s.ok()) s = db->db->Write(no_log, &batch);
+        return s.ok() ? db->db->Flush(rocksdb::FlushOptions()) : s;
     });
 }
 

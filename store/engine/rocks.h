@@ -87,6 +87,10 @@ void weir_rocks_writer_close(weir_rocks_writer *writer);
 /* Links the file into the store: all of it is seen, or nothing. */
 bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *status);
 
+/* The same by way of a memtable and its flush: to take a file in, RocksDB looks for what overlaps with it, and cannot
+ * while that is damaged. Memory for all of the file. After a failure it may be seen, and be gone after an opening. */
+bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *status);
+
 bool weir_rocks_checkpoint(weir_rocks *db, const char *folder, weir_rocks_status *status);
 bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status);
 /* Reads every block of one sorted file anew, past all caches; NULL: of all files. */

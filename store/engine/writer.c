@@ -112,7 +112,9 @@ static weir_err finish(weir_engine_writer *writer) {
 static weir_err link_into_store(weir_engine_writer *writer) {
     weir_rocks_status status;
     if (weir_rocks_ingest(writer->engine->db, writer->path, &status)) return WEIR_OK;
+    bool damaged = status.kind == WEIR_ROCKS_CORRUPT;
     weir_err err = weir_engine_error(writer->engine, "take a file into", &status);
+    if (damaged && weir_rocks_put_file(writer->engine->db, writer->path, &status)) return WEIR_OK; /* N1 */
     weir_engine_stopped(writer->engine, err);
     return err;
 }

@@ -520,14 +520,16 @@ void weir_shard_close(weir_shard *shard) {
 /* --- the sealer's loop; what it does is seal.c ---------------------------------------------------------------------
  * */
 
-#define RETRY_US WEIR_US_PER_S
+#define LOOK_US      WEIR_US_PER_S
+#define RETRY_US_MIN 20000
 
 typedef enum work { WORK_SEAL, WORK_LOOK, WORK_END } work;
 
 /* Waits for something to seal, or until the engine is to be looked at. After a failure it waits a while first: a full
  * disk is not free at once. */
-static work next_work(weir_shard *shard, bool after_failure) {
-    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + RETRY_US;
+static work next_work(weir_shard *shard, int64_t retry_us) {
+    bool after_failure = retry_us > 0;
+    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + (after_failure ? retry_us : LOOK_US);
     bool in_time = true;
     weir_mutex_lock(&shard->mutex);
     while (!shard->stopping && in_time && (after_failure || !shard->frozen))
@@ -564,9 +566,10 @@ static bool seal_once(weir_shard *shard) {
 
 static void seal_thread(void *context) {
     weir_shard *shard = context;
-    bool failed = false;
-    for (work next; (next = next_work(shard, failed)) != WORK_END;) {
+    int64_t retry_us = 0;
+    for (work next; (next = next_work(shard, retry_us)) != WORK_END;) {
         mend(shard);
-        failed = next == WORK_SEAL && !seal_once(shard);
+        bool failed = next == WORK_SEAL && !seal_once(shard);
+        retry_us = !failed ? 0 : retry_us == 0 ? RETRY_US_MIN : retry_us < LOOK_US / 2 ? retry_us * 2 : LOOK_US;
     }
 }
