@@ -211,6 +211,20 @@ weir_err weir_eventlog_sync(weir_eventlog *log) {
     return err;
 }
 
+weir_err weir_eventlog_health(weir_eventlog *log) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < log->partition_count; i++)
+        err = weir_elog_partition_health(&log->partitions[i]);
+    return err;
+}
+
+weir_err weir_eventlog_resume(weir_eventlog *log) {
+    weir_err err = check_writable(log);
+    for (uint32_t i = 0; !err && i < log->partition_count; i++)
+        err = weir_elog_partition_resume(&log->partitions[i]);
+    return err;
+}
+
 weir_err weir_eventlog_retain(weir_eventlog *log, uint64_t *segments_removedp) {
     *segments_removedp = 0;
     weir_err err = check_writable(log);

@@ -9,6 +9,7 @@
  *   segment.c    one segment file; the row of segments of a partition; the search for witnesses
  *   recover.c    what a partition is, from what lies on the disk
  *   partition.c  append, group sync, roll, retention
+ *   resume.c     a partition that has failed goes on in place
  *   reader.c     reads what is durable
  *   verify.c     reads everything
  *   eventlog.c   the handle
@@ -130,6 +131,8 @@ weir_err weir_elog_marks_rewrite(weir_elog_marks *marks);
 uint64_t weir_elog_marks_get(weir_elog_marks *marks, uint32_t partition);
 /* Survives the end of the process; the disk gets it some time.  WEIR_EFULL, WEIR_EIO, then WEIR_EPOISONED. */
 weir_err weir_elog_marks_put(weir_elog_marks *marks, uint32_t partition, uint64_t durable);
+/* Writes the file anew if it has failed: what it says is true, whatever became of the last mark.  WEIR_EFULL, WEIR_EIO */
+weir_err weir_elog_marks_resume(weir_elog_marks *marks);
 /* Syncs and closes; nothing to do if not initialised. */
 weir_err weir_elog_marks_close(weir_elog_marks *marks);
 
@@ -240,10 +243,21 @@ typedef struct weir_elog_partition {
     weir_file *file; /* the last segment; NULL: none yet, or read-only */
     weir_elog_buffer writing;
     uint64_t offset_written; /* all below are in the file */
+    uint64_t writing_first;  /* of the records in `writing` */
+    uint64_t offset_synced;  /* all below are on the disk, whether they could be marked or not … */
+    uint64_t synced_first;   /* … and end with this segment */
+    uint64_t synced_bytes;   /* at this length; 0: there is none */
 } weir_elog_partition;
 
+/* Notes that the file, as it is, is on the disk.  While `busy` is ours, or before there are other threads. */
+void weir_elog_partition_synced(weir_elog_partition *partition, uint64_t offset);
+/* resume.c: gets a partition that has failed to work again; nothing if it has not.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM,
+ * WEIR_ECORRUPT: it is as it was. */
+weir_err weir_elog_partition_resume(weir_elog_partition *partition);
 /* Makes an empty partition that can be freed. */
 void weir_elog_partition_init(weir_elog_partition *partition, weir_eventlog *log, uint32_t number);
+/* Success, or why it has failed. */
+weir_err weir_elog_partition_health(weir_elog_partition *partition);
 weir_err weir_elog_partition_append(weir_elog_partition *partition, const weir_record *records, size_t count,
                                     size_t bytes, uint64_t *first_offsetp);
 weir_err weir_elog_partition_sync(weir_elog_partition *partition);

@@ -134,6 +134,14 @@ weir_err weir_elog_marks_put(weir_elog_marks *marks, uint32_t partition, uint64_
     return err;
 }
 
+weir_err weir_elog_marks_resume(weir_elog_marks *marks) {
+    weir_mutex_lock(&marks->mutex);
+    weir_err err = marks->failed ? rewrite(marks) : WEIR_OK;
+    if (!err) marks->failed = false;
+    weir_mutex_unlock(&marks->mutex);
+    return err;
+}
+
 weir_err weir_elog_marks_close(weir_elog_marks *marks) {
     weir_err err = WEIR_OK;
     if (!marks->durable) return WEIR_OK;

@@ -14,9 +14,9 @@
  * what all of them have appended. So N callers at once cost two syncs, not N, and an append waits for a sync only when
  * its buffer is full (ELOG_BUFFER_MAX_BYTES) before the disk has finished the other one.
  *
- * A failure keeps its sentence and sets `failed` for good (L4): what the file holds behind offset_durable is unknown
- * from then on, and a second write could leave a hole between records, a second sync could report success for pages
- * that the kernel has dropped. To open again is to look.
+ * A failure keeps its sentence and sets `failed` (L4): what the file holds behind offset_synced is unknown from then on,
+ * and a second write could leave a hole between records, a second sync could report success for pages that the kernel
+ * has dropped. What was to be written stays in memory, so that resume.c can throw that away and write it anew.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -48,8 +48,15 @@ void weir_elog_partition_free(weir_elog_partition *partition) {
 static weir_err poisoned(const weir_elog_partition *partition) {
     return WEIR_ERR(WEIR_EPOISONED,
                     "partition %u of topic %s stopped at offset %" PRIu64
-                    " after a failure (%s); remove its cause, then close the log and open it again",
+                    " after a failure (%s); it goes on when its cause is removed",
                     partition->origin.partition, partition->log->topic, partition->offset_durable, partition->failure);
+}
+
+weir_err weir_elog_partition_health(weir_elog_partition *partition) {
+    weir_mutex_lock(&partition->mutex);
+    weir_err err = partition->failed ? poisoned(partition) : WEIR_OK;
+    weir_mutex_unlock(&partition->mutex);
+    return err;
 }
 
 /* --- the leader, without the mutex ---------------------------------------------------------------------------- */
@@ -127,6 +134,15 @@ static weir_err write_group(weir_elog_partition *partition) {
     return err;
 }
 
+void weir_elog_partition_synced(weir_elog_partition *partition, uint64_t offset) {
+    weir_mutex_lock(&partition->mutex);
+    size_t count = partition->row.count;
+    partition->offset_synced = offset;
+    partition->synced_first = count ? partition->row.segments[count - 1].first : 0;
+    partition->synced_bytes = partition->file ? weir_file_length(partition->file) : 0;
+    weir_mutex_unlock(&partition->mutex);
+}
+
 static weir_err sync_group(weir_elog_partition *partition, uint64_t target) {
     weir_clock *clock = partition->log->opts.clock;
     int64_t begin_us = weir_clock_mono_us(clock);
@@ -134,6 +150,7 @@ static weir_err sync_group(weir_elog_partition *partition, uint64_t target) {
     if (err) return err;
     weir_metric_observe(WEIR_METRIC_EVENTLOG_SYNC_SECONDS, (uint64_t)(weir_clock_mono_us(clock) - begin_us));
     weir_kill_point("eventlog.synced");
+    weir_elog_partition_synced(partition, target);
     err = weir_elog_marks_put(&partition->log->marks, partition->origin.partition, target);
     weir_kill_point("eventlog.marked");
     return err;
@@ -146,6 +163,7 @@ static void group_begin(weir_elog_partition *partition) {
     weir_elog_buffer empty = partition->writing;
     partition->writing = partition->filling;
     partition->filling = empty;
+    partition->writing_first = partition->offset_written;
     partition->busy = true;
 }
 
@@ -157,7 +175,7 @@ static void buffer_clear(weir_elog_buffer *buffer) {
 }
 
 static void group_end(weir_elog_partition *partition, weir_err err) {
-    buffer_clear(&partition->writing);
+    if (!err) buffer_clear(&partition->writing);
     partition->busy = false;
     if (err && !partition->failed) {
         partition->failed = true; // L4
@@ -250,8 +268,9 @@ weir_err weir_elog_partition_append(weir_elog_partition *partition, const weir_r
     uint64_t first = partition->offset_end;
     append_encode(partition, records, count);
     WEIR_ASSERT(partition->filling.length <= partition->filling.capacity);
-    if (partition->filling.length >= ELOG_BUFFER_WRITE_BYTES && !partition->busy) err = lead(partition, false);
-    if (!err) *first_offsetp = first;
+    *first_offsetp = first;
+    /* Appended they are: what fails from here on is the next sync's to tell. */
+    if (partition->filling.length >= ELOG_BUFFER_WRITE_BYTES && !partition->busy) (void)lead(partition, false);
 end:
     weir_mutex_unlock(&partition->mutex);
     return err;

@@ -163,7 +163,9 @@ weir_err weir_elog_partition_recover(weir_elog_partition *partition, uint64_t ma
     if (!last) return mark ? refuse_missing(&partition->origin, mark) : WEIR_OK;
     weir_elog_segment_path(path, &partition->origin, last->first);
     err = weir_file_open(path, WEIR_FILE_READ_WRITE, &partition->file);
-    return err ? err : recover_last(partition, mark);
+    if (!err) err = recover_last(partition, mark);
+    if (!err) weir_elog_partition_synced(partition, partition->offset_durable);
+    return err;
 }
 
 /* --- to read -------------------------------------------------------------------------------------------------- */

@@ -38,7 +38,8 @@
  *   L2  A record below offset_durable survives a power cut, and a reader sees only such records, in any process.
  *   L3  Open cuts a torn tail of the LAST segment only, and only if nothing shows that the cut would lose an
  *       acknowledged record; damage anywhere else is WEIR_ECORRUPT and changes nothing.
- *   L4  After one failed write or sync the partition is poisoned: reads go on, appends fail until reopened.
+ *   L4  After one failed write or sync the partition is poisoned: reads go on, appends fail until it is resumed or
+ *       reopened; what memory has of it is then written anew, from the last sync that went well.
  *   L5  One process appends; a second is refused with the first one's process id.
  *
  * WHAT L3 GOES BY. "A bad record with good ones behind it is damage" would be wrong: pages that were not synced reach
@@ -129,16 +130,22 @@ uint32_t weir_eventlog_partition_of(const weir_eventlog *log, const void *key, s
  * group that is being written.
  * These leave the log as it was: WEIR_EINVAL no such partition, 0 records or above WEIR_EVENTLOG_BATCH_MAX, a length
  * without its bytes; WEIR_ELIMIT a record above WEIR_EVENTLOG_RECORD_MAX or all above WEIR_EVENTLOG_BATCH_BYTES_MAX;
- * WEIR_EPERM read-only; WEIR_ENOMEM no buffer.  These poison (L4): WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM while it
- * writes; then WEIR_EPOISONED. */
+ * WEIR_EPERM read-only; WEIR_ENOMEM no buffer; WEIR_EPOISONED, and what poisons (L4) when it must write others' records
+ * first: WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. After any error nothing of this call was appended. */
 weir_err weir_eventlog_append(weir_eventlog *log, uint32_t partition, const weir_record *records, size_t count,
                               uint64_t *first_offsetp);
 /* Makes all that was appended before the call durable. Only then may it be acknowledged.  Blocks.  [any]
- * WEIR_EFULL, WEIR_EIO, WEIR_EPOISONED (L4): what was not yet durable may or may not be there when reopened; the other
- * partitions have been synced all the same. */
+ * WEIR_EFULL, WEIR_EIO, WEIR_EPOISONED (L4): what was not yet durable will be there once the log is resumed, and may or
+ * may not be there when it is reopened; the other partitions have been synced all the same. */
 weir_err weir_eventlog_sync(weir_eventlog *log);
 /* The same for one partition: what a caller that appended to one should use.  Also WEIR_EINVAL no such partition. */
 weir_err weir_eventlog_sync_partition(weir_eventlog *log, uint32_t partition);
+/* Success, or why a partition is poisoned, in the words of its failure.  [any] */
+weir_err weir_eventlog_health(weir_eventlog *log);
+/* Gets poisoned partitions to work again, if what stopped them has ended; success when none is poisoned. All that was
+ * appended is then durable under the offsets that it was given.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECORRUPT: they
+ * are as they were; try again a second later.  Blocks on the disk.  [any] */
+weir_err weir_eventlog_resume(weir_eventlog *log);
 /* Removes what retention allows, whole segments, oldest first, never the last one.  [owner]
  * WEIR_EPERM read-only; WEIR_EIO; WEIR_ECORRUPT a segment's age cannot be read. */
 weir_err weir_eventlog_retain(weir_eventlog *log, uint64_t *segments_removedp);
