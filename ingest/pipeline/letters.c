@@ -26,20 +26,26 @@ struct weir_letters {
     weir_mutex mutex;   /* LEAF; guards the fields below    */
     places unsealed;    /* in no order                      */
     uint64_t end;       /* number of the next letter        */
-    uint32_t in_flight; /* appended, not yet in unsealed    */
+    uint32_t in_flight; /* appended, not yet in unsealed, which has room for them */
     bool passing;       /* a thread has taken unsealed away */
 };
 
-static weir_err places_add(places *all, const place *added) {
-    if (all->count == all->capacity) {
-        size_t capacity = all->capacity ? all->capacity * 2 : 64;
-        place *items = weir_realloc_array(all->items, capacity, sizeof *items);
-        if (!items) return WEIR_ERR(WEIR_ENOMEM, "no memory for the places of %zu dead letters", capacity);
-        all->items = items;
-        all->capacity = capacity;
-    }
-    all->items[all->count++] = *added;
+static weir_err places_reserve(places *all, size_t more) {
+    size_t capacity = all->capacity ? all->capacity : 64;
+    if (all->count + more <= all->capacity) return WEIR_OK;
+    while (capacity < all->count + more)
+        capacity *= 2;
+    place *items = weir_realloc_array(all->items, capacity, sizeof *items);
+    if (!items) return WEIR_ERR(WEIR_ENOMEM, "no memory for the places of %zu dead letters", capacity);
+    all->items = items;
+    all->capacity = capacity;
     return WEIR_OK;
+}
+
+static weir_err places_add(places *all, const place *added) {
+    weir_err err = places_reserve(all, 1);
+    if (!err) all->items[all->count++] = *added;
+    return err;
 }
 
 /* --- open and close --------------------------------------------------------------------------------------------- */
@@ -171,10 +177,12 @@ static weir_err append(weir_letters *letters, weir_dead_letter *letter, weir_buf
 
 weir_err weir_letters_add(weir_letters *letters, uint32_t source, weir_dead_letter *letter, weir_buf *scratch) {
     place at = {source, letter->partition, letter->offset, 0, true};
-    weir_mutex_lock(&letters->mutex);
-    letters->in_flight++;
+    weir_mutex_lock(&letters->mutex); /* room first: a letter that is appended must not fail any more, and come twice */
+    weir_err err = places_reserve(&letters->unsealed, letters->in_flight + (size_t)1);
+    if (!err) letters->in_flight++;
     weir_mutex_unlock(&letters->mutex);
-    weir_err err = append(letters, letter, scratch, &at.number);
+    if (err) return err;
+    err = append(letters, letter, scratch, &at.number);
     weir_mutex_lock(&letters->mutex);
     if (!err) err = places_add(&letters->unsealed, &at);
     if (!err && letters->end <= at.number) letters->end = at.number + 1;
@@ -186,6 +194,10 @@ weir_err weir_letters_add(weir_letters *letters, uint32_t source, weir_dead_lett
 
 weir_err weir_letters_sync(weir_letters *letters) {
     return weir_eventlog_sync_partition(letters->log, 0);
+}
+
+weir_err weir_letters_resume(weir_letters *letters) {
+    return weir_eventlog_resume(letters->log);
 }
 
 /* --- forgetting ------------------------------------------------------------------------------------------------- */
@@ -220,12 +232,11 @@ bool weir_letters_passed(weir_letters *letters, weir_graph *graph, uint64_t *num
     *numberp = keep_unsealed(&taken, graph, end);
     weir_err err = WEIR_OK;
     weir_mutex_lock(&letters->mutex);
-    places added = letters->unsealed;
-    letters->unsealed = taken;
-    for (size_t i = 0; !err && i < added.count; i++)
-        err = places_add(&letters->unsealed, &added.items[i]);
+    err = places_reserve(&letters->unsealed, taken.count + letters->in_flight);
+    for (size_t i = 0; !err && i < taken.count; i++)
+        err = places_add(&letters->unsealed, &taken.items[i]);
     letters->passing = err != WEIR_OK;
     weir_mutex_unlock(&letters->mutex);
-    weir_free(added.items);
+    weir_free(taken.items);
     return !err;
 }

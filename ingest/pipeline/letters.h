@@ -40,6 +40,8 @@ void weir_letters_known(const weir_letters *letters, uint32_t source, uint32_t p
 /* Appends; not durable until sync. source: the graph's number.  [any]  Errors are those of weir_eventlog_append. */
 weir_err weir_letters_add(weir_letters *letters, uint32_t source, weir_dead_letter *letter, weir_buf *scratch);
 weir_err weir_letters_sync(weir_letters *letters); /* [any] */
+/* After WEIR_EPOISONED: weir_eventlog_resume; what was appended stays.  [any] */
+weir_err weir_letters_resume(weir_letters *letters);
 /* All letters below *numberp stand below the sealed offsets of their partitions. false: cannot be told just now.
  * [any] */
 bool weir_letters_passed(weir_letters *letters, weir_graph *graph, uint64_t *numberp);

@@ -188,11 +188,13 @@ weir_err weir_pipeline_stop(weir_pipeline *pipeline) {
     pipeline->stopping = true;
     weir_cond_broadcast(&pipeline->changed);
     weir_mutex_unlock(&pipeline->mutex);
+    weir_graph_interrupt(pipeline->graph, true); /* who waits for room in a shard that is stuck would wait for ever */
     for (size_t i = 0; i < pipeline->worker_count; i++) {
         started = started || pipeline->workers[i].thread;
         weir_thread_join(pipeline->workers[i].thread);
         pipeline->workers[i].thread = NULL;
     }
+    weir_graph_interrupt(pipeline->graph, false);
     return started ? weir_graph_drain(pipeline->graph) : WEIR_OK;
 }
 
@@ -234,7 +236,7 @@ static weir_err look(weir_pipeline *pipeline, uint64_t drain, bool *donep) {
     for (size_t i = 0; i < pipeline->worker_count; i++) {
         weir_worker *worker = &pipeline->workers[i];
         weir_mutex_lock(&worker->mutex);
-        if (worker->status == WEIR_PIPELINE_FAILED) weir_err_keep(&err, worker->err);
+        if (worker->status == WEIR_PIPELINE_FAILED) weir_err_keep(&err, weir_err_kept_get(&worker->err));
         if (worker->status == WEIR_PIPELINE_STOPPED)
             weir_err_keep(&err, WEIR_ERR(WEIR_ECLOSED, "the pipeline was stopped before its sources were read"));
         if (worker->status != WEIR_PIPELINE_ENDED && worker->drained < drain) *donep = false;
@@ -286,7 +288,8 @@ void weir_pipeline_source_stats_get(weir_pipeline *pipeline, size_t index, weir_
     *statsp = (weir_pipeline_source_stats){
         .name = worker->schema_source->name,
         .status = worker->status,
-        .err = worker->err,
+        .err = weir_err_kept_get(&worker->err),
+        .stuck = worker->stuck,
         .records = worker->records,
         .bytes = worker->bytes,
         .mutations = worker->mutations,

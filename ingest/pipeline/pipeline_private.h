@@ -41,6 +41,7 @@ typedef struct weir_worker {
     weir_stream *stream;                       /* [ingest] */
     weir_run *run;                             /* [ingest] */
     int64_t ticked_us;                         /* [ingest] */
+    int64_t wait_us;                           /* [ingest] how long it has just waited; 0: it goes on */
     uint32_t *group_ends;                      /* [ingest] one a part: where its records end in grouped */
     uint32_t grouped[WEIR_STREAM_RECORDS_MAX]; /* [ingest] */
 
@@ -48,7 +49,8 @@ typedef struct weir_worker {
     weir_part *parts; /* grown by [ingest], which alone reads it without the mutex */
     uint32_t part_count;
     weir_pipeline_status status;
-    weir_err err;
+    weir_err_kept err;
+    bool stuck; /* by what weir_worker_waits waits for */
     uint64_t records, bytes, mutations, dead_letters;
     uint64_t drained; /* the newest drain that it has seen through */
 } weir_worker;
@@ -79,7 +81,11 @@ void weir_run_close(weir_run *run);
 weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_record *records, const uint32_t *indices,
                           size_t count);
 
-/* worker.c: the thread of a source. */
+/* worker.c: whether to try again what came to err: says so, and waits a while, if it is something that passes (a full
+ * disk, no memory) and nobody stops. Success ends a wait.
+ *     do err = try(); while (weir_worker_waits(worker, err));   [ingest] */
+bool weir_worker_waits(weir_worker *worker, weir_err err);
+/* The thread of a source. */
 void weir_worker_main(void *context); /* a weir_worker */
 /* Tells those who wait for a status or for a drain. */
 void weir_pipeline_changed(weir_pipeline *pipeline);

@@ -105,7 +105,10 @@ static weir_err put_letter(weir_run *run, const weir_stream_record *record, cons
         .value_length = record->value_length,
     };
     run->letters++;
-    weir_err err = weir_letters_add(worker->pipeline->letters, worker->graph_source, &letter, &run->scratch);
+    weir_err err;
+    do
+        err = weir_letters_add(worker->pipeline->letters, worker->graph_source, &letter, &run->scratch);
+    while (weir_worker_waits(worker, err));
     return weir_err_prefix(err, "the dead letter of source '%s', partition %u, offset %llu", letter.source,
                            letter.partition, (unsigned long long)letter.offset);
 }
@@ -123,7 +126,10 @@ static weir_err refuse(weir_run *run, const weir_stream_record *record, weir_err
 
 static weir_err claim_put(weir_run *run, const weir_mutation *m, chosen *c, bool *freep) {
     bool is_new, wanted;
-    weir_err err = weir_names_claim(run->worker->pipeline->names, m, freep, &is_new, &wanted);
+    weir_err err;
+    do
+        err = weir_names_claim(run->worker->pipeline->names, m, freep, &is_new, &wanted);
+    while (weir_worker_waits(run->worker, err));
     c->named = wanted;
     c->owed = is_new;
     return err;
@@ -164,7 +170,9 @@ static weir_err give_up_names(weir_run *run, const weir_mapped *event) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < run->chosen_count; i++) {
         const chosen *c = &run->chosen[i];
-        if (c->owed) err = weir_names_owe(run->worker->pipeline->names, event->mutations[c->index].vertex);
+        do
+            err = c->owed ? weir_names_owe(run->worker->pipeline->names, event->mutations[c->index].vertex) : WEIR_OK;
+        while (weir_worker_waits(run->worker, err));
     }
     return err;
 }
@@ -184,6 +192,21 @@ static void add_to(weir_run *run, uint32_t shard, const weir_mutation *m) {
     weir_batch_add(&run->batches[shard], m, run->begin);
     run->in_batch[shard]++;
     if (run->batches[shard].length >= BATCH_BYTES) run->full = true;
+}
+
+/* Before names are claimed and counted as carried: nothing of the event can fail behind this. */
+static weir_err room_for(weir_run *run, const weir_mapped *event) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < event->count; i++) {
+        const weir_mutation *m = &event->mutations[i];
+        bytes += WEIR_MUTATION_HEADER_BYTES + m->row_length + m->key_length;
+    }
+    for (uint32_t i = 0; i < run->shards; i++) {
+        if (weir_buf_reserve(&run->batches[i], bytes)) continue;
+        run->batches[i].failed = WEIR_CODE_OK; /* what is in it stays */
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for a batch of %zu bytes", run->batches[i].length + bytes);
+    }
+    return WEIR_OK;
 }
 
 static void hand_on(weir_run *run, const weir_mapped *event) {
@@ -212,7 +235,11 @@ static weir_err collision(void) {
 /* *whyp: why it is refused; success when it is not. */
 static weir_err take_event(weir_run *run, const weir_mapped *event, weir_err *whyp) {
     bool free;
-    weir_err err = choose(run, event, &free);
+    weir_err err;
+    do
+        err = room_for(run, event);
+    while (weir_worker_waits(run->worker, err));
+    if (!err) err = choose(run, event, &free);
     if (err) return err;
     if (!free) {
         *whyp = collision();
@@ -239,7 +266,12 @@ static known ask_known(weir_part *part, uint64_t offset) {
 static weir_err map_record(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
     const void *value = record->value ? record->value : "";
     if (record->cut) return WEIR_ERR(WEIR_EDATA, "the line is longer than a message may be");
-    return weir_mapper_map(run->mapper, record->partition, record->offset, value, record->value_length, event);
+    weir_err err;
+    do
+        err = weir_mapper_map(run->mapper, record->partition, record->offset, value, record->value_length, event);
+    while (weir_err_is(err, WEIR_ENOMEM) && weir_worker_waits(run->worker, err));
+    if (!err || weir_err_is(err, WEIR_EDATA)) weir_worker_waits(run->worker, WEIR_OK);
+    return err;
 }
 
 static weir_err take_record(weir_run *run, const weir_stream_record *record) {
@@ -257,16 +289,26 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
 
 /* --- the span --------------------------------------------------------------------------------------------------- */
 
-static void begin_span(weir_run *run, uint64_t begin) {
+static weir_err begin_batches(weir_run *run) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < run->shards; i++) {
+        weir_batch_begin(&run->batches[i]);
+        err = weir_buf_err(&run->batches[i]);
+        run->in_batch[i] = 0;
+    }
+    return err;
+}
+
+static weir_err begin_span(weir_run *run, uint64_t begin) {
     run->begin = run->next = begin;
     run->records = run->bytes = run->mutations = run->letters = 0;
     run->event_time_us = INT64_MIN;
     run->full = false;
-    for (uint32_t i = 0; i < run->shards; i++) {
-        weir_buf_clear(&run->batches[i]);
-        weir_batch_begin(&run->batches[i]);
-        run->in_batch[i] = 0;
-    }
+    weir_err err;
+    do
+        err = begin_batches(run);
+    while (weir_worker_waits(run->worker, err));
+    return err;
 }
 
 /* What others may look at. */
@@ -286,19 +328,30 @@ static void account(weir_run *run) {
     weir_metric_add(WEIR_METRIC_INGEST_MUTATIONS, run->mutations);
 }
 
+/* Again and again the same batches: a shard that has its own already passes over it (S4). */
+static weir_err submit(weir_run *run) {
+    weir_err err;
+    do
+        err = weir_graph_submit(run->worker->pipeline->graph, run->batches);
+    while ((!err || weir_err_is(err, WEIR_ENOMEM)) && weir_worker_waits(run->worker, err));
+    return err;
+}
+
 static weir_err hand_over(weir_run *run) {
     weir_worker *worker = run->worker;
     const weir_batch_span span = {worker->graph_source, run->part->partition, run->begin, run->next};
     weir_err err = WEIR_OK;
     WEIR_ASSERT(run->begin == run->part->next); // P1
     if (run->begin == run->next) return WEIR_OK;
-    if (run->letters) err = weir_letters_sync(worker->pipeline->letters); // P3
+    do
+        err = run->letters ? weir_letters_sync(worker->pipeline->letters) : WEIR_OK; // P3
+    while (weir_worker_waits(worker, err));
     weir_kill_point("pipeline.letters_synced");
     for (uint32_t i = 0; !err && i < run->shards; i++) {
         weir_batch_end(&run->batches[i], &span, run->in_batch[i]);
         err = weir_buf_err(&run->batches[i]);
     }
-    if (!err) err = weir_graph_submit(worker->pipeline->graph, run->batches);
+    if (!err) err = submit(run);
     weir_kill_point("pipeline.submitted");
     if (err) return err;
     run->part->next = run->next;
@@ -317,7 +370,7 @@ weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_reco
                           size_t count) {
     weir_err err = WEIR_OK;
     run->part = part;
-    begin_span(run, part->next);
+    err = begin_span(run, part->next);
     for (size_t i = 0; !err && i < count; i++) {
         const weir_stream_record *record = &records[indices[i]];
         WEIR_ASSERT(record->offset >= run->next); /* streams go forwards */
@@ -327,7 +380,7 @@ weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_reco
         err = hand_over(run);
         if (err) break;
         mark(run, record);
-        begin_span(run, run->next);
+        err = begin_span(run, run->next);
     }
     return err;
 }

@@ -16,6 +16,7 @@
 
 #define TICK_US     WEIR_US_PER_S
 #define RETRY_US    WEIR_US_PER_S
+#define WAIT_US_MIN 20000
 #define IDLE_US_MIN 1000
 #define IDLE_US_MAX 16000
 #define NO_OFFSET   UINT64_MAX
@@ -26,7 +27,8 @@ static void set_status(weir_worker *worker, weir_pipeline_status status, weir_er
     weir_mutex_lock(&worker->mutex);
     bool changed = worker->status != status;
     worker->status = status;
-    worker->err = err;
+    worker->stuck = worker->wait_us > 0;
+    weir_err_kept_set(&worker->err, err);
     weir_mutex_unlock(&worker->mutex);
     if (!changed) return;
     if (err) weir_log_error(status == WEIR_PIPELINE_WAITING ? "ingest.waiting" : "ingest.failed", err);
@@ -48,6 +50,51 @@ static void idle(weir_pipeline *pipeline, uint64_t wakes, int64_t us) {
         if (!weir_cond_wait_until(&pipeline->changed, &pipeline->mutex, until_us)) break;
     }
     weir_mutex_unlock(&pipeline->mutex);
+}
+
+/* --- waiting for what passes ------------------------------------------------------------------------------------ */
+
+static void wait_out(weir_pipeline *pipeline, int64_t us) {
+    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + us;
+    bool in_time = true;
+    weir_mutex_lock(&pipeline->mutex);
+    while (!pipeline->stopping && in_time)
+        in_time = weir_cond_wait_until(&pipeline->changed, &pipeline->mutex, until_us);
+    weir_mutex_unlock(&pipeline->mutex);
+}
+
+/* What a file's load is told at once, because somebody sits before it. What the store reads may be mended, too. */
+static bool will_pass(const weir_worker *worker, weir_err err) {
+    if (worker->from.stream == WEIR_PIPELINE_FILE) return false;
+    switch (weir_err_code(err)) {
+    case WEIR_ENOMEM:
+    case WEIR_EFULL:
+    case WEIR_EIO:
+    case WEIR_EPERM:
+    case WEIR_EBUSY:
+    case WEIR_EUNAVAILABLE:
+    case WEIR_EPOISONED:
+        return true;
+    case WEIR_ECORRUPT:
+        return weir_graph_health(worker->pipeline->graph) != WEIR_OK;
+    default:
+        return false;
+    }
+}
+
+bool weir_worker_waits(weir_worker *worker, weir_err err) {
+    if (!err && worker->wait_us == 0) return false;
+    if (!err) {
+        worker->wait_us = 0;
+        set_status(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
+        return false;
+    }
+    if (!will_pass(worker, err) || stopping(worker->pipeline)) return false;
+    worker->wait_us = worker->wait_us == 0 ? WAIT_US_MIN : worker->wait_us < RETRY_US / 2 ? worker->wait_us * 2 : RETRY_US;
+    set_status(worker, WEIR_PIPELINE_WAITING, err);
+    wait_out(worker->pipeline, worker->wait_us);
+    if (weir_err_is(err, WEIR_EPOISONED)) (void)weir_letters_resume(worker->pipeline->letters); /* the next try tells */
+    return !stopping(worker->pipeline);
 }
 
 static uint64_t wakes_and_drains(weir_pipeline *pipeline, uint64_t *drainsp) {
@@ -246,6 +293,16 @@ static weir_err tick(weir_worker *worker, bool at_once) {
     return err ? err : weir_positions_save(pipeline->positions);
 }
 
+static weir_err tick_well(weir_worker *worker) {
+    bool again = false;
+    weir_err err;
+    do {
+        err = tick(worker, again);
+        again = true;
+    } while (weir_worker_waits(worker, err));
+    return err;
+}
+
 /* *idle_usp: how long to sleep when nothing came; *endedp: nothing will come any more. */
 static weir_err turn(weir_worker *worker, int64_t *idle_usp, bool *endedp) {
     const weir_stream_record *records;
@@ -255,7 +312,7 @@ static weir_err turn(weir_worker *worker, int64_t *idle_usp, bool *endedp) {
     uint64_t wakes = wakes_and_drains(worker->pipeline, &drains);
     weir_err err = worker->stream->ops->poll(worker->stream, &records, &count, &empty);
     if (!err && count) err = run_all(worker, records, count);
-    if (!err) err = tick(worker, false);
+    if (!err) err = tick_well(worker);
     if (err) return err;
     *endedp = empty && worker->stream->ops->ends;
     if (count) *idle_usp = IDLE_US_MIN;
@@ -288,7 +345,9 @@ static bool is_worth_waiting(const weir_worker *worker, weir_err err) {
 }
 
 static void finish(weir_worker *worker, weir_err err, bool ended) {
+    if (weir_err_is(err, WEIR_ECANCELLED) && stopping(worker->pipeline)) err = WEIR_OK; /* the log has the rest */
     weir_err_keep(&err, tick(worker, true));
+    worker->wait_us = 0;
     weir_pipeline_status status = err ? WEIR_PIPELINE_FAILED : ended ? WEIR_PIPELINE_ENDED : WEIR_PIPELINE_STOPPED;
     close_stream(worker);
     set_status(worker, status, err);
@@ -300,6 +359,10 @@ void weir_worker_main(void *context) {
     weir_err err = WEIR_OK;
     do {
         err = read_on(worker, &ended);
+        if (err && !is_worth_waiting(worker, err) && weir_worker_waits(worker, err)) {
+            close_stream(worker); /* opened again, it goes on behind what was handed over */
+            continue;
+        }
         if (!is_worth_waiting(worker, err)) break;
         close_stream(worker);
         set_status(worker, WEIR_PIPELINE_WAITING, err);

@@ -89,7 +89,7 @@ weir_err weir_pipeline_drain(weir_pipeline *pipeline, int64_t timeout_us);
 typedef enum weir_pipeline_status {
     WEIR_PIPELINE_STARTING,
     WEIR_PIPELINE_RUNNING,
-    WEIR_PIPELINE_WAITING, /* for a broker; err says for what */
+    WEIR_PIPELINE_WAITING, /* for a broker, a disk or memory; err says for what */
     WEIR_PIPELINE_ENDED,   /* a file was read to its end      */
     WEIR_PIPELINE_STOPPED,
     WEIR_PIPELINE_FAILED /* err says why */
@@ -99,6 +99,7 @@ typedef struct weir_pipeline_source_stats {
     const char *name;            /* of the schema's source; borrowed from the schema */
     weir_pipeline_status status; /* gauge                                            */
     weir_err err;                /* gauge: of the status                             */
+    bool stuck;                  /* gauge: waiting for what is ours: a disk, memory  */
     uint64_t records;            /* counter: read since open                         */
     uint64_t bytes;              /* counter: of them                                 */
     uint64_t mutations;          /* counter: handed over since open                  */
