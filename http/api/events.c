@@ -58,7 +58,8 @@ typedef struct event_target {
     weir_recent *recent;
     uint32_t partition; /* of this group */
     bool dirty;
-    _Atomic weir_err failure;
+    atomic_bool failed;    /* failure is one                    */
+    weir_err_kept failure; /* under the writer's failures mutex */
 } event_target;
 
 struct weir_api_writer {
@@ -68,9 +69,29 @@ struct weir_api_writer {
     weir_thread *thread;
     event_target *targets; /* one a source of the schema */
     uint32_t target_count;
+    weir_mutex failures; /* LEAF */
+    int64_t resumed_us;  /* [writer] when it was last tried to resume a log */
     event_post posts[GROUP_MAX];
     event_pending group[GROUP_MAX];
 };
+
+/* --- a log that cannot be written ------------------------------------------------------------------------------- */
+
+/* In the words that it had, for as long as it lasts. */
+static weir_err failure_of(weir_api_writer *writer, event_target *target) {
+    if (!atomic_load_explicit(&target->failed, memory_order_acquire)) return WEIR_OK;
+    weir_mutex_lock(&writer->failures);
+    weir_err err = weir_err_kept_get(&target->failure);
+    weir_mutex_unlock(&writer->failures);
+    return err;
+}
+
+static void set_failure(weir_api_writer *writer, event_target *target, weir_err err) {
+    weir_mutex_lock(&writer->failures);
+    weir_err_kept_set(&target->failure, err);
+    weir_mutex_unlock(&writer->failures);
+    atomic_store_explicit(&target->failed, err != WEIR_OK, memory_order_release);
+}
 
 /* --- on the loop ---------------------------------------------------------------------------------------------- */
 
@@ -191,6 +212,7 @@ static weir_err append(weir_api_writer *writer, event_target *target, const weir
     }
     uint64_t first;
     weir_err err = weir_eventlog_append(target->log, target->partition, records, pending->fresh, &first);
+    if (err && weir_eventlog_health(target->log)) set_failure(writer, target, err);
     if (err) return err;
     target->dirty = true;
     settle(target, pending->events, pending->count, first);
@@ -203,7 +225,7 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
     const weir_api_message *messages;
     event_target *target = &writer->targets[pending->post.source];
     weir_arena *arena = weir_http_arena(pending->post.request);
-    weir_err err = atomic_load_explicit(&target->failure, memory_order_relaxed);
+    weir_err err = failure_of(writer, target);
     const char *body = weir_http_body(pending->post.request, &length);
     if (!err) err = weir_api_split(pending->post.format, body, length, arena, &messages, &pending->count);
     if (err) return err;
@@ -258,8 +280,21 @@ static void acknowledge(weir_api_writer *writer, event_pending *pending) {
     weir_metric_add(WEIR_METRIC_HTTP_DUPLICATE_EVENTS, pending->count - pending->fresh);
 }
 
+/* What was appended is in the log once it is resumed; after a crash it may not be. */
+static void refuse_unknown(weir_http_request *request, weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err_sentence(err, sentence, sizeof sentence);
+    weir_http_problem(request, 503, NULL, "whether the events were taken is not known; send them again, with the same ids: %s",
+                      sentence);
+}
+
 static void refuse(weir_http_request *request, weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
+    if (weir_err_is(err, WEIR_EIO) || weir_err_is(err, WEIR_EPOISONED)) { /* the log's; nothing was taken */
+        weir_err_sentence(err, sentence, sizeof sentence);
+        weir_http_problem(request, 503, NULL, "%s; no event of the request was taken", sentence);
+        return;
+    }
     if (weir_err_code(err) != WEIR_EDATA) {
         weir_http_problem_err(request, err);
         return;
@@ -278,8 +313,7 @@ static void sync_targets(weir_api_writer *writer) {
         weir_err err = weir_eventlog_sync_partition(target->log, target->partition);
         if (err) {
             weir_log_error("events.failed", err);
-            atomic_store(&target->failure,
-                         weir_err_prefix(err, "the log cannot be written until the server is started again"));
+            set_failure(writer, target, weir_err_prefix(err, "the log cannot be written, which is tried every second"));
         }
         target->dirty = false;
         target->partition = (target->partition + 1) % weir_eventlog_partitions(target->log);
@@ -291,9 +325,9 @@ static void answer_group(weir_api_writer *writer, size_t count) {
     weir_pipeline_wake(writer->api->pipeline);
     for (size_t i = 0; i < count; i++) {
         event_pending *pending = &writer->group[i];
-        weir_err failure = atomic_load(&writer->targets[pending->post.source].failure);
+        weir_err failure = failure_of(writer, &writer->targets[pending->post.source]);
         if (pending->waits && failure)
-            refuse(pending->post.request, failure);
+            refuse_unknown(pending->post.request, failure);
         else if (pending->waits)
             acknowledge(writer, pending); // A1
         weir_http_finish(pending->post.request);
@@ -352,7 +386,29 @@ static void remember_tail(weir_api_writer *writer, event_target *target, uint64_
         err = remember_partition(writer, target, i, (most + partitions - 1) / partitions);
     if (!err) return;
     weir_log_error("events.recent", err);
-    atomic_store(&target->failure, weir_err_prefix(err, "the recent events cannot be read"));
+    set_failure(writer, target, weir_err_prefix(err, "the recent events cannot be read"));
+}
+
+/* Once a second, until it goes well: the log writes again, and what is recent is known. */
+static void resume_targets(weir_api_writer *writer) {
+    int64_t now_us = weir_clock_mono_us(weir_clock_system());
+    if (now_us - writer->resumed_us < WEIR_US_PER_S) return;
+    writer->resumed_us = now_us;
+    for (uint32_t i = 0; i < writer->target_count; i++) {
+        event_target *target = &writer->targets[i];
+        if (!atomic_load(&target->failed)) continue;
+        weir_err err = weir_eventlog_resume(target->log);
+        set_failure(writer, target, weir_err_prefix(err, "the log cannot be written, which is tried every second"));
+        if (err) continue;
+        weir_pipeline_wake(writer->api->pipeline);
+        remember_tail(writer, target, weir_recent_capacity(target->recent));
+    }
+}
+
+static bool any_failed(weir_api_writer *writer) {
+    for (uint32_t i = 0; i < writer->target_count; i++)
+        if (atomic_load(&writer->targets[i].failed)) return true;
+    return false;
 }
 
 static void writer_main(void *context) {
@@ -361,8 +417,12 @@ static void writer_main(void *context) {
     size_t count;
     for (uint32_t i = 0; i < writer->target_count; i++)
         remember_tail(writer, &writer->targets[i], weir_recent_capacity(writer->targets[i].recent));
-    while (!weir_queue_pop(writer->queue, posts, GROUP_MAX, WEIR_QUEUE_FOREVER, &count))
-        run_group(writer, posts, count);
+    for (;;) {
+        bool failed = any_failed(writer);
+        if (weir_queue_pop(writer->queue, posts, GROUP_MAX, failed ? WEIR_US_PER_S : WEIR_QUEUE_FOREVER, &count)) return;
+        if (count) run_group(writer, posts, count);
+        if (failed) resume_targets(writer);
+    }
 }
 
 /* --- open and close ------------------------------------------------------------------------------------------- */
@@ -378,6 +438,7 @@ weir_err weir_api_writer_open(weir_api *api, const weir_api_opts *opts, weir_api
     *writerp = NULL;
     weir_api_writer *writer = weir_calloc(1, sizeof *writer);
     if (!writer) return WEIR_ERR(WEIR_ENOMEM, "no memory for the writer of events");
+    weir_mutex_init(&writer->failures, WEIR_RANK_LEAF, "failures of the logs");
     writer->api = api;
     writer->thread_index = api->loops;
     writer->target_count = weir_schema_source_count(api->schema);
@@ -406,12 +467,13 @@ void weir_api_writer_close(weir_api_writer *writer) {
         weir_recent_close(writer->targets[i].recent);
     }
     weir_free(writer->targets);
+    weir_mutex_destroy(&writer->failures);
     weir_free(writer);
 }
 
 weir_err weir_api_writer_failure(weir_api_writer *writer) {
     for (uint32_t i = 0; i < writer->target_count; i++) {
-        weir_err failure = atomic_load(&writer->targets[i].failure);
+        weir_err failure = failure_of(writer, &writer->targets[i]);
         if (failure) return failure;
     }
     return WEIR_OK;

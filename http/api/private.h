@@ -67,6 +67,10 @@ struct weir_api {
 
 /* The first source that has failed, or success.  [any] */
 weir_err weir_api_failure(weir_api *api);
+/* health.c: the first part of the server that is not well, named, or success.  [any] */
+weir_err weir_api_parts(weir_api *api);
+/* "troubles": all of them.  [any] */
+void weir_api_json_troubles(weir_api *api, weir_json *json);
 
 /* --- asking --------------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,8 @@
  *
  *   STARTING ──all sources run──► CATCHING_UP ──all goals applied──► READY ──weir_api_stopping──► STOPPING
  *
- * The goals are the ends of the sources as they were when all of them ran. A failed source makes any state not ready.
+ * The goals are the ends of the sources as they were when all of them ran. A failed source, and a part that is not well
+ * (health.c), make any state not ready.
  */
 #include <string.h>
 
@@ -21,7 +22,7 @@ weir_err weir_api_failure(weir_api *api) {
         weir_pipeline_source_stats_get(api->pipeline, i, &stats);
         if (stats.status == WEIR_PIPELINE_FAILED) return stats.err;
     }
-    return weir_api_writer_failure(api->writer);
+    return WEIR_OK;
 }
 
 static bool all_run(weir_api *api) {
@@ -86,6 +87,7 @@ weir_err weir_api_livez(void *context, weir_http_request *request) {
 /* NULL: ready. */
 static const char *reason(weir_api *api, char *buffer, size_t size) {
     weir_err failure = weir_api_failure(api);
+    if (!failure) failure = weir_api_parts(api);
     if (failure) {
         weir_err_sentence(failure, buffer, size);
         return buffer;
@@ -149,7 +151,7 @@ weir_err weir_api_readyz(void *context, weir_http_request *request) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     const char *why = reason(api, sentence, sizeof sentence);
     bool known = weir_http_request_caller(request)->roles != 0;
-    if (why == sentence && !known) why = "a source has failed; its log says why";
+    if (why == sentence && !known) why = "a source, the log or the store is not well; the server's log says which";
     /* What was true before it was ready must not stand beside the word. */
     api->fresh[weir_http_loop_index(request)].made_us = 0;
     weir_api_fresh_begin(api, weir_http_loop_index(request), request);
@@ -160,6 +162,7 @@ weir_err weir_api_readyz(void *context, weir_http_request *request) {
     weir_json_bool(&json, !why);
     if (known && weir_http_query(request, "verbose")) {
         write_sources(api, &json);
+        weir_api_json_troubles(api, &json);
         weir_api_json_serving(api, &json);
     }
     weir_api_fresh_member(api, weir_http_loop_index(request), &json);

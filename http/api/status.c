@@ -47,6 +47,7 @@ weir_err weir_api_get_status(void *context, weir_http_request *request) {
     weir_json_key(&json, "time");
     weir_api_json_time(&json, weir_clock_wall_us(api->clock));
     put_counts(api, &json);
+    weir_api_json_troubles(api, &json);
     weir_api_fresh_member(api, loop, &json);
     weir_json_object_end(&json);
     weir_buf_byte(json.buf, '\n');

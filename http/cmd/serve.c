@@ -37,6 +37,7 @@ typedef struct service {
     weir_schema *schema;
     weir_eventlog *logs[WEIR_SCHEMA_SOURCES_MAX]; /* one a source; sources of one topic share theirs */
     weir_pipeline_source sources[WEIR_SCHEMA_SOURCES_MAX];
+    int64_t retained_us[WEIR_SCHEMA_SOURCES_MAX];
     uint32_t source_count;
     weir_graph *graph;
     weir_pipeline *pipeline;
@@ -123,6 +124,8 @@ static weir_err open_log(service *serve, uint32_t source) {
     const weir_eventlog_opts opts = {
         .partitions = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_EVENTLOG_PARTITIONS),
         .segment_bytes = weir_config_u64(serve->config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
+        .retain_bytes = weir_config_u64(serve->config, WEIR_CONFIG_EVENTLOG_RETAIN_BYTES),
+        .retain_us = weir_config_us(serve->config, WEIR_CONFIG_EVENTLOG_RETAIN_AGE),
     };
     serve->logs[source] = shared_log(serve, source);
     if (serve->logs[source]) return WEIR_OK;
@@ -265,10 +268,18 @@ static weir_err announce(const service *serve) {
     return err;
 }
 
+static void retain(service *serve) {
+    for (uint32_t i = 0; !serve->brokers && i < serve->source_count; i++) {
+        const char *topic = weir_schema_source_at(serve->schema, i)->topic;
+        if (!shared_log(serve, i)) weir_serve_retain(serve->graph, serve->logs[i], topic, &serve->retained_us[i]);
+    }
+}
+
 static void wait_for_stop(service *serve) {
     bool ready = false;
     while (!weir_signals_wait(ready ? WEIR_US_PER_S : LOOK_US)) {
         weir_scoring_watch_look(serve->watch, weir_signals_hung_up());
+        retain(serve);
         if (ready || !weir_api_look(serve->api)) continue;
         ready = true;
         weir_kill_point("serve.ready");

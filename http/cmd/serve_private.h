@@ -4,6 +4,8 @@
 #define WEIR_HTTP_CMD_SERVE_PRIVATE_H
 
 #include <weir/conf/config.h>
+#include <weir/ingest/eventlog.h>
+#include <weir/store/graph.h>
 #include <weir/trainer/schedule.h>
 
 #define WEIR_SERVE_PATH_MAX 4096u
@@ -23,5 +25,9 @@ weir_err weir_serve_nights_open(const weir_serve_nights_opts *opts, weir_serve_n
 weir_scheduler *weir_serve_nights_scheduler(const weir_serve_nights *nights);
 /* Ends a night that runs; it can be gone on with. NULL is allowed. */
 void weir_serve_nights_close(weir_serve_nights *nights);
+
+/* retain.c: what the log's options let go of and every shard has sealed, now and then; *retained_usp is the last time,
+ * 0 at first.  [main] */
+void weir_serve_retain(weir_graph *graph, weir_eventlog *log, const char *topic, int64_t *retained_usp);
 
 #endif /* WEIR_HTTP_CMD_SERVE_PRIVATE_H */

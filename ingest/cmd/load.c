@@ -93,6 +93,22 @@ static weir_err run_pipeline(load_context *load, weir_pipeline *pipeline) {
     return err;
 }
 
+/* What a record came to is in the store when every shard has sealed its offset, and not before. */
+static weir_err check_sealed(void *context, const weir_pipeline_partition_stats *stats) {
+    (void)context;
+    if (stats->offset_sealed >= stats->offset_read && stats->offset_read >= stats->offset_end) return WEIR_OK;
+    return WEIR_ERR(WEIR_EIO,
+                    "only %" PRIu64 " of the lines below %" PRIu64
+                    " are in the store; remove the cause and load the same files again to go on",
+                    stats->offset_sealed, stats->offset_end);
+}
+
+static weir_err seal_and_check(load_context *load, weir_pipeline *pipeline) {
+    weir_err err = weir_graph_seal(load->graph);
+    if (!err) err = weir_graph_health(load->graph);
+    return err ? err : weir_pipeline_partitions(pipeline, check_sealed, NULL);
+}
+
 static weir_err load_into_store(load_context *load, const char *path, uint32_t source) {
     const weir_pipeline_source from = {.source = source, .stream = WEIR_PIPELINE_FILE, .path = path};
     const weir_pipeline_opts opts = {.graph = load->graph,
@@ -104,6 +120,7 @@ static weir_err load_into_store(load_context *load, const char *path, uint32_t s
     weir_err err = weir_pipeline_open(&opts, &pipeline);
     if (err) return err;
     err = run_pipeline(load, pipeline);
+    if (!err) err = seal_and_check(load, pipeline);
     weir_err_keep(&err, weir_pipeline_close(pipeline));
     return err;
 }

@@ -191,8 +191,6 @@ static weir_err open_log(weir_cli *cli, append_context *append) {
     const weir_eventlog_opts opts = {
         .partitions = (uint32_t)partitions,
         .segment_bytes = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
-        .retain_bytes = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_RETAIN_BYTES),
-        .retain_us = weir_config_us(config, WEIR_CONFIG_EVENTLOG_RETAIN_AGE),
     };
     if (!err) err = weir_eventlog_open(weir_cmd_log_folder(cli), topic, &opts, &append->log);
     if (!err) err = weir_cli_u64(cli, "partition", 0, weir_eventlog_partitions(append->log) - 1, &partition);
@@ -227,15 +225,10 @@ static weir_err print_count(const append_context *append) {
 
 static weir_err run(weir_cli *cli) {
     append_context append = {0};
-    uint64_t removed;
     weir_err err = open_all(cli, &append);
     if (err) goto end;
     err = append_input(&append);
-    if (err) {
-        err = weir_err_prefix(err, "after %" PRIu64 " acknowledged records", append.acknowledged);
-        goto end;
-    }
-    err = weir_eventlog_retain(append.log, &removed);
+    err = weir_err_prefix(err, "after %" PRIu64 " acknowledged records", append.acknowledged);
 end:
     weir_progress_close(append.progress);
     weir_err_keep(&err, weir_eventlog_close(append.log));
@@ -264,7 +257,8 @@ const weir_command weir_cmd_log_append = {
     .positional_max = 1,
     .description =
         "Each line is one record; its time is that of the append. Creates the topic if it is not there. Prints "
-        "how many records were acknowledged, which means that they are on the disk.",
+        "how many records were acknowledged, which means that they are on the disk. Removes nothing: eventlog.retain_* is "
+        "for weir serve, which knows what its store has sealed.",
     .example = "weir simulate payments --count 1000 | weir log append payments --key-field card\n"
                "echo hello | weir log append greetings",
     .options = options,

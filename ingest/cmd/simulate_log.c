@@ -92,12 +92,7 @@ static weir_err log_rest(weir_cmd_sink *base) {
 }
 
 static weir_err log_finish(weir_cmd_sink *base) {
-    sink_log *sink = (sink_log *)base;
-    weir_err err = log_rest(base);
-    uint64_t removed;
-    for (int i = 0; !err && i < WEIR_SIMULATE_TOPICS; i++)
-        if (sink->topics[i].log) err = weir_eventlog_retain(sink->topics[i].log, &removed);
-    return err;
+    return log_rest(base);
 }
 
 static weir_err log_close(weir_cmd_sink *base) {
@@ -132,8 +127,6 @@ static weir_err open_topic(const weir_cmd_sink_opts *opts, const char *folder, w
     const weir_eventlog_opts log = {
         .partitions = opts->partitions,
         .segment_bytes = weir_config_u64(opts->config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
-        .retain_bytes = weir_config_u64(opts->config, WEIR_CONFIG_EVENTLOG_RETAIN_BYTES),
-        .retain_us = weir_config_us(opts->config, WEIR_CONFIG_EVENTLOG_RETAIN_AGE),
     };
     weir_err err = weir_eventlog_open(folder, weir_simulate_topic_name(which), &log, &topic->log);
     if (err) return err;

@@ -226,11 +226,16 @@ weir_err weir_eventlog_resume(weir_eventlog *log) {
 }
 
 weir_err weir_eventlog_retain(weir_eventlog *log, uint64_t *segments_removedp) {
+    return weir_eventlog_retain_from(log, NULL, segments_removedp);
+}
+
+weir_err weir_eventlog_retain_from(weir_eventlog *log, const uint64_t *keep_from, uint64_t *segments_removedp) {
     *segments_removedp = 0;
     weir_err err = check_writable(log);
     if (err) return err;
     for (uint32_t i = 0; i < log->partition_count; i++)
-        weir_err_keep(&err, weir_elog_partition_retain(&log->partitions[i], segments_removedp));
+        weir_err_keep(&err, weir_elog_partition_retain(&log->partitions[i], keep_from ? keep_from[i] : UINT64_MAX,
+                                                       segments_removedp));
     return err;
 }
 

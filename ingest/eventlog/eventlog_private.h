@@ -261,7 +261,8 @@ weir_err weir_elog_partition_health(weir_elog_partition *partition);
 weir_err weir_elog_partition_append(weir_elog_partition *partition, const weir_record *records, size_t count,
                                     size_t bytes, uint64_t *first_offsetp);
 weir_err weir_elog_partition_sync(weir_elog_partition *partition);
-weir_err weir_elog_partition_retain(weir_elog_partition *partition, uint64_t *removedp);
+/* Nothing from offset keep_from on goes. */
+weir_err weir_elog_partition_retain(weir_elog_partition *partition, uint64_t keep_from, uint64_t *removedp);
 void weir_elog_partition_free(weir_elog_partition *partition);
 
 /* Reads the row, cuts a torn tail or refuses (L3); everything that is left is durable.  */

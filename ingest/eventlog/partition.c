@@ -298,13 +298,13 @@ static weir_err retain_time(weir_elog_partition *partition, uint64_t first, uint
     return err;
 }
 
-static weir_err retain_asks(weir_elog_partition *partition, bool *removep) {
+static weir_err retain_asks(weir_elog_partition *partition, uint64_t keep_from, bool *removep) {
     const weir_eventlog_opts *opts = &partition->log->opts;
     int64_t newest = 0;
     weir_err err = WEIR_OK;
     *removep = false;
     weir_mutex_lock(&partition->mutex);
-    if (partition->row.count < 2) {
+    if (partition->row.count < 2 || partition->row.segments[1].first > keep_from) {
         weir_mutex_unlock(&partition->mutex);
         return WEIR_OK;
     }
@@ -347,10 +347,10 @@ static weir_err retain_remove(weir_elog_partition *partition) {
     return err;
 }
 
-weir_err weir_elog_partition_retain(weir_elog_partition *partition, uint64_t *removedp) {
+weir_err weir_elog_partition_retain(weir_elog_partition *partition, uint64_t keep_from, uint64_t *removedp) {
     for (;;) {
         bool remove;
-        weir_err err = retain_asks(partition, &remove);
+        weir_err err = retain_asks(partition, keep_from, &remove);
         if (err || !remove) return err;
         err = retain_remove(partition);
         if (err) return err;

@@ -149,6 +149,9 @@ weir_err weir_eventlog_resume(weir_eventlog *log);
 /* Removes what retention allows, whole segments, oldest first, never the last one.  [owner]
  * WEIR_EPERM read-only; WEIR_EIO; WEIR_ECORRUPT a segment's age cannot be read. */
 weir_err weir_eventlog_retain(weir_eventlog *log, uint64_t *segments_removedp);
+/* The same, but no record of partition p from offset keep_from[p] on goes, whatever its age: what a store that is built
+ * from the log has not sealed.  [owner] */
+weir_err weir_eventlog_retain_from(weir_eventlog *log, const uint64_t *keep_from, uint64_t *segments_removedp);
 /* WEIR_EINVAL no such partition; read-only: WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOTFOUND the topic is gone or was created
  * anew.  [any] */
 weir_err weir_eventlog_stats_get(weir_eventlog *log, uint32_t partition, weir_eventlog_partition_stats *statsp);
