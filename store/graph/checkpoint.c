@@ -64,12 +64,19 @@ static weir_err copy_named(const char *from_folder, const char *to_folder, const
     return copy_entry(&c, name);
 }
 
+static weir_err checkpoint_identity(const weir_graph *graph, uint32_t shard, const char *to) {
+    char from[WEIR_GRAPH_PATH_MAX];
+    weir_err err = weir_graph_shard_path(graph->folder, shard, from);
+    return err || !graph->identity ? err : copy_named(from, to, WEIR_GRAPH_IDENTITY);
+}
+
 static weir_err checkpoint_shards(weir_graph *graph, const char *partial) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         err = weir_graph_shard_path(partial, i, path);
         if (!err) err = weir_engine_checkpoint(graph->shards[i]->engine, path);
+        if (!err) err = checkpoint_identity(graph, i, path);
         weir_kill_point("checkpoint.shard");
     }
     return err;

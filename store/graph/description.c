@@ -4,6 +4,7 @@
  *
  *     format: 1
  *     shards: 2
+ *     store: "8c1d…"           # the store's identity, which each shard's folder repeats (identity.c)
  *     sources:                 # in the order of their numbers, for ever
  *       - {name: "log:payments", identity: "9f31c2d4e5f60718"}
  *     check: "6a09e667f3bcc908"  # XXH3 of all that stands above it: a flipped bit would be another number of shards
@@ -46,8 +47,8 @@ weir_err weir_graph_describe(const weir_graph *graph) {
     weir_buf out = {0};
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
     if (err) return err;
-    weir_buf_printf(&out, "format: %u\nshards: %u\nsources:%s\n", WEIR_GRAPH_FORMAT, graph->shard_count,
-                    graph->source_count ? "" : " []");
+    weir_buf_printf(&out, "format: %u\nshards: %u\nstore: \"%016llx\"\nsources:%s\n", WEIR_GRAPH_FORMAT,
+                    graph->shard_count, (unsigned long long)graph->identity, graph->source_count ? "" : " []");
     for (uint32_t i = 0; i < graph->source_count; i++) {
         weir_buf_printf(&out, "  - {name: \"%s\", identity: \"%016llx\"}\n", graph->sources[i].name,
                         (unsigned long long)graph->sources[i].identity);
@@ -88,7 +89,7 @@ static weir_err read_number(const weir_yaml_node *root, const char *key, int64_t
 }
 
 static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {
-    static const char *const keys[] = {"format", "shards", "sources", "check", NULL};
+    static const char *const keys[] = {"format", "shards", "store", "sources", "check", NULL};
     int64_t format, shards;
     if (!root) return WEIR_ERR(WEIR_ECORRUPT, "%s is empty; restore a checkpoint", path);
     weir_err err = read_number(root, "format", INT32_MAX, &format);
@@ -101,6 +102,10 @@ static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_n
     if (!err) err = read_number(root, "shards", WEIR_SHARDS_MAX, &shards);
     if (err) return err;
     graph->shard_count = (uint32_t)shards;
+    const weir_yaml_node *store = weir_yaml_find(root, "store");
+    char *end = NULL;
+    graph->identity = store ? strtoull(weir_yaml_text(store), &end, 16) : 0;
+    if (end && *end) return WEIR_YAML_ERR(store, "this identity is not a number; restore a checkpoint");
     const weir_yaml_node *sources = weir_yaml_find(root, "sources");
     return sources ? read_sources(graph, sources) : WEIR_OK;
 }

@@ -7,6 +7,7 @@
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/log.h>
+#include <weir/base/rng.h>
 
 #include "graph_private.h"
 
@@ -102,7 +103,7 @@ static weir_err lock_take(weir_graph *graph) {
     return err;
 }
 
-/* A store is there once graph.yaml is: whatever a crash has left of an unfinished creation is written over. */
+/* A store is there once graph.yaml is, which is written last: what a crash has left of a creation is removed. */
 static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
@@ -113,7 +114,20 @@ static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts)
                         graph->folder);
     }
     graph->shard_count = opts->shards ? opts->shards : SHARDS_DEFAULT;
-    return weir_graph_describe(graph);
+    graph->is_new = true;
+    return weir_graph_creation_begin(graph);
+}
+
+/* What is new gets its identity; so does what an earlier version has made, once. */
+static weir_err identify(weir_graph *graph) {
+    bool has_one = graph->identity != 0;
+    weir_err err = WEIR_OK;
+    if (graph->read_only || (has_one && !graph->is_new)) return WEIR_OK;
+    while (!graph->identity)
+        graph->identity = weir_rng_fresh_seed();
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++)
+        err = weir_graph_identity_write(graph, i);
+    return err ? err : weir_graph_describe(graph);
 }
 
 static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
@@ -127,7 +141,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         .seal_us = opts->seal_us ? opts->seal_us : SEAL_US_DEFAULT,
         .cache_bytes = memory / WINDOWS_SHARE / graph->shard_count,
         .window = opts->window ? opts->window : WINDOW_DEFAULT,
-        .create = !opts->read_only,
+        .create = graph->is_new,
         .read_only = opts->read_only,
         .clock = graph->clock,
     };
@@ -137,6 +151,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         shard.index = i;
         err = weir_graph_shard_path(graph->folder, i, path);
+        if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }
     return err;
@@ -163,6 +178,8 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     if (!err) err = describe_or_read(graph, opts);
     if (!err) err = weir_graph_check_schema(graph);
     if (!err) err = shards_open(graph, opts);
+    if (!err) err = identify(graph);
+    if (!err && !opts->read_only) err = weir_graph_creation_end(graph);
     if (!err && !opts->read_only) err = weir_graph_names_load(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));

@@ -9,6 +9,8 @@
 #include "shard.h"
 
 #define WEIR_GRAPH_FORMAT      1u
+#define WEIR_GRAPH_IDENTITY    "identity" /* in a shard's folder */
+#define WEIR_GRAPH_CREATING    "CREATING"
 #define WEIR_GRAPH_PATH_MAX    4096u
 #define WEIR_GRAPH_SOURCES_MAX 256u
 #define WEIR_SOURCE_NAME_MAX   250u
@@ -31,6 +33,8 @@ struct weir_graph {
     weir_engine_cache *blocks;
     weir_names *names;
     weir_clock *clock;
+    uint64_t identity; /* of the store; 0: it was made by a version that gave none */
+    bool is_new;       /* it is being made */
     bool read_only;
     bool opened; /* as a whole: only then there is something to seal */
     uint32_t shard_count;
@@ -51,6 +55,14 @@ struct weir_graph {
 weir_err weir_graph_path(const char *folder, const char *name, char path[WEIR_GRAPH_PATH_MAX]);
 /* "FOLDER/shard-007".  */
 weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEIR_GRAPH_PATH_MAX]);
+
+/* identity.c: whose a shard's folder is.  WEIR_EDATA another's; WEIR_ECORRUPT missing or damaged. */
+weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard);
+weir_err weir_graph_identity_check(const weir_graph *graph, uint32_t shard);
+/* Around the making of a store; begin chooses the identity.  WEIR_ECORRUPT there are shards already: graph.yaml is
+ * lost. */
+weir_err weir_graph_creation_begin(weir_graph *graph);
+weir_err weir_graph_creation_end(const weir_graph *graph);
 
 /* names_load.c: a thread of its own.  WEIR_ENOMEM, WEIR_EUNAVAILABLE. Stop waits; without a start it does nothing. */
 weir_err weir_graph_names_load(weir_graph *graph);
