@@ -21,7 +21,7 @@
 #define POP_BATCHES    16u
 #define TICK_US        100000
 #define GROUP_MAX      512u /* mutations of one event at one vertex that become visible together */
-#define STALL_US_MIN   10000
+#define STALL_US_MIN   2000
 #define STALL_US_MAX   WEIR_US_PER_S
 #define MUTATION_BYTES 256u /* that one takes in a delta beside its row and its key, at most */
 
@@ -118,7 +118,7 @@ static weir_err fits_never(const weir_shard *shard, const weir_mutation *group, 
                     (unsigned long long)group[0].offset, bytes, shard->index, shard->seal_bytes);
 }
 
-static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_t count) {
+static weir_err apply_once(weir_shard *shard, const weir_mutation *group, size_t count) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < count; i++) {
         event_time_seen(shard, group[i].time_us);
@@ -126,10 +126,18 @@ static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_
         err = weir_delta_put_deletion(shard->active, group[i].vertex, group[i].time_us);
         if (!err) err = weir_deleted_add(shard->deleted, group[i].vertex, group[i].time_us);
     }
-    if (!err) err = weir_delta_apply(shard->active, group, count);
-    if (!weir_err_is(err, WEIR_ENOMEM) || is_empty(shard)) return fits_never(shard, group, count, err);
-    err = freeze(shard, true); /* it is full: what it has of the group is the same when it is applied again (S4) */
-    return err ? err : fits_never(shard, group, count, weir_delta_apply(shard->active, group, count));
+    return err ? err : weir_delta_apply(shard->active, group, count);
+}
+
+/* When the delta is full: what it has of the group is the same when all of the group is applied again (S4). */
+static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_t count) {
+    bool was_empty = is_empty(shard);
+    weir_err err = apply_once(shard, group, count);
+    if (weir_err_is(err, WEIR_ENOMEM) && !was_empty) {
+        err = freeze(shard, true);
+        if (!err) err = apply_once(shard, group, count);
+    }
+    return fits_never(shard, group, count, err);
 }
 
 /* One event at one vertex at a time, because that is what readers may see of it. */
@@ -521,7 +529,7 @@ void weir_shard_close(weir_shard *shard) {
  * */
 
 #define LOOK_US      WEIR_US_PER_S
-#define RETRY_US_MIN 20000
+#define RETRY_US_MIN 5000
 
 typedef enum work { WORK_SEAL, WORK_LOOK, WORK_END } work;
 
