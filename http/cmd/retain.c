@@ -11,7 +11,7 @@
 
 #include "serve_private.h"
 
-#define EVERY_US (10 * WEIR_US_PER_S)
+#define EVERY_US (2 * WEIR_US_PER_S)
 
 static weir_err retain(weir_graph *graph, weir_eventlog *log, const char *topic) {
     uint32_t partitions = weir_eventlog_partitions(log), source;
