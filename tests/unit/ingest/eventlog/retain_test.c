@@ -29,6 +29,23 @@ static void keeps_all_unless_told(void **state) {
     assert_ok(weir_eventlog_close(log));
 }
 
+/* What a store has not sealed must stay, however old or much it is. */
+static void nothing_goes_from_the_offset_that_is_kept(void **state) {
+    (void)state;
+    uint64_t removed;
+    weir_eventlog *log = open_retaining(1, 0, NULL);
+    fixture_append(log, 0, 0, 400);
+    assert_ok(weir_eventlog_sync(log));
+    for (uint64_t keep_from = 0; keep_from < 400; keep_from += 7) {
+        assert_ok(weir_eventlog_retain_from(log, &keep_from, &removed));
+        uint64_t begin = fixture_stats(log, 0).offset_begin;
+        assert_true(begin <= keep_from);
+        assert_int_equal(fixture_check(log, 0, begin, 0), 400);
+    }
+    assert_true(fixture_stats(log, 0).offset_begin > 300);
+    assert_ok(weir_eventlog_close(log));
+}
+
 static void by_bytes_down_to_the_limit_and_never_the_last(void **state) {
     (void)state;
     const uint64_t limits[] = {30000, 20000, 12000, 1};
@@ -138,7 +155,7 @@ static void an_age_that_cannot_be_read_removes_nothing(void **state) {
     weir_clock_close(clock);
 }
 
-WEIR_TESTS(WEIR_CASE(keeps_all_unless_told), WEIR_CASE(by_bytes_down_to_the_limit_and_never_the_last),
+WEIR_TESTS(WEIR_CASE(keeps_all_unless_told), WEIR_CASE(nothing_goes_from_the_offset_that_is_kept), WEIR_CASE(by_bytes_down_to_the_limit_and_never_the_last),
            WEIR_CASE(by_age_of_the_newest_record), WEIR_CASE(a_reader_that_was_overtaken_is_told),
            WEIR_CASE(a_segment_that_cannot_be_removed_stays_in_the_row),
            WEIR_CASE(an_age_that_cannot_be_read_removes_nothing))

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trouble_test.c - a server whose disks fail: it says what, serves what it can, comes back by itself, and stops. */
+#include <dirent.h>
+
+#include "serve_child.h"
+
+static void post(const serve_child *child, const char *id, http_answer *answer) {
+    http_client client;
+    char event[512], head[256];
+    snprintf(event, sizeof event,
+             "{\"id\":\"%s\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a1\",\"amount\":1,\"currency\":\"EUR\","
+             "\"channel\":\"web\"}",
+             id);
+    snprintf(head, sizeof head,
+             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+             "Content-Length: %zu\r\n\r\n",
+             strlen(event));
+    client_open(&client, child->port);
+    client_text(&client, head);
+    client_text(&client, event);
+    client_read(&client, answer);
+    client_close(&client);
+}
+
+static void expect_post(const serve_child *child, const char *id, int status, const char *part) {
+    http_answer answer;
+    post(child, id, &answer);
+    if (answer.status != status || !strstr(answer.body, part))
+        fail_msg("%s was answered %d: %s", id, answer.status, answer.body);
+    answer_free(&answer);
+}
+
+static void expect_get(const serve_child *child, const char *path, int status, const char *part) {
+    http_answer answer;
+    char text[512];
+    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    client_ask(child->port, text, &answer);
+    if (answer.status != status || !strstr(answer.body, part))
+        fail_msg("%s was answered %d: %s", path, answer.status, answer.body);
+    answer_free(&answer);
+}
+
+static void start(serve_child *child, const char *fault) {
+    setenv("WEIR_STORE_SEAL_INTERVAL", "10ms", 1);
+    if (fault) setenv("WEIR_FAULT", fault, 1);
+    serve_start(child, weir_test_path("data"), NULL);
+    unsetenv("WEIR_FAULT");
+    assert_true(child->port);
+}
+
+/* Nothing is lost and nothing is there twice, whatever the client was told. */
+static void the_log_goes_on_after(const char *fault) {
+    serve_child child;
+    start(&child, fault);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    expect_post(&child, "p1", 503, "whether the events were taken is not known");
+    serve_await(&child, "/readyz", NULL, 200, NULL); /* no restart */
+    expect_post(&child, "p1", 200, "\"duplicate\":true");
+    expect_post(&child, "p2", 200, "\"duplicate\":false");
+    serve_await(&child, "/v1/neighbors/account/a1", NULL, 200, "\"p2\"");
+    expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+    start(&child, NULL);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    expect_post(&child, "p1", 200, "\"duplicate\":true");
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+static void a_full_log_disk_is_resumed_without_a_restart(void **state) {
+    (void)state;
+    the_log_goes_on_after("sync:1:ENOSPC:once:/payments/0");
+}
+
+static void out_of_descriptors_the_log_is_resumed_too(void **state) {
+    (void)state;
+    the_log_goes_on_after("open:1:EMFILE:once:/payments/00");
+}
+
+static void a_poisoned_log_is_named_and_a_stop_ends(void **state) {
+    (void)state;
+    serve_child child;
+    start(&child, "sync:1:EIO:/payments/0");
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    expect_post(&child, "p1", 503, "not known");
+    expect_post(&child, "p2", 503, "no event of the request was taken");
+    expect_get(&child, "/readyz?verbose", 503, "the event log");
+    expect_get(&child, "/v1/status", 200, "\"part\":\"eventlog\"");
+    expect_get(&child, "/v1/neighbors/account/a1", 404, "");
+    assert_int_not_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* Events were acknowledged, not visible after a crash, and readiness was green; SIGTERM hung. */
+static void a_full_store_disk_is_named_and_a_stop_ends(void **state) {
+    (void)state;
+    serve_child child;
+    start(&child, "write:1:ENOSPC:/seal-");
+    expect_post(&child, "p1", 200, "\"duplicate\":false");
+    serve_await(&child, "/readyz", NULL, 503, "seal");
+    expect_get(&child, "/v1/status", 200, "/seal\"");
+    expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
+    int status = serve_end(&child, SIGTERM);
+    assert_true(status != 0 && status < 128);
+    start(&child, NULL);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+static void a_store_disk_that_was_full_once_is_no_trouble(void **state) {
+    (void)state;
+    serve_child child;
+    start(&child, "write:1:ENOSPC:once:/seal-");
+    expect_post(&child, "p1", 200, "\"duplicate\":false");
+    serve_await(&child, "/v1/status", NULL, 200, "\"troubles\":[]");
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* --- a damaged file ------------------------------------------------------------------------------------------------ */
+
+/* Flips one bit in each sorted file of the store; returns how many there are. */
+static unsigned flip_all(void) {
+    unsigned flipped = 0;
+    for (unsigned shard = 0; shard < 2; shard++) {
+        char folder[512], path[1024];
+        snprintf(folder, sizeof folder, "%s/store/shard-%03u", weir_test_path("data"), shard);
+        DIR *open = opendir(folder);
+        for (struct dirent *entry; open && (entry = readdir(open));) {
+            if (!strstr(entry->d_name, ".sst")) continue;
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+            FILE *file = fopen(path, "r+b");
+            if (!file) continue;
+            fseek(file, 12, SEEK_SET);
+            int byte = fgetc(file);
+            fseek(file, 12, SEEK_SET);
+            fputc(byte ^ 4, file);
+            fclose(file);
+            flipped++;
+        }
+        if (open) closedir(open);
+    }
+    return flipped;
+}
+
+/* In a sorted file 318 of 450 flipped bits gave error answers while readiness stayed green. */
+static void a_damaged_read_turns_readiness_red_until_it_is_mended(void **state) {
+    (void)state;
+    serve_child child;
+    http_answer answer;
+    start(&child, NULL);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    expect_post(&child, "p1", 200, "\"duplicate\":false");
+    serve_await(&child, "/v1/neighbors/account/a1", NULL, 200, "\"p1\"");
+    assert_int_equal(serve_end(&child, SIGTERM), 0); /* all is sealed, and nothing cached */
+    start(&child, NULL);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    unsigned files = flip_all();
+    assert_true(files > 0);
+    client_ask(child.port, "GET /v1/neighbors/account/a1 HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
+    assert_true(answer.status >= 500);
+    answer_free(&answer);
+    expect_get(&child, "/readyz", 503, ".sst");
+    expect_get(&child, "/v1/status", 200, "/files\"");
+    flip_all();
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* --- weir load ----------------------------------------------------------------------------------------------------- */
+
+/* It said "298993 records", exited 0, and half of them were missing. */
+static void load(const char *lines, const char *data, const char *fault, weir_test_output *output) {
+    const char *environment[] = {fault, NULL};
+    const char *argv[] = {weir_test_program(), "load", "--schema", "payments", "--data", data, lines, NULL};
+    weir_test_run(argv, fault ? environment : NULL, output);
+}
+
+static void a_load_that_is_not_whole_does_not_end_well(void **state) {
+    (void)state;
+    static const char *const faults[] = {"WEIR_FAULT=write:1:ENOSPC:/seal-", "WEIR_FAULT=engine:24:EIO:/store/shard-",
+                                         "WEIR_FAULT=engine:24:ENOMEM:/store/shard-"};
+    char lines[512], data[512];
+    snprintf(lines, sizeof lines, "%s", weir_test_path("payments.jsonl"));
+    FILE *file = fopen(lines, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 300; i++)
+        fprintf(file,
+                "{\"id\":\"p%d\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a%d\",\"amount\":1,"
+                "\"currency\":\"EUR\",\"channel\":\"web\"}\n",
+                i, i % 50);
+    fclose(file);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        weir_test_output output;
+        serve_child child;
+        snprintf(data, sizeof data, "%s/data%zu", weir_test_folder(), i);
+        load(lines, data, faults[i], &output);
+        assert_int_not_equal(output.status, 0);
+        assert_string_equal(output.out, "");
+        weir_test_output_free(&output);
+        load(lines, data, NULL, &output); /* goes on where it was */
+        assert_int_equal(output.status, 0);
+        weir_test_output_free(&output);
+        serve_start(&child, data, NULL);
+        serve_await(&child, "/readyz", NULL, 200, NULL);
+        for (int p = 0; p < 300; p += 13) {
+            char path[64], part[32];
+            snprintf(path, sizeof path, "/v1/vertices/payment/p%d", p);
+            snprintf(part, sizeof part, "\"p%d\"", p);
+            expect_get(&child, path, 200, part);
+        }
+        assert_int_equal(serve_end(&child, SIGTERM), 0);
+    }
+}
+
+WEIR_TESTS(WEIR_CASE(a_full_log_disk_is_resumed_without_a_restart),
+           WEIR_CASE(out_of_descriptors_the_log_is_resumed_too), WEIR_CASE(a_poisoned_log_is_named_and_a_stop_ends),
+           WEIR_CASE(a_full_store_disk_is_named_and_a_stop_ends),
+           WEIR_CASE(a_store_disk_that_was_full_once_is_no_trouble),
+           WEIR_CASE(a_damaged_read_turns_readiness_red_until_it_is_mended),
+           WEIR_CASE(a_load_that_is_not_whole_does_not_end_well))
