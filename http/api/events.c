@@ -284,8 +284,8 @@ static void acknowledge(weir_api_writer *writer, event_pending *pending) {
 static void refuse_unknown(weir_http_request *request, weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
-    weir_http_problem(request, 503, NULL, "whether the events were taken is not known; send them again, with the same ids: %s",
-                      sentence);
+    weir_http_problem(request, 503, NULL,
+                      "whether the events were taken is not known; send them again, with the same ids: %s", sentence);
 }
 
 static void refuse(weir_http_request *request, weir_err err) {
@@ -419,7 +419,8 @@ static void writer_main(void *context) {
         remember_tail(writer, &writer->targets[i], weir_recent_capacity(writer->targets[i].recent));
     for (;;) {
         bool failed = any_failed(writer);
-        if (weir_queue_pop(writer->queue, posts, GROUP_MAX, failed ? WEIR_US_PER_S : WEIR_QUEUE_FOREVER, &count)) return;
+        if (weir_queue_pop(writer->queue, posts, GROUP_MAX, failed ? WEIR_US_PER_S : WEIR_QUEUE_FOREVER, &count))
+            return;
         if (count) run_group(writer, posts, count);
         if (failed) resume_targets(writer);
     }

@@ -257,7 +257,8 @@ const weir_command weir_cmd_log_append = {
     .positional_max = 1,
     .description =
         "Each line is one record; its time is that of the append. Creates the topic if it is not there. Prints "
-        "how many records were acknowledged, which means that they are on the disk. Removes nothing: eventlog.retain_* is "
+        "how many records were acknowledged, which means that they are on the disk. Removes nothing: eventlog.retain_* "
+        "is "
         "for weir serve, which knows what its store has sealed.",
     .example = "weir simulate payments --count 1000 | weir log append payments --key-field card\n"
                "echo hello | weir log append greetings",

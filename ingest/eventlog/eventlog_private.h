@@ -131,7 +131,8 @@ weir_err weir_elog_marks_rewrite(weir_elog_marks *marks);
 uint64_t weir_elog_marks_get(weir_elog_marks *marks, uint32_t partition);
 /* Survives the end of the process; the disk gets it some time.  WEIR_EFULL, WEIR_EIO, then WEIR_EPOISONED. */
 weir_err weir_elog_marks_put(weir_elog_marks *marks, uint32_t partition, uint64_t durable);
-/* Writes the file anew if it has failed: what it says is true, whatever became of the last mark.  WEIR_EFULL, WEIR_EIO */
+/* Writes the file anew if it has failed: what it says is true, whatever became of the last mark.  WEIR_EFULL,
+ * WEIR_EIO. */
 weir_err weir_elog_marks_resume(weir_elog_marks *marks);
 /* Syncs and closes; nothing to do if not initialised. */
 weir_err weir_elog_marks_close(weir_elog_marks *marks);

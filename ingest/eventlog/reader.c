@@ -138,7 +138,7 @@ static weir_err open_seek(weir_eventlog_reader *reader, uint64_t offset) {
     uint64_t durable = partition->offset_durable;
     uint64_t begin = partition->row.count ? partition->row.segments[0].first : durable;
     const weir_elog_segment *segment = weir_elog_row_find(&partition->row, offset);
-    /* One that begins behind all that is durable may yet be thrown away (resume.c): it is entered by its name, later. */
+    /* One that begins behind all that is durable may be thrown away yet (resume.c): it is entered by name, later. */
     if (segment && segment->first >= durable) segment = NULL;
     uint64_t first = segment ? segment->first : 0;
     if (segment) place = weir_elog_segment_seek(segment, offset);

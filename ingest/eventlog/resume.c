@@ -8,12 +8,12 @@
  *
  * After a failed sync the kernel may have dropped the pages and call them clean, so what the file holds behind the last
  * sync that went well proves nothing, and a second sync would lie. So it is thrown away and written anew. Nothing that
- * was appended is lost by that, nor gets another offset, nor is there twice (L1): who was told "unknown" finds it there.
+ * was appended is lost by that, nor gets another offset, nor is there twice (L1): who was told "unknown" finds it.
  * The cut makes the page that it goes through dirty, so that the next sync writes that one too; pages before it were
  * synced. The segment is read again all the same before anything is added to it.
  *
- * Records that were written, but neither synced nor kept in memory, are read back first. If that cannot be, the partition
- * stays as it is: to open the log again is to look (L3).
+ * Records that were written, but neither synced nor kept in memory, are read back first. If that cannot be, the
+ * partition stays as it is: to open the log again is to look (L3).
  */
 #include <inttypes.h>
 
@@ -23,7 +23,7 @@
 
 #include "eventlog_private.h"
 
-/* --- what memory no longer has ------------------------------------------------------------------------------------- */
+/* --- what memory no longer has ---------------------------------------------------------------------------------- */
 
 /* Records of one segment from offset on, up to the end of the file or to limit. */
 static weir_err read_segment(const weir_elog_origin *origin, uint64_t first, uint64_t position, uint64_t limit,
@@ -76,7 +76,7 @@ static weir_err gather(const weir_elog_partition *partition, weir_buf *out) {
     return weir_buf_err(out);
 }
 
-/* --- the file ------------------------------------------------------------------------------------------------------ */
+/* --- the file --------------------------------------------------------------------------------------------------- */
 
 static weir_err remove_newer(const weir_elog_partition *partition) {
     weir_elog_row row = {0};
@@ -123,7 +123,7 @@ static weir_err cut(const weir_elog_partition *partition, weir_file **filep) {
     return err;
 }
 
-/* --- the partition ------------------------------------------------------------------------------------------------- */
+/* --- the partition ---------------------------------------------------------------------------------------------- */
 
 /* The row as it was at the last sync.  Under the mutex. */
 static void trim_row(weir_elog_partition *partition) {

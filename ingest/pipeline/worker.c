@@ -90,7 +90,9 @@ bool weir_worker_waits(weir_worker *worker, weir_err err) {
         return false;
     }
     if (!will_pass(worker, err) || stopping(worker->pipeline)) return false;
-    worker->wait_us = worker->wait_us == 0 ? WAIT_US_MIN : worker->wait_us < RETRY_US / 2 ? worker->wait_us * 2 : RETRY_US;
+    worker->wait_us = worker->wait_us == 0             ? WAIT_US_MIN
+                      : worker->wait_us < RETRY_US / 2 ? worker->wait_us * 2
+                                                       : RETRY_US;
     set_status(worker, WEIR_PIPELINE_WAITING, err);
     wait_out(worker->pipeline, worker->wait_us);
     if (weir_err_is(err, WEIR_EPOISONED)) (void)weir_letters_resume(worker->pipeline->letters); /* the next try tells */

@@ -20,7 +20,7 @@ struct weir_engine_cursor {
     weir_engine *engine;
 };
 
-/* --- errors -------------------------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------------------------- */
 
 static weir_err make_error(const char *folder, const char *what, const weir_rocks_status *status) {
     static const struct {
@@ -76,7 +76,7 @@ static void background_failed(void *context, const weir_rocks_status *status) {
     weir_engine_stopped(context, weir_engine_error(context, "keep the files of", status));
 }
 
-/* --- the block cache ----------------------------------------------------------------------------------------------- */
+/* --- the block cache -------------------------------------------------------------------------------------------- */
 
 weir_err weir_engine_cache_open(uint64_t bytes, weir_engine_cache **cachep) {
     weir_rocks_status status;
@@ -97,7 +97,7 @@ void weir_engine_cache_close(weir_engine_cache *cache) {
     weir_free(cache);
 }
 
-/* --- opening and closing ------------------------------------------------------------------------------------------- */
+/* --- opening and closing ---------------------------------------------------------------------------------------- */
 
 weir_err weir_engine_rocks_open(weir_engine *engine, bool compacts, weir_rocks **dbp) {
     const weir_engine_opts *opts = &engine->opts;

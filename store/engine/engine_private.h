@@ -25,11 +25,11 @@ struct weir_engine {
     atomic_uint inside;  /* calls and cursors that use db */
     atomic_bool closing; /* nobody new gets in: db is about to be replaced */
 
-    weir_mutex mutex;      /* LEAF; guards the rest */
-    weir_cond left;        /* the last one is out, or the door is open again */
-    weir_err_kept trouble; /* why RocksDB takes no more files, or what could not be read */
-    bool stopped;          /* RocksDB does not compact, and may take no files */
-    bool damaged;          /* something lies on the disk that cannot be read */
+    weir_mutex mutex;                /* LEAF; guards the rest */
+    weir_cond left;                  /* the last one is out, or the door is open again */
+    weir_err_kept trouble;           /* why RocksDB takes no more files, or what could not be read */
+    bool stopped;                    /* RocksDB does not compact, and may take no files */
+    bool damaged;                    /* something lies on the disk that cannot be read */
     char file[WEIR_ENGINE_PATH_MAX]; /* what is damaged; "": RocksDB has not said */
 };
 

@@ -3,15 +3,15 @@
  * mend.c - what an engine does about RocksDB's lasting errors, so that a process need not be started again for them.
  *
  *   full disk, input or output   RocksDB stops to write; Resume, once there is room
- *   a damaged file               meets the compaction that reads it: RocksDB stops for good, and only a new opening ends
- *                                that. While the file stays damaged, the store is opened without compaction, so that
+ *   a damaged file               meets the compaction that reads it: RocksDB stops for good, and only a new opening
+ *                                ends that. While the file stays damaged, the store is opened without compaction, so that
  *                                seals go on and all else can be read; once it reads well again, with.
  *   any other                    opened again
  *
  * WHO IS INSIDE. A database is closed before it is opened again, because it locks its folder, so readers must be out.
  * Who comes while it is exchanged waits; who stays in it for long (a scan over everything) has it put off: the door is
- * closed for DOOR_US at most, and the next try comes with the next call. Before it is closed, a read-only opening beside
- * it shows that it will open again: a store that can still be read must not be lost to that.
+ * closed for DOOR_US at most, and the next try comes with the next call. Before it is closed, a read-only opening
+ * beside it shows that it will open again: a store that can still be read must not be lost to that.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@
 
 #define DOOR_US WEIR_US_PER_S
 
-/* --- the door ------------------------------------------------------------------------------------------------------ */
+/* --- the door --------------------------------------------------------------------------------------------------- */
 
 static void wait_for_the_door(weir_engine *engine) {
     weir_mutex_lock(&engine->mutex);
@@ -74,7 +74,7 @@ static bool close_door(weir_engine *engine) {
     return empty;
 }
 
-/* --- how it is ----------------------------------------------------------------------------------------------------- */
+/* --- how it is -------------------------------------------------------------------------------------------------- */
 
 weir_err weir_engine_health(weir_engine *engine) {
     weir_mutex_lock(&engine->mutex);
@@ -120,7 +120,7 @@ static void well_again(weir_engine *engine, bool still_damaged) {
         WEIR_LOG(INFO, "engine.well", "the store reads and writes again", WEIR_TEXT("folder", engine->folder));
 }
 
-/* --- mending ------------------------------------------------------------------------------------------------------- */
+/* --- mending ---------------------------------------------------------------------------------------------------- */
 
 /* Whether the damage is still there. A file that is gone can do no harm: what it held was compacted meanwhile. */
 static bool still_damaged(weir_engine *engine, const state *now) {

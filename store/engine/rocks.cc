@@ -74,8 +74,7 @@ rocksdb::Status armed(const char *path) {
 }
 
 /* Runs call, which returns a Status. Nothing is thrown out of here. Without a path no test can fail it. */
-template <typename Call>
-bool guarded(const char *path, weir_rocks_status *status, Call &&call) noexcept {
+template <typename Call> bool guarded(const char *path, weir_rocks_status *status, Call &&call) noexcept {
     try {
         rocksdb::Status s = path ? armed(path) : rocksdb::Status::OK();
         if (s.ok()) s = call();

@@ -6,8 +6,8 @@
  *   FOLDER/shard-001/identity    store 9f31c2d4e5f60718 shard 1 of 2 check 6a09e667f3bcc908
  *   FOLDER/CREATING              while the store is made: what lies beside it without a graph.yaml was never in use
  *
- * A vertex is looked for in the shard that its id names: in two folders that were exchanged, or in one of another store,
- * every answer would be wrong, and all would look well. So each is compared when it is opened. And what describes a
+ * A vertex is looked for in the shard that its id names: in two folders that were exchanged, or in one of another
+ * store, every answer would be wrong, and all would look well. So each is compared when it is opened. And what describes a
  * store is never made anew over one: a new graph.yaml could have another number of shards.
  */
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 
 #define IDENTITY_BYTES_MAX 128u
 
-/* --- a shard -------------------------------------------------------------------------------------------------------- */
+/* --- a shard ---------------------------------------------------------------------------------------------------- */
 
 static size_t identity_text(uint64_t store, uint32_t shard, uint32_t shards, char text[IDENTITY_BYTES_MAX]) {
     int length = snprintf(text, IDENTITY_BYTES_MAX, "store %016" PRIx64 " shard %u of %u", store, shard, shards);
@@ -75,7 +75,7 @@ weir_err weir_graph_identity_check(const weir_graph *graph, uint32_t shard) {
     return err;
 }
 
-/* --- the store ------------------------------------------------------------------------------------------------------ */
+/* --- the store -------------------------------------------------------------------------------------------------- */
 
 static weir_err find_shard(void *context, const char *name) {
     char *found = context;

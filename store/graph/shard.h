@@ -61,16 +61,16 @@ typedef struct weir_shard {
     uint64_t seals_wanted, seals_done; /* freezes so far, and seals so far */
     uint64_t tries, tries_ended;       /* of the sealer, each to seal what is frozen */
     uint64_t seal_failures;
-    weir_err_kept seal_err; /* of the try that ended last; none after a success            */
-    weir_err_kept stall;    /* what the owner tries again and again; none: it goes on      */
-    uint64_t stalls;        /* how often it has tried in vain, since open                  */
-    weir_err_kept failed;   /* why the owner has stopped for good                          */
-    uint64_t handled;       /* messages, as the queue counts those that were pushed        */
-    uint64_t seals_asked;   /* questions so far                                            */
-    uint64_t seal_behind;   /* the newest is about so many messages                        */
+    weir_err_kept seal_err;  /* of the try that ended last; none after a success            */
+    weir_err_kept stall;     /* what the owner tries again and again; none: it goes on      */
+    uint64_t stalls;         /* how often it has tried in vain, since open                  */
+    weir_err_kept failed;    /* why the owner has stopped for good                          */
+    uint64_t handled;        /* messages, as the queue counts those that were pushed        */
+    uint64_t seals_asked;    /* questions so far                                            */
+    uint64_t seal_behind;    /* the newest is about so many messages                        */
     uint64_t seals_answered; /* questions for which the delta was frozen, or will be …      */
     uint64_t seal_answer;    /* … and is in the cold store after so many seals              */
-    bool waits_for_seal;    /* the owner cannot go on before the frozen delta is sealed    */
+    bool waits_for_seal;     /* the owner cannot go on before the frozen delta is sealed    */
     bool stopping;
 
     bool news;               /* [shard] offsets have moved since the last freeze */

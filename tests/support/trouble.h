@@ -79,8 +79,8 @@ static inline weir_err trouble_submit(trouble_store *s, weir_mutation *mutations
     for (size_t i = 0; i < count; i++) {
         mutations[i].offset = span.offset_begin;
         for (uint32_t shard = 0; shard < TROUBLE_SHARDS; shard++) {
-            bool here = mutations[i].kind == WEIR_DELETE_VERTEX ||
-                        weir_shard_of(mutations[i].vertex, TROUBLE_SHARDS) == shard;
+            bool here =
+                mutations[i].kind == WEIR_DELETE_VERTEX || weir_shard_of(mutations[i].vertex, TROUBLE_SHARDS) == shard;
             if (!here) continue;
             weir_batch_add(&batches[shard], &mutations[i], span.offset_begin);
             counts[shard]++;

@@ -116,7 +116,7 @@ static void a_store_disk_that_was_full_once_is_no_trouble(void **state) {
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-/* --- a damaged file ------------------------------------------------------------------------------------------------ */
+/* --- a damaged file --------------------------------------------------------------------------------------------- */
 
 /* Flips one bit in each sorted file of the store; returns how many there are. */
 static unsigned flip_all(void) {
@@ -167,7 +167,7 @@ static void a_damaged_read_turns_readiness_red_until_it_is_mended(void **state) 
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-/* --- weir load ----------------------------------------------------------------------------------------------------- */
+/* --- weir load -------------------------------------------------------------------------------------------------- */
 
 /* It said "298993 records", exited 0, and half of them were missing. */
 static void load(const char *lines, const char *data, const char *fault, weir_test_output *output) {

@@ -2,11 +2,12 @@
 /*
  * sweep_test.c - every allocation, file operation and RocksDB call of a running store fails once.
  *
- * A round is a small life: claims, edges with rows, vertices with names and features, deletions, reads, a drain, a seal,
- * now and then a checkpoint. In the N-th round the N-th call fails, until a round has fewer. The delta is due within
- * milliseconds, so that the clock's freezes are in every round. After each failure the store must come back by itself: what was submitted
- * is tried again as a source does it, reads are either an error or right, and in the end all answers are those of the
- * naive graph, health is well again, and what a new opening finds is the same. A hang is met by the case's time limit.
+ * A round is a small life: edges with rows, vertices with names, deletions, reads, a drain, a seal, in some cases a
+ * checkpoint. In the N-th round the N-th call fails, until three rounds in a row have fewer. The delta is due within
+ * milliseconds, so that the clock's freezes are in every round. After each failure the store must come back by itself:
+ * what was submitted is tried again as a source does it, reads are either an error or right, and in the end all answers
+ * are those of the naive graph, health is well again, and what a new opening finds is the same. A hang is met by the
+ * case's time limit. The cases have more than 2,000 points together.
  */
 #include "trouble.h"
 
@@ -174,7 +175,7 @@ static void live(sweep *s, bool with_checkpoint) {
     if (with_checkpoint) checkpoint(s);
 }
 
-/* --- how a call is made to fail ------------------------------------------------------------------------------------- */
+/* --- how a call is made to fail --------------------------------------------------------------------------------- */
 
 typedef struct way {
     const char *name, *op, *why; /* op NULL: allocations */
@@ -198,7 +199,7 @@ static bool disarm(const way *w, uint64_t nth) {
     return failed;
 }
 
-/* --- the sweeps ------------------------------------------------------------------------------------------------------ */
+/* --- the sweeps ------------------------------------------------------------------------------------------------- */
 
 static void begin(sweep *s) {
     *s = (sweep){.naive = naive_graph_open(), .rng = weir_rng_stream(weir_test_seed(), 0, 0)};
@@ -259,9 +260,9 @@ static const way operations = {"operations", "any", "EIO"};
 static const way full = {"full disk", "any", "ENOSPC"};
 static const way thrown = {"std::bad_alloc", "engine", "ENOMEM"};
 
-#define SWEEP(name, way, first, step, with_checkpoint) \
-    static void name(void **state) {                   \
-        (void)state;                                   \
+#define SWEEP(name, way, first, step, with_checkpoint)   \
+    static void name(void **state) {                     \
+        (void)state;                                     \
         run(&(way), (first), (step), (with_checkpoint)); \
     }
 
@@ -274,7 +275,7 @@ SWEEP(every_call_of_rocksdb_throws, thrown, 1, 1, false)
 SWEEP(every_allocation_with_a_checkpoint, allocations, 1, 3, true)
 SWEEP(every_operation_with_a_checkpoint, operations, 1, 3, true)
 
-/* --- the stop -------------------------------------------------------------------------------------------------------- */
+/* --- the stop --------------------------------------------------------------------------------------------------- */
 
 /* What a stop could not seal is said, and is the log's: submitted again from the sealed offset, all is there. */
 static void stop_with(const way *w) {

@@ -155,7 +155,7 @@ static void an_age_that_cannot_be_read_removes_nothing(void **state) {
     weir_clock_close(clock);
 }
 
-WEIR_TESTS(WEIR_CASE(keeps_all_unless_told), WEIR_CASE(nothing_goes_from_the_offset_that_is_kept), WEIR_CASE(by_bytes_down_to_the_limit_and_never_the_last),
-           WEIR_CASE(by_age_of_the_newest_record), WEIR_CASE(a_reader_that_was_overtaken_is_told),
-           WEIR_CASE(a_segment_that_cannot_be_removed_stays_in_the_row),
+WEIR_TESTS(WEIR_CASE(keeps_all_unless_told), WEIR_CASE(nothing_goes_from_the_offset_that_is_kept),
+           WEIR_CASE(by_bytes_down_to_the_limit_and_never_the_last), WEIR_CASE(by_age_of_the_newest_record),
+           WEIR_CASE(a_reader_that_was_overtaken_is_told), WEIR_CASE(a_segment_that_cannot_be_removed_stays_in_the_row),
            WEIR_CASE(an_age_that_cannot_be_read_removes_nothing))

@@ -2,9 +2,9 @@
 /*
  * sweep_test.c - every allocation, file operation and RocksDB call of a running pipeline fails once.
  *
- * A round: events and one bad message come into the log, and are drained while the N-th call fails, until three rounds in
- * a row have fewer. Whatever fails, the source goes on by itself: in the end the graph is what the log says, as the naive
- * graph has it, and each bad message is one dead letter, neither lost nor there twice.
+ * A round: events and one bad message come into the log, and are drained while the N-th call fails, until three rounds
+ * in a row have fewer. Whatever fails, the source goes on by itself: in the end the graph is what the log says, as the
+ * naive graph has it, and each bad message is one dead letter, neither lost nor there twice.
  */
 #include "fixture.h"
 
@@ -37,7 +37,8 @@ static uint64_t append_round(fixture *f, uint64_t number) {
     char text[160];
     for (uint64_t i = 0; i < GOOD; i++) {
         uint64_t n = number * GOOD + i;
-        snprintf(text, sizeof text, "{\"id\":\"e%llu\",\"t\":%llu,\"account\":\"a%llu\",\"card\":\"c%llu\",\"rank\":%llu}",
+        snprintf(text, sizeof text,
+                 "{\"id\":\"e%llu\",\"t\":%llu,\"account\":\"a%llu\",\"card\":\"c%llu\",\"rank\":%llu}",
                  (unsigned long long)n, (unsigned long long)(1000 + n), (unsigned long long)(n % 37),
                  (unsigned long long)(n % 101), (unsigned long long)n);
         fixture_text(f, 0, 0, text);

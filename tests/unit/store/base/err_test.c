@@ -265,5 +265,5 @@ WEIR_TESTS(WEIR_CASE(success_is_zero), WEIR_CASE(error_keeps_code_sentence_and_p
            WEIR_CASE(sentence_is_cut_one_past_its_limit), WEIR_CASE(small_buffers_are_ended),
            WEIR_CASE(prefix_keeps_place_and_code), WEIR_CASE(each_prefixed_error_has_words_of_its_own),
            WEIR_CASE(ring_keeps_the_last_and_then_falls_back), WEIR_CASE(old_error_never_gets_the_words_of_another),
-           WEIR_CASE(kept_error_owns_its_words), WEIR_CASE(errors_are_counted_by_code), WEIR_CASE(keep_keeps_the_first), WEIR_CASE(code_without_a_row_dies),
-           WEIR_CASE(threads_read_whole_sentences_of_their_own))
+           WEIR_CASE(kept_error_owns_its_words), WEIR_CASE(errors_are_counted_by_code), WEIR_CASE(keep_keeps_the_first),
+           WEIR_CASE(code_without_a_row_dies), WEIR_CASE(threads_read_whole_sentences_of_their_own))

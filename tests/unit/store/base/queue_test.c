@@ -372,7 +372,7 @@ static void q3_closed_in_a_crowd(void **state) {
 WEIR_TESTS(WEIR_CASE(sizes_that_cannot_be_are_refused), WEIR_CASE(open_fails_cleanly_at_every_allocation),
            WEIR_CASE(q1_order_through_every_wrap), WEIR_CASE(q1_pop_takes_no_more_than_asked),
            WEIR_CASE(q2_never_above_capacity), WEIR_CASE(pop_of_an_empty_queue_is_no_error),
-           WEIR_CASE(interrupt_ends_waiting_pushes_and_nothing_else),
-           WEIR_CASE(q3_after_close_only_what_is_inside), WEIR_CASE(waiters_go_on),
-           WEIR_CASE(one_pop_wakes_all_whom_it_makes_room_for), WEIR_CASE(q3_close_wakes_everybody),
-           WEIR_CASE(what_happened_is_counted), WEIR_CASE(q1_q2_q3_in_a_crowd), WEIR_CASE(q3_closed_in_a_crowd))
+           WEIR_CASE(interrupt_ends_waiting_pushes_and_nothing_else), WEIR_CASE(q3_after_close_only_what_is_inside),
+           WEIR_CASE(waiters_go_on), WEIR_CASE(one_pop_wakes_all_whom_it_makes_room_for),
+           WEIR_CASE(q3_close_wakes_everybody), WEIR_CASE(what_happened_is_counted), WEIR_CASE(q1_q2_q3_in_a_crowd),
+           WEIR_CASE(q3_closed_in_a_crowd))

@@ -139,5 +139,4 @@ static void a_checkpoint_carries_it(void **state) {
 
 WEIR_TESTS(WEIR_CASE(exchanged_shards_are_refused), WEIR_CASE(another_stores_shard_and_a_missing_one_are_refused),
            WEIR_CASE(a_lost_description_is_not_made_anew), WEIR_CASE(a_creation_that_fails_once_is_begun_again),
-           WEIR_CASE(a_creation_that_was_cut_short_is_begun_again),
-           WEIR_CASE(a_checkpoint_carries_it))
+           WEIR_CASE(a_creation_that_was_cut_short_is_begun_again), WEIR_CASE(a_checkpoint_carries_it))

@@ -104,7 +104,7 @@ static void too_large_for_a_delta_stops_with_advice(void **state) {
     trouble_free(&s);
 }
 
-/* --- a disk that is full ------------------------------------------------------------------------------------------- */
+/* --- a disk that is full ---------------------------------------------------------------------------------------- */
 
 typedef struct pusher {
     trouble_store *store;
@@ -118,8 +118,8 @@ static void push_until_cancelled(void *context) {
     static uint8_t row[4096];
     for (weir_err err = WEIR_OK; !err; atomic_fetch_add(&p->taken, 1)) {
         uint64_t n = p->store->offset;
-        weir_mutation m = {.kind = WEIR_PUT_EDGE, .event = n + 1, .time_us = (int64_t)n, .row = row,
-                           .row_length = sizeof row};
+        weir_mutation m = {
+            .kind = WEIR_PUT_EDGE, .event = n + 1, .time_us = (int64_t)n, .row = row, .row_length = sizeof row};
         m.vertex = trouble_vertex(1 + n % 7);
         m.neighbor = trouble_vertex(100 + n);
         err = trouble_submit(p->store, &m, 1, 0);
@@ -190,7 +190,7 @@ static void writes_go_on_by_themselves_once_there_is_room(void **state) {
     trouble_free(&s);
 }
 
-/* --- a file that is damaged ---------------------------------------------------------------------------------------- */
+/* --- a file that is damaged ------------------------------------------------------------------------------------- */
 
 typedef struct file_found {
     const char *folder;

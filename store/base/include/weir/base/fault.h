@@ -27,14 +27,14 @@ extern "C" {
 #endif
 
 /* X(op, name in a spec) */
-#define WEIR_FAULT_OPERATIONS(X)                      \
-    X(OPEN, "open") /* locks and makes folders too */ \
-    X(READ, "read") /* lists folders too           */ \
-    X(WRITE, "write")                                 \
-    X(SYNC, "sync") /* files and folders           */ \
-    X(RENAME, "rename")                               \
-    X(TRUNCATE, "truncate")                           \
-    X(UNLINK, "unlink") /* removes folders too     */ \
+#define WEIR_FAULT_OPERATIONS(X)                                    \
+    X(OPEN, "open") /* locks and makes folders too */               \
+    X(READ, "read") /* lists folders too           */               \
+    X(WRITE, "write")                                               \
+    X(SYNC, "sync") /* files and folders           */               \
+    X(RENAME, "rename")                                             \
+    X(TRUNCATE, "truncate")                                         \
+    X(UNLINK, "unlink") /* removes folders too     */               \
     X(CLOSE, "close")   /* the descriptor is closed all the same */ \
     X(ENGINE, "engine") /* a call into RocksDB; ENOMEM is thrown there */
 

@@ -2,8 +2,8 @@
 /*
  * engine.h - the cold store of one shard: RocksDB, written only by sorted files that are ingested whole.
  *
- * The only module that includes RocksDB's headers. No memtable traffic and no write-ahead log: a sorted file becomes visible
- * in one step or not at all, and the log of events is what it is rebuilt from.
+ * The only module that includes RocksDB's headers. No memtable traffic and no write-ahead log: a sorted file becomes
+ * visible in one step or not at all, and the log of events is what it is rebuilt from.
  *
  * INVARIANTS
  *   N1  A reader sees all of an ingested file or nothing of it.
