@@ -15,8 +15,8 @@
  * its buffer is full (ELOG_BUFFER_MAX_BYTES) before the disk has finished the other one.
  *
  * A failure keeps its sentence and sets `failed` (L4): what the file holds behind offset_synced is unknown from then
- * on, and a second write could leave a hole between records, a second sync could report success for pages that the kernel
- * has dropped. What was to be written stays in memory, so that resume.c can throw that away and write it anew.
+ * on, and a second write could leave a hole between records, a second sync could report success for pages that the
+ * kernel has dropped. What was to be written stays in memory, so that resume.c can throw that away and write it anew.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  *
  *   full disk, input or output   RocksDB stops to write; Resume, once there is room
  *   a damaged file               meets the compaction that reads it: RocksDB stops for good, and only a new opening
- *                                ends that. While the file stays damaged, the store is opened without compaction, so that
- *                                seals go on and all else can be read; once it reads well again, with.
+ *                                ends that. While the file stays damaged, the store is opened without compaction, so
+ *                                that seals go on and all else can be read; once it reads well again, with.
  *   any other                    opened again
  *
  * WHO IS INSIDE. A database is closed before it is opened again, because it locks its folder, so readers must be out.

@@ -7,8 +7,8 @@
  *   FOLDER/CREATING              while the store is made: what lies beside it without a graph.yaml was never in use
  *
  * A vertex is looked for in the shard that its id names: in two folders that were exchanged, or in one of another
- * store, every answer would be wrong, and all would look well. So each is compared when it is opened. And what describes a
- * store is never made anew over one: a new graph.yaml could have another number of shards.
+ * store, every answer would be wrong, and all would look well. So each is compared when it is opened. And what
+ * describes a store is never made anew over one: a new graph.yaml could have another number of shards.
  */
 #include <inttypes.h>
 #include <stdio.h>
