@@ -5,12 +5,13 @@
 build_names='release asan tsan clang coverage'
 
 build_options() { # NAME: sets options
+    local gcc=(-DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++)
     case $1 in
-        release) options=(-DCMAKE_C_COMPILER=gcc) ;;
-        asan) options=(-DCMAKE_C_COMPILER=gcc -DWEIR_SANITIZE=address) ;;
-        tsan) options=(-DCMAKE_C_COMPILER=gcc -DWEIR_SANITIZE=thread) ;;
-        clang) options=(-DCMAKE_C_COMPILER=clang -DWEIR_FUZZ=ON) ;;
-        coverage) options=(-DCMAKE_C_COMPILER=gcc -DWEIR_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug) ;;
+        release) options=("${gcc[@]}") ;;
+        asan) options=("${gcc[@]}" -DWEIR_SANITIZE=address) ;;
+        tsan) options=("${gcc[@]}" -DWEIR_SANITIZE=thread) ;;
+        clang) options=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DWEIR_FUZZ=ON) ;;
+        coverage) options=("${gcc[@]}" -DWEIR_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug) ;;
         *)
             echo "there is no build named $1; there are: $build_names" >&2
             return 64

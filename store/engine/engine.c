@@ -28,8 +28,8 @@ static weir_err make_error(const char *folder, const char *what, const weir_rock
         const char *advice;
     } of_kind[] = {
         [WEIR_ROCKS_CORRUPT] = {WEIR_ECORRUPT,
-                                "bring the file back from a copy, restore a checkpoint, or fill a new data folder from "
-                                "the log"},
+                                "bring the file back from a copy, restore a checkpoint, or empty the folder but for "
+                                "its file 'identity', and the log fills it"},
         [WEIR_ROCKS_FULL] = {WEIR_EFULL, "free some space and try again"},
         [WEIR_ROCKS_LOCKED] = {WEIR_EBUSY, "stop the other process first"},
         [WEIR_ROCKS_MISSING] = {WEIR_ENOTFOUND, "check the path"},
@@ -174,6 +174,7 @@ weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_
         weir_free(cursor);
         return err;
     }
+    /* Blocks are checked as they are read: // N3 */
     if (!weir_rocks_cursor_open(engine->db, use == WEIR_ENGINE_SCAN, &cursor->cursor, &status)) {
         err = weir_engine_error(engine, "read from", &status);
         weir_engine_cursor_close(cursor);

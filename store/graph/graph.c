@@ -130,6 +130,17 @@ static weir_err identify(weir_graph *graph) {
     return err ? err : weir_graph_describe(graph);
 }
 
+/* Whoever empties a shard's folder and leaves its identity wants it filled from the log; a folder that is gone is
+ * refused. */
+static bool is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, uint32_t shard) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_err err = weir_graph_path(shard_folder, "CURRENT", path);
+    if (err || graph->read_only || !graph->identity || weir_path_exists(path)) return false;
+    WEIR_LOG(WARN, "graph.rebuilds", "the shard's folder has its identity only; it is filled from the log",
+             WEIR_U64("shard", shard));
+    return true;
+}
+
 static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
     uint64_t memory = opts->memory_bytes ? opts->memory_bytes : MEMORY_DEFAULT;
     uint64_t seal_share = memory / DELTAS_SHARE / graph->shard_count / DELTAS_A_SHARD;
@@ -141,7 +152,6 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         .seal_us = opts->seal_us ? opts->seal_us : SEAL_US_DEFAULT,
         .cache_bytes = memory / WINDOWS_SHARE / graph->shard_count,
         .window = opts->window ? opts->window : WINDOW_DEFAULT,
-        .create = graph->is_new,
         .read_only = opts->read_only,
         .clock = graph->clock,
     };
@@ -152,6 +162,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         shard.index = i;
         err = weir_graph_shard_path(graph->folder, i, path);
         if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
+        shard.create = graph->is_new || (!err && is_to_be_rebuilt(graph, path, i));
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }
     return err;
