@@ -129,6 +129,30 @@ static void a_broker_that_is_away_is_waited_for(void **state) {
     mock_close(&mock);
 }
 
+/* Rights are given and taken in steps: what is refused for a moment only is no failure. */
+static void a_refusal_that_ends_is_waited_for(void **state) {
+    (void)state;
+    mock_broker mock = mock_open("cards", 1);
+    fixture f = {.schema = fixture_schema(cards)};
+    weir_pipeline_source_stats stats;
+    fixture_open_logs(&f);
+    fixture_open_graph(&f);
+    produce(&f, &mock, 0, 50);
+    kafka_start(&f, &mock);
+    wait_for_records(&f, 50);
+    mock_refuse(&mock, MOCK_FETCH, 1, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+    wait_for_status(&f, WEIR_PIPELINE_WAITING, &stats);
+    assert_err(stats.err, WEIR_EPERM, "cards");
+    assert_false(stats.connected);
+    produce(&f, &mock, 50, 80);
+    wait_for_records(&f, 80);
+    fixture_compare(&f);
+    weir_pipeline_source_stats_get(f.pipeline, 0, &stats);
+    assert_int_equal(stats.status, WEIR_PIPELINE_RUNNING);
+    fixture_close(&f);
+    mock_close(&mock);
+}
+
 /* The same name, the same length and more, other records. */
 static void a_recreated_topic_is_found_out(void **state) {
     (void)state;
@@ -201,5 +225,5 @@ static void a_log_is_not_a_topic_of_the_same_name(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(a_topic_is_read_on_where_the_store_is), WEIR_CASE(a_broker_that_is_away_is_waited_for),
-           WEIR_CASE(a_recreated_topic_is_found_out), WEIR_CASE(a_topic_with_fewer_partitions_is_another),
-           WEIR_CASE(a_log_is_not_a_topic_of_the_same_name))
+           WEIR_CASE(a_refusal_that_ends_is_waited_for), WEIR_CASE(a_recreated_topic_is_found_out),
+           WEIR_CASE(a_topic_with_fewer_partitions_is_another), WEIR_CASE(a_log_is_not_a_topic_of_the_same_name))
