@@ -132,6 +132,7 @@ static weir_err open_log(service *serve, uint32_t source) {
 
 static weir_err open_sources(service *serve) {
     weir_err err = weir_folder_create(serve->eventlog);
+    if (!err) err = weir_folder_guarded(serve->eventlog);
     serve->source_count = weir_schema_source_count(serve->schema);
     if (!err && !serve->source_count)
         err = WEIR_ERR(WEIR_ECONFIG, "schema %s has no source, so nothing could come in",

@@ -130,7 +130,7 @@ weir_err weir_model_history_load(const char *path, weir_model_history *history) 
     char *text = NULL;
     size_t length = 0;
     *history = (weir_model_history){0};
-    weir_err err = weir_file_load(path, FILE_BYTES_MAX, &text, &length);
+    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED | WEIR_FILE_NO_LINK, FILE_BYTES_MAX, &text, &length);
     if (weir_err_is(err, WEIR_ENOTFOUND)) return WEIR_OK;
     if (err) return err;
     err = parse(path, text, history);

@@ -39,7 +39,7 @@ struct weir_model {
 static weir_err load_manifest(weir_model *m, const weir_model_opts *opts, loaded *manifest) {
     char path[WEIR_MODEL_PATH_MAX];
     weir_err err = weir_model_join(path, m->folder, "MANIFEST");
-    if (!err) err = weir_file_load(path, MANIFEST_BYTES_MAX, &manifest->bytes, &manifest->length);
+    if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, MANIFEST_BYTES_MAX, &manifest->bytes, &manifest->length);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
         err = weir_path_exists(m->folder)
                   ? WEIR_ERR(WEIR_ECORRUPT, "%s has no MANIFEST; it is no model, or not all of one", m->folder)
@@ -58,7 +58,7 @@ static weir_err load_file(weir_model *m, weir_model_file which) {
     uint64_t length_max =
         weights ? WEIR_MODEL_WEIGHTS_BYTES_MAX + WEIR_MODEL_HEADER_BYTES_MAX + 8 : WEIR_MODEL_TEXT_BYTES_MAX;
     weir_err err = weir_model_join(path, m->folder, weir_model_file_name(which));
-    if (!err) err = weir_file_load(path, length_max, &file->bytes, &file->length);
+    if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, length_max, &file->bytes, &file->length);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
         err = WEIR_ERR(WEIR_ECORRUPT, "%s is missing; take another copy of the model", path);
     }

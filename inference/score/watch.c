@@ -2,8 +2,8 @@
 /*
  * watch.c - the register's serving model becomes the one that answers; what cannot be loaded leaves the one before.
  *
- * A look is one stat while nothing changes. A model that failed is not tried again until the register moves on or
- * somebody says so: its folder does not heal by itself.
+ * A look is one stat while nothing changes. A model that failed is tried again when the register moves on, when
+ * somebody says so, and now and then by itself: what kept it out may have been a mode, a key or a lack of descriptors.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +15,15 @@
 #include <weir/inference/scoring.h>
 
 #define PATH_BYTES_MAX 4096u
+#define PATIENCE_MAX   32u /* looks between two tries of what failed: each reads all of it */
 
 struct weir_scoring_watch {
     weir_scoring_watch_opts opts;
     weir_mutex mutex; /* MODELS; guards the rest */
     weir_models *models;
     weir_scoring_state state;
-    bool lost; /* the register could not be read at the last look */
+    bool lost;                 /* the register could not be read at the last look */
+    unsigned patience, waited; /* in looks, since a model failed                  */
 };
 
 static void pack_release(void *owner) {
@@ -94,11 +96,25 @@ static void serve(weir_scoring_watch *watch, const char *id) {
     WEIR_LOG(INFO, "model.serving", "serves another model", WEIR_TEXT("model", id));
 }
 
+/* Whether what failed is to be tried again at this look: after 1, 2, 4, … of them. */
+static bool is_due(weir_scoring_watch *watch) {
+    if (!watch->state.trouble[0]) {
+        watch->patience = watch->waited = 0;
+        return false;
+    }
+    if (watch->waited++ < watch->patience) return false;
+    watch->patience = watch->patience ? watch->patience * 2 : 1;
+    if (watch->patience > PATIENCE_MAX) watch->patience = PATIENCE_MAX;
+    watch->waited = 0;
+    return true;
+}
+
 /* What the register names, if there is a reason to load it. */
 static void follow(weir_scoring_watch *watch, const weir_models_entry *entry, bool again) {
-    bool news = entry->generation != watch->state.generation || again;
+    bool news = entry->generation != watch->state.generation || again || is_due(watch);
     bool serves = !strcmp(entry->id, watch->state.serving) && !watch->state.trouble[0];
     watch->state.generation = entry->generation;
+    if (!entry->generation) watch->state.trouble[0] = 0; /* the register can be read, and names none */
     if (news && entry->generation && !serves) serve(watch, entry->id);
 }
 

@@ -194,7 +194,7 @@ weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLI
     char *text = NULL;
     size_t length = 0;
     *countp = 0;
-    weir_err err = weir_file_load(path, FILE_BYTES_MAX, &text, &length);
+    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
     if (err) return err;
     err = read_keys(path, text, keys, countp);
     if (err) *countp = 0;
@@ -253,7 +253,7 @@ static weir_err load_signature(const char *folder, signature *sp) {
     char path[PATH_BYTES_MAX], *text = NULL;
     size_t length = 0;
     weir_err err = path_of(path, folder, "MANIFEST.sig");
-    if (!err) err = weir_file_load(path, FILE_BYTES_MAX, &text, &length);
+    if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, FILE_BYTES_MAX, &text, &length);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
         return WEIR_ERR(WEIR_EPERM, "%s is not signed; sign it, or set models.require_signature: false", folder);
     }

@@ -2,10 +2,9 @@
 /* A program is started in a folder that somebody else may write: nothing of what lies there is loaded or read. */
 #include "cli_support.h"
 
-/* A file by the name of each library that the program asks for: whoever opens one stops with "file too short". */
-#define LAY_TRAPS                                                                                            \
-    "for name in $(readelf -dW \"$(command -v \"$program\")\" | sed -n 's/.*Shared library: \\[\\(.*\\)\\]/\\1/p'); do " \
-    "printf trap >\"$name\"; done; test -e libc.so.6; "
+/* A file by the name of each library that the program asks for: whoever opens one stops, "file too short". */
+#define LIBRARIES "$(readelf -dW \"$(command -v $program)\" | sed -n 's/.*Shared library: .\\(.*\\)]/\\1/p')"
+#define LAY_TRAPS "for name in " LIBRARIES "; do printf trap >$name; done; test -e libc.so.6; "
 
 static void runs_among_traps(const char *program) {
     char line[1024];

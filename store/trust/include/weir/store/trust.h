@@ -57,7 +57,8 @@ weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp);
 /* Overwrites it first; NULL is allowed. */
 void weir_secret_key_free(weir_secret_key *key);
 weir_public_key weir_secret_key_public(const weir_secret_key *key);
-/* WEIR_EDATA names the line; WEIR_ELIMIT more than WEIR_PUBLIC_KEYS_MAX.  [any] */
+/* WEIR_EPERM others may change the file; WEIR_EDATA names the line; WEIR_ELIMIT more than WEIR_PUBLIC_KEYS_MAX.
+ * [any] */
 weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLIC_KEYS_MAX], size_t *countp);
 /* Which of two such files counts: the one beside the data if it is there, else the other. beside may be NULL. To be
  * asked anew at each load: the first key may be made after a server's start.  [any] */
