@@ -79,7 +79,7 @@ static void reload(const serve_child *child, const char *serving, const char *tr
 static void promote(weir_models *models, const char *id) {
     const weir_model_opts unsigned_too = {.accept_unsigned = true};
     weir_models_entry entry;
-    assert_ok(weir_models_promote(models, id, "a test", &unsigned_too, &entry));
+    assert_ok(weir_models_promote(models, id, &(weir_models_change){.reason = "a test"}, &unsigned_too, &entry));
 }
 
 /* --- cases ------------------------------------------------------------------------------------------------------ */
@@ -284,7 +284,7 @@ static void keys_beside_the_data_may_come_after_the_start(void **state) {
     assert_ok(weir_secret_key_load(weir_test_path("data/models.key"), &secret));
     assert_ok(weir_models_open(weir_test_path("data/models"), weir_clock_system(), &models));
     assert_ok(register_add(models, schema, 16, 1, secret, id));
-    assert_ok(weir_models_promote(models, id, "a test", &signed_by_it, &entry));
+    assert_ok(weir_models_promote(models, id, &(weir_models_change){.key = secret}, &signed_by_it, &entry));
     reload(&child, id, NULL);
     weir_models_close(models);
     weir_secret_key_free(secret);

@@ -51,7 +51,7 @@ static weir_scoring_state promote(lookout *l, const model_keys *keys, uint64_t s
     weir_models_entry entry;
     assert_ok(weir_models_open(l->folder, weir_clock_system(), &models));
     assert_ok(register_add(models, l->schema, 16, seed, keys->secret, id));
-    assert_ok(weir_models_promote(models, id, "a test", &opts, &entry));
+    assert_ok(model_promote(models, id, "a test", keys->secret, &opts, &entry));
     weir_models_close(models);
     weir_scoring_watch_look(l->watch, false);
     weir_scoring_watch_state(l->watch, &state);
@@ -121,12 +121,12 @@ static void what_is_mended_serves_by_itself(void **state) {
     weir_models *models;
     weir_models_entry entry;
     assert_ok(weir_models_open(l.folder, weir_clock_system(), &models));
-    assert_err(weir_models_current(models, &entry), WEIR_EPERM, "chmod go-w");
+    assert_err(weir_models_current(models, &opts, &entry), WEIR_EPERM, "chmod go-w");
     assert_int_equal(chmod(current, 0640), 0);
     assert_int_equal(chmod(l.folder, 01777), 0);
-    assert_err(weir_models_current(models, &entry), WEIR_EPERM, l.folder);
+    assert_err(weir_models_current(models, &opts, &entry), WEIR_EPERM, l.folder);
     assert_int_equal(chmod(l.folder, 0750), 0);
-    assert_ok(weir_models_current(models, &entry));
+    assert_ok(weir_models_current(models, &opts, &entry));
     weir_models_close(models);
     weir_secret_key_free(keys.secret);
     lookout_close(&l);
