@@ -279,9 +279,9 @@ static weir_err change(weir_cli *cli, bool promote) {
     if (err) return err;
     weir_models_change how = {.reason = reason ? reason : "by hand", .take_over = promote};
     if (promote) err = read_after(cli, &how);
+    if (!err && promote) err = check_serves(&s, id);
     if (!err) err = load_signing_key(cli, &s, &key);
     how.key = key;
-    if (!err && promote) err = check_serves(&s, id);
     if (!err)
         err = promote ? weir_models_promote(s.models, id, &how, &s.opts, &entry)
                       : weir_models_rollback(s.models, &how, &s.opts, &entry);

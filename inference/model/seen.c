@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include <weir/base/alloc.h>
+#include <weir/base/fault.h>
 #include <weir/base/file.h>
 
 #include "history.h"
@@ -73,6 +74,7 @@ static weir_err store(const char *path, const weir_models_entry *entry) {
     int length = print(line, &s);
     weir_err err = weir_file_replace(path, line, (size_t)length);
     if (!err && chmod(path, 0600) != 0) err = WEIR_ERRNO(errno, "cannot keep %s to its owner", path);
+    weir_kill_point("models.noted");
     return weir_err_prefix(err, "the promotion cannot be noted, and would be forgotten at a restart");
 }
 
