@@ -319,8 +319,9 @@ static weir_err run_keygen(weir_cli *cli) {
     if (!err) err = create_folder_of(public_keys);
     if (!err) err = weir_key_pair_write(secret, public_keys, &key);
     if (err) return err;
-    weir_buf_printf(&out, "secret key in %s: only who trains and promotes needs it\npublic key in %s: whoever serves needs it\n",
-                    secret, public_keys);
+    weir_buf_printf(
+        &out, "secret key in %s: only who trains and promotes needs it\npublic key in %s: whoever serves needs it\n",
+        secret, public_keys);
     return print(&out);
 }
 
@@ -385,7 +386,8 @@ static const weir_command promote_command = {
     .positional_max = 1,
     .description =
         "A server that runs takes it without a restart. The change is whole or has not happened. It is signed, and its "
-        "generation is above every one before: a server follows no promotion that a trusted key has not signed, and none "
+        "generation is above every one before: a server follows no promotion that a trusted key has not signed, and "
+        "none "
         "that is older than what it has seen. A `current` that nobody signed is left out, with its history.",
     .example = "weir model promote 20261121T021458Z-1a2b3c4d --reason 'half of the false alerts'\n"
                "weir model promote 20261121T021458Z-1a2b3c4d --key train.key --after 00c0ffee00c0ffee:7",

@@ -243,7 +243,8 @@ static weir_err read_text(const char *path, char *text, size_t length, const wei
         err = parse_head(path, &text, history);
         return err ? err : parse(path, text, 2, history);
     }
-    WEIR_LOG(WARN, "models.earlier", "was written by an earlier version and is not signed; the next promotion writes it anew",
+    WEIR_LOG(WARN, "models.earlier",
+             "was written by an earlier version and is not signed; the next promotion writes it anew",
              WEIR_TEXT("file", path));
     return parse(path, text, 1, history);
 }

@@ -187,8 +187,8 @@ weir_err weir_models_add(weir_models *models, const weir_model_write_opts *opts,
 static weir_err describe(const weir_model *model, const char *id, weir_models_entry *entry) {
     const char *task = weir_model_task(model), *digits = strrchr(id, '-') + 1;
     if (strncmp(weir_model_manifest(model), digits, strlen(digits)) != 0) {
-        return WEIR_ERR(WEIR_EPERM, "%s holds another model than the one that was added under this name; take a copy of it",
-                        id);
+        return WEIR_ERR(WEIR_EPERM,
+                        "%s holds another model than the one that was added under this name; take a copy of it", id);
     }
     if (strlen(task) >= sizeof entry->task || strpbrk(task, " \t\n\r")) {
         return WEIR_ERR(WEIR_EDATA, "the task '%.60s' has a blank in it or is too long; name it in one word", task);
@@ -227,8 +227,7 @@ static void begin_anew(const weir_models *models, weir_model_history *history, c
         WEIR_LOG(WARN, "models.begun", "what stood in `current` is left out; its history begins anew",
                  WEIR_TEXT("models", models->folder));
     weir_model_history_begin(history);
-    if (*change->after_register)
-        memcpy(history->register_id, change->after_register, sizeof history->register_id);
+    if (*change->after_register) memcpy(history->register_id, change->after_register, sizeof history->register_id);
 }
 
 /* The history that the change goes on from. */
@@ -236,18 +235,20 @@ static weir_err begin(weir_models *models, const weir_models_change *change, con
                       weir_model_history *history) {
     weir_public_key own = change->key ? weir_secret_key_public(change->key) : (weir_public_key){{0}};
     weir_model_opts by_own = *opts;
-    if (change->key && !opts->key_count && opts->accept_unsigned) { /* else nothing would say what it has signed before */
+    if (change->key && !opts->key_count &&
+        opts->accept_unsigned) { /* else nothing would say what it has signed before */
         by_own.keys = &own;
         by_own.key_count = 1;
     }
     weir_err err = load_history(models, &by_own, history);
     bool told = *change->after_register != 0;
     if (!change->key && !opts->accept_unsigned)
-        return WEIR_ERR(WEIR_EPERM, "%s/current is signed by who changes it: name the secret key with --key FILE, or by "
-                                    "the setting models.signing_key",
+        return WEIR_ERR(WEIR_EPERM,
+                        "%s/current is signed by who changes it: name the secret key with --key FILE, or by "
+                        "the setting models.signing_key",
                         models->folder);
-    bool unsigned_yet = history->signing == WEIR_MODEL_SIGNING_UNSIGNED ||
-                        history->signing == WEIR_MODEL_SIGNING_EARLIER;
+    bool unsigned_yet =
+        history->signing == WEIR_MODEL_SIGNING_UNSIGNED || history->signing == WEIR_MODEL_SIGNING_EARLIER;
     if (err && !told && !(change->take_over && change->key && unsigned_yet)) return err;
     if (!err && !change->key && history->signing == WEIR_MODEL_SIGNING_SIGNED)
         return WEIR_ERR(WEIR_EPERM, "%s/current is signed, and without a key the next would not be; name it with --key",

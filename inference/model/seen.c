@@ -56,10 +56,11 @@ static weir_err load(const char *path, seen *s) {
     if (weir_err_is(err, WEIR_ENOTFOUND)) return WEIR_OK;
     if (!err && !parse(text, s)) {
         *s = (seen){0};
-        err = WEIR_ERR(WEIR_ECORRUPT,
-                       "%s is not as it was written, so nothing says which promotion was the last; put back a copy of it, "
-                       "or remove it to believe what the register says now",
-                       path);
+        err = WEIR_ERR(
+            WEIR_ECORRUPT,
+            "%s is not as it was written, so nothing says which promotion was the last; put back a copy of it, "
+            "or remove it to believe what the register says now",
+            path);
     }
     weir_free(text);
     return err;
@@ -86,10 +87,11 @@ static weir_err compare(const char *path, const char *folder, const seen *s, con
                         "promote ID --after %s:%llu",
                         folder, last, s->register_id, last);
     if (strcmp(entry->register_id, s->register_id) != 0)
-        return WEIR_ERR(WEIR_EPERM,
-                        "%s/current is of register %s, and this server follows %s, generation %llu; put its own back, or "
-                        "remove %s to follow the other",
-                        folder, entry->register_id, s->register_id, last, path);
+        return WEIR_ERR(
+            WEIR_EPERM,
+            "%s/current is of register %s, and this server follows %s, generation %llu; put its own back, or "
+            "remove %s to follow the other",
+            folder, entry->register_id, s->register_id, last, path);
     if (now < last)
         return WEIR_ERR(WEIR_EPERM,
                         "%s/current is generation %llu, and %llu was seen: an older file was put in its place; put the "

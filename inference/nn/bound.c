@@ -124,6 +124,7 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
         if (!err) err = check(&b, most, row_max);
     }
     if (err) return err;
-    *logit_maxp = most * column_sum(&b, nn->plan.head_weight, 0, nn->shape->hidden) + largest_entry(&b, nn->plan.head_bias);
-    return check(&b, *logit_maxp, (double)FLT_MAX / 2);
+    *logit_maxp =
+        most * column_sum(&b, nn->plan.head_weight, 0, nn->shape->hidden) + largest_entry(&b, nn->plan.head_bias);
+    return check(&b, *logit_maxp, (double)FLT_MAX / 2); // N7
 }

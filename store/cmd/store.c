@@ -78,9 +78,9 @@ const weir_command weir_cmd_store_checkpoint = {
     .positional = "FOLDER",
     .positional_min = 1,
     .positional_max = 1,
-    .description =
-        "The copy is whole once it bears its name. With --hard-links its files are the store's own where the file system "
-        "allows, and a file SHARED in it says so. The store must not be in use by a server.",
+    .description = "The copy is whole once it bears its name. With --hard-links its files are the store's own where "
+                   "the file system "
+                   "allows, and a file SHARED in it says so. The store must not be in use by a server.",
     .example = "weir store checkpoint backup-2026-11-21",
     .options = checkpoint_options,
     .run = run_checkpoint,

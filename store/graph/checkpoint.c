@@ -89,8 +89,7 @@ static weir_err checkpoint_shard(weir_shard *shard, const char *path, bool hard_
     char links[WEIR_GRAPH_PATH_MAX];
     sharing found = {.folder = links};
     int length = snprintf(links, sizeof links, "%s.links", path);
-    if (length < 0 || length >= (int)sizeof links)
-        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", path);
+    if (length < 0 || length >= (int)sizeof links) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", path);
     weir_err err = weir_engine_checkpoint(shard->engine, links);
     if (!err) err = weir_folder_list(links, count_shared, &found);
     if (err) return err;

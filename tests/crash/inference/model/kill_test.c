@@ -8,7 +8,7 @@
 #define SIGKILLED   (128 + SIGKILL)
 #define LIFE_MAX_US 60000
 
-/* What `current` says after a promotion of model i that may have been killed: old or new, and one generation at most. */
+/* What `current` says after a promotion of model i that may have been killed: old, or new and one generation on. */
 static bool went_on(const signed_register *r, const weir_models_entry *before, int i) {
     weir_models_entry now = signed_entry(r);
     bool done = now.generation == before->generation + 1;

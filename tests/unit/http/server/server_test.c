@@ -670,7 +670,8 @@ static void every_allocation_of_open(void **state) {
 
 WEIR_TESTS(WEIR_CASE(routes_and_parameters), WEIR_CASE(what_is_not_there_is_a_problem),
            WEIR_CASE(queries_are_held_against_the_route), WEIR_CASE(inside_failures_keep_their_words),
-           WEIR_CASE(w2_roles_are_kept_apart), WEIR_CASE(w3_without_keys_only_this_machine), WEIR_CASE(w5_pages_of_other_sites_change_nothing), WEIR_CASE(addresses),
+           WEIR_CASE(w2_roles_are_kept_apart), WEIR_CASE(w3_without_keys_only_this_machine),
+           WEIR_CASE(w5_pages_of_other_sites_change_nothing), WEIR_CASE(addresses),
            WEIR_CASE(a_body_at_its_limit_and_past_it), WEIR_CASE(w4_bodies_in_flight_have_a_budget),
            WEIR_CASE(connections_have_limits), WEIR_CASE(requests_follow_each_other_on_a_connection),
            WEIR_CASE(a_half_closed_client_is_answered), WEIR_CASE(w2_a_request_within_a_request_is_not_answered),

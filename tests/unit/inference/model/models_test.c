@@ -100,7 +100,8 @@ static void rolling_back_twice_goes_back_two(void **state) {
     weir_models_entry entry;
     setup(&f);
     promote(&f, 0);
-    assert_err(model_rollback(f.models, "bad", f.keys.secret, &f.opts, &entry), WEIR_ENOTFOUND, "no model served before");
+    assert_err(model_rollback(f.models, "bad", f.keys.secret, &f.opts, &entry), WEIR_ENOTFOUND,
+               "no model served before");
     promote(&f, 1);
     promote(&f, 2);
     promote(&f, 2); /* serves already: no line */
@@ -111,7 +112,8 @@ static void rolling_back_twice_goes_back_two(void **state) {
     assert_ok(model_rollback(f.models, "bad", f.keys.secret, &f.opts, &entry));
     assert_ok(model_rollback(f.models, "bad", f.keys.secret, &f.opts, &entry));
     serves(&f, f.ids[0], 7);
-    assert_err(model_rollback(f.models, "bad", f.keys.secret, &f.opts, &entry), WEIR_ENOTFOUND, "no model served before");
+    assert_err(model_rollback(f.models, "bad", f.keys.secret, &f.opts, &entry), WEIR_ENOTFOUND,
+               "no model served before");
     teardown(&f);
 }
 
@@ -149,12 +151,14 @@ static void m4_what_cannot_be_opened_does_not_serve(void **state) {
     assert_ok(weir_models_path(f.models, f.ids[1], path, sizeof path));
     strcat(path, "/model.json");
     assert_ok(weir_file_replace(path, "{}", 2));
-    assert_err(model_promote(f.models, f.ids[1], "", f.keys.secret, &f.opts, &entry), WEIR_ECORRUPT, "model.json is not as its");
+    assert_err(model_promote(f.models, f.ids[1], "", f.keys.secret, &f.opts, &entry), WEIR_ECORRUPT,
+               "model.json is not as its");
     assert_err(model_promote(f.models, "20261121T101500Z-00000000", "", f.keys.secret, &f.opts, &entry), WEIR_ENOTFOUND,
                "no model");
     assert_err(model_promote(f.models, "../models", "", f.keys.secret, &f.opts, &entry), WEIR_EDATA, "is no model");
     f.opts.schema_hash = 1;
-    assert_err(model_promote(f.models, f.ids[2], "", f.keys.secret, &f.opts, &entry), WEIR_EVERSION, "train a new model");
+    assert_err(model_promote(f.models, f.ids[2], "", f.keys.secret, &f.opts, &entry), WEIR_EVERSION,
+               "train a new model");
     serves(&f, f.ids[0], 1);
     teardown(&f);
 }
@@ -343,7 +347,8 @@ static void what_nobody_signed_is_taken_over_by_name_alone(void **state) {
         assert_false(entry.is_signed);
         assert_ok(weir_models_promote(f.models, f.ids[0], &change, &f.opts, &entry));
         serves(&f, f.ids[0], 1); /* what nobody vouched for is not signed afterwards */
-        assert_err(model_rollback(f.models, "", f.keys.secret, &f.opts, &entry), WEIR_ENOTFOUND, "no model served before");
+        assert_err(model_rollback(f.models, "", f.keys.secret, &f.opts, &entry), WEIR_ENOTFOUND,
+                   "no model served before");
     }
     teardown(&f);
 }
@@ -388,7 +393,8 @@ static void after_goes_on_from_what_was_seen(void **state) {
     change.after_generation = 20;
     assert_ok(weir_models_promote(f.models, f.ids[2], &change, &f.opts, &entry));
     serves(&f, f.ids[2], 21);
-    assert_ok(model_rollback(f.models, "", f.keys.secret, &f.opts, &entry)); /* the history of the same register stays */
+    assert_ok(
+        model_rollback(f.models, "", f.keys.secret, &f.opts, &entry)); /* the history of the same register stays */
     serves(&f, f.ids[1], 22);
     assert_ok(weir_file_replace(weir_test_path("models/current"), "rubbish", 7));
     change.after_generation = 22;
@@ -711,6 +717,6 @@ WEIR_TESTS(WEIR_CASE(a_folder_is_made_by_the_first_model_alone), WEIR_CASE(ids_a
            WEIR_CASE(m6_nor_to_another_register_or_another_third_generation),
            WEIR_CASE(m6_a_memory_that_cannot_be_read_or_kept_admits_nothing),
            WEIR_CASE(what_is_not_signed_leaves_no_trace), WEIR_CASE(promoters_at_once_lose_no_generation),
-           WEIR_CASE(m3_old_or_new_whatever_fails),
-           WEIR_CASE(one_changes_at_a_time), WEIR_CASE(m3_old_or_new_wherever_promote_is_killed),
+           WEIR_CASE(m3_old_or_new_whatever_fails), WEIR_CASE(one_changes_at_a_time),
+           WEIR_CASE(m3_old_or_new_wherever_promote_is_killed),
            WEIR_CASE(m1_every_listed_model_is_whole_wherever_add_is_killed))

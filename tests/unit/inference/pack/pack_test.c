@@ -157,5 +157,4 @@ static void drafts_that_are_refused(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(v1_what_comes_out_is_what_went_in), WEIR_CASE(folders_that_are_whole_but_wrong),
-           WEIR_CASE(v2_weights_that_overflow_are_refused_by_name),
-           WEIR_CASE(drafts_that_are_refused))
+           WEIR_CASE(v2_weights_that_overflow_are_refused_by_name), WEIR_CASE(drafts_that_are_refused))

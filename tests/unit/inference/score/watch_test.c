@@ -246,5 +246,6 @@ static void m5_an_older_model_under_the_newer_name_is_refused(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(m6_files_that_are_put_back_change_nothing),
-           WEIR_CASE(m5_an_older_model_under_the_newer_name_is_refused), WEIR_CASE(what_is_mended_serves_by_itself), WEIR_CASE(a_pipe_in_the_place_of_a_file_is_refused),
-           WEIR_CASE(keys_made_after_the_start_count), WEIR_CASE(keys_beside_the_data_count_before_the_setting))
+           WEIR_CASE(m5_an_older_model_under_the_newer_name_is_refused), WEIR_CASE(what_is_mended_serves_by_itself),
+           WEIR_CASE(a_pipe_in_the_place_of_a_file_is_refused), WEIR_CASE(keys_made_after_the_start_count),
+           WEIR_CASE(keys_beside_the_data_count_before_the_setting))

@@ -521,7 +521,8 @@ static void a_checkpoint_shares_no_file_without_saying_so(void **state) {
     assert_ok(weir_graph_restore(weir_test_path("linked"), weir_test_path("first")));
     assert_false(weir_graph_checkpoint_shares(weir_test_path("first")));
     unsigned shards = 0;
-    for (char name[32]; snprintf(name, sizeof name, "store/shard-%03u", shards), weir_path_exists(weir_test_path(name));)
+    for (char name[32];
+         snprintf(name, sizeof name, "store/shard-%03u", shards), weir_path_exists(weir_test_path(name));)
         shards++;
     assert_true(flip_store(shards) > 0);
     assert_err(weir_graph_restore(weir_test_path("linked"), weir_test_path("second")), WEIR_ECORRUPT, ".sst");

@@ -115,10 +115,10 @@ weir_err weir_model_json_file_check(const char *name, const char *text, size_t l
  * Who can write these files and has no key can take a model away, and no more: what he puts there is refused (M5), and
  * what he puts back, since it is older, too (M6).
  */
-#define WEIR_MODEL_ID_MAX       32u /* its end included */
-#define WEIR_MODEL_REASON_MAX   256u
-#define WEIR_MODELS_HISTORY_MAX 4096u /* lines that are kept; the generation counts on */
-#define WEIR_MODELS_COUNT_MAX   65536u
+#define WEIR_MODEL_ID_MAX          32u /* its end included */
+#define WEIR_MODEL_REASON_MAX      256u
+#define WEIR_MODELS_HISTORY_MAX    4096u /* lines that are kept; the generation counts on */
+#define WEIR_MODELS_COUNT_MAX      65536u
 #define WEIR_MODELS_REGISTER_MAX   17u /* 16 hex digits that tell registers apart, and their end */
 #define WEIR_MODELS_GENERATION_MAX ((uint64_t)1 << 62)
 
@@ -148,7 +148,8 @@ typedef struct weir_models_entry {
     weir_models_action action;
     char id[WEIR_MODEL_ID_MAX]; /* what serves since */
     char reason[WEIR_MODEL_REASON_MAX];
-    char task[WEIR_MODEL_TASK_MAX], manifest[WEIR_MODEL_MANIFEST_MAX]; /* the model's; "": an earlier version wrote it */
+    char task[WEIR_MODEL_TASK_MAX],
+        manifest[WEIR_MODEL_MANIFEST_MAX]; /* the model's; "": an earlier version wrote it */
     char register_id[WEIR_MODELS_REGISTER_MAX];
     bool is_signed; /* by a key that counts */
 } weir_models_entry;
