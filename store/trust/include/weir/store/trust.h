@@ -64,8 +64,8 @@ weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLI
 /* Which of two such files counts: the one beside the data if it is there, else the other. beside may be NULL. To be
  * asked anew at each load: the first key may be made after a server's start.  [any] */
 const char *weir_public_keys_place(const char *beside, const char *otherwise);
-/* "weir-ed25519", public key and signature of the bytes as one line, its end and a 0 behind it. The bytes must begin with
- * what no other signed text begins with: a signature does not say what it is for.  [any] */
+/* "weir-ed25519", public key and signature of the bytes as one line, its end and a 0 behind it. The bytes must
+ * begin with what no other signed text begins with: a signature does not say what it is for.  [any] */
 #define WEIR_SIGNATURE_LINE_MAX 216u
 void weir_bytes_sign(const void *bytes, size_t length, const weir_secret_key *key, char line[WEIR_SIGNATURE_LINE_MAX]);
 /* Whether the line signs these bytes by one of the keys; name is for the sentence.  WEIR_EPERM it is no such line, or
