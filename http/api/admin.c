@@ -15,14 +15,18 @@
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 #define DEPTH_MAX    4u
 
-static weir_err read_name(const weir_http_request *request, json_t **rootp, const char **namep) {
-    static const char *const members[] = {"name", NULL};
+static weir_err read_ask(const weir_http_request *request, json_t **rootp, const char **namep, bool *linksp) {
+    static const char *const members[] = {"name", "hard_links", NULL};
     size_t length, name_length;
     const char *body = weir_http_body(request, &length);
     weir_err err = weir_api_body_json(body, length, DEPTH_MAX, rootp);
     if (!err) err = weir_api_body_members(*rootp, "the body", members);
     if (!err) err = weir_api_body_need(*rootp, "the body", "name", namep, &name_length);
     if (err) return err;
+    const json_t *links = json_object_get(*rootp, "hard_links");
+    if (links && !json_is_boolean(links))
+        return WEIR_ERR(WEIR_EDATA, "hard_links must be true or false: whether files are shared with the store");
+    *linksp = json_is_true(links);
     if (name_length && name_length <= WEIR_API_CHECKPOINT_NAME && strspn(*namep, NAME_LETTERS) == name_length &&
         **namep != '.')
         return WEIR_OK;
@@ -30,10 +34,11 @@ static weir_err read_name(const weir_http_request *request, json_t **rootp, cons
                     WEIR_API_CHECKPOINT_NAME);
 }
 
-static weir_err write_checkpoint(weir_api *api, const char *folder, bool *createdp) {
+static weir_err write_checkpoint(weir_api *api, const char *folder, bool links, bool *createdp) {
     weir_err err = weir_folder_create(api->checkpoints);
     *createdp = !err && !weir_path_exists(folder);
-    return err || !*createdp ? err : weir_graph_checkpoint(api->graph, folder);
+    if (err || !*createdp) return err;
+    return links ? weir_graph_checkpoint_linked(api->graph, folder) : weir_graph_checkpoint(api->graph, folder);
 }
 
 static void answer(weir_api *api, uint32_t thread, weir_http_request *request, const char *folder, bool created) {
@@ -43,6 +48,8 @@ static void answer(weir_api *api, uint32_t thread, weir_http_request *request, c
     weir_json_string(&json, folder);
     weir_json_key(&json, "created");
     weir_json_bool(&json, created);
+    weir_json_key(&json, "shared");
+    weir_json_bool(&json, weir_graph_checkpoint_shares(folder));
     weir_api_fresh_member(api, thread, &json);
     weir_json_object_end(&json);
     weir_buf_byte(json.buf, '\n');
@@ -52,15 +59,15 @@ static void answer(weir_api *api, uint32_t thread, weir_http_request *request, c
 static weir_err checkpoint(weir_api *api, uint32_t thread, weir_http_request *request) {
     json_t *root = NULL;
     const char *name;
-    bool created = false;
-    weir_err err = read_name(request, &root, &name);
+    bool created = false, links = false;
+    weir_err err = read_ask(request, &root, &name, &links);
     const char *folder = err ? NULL : weir_arena_printf(weir_http_arena(request), "%s/%s", api->checkpoints, name);
     if (!err && !folder) err = WEIR_ERR(WEIR_ENOMEM, "no memory for a path");
     weir_api_fresh_begin(api, thread, request); /* what was applied before is in it (A3) */
     if (!err && atomic_exchange(&api->checkpointing, 1)) {
         err = WEIR_ERR(WEIR_EBUSY, "another checkpoint is being written; try again when it is there");
     } else if (!err) {
-        err = write_checkpoint(api, folder, &created);
+        err = write_checkpoint(api, folder, links, &created);
         atomic_store(&api->checkpointing, 0);
     }
     if (!err) answer(api, thread, request, folder, created);

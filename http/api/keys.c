@@ -136,7 +136,7 @@ weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp) {
     *keysp = NULL;
     char *text;
     size_t length;
-    weir_err err = weir_file_load(path, FILE_BYTES_MAX, &text, &length);
+    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
     if (err) return err;
     err = weir_api_keys_parse(path, text, length, keysp);
     weir_free(text);

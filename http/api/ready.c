@@ -136,6 +136,16 @@ static bool stale(weir_api *api, char *buffer, size_t size) {
     return false;
 }
 
+/* A server that should judge by a model and has none to judge by answers nothing that it is there for. One that goes on
+ * with the model before is ready: its trouble is for the operator, in ?verbose and in the log. */
+static bool lacks_its_model(weir_api *api, char *buffer, size_t size) {
+    weir_scoring_state state = {0};
+    if (api->watch) weir_scoring_watch_state(api->watch, &state);
+    if (!state.trouble[0] || state.serving[0]) return false;
+    snprintf(buffer, size, "no model can be loaded: %s", state.trouble);
+    return true;
+}
+
 /* NULL: ready. */
 static const char *reason(weir_api *api, char *buffer, size_t size) {
     weir_err failure = weir_api_failure(api);
@@ -154,7 +164,7 @@ static const char *reason(weir_api *api, char *buffer, size_t size) {
     case WEIR_API_STOPPING:
         return "the server is stopping; ask another one";
     default:
-        return NULL;
+        return lacks_its_model(api, buffer, size) ? buffer : NULL;
     }
 }
 
@@ -209,7 +219,7 @@ weir_err weir_api_readyz(void *context, weir_http_request *request) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     const char *why = reason(api, sentence, sizeof sentence);
     bool known = weir_http_request_caller(request)->roles != 0;
-    if (why == sentence && !known) why = "a source, the log or the store is not well; the server's log says which";
+    if (why == sentence && !known) why = "a source, the log, the store or the model is not well; the server's log says which";
     /* What was true before it was ready must not stand beside the word. */
     api->fresh[weir_http_loop_index(request)].made_us = 0;
     weir_api_fresh_begin(api, weir_http_loop_index(request), request);

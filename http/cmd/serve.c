@@ -32,7 +32,7 @@ extern const weir_command weir_command_serve;
 typedef struct service {
     const weir_config *config;
     char store[PATH_MAX_BYTES], eventlog[PATH_MAX_BYTES], models[PATH_MAX_BYTES], data_keys[PATH_MAX_BYTES];
-    char checkpoints[PATH_MAX_BYTES], nights[PATH_MAX_BYTES];
+    char checkpoints[PATH_MAX_BYTES], nights[PATH_MAX_BYTES], seen[PATH_MAX_BYTES];
     weir_serve_nights *nightly; /* NULL: nightly.cron is empty */
     const char *brokers;        /* NULL: the built-in event log */
     weir_schema *schema;
@@ -79,14 +79,15 @@ static weir_err read_model_paths(service *serve, const weir_cli *cli) {
     return !err && data ? set_path(serve->data_keys, data, "models.pub") : err;
 }
 
-/* The store's siblings, as `weir nightly` has them. */
-static weir_err read_night_paths(service *serve) {
+/* The store's siblings, two of them as `weir nightly` has them. */
+static weir_err read_sibling_paths(service *serve) {
     char folder[PATH_MAX_BYTES];
     memcpy(folder, serve->store, sizeof folder);
     char *slash = strrchr(folder, '/');
     if (slash) *slash = 0;
     weir_err err = set_path(serve->checkpoints, slash ? folder : ".", "checkpoints");
-    return err ? err : set_path(serve->nights, slash ? folder : ".", "nights");
+    if (!err) err = set_path(serve->nights, slash ? folder : ".", "nights");
+    return err ? err : set_path(serve->seen, slash ? folder : ".", "models.seen");
 }
 
 static weir_err read_arguments(service *serve, const weir_cli *cli) {
@@ -104,7 +105,7 @@ static weir_err read_arguments(service *serve, const weir_cli *cli) {
         serve->brokers = brokers && *brokers ? brokers : weir_config_text(serve->config, WEIR_CONFIG_KAFKA_BROKERS);
     }
     if (!err) err = read_model_paths(serve, cli);
-    if (!err) err = read_night_paths(serve);
+    if (!err) err = read_sibling_paths(serve);
     if (!err) err = load_schema(schema, &serve->schema);
     if (!keys) keys = weir_config_text(serve->config, WEIR_CONFIG_HTTP_KEYS);
     if (!err && *keys) err = weir_api_keys_load(keys, &serve->keys);
@@ -136,6 +137,7 @@ static weir_err open_log(service *serve, uint32_t source) {
 
 static weir_err open_sources(service *serve) {
     weir_err err = weir_folder_create(serve->eventlog);
+    if (!err) err = weir_folder_guarded(serve->eventlog);
     serve->source_count = weir_schema_source_count(serve->schema);
     if (!err && !serve->source_count)
         err = WEIR_ERR(WEIR_ECONFIG, "schema %s has no source, so nothing could come in",
@@ -214,6 +216,7 @@ static weir_err open_scoring(service *serve) {
         .folder = serve->models,
         .data_keys = serve->data_keys[0] ? serve->data_keys : NULL,
         .public_keys = weir_config_text(serve->config, WEIR_CONFIG_MODELS_PUBLIC_KEYS),
+        .seen = serve->seen,
         .accept_unsigned = !weir_config_bool(serve->config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE),
     };
     if (!err) err = weir_scoring_watch_open(&watch, &serve->watch);

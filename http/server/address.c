@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "private.h"
 
@@ -87,4 +88,9 @@ bool weir_http_host_is_local(const char *host) {
         if (!strncmp(host, names[i], length) && (!host[length] || host[length] == ':')) return true;
     }
     return false;
+}
+
+bool weir_http_origin_is_host(const char *origin, const char *host) {
+    const char *end = strstr(origin, "://");
+    return end && host && strcasecmp(end + 3, host) == 0;
 }

@@ -196,9 +196,25 @@ static const char *key_of(const weir_http_request *request) {
     return strncasecmp(authorization, "Bearer ", 7) ? "" : authorization + 7;
 }
 
-/* false: the request has its refusal (W2, W3). */
+/* A browser sends what any page that it shows asks for, and without being asked first where a form could have sent it.
+ * It says which page that was, in a header that no page can set: the older one is asked where the newer is missing,
+ * which browsers send over HTTPS and to this machine only. What is no browser sends neither. */
+static bool from_another_site(const weir_http_request *request) {
+    if (!strcmp(request->method, "GET") || !strcmp(request->method, "HEAD")) return false;
+    const char *site = weir_http_header(request, "Sec-Fetch-Site"), *origin = weir_http_header(request, "Origin");
+    if (site) return strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
+    return origin && !weir_http_origin_is_host(origin, weir_http_header(request, "Host"));
+}
+
+/* false: the request has its refusal (W2, W3, W5). */
 static bool allowed(weir_http_request *request, weir_http_role role) {
     const weir_http_opts *opts = &request->loop->http->opts;
+    if (from_another_site(request)) { // W5
+        weir_http_problem(request, 403, "another-site",
+                          "a page of another site asked for this; only this server's own page may, and what is no "
+                          "browser");
+        return false;
+    }
     if (!opts->authenticate) {
         request->caller = (weir_http_caller){.roles = WEIR_HTTP_ADMIN, .name = "local"};
         if (weir_http_host_is_local(weir_http_header(request, "Host"))) return true; // W3

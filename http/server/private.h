@@ -55,6 +55,8 @@ weir_err weir_http_address_read(const char *text, weir_http_address *addressp);
 void weir_http_address_text(const struct sockaddr *address, char *buffer, size_t size);
 /* Whether a Host header names this machine by a name that no other site can have. */
 bool weir_http_host_is_local(const char *host);
+/* Whether "http://HOST" is a page of this host and port. "null", as a sandboxed page sends it, is none. */
+bool weir_http_origin_is_host(const char *origin, const char *host);
 
 /* --- peers: how many connections an address has --------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model.c - `weir model`: which models there are, whether they can be believed, and which one serves. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/base/file.h>
@@ -17,6 +18,7 @@ typedef struct session {
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
     weir_model_opts opts;
     weir_models_entry serving;
+    weir_err unknown; /* why it is not known what serves */
 } session;
 
 static const char *models_folder(const weir_cli *cli) {
@@ -37,12 +39,12 @@ static weir_err load_keys(const weir_cli *cli, session *s) {
     return err;
 }
 
+/* A `current` that is not to be believed must not hide what there is, nor keep anybody from promoting. */
 static weir_err session_open(const weir_cli *cli, session *s) {
     *s = (session){0};
     weir_err err = load_keys(cli, s);
     if (!err) err = weir_models_open(models_folder(cli), weir_clock_system(), &s->models);
-    if (!err) err = weir_models_current(s->models, &s->serving);
-    if (err) weir_models_close(s->models);
+    if (!err) s->unknown = weir_models_current(s->models, &s->opts, &s->serving);
     return err;
 }
 
@@ -55,7 +57,13 @@ static weir_err print(weir_buf *out) {
 
 /* The folder of the model that the command line names: an id, a path, or nothing for the one that serves. */
 static weir_err named_folder(session *s, const char *name, char path[PATH_BYTES_MAX]) {
-    if (!name || !strchr(name, '/')) return weir_models_path(s->models, name, path, PATH_BYTES_MAX);
+    if (!name && s->unknown) return s->unknown;
+    if (!name && !s->serving.generation) {
+        return WEIR_ERR(WEIR_ENOTFOUND, "no model of %s serves yet; weir model promote makes one serve",
+                        weir_models_folder(s->models));
+    }
+    if (!name || !strchr(name, '/'))
+        return weir_models_path(s->models, name ? name : s->serving.id, path, PATH_BYTES_MAX);
     if (strlen(name) >= PATH_BYTES_MAX) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", name);
     memcpy(path, name, strlen(name) + 1);
     return WEIR_OK;
@@ -63,8 +71,10 @@ static weir_err named_folder(session *s, const char *name, char path[PATH_BYTES_
 
 static weir_err named_model(session *s, const char *name, char path[PATH_BYTES_MAX], weir_model **modelp) {
     *modelp = NULL;
+    weir_model_opts opts = s->opts;
     weir_err err = named_folder(s, name, path);
-    return err ? err : weir_model_open(path, &s->opts, modelp);
+    if (!name) opts.manifest = s->serving.manifest;
+    return err ? err : weir_model_open(path, &opts, modelp);
 }
 
 /* --- list ------------------------------------------------------------------------------------------------------ */
@@ -104,11 +114,13 @@ static weir_err run_list(weir_cli *cli) {
     listing list = {.session = &s};
     weir_err err = session_open(cli, &s);
     if (err) return err;
-    err = weir_cli_given(cli, "history") ? weir_models_history(s.models, list_change, &list.out)
-                                         : weir_models_list(s.models, list_model, &list);
-    weir_models_close(s.models);
-    if (!err) return print(&list.out);
+    bool history = weir_cli_given(cli, "history");
+    err = history ? weir_models_history(s.models, &s.opts, list_change, &list.out)
+                  : weir_models_list(s.models, list_model, &list);
+    if (!err) err = print(&list.out);
     weir_buf_free(&list.out);
+    if (!err && !history) err = weir_models_current(s.models, &s.opts, &s.serving); /* whether the stars are right */
+    weir_models_close(s.models);
     return err;
 }
 
@@ -229,16 +241,51 @@ static weir_err check_serves(session *s, const char *name) {
     return err;
 }
 
+/* Where nobody asks for a signature, a key that is not there is none. */
+static weir_err load_signing_key(const weir_cli *cli, const session *s, weir_secret_key **keyp) {
+    const char *given = weir_cli_text(cli, "key");
+    const char *path = given ? given : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_SIGNING_KEY);
+    *keyp = NULL;
+    weir_err err = *path ? weir_secret_key_load(path, keyp) : WEIR_OK;
+    if (given || !weir_err_is(err, WEIR_ENOTFOUND)) return err;
+    if (s->opts.accept_unsigned) return WEIR_OK;
+    return WEIR_ERR(WEIR_ENOTFOUND,
+                    "a promotion is signed, and there is no secret key %s; name it with --key FILE, or by the setting "
+                    "models.signing_key",
+                    path);
+}
+
+/* REGISTER:GENERATION */
+static weir_err read_after(const weir_cli *cli, weir_models_change *change) {
+    const char *text = weir_cli_text(cli, "after"), *colon = text ? strchr(text, ':') : NULL;
+    char *end = NULL;
+    if (!text) return WEIR_OK;
+    if (colon && colon - text == WEIR_MODELS_REGISTER_MAX - 1) {
+        snprintf(change->after_register, sizeof change->after_register, "%s", text);
+        change->after_generation = strtoull(colon + 1, &end, 10);
+        if (strspn(change->after_register, "0123456789abcdef") == WEIR_MODELS_REGISTER_MAX - 1 && end != colon + 1 &&
+            !*end && colon[1] >= '0' && colon[1] <= '9' && change->after_generation < WEIR_MODELS_GENERATION_MAX)
+            return WEIR_OK;
+    }
+    return WEIR_ERR(WEIR_EUSAGE, "--after is 16 hex digits, a colon and a number, as a server's refusal says them");
+}
+
 static weir_err change(weir_cli *cli, bool promote) {
     session s;
     weir_models_entry entry = {0};
-    const char *reason = weir_cli_text(cli, "reason");
+    weir_secret_key *key = NULL;
+    const char *reason = weir_cli_text(cli, "reason"), *id = promote ? weir_cli_positional(cli, 0) : NULL;
     weir_err err = session_open(cli, &s);
     if (err) return err;
-    if (!reason) reason = "by hand";
-    if (promote) err = check_serves(&s, weir_cli_positional(cli, 0));
-    if (!err && promote) err = weir_models_promote(s.models, weir_cli_positional(cli, 0), reason, &s.opts, &entry);
-    if (!promote) err = weir_models_rollback(s.models, reason, &s.opts, &entry);
+    weir_models_change how = {.reason = reason ? reason : "by hand", .take_over = promote};
+    if (promote) err = read_after(cli, &how);
+    if (!err && promote) err = check_serves(&s, id);
+    if (!err) err = load_signing_key(cli, &s, &key);
+    how.key = key;
+    if (!err)
+        err = promote ? weir_models_promote(s.models, id, &how, &s.opts, &entry)
+                      : weir_models_rollback(s.models, &how, &s.opts, &entry);
+    weir_secret_key_free(key);
     weir_models_close(s.models);
     return err ? err : print_change(&s.serving, &entry);
 }
@@ -272,8 +319,9 @@ static weir_err run_keygen(weir_cli *cli) {
     if (!err) err = create_folder_of(public_keys);
     if (!err) err = weir_key_pair_write(secret, public_keys, &key);
     if (err) return err;
-    weir_buf_printf(&out, "secret key in %s: only who trains needs it\npublic key in %s: whoever serves needs it\n",
-                    secret, public_keys);
+    weir_buf_printf(
+        &out, "secret key in %s: only who trains and promotes needs it\npublic key in %s: whoever serves needs it\n",
+        secret, public_keys);
     return print(&out);
 }
 
@@ -284,10 +332,19 @@ static weir_err run_keygen(weir_cli *cli) {
 #define REASON_OPTION \
     { "reason", 'r', "TEXT", "why, for the history (default: by hand)", NULL }
 
+#define KEY_OPTION \
+    { "key", 'k', "FILE", "secret key that signs the promotion (default: the setting models.signing_key)", NULL }
+
 static const weir_option list_options[] = {
     PATH_OPTION, {"history", 0, NULL, "list the promotions instead, oldest first", NULL}, {0}};
 static const weir_option path_options[] = {PATH_OPTION, {0}};
-static const weir_option change_options[] = {PATH_OPTION, REASON_OPTION, {0}};
+static const weir_option promote_options[] = {
+    PATH_OPTION,
+    REASON_OPTION,
+    KEY_OPTION,
+    {"after", 0, "REGISTER:GENERATION", "go on from what a server has seen, as its refusal says it", NULL},
+    {0}};
+static const weir_option rollback_options[] = {PATH_OPTION, REASON_OPTION, KEY_OPTION, {0}};
 static const weir_option keygen_options[] = {
     {"secret", 's', "FILE", "new file for the secret key (default: the setting models.signing_key)", NULL},
     {"public", 0, "FILE", "new file for the public key (default: the setting models.public_keys)", NULL},
@@ -327,17 +384,23 @@ static const weir_command promote_command = {
     .positional = "MODEL",
     .positional_min = 1,
     .positional_max = 1,
-    .description = "A server that runs takes it without a restart. The change is whole or has not happened.",
-    .example = "weir model promote 20261121T021458Z-1a2b3c4d --reason 'half of the false alerts'",
-    .options = change_options,
+    .description =
+        "A server that runs takes it without a restart. The change is whole or has not happened. It is signed, and its "
+        "generation is above every one before: a server follows no promotion that a trusted key has not signed, and "
+        "none "
+        "that is older than what it has seen. A `current` that nobody signed is left out, with its history.",
+    .example = "weir model promote 20261121T021458Z-1a2b3c4d --reason 'half of the false alerts'\n"
+               "weir model promote 20261121T021458Z-1a2b3c4d --key train.key --after 00c0ffee00c0ffee:7",
+    .options = promote_options,
     .run = run_promote,
 };
 static const weir_command rollback_command = {
     .name = "rollback",
     .summary = "go back to the model that served before",
-    .description = "Twice goes back two. The model is verified first, as by promote.",
+    .description = "Twice goes back two. The model is verified first, and the change is signed, as by promote: a new "
+                   "generation that names an older model.",
     .example = "weir model rollback --reason 'alerts doubled'",
-    .options = change_options,
+    .options = rollback_options,
     .run = run_rollback,
 };
 static const weir_command keygen_command = {

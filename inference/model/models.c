@@ -4,7 +4,7 @@
  *
  * Serving model and history are one file. Two would need an order between them, and a crash in that order would leave
  * a promotion that happened without having been written down, or the other way round. A night adds a line of about
- * a hundred bytes, so replacing all of it costs nothing.
+ * two hundred bytes, so replacing all of it costs nothing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include <weir/base/alloc.h>
 #include <weir/base/fault.h>
 #include <weir/base/file.h>
+#include <weir/base/log.h>
 
 #include "files.h"
 #include "history.h"
@@ -22,8 +23,8 @@
 struct weir_models {
     char folder[WEIR_MODEL_PATH_MAX];
     weir_clock *clock;
-    weir_models_entry serving; /* as of `seen` */
-    struct stat seen;          /* zeros: never looked */
+    struct stat seen; /* `current`, when it was last read; zeros: it was not there */
+    bool looked;
 };
 
 /* --- open, close ----------------------------------------------------------------------------------------------- */
@@ -52,56 +53,45 @@ const char *weir_models_folder(const weir_models *models) {
 
 /* --- what serves ----------------------------------------------------------------------------------------------- */
 
-static weir_err load_history(weir_models *models, weir_model_history *history) {
+static weir_err load_history(weir_models *models, const weir_model_opts *opts, weir_model_history *history) {
     char path[WEIR_MODEL_PATH_MAX];
+    *history = (weir_model_history){0};
     weir_err err = weir_model_join(path, models->folder, "current");
-    return err ? err : weir_model_history_load(path, history);
+    return err ? err : weir_model_history_load(path, opts, history);
 }
 
-static weir_err refresh(weir_models *models) {
+static struct stat status_of_current(const weir_models *models) {
+    char path[WEIR_MODEL_PATH_MAX];
+    struct stat status;
+    weir_err err = weir_model_join(path, models->folder, "current"); /* open has seen that it fits */
+    return err || stat(path, &status) != 0 ? (struct stat){0} : status;
+}
+
+/* The status is taken before the file is read: a change between the two is seen again, never missed. */
+weir_err weir_models_current(weir_models *models, const weir_model_opts *opts, weir_models_entry *entryp) {
     weir_model_history history;
-    weir_err err = load_history(models, &history);
+    struct stat now = status_of_current(models);
+    *entryp = (weir_models_entry){0};
+    weir_err err = load_history(models, opts, &history);
     if (err) return err;
-    models->serving = history.count ? history.entries[history.count - 1] : (weir_models_entry){0};
+    if (history.count) *entryp = history.entries[history.count - 1];
     weir_model_history_free(&history);
+    models->seen = now;
+    models->looked = true;
     return WEIR_OK;
 }
 
-weir_err weir_models_current(weir_models *models, weir_models_entry *entryp) {
-    *entryp = (weir_models_entry){0};
-    weir_err err = refresh(models);
-    if (!err) *entryp = models->serving;
-    return err;
+/* The size rises with each line, so an inode that is used again at the same instant is told apart too. */
+bool weir_models_changed(weir_models *models) {
+    struct stat now = status_of_current(models), *seen = &models->seen;
+    return !models->looked || now.st_ino != seen->st_ino || now.st_size != seen->st_size ||
+           now.st_mtim.tv_sec != seen->st_mtim.tv_sec || now.st_mtim.tv_nsec != seen->st_mtim.tv_nsec;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b) {
-    return a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-/* The stat is taken before the file is read: a change between the two is seen again, never missed. The size rises with
- * each line, so an inode that is used again at the same instant is told apart too. */
-weir_err weir_models_watch(weir_models *models, uint64_t seen, bool *changedp, weir_models_entry *entryp) {
-    char path[WEIR_MODEL_PATH_MAX];
-    struct stat now = {0};
-    *changedp = false;
-    *entryp = (weir_models_entry){0};
-    weir_err err = weir_model_join(path, models->folder, "current");
-    if (err) return err;
-    if (stat(path, &now) != 0) now = (struct stat){0};
-    if (!is_same(&now, &models->seen)) {
-        err = refresh(models);
-        if (err) return err;
-        models->seen = now;
-    }
-    *entryp = models->serving;
-    *changedp = models->serving.generation != seen;
-    return WEIR_OK;
-}
-
-weir_err weir_models_history(weir_models *models, weir_models_history_visit visit, void *context) {
+weir_err weir_models_history(weir_models *models, const weir_model_opts *opts, weir_models_history_visit visit,
+                             void *context) {
     weir_model_history history;
-    weir_err err = load_history(models, &history);
+    weir_err err = load_history(models, opts, &history);
     if (err) return err;
     for (size_t i = 0; !err && i < history.count; i++)
         err = visit(context, &history.entries[i]);
@@ -112,18 +102,11 @@ weir_err weir_models_history(weir_models *models, weir_models_history_visit visi
 /* --- models ---------------------------------------------------------------------------------------------------- */
 
 weir_err weir_models_path(weir_models *models, const char *id, char *path, size_t size) {
-    weir_models_entry entry = {0};
     *path = '\0';
-    if (id && !weir_model_is_id(id)) {
+    if (!weir_model_is_id(id)) {
         return WEIR_ERR(WEIR_EDATA, "'%.40s' is no model; weir model list names those that are", id);
     }
-    weir_err err = id ? WEIR_OK : weir_models_current(models, &entry);
-    if (err) return err;
-    if (!id && !entry.generation) {
-        return WEIR_ERR(WEIR_ENOTFOUND, "no model of %s serves yet; weir model promote makes one serve",
-                        models->folder);
-    }
-    int length = snprintf(path, size, "%s/%s", models->folder, id ? id : entry.id);
+    int length = snprintf(path, size, "%s/%s", models->folder, id);
     if (length >= 0 && (size_t)length < size) return WEIR_OK;
     return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", models->folder);
 }
@@ -200,70 +183,136 @@ weir_err weir_models_add(weir_models *models, const weir_model_write_opts *opts,
     return err;
 }
 
+/* What the register says of a model: its task stands there as one word. */
+static weir_err describe(const weir_model *model, const char *id, weir_models_entry *entry) {
+    const char *task = weir_model_task(model), *digits = strrchr(id, '-') + 1;
+    if (strncmp(weir_model_manifest(model), digits, strlen(digits)) != 0) {
+        return WEIR_ERR(WEIR_EPERM,
+                        "%s holds another model than the one that was added under this name; take a copy of it", id);
+    }
+    if (strlen(task) >= sizeof entry->task || strpbrk(task, " \t\n\r")) {
+        return WEIR_ERR(WEIR_EDATA, "the task '%.60s' has a blank in it or is too long; name it in one word", task);
+    }
+    snprintf(entry->id, sizeof entry->id, "%s", id);
+    snprintf(entry->task, sizeof entry->task, "%s", task);
+    snprintf(entry->manifest, sizeof entry->manifest, "%s", weir_model_manifest(model));
+    return WEIR_OK;
+}
+
 /* M4: what cannot be opened does not serve. */
-static weir_err try_model(weir_models *models, const char *id, const weir_model_opts *opts) {
+static weir_err try_model(weir_models *models, const char *id, const weir_model_opts *opts, weir_models_entry *entry) {
     char path[WEIR_MODEL_PATH_MAX];
     weir_model *model = NULL;
     weir_err err = weir_models_path(models, id, path, sizeof path);
     if (!err) err = weir_model_open(path, opts, &model);
+    if (!err) err = describe(model, id, entry);
     weir_model_close(model);
     return err;
 }
 
-static weir_err append(weir_models *models, weir_model_history *history, const weir_models_entry *entry) {
+static weir_err append(weir_models *models, weir_model_history *history, const weir_models_entry *entry,
+                       const weir_models_change *change, const weir_model_opts *opts) {
     char path[WEIR_MODEL_PATH_MAX];
     weir_err err = weir_model_join(path, models->folder, "current");
     if (!err) err = weir_model_history_add(history, entry);
     weir_kill_point("models.decided");
-    if (!err) err = weir_model_history_store(path, history); // M3
+    if (!err) err = weir_model_history_store(path, history, change->key, opts); // M3, M5
     weir_kill_point("models.promoted");
     return err;
 }
 
-/* Called with the lock. */
-static weir_err change(weir_models *models, weir_models_action action, const char *id, const char *reason,
-                       const weir_model_opts *opts, weir_models_entry *entryp) {
-    weir_model_history history;
-    weir_err err = load_history(models, &history);
-    if (err) return err;
-    const weir_models_entry *last = history.count ? &history.entries[history.count - 1] : NULL;
-    if (action == WEIR_MODELS_ROLLBACK) err = weir_model_history_before(&history, models->folder, &id);
-    if (!err) err = try_model(models, id, opts); // M4
-    if (!err && last && strcmp(last->id, id) == 0) {
-        *entryp = *last;
-    } else if (!err) {
-        weir_models_entry entry = {.generation = last ? last->generation + 1 : 1,
-                                   .time_us = weir_clock_wall_us(models->clock),
-                                   .action = action};
-        snprintf(entry.id, sizeof entry.id, "%s", id);
-        weir_model_history_reason(entry.reason, reason);
-        err = append(models, &history, &entry);
-        if (!err) *entryp = entry;
+/* What nobody vouched for is not signed afterwards: a history that another wrote would say where rollbacks lead. */
+static void begin_anew(const weir_models *models, weir_model_history *history, const weir_models_change *change) {
+    if (history->signing != WEIR_MODEL_SIGNING_ABSENT)
+        WEIR_LOG(WARN, "models.begun", "what stood in `current` is left out; its history begins anew",
+                 WEIR_TEXT("models", models->folder));
+    weir_model_history_begin(history);
+    if (*change->after_register) memcpy(history->register_id, change->after_register, sizeof history->register_id);
+}
+
+/* The history that the change goes on from. */
+static weir_err begin(weir_models *models, const weir_models_change *change, const weir_model_opts *opts,
+                      weir_model_history *history) {
+    weir_public_key own = change->key ? weir_secret_key_public(change->key) : (weir_public_key){{0}};
+    weir_model_opts by_own = *opts;
+    if (change->key && !opts->key_count &&
+        opts->accept_unsigned) { /* else nothing would say what it has signed before */
+        by_own.keys = &own;
+        by_own.key_count = 1;
     }
-    weir_model_history_free(&history);
+    weir_err err = load_history(models, &by_own, history);
+    bool told = *change->after_register != 0;
+    if (!change->key && !opts->accept_unsigned)
+        return WEIR_ERR(WEIR_EPERM,
+                        "%s/current is signed by who changes it: name the secret key with --key FILE, or by "
+                        "the setting models.signing_key",
+                        models->folder);
+    bool unsigned_yet =
+        history->signing == WEIR_MODEL_SIGNING_UNSIGNED || history->signing == WEIR_MODEL_SIGNING_EARLIER;
+    if (err && !told && !(change->take_over && change->key && unsigned_yet)) return err;
+    if (!err && !change->key && history->signing == WEIR_MODEL_SIGNING_SIGNED)
+        return WEIR_ERR(WEIR_EPERM, "%s/current is signed, and without a key the next would not be; name it with --key",
+                        models->folder);
+    bool another = told && strcmp(history->register_id, change->after_register) != 0;
+    if (err || another || !*history->register_id || (change->key && unsigned_yet)) begin_anew(models, history, change);
+    return WEIR_OK;
+}
+
+static uint64_t next_generation(const weir_model_history *history, const weir_models_change *change) {
+    uint64_t last = history->count ? history->entries[history->count - 1].generation : 0;
+    return (last > change->after_generation ? last : change->after_generation) + 1;
+}
+
+/* Called with the lock. id NULL: back to the one before. */
+static weir_err decide(weir_models *models, const char *id, const weir_models_change *change,
+                       const weir_model_opts *opts, weir_model_history *history, weir_models_entry *entryp) {
+    const weir_models_entry *last = history->count ? &history->entries[history->count - 1] : NULL, *before = NULL;
+    weir_model_opts open = *opts;
+    weir_models_entry entry = {.generation = next_generation(history, change),
+                               .time_us = weir_clock_wall_us(models->clock),
+                               .action = id ? WEIR_MODELS_PROMOTE : WEIR_MODELS_ROLLBACK,
+                               .is_signed = change->key != NULL};
+    weir_err err = id ? WEIR_OK : weir_model_history_before(history, models->folder, &before);
+    if (!err && before) open.manifest = before->manifest;
+    if (!err) err = try_model(models, id ? id : before->id, &open, &entry); // M4
+    if (err) return err;
+    if (last && strcmp(last->id, entry.id) == 0 && last->is_signed == entry.is_signed && !*change->after_register) {
+        *entryp = *last;
+        return WEIR_OK;
+    }
+    if (entry.generation > WEIR_MODELS_GENERATION_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "no generation is left in %s; move `current` away and promote", models->folder);
+    memcpy(entry.register_id, history->register_id, sizeof entry.register_id);
+    weir_model_history_reason(entry.reason, change->reason);
+    err = append(models, history, &entry, change, opts);
+    if (!err) *entryp = entry;
     return err;
 }
 
-static weir_err change_locked(weir_models *models, weir_models_action action, const char *id, const char *reason,
+static weir_err change_locked(weir_models *models, const char *id, const weir_models_change *change,
                               const weir_model_opts *opts, weir_models_entry *entryp) {
     weir_file *lock = NULL;
+    weir_model_history history;
     *entryp = (weir_models_entry){0};
     if (!weir_path_exists(models->folder))
         return WEIR_ERR(WEIR_ENOTFOUND, "there are no models in %s; weir train makes the first", models->folder);
     weir_err err = take_lock(models, &lock);
     if (err) return err;
-    err = change(models, action, id, reason, opts, entryp);
+    err = begin(models, change, opts, &history);
+    if (!err) err = decide(models, id, change, opts, &history, entryp);
+    weir_model_history_free(&history);
     weir_err_keep(&err, weir_file_close(lock));
     return err;
 }
 
-weir_err weir_models_promote(weir_models *models, const char *id, const char *reason, const weir_model_opts *opts,
-                             weir_models_entry *entryp) {
+weir_err weir_models_promote(weir_models *models, const char *id, const weir_models_change *change,
+                             const weir_model_opts *opts, weir_models_entry *entryp) {
+    *entryp = (weir_models_entry){0};
     if (!id) return WEIR_ERR(WEIR_EINVAL, "name the model to promote; weir model list names those that are");
-    return change_locked(models, WEIR_MODELS_PROMOTE, id, reason, opts, entryp);
+    return change_locked(models, id, change, opts, entryp);
 }
 
-weir_err weir_models_rollback(weir_models *models, const char *reason, const weir_model_opts *opts,
+weir_err weir_models_rollback(weir_models *models, const weir_models_change *change, const weir_model_opts *opts,
                               weir_models_entry *entryp) {
-    return change_locked(models, WEIR_MODELS_ROLLBACK, NULL, reason, opts, entryp);
+    return change_locked(models, NULL, change, opts, entryp);
 }

@@ -2,7 +2,7 @@
 /*
  * open.c - believing a model folder, in this order and no other (M2):
  *
- *   1. MANIFEST is read, and its signature checked over those bytes.
+ *   1. MANIFEST is read, and its signature checked over those bytes; and whether it is the one that was promoted.
  *   2. Each file is read once, and its line of the MANIFEST made again from the bytes in memory; the lines must be
  *      those of the MANIFEST, byte for byte. So nothing of a hostile MANIFEST is ever parsed.
  *   3. Nothing else is in the folder.
@@ -31,22 +31,32 @@ struct weir_model {
     weir_weights weights;
     char *task, *texts[WEIR_MODEL_TEXT_COUNT];
     size_t lengths[WEIR_MODEL_TEXT_COUNT];
+    char manifest[WEIR_MODEL_MANIFEST_MAX];
     uint64_t schema_hash;
 };
 
 /* --- verifying ------------------------------------------------------------------------------------------------- */
 
-static weir_err load_manifest(weir_model *m, const weir_model_opts *opts, loaded *manifest) {
+static weir_err load_manifest(weir_model *m, loaded *manifest) {
     char path[WEIR_MODEL_PATH_MAX];
     weir_err err = weir_model_join(path, m->folder, "MANIFEST");
-    if (!err) err = weir_file_load(path, MANIFEST_BYTES_MAX, &manifest->bytes, &manifest->length);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) {
-        err = weir_path_exists(m->folder)
-                  ? WEIR_ERR(WEIR_ECORRUPT, "%s has no MANIFEST; it is no model, or not all of one", m->folder)
-                  : WEIR_ERR(WEIR_ENOTFOUND, "there is no model %s; weir model list names those that are", m->folder);
+    if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, MANIFEST_BYTES_MAX, &manifest->bytes, &manifest->length);
+    if (!weir_err_is(err, WEIR_ENOTFOUND)) return err;
+    return weir_path_exists(m->folder)
+               ? WEIR_ERR(WEIR_ECORRUPT, "%s has no MANIFEST; it is no model, or not all of one", m->folder)
+               : WEIR_ERR(WEIR_ENOTFOUND, "there is no model %s; weir model list names those that are", m->folder);
+}
+
+/* A model that was signed once stays so for ever: that it is this one is said by who promoted it. */
+static weir_err check_manifest(weir_model *m, const weir_model_opts *opts, const loaded *manifest) {
+    char path[WEIR_MODEL_PATH_MAX];
+    weir_sha256_hex(manifest->bytes, manifest->length, m->manifest);
+    if (opts->manifest && *opts->manifest && strcmp(opts->manifest, m->manifest) != 0) {
+        return WEIR_ERR(WEIR_EPERM, "%s holds another model than the one that was promoted; take a copy of that one",
+                        m->folder);
     }
-    if (err || (opts->accept_unsigned && !opts->key_count)) return err;
-    err = weir_model_join(path, m->folder, "MANIFEST.sig");
+    if (opts->accept_unsigned && !opts->key_count) return WEIR_OK;
+    weir_err err = weir_model_join(path, m->folder, "MANIFEST.sig");
     if (err || (opts->accept_unsigned && !weir_path_exists(path))) return err;
     return weir_manifest_signature_verify(m->folder, manifest->bytes, manifest->length, opts->keys, opts->key_count);
 }
@@ -58,7 +68,7 @@ static weir_err load_file(weir_model *m, weir_model_file which) {
     uint64_t length_max =
         weights ? WEIR_MODEL_WEIGHTS_BYTES_MAX + WEIR_MODEL_HEADER_BYTES_MAX + 8 : WEIR_MODEL_TEXT_BYTES_MAX;
     weir_err err = weir_model_join(path, m->folder, weir_model_file_name(which));
-    if (!err) err = weir_file_load(path, length_max, &file->bytes, &file->length);
+    if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, length_max, &file->bytes, &file->length);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
         err = WEIR_ERR(WEIR_ECORRUPT, "%s is missing; take another copy of the model", path);
     }
@@ -100,7 +110,8 @@ static weir_err check_entry(void *context, const char *name) {
 static weir_err verify(weir_model *m, const weir_model_opts *opts) {
     loaded manifest = {0};
     size_t at = 0;
-    weir_err err = load_manifest(m, opts, &manifest);
+    weir_err err = load_manifest(m, &manifest);
+    if (!err) err = check_manifest(m, opts, &manifest); // M2
     for (int i = 0; !err && i < WEIR_MODEL_FILE_COUNT; i++) {
         err = load_file(m, i);
         if (!err) err = check_file(m, i, &manifest, &at); // M2
@@ -224,6 +235,10 @@ uint64_t weir_model_schema_hash(const weir_model *model) {
 
 const char *weir_model_task(const weir_model *model) {
     return model->task;
+}
+
+const char *weir_model_manifest(const weir_model *model) {
+    return model->manifest;
 }
 
 const char *weir_model_text_of(const weir_model *model, weir_model_text which, size_t *lengthp) {

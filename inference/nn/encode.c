@@ -6,7 +6,6 @@
 
 /* Far outside of what a scaled number is, and far inside of what a float holds: one absurd amount must not become an
  * infinity, which would silence the whole batch. */
-#define SCALED_MAX 1e4
 
 static double age_log(int64_t time_us, int64_t before_us) {
     double seconds = ((double)before_us - (double)time_us) * 1e-6;
@@ -43,7 +42,7 @@ static double scaled(const weir_nn_number *number, double raw) {
     case WEIR_SCHEMA_NORMALISE_NONE:
         break;
     }
-    return fmax(-SCALED_MAX, fmin(SCALED_MAX, raw));
+    return fmax(-WEIR_NN_SCALED_MAX, fmin(WEIR_NN_SCALED_MAX, raw));
 }
 
 static uint32_t slot_of(const weir_nn_category *category, const weir_schema_feature *features,
@@ -78,7 +77,7 @@ void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_
     double scale = squares > 0 ? 1 / sqrt(squares) : 1; /* a row of zeros stays one */
     for (uint32_t i = 0; i < matrix->columns; i++) {
         double value = row && isfinite(row[i]) ? (double)row[i] * scale : 0;
-        numbers[matrix->column + i] = (weir_real)fmax(-SCALED_MAX, fmin(SCALED_MAX, value));
+        numbers[matrix->column + i] = (weir_real)fmax(-WEIR_NN_SCALED_MAX, fmin(WEIR_NN_SCALED_MAX, value));
     }
 }
 

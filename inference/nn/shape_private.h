@@ -6,6 +6,9 @@
 #include <weir/base/arena.h>
 #include <weir/inference/shape.h>
 
+/* Of a number as the network gets it, an absurd one too. */
+#define WEIR_NN_SCALED_MAX 1e4
+
 #define WEIR_NN_SHAPE_BYTES_MAX ((size_t)256 << 20)
 
 struct weir_nn_shape {

@@ -63,7 +63,7 @@ static weir_err read_calibration(weir_pack *pack, const weir_model *model) {
     return as_data(err);
 }
 
-static weir_err copy_tensor(weir_pack *pack, const weir_nn_tensor *to, const weir_model *model) {
+static weir_err copy_tensor(weir_real *params, const weir_nn_tensor *to, const weir_model *model) {
     const weir_model_tensor *from = weir_model_tensor_find(model, to->name);
     if (!from)
         return WEIR_ERR(WEIR_EDATA, "the model's weights lack '%s', which its network needs; train it again", to->name);
@@ -71,23 +71,40 @@ static weir_err copy_tensor(weir_pack *pack, const weir_nn_tensor *to, const wei
         return WEIR_ERR(WEIR_EDATA, "the model's '%s' is %llu x %llu, its network needs %u x %u; train it again",
                         to->name, (unsigned long long)from->rows, (unsigned long long)from->cols, to->rows, to->cols);
     }
-    // V1
-    pack->kernels->to_device(pack->params + to->offset, from->data, sizeof(float) * to->rows * to->cols);
+    memcpy(params + to->offset, from->data, sizeof(float) * to->rows * to->cols); // V1
     return WEIR_OK;
+}
+
+/* V2: a score is a number whatever is asked, so what could overflow does not come to serve. */
+static weir_err check_weights(const weir_pack *pack, const weir_real *params) {
+    double logit_max;
+    weir_err err = weir_nn_bound(pack->nn, params, &logit_max);
+    if (err || isfinite(fabs(pack->slope) * logit_max + fabs(pack->offset))) return err;
+    return WEIR_ERR(WEIR_EDATA, "the model's calibration (slope %g) is too large for its weights; train it again",
+                    pack->slope);
 }
 
 static weir_err copy_tensors(weir_pack *pack, const weir_model *model) {
     uint32_t count;
     const weir_nn_tensor *tensors = weir_nn_tensors(pack->nn, &count);
+    size_t size = weir_nn_parameter_count(pack->nn) * sizeof *pack->params;
     void *memory = NULL;
-    weir_err err = pack->kernels->alloc(weir_nn_parameter_count(pack->nn) * sizeof *pack->params, &memory);
-    pack->params = memory;
+    weir_real *host = weir_malloc(size);
+    weir_err err = host ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the weights of a model");
     if (!err && weir_model_tensor_count(model) != count)
         err = WEIR_ERR(WEIR_EDATA, "the model has %zu tensors, its network %u; train it again",
                        weir_model_tensor_count(model), count);
     for (uint32_t i = 0; !err && i < count; i++)
-        err = copy_tensor(pack, &tensors[i], model);
-    return err ? err : pack->kernels->finish();
+        err = copy_tensor(host, &tensors[i], model);
+    if (!err) err = check_weights(pack, host);
+    if (!err) err = pack->kernels->alloc(size, &memory);
+    pack->params = memory;
+    if (!err) {
+        pack->kernels->to_device(pack->params, host, size);
+        err = pack->kernels->finish();
+    }
+    weir_free(host);
+    return err;
 }
 
 weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, weir_pack **packp) {

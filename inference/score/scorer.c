@@ -193,6 +193,16 @@ static weir_err forward(pass *p, const weir_score_wide *wide) {
     return weir_nn_forward(nn, s->model->opts.params, &batch, NULL, s->workspace, p->logits, p->embeddings);
 }
 
+/* Weights that are numbers may still multiply to what is none; half an answer is none either. */
+static bool is_finite(const weir_score *score) {
+    bool finite = isfinite(score->logit) && isfinite(score->score) && isfinite(score->probability);
+    for (uint32_t i = 0; i < score->reason_count; i++)
+        finite = finite && isfinite(score->reasons[i].change);
+    for (uint32_t i = 0; i < score->embedding_width; i++)
+        finite = finite && isfinite(score->embedding[i]);
+    return finite && isfinite(score->own_change);
+}
+
 static weir_err answer(pass *p, uint32_t i) {
     weir_scorer *s = p->scorer;
     const weir_score_ask *ask = p->round->asks[i];
@@ -206,9 +216,15 @@ static weir_err answer(pass *p, uint32_t i) {
         score->embedding_width = weir_nn_hidden(shape);
         score->embedding = p->embeddings + (size_t)at * score->embedding_width;
     }
-    if (!p->wide->places[i].variants) return WEIR_OK;
-    return weir_score_reasons_of(shape, weir_score_overlay_source(s->overlay), p->view, p->wide, p->logits, i,
-                                 ask->reasons, s->arena, score);
+    weir_err err = WEIR_OK;
+    if (p->wide->places[i].variants)
+        err = weir_score_reasons_of(shape, weir_score_overlay_source(s->overlay), p->view, p->wide, p->logits, i,
+                                    ask->reasons, s->arena, score);
+    if (err || is_finite(score)) return err;
+    return WEIR_ERR(WEIR_EUNAVAILABLE,
+                    "model %s gives no finite number for this: its weights are too large; train it again with a lower "
+                    "rate, or go back to the one before by `weir model rollback`",
+                    s->model->version);
 }
 
 static weir_err compute(pass *p) {

@@ -2,8 +2,8 @@
 /*
  * watch.c - the register's serving model becomes the one that answers; what cannot be loaded leaves the one before.
  *
- * A look is one stat while nothing changes. A model that failed is not tried again until the register moves on or
- * somebody says so: its folder does not heal by itself.
+ * A look is one stat while nothing changes. A model that failed is tried again when the register moves on, when
+ * somebody says so, and now and then by itself: what kept it out may have been a mode, a key or a lack of descriptors.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,29 +15,34 @@
 #include <weir/inference/scoring.h>
 
 #define PATH_BYTES_MAX 4096u
+#define PATIENCE_MAX   32u /* looks between two tries of what failed: each reads all of it */
 
 struct weir_scoring_watch {
     weir_scoring_watch_opts opts;
     weir_mutex mutex; /* MODELS; guards the rest */
     weir_models *models;
     weir_scoring_state state;
-    bool lost; /* the register could not be read at the last look */
+    bool lost;                 /* the register could not be believed at the last look */
+    unsigned patience, waited; /* in looks, since a model failed                     */
 };
 
 static void pack_release(void *owner) {
     weir_pack_close(owner);
 }
 
-/* Without keys nothing that must be signed can be opened, and the sentence of that says what to do. */
-static weir_err open_verified(const weir_scoring_watch *watch, const char *path, weir_model **modelp) {
+typedef struct trusted {
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
+    weir_model_opts opts;
+} trusted;
+
+/* Without keys nothing that must be signed can be opened, and the sentence of that says what to do. */
+static weir_err trust(const weir_scoring_watch *watch, trusted *t) {
     size_t count = 0;
     const char *place = weir_public_keys_place(watch->opts.data_keys, watch->opts.public_keys);
-    weir_err err = place && *place ? weir_public_keys_load(place, keys, &count) : WEIR_OK;
-    *modelp = NULL;
-    if (err && !weir_err_is(err, WEIR_ENOTFOUND)) return err;
-    const weir_model_opts opts = {.keys = keys, .key_count = count, .accept_unsigned = watch->opts.accept_unsigned};
-    return weir_model_open(path, &opts, modelp);
+    weir_err err = place && *place ? weir_public_keys_load(place, t->keys, &count) : WEIR_OK;
+    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
+    t->opts = (weir_model_opts){.keys = t->keys, .key_count = count, .accept_unsigned = watch->opts.accept_unsigned};
+    return err;
 }
 
 /* The pack goes with the model that is made of it. */
@@ -59,15 +64,18 @@ static weir_err make_model(const weir_scoring_watch *watch, const char *id, weir
     return err;
 }
 
-static weir_err load(weir_scoring_watch *watch, const char *id, weir_score_model **modelp) {
+static weir_err load(weir_scoring_watch *watch, const weir_models_entry *entry, const trusted *t,
+                     weir_score_model **modelp) {
     char path[PATH_BYTES_MAX];
     weir_model *folder = NULL;
     weir_pack *pack = NULL;
-    weir_err err = weir_models_path(watch->models, id, path, sizeof path);
+    weir_model_opts opts = t->opts;
+    opts.manifest = entry->manifest; /* a name alone may hold any model that was ever signed */
+    weir_err err = weir_models_path(watch->models, entry->id, path, sizeof path);
     *modelp = NULL;
-    if (!err) err = open_verified(watch, path, &folder);
+    if (!err) err = weir_model_open(path, &opts, &folder);
     if (!err) err = weir_pack_open(folder, weir_kernels_cpu(), &pack);
-    if (!err) err = make_model(watch, id, pack, modelp);
+    if (!err) err = make_model(watch, entry->id, pack, modelp);
     weir_model_close(folder);
     return err;
 }
@@ -80,39 +88,60 @@ static void trouble(weir_scoring_watch *watch, weir_err err) {
     memcpy(watch->state.trouble, sentence, sizeof sentence);
 }
 
-static void serve(weir_scoring_watch *watch, const char *id) {
+static void serve(weir_scoring_watch *watch, const weir_models_entry *entry, const trusted *t) {
     weir_score_model *model;
-    weir_err err = load(watch, id, &model);
+    weir_err err = load(watch, entry, t, &model);
     if (err) {
-        trouble(watch, weir_err_prefix(err, "model %s cannot serve", id));
+        trouble(watch, weir_err_prefix(err, "model %s cannot serve", entry->id));
         return;
     }
     weir_scoring_exchange(watch->opts.scoring, model);
     weir_score_model_drop(model);
-    snprintf(watch->state.serving, sizeof watch->state.serving, "%s", id);
+    snprintf(watch->state.serving, sizeof watch->state.serving, "%s", entry->id);
     watch->state.trouble[0] = 0;
-    WEIR_LOG(INFO, "model.serving", "serves another model", WEIR_TEXT("model", id));
+    WEIR_LOG(INFO, "model.serving", "serves another model", WEIR_TEXT("model", entry->id));
 }
 
-/* What the register names, if there is a reason to load it. */
-static void follow(weir_scoring_watch *watch, const weir_models_entry *entry, bool again) {
-    bool news = entry->generation != watch->state.generation || again;
+/* Whether what failed is to be tried again at this look: after 1, 2, 4, … of them. */
+static bool is_due(weir_scoring_watch *watch) {
+    if (!watch->state.trouble[0]) {
+        watch->patience = watch->waited = 0;
+        return false;
+    }
+    if (watch->waited++ < watch->patience) return false;
+    watch->patience = watch->patience ? watch->patience * 2 : 1;
+    if (watch->patience > PATIENCE_MAX) watch->patience = PATIENCE_MAX;
+    watch->waited = 0;
+    return true;
+}
+
+/* What the register names, if it may be believed and is not older than what was seen. */
+static weir_err see(weir_scoring_watch *watch, trusted *t, weir_models_entry *entry) {
+    weir_err err = trust(watch, t);
+    if (!err) err = weir_models_current(watch->models, &t->opts, entry);
+    if (!err && watch->opts.seen) err = weir_models_admit(watch->opts.seen, watch->models, &t->opts, entry);
+    return err;
+}
+
+static void follow(weir_scoring_watch *watch, const weir_models_entry *entry, const trusted *t) {
     bool serves = !strcmp(entry->id, watch->state.serving) && !watch->state.trouble[0];
     watch->state.generation = entry->generation;
-    if (news && entry->generation && !serves) serve(watch, entry->id);
+    if (!entry->generation) watch->state.trouble[0] = 0; /* the register can be read, and names none */
+    if (entry->generation && !serves) serve(watch, entry, t);
 }
 
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force) {
     weir_models_entry entry = {0};
-    bool changed;
+    trusted t;
     weir_mutex_lock(&watch->mutex);
-    weir_err err = weir_models_watch(watch->models, watch->state.generation, &changed, &entry);
-    if (!err && force) err = weir_models_current(watch->models, &entry);
-    if (err)
-        trouble(watch, err);
-    else
-        follow(watch, &entry, force || watch->lost);
-    watch->lost = err != WEIR_OK;
+    if (force || watch->lost || weir_models_changed(watch->models) || is_due(watch)) {
+        weir_err err = see(watch, &t, &entry);
+        if (err)
+            trouble(watch, err);
+        else
+            follow(watch, &entry, &t);
+        watch->lost = err != WEIR_OK;
+    }
     weir_mutex_unlock(&watch->mutex);
 }
 

@@ -34,6 +34,18 @@ target_compile_options(weir_flags INTERFACE
   -fno-common -fstack-protector-strong -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 # A program needs the libraries that it calls, not those of every module that it could have called.
 target_link_options(weir_flags INTERFACE -Wl,--as-needed)
+# No search path in a program: the linker of CMake pads the one of a build folder with an empty element, which is the
+# folder that a user happens to stand in. All libraries are in folders that the system's own loader knows.
+set(CMAKE_SKIP_RPATH ON)
+# What tests/lint/hardening reads from the programs. Positions of code and of libraries are chosen at each start, tables
+# of functions are read-only from then on, and a large frame cannot jump over the page that guards a stack.
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C)
+target_compile_options(weir_flags INTERFACE -fstack-clash-protection)
+target_link_options(weir_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  target_compile_options(weir_flags INTERFACE -fcf-protection=full)
+endif()
 if(WEIR_WERROR)
   target_compile_options(weir_flags INTERFACE -Werror)
 endif()
@@ -55,6 +67,10 @@ if(WEIR_FUZZ)
 endif()
 if(WEIR_COVERAGE)
   list(APPEND flags --coverage)
+endif()
+# The sanitizers watch the plain functions, and without optimisation there is nothing that would know a length.
+if(NOT WEIR_SANITIZE AND NOT WEIR_FUZZ AND NOT WEIR_COVERAGE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_options(weir_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif()
 if(flags)
   target_compile_options(weir_flags INTERFACE ${flags})

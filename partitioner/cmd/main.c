@@ -44,7 +44,8 @@ static weir_err run(weir_cli *cli) {
     weir_err err = read_options(cli, &opts);
     if (!err) err = weir_snapshot_open(opts.snapshot, &(weir_snapshot_opts){.verify = true}, &snapshot);
     if (err) return err;
-    err = weir_parts_write(snapshot, &opts, &report);
+    err = weir_snapshot_check(snapshot); /* a MANIFEST may agree with arrays that lead nowhere */
+    if (!err) err = weir_parts_write(snapshot, &opts, &report);
     weir_snapshot_close(snapshot);
     return err ? err : print(&report, weir_cli_given(cli, "json"));
 }

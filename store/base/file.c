@@ -18,6 +18,7 @@
 
 #include <weir/base/alloc.h>
 
+#include "guard.h"
 #include "sys.h"
 
 #define FILE_MODE        0640
@@ -267,7 +268,7 @@ static weir_err refuse_size(const char *path, size_t length_max) {
                     length_max);
 }
 
-/* Reads to the end rather than to the length that stat tells: pipes and files in /proc have none. */
+/* Reads to the end rather than to the length that stat tells: files in /proc have none. */
 static weir_err load_all(int fd, const char *path, size_t length_max, loaded *content) {
     weir_err err = WEIR_OK;
     size_t got = 1;
@@ -283,10 +284,19 @@ static weir_err load_all(int fd, const char *path, size_t length_max, loaded *co
     return err;
 }
 
-static weir_err load_from(int fd, const char *path, size_t length_max, loaded *content) {
+/* Of the descriptor, not of the name: another file may stand there by now. */
+static weir_err check_rules(int fd, const char *path, unsigned rules, struct stat *statusp) {
+    if (fstat(fd, statusp)) return WEIR_ERRNO(errno, "cannot read %s", path);
+    if (S_ISDIR(statusp->st_mode)) return WEIR_ERRNO(EISDIR, "cannot read %s", path);
+    if (!S_ISREG(statusp->st_mode)) return WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
+    return rules & WEIR_FILE_GUARDED ? weir_guard_check(path, statusp) : WEIR_OK;
+}
+
+static weir_err load_from(int fd, const char *path, unsigned rules, size_t length_max, loaded *content) {
     struct stat status;
-    if (fstat(fd, &status)) return WEIR_ERRNO(errno, "cannot read %s", path);
-    size_t hint = S_ISREG(status.st_mode) ? (size_t)status.st_size : 0;
+    weir_err err = check_rules(fd, path, rules, &status);
+    if (err) return err;
+    size_t hint = (size_t)status.st_size;
     if (hint > length_max) return refuse_size(path, length_max);
     content->capacity = hint + 2; /* the end is seen without growing */
     content->bytes = weir_malloc(content->capacity);
@@ -294,15 +304,19 @@ static weir_err load_from(int fd, const char *path, size_t length_max, loaded *c
     return load_all(fd, path, length_max, content);
 }
 
-weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size_t *lengthp) {
+weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, char **bytesp, size_t *lengthp) {
     loaded content = {0};
     int fd;
     *bytesp = NULL;
     *lengthp = 0;
     if (length_max > SIZE_MAX - 2) length_max = SIZE_MAX - 2;
-    int error = weir_sys_open(path, O_RDONLY, 0, &fd);
+    /* Not blocking: somebody may have put a pipe there, and opening one waits for its other end. */
+    int flags = O_RDONLY | O_NONBLOCK | (rules & WEIR_FILE_NO_LINK ? O_NOFOLLOW : 0);
+    int error = weir_sys_open(path, flags, 0, &fd);
+    if (error == ELOOP && rules & WEIR_FILE_NO_LINK)
+        return WEIR_ERR(WEIR_EPERM, "%s is a symbolic link, and could lead anywhere; put the file itself there", path);
     if (error) return WEIR_ERRNO(error, "cannot open %s", path);
-    weir_err err = load_from(fd, path, length_max, &content);
+    weir_err err = load_from(fd, path, rules, length_max, &content);
     weir_sys_close(fd, path); /* nothing was written, so it cannot lose anything */
     if (err) {
         weir_free(content.bytes);
@@ -312,4 +326,8 @@ weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size
     *bytesp = content.bytes;
     *lengthp = content.length;
     return WEIR_OK;
+}
+
+weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size_t *lengthp) {
+    return weir_file_load_as(path, 0, length_max, bytesp, lengthp);
 }

@@ -198,7 +198,9 @@ static weir_err run_export(weir_cli *cli) {
     weir_buf text = {0};
     weir_err err = weir_snapshot_open(weir_cli_positional(cli, 0), &opts, &snapshot);
     if (err) return err;
-    err = weir_snapshot_export(snapshot, npz ? WEIR_SNAPSHOT_NPZ : WEIR_SNAPSHOT_CSV, weir_cli_positional(cli, 1));
+    err = weir_snapshot_check(snapshot); /* all of it is about to be followed */
+    if (!err)
+        err = weir_snapshot_export(snapshot, npz ? WEIR_SNAPSHOT_NPZ : WEIR_SNAPSHOT_CSV, weir_cli_positional(cli, 1));
     weir_snapshot_close(snapshot);
     if (err) return err;
     weir_buf_printf(&text, "%s as %s in %s\n", weir_cli_positional(cli, 0), npz ? "npz" : "csv",

@@ -49,10 +49,13 @@ static weir_err run_checkpoint(weir_cli *cli) {
     weir_buf out = {0};
     weir_err err = weir_cmd_store_open(cli, false, &store);
     if (err) return err;
-    err = weir_graph_checkpoint(store.graph, weir_cli_positional(cli, 0));
+    const char *folder = weir_cli_positional(cli, 0);
+    err = weir_cli_given(cli, "hard-links") ? weir_graph_checkpoint_linked(store.graph, folder)
+                                            : weir_graph_checkpoint(store.graph, folder);
     weir_err_keep(&err, weir_cmd_store_close(&store));
     if (err) return err;
-    weir_buf_printf(&out, "checkpoint of %s in %s\n", weir_cmd_store_folder(cli), weir_cli_positional(cli, 0));
+    weir_buf_printf(&out, "checkpoint of %s in %s%s\n", weir_cmd_store_folder(cli), folder,
+                    weir_graph_checkpoint_shares(folder) ? ", by hard links: what damages one damages both" : "");
     return weir_cmd_store_output(&out);
 }
 
@@ -65,6 +68,10 @@ static weir_err run_restore(weir_cli *cli) {
 }
 
 static const weir_option options[] = {WEIR_CMD_STORE_PATH, {0}};
+static const weir_option checkpoint_options[] = {
+    WEIR_CMD_STORE_PATH,
+    {"hard-links", 0, NULL, "share files with the store: costs no room, and is no backup (default: copy them)", NULL},
+    {0}};
 
 const weir_command weir_cmd_store_checkpoint = {
     .name = "checkpoint",
@@ -72,11 +79,11 @@ const weir_command weir_cmd_store_checkpoint = {
     .positional = "FOLDER",
     .positional_min = 1,
     .positional_max = 1,
-    .description =
-        "The copy is whole once it bears its name, and shares files with the store where the file system allows. "
-        "The store must not be in use by a server.",
+    .description = "The copy is whole once it bears its name. With --hard-links its files are the store's own where "
+                   "the file system "
+                   "allows, and a file SHARED in it says so. The store must not be in use by a server.",
     .example = "weir store checkpoint backup-2026-11-21",
-    .options = options,
+    .options = checkpoint_options,
     .run = run_checkpoint,
 };
 

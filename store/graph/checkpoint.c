@@ -4,19 +4,25 @@
  *
  *   seal ──► FOLDER.partial/{graph.yaml, schema.yaml, shard-*} ──► MANIFEST ──► rename to FOLDER
  *
+ * The engine gives hard links, which cost nothing and are no second copy: a bit that flips in one file is flipped in
+ * both. So they are copied, byte by byte, unless the caller wants them as they are; then the file SHARED says so.
+ *
  * Shards are sealed one after the other while events go on, so their offsets differ. That is no harm: each is complete
  * below its own, and a restored store reads the log from the least of them (S1, S4).
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weir/base/alloc.h>
+#include <weir/base/buf.h>
 #include <weir/base/fault.h>
 #include <weir/store/trust.h>
 
 #include "graph_private.h"
 
 #define COPY_BYTES (1u << 20)
+#define SHARED     "SHARED" /* in a checkpoint whose files are the store's own */
 
 static weir_err refuse_if_there(const char *folder) {
     return weir_path_exists(folder) ? WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder) : WEIR_OK;
@@ -82,32 +88,77 @@ static weir_err checkpoint_identity(const weir_graph *graph, uint32_t shard, con
     return err || !graph->identity ? err : copy_named(from, to, WEIR_GRAPH_IDENTITY);
 }
 
-static weir_err checkpoint_shards(weir_graph *graph, const char *partial) {
+typedef struct sharing {
+    const char *folder;
+    uint64_t files;
+} sharing;
+
+static weir_err count_shared(void *context, const char *name) {
+    sharing *found = context;
+    char path[WEIR_GRAPH_PATH_MAX];
+    struct stat status;
+    weir_err err = weir_graph_path(found->folder, name, path);
+    found->files += !err && stat(path, &status) == 0 && status.st_nlink > 1;
+    return err;
+}
+
+/* On another file system the engine has copied already: then nothing is shared, and nothing copied twice. */
+static weir_err checkpoint_shard(weir_shard *shard, const char *path, bool hard_links, uint64_t *sharedp) {
+    char links[WEIR_GRAPH_PATH_MAX];
+    sharing found = {.folder = links};
+    int length = snprintf(links, sizeof links, "%s.links", path);
+    if (length < 0 || length >= (int)sizeof links) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", path);
+    weir_err err = weir_engine_checkpoint(shard->engine, links);
+    if (!err) err = weir_folder_list(links, count_shared, &found);
+    if (err) return err;
+    if (hard_links || !found.files) {
+        *sharedp += found.files;
+        return weir_file_rename(links, path);
+    }
+    err = copy_folder(links, path);
+    return err ? err : weir_folder_remove(links);
+}
+
+static weir_err checkpoint_shards(weir_graph *graph, const char *partial, bool hard_links, uint64_t *sharedp) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         err = weir_graph_shard_path(partial, i, path);
-        if (!err) err = weir_engine_checkpoint(graph->shards[i]->engine, path);
+        if (!err) err = checkpoint_shard(graph->shards[i], path, hard_links, sharedp);
         if (!err) err = checkpoint_identity(graph, i, path);
         weir_kill_point("checkpoint.shard");
     }
     return err;
 }
 
-static weir_err checkpoint_into(weir_graph *graph, const char *partial, const char *folder) {
+static weir_err say_shared(const weir_graph *graph, const char *partial, uint64_t files) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_buf text = {0};
+    weir_err err = weir_graph_path(partial, SHARED, path);
+    weir_buf_printf(&text, "%llu files here are hard links to files of the store %s: what damages one damages both.\n",
+                    (unsigned long long)files, graph->folder);
+    if (!err) err = weir_buf_err(&text);
+    if (!err) err = weir_file_replace(path, text.bytes, text.length);
+    weir_buf_free(&text);
+    return err;
+}
+
+static weir_err checkpoint_into(weir_graph *graph, const char *partial, const char *folder, bool hard_links) {
+    uint64_t shared = 0;
     weir_err err = weir_folder_create(partial);
     weir_mutex_lock(&graph->mutex); /* no source may be registered between description and shards */
     if (!err) err = copy_description(graph->folder, partial);
     if (!err) err = copy_named(graph->folder, partial, "schema.yaml");
     weir_mutex_unlock(&graph->mutex);
-    if (!err) err = checkpoint_shards(graph, partial);
+    if (!err) err = checkpoint_shards(graph, partial, hard_links, &shared);
+    if (!err && shared) err = say_shared(graph, partial, shared);
     if (!err) err = weir_manifest_write(partial);
     weir_kill_point("checkpoint.whole");
     if (!err) err = weir_file_rename(partial, folder);
     return err;
 }
 
-weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder) {
+static weir_err write_checkpoint(weir_graph *graph, const char *folder, bool hard_links) {
     char partial[WEIR_GRAPH_PATH_MAX];
     weir_err err = refuse_if_there(folder);
     if (err) return err;
@@ -116,9 +167,22 @@ weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder) {
         return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
     if (weir_path_exists(partial)) err = weir_folder_remove(partial); /* what a crash has left */
     if (!err && !graph->read_only) err = weir_graph_seal(graph);
-    if (!err) err = checkpoint_into(graph, partial, folder);
+    if (!err) err = checkpoint_into(graph, partial, folder, hard_links);
     if (err && weir_path_exists(partial)) weir_folder_remove(partial);
     return err;
+}
+
+weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder) {
+    return write_checkpoint(graph, folder, false);
+}
+
+weir_err weir_graph_checkpoint_linked(weir_graph *graph, const char *folder) {
+    return write_checkpoint(graph, folder, true);
+}
+
+bool weir_graph_checkpoint_shares(const char *checkpoint) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    return !weir_graph_path(checkpoint, SHARED, path) && weir_path_exists(path);
 }
 
 /* --- restore --------------------------------------------------------------------------------------------------------
@@ -129,7 +193,8 @@ static weir_err restore_entry(void *context, const char *name) {
     char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
     if (strcmp(name, "graph.yaml") == 0) return copy_description(c->from, c->to);
     if (strncmp(name, "shard-", 6) != 0) {
-        return strcmp(name, "MANIFEST") == 0 ? WEIR_OK : copy_named(c->from, c->to, name);
+        bool own = strcmp(name, "MANIFEST") == 0 || strcmp(name, SHARED) == 0; /* of the checkpoint, not of the store */
+        return own ? WEIR_OK : copy_named(c->from, c->to, name);
     }
     weir_err err = weir_graph_path(c->from, name, from);
     if (!err) err = weir_graph_path(c->to, name, to);

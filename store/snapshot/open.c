@@ -3,8 +3,9 @@
  * open.c - the files of a snapshot, mapped, with what can be seen at their ends: type, length, first and last of each
  * list.
  *
- * Nothing is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked
- * at where it is followed (the sampler does), or by weir_snapshot_check.
+ * No list is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked at
+ * where it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are walked, because they are few,
+ * and who has a category's code can see of it only that there is such a text.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,6 +81,18 @@ static weir_err map_bytes(weir_snapshot *s, const int64_t *offsets, uint64_t cou
 
 /* --- features ---------------------------------------------------------------------------------------------------- */
 
+static weir_err check_texts(const weir_snapshot *s, const char *folder, const weir_snapshot_column *column) {
+    for (uint64_t i = 0; i < column->texts; i++) {
+        const int64_t *at = &column->text_offsets[i];
+        if (at[0] <= at[1] && at[1] <= column->text_offsets[column->texts] && at[1] - at[0] <= WEIR_ROW_TEXT_MAX)
+            continue;
+        return WEIR_ERR(WEIR_ECORRUPT, "%s/%s/feature.%s.text_offsets.npy: number %llu %s; take another copy",
+                        s->folder, folder, column->name, (unsigned long long)i + 1,
+                        at[0] > at[1] ? "is less than the one before it" : "leads to no text");
+    }
+    return WEIR_OK;
+}
+
 /* How many texts there are is said by the file's own length. */
 static weir_err map_texts(weir_snapshot *s, const char *folder, weir_snapshot_column *column) {
     const void *offsets;
@@ -93,7 +106,8 @@ static weir_err map_texts(weir_snapshot *s, const char *folder, weir_snapshot_co
     column->texts = count - 1;
     column->text_offsets = offsets;
     snprintf(name, sizeof name, "feature.%s.text_", column->name);
-    return map_bytes(s, column->text_offsets, column->texts, &column->text_bytes, folder, name);
+    err = map_bytes(s, column->text_offsets, column->texts, &column->text_bytes, folder, name);
+    return err ? err : check_texts(s, folder, column);
 }
 
 /* texts: the folder of its texts; NULL: they are there already. */

@@ -194,7 +194,7 @@ weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLI
     char *text = NULL;
     size_t length = 0;
     *countp = 0;
-    weir_err err = weir_file_load(path, FILE_BYTES_MAX, &text, &length);
+    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
     if (err) return err;
     err = read_keys(path, text, keys, countp);
     if (err) *countp = 0;
@@ -214,17 +214,23 @@ static weir_err path_of(char path[PATH_BYTES_MAX], const char *folder, const cha
     return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
 }
 
-static weir_err write_signature(const char *folder, const weir_secret_key *key, const char *manifest, size_t length) {
-    char path[PATH_BYTES_MAX], text[sizeof PUBLIC_WORD + PUBLIC_DIGITS + SIGN_DIGITS + 4];
+_Static_assert(WEIR_SIGNATURE_LINE_MAX >= sizeof PUBLIC_WORD + PUBLIC_DIGITS + SIGN_DIGITS + 2, "a line fits");
+
+void weir_bytes_sign(const void *bytes, size_t length, const weir_secret_key *key, char line[WEIR_SIGNATURE_LINE_MAX]) {
     char public_hex[PUBLIC_DIGITS + 1], sign_hex[SIGN_DIGITS + 1];
     uint8_t signature[crypto_sign_BYTES];
     weir_public_key public = weir_secret_key_public(key);
-    crypto_sign_detached(signature, NULL, (const uint8_t *)manifest, length, key->bytes);
+    crypto_sign_detached(signature, NULL, bytes, length, key->bytes);
     sodium_bin2hex(public_hex, sizeof public_hex, public.bytes, sizeof public.bytes);
     sodium_bin2hex(sign_hex, sizeof sign_hex, signature, sizeof signature);
-    snprintf(text, sizeof text, PUBLIC_WORD "%s %s\n", public_hex, sign_hex);
+    snprintf(line, WEIR_SIGNATURE_LINE_MAX, PUBLIC_WORD "%s %s\n", public_hex, sign_hex);
+}
+
+static weir_err write_signature(const char *folder, const weir_secret_key *key, const char *manifest, size_t length) {
+    char path[PATH_BYTES_MAX], line[WEIR_SIGNATURE_LINE_MAX];
+    weir_bytes_sign(manifest, length, key, line);
     weir_err err = path_of(path, folder, "MANIFEST.sig");
-    return err ? err : weir_file_replace(path, text, strlen(text));
+    return err ? err : weir_file_replace(path, line, strlen(line));
 }
 
 weir_err weir_manifest_sign(const char *folder, const weir_secret_key *key) {
@@ -249,21 +255,6 @@ static bool parse_signature(const char *text, signature *sp) {
     return strcmp(text + SIGN_DIGITS, "\n") == 0;
 }
 
-static weir_err load_signature(const char *folder, signature *sp) {
-    char path[PATH_BYTES_MAX], *text = NULL;
-    size_t length = 0;
-    weir_err err = path_of(path, folder, "MANIFEST.sig");
-    if (!err) err = weir_file_load(path, FILE_BYTES_MAX, &text, &length);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) {
-        return WEIR_ERR(WEIR_EPERM, "%s is not signed; sign it, or set models.require_signature: false", folder);
-    }
-    if (!err && !parse_signature(text, sp)) {
-        err = WEIR_ERR(WEIR_EPERM, "%s is no signature; take another copy of the folder", path);
-    }
-    weir_free(text);
-    return err;
-}
-
 static bool is_known(const weir_public_key *key, const weir_public_key *keys, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (memcmp(key->bytes, keys[i].bytes, sizeof key->bytes) == 0) return true;
@@ -271,19 +262,41 @@ static bool is_known(const weir_public_key *key, const weir_public_key *keys, si
     return false;
 }
 
-weir_err weir_manifest_signature_verify(const char *folder, const void *manifest, size_t length,
-                                        const weir_public_key *keys, size_t key_count) {
+weir_err weir_bytes_verify(const char *name, const void *bytes, size_t length, const char *line,
+                           const weir_public_key *keys, size_t key_count) {
     signature s = {0};
     char hex[PUBLIC_DIGITS + 1];
-    weir_err err = load_signature(folder, &s);
-    if (err) return err;
+    if (!parse_signature(line, &s))
+        return WEIR_ERR(WEIR_EPERM, "what should sign %s is no signature; take another copy", name);
     sodium_bin2hex(hex, sizeof hex, s.key.bytes, sizeof s.key.bytes);
     if (!is_known(&s.key, keys, key_count)) {
         return WEIR_ERR(WEIR_EPERM,
                         "%s is signed by %s, which is none of the %zu keys that you trust; add it to the "
                         "file that models.public_keys names if you do",
-                        folder, hex, key_count);
+                        name, hex, key_count);
     }
-    if (crypto_sign_verify_detached(s.bytes, manifest, length, s.key.bytes) == 0) return WEIR_OK;
-    return WEIR_ERR(WEIR_EPERM, "%s has a MANIFEST that its signature does not fit; take another copy", folder);
+    if (crypto_sign_verify_detached(s.bytes, bytes, length, s.key.bytes) == 0) return WEIR_OK;
+    return WEIR_ERR(WEIR_EPERM, "%s is not what its signature was made for: it does not fit; take another copy", name);
+}
+
+static weir_err load_signature(const char *folder, char **linep) {
+    char path[PATH_BYTES_MAX];
+    size_t length = 0;
+    *linep = NULL;
+    weir_err err = path_of(path, folder, "MANIFEST.sig");
+    if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, FILE_BYTES_MAX, linep, &length);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) {
+        return WEIR_ERR(WEIR_EPERM, "%s is not signed; sign it, or set models.require_signature: false", folder);
+    }
+    return err;
+}
+
+weir_err weir_manifest_signature_verify(const char *folder, const void *manifest, size_t length,
+                                        const weir_public_key *keys, size_t key_count) {
+    char *line = NULL, name[PATH_BYTES_MAX];
+    weir_err err = path_of(name, folder, "MANIFEST");
+    if (!err) err = load_signature(folder, &line);
+    if (!err) err = weir_bytes_verify(name, manifest, length, line, keys, key_count);
+    weir_free(line);
+    return err;
 }

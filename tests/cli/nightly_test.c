@@ -43,23 +43,7 @@ static void an_ended_night_is_not_gone_on_with(void **state) {
     expect(named, NULL, 65, "night n has ended (promoted); name another");
 }
 
-static void an_unsigned_model_does_not_serve(void **state) {
-    static const char *const lenient[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
-    static const char *const strict[] = {NIGHT_SMALL, NULL};
-    (void)state;
-    night_store("60");
-    expect(lenient, NULL, 0, "promoted");
-    char *before = serving();
-    expect(strict, NULL, 65, "goes on serving");
-    expect(strict, NULL, 65, "sign");
-    char *after = serving();
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
-}
-
-static void a_signed_model_serves(void **state) {
-    static const char *const strict[] = {NIGHT_SMALL, NULL};
+static void make_keys(void) {
     const char *const keygen[] = {weir_test_program(),
                                   "model",
                                   "keygen",
@@ -68,10 +52,37 @@ static void a_signed_model_serves(void **state) {
                                   "--public",
                                   weir_test_path("d/models.pub"),
                                   NULL};
+    night_must(keygen);
+}
+
+static void a_signed_model_serves_and_an_unsigned_does_not(void **state) {
+    static const char *const strict[] = {NIGHT_SMALL, NULL};
     (void)state;
     night_store("60");
-    night_must(keygen);
+    make_keys();
     expect(strict, NULL, 0, "promoted");
+    char *before = serving();
+    assert_non_null(strstr(before, "\nweir-ed25519 "));
+    assert_ok(weir_file_remove(weir_test_path("d/models.key")));
+    expect(strict, NULL, 65, "goes on serving");
+    expect(strict, NULL, 65, "sign");
+    char *after = serving();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+/* A night would be spent on a model that no server follows. */
+static void a_register_that_nobody_signed_stops_a_strict_night_before_it_trains(void **state) {
+    static const char *const lenient[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const strict[] = {NIGHT_SMALL, NULL};
+    (void)state;
+    night_store("60");
+    expect(lenient, NULL, 0, "promoted");
+    make_keys();
+    expect(strict, NULL, 69, "weir model promote ID --key FILE");
+    assert_int_equal(night_entries("d/models"), 1);
+    assert_int_equal(night_entries("d/nights"), 1);
 }
 
 static void a_lost_serving_model_stops_the_night(void **state) {
@@ -133,6 +144,7 @@ static void a_rehearsal_changes_nothing(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(promotes_the_first_and_keeps_an_equal_one), WEIR_CASE(an_ended_night_is_not_gone_on_with),
-           WEIR_CASE(an_unsigned_model_does_not_serve), WEIR_CASE(a_signed_model_serves),
+           WEIR_CASE(a_signed_model_serves_and_an_unsigned_does_not),
+           WEIR_CASE(a_register_that_nobody_signed_stops_a_strict_night_before_it_trains),
            WEIR_CASE(a_lost_serving_model_stops_the_night), WEIR_CASE(too_little_data), WEIR_CASE(several_ranks),
            WEIR_CASE(a_missing_store_and_server), WEIR_CASE(a_rehearsal_changes_nothing))

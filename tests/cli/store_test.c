@@ -83,6 +83,8 @@ static void checkpoint_and_restore(void **state) {
     make_store(&f);
     check("weir store checkpoint copy -p store", 0, "^checkpoint of store in copy$");
     check("weir store checkpoint copy -p store", 65, "^$");
+    check("weir store checkpoint links -p store --hard-links", 0, "hard links: what damages one damages both$");
+    check("cat links/SHARED; ls copy", 0, "hard links to files of the store store");
     check("weir store restore copy -p again", 0, "^restored again from copy$");
     check("weir store verify --against-log -l log -p again", 0, "5 events replayed, .* 0 differences$");
     check("printf x >> copy/schema.yaml; weir store restore copy -p third", 65, "^$");

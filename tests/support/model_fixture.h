@@ -50,4 +50,18 @@ static inline weir_model_opts model_opts(const model_keys *keys) {
     return (weir_model_opts){.keys = &keys->public_key, .key_count = 1};
 }
 
+/* Promotes as the holder of the key would; NULL: unsigned. */
+static inline weir_err model_promote(weir_models *models, const char *id, const char *reason,
+                                     const weir_secret_key *key, const weir_model_opts *opts,
+                                     weir_models_entry *entryp) {
+    const weir_models_change change = {.reason = reason, .key = key};
+    return weir_models_promote(models, id, &change, opts, entryp);
+}
+
+static inline weir_err model_rollback(weir_models *models, const char *reason, const weir_secret_key *key,
+                                      const weir_model_opts *opts, weir_models_entry *entryp) {
+    const weir_models_change change = {.reason = reason, .key = key};
+    return weir_models_rollback(models, &change, opts, entryp);
+}
+
 #endif /* WEIR_MODEL_FIXTURE_H */

@@ -77,7 +77,7 @@ static inline void register_make(const char *folder, uint64_t seed, char id[WEIR
     weir_models_entry entry;
     assert_ok(weir_models_open(folder, weir_clock_system(), &models));
     assert_ok(register_add(models, schema, 16, seed, NULL, id));
-    assert_ok(weir_models_promote(models, id, "a test", &unsigned_too, &entry));
+    assert_ok(weir_models_promote(models, id, &(weir_models_change){.reason = "a test"}, &unsigned_too, &entry));
     weir_models_close(models);
     weir_schema_free(schema);
 }

@@ -29,7 +29,7 @@ static void put_example(weir_json *json, const weir_snapshot *snapshot, const we
     if (!example->found) return;
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, example->type);
     int64_t begin = v->key_offsets[example->vertex], end = v->key_offsets[example->vertex + 1];
-    if (end - begin > EXAMPLE_KEY_BYTES_MAX) return;
+    if (begin < 0 || begin > end || end > v->key_offsets[v->count] || end - begin > EXAMPLE_KEY_BYTES_MAX) return;
     weir_json_key(json, "example");
     weir_json_object(json);
     weir_json_key(json, "type");

@@ -64,8 +64,9 @@ static weir_err write_request(const weir_night *night, const address *a, const c
     weir_err err =
         night->server_key_file ? weir_file_load(night->server_key_file, KEY_BYTES_MAX, &key, &length) : WEIR_OK;
     if (err) return err;
-    char body[WEIR_NIGHT_NAME_MAX + 32];
-    int body_length = snprintf(body, sizeof body, "{\"name\":\"%s\"}", name);
+    char body[WEIR_NIGHT_NAME_MAX + 64];
+    /* Read within the hour and removed by the next night: it need not outlive the store. */
+    int body_length = snprintf(body, sizeof body, "{\"name\":\"%s\",\"hard_links\":true}", name);
     weir_buf_printf(text, "POST /v1/admin/checkpoint HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", a->host);
     if (key) weir_buf_printf(text, "Authorization: Bearer %.*s\r\n", (int)strcspn(key, "\r\n"), key);
     weir_buf_printf(text, "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", body_length, body);

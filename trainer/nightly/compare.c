@@ -52,13 +52,28 @@ weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_I
     return err;
 }
 
+typedef struct trusted {
+    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
+    weir_model_opts opts;
+} trusted;
+
+static weir_err trust(const weir_night *night, trusted *t) {
+    size_t count = 0;
+    weir_err err = weir_public_keys_load(night->public_keys, t->keys, &count);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
+    t->opts = (weir_model_opts){.keys = t->keys, .key_count = count, .accept_unsigned = night->accept_unsigned};
+    return err;
+}
+
 weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_MAX]) {
     weir_models *models = NULL;
     weir_models_entry entry = {0};
+    trusted t;
     id[0] = 0;
     if (!weir_path_exists(night->models)) return WEIR_OK; /* opening would make it, and a rehearsal makes nothing */
-    weir_err err = weir_models_open(night->models, weir_clock_system(), &models);
-    if (!err) err = weir_models_current(models, &entry);
+    weir_err err = trust(night, &t);
+    if (!err) err = weir_models_open(night->models, weir_clock_system(), &models);
+    if (!err) err = weir_models_current(models, &t.opts, &entry);
     weir_models_close(models);
     memcpy(id, entry.id, sizeof entry.id);
     return err;
@@ -132,15 +147,16 @@ bool weir_night_decide(const weir_night *night, char *sentence, size_t size) {
 }
 
 weir_err weir_night_promote(const weir_night *night, const char *reason) {
-    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
+    trusted t;
     weir_models_entry entry;
     weir_models *models = NULL;
-    size_t count = 0;
-    weir_err err = weir_public_keys_load(night->public_keys, keys, &count);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
-    const weir_model_opts opts = {.keys = keys, .key_count = count, .accept_unsigned = night->accept_unsigned};
+    weir_secret_key *key = NULL;
+    weir_err err = trust(night, &t);
+    if (!err && night->key[0]) err = weir_secret_key_load(night->key, &key);
+    const weir_models_change change = {.reason = reason, .key = key};
     if (!err) err = weir_models_open(night->models, weir_clock_system(), &models);
-    if (!err) err = weir_models_promote(models, night->state.candidate, reason, &opts, &entry);
+    if (!err) err = weir_models_promote(models, night->state.candidate, &change, &t.opts, &entry);
     weir_models_close(models);
+    weir_secret_key_free(key);
     return err;
 }

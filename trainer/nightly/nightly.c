@@ -87,6 +87,12 @@ static weir_err check_source(const weir_night *night) {
                     source, given ? "--checkpoint" : "--data");
 }
 
+/* What could not be promoted at the end is not trained. */
+static weir_err check_register(const weir_night *night) {
+    char serving[WEIR_MODEL_ID_MAX];
+    return weir_night_find_serving(night, serving);
+}
+
 static weir_err rehearse(weir_night *night) {
     const char *name = weir_cli_text(night->cli, "name");
     snprintf(night->name, sizeof night->name, "%s", name ? name : "NIGHT");
@@ -102,6 +108,7 @@ static weir_err run(weir_cli *cli) {
         err = rehearse(night);
     } else if (!err) {
         err = check_source(night);
+        if (!err) err = check_register(night);
         if (!err) err = weir_signals_install();
         if (!err) err = weir_night_open(night, weir_cli_text(cli, "name"), weir_cli_given(cli, "resume"));
         if (!err) err = weir_night_go(night);

@@ -17,6 +17,7 @@
 
 #define LOOK_US        (WEIR_US_PER_S / 4) /* at the clock and at the program that runs */
 #define FILE_BYTES_MAX 64u
+#define STEP_BACK_US   (5 * 60 * WEIR_US_PER_S) /* and less: the clock is being set, the plan stays (C4) */
 
 struct weir_scheduler {
     weir_cron cron;
@@ -27,7 +28,8 @@ struct weir_scheduler {
     weir_mutex mutex;
     weir_cond wake;
     bool closing;
-    pid_t child; /* 0: none */
+    pid_t child;        /* 0: none */
+    int64_t planned_us; /* when the next time was worked out, by the wall clock */
     weir_scheduler_stats stats;
 };
 
@@ -106,13 +108,24 @@ static void plan(weir_scheduler *s, int64_t after_us) {
     if (weir_cron_next(&s->cron, after_us, &s->stats.next_us)) s->stats.next_us = 0;
 }
 
+/* What was planned in a future that is none any more is planned anew, and the file forgets that future too. */
+static void go_back(weir_scheduler *s, int64_t now_us) {
+    weir_err err = save_last(s, now_us);
+    if (err) weir_log_error("schedule.file", err);
+    plan(s, now_us);
+    s->planned_us = now_us;
+    WEIR_LOG(WARN, "schedule.clock", "the clock went back, so the next time was worked out anew");
+}
+
 static void look(weir_scheduler *s) {
     int64_t now_us = weir_clock_wall_us(s->clock);
     reap(s, WNOHANG);
+    if (now_us < s->planned_us - STEP_BACK_US) go_back(s, now_us); // C4
     if (!s->stats.next_us || now_us < s->stats.next_us) return;
     if (s->child) s->stats.passed_over++; /* C2 */
     if (!s->child) start(s, now_us);
     plan(s, now_us); /* C3: whatever lies between is past */
+    s->planned_us = now_us;
 }
 
 static void scheduler_main(void *context) {
@@ -140,6 +153,7 @@ weir_err weir_scheduler_open(const weir_scheduler_opts *opts, weir_scheduler **s
     weir_err err = weir_cron_parse(opts->cron, &s->cron);
     if (!err) err = load_last(s, weir_clock_wall_us(s->clock), &last_us);
     if (!err) plan(s, last_us);
+    s->planned_us = last_us;
     if (!err) err = weir_thread_start("schedule", WEIR_ROLE_WORKER, scheduler_main, s, &s->thread);
     if (err) {
         weir_scheduler_close(s);

@@ -186,6 +186,9 @@ static weir_err table_open(table *t, const weir_trained *trained, weir_train_bas
     if (which == WEIR_TRAIN_GRAPH_TREES) take_steps(t);
     for (uint32_t step = 0; step < t->step_count; step++)
         t->columns += 1 + width_of(step_inputs(t, step));
+    if (!t->columns)
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "'%s' has no feature and no aggregate that trees could learn from",
+                        weir_nn_vertex(trained->shape, weir_nn_target_type(trained->shape))->name);
     weir_err err = t->step_count ? sampler_open(t) : WEIR_OK;
     if (!err) err = weir_inputs_open(trained->shape, trained->opts.snapshot, &t->inputs);
     if (!err) err = arrays_open(t);

@@ -17,7 +17,7 @@ struct weir_inputs {
     const weir_schema *schema;
     weir_sample_source *source;
     weir_aggregates *aggregates;
-    double *values;         /* ROWS_AT_ONCE x the most aggregates of a type          */
+    double *values;         /* ROWS_AT_ONCE x the most aggregates that the schema has of a type */
     const float **matrices; /* [type * WEIR_NN_MATRICES_MAX + matrix], of the snapshot */
 };
 
@@ -111,9 +111,11 @@ static weir_err vertex_rows(weir_inputs *in, uint32_t type, const uint64_t *vert
                             uint32_t count, sink to) {
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
     fetch_rows(in, type, vertices, count);
+    /* What is read is the schema's, which may have more behind those of the shape (weir_nn_shape_fits). */
+    size_t columns = weir_aggregates_count(in->schema, type);
     weir_err err = weir_aggregates_read(in->aggregates, type, vertices, NULL, before_us, count, in->values);
     for (uint32_t i = 0; !err && i < count; i++) {
-        const double *aggregates = inputs->aggregate_count ? in->values + (size_t)i * inputs->aggregate_count : NULL;
+        const double *aggregates = inputs->aggregate_count ? in->values + (size_t)i * columns : NULL;
         vertex_row(in, type, vertices[i], before_us[i], aggregates, &to);
         if (to.numbers) to.numbers += inputs->width;
         if (to.slots) to.slots += inputs->category_count;
@@ -179,10 +181,10 @@ weir_err weir_inputs_learn(weir_inputs *inputs, const weir_block_view *view, wei
 
 /* --- the handle ------------------------------------------------------------------------------------------------- */
 
-static uint32_t most_aggregates(const weir_nn_shape *shape) {
+static uint32_t most_aggregates(const weir_schema *schema) {
     uint32_t most = 0;
-    for (uint32_t type = 0; type < weir_nn_types(shape); type++) {
-        uint32_t count = weir_nn_vertex(shape, type)->aggregate_count;
+    for (uint32_t type = 0; type < weir_schema_vertex_count(schema); type++) {
+        uint32_t count = weir_aggregates_count(schema, type);
         if (count > most) most = count;
     }
     return most;
@@ -217,7 +219,7 @@ weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snaps
     weir_inputs *in = weir_calloc(1, sizeof *in);
     if (!in) return WEIR_ERR(WEIR_ENOMEM, "no memory for the inputs of a network");
     *in = (weir_inputs){.shape = shape, .snapshot = snapshot, .schema = weir_snapshot_schema(snapshot)};
-    in->values = weir_calloc((size_t)ROWS_AT_ONCE * (most_aggregates(shape) + 1), sizeof *in->values);
+    in->values = weir_calloc((size_t)ROWS_AT_ONCE * (most_aggregates(in->schema) + 1), sizeof *in->values);
     weir_err err = in->values ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the inputs of a network");
     if (!err) err = find_matrices(in);
     if (!err) err = weir_sample_over_snapshot(snapshot, &in->source);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -78,7 +79,7 @@ static void reload(const serve_child *child, const char *serving, const char *tr
 static void promote(weir_models *models, const char *id) {
     const weir_model_opts unsigned_too = {.accept_unsigned = true};
     weir_models_entry entry;
-    assert_ok(weir_models_promote(models, id, "a test", &unsigned_too, &entry));
+    assert_ok(weir_models_promote(models, id, &(weir_models_change){.reason = "a test"}, &unsigned_too, &entry));
 }
 
 /* --- cases ------------------------------------------------------------------------------------------------------ */
@@ -207,10 +208,66 @@ static void an_unsigned_model_is_refused_by_default(void **state) {
     serve_child child;
     char id[WEIR_MODEL_ID_MAX];
     register_make(weir_test_path("data/models"), 1, id);
-    start(&child, false);
+    serve_start(&child, weir_test_path("data"), NULL);
+    assert_true(child.port != 0);
+    serve_await(&child, "/readyz", NULL, 503, "no model can be loaded");
     store_event(&child, 0, "/v1/vertices/payment/p1");
     reload(&child, NULL, "sign");
     json_decref(post_json(&child, "/v1/score", ASK_P1, 503));
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* What stands in the place of a model keeps nobody waiting, and a server without one is not ready, by name. */
+static void a_pipe_in_the_place_of_a_model_hangs_nothing(void **state) {
+    (void)state;
+    serve_child child;
+    char id[WEIR_MODEL_ID_MAX], path[512], aside[512];
+    register_make(weir_test_path("data/models"), 1, id);
+    snprintf(path, sizeof path, "%s/%s/model.json", weir_test_path("data/models"), id);
+    snprintf(aside, sizeof aside, "%s", weir_test_path("aside"));
+    assert_int_equal(rename(path, aside), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    const char *const more[] = {"--set", "models.require_signature=false", NULL};
+    serve_start(&child, weir_test_path("data"), more);
+    assert_true(child.port != 0);
+    serve_await(&child, "/readyz", NULL, 503, "model.json is not a regular file");
+    reload(&child, NULL, "model.json is not a regular file");
+    assert_int_equal(rename(aside, path), 0);
+    serve_await(&child, "/readyz", NULL, 200, NULL); /* nobody has to say that it is mended */
+    store_event(&child, 0, "/v1/vertices/payment/p1");
+    store_event(&child, 1, "/v1/vertices/payment/p2");
+    json_decref(post_json(&child, "/v1/score", ASK_P1, 200));
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* Whoever can write one of these decides who may ask, which model judges, or what was said. */
+static void what_others_may_write_is_refused(void **state) {
+    (void)state;
+    static const char *const names[] = {"eventlog", "eventlog/payments", "keys"};
+    char keys[512], path[512];
+    snprintf(keys, sizeof keys, "%s", weir_test_path("keys"));
+    FILE *file = fopen(keys, "w");
+    assert_non_null(file);
+    fprintf(file, "admin ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad boss\n");
+    assert_int_equal(fclose(file), 0);
+    const char *const more[] = {"--keys", keys, NULL};
+    serve_child child;
+    serve_start(&child, weir_test_path("data"), more);
+    assert_true(child.port != 0);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct stat status;
+        snprintf(path, sizeof path, "%s", i == 2 ? keys : weir_test_path("data"));
+        if (i < 2) snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", names[i]);
+        assert_int_equal(stat(path, &status), 0);
+        assert_int_equal(chmod(path, status.st_mode | 022), 0);
+        serve_start(&child, weir_test_path("data"), more);
+        assert_int_equal(child.port, 0);
+        assert_int_equal(serve_end(&child, SIGTERM), 69);
+        assert_int_equal(chmod(path, status.st_mode), 0);
+    }
+    serve_start(&child, weir_test_path("data"), more);
+    assert_true(child.port != 0);
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -230,7 +287,7 @@ static void keys_beside_the_data_may_come_after_the_start(void **state) {
     assert_ok(weir_secret_key_load(weir_test_path("data/models.key"), &secret));
     assert_ok(weir_models_open(weir_test_path("data/models"), weir_clock_system(), &models));
     assert_ok(register_add(models, schema, 16, 1, secret, id));
-    assert_ok(weir_models_promote(models, id, "a test", &signed_by_it, &entry));
+    assert_ok(weir_models_promote(models, id, &(weir_models_change){.key = secret}, &signed_by_it, &entry));
     reload(&child, id, NULL);
     weir_models_close(models);
     weir_secret_key_free(secret);
@@ -302,6 +359,7 @@ static void swaps_under_load_fail_no_request(void **state) {
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-WEIR_TESTS(WEIR_CASE(an_event_is_judged_before_it_is_stored), WEIR_CASE(bodies_that_are_refused),
+WEIR_TESTS(WEIR_CASE(a_pipe_in_the_place_of_a_model_hangs_nothing), WEIR_CASE(what_others_may_write_is_refused),
+           WEIR_CASE(an_event_is_judged_before_it_is_stored), WEIR_CASE(bodies_that_are_refused),
            WEIR_CASE(bad_models_leave_the_good_one), WEIR_CASE(an_unsigned_model_is_refused_by_default),
            WEIR_CASE(keys_beside_the_data_may_come_after_the_start), WEIR_CASE(swaps_under_load_fail_no_request))

@@ -213,6 +213,49 @@ static void w3_without_keys_only_this_machine(void **state) {
     weir_http_close(http);
 }
 
+/* What browsers say, by the page that asked: the newest beside the older header, and the older alone. */
+static void w5_pages_of_other_sites_change_nothing(void **state) {
+    (void)state;
+    static const struct {
+        const char *headers;
+        bool passes;
+    } cases[] = {
+        {"", true}, /* no browser */
+        {"Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost:8080\r\n", true},
+        {"Sec-Fetch-Site: none\r\n", true},
+        {"Origin: http://localhost:8080\r\n", true},
+        {"Origin: https://LOCALHOST:8080\r\n", true}, /* a proxy in front speaks TLS */
+        {"Sec-Fetch-Site: cross-site\r\nOrigin: https://evil.example\r\n", false},
+        {"Sec-Fetch-Site: cross-site\r\n", false},
+        {"Sec-Fetch-Site: same-site\r\nOrigin: http://localhost:3000\r\n", false}, /* another program's page */
+        {"Sec-Fetch-Site: cross-site\r\nOrigin: http://localhost:8080\r\n", false},
+        {"Sec-Fetch-Site: \r\n", false},
+        {"Origin: https://evil.example\r\n", false},
+        {"Origin: http://localhost\r\n", false},
+        {"Origin: http://localhost:80800\r\n", false},
+        {"Origin: null\r\n", false},
+        {"Origin: \r\n", false},
+        {"Origin: http://localhost:8080.evil.example\r\n", false},
+    };
+    static const char *const with_keys[] = {"", "X-API-Key: w\r\n"};
+    char text[512];
+    for (int keys = 0; keys < 2; keys++) {
+        weir_http_opts opts = standard();
+        if (keys) opts.authenticate = authenticate;
+        weir_http *http = serve(&opts);
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            const char *host = "Host: localhost:8080\r\n", *key = with_keys[keys], *headers = cases[i].headers;
+            snprintf(text, sizeof text, "POST /echo HTTP/1.1\r\n%s%s%sContent-Length: 2\r\n\r\nhi", host, key, headers);
+            expect(http, text, cases[i].passes ? 200 : 403, cases[i].passes ? "hi" : "page of another site");
+            snprintf(text, sizeof text, "DELETE /missing HTTP/1.1\r\n%s%s%s\r\n", host, key, headers);
+            expect(http, text, cases[i].passes && !keys ? 404 : 403, NULL);
+            snprintf(text, sizeof text, "GET /hello HTTP/1.1\r\n%s%s%s\r\n", host, key, headers);
+            expect(http, text, 200, NULL); /* which the page cannot read */
+        }
+        weir_http_close(http);
+    }
+}
+
 static void addresses(void **state) {
     (void)state;
     static const char *const bad[] = {
@@ -627,7 +670,8 @@ static void every_allocation_of_open(void **state) {
 
 WEIR_TESTS(WEIR_CASE(routes_and_parameters), WEIR_CASE(what_is_not_there_is_a_problem),
            WEIR_CASE(queries_are_held_against_the_route), WEIR_CASE(inside_failures_keep_their_words),
-           WEIR_CASE(w2_roles_are_kept_apart), WEIR_CASE(w3_without_keys_only_this_machine), WEIR_CASE(addresses),
+           WEIR_CASE(w2_roles_are_kept_apart), WEIR_CASE(w3_without_keys_only_this_machine),
+           WEIR_CASE(w5_pages_of_other_sites_change_nothing), WEIR_CASE(addresses),
            WEIR_CASE(a_body_at_its_limit_and_past_it), WEIR_CASE(w4_bodies_in_flight_have_a_budget),
            WEIR_CASE(connections_have_limits), WEIR_CASE(requests_follow_each_other_on_a_connection),
            WEIR_CASE(a_half_closed_client_is_answered), WEIR_CASE(w2_a_request_within_a_request_is_not_answered),

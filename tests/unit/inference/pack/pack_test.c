@@ -3,6 +3,8 @@
 #include "model_register.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 static const weir_model_opts unsigned_too = {.accept_unsigned = true};
 
@@ -110,6 +112,36 @@ static void folders_that_are_whole_but_wrong(void **state) {
     packing_close(&p);
 }
 
+/* Such weights are numbers, each by itself, and were served: every score was null. */
+static void v2_weights_that_overflow_are_refused_by_name(void **state) {
+    (void)state;
+    packing p;
+    weir_pack *pack;
+    weir_model_tensor tensors[512];
+    char name[32];
+    packing_open(&p);
+    const weir_model_write_opts *good = weir_pack_draft_opts(p.draft);
+    weir_model_write_opts bad = *good;
+    bad.tensors = tensors;
+    for (size_t i = 0; i < good->tensor_count; i += 7) {
+        size_t count = good->tensors[i].rows * good->tensors[i].cols;
+        float *data = malloc(count * sizeof *data);
+        assert_non_null(data);
+        for (size_t at = 0; at < count; at++)
+            data[at] = 3e38f;
+        memcpy(tensors, good->tensors, good->tensor_count * sizeof tensors[0]);
+        tensors[i].data = data;
+        snprintf(name, sizeof name, "large%zu", i);
+        assert_err(through(&bad, name, &pack), WEIR_EDATA, tensors[i].name);
+        assert_null(pack);
+        free(data);
+    }
+    bad = *good;
+    bad.calibration = "{\"slope\": 1e308, \"offset\": 0}";
+    assert_err(through(&bad, "steep", &pack), WEIR_EDATA, "calibration");
+    packing_close(&p);
+}
+
 static void drafts_that_are_refused(void **state) {
     (void)state;
     packing p;
@@ -125,4 +157,4 @@ static void drafts_that_are_refused(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(v1_what_comes_out_is_what_went_in), WEIR_CASE(folders_that_are_whole_but_wrong),
-           WEIR_CASE(drafts_that_are_refused))
+           WEIR_CASE(v2_weights_that_overflow_are_refused_by_name), WEIR_CASE(drafts_that_are_refused))

@@ -53,6 +53,27 @@ static weir_score run_one(scoring *s, const weir_score_ask *ask) {
     return score;
 }
 
+/* Weights that are all numbers, and whose sums are none: refused, in a batch and alone, with and without reasons. */
+static void what_is_not_finite_is_no_answer(void **state) {
+    (void)state;
+    scoring s;
+    weir_score scores[2];
+    scoring_open(&s, weir_test_seed(), 100);
+    weir_score_ask asks[2] = {some_ask(&s), some_ask(&s)};
+    size_t parameters = weir_nn_parameter_count(s.net.nn);
+    for (size_t i = 0; i < parameters; i++)
+        s.net.params[i] = i % 2 ? 3e38f : -3e38f;
+    for (uint32_t reasons = 0; reasons < 3; reasons++) {
+        for (uint32_t count = 1; count <= 2; count++) {
+            asks[0].reasons = reasons;
+            asks[1].embedding = count == 2;
+            assert_err(weir_scorer_run(s.scorer, s.model, asks, count, scores), WEIR_EUNAVAILABLE,
+                       "model 1 gives no finite number");
+        }
+    }
+    scoring_close(&s);
+}
+
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
 typedef struct seen_block {
@@ -398,9 +419,9 @@ static void a_model_of_an_import_s_matrix_is_refused(void **state) {
     scoring_close(&s);
 }
 
-WEIR_TESTS(WEIR_CASE(c1_before_and_after_an_event_is_stored), WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other),
-           WEIR_CASE(events_that_cannot_be_judged), WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge),
-           WEIR_CASE(reasons_leave_the_score_alone), WEIR_CASE(a_budget_gives_a_smaller_tree),
-           WEIR_CASE(each_of_a_batch_has_its_own_budget), WEIR_CASE(embeddings_are_the_last_layer),
-           WEIR_CASE(every_allocation_may_fail), WEIR_CASE(a_model_of_another_schema_is_refused),
-           WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))
+WEIR_TESTS(WEIR_CASE(what_is_not_finite_is_no_answer), WEIR_CASE(c1_before_and_after_an_event_is_stored),
+           WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other), WEIR_CASE(events_that_cannot_be_judged),
+           WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge), WEIR_CASE(reasons_leave_the_score_alone),
+           WEIR_CASE(a_budget_gives_a_smaller_tree), WEIR_CASE(each_of_a_batch_has_its_own_budget),
+           WEIR_CASE(embeddings_are_the_last_layer), WEIR_CASE(every_allocation_may_fail),
+           WEIR_CASE(a_model_of_another_schema_is_refused), WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -571,7 +573,30 @@ static void load_what_has_no_length(void **state) {
     assert_int_equal(strlen(bytes), length);
     weir_free(bytes);
     assert_err(weir_file_load("/proc/self/maps", 100, &bytes, &length), WEIR_ELIMIT, "/proc/self/maps");
-    assert_err(weir_file_load("/dev/zero", 100000, &bytes, &length), WEIR_ELIMIT, "100000 bytes");
+}
+
+/* A pipe keeps who opens it waiting for its other end, and /dev/zero has none. */
+static void load_waits_for_nobody(void **state) {
+    (void)state;
+    char *bytes;
+    size_t length;
+    const char *path = weir_test_path("x");
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_err(weir_file_load("/dev/zero", 100000, &bytes, &length), WEIR_EINVAL, "not a regular file");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_err(weir_file_load(path, 10, &bytes, &length), WEIR_EINVAL, "not a regular file");
+    assert_int_equal(unlink(path), 0);
+    snprintf(name.sun_path, sizeof name.sun_path, "%s", path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
+    assert_err(weir_file_load(path, 10, &bytes, &length), WEIR_EIO, path);
+    close(fd);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_ok(weir_file_load(path, 1 << 20, &bytes, &length));
+    weir_free(bytes);
+    assert_err(weir_file_load_as(path, WEIR_FILE_NO_LINK, 1 << 20, &bytes, &length), WEIR_EPERM, "symbolic link");
+    assert_null(bytes);
 }
 
 static void load_in_parts_and_with_each_read_failing(void **state) {
@@ -617,5 +642,5 @@ WEIR_TESTS(WEIR_CASE(append_then_read_back), WEIR_CASE(modes_open_what_they_say)
            WEIR_CASE(replace_gives_up_where_others_never_rest), WEIR_CASE(replace_that_fails_leaves_no_litter),
            WEIR_CASE(replace_with_each_operation_failing), WEIR_CASE(replace_killed_before_each_operation),
            WEIR_CASE(replace_by_many_is_always_whole), WEIR_CASE(load_limit_and_one_past_it),
-           WEIR_CASE(load_what_has_no_length), WEIR_CASE(load_in_parts_and_with_each_read_failing),
-           WEIR_CASE(paths_that_are_too_long_are_refused))
+           WEIR_CASE(load_waits_for_nobody), WEIR_CASE(load_what_has_no_length),
+           WEIR_CASE(load_in_parts_and_with_each_read_failing), WEIR_CASE(paths_that_are_too_long_are_refused))

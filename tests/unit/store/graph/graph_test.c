@@ -473,6 +473,70 @@ static void checkpoint_restores_and_a_damaged_one_is_refused(void **state) {
     weir_schema_free(f.schema);
 }
 
+typedef struct flips {
+    const char *folder;
+    int files;
+} flips;
+
+/* A bit in the middle of every sorted file of a folder. */
+static weir_err flip_sorted(void *context, const char *name) {
+    flips *f = context;
+    char path[1024], byte;
+    size_t length = strlen(name);
+    if (length < 4 || strcmp(name + length - 4, ".sst") != 0) return WEIR_OK;
+    snprintf(path, sizeof path, "%s/%s", f->folder, name);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    long middle = ftell(file) / 2;
+    assert_int_equal(fseek(file, middle, SEEK_SET), 0);
+    assert_int_equal(fread(&byte, 1, 1, file), 1);
+    byte ^= 16;
+    assert_int_equal(fseek(file, middle, SEEK_SET), 0);
+    assert_int_equal(fwrite(&byte, 1, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    f->files++;
+    return WEIR_OK;
+}
+
+static int flip_store(unsigned shards) {
+    char folder[1024];
+    flips f = {folder, 0};
+    for (unsigned i = 0; i < shards; i++) {
+        snprintf(folder, sizeof folder, "%s/shard-%03u", weir_test_path("store"), i);
+        assert_ok(weir_folder_list(folder, flip_sorted, &f));
+    }
+    return f.files;
+}
+
+/* A bit that flips in the store is no bit of the backup, or the backup has said that it is. */
+static void a_checkpoint_shares_no_file_without_saying_so(void **state) {
+    (void)state;
+    fixture f = {0};
+    graph_open(&f);
+    for (int i = 0; i < 50; i++)
+        put_edge(&f, 1, 2 + (weir_vertex)i, i, (uint64_t)i);
+    assert_ok(weir_graph_checkpoint(f.graph, weir_test_path("copied")));
+    assert_ok(weir_graph_checkpoint_linked(f.graph, weir_test_path("linked")));
+    assert_false(weir_graph_checkpoint_shares(weir_test_path("copied")));
+    assert_true(weir_graph_checkpoint_shares(weir_test_path("linked")));
+    graph_close(&f);
+    assert_ok(weir_graph_restore(weir_test_path("linked"), weir_test_path("first")));
+    assert_false(weir_graph_checkpoint_shares(weir_test_path("first")));
+    unsigned shards = 0;
+    for (char name[32];
+         snprintf(name, sizeof name, "store/shard-%03u", shards), weir_path_exists(weir_test_path(name));)
+        shards++;
+    assert_true(flip_store(shards) > 0);
+    assert_err(weir_graph_restore(weir_test_path("linked"), weir_test_path("second")), WEIR_ECORRUPT, ".sst");
+    assert_ok(weir_folder_remove(weir_test_path("store")));
+    assert_ok(weir_graph_restore(weir_test_path("copied"), weir_test_path("store")));
+    graph_open(&f);
+    assert_int_equal(degree(&f, 1, WEIR_OUT), 50);
+    graph_close(&f);
+    weir_schema_free(f.schema);
+}
+
 /* A put carries the name once, whatever is opened and closed in between: the table of names is empty then, and the store
  * itself has to know. */
 static void a_name_is_wanted_once(void **state) {
@@ -597,6 +661,7 @@ WEIR_TESTS(WEIR_CASE(newest_first_across_delta_and_seals), WEIR_CASE(s1_exactly_
            WEIR_CASE(full_disk_keeps_the_delta_and_goes_on_when_there_is_room),
            WEIR_CASE(failure_of_a_try_before_is_no_answer_to_a_seal),
            WEIR_CASE(second_process_recreated_source_and_other_schema_are_refused),
-           WEIR_CASE(checkpoint_restores_and_a_damaged_one_is_refused), WEIR_CASE(a_name_is_wanted_once),
+           WEIR_CASE(checkpoint_restores_and_a_damaged_one_is_refused),
+           WEIR_CASE(a_checkpoint_shares_no_file_without_saying_so), WEIR_CASE(a_name_is_wanted_once),
            WEIR_CASE(the_key_of_the_ids_is_drawn_once_and_kept),
            WEIR_CASE(other_formats_and_keys_that_are_none_are_refused))

@@ -288,6 +288,40 @@ static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
     weir_snapshot_close(s);
 }
 
+/* Training looks no number up before it follows it: the offsets of texts are sound as soon as a snapshot is open. */
+static void wild_offsets_of_texts_are_refused_at_opening(void **state) {
+    static const int64_t wild[] = {INT64_MIN, -1, 2, 255, 256, 1 << 20, INT64_MAX};
+    weir_snapshot_stats stats;
+    weir_snapshot *s;
+    char path[4096], *bytes;
+    size_t length;
+    (void)state;
+    build(WEIR_BEFORE_ALL, &stats);
+    snprintf(path, sizeof path, "%s", weir_test_path("out/vertices/a/feature.c.text_offsets.npy"));
+    assert_ok(weir_file_load(path, 1u << 20, &bytes, &length));
+    size_t end =
+        length - 8; /* {0, 1}: one more text in the middle is as many numbers as the header says and one more */
+    char *more = weir_malloc(length + 8);
+    assert_non_null(more);
+    memcpy(more, bytes, length);
+    char *count = strstr(more + 10, "(2,)");
+    assert_non_null(count);
+    count[1] = '3';
+    memcpy(more + end + 8, bytes + end, 8);
+    int64_t one = 1;
+    memcpy(more + end, &one, 8);
+    assert_ok(weir_file_replace(path, more, length + 8));
+    assert_ok(reopen(&s)); /* the change by itself is none */
+    weir_snapshot_close(s);
+    for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++) {
+        memcpy(more + end, &wild[i], 8);
+        assert_ok(weir_file_replace(path, more, length + 8));
+        assert_err(reopen(&s), WEIR_ECORRUPT, "feature.c.text_offsets.npy");
+    }
+    weir_free(more);
+    weir_free(bytes);
+}
+
 /* --- opening ----------------------------------------------------------------------------------------------------- */
 
 static void every_missing_file_is_named(void **state) {
@@ -379,5 +413,5 @@ static void every_allocation_of_open(void **state) {
 
 WEIR_TESTS(WEIR_CASE(z3_nothing_is_as_new_as_as_of), WEIR_CASE(the_newest_event_is_in_by_itself),
            WEIR_CASE(z4_a_failed_build_leaves_nothing), WEIR_CASE(z1_z2_every_kind_of_wrong_number_is_found),
-           WEIR_CASE(every_missing_file_is_named), WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open),
+           WEIR_CASE(wild_offsets_of_texts_are_refused_at_opening), WEIR_CASE(every_missing_file_is_named), WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open),
            WEIR_CASE(z1_a_vertex_expires_to_the_microsecond))

@@ -152,6 +152,60 @@ static void a_failure_is_counted(void **state) {
     rig_close(&r);
 }
 
-WEIR_TESTS(WEIR_CASE(c1_known_times), WEIR_CASE(what_cannot_be_read_is_named), WEIR_CASE(there_is_no_30th_of_february),
+static void await_next(rig *r, const char *wanted) {
+    do {
+        usleep(10000);
+        weir_scheduler_stats_get(r->scheduler, &r->stats);
+    } while (r->stats.next_us != at(wanted));
+}
+
+/* Ten years ahead and back again, more than once; and back to before it was opened. */
+static void c4_a_clock_that_goes_back_takes_the_plan_back(void **state) {
+    static const char *const program[] = {"/bin/true", NULL};
+    rig r = {NULL, NULL, {0}};
+    (void)state;
+    rig_open(&r, program, "2026-11-21T10:01:00Z");
+    for (uint64_t jump = 1; jump <= 3; jump++) {
+        weir_clock_manual_set_wall(r.clock, at("2036-11-21T10:01:00Z"));
+        await(&r, 2 * jump - 1, true); /* what seems to have been missed */
+        await_next(&r, "2036-11-21T10:10:00Z");
+        weir_clock_manual_set_wall(r.clock, at("2026-11-21T10:05:00Z"));
+        await_next(&r, "2026-11-21T10:10:00Z");
+        weir_clock_manual_set_wall(r.clock, at("2026-11-21T10:10:00Z"));
+        await(&r, 2 * jump, true);
+        weir_clock_manual_set_wall(r.clock, at("2026-11-21T10:01:00Z"));
+        await_next(&r, "2026-11-21T10:10:00Z");
+    }
+    weir_clock_manual_set_wall(r.clock, at("2025-01-01T00:00:30Z"));
+    await_next(&r, "2025-01-01T00:10:00Z");
+    rig_close(&r);
+    rig_open(&r, program, "2025-01-01T00:05:00Z"); /* nor does the file speak of the future */
+    weir_scheduler_stats_get(r.scheduler, &r.stats);
+    assert_true(r.stats.next_us == at("2025-01-01T00:10:00Z"));
+    rig_close(&r);
+}
+
+/* A second less, as from a clock that is being set, is not the same time once more. */
+static void c4_a_small_step_back_starts_nothing_twice(void **state) {
+    static const char *const program[] = {"/bin/true", NULL};
+    rig r = {NULL, NULL, {0}};
+    (void)state;
+    rig_open(&r, program, "2026-11-21T10:09:59Z");
+    weir_clock_manual_set_wall(r.clock, at("2026-11-21T10:10:00Z"));
+    await(&r, 1, true);
+    for (int step = 0; step < 3; step++) {
+        weir_clock_manual_set_wall(r.clock, at(step % 2 ? "2026-11-21T10:10:00Z" : "2026-11-21T10:09:59Z"));
+        usleep(300000); /* a look */
+    }
+    weir_clock_manual_set_wall(r.clock, at("2026-11-21T10:20:00Z"));
+    await(&r, 2, true);
+    await_next(&r, "2026-11-21T10:30:00Z");
+    assert_int_equal(r.stats.starts, 2);
+    rig_close(&r);
+}
+
+WEIR_TESTS(WEIR_CASE(c4_a_clock_that_goes_back_takes_the_plan_back),
+           WEIR_CASE(c4_a_small_step_back_starts_nothing_twice), WEIR_CASE(c1_known_times),
+           WEIR_CASE(what_cannot_be_read_is_named), WEIR_CASE(there_is_no_30th_of_february),
            WEIR_CASE(c3_what_was_missed_is_made_up_for_once), WEIR_CASE(c2_one_at_a_time),
            WEIR_CASE(a_failure_is_counted))

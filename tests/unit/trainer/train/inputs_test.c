@@ -120,6 +120,58 @@ static void i1_an_aggregate_counts_what_is_older(void **state) {
     world_close(&w);
 }
 
+#define TIMES 600u /* more than are read at once */
+
+/* A model of before the schema got more aggregates, beside one of after: behind its own it reads nothing, and each row's
+ * are the row's. */
+static void a_schema_with_more_aggregates_changes_no_row(void **state) {
+    (void)state;
+    static const char first[] = "  pays_1d:";
+    static const char more[] =
+        "  s%u: {vertex: who, relation: by, function: sum, of: w, window: %ud, normalise: none}\n";
+    const char *begin = strstr(learn_schema_text, first);
+    char text[2 * sizeof learn_schema_text + 512];
+    weir_schema *old;
+    world w;
+    assert_non_null(begin);
+    const char *end = strchr(begin, '\n') + 1;
+    size_t length = (size_t)snprintf(text, sizeof text, "%.*s", (int)(end - learn_schema_text), learn_schema_text);
+    for (unsigned i = 1; i <= 4; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, more, i, i);
+    snprintf(text + length, sizeof text - length, "%s", end);
+    world_open_of(&w, text);
+    weir_inputs_close(w.inputs);
+    weir_nn_shape_free(w.shape);
+    assert_ok(weir_schema_parse("old", learn_schema_text, strlen(learn_schema_text), &old));
+    static const uint32_t fanouts[] = {4};
+    weir_sample_step steps[8];
+    weir_nn_opts opts = {.task = 0, .hidden = 8, .steps = steps};
+    opts.step_count = weir_train_steps(old, 0, &(weir_train_reach){fanouts, 1, false}, steps, 8);
+    assert_ok(weir_nn_shape_open(old, &opts, &w.shape));
+    assert_ok(weir_nn_shape_fits(w.shape, weir_snapshot_schema(w.snapshot)));
+    assert_ok(weir_inputs_open(w.shape, w.snapshot, &w.inputs));
+    const weir_nn_inputs *inputs = weir_nn_vertex(w.shape, LEARN_WHO);
+    assert_int_equal(inputs->aggregate_count, 1);
+    static weir_vertex vertices[TIMES];
+    static int64_t before_us[TIMES];
+    static weir_real numbers[TIMES * NUMBERS];
+    uint64_t index;
+    uint32_t slots[1];
+    assert_true(weir_snapshot_find(w.snapshot, LEARN_WHO, learn_vertex(LEARN_WHO, 0), &index));
+    for (uint32_t i = 0; i < TIMES; i++) {
+        vertices[i] = index;
+        before_us[i] = ROW_US - (int64_t)(i % (EDGES + 1)) * LEARN_SECOND;
+    }
+    assert_ok(weir_inputs_rows(w.inputs, LEARN_WHO, vertices, before_us, TIMES, numbers, slots));
+    for (uint32_t i = 0; i < TIMES; i++) {
+        double older = (double)(EDGES - 1) - (double)(i % (EDGES + 1));
+        double found = (double)numbers[(size_t)i * inputs->width + inputs->numbers[1].column];
+        assert_true(fabs(found - log1p(older > 0 ? older : 0)) < 1e-6);
+    }
+    weir_schema_free(old);
+    world_close(&w);
+}
+
 static weir_err open_and_close(void *context) {
     const world *w = context;
     weir_inputs *inputs;
@@ -137,4 +189,5 @@ static void every_allocation_may_fail(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(i1_a_row_counts_from_its_own_time_on), WEIR_CASE(a_row_counts_until_its_vertex_expires),
-           WEIR_CASE(i1_an_aggregate_counts_what_is_older), WEIR_CASE(every_allocation_may_fail))
+           WEIR_CASE(i1_an_aggregate_counts_what_is_older), WEIR_CASE(a_schema_with_more_aggregates_changes_no_row),
+           WEIR_CASE(every_allocation_may_fail))

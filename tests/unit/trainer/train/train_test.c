@@ -319,6 +319,40 @@ static void trees_see_no_leak_either(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+/* A target that says nothing of itself: only its neighbours can be learnt from. */
+static void trees_of_a_target_without_columns(void **state) {
+    (void)state;
+    static const char pay[] = "  pay: {features: {x: {kind: number, normalise: standard}}}";
+    const char *begin = strstr(learn_schema_text, pay);
+    char text[sizeof learn_schema_text], out[4096];
+    weir_snapshot *snapshot;
+    weir_train_trees trees;
+    learn_world w;
+    assert_non_null(begin);
+    snprintf(text, sizeof text, "%.*s  pay: {}%s", (int)(begin - learn_schema_text), learn_schema_text,
+             begin + strlen(pay));
+    learn_open(&w, text, weir_test_seed());
+    for (uint64_t n = 0; n < 600; n++) {
+        int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
+        uint64_t who = weir_rng_below(&w.rng, 40);
+        learn_put(&w, LEARN_PAY, n, t, NULL);
+        learn_edge(&w, n, who, t - 1, 1);
+        learn_label(&w, LEARN_BAD, n, who < 10 && weir_rng_below(&w.rng, 5) ? "yes" : "no", t + LEARN_SECOND);
+    }
+    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
+    learn_build(&w, out, LEARN_START_US + 600 * 60 * LEARN_SECOND + LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    weir_train_opts opts = opts_of(snapshot);
+    opts.epochs = 1;
+    weir_trained *trained = train(&opts);
+    assert_err(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees), WEIR_EUNAVAILABLE,
+               "'pay' has no feature");
+    trees = trees_of(trained, WEIR_TRAIN_GRAPH_TREES);
+    assert_true(isfinite(trees.metrics[WEIR_TARGETS_TEST].auroc));
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+}
+
 WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays_a_coin),
            WEIR_CASE(i1_an_edge_before_is_seen), WEIR_CASE(i1_an_edge_of_that_moment_is_not),
            WEIR_CASE(i1_an_edge_behind_is_not), WEIR_CASE(i1_a_row_before_is_seen),
@@ -326,4 +360,5 @@ WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays
            WEIR_CASE(r3_the_best_epoch_is_kept), WEIR_CASE(two_trainings_give_the_same_bits),
            WEIR_CASE(r2_resumed_is_as_if_never_stopped), WEIR_CASE(resume_with_other_options),
            WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range), WEIR_CASE(numbers_that_are_none),
-           WEIR_CASE(trees_see_neighbours_only_with_the_graph), WEIR_CASE(trees_see_no_leak_either))
+           WEIR_CASE(trees_see_neighbours_only_with_the_graph), WEIR_CASE(trees_see_no_leak_either),
+           WEIR_CASE(trees_of_a_target_without_columns))

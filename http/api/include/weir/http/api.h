@@ -85,8 +85,8 @@ void weir_api_stopping(weir_api *api);
 /* --- keys ----------------------------------------------------------------------------------------------------- */
 
 /* A file of lines: roles (reader, writer, admin, parted by commas), the SHA-256 of the key in hex, a name. '#' begins a
- * comment.  WEIR_ECONFIG names file and line; WEIR_ENOTFOUND and the like from file.h; WEIR_ENOMEM.  Blocks on the
- * disk.  [any] */
+ * comment.  WEIR_ECONFIG names file and line; WEIR_EPERM others may change the file, and what to do; WEIR_ENOTFOUND and
+ * the like from file.h; WEIR_ENOMEM.  Blocks on the disk.  [any] */
 weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp);
 weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, weir_api_keys **keysp);
 /* Takes as long for a wrong key as for a right one.  [any] */

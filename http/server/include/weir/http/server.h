@@ -15,6 +15,8 @@
  *   W2  No handler sees a request that its role, its size or its parameters forbid.
  *   W3  Without keys only this machine is served: the address is loopback, and so is the Host that a browser names.
  *   W4  What requests hold together stays inside memory_bytes; who would pass it is refused.
+ *   W5  A page of another site, in a browser that can reach this server, changes nothing: of its requests only GET and
+ *       HEAD, whose answers it cannot read, reach a handler.
  *
  * Every error is application/problem+json (RFC 9457), except what the parser below us refuses before there is a
  * request. Every reply carries X-Request-Id: the client's own, if it is short and plain, else a fresh one.

@@ -15,6 +15,7 @@
  *   N4  With or without a tape, the logits are the same bits.
  *   N5  A target's logits depend on nothing but its own tree (up to the order in which a GEMM sums).
  *   N6  Initial parameters depend on the seed and the tensor's name alone: another relation changes no other tensor.
+ *   N7  What weir_nn_bound lets pass gives finite logits for any finite input.
  *
  * THREADS: a network is read-only after open, [any]; a workspace belongs to one thread at a time.
  */
@@ -55,6 +56,9 @@ const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); 
 /* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (N6). In the host's
  * memory. */
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
+/* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite: *logit_maxp
+ * is how far from 0 it can be.  WEIR_EDATA names the tensor that could pass a float's largest.  [any] */
+weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit_maxp);
 
 /* --- forward ----------------------------------------------------------------------------------------------------- */
 

@@ -134,8 +134,8 @@ typedef struct weir_scorer weir_scorer;
 weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp);
 void weir_scorer_close(weir_scorer *scorer); /* NULL is allowed */
 /* Answers count asks (1 to WEIR_SCORE_BATCH_MAX) by one model; scores: count. A model that is new to the scorer costs
- * some allocations. WEIR_EINVAL the count; whatever graph, sampler and network report: then there is no answer at all.
- * [owner] */
+ * some allocations. WEIR_EINVAL the count; WEIR_EUNAVAILABLE what the network says of one of them is no finite number;
+ * whatever graph, sampler and network report: then there is no answer at all.  [owner] */
 weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
                          weir_score *scores);
 /* The block of the last pass, for tests. */

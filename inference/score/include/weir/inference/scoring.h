@@ -66,6 +66,8 @@ typedef struct weir_scoring_watch_opts {
     const char *folder;        /* of the register                                                             */
     const char *data_keys;     /* file of public keys, borrowed: counts if it is there at a load; NULL: never */
     const char *public_keys;   /* else this one, borrowed; it may be missing: nothing signed can be checked   */
+    const char *seen;          /* file of the newest promotion that was seen, borrowed: an older one is refused;
+                                  NULL: none is                                                               */
     bool accept_unsigned;
 } weir_scoring_watch_opts;
 

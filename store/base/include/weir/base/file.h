@@ -59,8 +59,25 @@ weir_err weir_file_lock(weir_file *file);
 weir_err weir_file_replace(const char *path, const void *bytes, size_t length);
 /* The same, and nobody but its owner may read it, from its first moment on. */
 weir_err weir_file_replace_secret(const char *path, const void *bytes, size_t length);
-/* The whole file, with a 0 byte behind it; free with weir_free.  WEIR_ELIMIT above length_max. */
+/* The whole file, with a 0 byte behind it; free with weir_free.  WEIR_ELIMIT above length_max; WEIR_EINVAL it is a
+ * pipe or a device, on which a reader would wait. */
 weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size_t *lengthp);
+
+/* What else a file must be, for those whose content decides what is trusted. */
+typedef enum weir_file_rule {
+    WEIR_FILE_GUARDED = 1, /* as weir_path_guarded; what was checked is what is read */
+    WEIR_FILE_NO_LINK = 2, /* the name is the file's own                             */
+} weir_file_rule;
+/* The same with rules, a set of bits.  WEIR_EPERM says what to do. */
+weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, char **bytesp, size_t *lengthp);
+/* Whether nobody but root and the user of this process can change what is at path, or put something else in its place:
+ * it and the folder that it is in, and that of a link on the way, belong to one of the two and are written by neither
+ * group nor others. A sticky bit is no excuse, since whoever comes first may make the file.  WEIR_EPERM says what to
+ * do; WEIR_ENOTFOUND.  [any] */
+weir_err weir_path_guarded(const char *path);
+/* The same of a folder and of all that is below it.  WEIR_ELIMIT as weir_folder_list; WEIR_ENOMEM.  [any] */
+weir_err weir_folder_guarded(const char *path);
+
 weir_err weir_file_rename(const char *from, const char *to); /* then syncs the folder of to   */
 weir_err weir_file_remove(const char *path);                 /* then syncs its folder          */
 weir_err weir_folder_create(const char *path);               /* and its parents, each synced; fine if there */

@@ -250,8 +250,14 @@ weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, vo
 /* --- operations ------------------------------------------------------------------------------------------------- */
 
 /* Seals, then copies all shards into a folder that must not exist, with MANIFEST (path, length, SHA-256 of each file).
- * It appears under its name only when it is whole.  [any]  WEIR_EEXIST, WEIR_EFULL, WEIR_EIO. */
+ * It appears under its name only when it is whole, and shares no block with the store that this
+ * program knows of.  [any]  WEIR_EEXIST, WEIR_EFULL, WEIR_EIO. */
 weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder);
+/* The same at the price of a folder, where the file system has hard links: the files are the store's own, so what
+ * damages one damages both. For a reader of the next hours, not for a backup; the file SHARED in it says so.  [any] */
+weir_err weir_graph_checkpoint_linked(weir_graph *graph, const char *folder);
+/* Whether a checkpoint says that its files are a store's own.  [any] */
+bool weir_graph_checkpoint_shares(const char *checkpoint);
 /* Verifies a checkpoint against its MANIFEST and copies it into a store folder that must not exist.  WEIR_ECORRUPT
  * names the file. */
 weir_err weir_graph_restore(const char *checkpoint, const char *folder);

@@ -36,6 +36,7 @@ void weir_sha256_hex(const void *bytes, size_t length, char hex[65]);
 /*
  * Ed25519 over the bytes of MANIFEST, in MANIFEST.sig beside it: "weir-ed25519", the public key and the signature in
  * hex, a blank between each. The key in it is only a name: it counts when the operator's file of keys has it too.
+ * Other files carry the same line at their end (weir_bytes_sign).
  *
  * A secret key's file is one line, "weir-ed25519-secret" and 128 hex digits, readable by its owner alone. A file of
  * public keys has a line each, "weir-ed25519", 64 hex digits and, if you like, words about it; "#" begins a remark.
@@ -57,11 +58,20 @@ weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp);
 /* Overwrites it first; NULL is allowed. */
 void weir_secret_key_free(weir_secret_key *key);
 weir_public_key weir_secret_key_public(const weir_secret_key *key);
-/* WEIR_EDATA names the line; WEIR_ELIMIT more than WEIR_PUBLIC_KEYS_MAX.  [any] */
+/* WEIR_EPERM others may change the file; WEIR_EDATA names the line; WEIR_ELIMIT more than WEIR_PUBLIC_KEYS_MAX.
+ * [any] */
 weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLIC_KEYS_MAX], size_t *countp);
 /* Which of two such files counts: the one beside the data if it is there, else the other. beside may be NULL. To be
  * asked anew at each load: the first key may be made after a server's start.  [any] */
 const char *weir_public_keys_place(const char *beside, const char *otherwise);
+/* "weir-ed25519", public key and signature of the bytes as one line, its end and a 0 behind it. The bytes must
+ * begin with what no other signed text begins with: a signature does not say what it is for.  [any] */
+#define WEIR_SIGNATURE_LINE_MAX 216u
+void weir_bytes_sign(const void *bytes, size_t length, const weir_secret_key *key, char line[WEIR_SIGNATURE_LINE_MAX]);
+/* Whether the line signs these bytes by one of the keys; name is for the sentence.  WEIR_EPERM it is no such line, or
+ * of a key that is not among them, or of other bytes.  [any] */
+weir_err weir_bytes_verify(const char *name, const void *bytes, size_t length, const char *line,
+                           const weir_public_key *keys, size_t key_count);
 /* Signs the MANIFEST that is there, durably.  [any] */
 weir_err weir_manifest_sign(const char *folder, const weir_secret_key *key);
 /* Whether folder/MANIFEST.sig signs these bytes by one of the keys. The caller has read MANIFEST, so that what was

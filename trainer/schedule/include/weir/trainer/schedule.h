@@ -11,6 +11,8 @@
  *   C1  The next time is the first full minute after the given moment that matches.
  *   C2  A scheduler has at most one program running; a time that comes meanwhile is passed over.
  *   C3  Times that were missed while nobody ran are made up for by one start, not by many.
+ *   C4  A clock that goes back takes the plan back with it: one that was in 2036 for a minute costs one start, not the
+ *       nights of ten years. Small steps back, as of a clock that is being set, start nothing twice.
  */
 #ifndef WEIR_TRAINER_SCHEDULE_H
 #define WEIR_TRAINER_SCHEDULE_H
