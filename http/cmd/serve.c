@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/fault.h>
@@ -27,6 +28,8 @@ extern const weir_command weir_command_serve;
 
 #define PATH_MAX_BYTES WEIR_SERVE_PATH_MAX
 #define LOOK_US        20000 /* between two looks at how far the pipeline is */
+
+#define DESCRIPTORS_MAX ((rlim_t)1 << 18)
 
 typedef struct service {
     const weir_config *config;
@@ -210,13 +213,38 @@ static weir_err open_api(service *serve) {
     return weir_api_open(&opts, &serve->api);
 }
 
+/* As many as the system allows: the usual soft limit of 1024 is for programs that use select(), which none of ours does.
+ * Children inherit it, and some of them close every number up to it, so there is an end. */
+static void raise_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit)) return;
+    rlim_t wanted = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
+    if (limit.rlim_cur >= wanted) return;
+    limit.rlim_cur = wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* then it stays as it is, and clients get half of that */
+}
+
+/* Half of the descriptors are the store's, the log's, the broker's and the models': what clients take, those must not
+ * miss. */
+static uint32_t connections_of(const weir_config *config) {
+    uint64_t connections = weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS);
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur / 2 >= connections) return (uint32_t)connections;
+    WEIR_LOG(WARN, "serve.descriptors",
+             "takes fewer connections than http.connections says: raise the limit of "
+             "open files (ulimit -n, LimitNOFILE=) to twice as many",
+             WEIR_U64("connections", limit.rlim_cur / 2), WEIR_U64("limit", limit.rlim_cur));
+    return limit.rlim_cur > 2 ? (uint32_t)(limit.rlim_cur / 2) : 1;
+}
+
 static weir_err open_http(service *serve, const weir_cli *cli) {
     const weir_config *config = serve->config;
     const char *listen = weir_cli_text(cli, "listen");
     weir_http_opts opts = {
         .listen = listen ? listen : weir_config_text(config, WEIR_CONFIG_HTTP_LISTEN),
         .loops = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_THREADS),
-        .connections = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS),
+        .connections = connections_of(config),
         .connections_per_ip = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS_PER_IP),
         .header_bytes = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_HEADER_BYTES),
         .memory_bytes = weir_config_u64(config, WEIR_CONFIG_HTTP_MEMORY),
@@ -305,6 +333,7 @@ static void close_all(service *serve, weir_err *errp) {
 static weir_err run(weir_cli *cli) {
     service *serve = weir_calloc(1, sizeof *serve);
     if (!serve) return WEIR_ERR(WEIR_ENOMEM, "no memory to serve");
+    raise_descriptors();
     weir_signals_take_hangups();
     weir_err err = weir_signals_install();
     if (!err) err = open_all(serve, cli);

@@ -78,6 +78,13 @@ bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *addres
     return room;
 }
 
+bool weir_http_peers_crowded(weir_http_peers *peers) {
+    weir_mutex_lock(&peers->mutex);
+    bool crowded = peers->connections_max - peers->connections <= peers->connections_max / 16;
+    weir_mutex_unlock(&peers->mutex);
+    return crowded;
+}
+
 /* Takes an entry out and moves those behind it that would no longer be found. */
 static void take_out(weir_http_peers *peers, uint32_t hole) {
     for (uint32_t i = (hole + 1) & peers->mask; peers->table[i].count; i = (i + 1) & peers->mask) {
