@@ -2,9 +2,10 @@
 /*
  * score.c - POST /v1/score, GET /v1/embeddings/{type}/{key}, POST /v1/models/reload.
  *
- *   [loop] defer ─► scoring's queue ─► [worker] prepare: read the body, map the event, ask ─► one pass ─► done: answer
+ *   [loop] read the body, admit ─► scoring's queue ─► [worker] prepare: map the event, ask ─► one pass ─► done: answer
  *
- * Reading the body may read the graph, so it is the worker's. Freshness is taken before anything is read (A3).
+ * The body is read where the request arrives: what it says of its time and of how much it wants decides whether it is
+ * let in. What reads the graph is the worker's. Freshness is taken before anything is read (A3).
  */
 #include <string.h>
 
@@ -210,14 +211,9 @@ static weir_err prepare(void *context, uint32_t thread, const weir_score_model *
                         uint32_t *countp) {
     score_job *job = context;
     weir_api_score_ask *ask = &job->ask;
-    size_t length;
     weir_api_fresh_begin(job->api, fresh_index(job->api, thread), job->request); // A3
-    const char *body = weir_http_body(job->request, &length);
-    weir_err err = WEIR_OK;
-    if (!job->embedding) err = weir_api_score_read(job->api->schema, body, length, weir_http_arena(job->request), ask);
-    if (err) return err;
     job->unfit = !job->embedding;
-    err = ask->event ? ask_event(job, thread, model) : ask_vertices(job, model);
+    weir_err err = ask->event ? ask_event(job, thread, model) : ask_vertices(job, model);
     for (uint32_t i = 0; i < ask->count; i++) {
         ask->asks[i].reasons = ask->reasons;
         ask->asks[i].nodes_max = ask->nodes_max;
@@ -266,9 +262,16 @@ static weir_err job_open(weir_api *api, weir_http_request *request, score_job **
     return WEIR_OK;
 }
 
+/* Behind its deadline nobody waits for the answer, so none is begun. */
 static void submit(score_job *job) {
+    const weir_api_score_ask *ask = &job->ask;
     const weir_scoring_work work = {
-        .context = job, .prepare = prepare, .done = done, .deadline_us = job->ask.arrival_us + WAIT_MAX_US};
+        .context = job,
+        .prepare = prepare,
+        .done = done,
+        .deadline_us = ask->arrival_us + (ask->deadline_us ? ask->deadline_us : WAIT_MAX_US),
+        .targets = ask->count,
+    };
     weir_http_defer(job->request);
     weir_err err = weir_scoring_submit(job->api->scoring, &work);
     if (!err) return;
@@ -284,6 +287,10 @@ weir_err weir_api_post_score(void *context, weir_http_request *request) {
         return WEIR_OK;
     }
     weir_err err = job_open(context, request, &job);
+    if (err) return err;
+    size_t length;
+    const char *body = weir_http_body(request, &length);
+    err = weir_api_score_read(job->api->schema, body, length, weir_http_arena(request), &job->ask);
     if (!err) submit(job);
     return err;
 }

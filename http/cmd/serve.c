@@ -213,8 +213,8 @@ static weir_err open_api(service *serve) {
     return weir_api_open(&opts, &serve->api);
 }
 
-/* As many as the system allows: the usual soft limit of 1024 is for programs that use select(), which none of ours does.
- * Children inherit it, and some of them close every number up to it, so there is an end. */
+/* As many as the system allows: the usual soft limit of 1024 is for programs that use select(), which none of ours
+ * does. Children inherit it, and some close every number up to it, so there is an end. */
 static void raise_descriptors(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit)) return;
@@ -232,8 +232,7 @@ static uint32_t connections_of(const weir_config *config) {
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur / 2 >= connections) return (uint32_t)connections;
     WEIR_LOG(WARN, "serve.descriptors",
-             "takes fewer connections than http.connections says: raise the limit of "
-             "open files (ulimit -n, LimitNOFILE=) to twice as many",
+             "fewer connections than http.connections: raise the limit of open files (ulimit -n, LimitNOFILE=)",
              WEIR_U64("connections", limit.rlim_cur / 2), WEIR_U64("limit", limit.rlim_cur));
     return limit.rlim_cur > 2 ? (uint32_t)(limit.rlim_cur / 2) : 1;
 }

@@ -141,9 +141,10 @@ static size_t leave_encoded(void *context, struct MHD_Connection *mhd, char *tex
     return strlen(text);
 }
 
-/* The library says what it is about to refuse before it does. After its refusal of a length that is none, version 0.9.75
- * goes on as if there were a request, and writes status line and headers once more: so such a request has our refusal
- * and a closed connection by then. Whose it is the message does not say; but no request with such a header is better. */
+/* The library says what it is about to refuse before it does. After its refusal of a length that is none, version
+ * 0.9.75 goes on as if there were a request, and writes status line and headers once more: so such a request has our
+ * refusal and a closed connection by then. Whose it is the message does not say; but none with such a header is better.
+ */
 __attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *format, va_list arguments) {
     weir_http_loop *loop = context;
     char text[256];

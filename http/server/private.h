@@ -184,8 +184,8 @@ void weir_http_requests_free(weir_http_loop *loop);
 bool weir_http_charge(weir_http_request *request, uint64_t bytes);
 /* What a body or a reply costs. */
 uint64_t weir_http_held(const weir_buf *buf);
-/* The reply is written: gives back the body, which nobody reads any more, and the room that the reply did not need. What
- * is left is all that is held for as long as the client does not read it.  false: over the budget (W4). */
+/* The reply is written: gives back the body, which nobody reads any more, and the room that the reply did not need.
+ * What is left is all that is held for as long as the client does not read it.  false: over the budget (W4). */
 bool weir_http_lighten(weir_http_request *request);
 /* The reply is the library's: a large arena goes. */
 void weir_http_shed_arena(weir_http_request *request);

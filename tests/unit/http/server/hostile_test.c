@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server among clients that break the rules, ask and do not read, and come in thousands; and without descriptors. */
+/* The server among clients that break the rules, do not read, and come in thousands; and without descriptors. */
 #include "http_client.h"
 
 #include <fcntl.h>
@@ -192,7 +192,7 @@ static void w4_unread_replies_stay_in_the_budget(void **state) {
     weir_http_close(http);
 }
 
-/* --- thousands ------------------------------------------------------------------------------------------------------ */
+/* --- thousands ------------------------------------------------------------------------------------------------ */
 
 /* Ten times as many as there are places say nothing, five hundred one byte at a time: who asks is answered. */
 static void idle_and_slow_clients_keep_nobody_out(void **state) {
@@ -238,7 +238,7 @@ static void idle_and_slow_clients_keep_nobody_out(void **state) {
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* --- no descriptors ------------------------------------------------------------------------------------------------- */
+/* --- no descriptors ------------------------------------------------------------------------------------------- */
 
 /* The limit as low as what is open: whatever wants one more fails. */
 static void take_all_descriptors(struct rlimit *beforep, int *highestp) {
