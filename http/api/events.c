@@ -132,13 +132,18 @@ weir_err weir_api_post_events(void *context, weir_http_request *request) {
 
 /* --- one request ---------------------------------------------------------------------------------------------- */
 
+weir_err weir_api_event_map(weir_mapper *mapper, const weir_api_message *message, size_t index, weir_mapped *mappedp) {
+    weir_err err = weir_mapper_map(mapper, 0, 0, message->bytes, message->length, mappedp);
+    return err ? weir_err_prefix(err, "event %zu of the request", index) : WEIR_OK;
+}
+
 /* Every message, before anything is appended: all or none (A1). */
 static weir_err check_messages(event_target *target, const weir_api_message *messages, size_t count,
                                event_seen *events) {
     for (size_t i = 0; i < count; i++) {
         weir_mapped mapped;
-        weir_err err = weir_mapper_map(target->mapper, 0, 0, messages[i].bytes, messages[i].length, &mapped);
-        if (err) return weir_err_prefix(err, "event %zu of the request", i);
+        weir_err err = weir_api_event_map(target->mapper, &messages[i], i, &mapped);
+        if (err) return err;
         events[i].has_id = mapped.event_id != NULL;
         if (events[i].has_id)
             events[i].id = weir_recent_id_of(target->recent, mapped.event, mapped.event_id, mapped.event_id_length);

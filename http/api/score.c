@@ -185,7 +185,7 @@ static weir_err ask_event(score_job *job, uint32_t thread, const weir_score_mode
     weir_mapped mapped = {0};
     weir_api_score_ask *ask = &job->ask;
     weir_err err = mapper_of(job->api, thread, ask->source, &mapper);
-    if (!err) err = weir_mapper_map(mapper, 0, 0, ask->event, ask->event_length, &mapped);
+    if (!err) err = weir_api_event_map(mapper, &ask->event, 0, &mapped);
     if (!err) err = weir_api_score_keep_event(ask, weir_http_arena(job->request), &mapped);
     if (!err) err = weir_score_ask_event(model, ask->mutations, ask->mutation_count, &ask->asks[0]);
     if (!err) err = weir_api_score_name_event(ask, job->api->schema);
@@ -213,7 +213,7 @@ static weir_err prepare(void *context, uint32_t thread, const weir_score_model *
     weir_api_score_ask *ask = &job->ask;
     weir_api_fresh_begin(job->api, fresh_index(job->api, thread), job->request); // A3
     job->unfit = !job->embedding;
-    weir_err err = ask->event ? ask_event(job, thread, model) : ask_vertices(job, model);
+    weir_err err = ask->event.bytes ? ask_event(job, thread, model) : ask_vertices(job, model);
     for (uint32_t i = 0; i < ask->count; i++) {
         ask->asks[i].reasons = ask->reasons;
         ask->asks[i].nodes_max = ask->nodes_max;
