@@ -45,7 +45,7 @@ struct weir_api {
     weir_graph *graph;
     const weir_schema *schema;
     weir_pipeline *pipeline;
-    const weir_api_keys *keys;
+    weir_api_keys *keys;
     weir_clock *clock;
     uint32_t loops;
     uint32_t fresh_count;

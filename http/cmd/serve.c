@@ -43,6 +43,7 @@ typedef struct service {
     uint32_t source_count;
     weir_graph *graph;
     weir_pipeline *pipeline;
+    const char *key_file; /* NULL: everybody may do everything, from this machine */
     weir_api_keys *keys;
     weir_scoring *scoring;
     weir_scoring_watch *watch;
@@ -108,6 +109,7 @@ static weir_err read_arguments(service *serve, const weir_cli *cli) {
     if (!err) err = read_night_paths(serve);
     if (!err) err = load_schema(schema, &serve->schema);
     if (!keys) keys = weir_config_text(serve->config, WEIR_CONFIG_HTTP_KEYS);
+    if (*keys) serve->key_file = keys;
     if (!err && *keys) err = weir_api_keys_load(keys, &serve->keys);
     return err;
 }
@@ -293,10 +295,23 @@ static weir_err announce(const service *serve) {
     return err;
 }
 
+/* A key that is no longer in the file opens nothing from here on. A file that cannot be read leaves the keys as they
+ * were: else a slip of the pen would lock everybody out. */
+static void read_keys_again(service *serve) {
+    if (!serve->keys) return;
+    weir_err err = weir_api_keys_reload(serve->keys, serve->key_file);
+    if (err)
+        weir_log_error("serve.keys_refused", weir_err_prefix(err, "the keys stay as they were"));
+    else
+        WEIR_LOG(INFO, "serve.keys", "the keys were read again", WEIR_TEXT("file", serve->key_file));
+}
+
 static void wait_for_stop(service *serve) {
     bool ready = false;
     while (!weir_signals_wait(ready ? WEIR_US_PER_S : LOOK_US)) {
-        weir_scoring_watch_look(serve->watch, weir_signals_hung_up());
+        bool again = weir_signals_hung_up();
+        if (again) read_keys_again(serve);
+        weir_scoring_watch_look(serve->watch, again);
         if (ready || !weir_api_look(serve->api)) continue;
         ready = true;
         weir_kill_point("serve.ready");
@@ -361,8 +376,8 @@ const weir_command weir_command_serve = {
     .summary = "take events in and answer questions about the living graph over HTTP",
     .description =
         "Prints its address when it takes connections; /readyz says yes once all that was in the log is "
-        "applied. SIGTERM and SIGINT stop it in order; SIGHUP makes it look for another model at once, which it "
-        "does once a second anyway. /openapi.json says what can be asked.",
+        "applied. SIGTERM and SIGINT stop it in order; SIGHUP makes it read its keys again, and look for another "
+        "model at once, which it does once a second anyway. /openapi.json says what can be asked.",
     .example = "weir serve --schema payments --data weir-data\n"
                "curl -s localhost:8080/v1/neighbors/account/a17",
     .options = options,

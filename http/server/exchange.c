@@ -214,6 +214,30 @@ static const char *key_of(const weir_http_request *request) {
     return strncasecmp(authorization, "Bearer ", 7) ? "" : authorization + 7;
 }
 
+/* Of whom, and that it happened, is for the operator's eyes; the key is for nobody's. A right key passes whatever came
+ * before it: behind a proxy all clients have one address, and one that was not told of its new key must not lock out the
+ * others. */
+static void refuse_key(weir_http_request *request) {
+    weir_http *http = request->loop->http;
+    uint32_t count = weir_http_peers_strike(http->peers, request->connection->peer, weir_clock_mono_us(http->clock));
+    weir_metric_add(WEIR_METRIC_HTTP_WRONG_KEYS, 1);
+    if (count > WEIR_HTTP_STRIKES_MAX) {
+        weir_http_add_header(request, "Retry-After", "60");
+        weir_http_problem(request, 429, NULL, "too many wrong keys came from this address; wait a minute");
+        return;
+    }
+    char address[80] = "unknown";
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (info && info->client_addr) weir_http_address_text(info->client_addr, address, sizeof address);
+    WEIR_LOG(WARN, "audit.wrong_key",
+             count < WEIR_HTTP_STRIKES_MAX ? "a key that is not one of this server's"
+                                           : "a key that is not one of this server's; more of the address's are "
+                                             "counted and not written down for a minute",
+             WEIR_TEXT("address", address), WEIR_TEXT("request", request->id), WEIR_U64("count", count));
+    weir_http_add_header(request, "WWW-Authenticate", "Bearer");
+    weir_http_problem(request, 401, NULL, "the key is not one of this server's; send `Authorization: Bearer KEY`");
+}
+
 /* false: the request has its refusal (W2, W3). */
 static bool allowed(weir_http_request *request, weir_http_role role) {
     const weir_http_opts *opts = &request->loop->http->opts;
@@ -226,10 +250,13 @@ static bool allowed(weir_http_request *request, weir_http_role role) {
     }
     if (role == WEIR_HTTP_ANYONE) return true;
     const char *key = key_of(request);
-    if (!key || !opts->authenticate(opts->context, key, strlen(key), &request->caller)) {
+    if (!key) {
         weir_http_add_header(request, "WWW-Authenticate", "Bearer");
-        weir_http_problem(request, 401, NULL, "%s; send `Authorization: Bearer KEY`",
-                          key ? "the key is not one of this server's" : "this needs a key");
+        weir_http_problem(request, 401, NULL, "this needs a key; send `Authorization: Bearer KEY`");
+        return false;
+    }
+    if (!opts->authenticate(opts->context, key, strlen(key), &request->caller)) {
+        refuse_key(request);
         return false;
     }
     if (request->caller.roles & (role | WEIR_HTTP_ADMIN)) return true; // W2

@@ -65,7 +65,12 @@ bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *addres
 /* Whether a sixteenth of the connections, or less, is free.  [any] */
 bool weir_http_peers_crowded(weir_http_peers *peers);
 void weir_http_peers_leave(weir_http_peers *peers, uint64_t id);
+/* One more wrong key of this address: how many it was in the minute that the first of them began.  [any] */
+uint32_t weir_http_peers_strike(weir_http_peers *peers, uint64_t id, int64_t now_us);
 void weir_http_peers_close(weir_http_peers *peers);
+
+#define WEIR_HTTP_STRIKES_MAX 20u /* wrong keys of an address in a minute that are told so, each a line in the log */
+#define WEIR_HTTP_STRIKES_US  (60 * WEIR_US_PER_S)
 
 /* --- one exchange --------------------------------------------------------------------------------------------- */
 
