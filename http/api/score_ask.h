@@ -21,8 +21,8 @@ typedef struct weir_api_score_ask {
     int64_t deadline_us; /* after the arrival; 0: none */
 } weir_api_score_ask;
 
-/* Keys live in the arena, the event there or in the body.  WEIR_EDATA names the member; WEIR_ELIMIT what is not the event
- * is too long; WEIR_ENOMEM.  [any] */
+/* Keys live in the arena, the event there or in the body.  WEIR_EDATA names the member; WEIR_ELIMIT what is not the
+ * event is too long; WEIR_ENOMEM.  [any] */
 weir_err weir_api_score_read(const weir_schema *schema, const char *body, size_t length, weir_arena *arena,
                              weir_api_score_ask *ask);
 /* Copies what a mapper made of the event: it keeps that for one message only.  WEIR_ENOMEM. */

@@ -112,7 +112,7 @@ static weir_err split_json(splitter *split) {
 
 /* --- one member ---------------------------------------------------------------------------------------------- */
 
-/* The next member of the object, and its value without the blanks around it.  false: there is none, or it is no JSON. */
+/* The next member of the object, and its value without the blanks around it.  false: there is none, or no JSON. */
 static bool next_member(splitter *split, weir_api_message *namep, weir_api_message *valuep) {
     skip_blanks(split);
     size_t begin = split->next;

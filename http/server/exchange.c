@@ -215,8 +215,8 @@ static const char *key_of(const weir_http_request *request) {
 }
 
 /* Of whom, and that it happened, is for the operator's eyes; the key is for nobody's. A right key passes whatever came
- * before it: behind a proxy all clients have one address, and one that was not told of its new key must not lock out the
- * others. */
+ * before it: behind a proxy all clients have one address, and one that was not told of its new key must not lock out
+ * the others. */
 static void refuse_key(weir_http_request *request) {
     weir_http *http = request->loop->http;
     uint32_t count = weir_http_peers_strike(http->peers, request->connection->peer, weir_clock_mono_us(http->clock));
