@@ -204,6 +204,7 @@ static weir_err append(weir_api_writer *writer, event_target *target, const weir
 
 /* The events of one request into the log's memory. */
 static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
+    WEIR_ON_ROLE(WRITER);
     size_t length;
     const weir_api_message *messages;
     event_target *target = &writer->targets[pending->post.source];

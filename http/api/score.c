@@ -209,6 +209,7 @@ static weir_err ask_vertices(score_job *job, const weir_score_model *model) {
 
 static weir_err prepare(void *context, uint32_t thread, const weir_score_model *model, const weir_score_ask **asksp,
                         uint32_t *countp) {
+    WEIR_ON_ROLE(WORKER);
     score_job *job = context;
     weir_api_score_ask *ask = &job->ask;
     weir_api_fresh_begin(job->api, fresh_index(job->api, thread), job->request); // A3

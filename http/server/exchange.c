@@ -323,6 +323,7 @@ static bool headers_pass(weir_http_request *request) {
 /* --- the calls from below ------------------------------------------------------------------------------------- */
 
 static enum MHD_Result run_handler(weir_http_request *request) {
+    WEIR_ON_ROLE(LOOP);
     weir_err err = request->route->handler(request->loop->http->opts.context, request);
     if (request->stage == WEIR_HTTP_STAGE_DEFERRED) {
         WEIR_ASSERT(!err); /* a deferred request is no longer the handler's */

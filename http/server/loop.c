@@ -266,6 +266,7 @@ static int sleep_ms(weir_http_loop *loop, int64_t now_us) {
 }
 
 static void turn(weir_http_loop *loop) {
+    WEIR_ON_ROLE(LOOP);
     int64_t begin_us = weir_clock_mono_us(loop->http->clock);
     bool accepting = takes_connections(loop, begin_us);
     struct pollfd fds[] = {

@@ -178,6 +178,7 @@ void weir_http_reply_static(weir_http_request *request, unsigned status, const c
 }
 
 void weir_http_defer(weir_http_request *request) {
+    WEIR_ON_ROLE(LOOP);
     WEIR_ASSERT(request->stage == WEIR_HTTP_STAGE_BODY);
     request->stage = WEIR_HTTP_STAGE_DEFERRED;
 }

@@ -116,6 +116,7 @@ static void learn_pace(weir_scoring *s, int64_t start_ns, uint32_t targets) {
 }
 
 static void batch_run(batch *b) {
+    WEIR_ON_ROLE(WORKER);
     int64_t start_ns = weir_clock_mono_ns(b->self->scoring->clock);
     bool together = b->work_count == 1 || in_time(b);
     weir_err err = WEIR_OK;

@@ -67,6 +67,7 @@ static bool cannot_seal_now(const weir_shard *shard) {
 
 /* Waits for the seal before; after that there is room for one more. */
 static weir_err freeze(weir_shard *shard) {
+    WEIR_ON_ROLE(SHARD);
     weir_delta *fresh = NULL;
     weir_err err = WEIR_OK;
     shard->postponed = false;
@@ -139,6 +140,7 @@ static weir_err apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t
 }
 
 static weir_err apply_batch(weir_shard *shard, const message *m) {
+    WEIR_ON_ROLE(SHARD);
     weir_batch_cursor cursor;
     uint64_t from;
     weir_err err = weir_batch_open(m->batch, m->length, &cursor);

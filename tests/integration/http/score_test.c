@@ -150,7 +150,7 @@ static void bodies_that_are_refused(void **state) {
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-/* Over sockets, status and sentence: what the one takes the other takes, and what it refuses it refuses in its words. */
+/* Over sockets, by status and sentence: what the one takes the other takes, and refuses what it refuses. */
 static void an_event_is_refused_as_the_log_would(void **state) {
     (void)state;
     enum { LONG = 1300000 };
