@@ -8,7 +8,6 @@
 
 #define SAMPLE_BYTES_MAX (256u << 10)
 #define SMALL_BYTES_MAX  4096u
-#define SCORE_BYTES_MAX  (WEIR_MESSAGE_BYTES_MAX + (64u << 10))
 
 static const char *const vertex_query[] = {"before", NULL};
 static const char *const neighbors_query[] = {"relation", "direction", "before", "limit", NULL};
@@ -20,7 +19,7 @@ static const weir_http_route routes[] = {
     {"GET", "/v1/vertices/{type}/{key}", WEIR_HTTP_READER, vertex_query, 0, weir_api_get_vertex},
     {"POST", "/v1/events", WEIR_HTTP_WRITER, events_query, WEIR_API_EVENTS_BYTES, weir_api_post_events},
     {"POST", "/v1/sample", WEIR_HTTP_READER, NULL, SAMPLE_BYTES_MAX, weir_api_post_sample},
-    {"POST", "/v1/score", WEIR_HTTP_READER, NULL, SCORE_BYTES_MAX, weir_api_post_score},
+    {"POST", "/v1/score", WEIR_HTTP_READER, NULL, WEIR_API_EVENTS_BYTES, weir_api_post_score},
     {"GET", "/v1/embeddings/{type}/{key}", WEIR_HTTP_READER, NULL, 0, weir_api_get_embedding},
     {"POST", "/v1/models/reload", WEIR_HTTP_ADMIN, NULL, 0, weir_api_post_reload},
     {"GET", "/v1/status", WEIR_HTTP_READER, NULL, 0, weir_api_get_status},

@@ -156,14 +156,20 @@ weir_err weir_api_post_events(void *context, weir_http_request *request) {
 
 /* --- one request ---------------------------------------------------------------------------------------------- */
 
+weir_err weir_api_event_map(weir_mapper *mapper, const weir_api_message *message, size_t index, int64_t latest_us,
+                            weir_mapped *mappedp) {
+    weir_err err = weir_mapper_map(mapper, 0, 0, message->bytes, message->length, mappedp);
+    if (!err) err = weir_mapper_check_time(mapper, latest_us);
+    return err ? weir_err_prefix(err, "event %zu of the request", index) : WEIR_OK;
+}
+
 /* Every message, before anything is appended: all or none (A1). */
 static weir_err check_messages(event_target *target, int64_t latest_us, const weir_api_message *messages, size_t count,
                                event_seen *events) {
     for (size_t i = 0; i < count; i++) {
         weir_mapped mapped;
-        weir_err err = weir_mapper_map(target->mapper, 0, 0, messages[i].bytes, messages[i].length, &mapped);
-        if (!err) err = weir_mapper_check_time(target->mapper, latest_us);
-        if (err) return weir_err_prefix(err, "event %zu of the request", i);
+        weir_err err = weir_api_event_map(target->mapper, &messages[i], i, latest_us, &mapped);
+        if (err) return err;
         events[i].has_id = mapped.event_id != NULL;
         events[i].event = mapped.event;
         events[i].content = mapped.content;
@@ -229,6 +235,7 @@ static weir_err append(weir_api_writer *writer, event_target *target, int64_t no
 
 /* The events of one request into the log's memory. */
 static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
+    WEIR_ON_ROLE(WRITER);
     size_t length;
     const weir_api_message *messages;
     event_target *target = &writer->targets[pending->post.source];

@@ -22,9 +22,14 @@ typedef struct key_row {
     weir_http_caller caller;
 } key_row;
 
-struct weir_api_keys {
+typedef struct key_table {
     size_t count;
     key_row rows[WEIR_API_KEYS_MAX];
+} key_table;
+
+struct weir_api_keys {
+    weir_mutex mutex; /* LEAF; guards which table it is */
+    key_table *table;
 };
 
 typedef struct word {
@@ -85,7 +90,7 @@ static bool read_digest(word hex, uint8_t digest[DIGEST_BYTES]) {
 }
 
 /* The sentences never repeat what stands in the line: it may be a key that was put there by mistake. */
-static weir_err read_line(weir_api_keys *keys, const char *name, size_t line, const char *text, const char *end) {
+static weir_err read_line(key_table *keys, const char *name, size_t line, const char *text, const char *end) {
     word roles = next_word(&text, end), digest = next_word(&text, end), who = next_word(&text, end);
     word more = next_word(&text, end);
     if (!roles.length || *roles.text == '#') return WEIR_OK;
@@ -111,54 +116,93 @@ static weir_err read_line(weir_api_keys *keys, const char *name, size_t line, co
     return WEIR_OK;
 }
 
-weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, weir_api_keys **keysp) {
-    *keysp = NULL;
-    weir_api_keys *keys = weir_calloc(1, sizeof *keys);
-    if (!keys) return WEIR_ERR(WEIR_ENOMEM, "no memory for the keys");
+static weir_err parse(const char *name, const char *text, size_t length, key_table **tablep) {
+    key_table *table = weir_calloc(1, sizeof *table);
+    *tablep = NULL;
+    if (!table) return WEIR_ERR(WEIR_ENOMEM, "no memory for the keys");
     const char *end = text + length;
     weir_err err = WEIR_OK;
     for (size_t line = 1; !err && text < end; line++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         const char *line_end = newline ? newline : end;
-        err = read_line(keys, name, line, text, line_end);
+        err = read_line(table, name, line, text, line_end);
         text = line_end + 1;
     }
-    if (!err && !keys->count) err = WEIR_ERR(WEIR_ECONFIG, "%s: has no key; with it, nobody could ask anything", name);
-    if (err) {
-        weir_api_keys_free(keys);
-        return err;
+    if (!err && !table->count) err = WEIR_ERR(WEIR_ECONFIG, "%s: has no key; with it, nobody could ask anything", name);
+    if (err)
+        weir_free(table);
+    else
+        *tablep = table;
+    return err;
+}
+
+weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, weir_api_keys **keysp) {
+    key_table *table;
+    *keysp = NULL;
+    weir_err err = parse(name, text, length, &table);
+    if (err) return err;
+    weir_api_keys *keys = weir_calloc(1, sizeof *keys);
+    if (!keys) {
+        weir_free(table);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for the keys");
     }
+    weir_mutex_init(&keys->mutex, WEIR_RANK_LEAF, "keys");
+    keys->table = table;
     *keysp = keys;
     return WEIR_OK;
+}
+
+static weir_err load(const char *path, char **textp, size_t *lengthp) {
+    return weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, textp, lengthp);
 }
 
 weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp) {
     *keysp = NULL;
     char *text;
     size_t length;
-    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
+    weir_err err = load(path, &text, &length);
     if (err) return err;
     err = weir_api_keys_parse(path, text, length, keysp);
     weir_free(text);
     return err;
 }
 
-bool weir_api_keys_find(const weir_api_keys *keys, const char *key, size_t length, weir_http_caller *callerp) {
+weir_err weir_api_keys_reload(weir_api_keys *keys, const char *path) {
+    char *text;
+    size_t length;
+    key_table *table = NULL;
+    weir_err err = load(path, &text, &length);
+    if (!err) err = parse(path, text, length, &table);
+    weir_free(text);
+    if (err) return err;
+    weir_mutex_lock(&keys->mutex);
+    key_table *before = keys->table;
+    keys->table = table;
+    weir_mutex_unlock(&keys->mutex);
+    weir_free(before);
+    return WEIR_OK;
+}
+
+bool weir_api_keys_find(weir_api_keys *keys, const char *key, size_t length, weir_http_caller *callerp) {
     uint8_t digest[DIGEST_BYTES];
     weir_sha256_bytes(key, length, digest);
     size_t found = SIZE_MAX;
-    for (size_t i = 0; i < keys->count; i++) { /* all of them, each to its end: the time tells nothing */
+    weir_mutex_lock(&keys->mutex);
+    const key_table *table = keys->table;
+    for (size_t i = 0; i < table->count; i++) { /* all of them, each to its end: the time tells nothing */
         unsigned differs = 0;
         for (size_t j = 0; j < DIGEST_BYTES; j++)
-            differs |= (unsigned)(digest[j] ^ keys->rows[i].digest[j]);
+            differs |= (unsigned)(digest[j] ^ table->rows[i].digest[j]);
         if (!differs) found = i;
     }
-    *callerp = (weir_http_caller){0};
-    if (found == SIZE_MAX) return false;
-    *callerp = keys->rows[found].caller;
-    return true;
+    *callerp = found == SIZE_MAX ? (weir_http_caller){0} : table->rows[found].caller;
+    weir_mutex_unlock(&keys->mutex);
+    return found != SIZE_MAX;
 }
 
 void weir_api_keys_free(weir_api_keys *keys) {
+    if (!keys) return;
+    weir_mutex_destroy(&keys->mutex);
+    weir_free(keys->table);
     weir_free(keys);
 }

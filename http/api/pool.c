@@ -61,6 +61,7 @@ weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poo
 }
 
 void weir_api_pool_run(weir_api_pool *pool, weir_http_request *request, weir_api_work work) {
+    WEIR_ON_ROLE(LOOP);
     pool_job job = {request, work};
     weir_http_defer(request);
     if (!weir_queue_push(pool->queue, &job, 0)) return;

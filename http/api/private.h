@@ -45,7 +45,7 @@ struct weir_api {
     weir_graph *graph;
     const weir_schema *schema;
     weir_pipeline *pipeline;
-    const weir_api_keys *keys;
+    weir_api_keys *keys;
     weir_clock *clock;
     uint32_t loops;
     uint32_t fresh_count;
@@ -146,6 +146,14 @@ typedef struct weir_api_message {
  * rest. WEIR_EDATA says where; WEIR_ELIMIT more than WEIR_API_EVENTS_MAX; WEIR_ENOMEM.  [any] */
 weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
                         const weir_api_message **messagesp, size_t *countp);
+
+/* The value of a member of the object that the body is, cut as weir_api_split cuts an element of an array: no more of
+ * it is looked at than shows where it ends.  false: it is not there, or is spelt with escapes.  [any] */
+bool weir_api_cut(const char *body, size_t length, const char *name, weir_api_message *valuep);
+/* What a message of the source becomes, for the log and for a score alike: nothing else decides whether an event is
+ * one. index: among those of its request, for the sentence.  WEIR_EDATA, WEIR_ENOMEM as weir_mapper_map.  [owner] */
+weir_err weir_api_event_map(weir_mapper *mapper, const weir_api_message *message, size_t index, int64_t latest_us,
+                            weir_mapped *mappedp);
 
 /* --- scores --------------------------------------------------------------------------------------------------- */
 

@@ -2,9 +2,10 @@
 /*
  * score.c - POST /v1/score, GET /v1/embeddings/{type}/{key}, POST /v1/models/reload.
  *
- *   [loop] defer ─► scoring's queue ─► [worker] prepare: read the body, map the event, ask ─► one pass ─► done: answer
+ *   [loop] read the body, admit ─► scoring's queue ─► [worker] prepare: map the event, ask ─► one pass ─► done: answer
  *
- * Reading the body may read the graph, so it is the worker's. Freshness is taken before anything is read (A3).
+ * The body is read where the request arrives: what it says of its time and of how much it wants decides whether it is
+ * let in. What reads the graph is the worker's. Freshness is taken before anything is read (A3).
  */
 #include <string.h>
 
@@ -184,8 +185,8 @@ static weir_err ask_event(score_job *job, uint32_t thread, const weir_score_mode
     weir_mapped mapped = {0};
     weir_api_score_ask *ask = &job->ask;
     weir_err err = mapper_of(job->api, thread, ask->source, &mapper);
-    if (!err) err = weir_mapper_map(mapper, 0, 0, ask->event, ask->event_length, &mapped);
-    if (!err) err = weir_mapper_check_time(mapper, weir_graph_latest(job->api->graph, INT64_MIN));
+    int64_t latest_us = weir_graph_latest(job->api->graph, INT64_MIN);
+    if (!err) err = weir_api_event_map(mapper, &ask->event, 0, latest_us, &mapped);
     if (!err) err = weir_api_score_keep_event(ask, weir_http_arena(job->request), &mapped);
     if (!err) err = weir_score_ask_event(model, ask->mutations, ask->mutation_count, &ask->asks[0]);
     if (!err) err = weir_api_score_name_event(ask, job->api->schema);
@@ -209,16 +210,12 @@ static weir_err ask_vertices(score_job *job, const weir_score_model *model) {
 
 static weir_err prepare(void *context, uint32_t thread, const weir_score_model *model, const weir_score_ask **asksp,
                         uint32_t *countp) {
+    WEIR_ON_ROLE(WORKER);
     score_job *job = context;
     weir_api_score_ask *ask = &job->ask;
-    size_t length;
     weir_api_fresh_begin(job->api, fresh_index(job->api, thread), job->request); // A3
-    const char *body = weir_http_body(job->request, &length);
-    weir_err err = WEIR_OK;
-    if (!job->embedding) err = weir_api_score_read(job->api->schema, body, length, weir_http_arena(job->request), ask);
-    if (err) return err;
     job->unfit = !job->embedding;
-    err = ask->event ? ask_event(job, thread, model) : ask_vertices(job, model);
+    weir_err err = ask->event.bytes ? ask_event(job, thread, model) : ask_vertices(job, model);
     for (uint32_t i = 0; i < ask->count; i++) {
         ask->asks[i].reasons = ask->reasons;
         ask->asks[i].nodes_max = ask->nodes_max;
@@ -267,9 +264,16 @@ static weir_err job_open(weir_api *api, weir_http_request *request, score_job **
     return WEIR_OK;
 }
 
+/* Behind its deadline nobody waits for the answer, so none is begun. */
 static void submit(score_job *job) {
+    const weir_api_score_ask *ask = &job->ask;
     const weir_scoring_work work = {
-        .context = job, .prepare = prepare, .done = done, .deadline_us = job->ask.arrival_us + WAIT_MAX_US};
+        .context = job,
+        .prepare = prepare,
+        .done = done,
+        .deadline_us = ask->arrival_us + (ask->deadline_us ? ask->deadline_us : WAIT_MAX_US),
+        .targets = ask->count,
+    };
     weir_http_defer(job->request);
     weir_err err = weir_scoring_submit(job->api->scoring, &work);
     if (!err) return;
@@ -285,6 +289,10 @@ weir_err weir_api_post_score(void *context, weir_http_request *request) {
         return WEIR_OK;
     }
     weir_err err = job_open(context, request, &job);
+    if (err) return err;
+    size_t length;
+    const char *body = weir_http_body(request, &length);
+    err = weir_api_score_read(job->api->schema, body, length, weir_http_arena(request), &job->ask);
     if (!err) submit(job);
     return err;
 }

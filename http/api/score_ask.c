@@ -3,7 +3,7 @@
  * score_ask.c - the body of POST /v1/score.
  *
  * An event goes to the mapper with the bytes that it was sent in, as it would from the log: so it is cut out of the
- * body, not written anew from what the reader of JSON understood.
+ * body as /v1/events cuts its messages, and no other reader of JSON has a word in what it may be.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 #include "body.h"
 #include "score_ask.h"
 
-#define DEPTH_MAX       (WEIR_MESSAGE_DEPTH_MAX + 1)
+#define DEPTH_MAX       8u
+#define REST_BYTES_MAX  (256u << 10)
 #define REASONS_DEFAULT 5
 #define NODES_MAX       1000000
 #define DEADLINE_MAX_MS 10000
@@ -56,53 +57,6 @@ static weir_err read_targets(const weir_schema *schema, const json_t *targets, w
 
 /* --- an event ----------------------------------------------------------------------------------------------------- */
 
-static const char *past_text(const char *at) {
-    for (at++; *at != '"'; at++)
-        if (*at == '\\') at++;
-    return at + 1;
-}
-
-static const char *past_blanks(const char *at) {
-    return at + strspn(at, " \t\r\n");
-}
-
-/* Behind a value of JSON that is known to be whole. */
-static const char *past_value(const char *at) {
-    size_t depth = 0;
-    if (!strchr("{[\"", *at)) return at + strcspn(at, ",}] \t\r\n");
-    do {
-        if (*at == '"') {
-            at = past_text(at);
-            continue;
-        }
-        if (*at == '{' || *at == '[') depth++;
-        if (*at == '}' || *at == ']') depth--;
-        at++;
-    } while (depth);
-    return at;
-}
-
-/* The bytes of a member's value. The body was read before, and ends with a 0; a name that is spelt with escapes is not
- * found. */
-static bool find_member(const char *body, const char *name, const char **valuep, size_t *lengthp) {
-    size_t length = strlen(name);
-    const char *at = past_blanks(past_blanks(body) + 1);
-    while (*at == '"') {
-        const char *end = past_text(at);
-        bool wanted = (size_t)(end - at) == length + 2 && !memcmp(at + 1, name, length);
-        at = past_blanks(past_blanks(end) + 1);
-        end = past_value(at);
-        if (wanted) {
-            *valuep = at;
-            *lengthp = (size_t)(end - at);
-            return true;
-        }
-        at = past_blanks(end);
-        if (*at == ',') at = past_blanks(at + 1);
-    }
-    return false;
-}
-
 static weir_err read_source(const weir_schema *schema, const json_t *root, weir_api_score_ask *ask) {
     const char *name;
     size_t length;
@@ -110,19 +64,35 @@ static weir_err read_source(const weir_schema *schema, const json_t *root, weir_
     if (err) return err;
     ask->source = weir_schema_source_find(schema, name);
     if (ask->source == WEIR_SCHEMA_NONE) return WEIR_ERR(WEIR_EDATA, "the schema has no source '%.64s'", name);
-    if (weir_schema_source_at(schema, ask->source)->format != WEIR_SCHEMA_JSON)
-        return WEIR_ERR(WEIR_EDATA, "source '%.64s' has lines, not JSON; store the event and score its target", name);
     return WEIR_OK;
 }
 
-static weir_err read_event(const weir_schema *schema, const json_t *root, const char *body, weir_api_score_ask *ask) {
+/* A line stands in the body as a text, and is cut out of that as it would be out of a body of lines. */
+static weir_err read_line(weir_arena *arena, weir_api_message *event) {
+    const weir_api_message *lines;
+    size_t count, length;
+    json_t *text = json_loadb(event->bytes, event->length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    const char *bytes = json_string_value(text);
+    weir_err err = bytes ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the source has lines, so event must be a text of one line");
+    length = bytes ? json_string_length(text) : 0;
+    char *copy = bytes ? weir_arena_alloc_aligned(arena, 1, length + 1) : NULL;
+    if (copy) memcpy(copy, bytes, length);
+    json_decref(text);
+    if (err) return err;
+    if (!copy) return no_memory();
+    err = weir_api_split(WEIR_API_LINES, copy, length, arena, &lines, &count);
+    if (!err && count > 1) err = WEIR_ERR(WEIR_EDATA, "event has %zu lines; one is judged at a time", count);
+    if (!err) *event = lines[0];
+    return err;
+}
+
+static weir_err read_event(const weir_schema *schema, const json_t *root, weir_arena *arena, weir_api_score_ask *ask) {
     weir_err err = read_source(schema, root, ask);
     if (err) return err;
-    if (!json_is_object(json_object_get(root, "event"))) return WEIR_ERR(WEIR_EDATA, "event must be an object");
-    if (!find_member(body, "event", &ask->event, &ask->event_length))
-        return WEIR_ERR(WEIR_EDATA, "the member event must be spelt without escapes");
+    if (!ask->event.bytes) return WEIR_ERR(WEIR_EDATA, "the member event must be spelt without escapes");
     ask->count = 1;
-    return WEIR_OK;
+    bool json = weir_schema_source_at(schema, ask->source)->format == WEIR_SCHEMA_JSON;
+    return json ? WEIR_OK : read_line(arena, &ask->event);
 }
 
 weir_err weir_api_score_keep_event(weir_api_score_ask *ask, weir_arena *arena, const weir_mapped *mapped) {
@@ -170,8 +140,7 @@ static weir_err read_limits(const json_t *root, weir_api_score_ask *ask) {
     return WEIR_OK;
 }
 
-static weir_err read_root(const weir_schema *schema, const json_t *root, const char *body, weir_arena *arena,
-                          weir_api_score_ask *ask) {
+static weir_err read_root(const weir_schema *schema, const json_t *root, weir_arena *arena, weir_api_score_ask *ask) {
     static const char *const names[] = {"targets", "source", "event", "reasons", "nodes_max", "deadline_ms", NULL};
     const json_t *targets = json_object_get(root, "targets"), *event = json_object_get(root, "event");
     weir_err err = weir_api_body_members(root, "the body", names);
@@ -179,14 +148,35 @@ static weir_err read_root(const weir_schema *schema, const json_t *root, const c
     if (err) return err;
     if (!targets == !event || (targets && json_object_get(root, "source")))
         return WEIR_ERR(WEIR_EDATA, "the body must have either targets, or source and event");
-    return targets ? read_targets(schema, targets, arena, ask) : read_event(schema, root, body, ask);
+    return targets ? read_targets(schema, targets, arena, ask) : read_event(schema, root, arena, ask);
+}
+
+/* The body with null in the place of its event: what an event may be is not for the reader of the rest to say. */
+static weir_err without_event(const char *body, size_t length, weir_arena *arena, weir_api_message *event,
+                              weir_api_message *restp) {
+    static const char null[] = "null";
+    *restp = (weir_api_message){body, length};
+    if (weir_api_cut(body, length, "event", event)) {
+        size_t before = (size_t)(event->bytes - body), behind = length - before - event->length;
+        char *rest = weir_arena_alloc_aligned(arena, 1, before + sizeof null + behind);
+        if (!rest) return no_memory();
+        memcpy(rest, body, before);
+        memcpy(rest + before, null, sizeof null - 1);
+        memcpy(rest + before + sizeof null - 1, event->bytes + event->length, behind);
+        *restp = (weir_api_message){rest, before + sizeof null - 1 + behind};
+    }
+    if (restp->length <= REST_BYTES_MAX) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the body has %zu bytes without its event; at most %u are taken", restp->length,
+                    REST_BYTES_MAX);
 }
 
 weir_err weir_api_score_read(const weir_schema *schema, const char *body, size_t length, weir_arena *arena,
                              weir_api_score_ask *ask) {
     json_t *root = NULL;
-    weir_err err = weir_api_body_json(body, length, DEPTH_MAX, &root);
-    if (!err) err = read_root(schema, root, body, arena, ask);
+    weir_api_message rest;
+    weir_err err = without_event(body, length, arena, &ask->event, &rest);
+    if (!err) err = weir_api_body_json(rest.bytes, rest.length, DEPTH_MAX, &root);
+    if (!err) err = read_root(schema, root, arena, ask);
     json_decref(root);
     return err;
 }

@@ -12,9 +12,7 @@ typedef struct weir_api_score_ask {
     weir_api_vertex vertices[WEIR_SCORE_BATCH_MAX];
     weir_score_ask asks[WEIR_SCORE_BATCH_MAX];
     uint32_t count;
-    /* the event, as it stands in the body; NULL: none */
-    const char *event;
-    size_t event_length;
+    weir_api_message event; /* of a source of JSON as it stands in the body; bytes NULL: none */
     uint32_t source;
     const weir_mutation *mutations;
     size_t mutation_count;
@@ -23,7 +21,8 @@ typedef struct weir_api_score_ask {
     int64_t deadline_us; /* after the arrival; 0: none */
 } weir_api_score_ask;
 
-/* Keys live in the arena, the event in the body.  WEIR_EDATA names the member; WEIR_ENOMEM.  [any] */
+/* Keys live in the arena, the event there or in the body.  WEIR_EDATA names the member; WEIR_ELIMIT what is not the
+ * event is too long; WEIR_ENOMEM.  [any] */
 weir_err weir_api_score_read(const weir_schema *schema, const char *body, size_t length, weir_arena *arena,
                              weir_api_score_ask *ask);
 /* Copies what a mapper made of the event: it keeps that for one message only.  WEIR_ENOMEM. */

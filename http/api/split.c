@@ -61,19 +61,24 @@ static void skip_string(splitter *split) {
     }
 }
 
-/* To the comma or bracket that ends this element of the array. */
-static weir_err skip_element(splitter *split) {
+/* To the comma or bracket that ends this element of the array, or member of the object.  false: there is none. */
+static bool skip_value(splitter *split, char close) {
     for (size_t depth = 0; split->next < split->length;) {
         char c = split->body[split->next];
         if (c == '"') {
             skip_string(split);
             continue;
         }
-        if (!depth && (c == ',' || c == ']')) return WEIR_OK;
+        if (!depth && (c == ',' || c == close)) return true;
         if (c == '[' || c == '{') depth++;
         if ((c == ']' || c == '}') && depth) depth--;
         split->next++;
     }
+    return false;
+}
+
+static weir_err skip_element(splitter *split) {
+    if (skip_value(split, ']')) return WEIR_OK;
     return WEIR_ERR(WEIR_EDATA, "the array of events has no end: event %zu is cut at byte %zu", split->count,
                     split->length);
 }
@@ -103,6 +108,44 @@ static weir_err split_json(splitter *split) {
     if (split->next == split->length)
         return WEIR_ERR(WEIR_EDATA, "the body is empty; send an event or an array of events");
     return split->body[split->next] == '[' ? split_array(split) : take(split, split->next, split->length);
+}
+
+/* --- one member ---------------------------------------------------------------------------------------------- */
+
+/* The next member of the object, and its value without the blanks around it.  false: there is none, or no JSON. */
+static bool next_member(splitter *split, weir_api_message *namep, weir_api_message *valuep) {
+    skip_blanks(split);
+    size_t begin = split->next;
+    if (begin >= split->length || split->body[begin] != '"') return false;
+    skip_string(split);
+    if (split->next > split->length || split->next - begin < 2) return false;
+    *namep = (weir_api_message){split->body + begin + 1, split->next - begin - 2};
+    skip_blanks(split);
+    if (split->next >= split->length || split->body[split->next++] != ':') return false;
+    skip_blanks(split);
+    begin = split->next;
+    if (!skip_value(split, '}')) return false;
+    size_t end = split->next;
+    while (end > begin && is_blank(split->body[end - 1]))
+        end--;
+    *valuep = (weir_api_message){split->body + begin, end - begin};
+    return true;
+}
+
+bool weir_api_cut(const char *body, size_t length, const char *name, weir_api_message *valuep) {
+    splitter split = {.body = body, .length = length};
+    weir_api_message member;
+    *valuep = (weir_api_message){NULL, 0};
+    skip_blanks(&split);
+    if (split.next >= length || body[split.next] != '{') return false;
+    do {
+        split.next++; /* the bracket, or the comma */
+        if (!next_member(&split, &member, valuep)) break;
+        bool found = member.length == strlen(name) && !memcmp(member.bytes, name, member.length);
+        if (found && valuep->length) return true;
+    } while (split.next < length && body[split.next] == ',');
+    *valuep = (weir_api_message){NULL, 0};
+    return false;
 }
 
 /* --- lines ---------------------------------------------------------------------------------------------------- */

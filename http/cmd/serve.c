@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <weir/base/alloc.h>
@@ -29,6 +30,8 @@ extern const weir_command weir_command_serve;
 #define PATH_MAX_BYTES WEIR_SERVE_PATH_MAX
 #define LOOK_US        20000 /* between two looks at how far the pipeline is */
 
+#define DESCRIPTORS_MAX ((rlim_t)1 << 18)
+
 typedef struct service {
     const weir_config *config;
     char store[PATH_MAX_BYTES], eventlog[PATH_MAX_BYTES], models[PATH_MAX_BYTES], data_keys[PATH_MAX_BYTES];
@@ -42,6 +45,7 @@ typedef struct service {
     uint32_t source_count;
     weir_graph *graph;
     weir_pipeline *pipeline;
+    const char *key_file; /* NULL: everybody may do everything, from this machine */
     weir_api_keys *keys;
     weir_scoring *scoring;
     weir_scoring_watch *watch;
@@ -108,6 +112,7 @@ static weir_err read_arguments(service *serve, const weir_cli *cli) {
     if (!err) err = read_sibling_paths(serve);
     if (!err) err = load_schema(schema, &serve->schema);
     if (!keys) keys = weir_config_text(serve->config, WEIR_CONFIG_HTTP_KEYS);
+    if (*keys) serve->key_file = keys;
     if (!err && *keys) err = weir_api_keys_load(keys, &serve->keys);
     return err;
 }
@@ -240,13 +245,37 @@ static weir_err open_api(service *serve) {
     return weir_api_open(&opts, &serve->api);
 }
 
+/* As many as the system allows: the usual soft limit of 1024 is for programs that use select(), which none of ours
+ * does. Children inherit it, and some close every number up to it, so there is an end. */
+static void raise_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit)) return;
+    rlim_t wanted = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
+    if (limit.rlim_cur >= wanted) return;
+    limit.rlim_cur = wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* then it stays as it is, and clients get half of that */
+}
+
+/* Half of the descriptors are the store's, the log's, the broker's and the models': what clients take, those must not
+ * miss. */
+static uint32_t connections_of(const weir_config *config) {
+    uint64_t connections = weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS);
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur / 2 >= connections) return (uint32_t)connections;
+    WEIR_LOG(WARN, "serve.descriptors",
+             "fewer connections than http.connections: raise the limit of open files (ulimit -n, LimitNOFILE=)",
+             WEIR_U64("connections", limit.rlim_cur / 2), WEIR_U64("limit", limit.rlim_cur));
+    return limit.rlim_cur > 2 ? (uint32_t)(limit.rlim_cur / 2) : 1;
+}
+
 static weir_err open_http(service *serve, const weir_cli *cli) {
     const weir_config *config = serve->config;
     const char *listen = weir_cli_text(cli, "listen");
     weir_http_opts opts = {
         .listen = listen ? listen : weir_config_text(config, WEIR_CONFIG_HTTP_LISTEN),
         .loops = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_THREADS),
-        .connections = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS),
+        .connections = connections_of(config),
         .connections_per_ip = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS_PER_IP),
         .header_bytes = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_HEADER_BYTES),
         .memory_bytes = weir_config_u64(config, WEIR_CONFIG_HTTP_MEMORY),
@@ -304,10 +333,23 @@ static void retain(service *serve) {
     }
 }
 
+/* A key that is no longer in the file opens nothing from here on. A file that cannot be read leaves the keys as they
+ * were: else a slip of the pen would lock everybody out. */
+static void read_keys_again(service *serve) {
+    if (!serve->keys) return;
+    weir_err err = weir_api_keys_reload(serve->keys, serve->key_file);
+    if (err)
+        weir_log_error("serve.keys_refused", weir_err_prefix(err, "the keys stay as they were"));
+    else
+        WEIR_LOG(INFO, "serve.keys", "the keys were read again", WEIR_TEXT("file", serve->key_file));
+}
+
 static void wait_for_stop(service *serve) {
     bool ready = false;
     while (!weir_signals_wait(ready ? WEIR_US_PER_S : LOOK_US)) {
-        weir_scoring_watch_look(serve->watch, weir_signals_hung_up());
+        bool again = weir_signals_hung_up();
+        if (again) read_keys_again(serve);
+        weir_scoring_watch_look(serve->watch, again);
         retain(serve);
         if (ready || !weir_api_look(serve->api)) continue;
         ready = true;
@@ -344,6 +386,7 @@ static void close_all(service *serve, weir_err *errp) {
 static weir_err run(weir_cli *cli) {
     service *serve = weir_calloc(1, sizeof *serve);
     if (!serve) return WEIR_ERR(WEIR_ENOMEM, "no memory to serve");
+    raise_descriptors();
     weir_signals_take_hangups();
     weir_err err = weir_signals_install();
     if (!err) err = open_all(serve, cli);
@@ -373,8 +416,8 @@ const weir_command weir_command_serve = {
     .summary = "take events in and answer questions about the living graph over HTTP",
     .description =
         "Prints its address when it takes connections; /readyz says yes once all that was in the log is "
-        "applied. SIGTERM and SIGINT stop it in order; SIGHUP makes it look for another model at once, which it "
-        "does once a second anyway. /openapi.json says what can be asked.",
+        "applied. SIGTERM and SIGINT stop it in order; SIGHUP makes it read its keys again, and look for another "
+        "model at once, which it does once a second anyway. /openapi.json says what can be asked.",
     .example = "weir serve --schema payments --data weir-data\n"
                "curl -s localhost:8080/v1/neighbors/account/a17",
     .options = options,

@@ -7,6 +7,8 @@
  * (0.9.75): so a request with a body is refused, one without is answered at the second. In the middle of a body the
  * library takes no reply at all; there it is written by hand and the connection cut.
  */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,16 +70,18 @@ static enum MHD_Result send_reply(weir_http_request *request) {
         weir_buf_free(&request->out);
         weir_http_problem_err(request, err);
     }
-    size_t room = request->fixed ? 0 : request->out.length;
-    if (room && !weir_http_charge(request, room)) // W4
+    if (!weir_http_lighten(request)) { // W4
+        weir_buf_free(&request->out);
         weir_http_problem(request, 503, NULL, "the server holds as much as it may; try again in a second");
+    }
     if (atomic_load_explicit(&http->stop_us, memory_order_relaxed)) request->close = true;
     struct MHD_Response *response = make_response(request);
     if (!response) return MHD_NO;
     count(request);
     request->stage = WEIR_HTTP_STAGE_REPLIED;
     enum MHD_Result queued = MHD_queue_response(request->mhd, request->status, response);
-    MHD_destroy_response(response);
+    MHD_destroy_response(response); /* its headers are copies */
+    weir_http_shed_arena(request);
     return queued;
 }
 
@@ -136,6 +140,13 @@ void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD
 /* The library takes what proxies before us may read in another way: a length twice, a length beside a transfer
  * encoding, a blank before a colon. Whoever disagrees on where a request ends can be made to answer one that was never
  * sent. */
+/* What the library looks at before it asks us (W1: on_message in loop.c): digits, and as many as a number has. */
+static bool is_length(const char *text) {
+    size_t digits = strspn(text, "0123456789");
+    errno = 0;
+    return digits && !text[digits] && (strtoull(text, NULL, 10) != ULLONG_MAX || !errno);
+}
+
 typedef struct header_scan {
     unsigned hosts, lengths, encodings;
     bool odd; /* a name that is no token, a 0 byte, an encoding that is not plain chunked */
@@ -167,7 +178,14 @@ static bool unambiguous(weir_http_request *request, const char *version) {
     header_scan scan = {0};
     (void)MHD_get_connection_values_n(request->mhd, MHD_HEADER_KIND, scan_header, &scan);
     bool old = strcmp(version, "HTTP/1.1") < 0;
-    if (!scan.odd && scan.hosts <= 1 && scan.lengths + scan.encodings <= 1 && !(old && scan.encodings)) return true;
+    if (!old && !scan.hosts) {
+        request->close = true;
+        weir_http_problem(request, 400, NULL, "a request of HTTP/1.1 names its host; send a header Host");
+        return false;
+    }
+    if (!scan.odd && !strchr(request->uri, ' ') && scan.hosts <= 1 && scan.lengths + scan.encodings <= 1 &&
+        !(old && scan.encodings))
+        return true;
     request->close = true;
     weir_http_problem(request, 400, NULL, "the headers can be read in more than one way; send each once and plainly");
     return false;
@@ -206,6 +224,30 @@ static bool from_another_site(const weir_http_request *request) {
     return origin && !weir_http_origin_is_host(origin, weir_http_header(request, "Host"));
 }
 
+/* Of whom, and that it happened, is for the operator's eyes; the key is for nobody's. A right key passes whatever came
+ * before it: behind a proxy all clients have one address, and one that was not told of its new key must not lock out
+ * the others. */
+static void refuse_key(weir_http_request *request) {
+    weir_http *http = request->loop->http;
+    uint32_t count = weir_http_peers_strike(http->peers, request->connection->peer, weir_clock_mono_us(http->clock));
+    weir_metric_add(WEIR_METRIC_HTTP_WRONG_KEYS, 1);
+    if (count > WEIR_HTTP_STRIKES_MAX) {
+        weir_http_add_header(request, "Retry-After", "60");
+        weir_http_problem(request, 429, NULL, "too many wrong keys came from this address; wait a minute");
+        return;
+    }
+    char address[80] = "unknown";
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (info && info->client_addr) weir_http_address_text(info->client_addr, address, sizeof address);
+    WEIR_LOG(WARN, "audit.wrong_key",
+             count < WEIR_HTTP_STRIKES_MAX ? "a key that is not one of this server's"
+                                           : "a key that is not one of this server's; more of the address's are "
+                                             "counted and not written down for a minute",
+             WEIR_TEXT("address", address), WEIR_TEXT("request", request->id), WEIR_U64("count", count));
+    weir_http_add_header(request, "WWW-Authenticate", "Bearer");
+    weir_http_problem(request, 401, NULL, "the key is not one of this server's; send `Authorization: Bearer KEY`");
+}
+
 /* false: the request has its refusal (W2, W3, W5). */
 static bool allowed(weir_http_request *request, weir_http_role role) {
     const weir_http_opts *opts = &request->loop->http->opts;
@@ -224,10 +266,13 @@ static bool allowed(weir_http_request *request, weir_http_role role) {
     }
     if (role == WEIR_HTTP_ANYONE) return true;
     const char *key = key_of(request);
-    if (!key || !opts->authenticate(opts->context, key, strlen(key), &request->caller)) {
+    if (!key) {
         weir_http_add_header(request, "WWW-Authenticate", "Bearer");
-        weir_http_problem(request, 401, NULL, "%s; send `Authorization: Bearer KEY`",
-                          key ? "the key is not one of this server's" : "this needs a key");
+        weir_http_problem(request, 401, NULL, "this needs a key; send `Authorization: Bearer KEY`");
+        return false;
+    }
+    if (!opts->authenticate(opts->context, key, strlen(key), &request->caller)) {
+        refuse_key(request);
         return false;
     }
     if (request->caller.roles & (role | WEIR_HTTP_ADMIN)) return true; // W2
@@ -266,7 +311,7 @@ static bool fits(weir_http_request *request) {
     } else if (length && !weir_http_charge(request, length)) { // W4
         weir_http_problem(request, 503, NULL, "the server holds as many bodies as it may; try again in a second");
     } else {
-        request->body.length_max = (size_t)limit;
+        request->body.length_max = (size_t)(length ? length : limit); /* what is known is not doubled */
         return true;
     }
     return false;
@@ -294,6 +339,7 @@ static bool headers_pass(weir_http_request *request) {
 /* --- the calls from below ------------------------------------------------------------------------------------- */
 
 static enum MHD_Result run_handler(weir_http_request *request) {
+    WEIR_ON_ROLE(LOOP);
     weir_err err = request->route->handler(request->loop->http->opts.context, request);
     if (request->stage == WEIR_HTTP_STAGE_DEFERRED) {
         WEIR_ASSERT(!err); /* a deferred request is no longer the handler's */
@@ -316,11 +362,12 @@ static enum MHD_Result take_headers(weir_http_request *request, const char *meth
 }
 
 static enum MHD_Result take_body(weir_http_request *request, const char *upload, size_t *length) {
-    if (request->body.length + *length > request->charged_bytes && !weir_http_charge(request, *length)) { // W4
+    weir_buf_append(&request->body, upload, *length);
+    uint64_t room = weir_http_held(&request->body), known = request->charged_bytes;
+    if (room > known + 1 && !weir_http_charge(request, room - known)) { // W4
         weir_http_exchange_cut(request->connection, 503, "the server holds as much as it may; try again in a second");
         return MHD_NO;
     }
-    weir_buf_append(&request->body, upload, *length);
     if (request->body.failed == WEIR_ELIMIT) {
         weir_http_exchange_cut(request->connection, 413, "the body is larger than this path allows");
         return MHD_NO;
@@ -363,6 +410,7 @@ void weir_http_exchange_end(weir_http_loop *loop, weir_http_request *request) {
 /* Past the library, so by hand. Whether it arrives is the peer's affair: it is cut off either way. */
 static void send_refusal(const weir_http_connection *connection, unsigned status, const char *detail) {
     weir_buf body = {0}, head = {0};
+    if (!connection->request->id[0]) give_id(connection->request);
     weir_http_problem_write(&body, status, NULL, detail, connection->request->id);
     weir_buf_printf(&head,
                     "HTTP/1.1 %u %s\r\nContent-Type: application/problem+json\r\nContent-Length: %zu\r\n"
@@ -379,4 +427,15 @@ void weir_http_exchange_cut(weir_http_connection *connection, unsigned status, c
     if (connection->request && connection->request->stage < WEIR_HTTP_STAGE_DEFERRED)
         send_refusal(connection, status, detail);
     shutdown(connection->fd, SHUT_RDWR);
+}
+
+void weir_http_exchange_refuse_length(weir_http_connection *connection) {
+    if (connection->expired || !connection->request || connection->request->stage != WEIR_HTTP_STAGE_HEADERS) return;
+    const char *length = weir_http_header(connection->request, "Content-Length");
+    if (!length || is_length(length)) return;
+    connection->expired = true;
+    if (length[strspn(length, "0123456789")] || !*length)
+        weir_http_exchange_cut(connection, 400, "the header Content-Length is no number; send the body's length");
+    else
+        weir_http_exchange_cut(connection, 413, "the body is larger than any path allows");
 }

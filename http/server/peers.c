@@ -4,6 +4,9 @@
  *
  * A table of open addressing with room for twice the connections, so that it never fills; an IPv6 peer is its /64,
  * because a household or a server gets no less.
+ *
+ * Wrong keys outlive the connection that they came on. They are kept in sets of a few places, of which the oldest gives
+ * way: whoever has more addresses than there are places is forgotten now and then, and costs no more memory.
  */
 #include <string.h>
 
@@ -19,11 +22,21 @@ typedef struct peer {
     uint32_t count; /* 0: free */
 } peer;
 
+#define STRIKE_SETS 1024u
+#define STRIKE_WAYS 4u
+
+typedef struct strikes {
+    uint64_t id;
+    int64_t since_us;
+    uint32_t count; /* 0: free */
+} strikes;
+
 struct weir_http_peers {
     weir_mutex mutex;
     uint32_t connections, connections_max, per_ip;
     uint32_t mask;
     peer *table; /* under mutex, with connections */
+    strikes strikes[STRIKE_SETS][STRIKE_WAYS];
 };
 
 weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_peers **peersp) {
@@ -78,6 +91,13 @@ bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *addres
     return room;
 }
 
+bool weir_http_peers_crowded(weir_http_peers *peers) {
+    weir_mutex_lock(&peers->mutex);
+    bool crowded = peers->connections_max - peers->connections <= peers->connections_max / 16;
+    weir_mutex_unlock(&peers->mutex);
+    return crowded;
+}
+
 /* Takes an entry out and moves those behind it that would no longer be found. */
 static void take_out(weir_http_peers *peers, uint32_t hole) {
     for (uint32_t i = (hole + 1) & peers->mask; peers->table[i].count; i = (i + 1) & peers->mask) {
@@ -100,6 +120,27 @@ void weir_http_peers_leave(weir_http_peers *peers, uint64_t id) {
         take_out(peers, (uint32_t)(found - peers->table));
     }
     weir_mutex_unlock(&peers->mutex);
+}
+
+/* The address's own place in its set, or the one that has been taken longest. */
+static strikes *strikes_of(strikes set[STRIKE_WAYS], uint64_t id) {
+    strikes *place = &set[0];
+    for (uint32_t i = 0; i < STRIKE_WAYS; i++) {
+        if (set[i].count && set[i].id == id) return &set[i];
+        if (!set[i].count || (place->count && set[i].since_us < place->since_us)) place = &set[i];
+    }
+    return place;
+}
+
+uint32_t weir_http_peers_strike(weir_http_peers *peers, uint64_t id, int64_t now_us) {
+    weir_mutex_lock(&peers->mutex);
+    strikes *s = strikes_of(peers->strikes[id % STRIKE_SETS], id);
+    if (!s->count || s->id != id || now_us - s->since_us >= WEIR_HTTP_STRIKES_US)
+        *s = (strikes){.id = id, .since_us = now_us};
+    if (s->count < UINT32_MAX) s->count++;
+    uint32_t count = s->count;
+    weir_mutex_unlock(&peers->mutex);
+    return count;
 }
 
 void weir_http_peers_close(weir_http_peers *peers) {

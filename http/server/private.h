@@ -64,8 +64,15 @@ typedef struct weir_http_peers weir_http_peers;
 weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_peers **peersp);
 /* *slotp is for leave; false: one of the two limits is reached.  [any] */
 bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *address, uint64_t *peerp);
+/* Whether a sixteenth of the connections, or less, is free.  [any] */
+bool weir_http_peers_crowded(weir_http_peers *peers);
 void weir_http_peers_leave(weir_http_peers *peers, uint64_t id);
+/* One more wrong key of this address: how many it was in the minute that the first of them began.  [any] */
+uint32_t weir_http_peers_strike(weir_http_peers *peers, uint64_t id, int64_t now_us);
 void weir_http_peers_close(weir_http_peers *peers);
+
+#define WEIR_HTTP_STRIKES_MAX 20u /* wrong keys of an address in a minute that are told so, each a line in the log */
+#define WEIR_HTTP_STRIKES_US  (60 * WEIR_US_PER_S)
 
 /* --- one exchange --------------------------------------------------------------------------------------------- */
 
@@ -130,7 +137,9 @@ struct weir_http_loop {
     weir_thread *thread;
     weir_http_deadlines waiting, working; /* connections without and with a request */
     uint64_t connections;
-    uint64_t peer_entered; /* of the connection that the library is being given */
+    int64_t accept_again_us; /* 0: at once; else there were no descriptors */
+    int64_t accept_said_us;  /* when the log was last told so              */
+    uint64_t peer_entered;   /* of the connection that the library is being given */
     bool peer_pending;
     weir_http_request *free;
     uint32_t free_count;
@@ -171,6 +180,8 @@ void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD
 void weir_http_exchange_end(weir_http_loop *loop, weir_http_request *request);
 /* Answers by hand, past the library, when the connection is to be closed in the middle of a request. */
 void weir_http_exchange_cut(weir_http_connection *connection, unsigned status, const char *detail);
+/* If its headers say a length that is none: answers so by hand. */
+void weir_http_exchange_refuse_length(weir_http_connection *connection);
 
 /* request.c */
 weir_http_request *weir_http_request_take(weir_http_loop *loop);
@@ -178,6 +189,13 @@ void weir_http_request_give(weir_http_loop *loop, weir_http_request *request);
 void weir_http_requests_free(weir_http_loop *loop);
 /* false: over the budget (W4). */
 bool weir_http_charge(weir_http_request *request, uint64_t bytes);
+/* What a body or a reply costs. */
+uint64_t weir_http_held(const weir_buf *buf);
+/* The reply is written: gives back the body, which nobody reads any more, and the room that the reply did not need.
+ * What is left is all that is held for as long as the client does not read it.  false: over the budget (W4). */
+bool weir_http_lighten(weir_http_request *request);
+/* The reply is the library's: a large arena goes. */
+void weir_http_shed_arena(weir_http_request *request);
 
 /* problem.c */
 const char *weir_http_status_title(unsigned status);

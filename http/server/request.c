@@ -12,7 +12,7 @@
 #include "private.h"
 
 #define KEPT_REQUESTS_MAX 64u         /* of a loop */
-#define KEPT_BYTES_MAX    (64u << 10) /* of a body or a reply */
+#define KEPT_BYTES_MAX    (32u << 10) /* of a body, a reply or an arena */
 
 /* --- memory --------------------------------------------------------------------------------------------------- */
 
@@ -57,9 +57,37 @@ static bool keep_arena(weir_http_request *request) {
     return !weir_arena_open(WEIR_HTTP_ARENA_BYTES_MAX, &request->arena);
 }
 
+static void discharge(weir_http_request *request) {
+    atomic_fetch_sub_explicit(&request->loop->http->charged_bytes, request->charged_bytes, memory_order_relaxed);
+    request->charged_bytes = 0;
+}
+
+/* Small ones are kept from request to request, and their number is small. */
+uint64_t weir_http_held(const weir_buf *buf) {
+    return buf->capacity > KEPT_BYTES_MAX ? buf->capacity : buf->length;
+}
+
+bool weir_http_lighten(weir_http_request *request) {
+    weir_buf *out = &request->out;
+    keep_buf(&request->body);
+    discharge(request);
+    if (out->capacity - out->length > KEPT_BYTES_MAX) {
+        char *bytes = weir_realloc_array(out->bytes, out->length + 1, 1);
+        if (bytes) { /* else it stays as large as it is */
+            out->bytes = bytes;
+            out->capacity = out->length + 1;
+        }
+    }
+    return request->fixed || weir_http_charge(request, weir_http_held(out));
+}
+
+void weir_http_shed_arena(weir_http_request *request) {
+    if (weir_arena_used(request->arena) > KEPT_BYTES_MAX) (void)keep_arena(request);
+}
+
 void weir_http_request_give(weir_http_loop *loop, weir_http_request *request) {
-    atomic_fetch_sub_explicit(&loop->http->charged_bytes, request->charged_bytes, memory_order_relaxed);
-    if (loop->free_count == KEPT_REQUESTS_MAX || !keep_arena(request)) {
+    discharge(request);
+    if (loop->free_count == KEPT_REQUESTS_MAX || !request->arena || !keep_arena(request)) {
         free_request(request);
         return;
     }
@@ -150,6 +178,7 @@ void weir_http_reply_static(weir_http_request *request, unsigned status, const c
 }
 
 void weir_http_defer(weir_http_request *request) {
+    WEIR_ON_ROLE(LOOP);
     WEIR_ASSERT(request->stage == WEIR_HTTP_STAGE_BODY);
     request->stage = WEIR_HTTP_STAGE_DEFERRED;
 }

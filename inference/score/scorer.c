@@ -2,10 +2,12 @@
 /*
  * scorer.c - asks in, scores out: one thread's sampler, block, workspace and arena.
  *
- *   asks ─► rounds: no two that could see      ─► a whole tree each ─► too large or too late?
- *           each other's event                                         a smaller one
+ *   asks ─► rounds: no two that could see      ─► a whole tree each ─► too large, or together too late?
+ *           each other's event                                         some get a smaller one
  *
- * How many vertices there is time for is learnt from the batches before: reading them is what takes time.
+ * How many vertices there is time for is learnt from the batches before: reading them is what takes time. All of a
+ * round pay for all of it, and all asks of a run are answered when its last round is done: so what a deadline is held
+ * against is the time that all of it will take. How large trees are is learnt too: drawing them costs time as well.
  */
 #include <math.h>
 #include <string.h>
@@ -20,6 +22,8 @@
 #define LESS_SHARE     4u
 #define NODE_NS_FIRST  5000.0 /* before anything was measured */
 #define NODE_NS_WEIGHT 0.1    /* of the newest measurement    */
+#define TREE_WEIGHT    0.1    /* the same of the trees' sizes */
+#define TREE_FORGOTTEN 0.98   /* of a size that is believed and was not looked at, so that it is once more */
 
 /* What one effort of one model needs. */
 typedef struct reach {
@@ -33,7 +37,10 @@ struct weir_scorer {
     weir_score_overlay *overlay;
     weir_score_reader reader;
     weir_arena *arena; /* of one run */
-    double node_ns;    /* one vertex, from the sample to the logit */
+    weir_clock *clock;
+    double node_ns;                   /* one vertex, from the sample to the logit   */
+    bool pace_is_set;                 /* it is not learnt                           */
+    double trees[WEIR_SCORE_EFFORTS]; /* vertices of a tree; 0: not seen yet        */
     /* of the model at hand */
     weir_score_model *model;
     reach reaches[WEIR_SCORE_EFFORTS];
@@ -46,6 +53,7 @@ typedef struct round_of {
     const weir_score_ask *asks[WEIR_SCORE_BATCH_MAX];
     weir_score *scores[WEIR_SCORE_BATCH_MAX];
     uint32_t count;
+    uint32_t behind; /* asks of the run that come after it */
 } round_of;
 
 /* --- the model at hand -------------------------------------------------------------------------------------------- */
@@ -246,39 +254,77 @@ static weir_err compute(pass *p) {
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */
 
-static bool affordable(const weir_scorer *s, const weir_score_ask *ask, uint32_t nodes, int64_t now_us) {
-    if (ask->nodes_max && nodes > ask->nodes_max) return false;
-    return !ask->deadline_us || (double)(ask->deadline_us - now_us) * 1000 >= s->node_ns * nodes;
+/* Vertices that there is time for until the first of the round must be answered, after what comes behind it. */
+static double room_of(const weir_scorer *s, const round_of *round) {
+    int64_t first_us = INT64_MAX;
+    for (uint32_t i = 0; i < round->count; i++) {
+        int64_t deadline_us = round->asks[i]->deadline_us;
+        if (deadline_us && deadline_us < first_us) first_us = deadline_us;
+    }
+    if (first_us == INT64_MAX) return HUGE_VAL;
+    double left_ns = (double)(first_us - weir_clock_mono_us(s->clock)) * 1000;
+    return left_ns / s->node_ns - round->behind * s->trees[WEIR_SCORE_WHOLE];
 }
 
-/* Moves what the round cannot afford to another one; returns whether there was any. */
+/* How large a tree is, as far as is known: at most as one of more effort. */
+static double tree_of(const weir_scorer *s, weir_score_effort effort) {
+    while (effort > WEIR_SCORE_WHOLE && !(s->trees[effort] > 0))
+        effort--;
+    return s->trees[effort];
+}
+
+/* The largest trees that there is time to draw for all of the round. */
+static weir_score_effort begin_with(weir_scorer *s, const round_of *round) {
+    double room = room_of(s, round);
+    weir_score_effort effort = WEIR_SCORE_WHOLE;
+    while (effort < WEIR_SCORE_LEAST && tree_of(s, effort) * round->count > room) {
+        s->trees[effort] *= TREE_FORGOTTEN;
+        effort++;
+    }
+    return effort;
+}
+
+/* Moves what the round cannot afford to another one; returns whether there was any. Those that come first stay: a tree
+ * that is kept must leave room for the smallest of all others. */
 static bool put_off(pass *p, round_of *round, round_of *smaller) {
-    uint32_t kept = 0;
-    int64_t now_us = weir_clock_mono_us(weir_clock_system());
-    for (uint32_t i = 0; i < round->count; i++) {
-        round_of *to = affordable(p->scorer, round->asks[i], p->nodes[i], now_us) ? round : smaller;
+    double room = room_of(p->scorer, round), spent = 0, least = tree_of(p->scorer, WEIR_SCORE_LEAST);
+    uint32_t kept = 0, count = round->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const weir_score_ask *ask = round->asks[i];
+        bool fits = !ask->nodes_max || p->nodes[i] <= ask->nodes_max;
+        bool in_time = spent + p->nodes[i] + least * (count - kept - 1) <= room;
+        round_of *to = fits && in_time ? round : smaller;
         uint32_t at = to == round ? kept++ : smaller->count++;
-        to->asks[at] = round->asks[i];
+        if (to == round) spent += p->nodes[i];
+        to->asks[at] = ask;
         to->scores[at] = round->scores[i];
     }
-    bool any = kept < round->count;
     round->count = kept;
-    return any;
+    return kept < count;
 }
 
 static void learn_pace(weir_scorer *s, int64_t start_ns, uint32_t nodes) {
-    double spent_ns = (double)(weir_clock_mono_ns(weir_clock_system()) - start_ns);
-    if (nodes) s->node_ns += NODE_NS_WEIGHT * (spent_ns / nodes - s->node_ns);
+    double spent_ns = (double)(weir_clock_mono_ns(s->clock) - start_ns);
+    if (s->pace_is_set)
+        weir_clock_manual_advance(s->clock, (int64_t)(nodes * s->node_ns / 1000));
+    else if (nodes)
+        s->node_ns += NODE_NS_WEIGHT * (spent_ns / nodes - s->node_ns);
+}
+
+static void learn_tree(weir_scorer *s, weir_score_effort effort, uint32_t nodes, uint32_t count) {
+    double seen = (double)nodes / count, *tree = &s->trees[effort];
+    *tree = *tree > 0 ? *tree + TREE_WEIGHT * (seen - *tree) : seen;
 }
 
 static weir_err run_round(weir_scorer *s, round_of *round) {
     weir_err err = WEIR_OK;
-    for (weir_score_effort effort = WEIR_SCORE_WHOLE; !err && round->count; effort++) {
-        round_of smaller = {.count = 0};
+    for (weir_score_effort effort = begin_with(s, round); !err && round->count; effort++) {
+        round_of smaller = {.count = 0, .behind = round->behind};
         pass p = {.scorer = s, .round = round, .effort = effort};
-        int64_t start_ns = weir_clock_mono_ns(weir_clock_system());
+        int64_t start_ns = weir_clock_mono_ns(s->clock);
         err = sample(&p);
         if (!err) count_tree(p.view, p.nodes, p.edges);
+        if (!err) learn_tree(s, effort, p.view->nodes, round->count);
         if (!err && effort < WEIR_SCORE_LEAST && put_off(&p, round, &smaller) && round->count) {
             err = sample(&p);
             if (!err) count_tree(p.view, p.nodes, p.edges);
@@ -300,7 +346,9 @@ static bool disturb(const weir_score_ask *a, const weir_score_ask *b) {
     return laid_over && (a->vertex == b->vertex || apart <= 1);
 }
 
+/* Who is in no hurry does not go with who is: a smaller tree would be no gain, and a whole one a delay. */
 static bool fits(const round_of *round, const weir_score_ask *ask) {
+    if (round->count && !round->asks[0]->deadline_us != !ask->deadline_us) return false;
     for (uint32_t i = 0; i < round->count; i++)
         if (disturb(round->asks[i], ask)) return false;
     return true;
@@ -322,10 +370,17 @@ weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const wei
             round.scores[round.count++] = &scores[i];
         }
         left -= round.count;
+        round.behind = left;
         err = run_round(scorer, &round);
     }
     weir_score_overlay_show(scorer->overlay, NULL, 0);
     return err;
+}
+
+void weir_scorer_pace_set(weir_scorer *scorer, weir_clock *clock, double node_ns) {
+    scorer->clock = clock;
+    scorer->node_ns = node_ns;
+    scorer->pace_is_set = true;
 }
 
 const weir_block_view *weir_scorer_block(const weir_scorer *scorer) {
@@ -339,6 +394,7 @@ weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp) {
     weir_scorer *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a scorer");
     s->graph = graph;
+    s->clock = weir_clock_system();
     s->node_ns = NODE_NS_FIRST;
     s->reader.graph = graph;
     weir_err err = weir_arena_open(WEIR_SCORE_BYTES_MAX, &s->arena);

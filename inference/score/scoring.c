@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scoring.c - workers that take what waits, and score it in one pass. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include <weir/inference/scoring.h>
 
 #define THREADS_DEFAULT 2u
+#define TARGET_WEIGHT   0.1 /* of the newest measurement */
 
 typedef struct scoring_thread {
     weir_scoring *scoring;
@@ -27,6 +29,10 @@ struct weir_scoring {
     weir_score_model *model;
     uint32_t batch;
     int64_t delay_us;
+    weir_clock *clock;
+    bool pace_is_set;            /* target_ns is not learnt                               */
+    _Atomic int64_t target_ns;   /* of one target in a batch, with its answer; 0: not yet */
+    _Atomic int64_t outstanding; /* targets that were submitted and are not answered      */
     uint32_t thread_count;
     scoring_thread *threads;
 };
@@ -44,49 +50,100 @@ typedef struct batch {
     uint32_t work_count, ask_count;
 } batch;
 
+static uint32_t targets_of(const weir_scoring_work *work) {
+    return work->targets ? work->targets : 1;
+}
+
+static void answer(const scoring_thread *self, const weir_scoring_work *work, const weir_score_model *model,
+                   const weir_score *scores, weir_err err) {
+    work->done(work->context, self->index, model, scores, err);
+    atomic_fetch_sub_explicit(&self->scoring->outstanding, targets_of(work), memory_order_relaxed);
+}
+
 static void end_work(const batch *b, uint32_t i, weir_err err) {
-    const weir_scoring_work *work = b->works[i];
-    work->done(work->context, b->self->index, b->model, err ? NULL : &b->scores[b->firsts[i]], err);
-}
-
-/* One bad vertex must not cost the others their answers: then each is asked alone. */
-static void run_alone(batch *b) {
-    for (uint32_t i = 0; i < b->work_count; i++) {
-        weir_err err =
-            weir_scorer_run(b->self->scorer, b->model, &b->asks[b->firsts[i]], b->counts[i], &b->scores[b->firsts[i]]);
-        end_work(b, i, err);
-    }
-}
-
-static void batch_run(batch *b) {
-    weir_err err = WEIR_OK;
-    if (b->ask_count) err = weir_scorer_run(b->self->scorer, b->model, b->asks, b->ask_count, b->scores);
-    if (err && b->work_count > 1) {
-        run_alone(b);
-    } else {
-        for (uint32_t i = 0; i < b->work_count; i++)
-            end_work(b, i, err);
-    }
-    weir_metric_add(WEIR_METRIC_SCORE_BATCHES, b->ask_count > 0);
-    weir_metric_add(WEIR_METRIC_SCORE_TARGETS, b->ask_count);
-    b->work_count = b->ask_count = 0;
+    answer(b->self, b->works[i], b->model, err ? NULL : &b->scores[b->firsts[i]], err);
 }
 
 static weir_err too_late(void) {
     return WEIR_ERR(WEIR_ETIMEOUT, "the time for this request was over before it was its turn; ask again, or for less");
 }
 
+static bool is_late(const weir_scoring *s, const weir_scoring_work *work) {
+    return work->deadline_us && weir_clock_mono_us(s->clock) > work->deadline_us;
+}
+
+/* Which of those that were not run yet is the most urgent. */
+static uint32_t next_of(const batch *b, const bool *run) {
+    uint32_t next = b->work_count;
+    for (uint32_t i = 0; i < b->work_count; i++) {
+        if (run[i]) continue;
+        uint64_t deadline = (uint64_t)b->works[i]->deadline_us - 1; /* none is the last of all */
+        if (next == b->work_count || deadline < (uint64_t)b->works[next]->deadline_us - 1) next = i;
+    }
+    return next;
+}
+
+/* One that is too late, or bad, must not cost the others their answers: each is asked alone. */
+static void run_alone(batch *b) {
+    bool run[WEIR_SCORE_BATCH_MAX] = {false};
+    for (uint32_t left = b->work_count; left; left--) {
+        uint32_t i = next_of(b, run);
+        run[i] = true;
+        weir_err err = is_late(b->self->scoring, b->works[i]) ? too_late() : WEIR_OK;
+        if (!err)
+            err = weir_scorer_run(b->self->scorer, b->model, &b->asks[b->firsts[i]], b->counts[i],
+                                  &b->scores[b->firsts[i]]);
+        end_work(b, i, err);
+    }
+}
+
+/* Whether all of the batch will be answered before the first of it must be. */
+static bool in_time(const batch *b) {
+    const weir_scoring *s = b->self->scoring;
+    int64_t all_us = atomic_load_explicit(&s->target_ns, memory_order_relaxed) * b->ask_count / 1000;
+    int64_t end_us = weir_clock_mono_us(s->clock) + all_us;
+    for (uint32_t i = 0; i < b->work_count; i++)
+        if (b->works[i]->deadline_us && b->works[i]->deadline_us < end_us) return false;
+    return true;
+}
+
+static void learn_pace(weir_scoring *s, int64_t start_ns, uint32_t targets) {
+    int64_t known = atomic_load_explicit(&s->target_ns, memory_order_relaxed);
+    int64_t seen = targets ? (weir_clock_mono_ns(s->clock) - start_ns) / targets : known;
+    if (s->pace_is_set) return;
+    known = known ? known + (int64_t)(TARGET_WEIGHT * (double)(seen - known)) : seen;
+    atomic_store_explicit(&s->target_ns, known, memory_order_relaxed); /* one of two at once is as good as the other */
+}
+
+static void batch_run(batch *b) {
+    WEIR_ON_ROLE(WORKER);
+    int64_t start_ns = weir_clock_mono_ns(b->self->scoring->clock);
+    bool together = b->work_count == 1 || in_time(b);
+    weir_err err = WEIR_OK;
+    if (together) err = weir_scorer_run(b->self->scorer, b->model, b->asks, b->ask_count, b->scores);
+    if (!together || (err && b->work_count > 1)) {
+        run_alone(b);
+    } else {
+        for (uint32_t i = 0; i < b->work_count; i++)
+            end_work(b, i, err);
+    }
+    learn_pace(b->self->scoring, start_ns, b->ask_count);
+    weir_metric_add(WEIR_METRIC_SCORE_BATCHES, b->ask_count > 0);
+    weir_metric_add(WEIR_METRIC_SCORE_TARGETS, b->ask_count);
+    b->work_count = b->ask_count = 0;
+}
+
 /* Asks of one work join the batch; one that has no room any more begins the next. */
 static void batch_add(batch *b, const weir_scoring_work *work) {
     const weir_score_ask *asks = NULL;
     uint32_t count = 0;
-    bool late = work->deadline_us && weir_clock_mono_us(weir_clock_system()) > work->deadline_us;
+    bool late = is_late(b->self->scoring, work);
     weir_err err = late ? too_late() : WEIR_OK;
     if (!err && b->model) err = work->prepare(work->context, b->self->index, b->model, &asks, &count);
     if (err || !b->model || count == 0 || count > WEIR_SCORE_BATCH_MAX) {
         if (!err && count > WEIR_SCORE_BATCH_MAX)
             err = WEIR_ERR(WEIR_ELIMIT, "%u targets; a request may have %u", count, WEIR_SCORE_BATCH_MAX);
-        work->done(work->context, b->self->index, late ? NULL : b->model, NULL, err);
+        answer(b->self, work, late ? NULL : b->model, NULL, err);
         return;
     }
     if (b->ask_count + count > WEIR_SCORE_BATCH_MAX) batch_run(b);
@@ -126,8 +183,26 @@ static void worker_main(void *context) {
     weir_free(b);
 }
 
+/* What waits is shared out among the threads. Who would find his time over is told now, while it is of use to him. */
+static weir_err admit(const weir_scoring *s, const weir_scoring_work *work) {
+    int64_t waiting = atomic_load_explicit(&s->outstanding, memory_order_relaxed);
+    int64_t wait_us = waiting * atomic_load_explicit(&s->target_ns, memory_order_relaxed) / 1000 / s->thread_count;
+    int64_t left_us = work->deadline_us ? work->deadline_us - weir_clock_mono_us(s->clock) : INT64_MAX;
+    if (left_us < 0) return too_late();
+    if (wait_us <= left_us) return WEIR_OK;
+    return WEIR_ERR(WEIR_EBUSY,
+                    "%lld targets wait before this request, for about %lld ms, and its time is over in %lld ms; ask "
+                    "later, or give it more time",
+                    (long long)waiting, (long long)(wait_us / 1000), (long long)(left_us / 1000));
+}
+
 weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *work) {
-    weir_err err = weir_queue_push(scoring->queue, work, 0);
+    weir_err err = admit(scoring, work);
+    if (err) return err;
+    atomic_fetch_add_explicit(&scoring->outstanding, targets_of(work), memory_order_relaxed);
+    err = weir_queue_push(scoring->queue, work, 0);
+    if (!err) return WEIR_OK;
+    atomic_fetch_sub_explicit(&scoring->outstanding, targets_of(work), memory_order_relaxed);
     if (!weir_err_is(err, WEIR_ETIMEOUT)) return err;
     return WEIR_ERR(WEIR_EBUSY, "too many requests wait for a score already; try again in a second");
 }
@@ -179,6 +254,9 @@ weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoring
     s->graph = opts->graph;
     s->batch = opts->batch ? opts->batch : WEIR_SCORE_BATCH_MAX;
     s->delay_us = opts->delay_us;
+    s->clock = opts->clock ? opts->clock : weir_clock_system();
+    s->pace_is_set = opts->target_ns > 0;
+    atomic_store(&s->target_ns, opts->target_ns);
     s->threads = weir_calloc(threads, sizeof *s->threads);
     weir_err err = s->threads ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for scoring");
     if (!err) err = weir_queue_open(WEIR_SCORING_QUEUE, sizeof(weir_scoring_work), &s->queue);

@@ -393,6 +393,7 @@ static weir_err tick_well(weir_worker *worker, bool at_once) {
 
 /* *idle_usp: how long to sleep when nothing came; *endedp: nothing will come any more. */
 static weir_err turn(weir_worker *worker, int64_t *idle_usp, bool *endedp) {
+    WEIR_ON_ROLE(INGEST);
     const weir_stream_record *records;
     uint64_t drains;
     size_t count;

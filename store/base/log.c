@@ -4,7 +4,8 @@
  *
  * INVARIANTS
  *   G1  A line is one write(2) while the system takes it whole, and no other line of this process stands inside it.
- *   G2  Of each event at most one line an interval is written, and one that counts those held back.
+ *   G2  Of each event at most one line an interval is written, and one that counts those held back; but each line of an
+ *       event "audit.…", whose number whoever writes them has to limit.
  *   G3  Every line held back is counted by exactly one later line, at the latest by weir_log_flush.
  *   G4  Logging allocates nothing, and leaves errno alone.
  */
@@ -33,6 +34,8 @@
 #define BUSY_WAIT_MS      100 /* for a terminal or pipe that takes nothing; the line is then given up */
 
 /* One event code and its interval. Free while event is NULL. */
+#define AUDIT "audit."
+
 typedef struct repeat_slot {
     const char *event;
     weir_log_level level; /* of the last line held back */
@@ -136,7 +139,7 @@ static repeat_slot *find_slot(const char *event, const moment *at, bool *knownp)
 /* Counts the line, if it is to be held back.  Under lock. */
 static bool hold_back(weir_log_level level, const char *event, const moment *at) {
     bool known;
-    if (repeat_us <= 0) return false;
+    if (repeat_us <= 0 || !strncmp(event, AUDIT, sizeof AUDIT - 1)) return false;
     repeat_slot *slot = find_slot(event, at, &known);
     if (!known || is_over(slot, at)) {
         slot->begin_us = at->mono_us;

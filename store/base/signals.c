@@ -122,6 +122,7 @@ bool weir_signals_hung_up(void) {
 }
 
 weir_err weir_signals_install(void) {
+    WEIR_ON_ROLE(MAIN);
     WEIR_ASSERT(!waiter);
     sigset_t set;
     stop_signals(&set);

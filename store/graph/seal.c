@@ -94,6 +94,7 @@ static void drop_frozen(weir_shard *shard) {
 }
 
 weir_err weir_shard_write_frozen(weir_shard *shard) {
+    WEIR_ON_ROLE(WORKER);
     seal s = {.cache = shard->cache, .sealed = shard->sealed};
     weir_delta *delta = shard->frozen; /* only this thread sets it to NULL */
     weir_kill_point("seal.begin");

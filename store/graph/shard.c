@@ -74,6 +74,7 @@ static void wait_for_room(weir_shard *shard, bool must) {
 /* Waits for the seal before, because after that there is room for one more; but if that fails, only when it must: who
  * asked is told why, and it is done once there is room. */
 static weir_err freeze(weir_shard *shard, bool must) {
+    WEIR_ON_ROLE(SHARD);
     weir_delta *fresh = NULL;
     weir_err err = WEIR_OK;
     shard->postponed = false;
@@ -174,6 +175,7 @@ static weir_err apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t
 }
 
 static weir_err apply_batch(weir_shard *shard, const message *m) {
+    WEIR_ON_ROLE(SHARD);
     weir_batch_cursor cursor;
     uint64_t from;
     weir_err err = weir_batch_open(m->batch, m->length, &cursor);

@@ -3,9 +3,9 @@
  * open.c - the files of a snapshot, mapped, with what can be seen at their ends: type, length, first and last of each
  * list.
  *
- * No list is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked at
- * where it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are walked, because they are few,
- * and who has a category's code can see of it only that there is such a text.
+ * No list is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked
+ * at where it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are walked: they are few, and
+ * who has a category's code sees of it only that there is such a text.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -60,7 +60,7 @@ static void start(serve_child *child, bool unsigned_too) {
 
 static void store_event(const serve_child *child, size_t i, const char *path) {
     json_decref(post_json(child, "/v1/events?source=payments", events[i], 200));
-    serve_await(child, path, NULL, 200, NULL);
+    serve_await(child, path, NULL, 200, "\"payments\":{\"behind\":0"); /* its edges too, which other shards have */
 }
 
 static void reload(const serve_child *child, const char *serving, const char *trouble) {
@@ -129,7 +129,8 @@ static void bodies_that_are_refused(void **state) {
         {"{\"targets\":[{\"type\":\"account\",\"key\":\"a1\"}]}", 422,
          "judges vertices of type payment, not of type account"},
         {"{\"targets\":[{\"type\":\"payment\",\"key\":\"none\"}]}", 422, "no such payment"},
-        {"{\"source\":\"payments\",\"event\":[]}", 400, "must be an object"},
+        {"{\"source\":\"payments\",\"event\":[]}", 422,
+         "event 0 of the request: byte 1: the message is no JSON object"},
         {"{\"source\":\"payment\",\"event\":{}}", 400, "no source 'payment'"},
         {"{\"source\":\"payments\",\"\\u0065vent\":{}}", 400, "without escapes"},
         {"{\"source\":\"payments\",\"event\":{\"id\":\"x\"}}", 422, "time"},
@@ -148,6 +149,67 @@ static void bodies_that_are_refused(void **state) {
         const char *detail = json_string_value(json_object_get(root, "detail"));
         if (!detail || !strstr(detail, rows[i].part)) fail_msg("%s: says '%s'", rows[i].body, detail);
         json_decref(root);
+    }
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* Over sockets, by status and sentence: what the one takes the other takes, and refuses what it refuses. */
+static void an_event_is_refused_as_the_log_would(void **state) {
+    (void)state;
+    enum { LONG = 1300000 };
+    static const char taken_behind[] = "; no event of the request was taken";
+    static char text[LONG + 512], body[LONG + 1024];
+    static const char *const all[] = {
+        "{\"id\":\"x\"}",
+        "7",
+        "null",
+        "{\"id\":\"x\",\"id\":\"y\"}",
+        "{\"id\":\"x\" \"time\":1}",
+        "long",
+        "{\"id\":\"y\",\"time\":\"2026-01-05T12:00:00Z\",\"account\":\"a2\",\"merchant\":\"m1\",\"amount\":99,"
+        "\"currency\":\"EUR\",\"channel\":\"web\",\"extra\":{\"n\":1,\"n\":123456789012345678901234567890}}",
+    };
+    serve_child child;
+    char id[WEIR_MODEL_ID_MAX];
+    register_make(weir_test_path("data/models"), 5, id);
+    start(&child, true);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        http_client client;
+        http_answer answers[2];
+        const char *event = all[i];
+        if (!strcmp(event, "long")) {
+            int length = snprintf(text, sizeof text, "{\"id\":\"%0*d\"}", LONG, 1);
+            assert_true(length > LONG);
+            event = text;
+        }
+        for (int score = 0; score < 2; score++) {
+            char head[512];
+            snprintf(body, sizeof body, score ? "{\"source\":\"payments\",\"event\":%s}" : "%s", event);
+            snprintf(
+                head, sizeof head,
+                "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+                score ? "/v1/score" : "/v1/events?source=payments", strlen(body));
+            client_open(&client, child.port);
+            client_text(&client, head);
+            client_text(&client, body);
+            client_read(&client, &answers[score]);
+            client_close(&client);
+        }
+        if (answers[0].status != answers[1].status)
+            fail_msg("%.200s: %s but %s", event, answers[0].body, answers[1].body);
+        if (answers[0].status != 200) {
+            json_t *a = json_loads(answers[0].body, 0, NULL), *b = json_loads(answers[1].body, 0, NULL);
+            const char *logged = json_string_value(json_object_get(a, "detail"));
+            const char *score = json_string_value(json_object_get(b, "detail"));
+            assert_true(logged && score && strlen(logged) == strlen(score) + strlen(taken_behind));
+            assert_memory_equal(logged, score, strlen(score));
+            assert_string_equal(logged + strlen(score), taken_behind);
+            json_decref(a);
+            json_decref(b);
+        }
+        assert_int_equal(answers[0].status, i + 1 < sizeof all / sizeof all[0] ? 422 : 200);
+        answer_free(&answers[0]);
+        answer_free(&answers[1]);
     }
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
@@ -359,7 +421,8 @@ static void swaps_under_load_fail_no_request(void **state) {
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-WEIR_TESTS(WEIR_CASE(a_pipe_in_the_place_of_a_model_hangs_nothing), WEIR_CASE(what_others_may_write_is_refused),
-           WEIR_CASE(an_event_is_judged_before_it_is_stored), WEIR_CASE(bodies_that_are_refused),
-           WEIR_CASE(bad_models_leave_the_good_one), WEIR_CASE(an_unsigned_model_is_refused_by_default),
-           WEIR_CASE(keys_beside_the_data_may_come_after_the_start), WEIR_CASE(swaps_under_load_fail_no_request))
+WEIR_TESTS(WEIR_CASE(an_event_is_refused_as_the_log_would), WEIR_CASE(a_pipe_in_the_place_of_a_model_hangs_nothing),
+           WEIR_CASE(what_others_may_write_is_refused), WEIR_CASE(an_event_is_judged_before_it_is_stored),
+           WEIR_CASE(bodies_that_are_refused), WEIR_CASE(bad_models_leave_the_good_one),
+           WEIR_CASE(an_unsigned_model_is_refused_by_default), WEIR_CASE(keys_beside_the_data_may_come_after_the_start),
+           WEIR_CASE(swaps_under_load_fail_no_request))

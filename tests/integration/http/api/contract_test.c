@@ -24,6 +24,7 @@ static const char keys_text[] =
 typedef struct contract {
     json_t *document;
     serve_child keyed, open, kafka; /* kafka: a broker that nobody is */
+    serve_child tired;              /* as keyed, and has had too many wrong keys */
 } contract;
 
 /* An operation, and which of its statuses have been seen. */
@@ -217,6 +218,7 @@ static void roles_are_asked_for(operation *op) {
     }
     ask(op, keyed, &none, "application/json", 401);
     ask(op, keyed, &wrong, "application/json", 401);
+    ask(op, &op->all->tired, &wrong, "application/json", 429);
     ask(op, keyed, &other, "application/json", 403);
 }
 
@@ -310,6 +312,16 @@ static void write_keys(const char *path) {
     assert_int_equal(fclose(file), 0);
 }
 
+/* As many wrong keys as are told so. */
+static void tire(const serve_child *child) {
+    for (int status = 0; status != 429;) {
+        http_answer answer;
+        client_ask(child->port, "GET /v1/status HTTP/1.1\r\nHost: localhost\r\nX-API-Key: wrong-key\r\n\r\n", &answer);
+        status = answer.status;
+        answer_free(&answer);
+    }
+}
+
 static void every_operation_keeps_its_contract(void **state) {
     (void)state;
     contract all = {0};
@@ -324,6 +336,7 @@ static void every_operation_keeps_its_contract(void **state) {
                           "--set",  "models.require_signature=false", NULL},
                *kafka[] = {"--kafka=127.0.0.1:1", "--set", "kafka.timeout=500ms", NULL};
     serve_start(&all.keyed, weir_test_path("keyed"), keys);
+    serve_start(&all.tired, weir_test_path("tired"), keys);
     serve_start(&all.open, weir_test_path("open"), keys + 2);
     bool follows = strcmp(weir_test_sanitizer(), "thread") != 0; /* it does not follow the threads of librdkafka */
     if (follows) serve_start(&all.kafka, weir_test_path("kafka"), kafka);
@@ -339,7 +352,9 @@ static void every_operation_keeps_its_contract(void **state) {
     serve_await(&all.open, "/v1/vertices/payment/p1", NULL, 200, NULL);
     serve_await(&all.keyed, "/v1/vertices/account/a1", "X-API-Key: reader-key\r\n", 200, NULL);
     serve_await(&all.open, "/v1/vertices/account/a1", NULL, 200, NULL);
+    tire(&all.tired);
     each_operation(&all, whole_contract);
+    assert_int_equal(serve_end(&all.tired, SIGTERM), 0);
     assert_int_equal(serve_end(&all.keyed, SIGTERM), 0);
     assert_int_equal(serve_end(&all.open, SIGTERM), 0);
     if (follows) assert_int_equal(serve_end(&all.kafka, SIGTERM), 0);

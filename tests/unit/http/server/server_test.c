@@ -194,6 +194,41 @@ static void w2_roles_are_kept_apart(void **state) {
     weir_http_close(http);
 }
 
+static int status_of(const weir_http *http, const char *key) {
+    char text[256];
+    http_answer answer;
+    snprintf(text, sizeof text, "GET /things/a/b HTTP/1.1\r\nHost: x\r\nX-API-Key: %s\r\n\r\n", key);
+    client_ask(weir_http_port(http), text, &answer);
+    if (answer.status == 429) assert_non_null(strstr(answer.head, "Retry-After: 60"));
+    answer_free(&answer);
+    return answer.status;
+}
+
+/* By a clock that stands still: the limit, one past it, and a minute later. */
+static void w2_wrong_keys_of_an_address_have_a_limit(void **state) {
+    (void)state;
+    weir_clock *clock;
+    weir_http_opts opts = standard();
+    assert_ok(weir_clock_manual_open(0, &clock));
+    weir_clock_manual_advance(clock, WEIR_US_PER_S);
+    opts.authenticate = authenticate;
+    opts.clock = clock;
+    weir_http *http = serve(&opts);
+    for (int minute = 0; minute < 2; minute++) {
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(status_of(http, "no"), 401);
+        assert_int_equal(status_of(http, "no"), 429);
+        assert_int_equal(status_of(http, "r"), 200);
+        weir_clock_manual_advance(clock, 60 * WEIR_US_PER_S - 1);
+        assert_int_equal(status_of(http, "no"), 429);
+        weir_clock_manual_advance(clock, 1);
+    }
+    assert_int_equal(status_of(http, "no"), 401);
+    assert_int_equal(weir_metric_counter(WEIR_METRIC_HTTP_WRONG_KEYS), 45);
+    weir_http_close(http);
+    weir_clock_close(clock);
+}
+
 static void w3_without_keys_only_this_machine(void **state) {
     (void)state;
     static const char *const open_ones[] = {"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0"};
@@ -670,8 +705,9 @@ static void every_allocation_of_open(void **state) {
 
 WEIR_TESTS(WEIR_CASE(routes_and_parameters), WEIR_CASE(what_is_not_there_is_a_problem),
            WEIR_CASE(queries_are_held_against_the_route), WEIR_CASE(inside_failures_keep_their_words),
-           WEIR_CASE(w2_roles_are_kept_apart), WEIR_CASE(w3_without_keys_only_this_machine),
-           WEIR_CASE(w5_pages_of_other_sites_change_nothing), WEIR_CASE(addresses),
+           WEIR_CASE(w2_roles_are_kept_apart), WEIR_CASE(w2_wrong_keys_of_an_address_have_a_limit),
+           WEIR_CASE(w3_without_keys_only_this_machine), WEIR_CASE(w5_pages_of_other_sites_change_nothing),
+           WEIR_CASE(addresses),
            WEIR_CASE(a_body_at_its_limit_and_past_it), WEIR_CASE(w4_bodies_in_flight_have_a_budget),
            WEIR_CASE(connections_have_limits), WEIR_CASE(requests_follow_each_other_on_a_connection),
            WEIR_CASE(a_half_closed_client_is_answered), WEIR_CASE(w2_a_request_within_a_request_is_not_answered),

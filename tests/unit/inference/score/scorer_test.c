@@ -320,6 +320,51 @@ static void each_of_a_batch_has_its_own_budget(void **state) {
     scoring_close(&s);
 }
 
+/* All of a run pay for all of it: whatever the deadline and the crowd, what was looked at is what there was time for,
+ * and who was looked at in full is said to be. The clock stands still; a vertex takes as long as the test says. */
+static void a_deadline_is_of_the_whole_round(void **state) {
+    (void)state;
+    static weir_score_ask asks[WEIR_SCORE_BATCH_MAX];
+    static weir_score whole[WEIR_SCORE_BATCH_MAX], scores[WEIR_SCORE_BATCH_MAX];
+    const int64_t node_us = 100;
+    weir_clock *clock;
+    scoring s;
+    scoring_open(&s, weir_test_seed(), EVENTS);
+    assert_ok(weir_clock_manual_open(SCORE_START_US, &clock));
+    weir_clock_manual_advance(clock, WEIR_US_PER_S);
+    weir_scorer_pace_set(s.scorer, clock, (double)node_us * 1000);
+    for (uint64_t round = weir_test_rounds(60); round > 0; round--) {
+        uint32_t count = 1 + (uint32_t)score_below(&s.world, WEIR_SCORE_BATCH_MAX), full = 0;
+        int64_t all = 0, begin_us;
+        bool least = true;
+        for (uint32_t i = 0; i < count; i++)
+            asks[i] = some_ask(&s);
+        assert_ok(weir_scorer_run(s.scorer, s.model, asks, count, whole));
+        for (uint32_t i = 0; i < count; i++)
+            all += whole[i].nodes;
+        int64_t room = (int64_t)score_below(&s.world, (uint64_t)all + 200);
+        begin_us = weir_clock_mono_us(clock);
+        for (uint32_t i = 0; i < count; i++)
+            asks[i].deadline_us = begin_us + room * node_us;
+        assert_ok(weir_scorer_run(s.scorer, s.model, asks, count, scores));
+        int64_t spent = (weir_clock_mono_us(clock) - begin_us) / node_us;
+        for (uint32_t i = 0; i < count; i++) {
+            full += scores[i].effort == WEIR_SCORE_WHOLE;
+            least = least && scores[i].effort == WEIR_SCORE_LEAST;
+            if (scores[i].effort != WEIR_SCORE_WHOLE) continue;
+            assert_int_equal(scores[i].nodes, whole[i].nodes);
+            assert_true(fabs(scores[i].logit - whole[i].logit) <= NEAR);
+        }
+        /* the least trees are looked at whatever the time; beside them nothing is that there was no time for, but for
+         * what was not known of the trees of others */
+        if (spent > room + room / 4 + 16 && !least)
+            fail_msg("%lld vertices in time for %lld, %u of %u whole", (long long)spent, (long long)room, full, count);
+        if (full == count) assert_true(spent == all);
+    }
+    weir_clock_close(clock);
+    scoring_close(&s);
+}
+
 static void embeddings_are_the_last_layer(void **state) {
     (void)state;
     scoring s;
@@ -419,9 +464,10 @@ static void a_model_of_an_import_s_matrix_is_refused(void **state) {
     scoring_close(&s);
 }
 
-WEIR_TESTS(WEIR_CASE(what_is_not_finite_is_no_answer), WEIR_CASE(c1_before_and_after_an_event_is_stored),
-           WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other), WEIR_CASE(events_that_cannot_be_judged),
-           WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge), WEIR_CASE(reasons_leave_the_score_alone),
-           WEIR_CASE(a_budget_gives_a_smaller_tree), WEIR_CASE(each_of_a_batch_has_its_own_budget),
-           WEIR_CASE(embeddings_are_the_last_layer), WEIR_CASE(every_allocation_may_fail),
-           WEIR_CASE(a_model_of_another_schema_is_refused), WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))
+WEIR_TESTS(WEIR_CASE(a_deadline_is_of_the_whole_round), WEIR_CASE(what_is_not_finite_is_no_answer),
+           WEIR_CASE(c1_before_and_after_an_event_is_stored), WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other),
+           WEIR_CASE(events_that_cannot_be_judged), WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge),
+           WEIR_CASE(reasons_leave_the_score_alone), WEIR_CASE(a_budget_gives_a_smaller_tree),
+           WEIR_CASE(each_of_a_batch_has_its_own_budget), WEIR_CASE(embeddings_are_the_last_layer),
+           WEIR_CASE(every_allocation_may_fail), WEIR_CASE(a_model_of_another_schema_is_refused),
+           WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))

@@ -186,8 +186,7 @@ static void what_cannot_be_answered_says_why(void **state) {
     office_open(&o);
     weir_scoring_exchange(o.scoring, o.models[1]);
     letter_write(&o, &l, 0);
-    assert_ok(letter_send(&l, 1)); /* long ago */
-    assert_err(l.err, WEIR_ETIMEOUT, "before it was its turn");
+    assert_err(letter_send(&l, 1), WEIR_ETIMEOUT, "before it was its turn"); /* long ago */
     letter_write(&o, &l, 0);
     l.count = WEIR_SCORE_BATCH_MAX + 1;
     assert_ok(letter_send(&l, 0));
@@ -196,6 +195,137 @@ static void what_cannot_be_answered_says_why(void **state) {
     l.refusal = WEIR_ERR(WEIR_EDATA, "no such thing");
     assert_ok(letter_send(&l, 0));
     assert_err(l.err, WEIR_EDATA, "no such thing");
+    office_close(&o);
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+#define TARGET_US 1000
+
+/* Requests whose worker is held until the test lets go; who was done when, in order. */
+typedef struct gate {
+    office *office;
+    weir_clock *clock;
+    atomic_bool held, open;
+    atomic_uint ended;
+} gate;
+
+typedef struct caller {
+    gate *gate;
+    uint32_t first, count, place; /* place: how many had ended before */
+    weir_err err;
+    atomic_bool done;
+} caller;
+
+static weir_err caller_prepare(void *context, uint32_t thread, const weir_score_model *model,
+                               const weir_score_ask **asksp, uint32_t *countp) {
+    caller *c = context;
+    (void)thread;
+    (void)model;
+    if (!c->count) { /* the one that holds the gate */
+        atomic_store(&c->gate->held, true);
+        while (!atomic_load(&c->gate->open))
+            weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + 50);
+    }
+    *asksp = &c->gate->office->asks[c->first];
+    *countp = c->count ? c->count : 1;
+    return WEIR_OK;
+}
+
+static void caller_done(void *context, uint32_t thread, const weir_score_model *model, const weir_score *scores,
+                        weir_err err) {
+    caller *c = context;
+    (void)thread;
+    (void)model;
+    assert_true(err || scores);
+    c->err = err;
+    c->place = atomic_fetch_add(&c->gate->ended, 1);
+    atomic_store(&c->done, true);
+}
+
+static weir_err call(caller *c, gate *g, uint32_t count, int64_t deadline_us) {
+    *c = (caller){.gate = g, .first = 0, .count = count};
+    const weir_scoring_work work = {.context = c,
+                                    .prepare = caller_prepare,
+                                    .done = caller_done,
+                                    .deadline_us = deadline_us ? weir_clock_mono_us(g->clock) + deadline_us : 0,
+                                    .targets = count};
+    return weir_scoring_submit(g->office->scoring, &work);
+}
+
+static void await_caller(const caller *c) {
+    while (!atomic_load(&c->done))
+        weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + 50);
+}
+
+/* One thread, a clock that stands still, and a target that takes a millisecond. */
+static void gate_open(gate *g, office *o) {
+    office_open(o);
+    weir_scoring_close(o->scoring);
+    memset(g, 0, sizeof *g);
+    g->office = o;
+    assert_ok(weir_clock_manual_open(SCORE_START_US, &g->clock));
+    weir_clock_manual_advance(g->clock, WEIR_US_PER_S);
+    const weir_scoring_opts opts = {
+        .graph = o->world.graph, .threads = 1, .clock = g->clock, .target_ns = TARGET_US * 1000};
+    assert_ok(weir_scoring_open(&opts, &o->scoring));
+    weir_scoring_exchange(o->scoring, o->models[0]);
+}
+
+/* What waits before a request counts against its time, at once and not when its turn would have come. */
+static void who_cannot_be_answered_in_time_is_told_at_once(void **state) {
+    (void)state;
+    static office o;
+    static caller first, waiting, refused, patient, late;
+    gate g;
+    gate_open(&g, &o);
+    assert_ok(call(&first, &g, 0, 0));
+    while (!atomic_load(&g.held))
+        weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + 50);
+    assert_ok(call(&waiting, &g, 9, 0));
+    /* ten targets wait: ten milliseconds */
+    assert_err(call(&refused, &g, 1, 10 * TARGET_US - 1), WEIR_EBUSY, "10 targets wait before this request");
+    assert_ok(call(&patient, &g, 1, 12 * TARGET_US));
+    assert_ok(call(&late, &g, 1, 11 * TARGET_US));
+    weir_clock_manual_advance(g.clock, 11 * TARGET_US + 1); /* it took longer than it was thought to */
+    atomic_store(&g.open, true);
+    await_caller(&first);
+    await_caller(&waiting);
+    await_caller(&patient);
+    await_caller(&late);
+    assert_true(!first.err && !waiting.err && !patient.err);
+    assert_err(late.err, WEIR_ETIMEOUT, "before it was its turn");
+    assert_ok(call(&refused, &g, 1, 1)); /* nobody waits any more: what was outstanding is given back */
+    await_caller(&refused);
+    assert_ok(refused.err);
+    weir_clock_close(g.clock);
+    office_close(&o);
+}
+
+/* A batch that would be too late for one of its requests is run one by one, and the most urgent is the first. */
+static void the_most_urgent_is_the_first(void **state) {
+    (void)state;
+    static const int64_t deadlines[] = {0, 9 * TARGET_US, 30 * TARGET_US, 8 * TARGET_US};
+    static const uint32_t places[] = {4, 2, 3, 1};
+    static office o;
+    static caller first, callers[4];
+    gate g;
+    gate_open(&g, &o);
+    assert_ok(call(&first, &g, 0, 0));
+    while (!atomic_load(&g.held))
+        weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + 50);
+    assert_ok(call(&callers[0], &g, 5, deadlines[0]));
+    for (uint32_t i = 1; i < 4; i++)
+        assert_ok(call(&callers[i], &g, 1, deadlines[i]));
+    weir_clock_manual_advance(g.clock, 4 * TARGET_US); /* so that eight more are too many for two of them */
+    atomic_store(&g.open, true);
+    await_caller(&first);
+    for (uint32_t i = 0; i < 4; i++) {
+        await_caller(&callers[i]);
+        assert_ok(callers[i].err);
+        assert_int_equal(callers[i].place, places[i]);
+    }
+    weir_clock_close(g.clock);
     office_close(&o);
 }
 
@@ -233,5 +363,6 @@ static void a_model_goes_with_its_last_reference(void **state) {
     office_close(&o);
 }
 
-WEIR_TESTS(WEIR_CASE(c4_each_answer_is_of_one_model), WEIR_CASE(without_a_model_there_is_no_score),
+WEIR_TESTS(WEIR_CASE(who_cannot_be_answered_in_time_is_told_at_once), WEIR_CASE(the_most_urgent_is_the_first),
+           WEIR_CASE(c4_each_answer_is_of_one_model), WEIR_CASE(without_a_model_there_is_no_score),
            WEIR_CASE(what_cannot_be_answered_says_why), WEIR_CASE(a_model_goes_with_its_last_reference))

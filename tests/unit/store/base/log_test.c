@@ -277,6 +277,17 @@ static void interval_of_zero_holds_nothing_back(void **state) {
 }
 
 /* What a model of one kind knows. */
+/* G2: each counts, however soon it comes. */
+static void audit_lines_are_never_held_back(void **state) {
+    (void)state;
+    set_up(WEIR_LOG_JSON, 1000);
+    for (int i = 0; i < 3; i++) {
+        WEIR_LOG(WARN, "audit.x", "line");
+        assert_non_null(strstr(next_json(), "\"event\":\"audit.x\""));
+    }
+    assert_string_equal(next_json(), "");
+}
+
 typedef struct kind_model {
     char event[16];
     int64_t written_at_us;
@@ -476,8 +487,8 @@ WEIR_TESTS(WEIR_CASE(json_line_word_for_word), WEIR_CASE(human_line_word_for_wor
            WEIR_CASE(message_of_controls_leaves_room), WEIR_CASE(hostile_bytes_of_any_length_are_valid),
            WEIR_CASE(hostile_bytes_stay_on_one_visible_line), WEIR_CASE(fields_max_fit),
            WEIR_CASE(same_event_once_and_then_a_count), WEIR_CASE(count_comes_with_any_line_or_flush_or_setup),
-           WEIR_CASE(interval_of_zero_holds_nothing_back), WEIR_CASE(g2_g3_with_as_many_kinds_as_slots),
-           WEIR_CASE(g3_with_one_kind_more_and_many), WEIR_CASE(one_kind_more_than_slots_forgets_the_oldest),
-           WEIR_CASE(g1_lines_of_threads_do_not_mix), WEIR_CASE(g4_allocates_nothing_and_keeps_errno),
-           WEIR_CASE(works_before_it_is_set_up), WEIR_CASE(reader_that_is_gone_or_asleep_harms_nobody),
-           WEIR_CASE(terminal_gets_colour_unless_refused))
+           WEIR_CASE(interval_of_zero_holds_nothing_back), WEIR_CASE(audit_lines_are_never_held_back),
+           WEIR_CASE(g2_g3_with_as_many_kinds_as_slots), WEIR_CASE(g3_with_one_kind_more_and_many),
+           WEIR_CASE(one_kind_more_than_slots_forgets_the_oldest), WEIR_CASE(g1_lines_of_threads_do_not_mix),
+           WEIR_CASE(g4_allocates_nothing_and_keeps_errno), WEIR_CASE(works_before_it_is_set_up),
+           WEIR_CASE(reader_that_is_gone_or_asleep_harms_nobody), WEIR_CASE(terminal_gets_colour_unless_refused))

@@ -122,8 +122,7 @@ static void i1_an_aggregate_counts_what_is_older(void **state) {
 
 #define TIMES 600u /* more than are read at once */
 
-/* A model of before the schema got more aggregates, beside one of after: behind its own it reads nothing, and each row's
- * are the row's. */
+/* A model of before the schema got more aggregates: behind its own it reads nothing, and each row's are the row's. */
 static void a_schema_with_more_aggregates_changes_no_row(void **state) {
     (void)state;
     static const char first[] = "  pays_1d:";

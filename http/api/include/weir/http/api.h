@@ -51,7 +51,7 @@ typedef struct weir_api_opts {
     weir_eventlog *const *logs; /* one a source of the schema; NULL: its events are not appended here        */
     weir_scoring *scoring;      /* borrowed; closed before the handle, which its threads use; NULL: no scores */
     weir_scoring_watch *watch;  /* borrowed; NULL: models are exchanged by somebody else                     */
-    const weir_api_keys *keys;  /* borrowed; NULL: none                                                      */
+    weir_api_keys *keys;        /* borrowed; NULL: none                                                      */
     const char *checkpoints;    /* folder that they are written into; borrowed; NULL: none are written       */
     const char *nights;         /* folder of weir nightly; borrowed; NULL: there is none                     */
     uint32_t loops;             /* of the server that will run the handlers                                  */
@@ -89,8 +89,10 @@ void weir_api_stopping(weir_api *api);
  * the like from file.h; WEIR_ENOMEM.  Blocks on the disk.  [any] */
 weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp);
 weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, weir_api_keys **keysp);
+/* From now on these are the keys; after an error they are what they were.  As weir_api_keys_load.  [any] */
+weir_err weir_api_keys_reload(weir_api_keys *keys, const char *path);
 /* Takes as long for a wrong key as for a right one.  [any] */
-bool weir_api_keys_find(const weir_api_keys *keys, const char *key, size_t length, weir_http_caller *callerp);
+bool weir_api_keys_find(weir_api_keys *keys, const char *key, size_t length, weir_http_caller *callerp);
 void weir_api_keys_free(weir_api_keys *keys);
 
 #ifdef __cplusplus

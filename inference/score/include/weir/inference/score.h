@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/base/clock.h>
 #include <weir/base/err.h>
 #include <weir/inference/nn.h>
 #include <weir/store/graph.h>
@@ -79,7 +80,7 @@ typedef struct weir_score_ask {
     size_t mutation_count;
     uint32_t reasons;    /* at most so many; 0: none                                                    */
     uint32_t nodes_max;  /* of its tree: past it, a smaller one is looked at, and says so; 0: unlimited */
-    int64_t deadline_us; /* monotonic: the same when it comes near; 0: none                             */
+    int64_t deadline_us; /* monotonic: the same when all of the run would not be done by then; 0: none   */
     bool embedding;
 } weir_score_ask;
 
@@ -138,6 +139,8 @@ void weir_scorer_close(weir_scorer *scorer); /* NULL is allowed */
  * whatever graph, sampler and network report: then there is no answer at all.  [owner] */
 weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
                          weir_score *scores);
+/* For tests: deadlines are this manual clock's (borrowed), which each vertex moves on by so much. */
+void weir_scorer_pace_set(weir_scorer *scorer, weir_clock *clock, double node_ns);
 /* The block of the last pass, for tests. */
 const weir_block_view *weir_scorer_block(const weir_scorer *scorer);
 

@@ -7,6 +7,8 @@
  *                      the model: taken once a batch, so each request has one (C4)
  *
  * A worker takes what waits when it is free: the busier the server, the larger the batch, and nobody waits for company.
+ * What cannot be answered in its time, by what waits before it, is refused when it is submitted. A batch that would be
+ * too late for one of its requests is run request by request, the most urgent first.
  *
  * THREADS: submit, exchange and look are [any]; callbacks run on a worker, which must not wait.
  */
@@ -31,10 +33,11 @@ typedef struct weir_scoring_work {
     /* Sets at most WEIR_SCORE_BATCH_MAX asks, which the context keeps until done.  An error goes to done. */
     weir_err (*prepare)(void *context, uint32_t thread, const weir_score_model *model, const weir_score_ask **asksp,
                         uint32_t *countp);
-    /* Called once. model is NULL when there is none, or the time was over before the work began; scores are one an ask,
-     * borrowed for the call; err is what prepare or the scorer said. */
+    /* Called once. model is NULL when there is none, or the time was over before it was prepared; scores are one an
+     * ask, borrowed for the call; err is what prepare or the scorer said. */
     void (*done)(void *context, uint32_t thread, const weir_score_model *model, const weir_score *scores, weir_err err);
-    int64_t deadline_us; /* monotonic: later than that there is no answer; 0: none */
+    int64_t deadline_us; /* monotonic: later than that no work on it begins; 0: none */
+    uint32_t targets;    /* that prepare will ask for, as far as is known; 0: 1      */
 } weir_scoring_work;
 
 typedef struct weir_scoring_opts {
@@ -42,6 +45,10 @@ typedef struct weir_scoring_opts {
     uint32_t threads;  /* 0: 2                                                                */
     uint32_t batch;    /* asks that are waited for; 0: WEIR_SCORE_BATCH_MAX                   */
     int64_t delay_us;  /* how long a worker waits for more once it has one; 0: not at all     */
+    /* For tests: deadlines are this clock's, borrowed, and a target takes so long, whatever it takes; NULL, 0: the
+     * system's, and learnt. */
+    weir_clock *clock;
+    int64_t target_ns;
 } weir_scoring_opts;
 
 /* WEIR_EINVAL, WEIR_ENOMEM, WEIR_EUNAVAILABLE.  [owner] */
@@ -49,7 +56,8 @@ weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoring
 /* Answers what waits, then ends. NULL is allowed.  Blocks.  [owner] */
 void weir_scoring_close(weir_scoring *scoring);
 uint32_t weir_scoring_threads(const weir_scoring *scoring);
-/* Copies the work.  WEIR_EBUSY too many wait already: done is not called; WEIR_ECLOSED.  [any] */
+/* Copies the work.  WEIR_EBUSY too many wait already, or so many that its time would be over before its turn;
+ * WEIR_ETIMEOUT it is over already; WEIR_ECLOSED: then done is not called.  [any] */
 weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *work);
 /* From the next batch on, this model answers; shares it. NULL: none does.  [any] */
 void weir_scoring_exchange(weir_scoring *scoring, weir_score_model *model);
