@@ -28,6 +28,7 @@ typedef struct board {
 } board;
 
 static board *all; /* shared by the processes */
+static int said;    /* standard error as it was: a case's own is shown when it has failed, and this may take hours */
 static const char *const outcome_names[] = {
 #define OUTCOME_TEXT(name, text) text,
     OUTCOMES(OUTCOME_TEXT)};
@@ -59,7 +60,7 @@ static void damage(trial *r) {
 
 static void say_bad(const trial *r, size_t k, size_t reader) {
     if (atomic_fetch_add(&all->shown[k][reader][r->outcome], 1) >= BAD_SHOWN) return;
-    fprintf(stderr, "%s: %s, read by %s: %s\n    tests/crash/flips/run --world %s --seed %" PRIu64
+    dprintf(said, "%s: %s, read by %s: %s\n    tests/crash/flips/run --world %s --seed %" PRIu64
             " --flip %zu:%zu:%s:%" PRIu64 ":%d\n", outcome_names[r->outcome], kinds[k].name,
             kinds[k].readers[reader].name, r->why, r->world->folder, all->seed, k, reader, r->file, r->offset, r->bit);
 }
@@ -73,7 +74,7 @@ static void run_round(trial *r, size_t k, size_t reader) {
     atomic_fetch_add(&all->counts[k][r->outcome], 1);
     if (r->outcome >= FIRST_BAD) say_bad(r, k, reader);
     if (getenv("WEIR_TEST_FLIP_SAY"))
-        fprintf(stderr, "%s, %s, %s:%" PRIu64 ":%d: %s: %s\n", kinds[k].name, kinds[k].readers[reader].name, r->file,
+        dprintf(said, "%s, %s, %s:%" PRIu64 ":%d: %s: %s\n", kinds[k].name, kinds[k].readers[reader].name, r->file,
                 r->offset, r->bit, outcome_names[r->outcome], r->why);
 }
 
@@ -217,6 +218,7 @@ int main(int argc, char **argv) {
     static const weir_test_case cases[] = {WEIR_CASE(a_flipped_bit_or_a_cut_is_seen_or_harmless)};
     setenv("WEIR_TEST_TIMEOUT_MULTIPLIER", "60", 0);
     if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0); /* what is promised does not depend on a disk */
+    said = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED) return 2;
     int status = weir_test_main(cases, 1, argc, argv);
