@@ -4,7 +4,7 @@
  *
  *   the world, made once ──copy──► a round's folder ──damage──► its reader ──► one of nine outcomes, five of them bad
  *
- * A kind has its turn each so many rounds, whatever its size, and in it each of its readers. A round is its kind, its
+ * A kind has its turn each so many rounds, whatever its size, and in it its readers theirs. A round is its kind, its
  * reader, a file, an offset and a bit, all drawn from the seed and the round's number; a bad one prints the command
  * that repeats it on the world that it leaves behind. tests/crash/flips/run is the way to run it for long.
  */
@@ -24,11 +24,12 @@ typedef struct board {
     atomic_uint_fast64_t next;
     uint64_t rounds, seed;
     atomic_uint_fast64_t counts[KINDS][OUTCOME_COUNT], shown[KINDS][READERS_MAX][OUTCOME_COUNT];
+    bool everything; /* also what is left out in the short form */
     bool left_out[KINDS];
 } board;
 
 static board *all; /* shared by the processes */
-static int said;    /* standard error as it was: a case's own is shown when it has failed, and this may take hours */
+static int said;   /* standard error as it was: a case's own is shown when it has failed, and this may take hours */
 static const char *const outcome_names[] = {
 #define OUTCOME_TEXT(name, text) text,
     OUTCOMES(OUTCOME_TEXT)};
@@ -58,14 +59,18 @@ static void damage(trial *r) {
     close(fd);
 }
 
-static void say_bad(const trial *r, size_t k, size_t reader) {
+static void say_bad(trial *r, size_t k, size_t reader) {
+    for (char *at = r->why; (at = strchr(at, '\n'));)
+        *at = ' ';
     if (atomic_fetch_add(&all->shown[k][reader][r->outcome], 1) >= BAD_SHOWN) return;
-    dprintf(said, "%s: %s, read by %s: %s\n    tests/crash/flips/run --world %s --seed %" PRIu64
-            " --flip %zu:%zu:%s:%" PRIu64 ":%d\n", outcome_names[r->outcome], kinds[k].name,
-            kinds[k].readers[reader].name, r->why, r->world->folder, all->seed, k, reader, r->file, r->offset, r->bit);
+    dprintf(said,
+            "%s: %s, read by %s: %s\n    tests/crash/flips/run --world %s --seed %" PRIu64 " --flip %zu:%zu:%s:%" PRIu64
+            ":%d\n",
+            outcome_names[r->outcome], kinds[k].name, kinds[k].readers[reader].name, r->why, r->world->folder,
+            all->seed, k, reader, r->file, r->offset, r->bit);
 }
 
-static void run_round(trial *r, size_t k, size_t reader) {
+static void run_trial(trial *r, size_t k, size_t reader) {
     world_copy(r->world, kinds[k].folders, FOLDERS_MAX, r->folder);
     r->outcome = OUTCOME_RIGHT;
     r->why[0] = 0;
@@ -91,24 +96,33 @@ static void draw(trial *r, size_t k, uint64_t number) {
 
 /* --- the campaign ------------------------------------------------------------------------------------------------- */
 
-static void round_begin(trial *r, const world *w, uint64_t job) {
+static void trial_begin(trial *r, const world *w, uint64_t job) {
     *r = (trial){.world = w,
                  .patience_ms = (int64_t)environment("WEIR_TEST_FLIP_PATIENCE_MS", 60000),
                  .grace_ms = (int64_t)environment("WEIR_TEST_FLIP_GRACE_MS", 15000)};
     snprintf(r->folder, sizeof r->folder, "%s/round-%" PRIu64, weir_test_folder(), job);
 }
 
+/* The readers of a kind that take turns. */
+static size_t readers_of(const kind *k, size_t readers[READERS_MAX]) {
+    size_t count = 0;
+    for (size_t i = 0; i < kind_readers(k); i++)
+        if (all->everything || !open_defect(k, i)) readers[count++] = i;
+    return count;
+}
+
 /* The kinds in turn, and each time that all had their turn, their next readers. */
 static void work(const world *w, uint64_t job) {
     uint64_t number, order[KINDS], count = 0;
+    size_t readers[READERS_MAX];
     trial r;
-    round_begin(&r, w, job);
+    trial_begin(&r, w, job);
     for (size_t k = 0; k < KINDS; k++)
         if (!all->left_out[k]) order[count++] = k;
     while ((number = atomic_fetch_add(&all->next, 1)) < all->rounds) {
-        size_t k = order[number % count];
+        size_t k = order[number % count], of_kind = readers_of(&kinds[k], readers);
         draw(&r, k, number);
-        run_round(&r, k, number / count % kind_readers(&kinds[k]));
+        run_trial(&r, k, readers[number / count % of_kind]);
     }
 }
 
@@ -138,24 +152,24 @@ static void repeat(const world *w, const char *flip) {
     static char file[PATH_LENGTH];
     size_t k, reader;
     trial r;
-    round_begin(&r, w, 0);
+    trial_begin(&r, w, 0);
     if (sscanf(flip, "%zu:%zu:%1000[^:]:%" SCNu64 ":%d", &k, &reader, file, &r.offset, &r.bit) != 5)
         fail_msg("'%s' is no KIND:READER:FILE:OFFSET:BIT", flip);
     assert_in_range(k, 0, KINDS - 1);
     assert_in_range(reader, 0, kind_readers(&kinds[k]) - 1);
     r.file = file;
     all->rounds = 1;
-    run_round(&r, k, reader);
+    run_trial(&r, k, reader);
 }
 
-static void choose_kinds(bool longer) {
+static void choose_kinds(void) {
     const char *only = getenv("WEIR_TEST_FLIP_KIND");
-    bool some = false;
+    size_t readers[READERS_MAX], chosen = 0;
     for (size_t k = 0; k < KINDS; k++) {
-        all->left_out[k] = only && *only ? !strstr(kinds[k].name, only) : kinds[k].bad && !longer;
-        some = some || !all->left_out[k];
+        all->left_out[k] = (only && *only && !strstr(kinds[k].name, only)) || !readers_of(&kinds[k], readers);
+        chosen += !all->left_out[k];
     }
-    if (!some) fail_msg("no kind is called '%s'", only);
+    if (!chosen) fail_msg("no kind is called '%s'", only);
 }
 
 static void a_flipped_bit_or_a_cut_is_seen_or_harmless(void **state) {
@@ -164,7 +178,9 @@ static void a_flipped_bit_or_a_cut_is_seen_or_harmless(void **state) {
     (void)state;
     all->seed = weir_test_seed();
     all->rounds = environment("WEIR_TEST_FLIP_ROUNDS", weir_test_rounds(ROUNDS));
-    choose_kinds(getenv("WEIR_TEST_FLIP_ROUNDS"));
+    all->everything = getenv("WEIR_TEST_FLIP_ROUNDS") != NULL;
+    defects_check();
+    choose_kinds();
     snprintf(w.folder, sizeof w.folder, "%s", given && *given ? given : weir_test_path("world"));
     if (!weir_path_exists(w.folder)) world_build(w.folder);
     truth_make(&w);
@@ -209,9 +225,12 @@ static void say_table(void) {
         if (!all->left_out[k]) say_row(kinds[k].name, counts);
     }
     say_row("all", total);
-    for (size_t k = 0; k < KINDS; k++)
-        if (all->left_out[k] && kinds[k].bad) printf("left out: %s: %s\n", kinds[k].name, kinds[k].bad);
-    printf("%" PRIu64 " rounds, seed %" PRIu64 "\n", all->rounds, all->seed);
+    for (size_t d = 0; !all->everything && d < sizeof defects / sizeof defects[0]; d++)
+        printf("left out: %s, read by %s: %s\n", defects[d].kind, defects[d].reader, defects[d].what);
+    uint64_t bad = 0;
+    for (int o = FIRST_BAD; o < OUTCOME_COUNT; o++)
+        bad += total[o];
+    printf("%" PRIu64 " rounds, %" PRIu64 " bad, seed %" PRIu64 "\n", all->rounds, bad, all->seed);
 }
 
 int main(int argc, char **argv) {

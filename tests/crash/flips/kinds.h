@@ -22,61 +22,101 @@ typedef struct kind {
     const char *patterns[PATTERNS_MAX]; /* of paths below the world's folder */
     trial_reader readers[READERS_MAX];
     const char *folders[FOLDERS_MAX]; /* what they need a copy of */
-    const char *bad;                  /* a defect that is known, for which the short form leaves the kind out; or NULL */
 } kind;
+
+/* Defects that are open: the short form leaves these readers of these kinds out, and prints why. A row goes with its
+ * defect; the long form runs them all. */
+typedef struct defect {
+    const char *kind, *reader, *what;
+} defect;
+
+static const defect defects[] = {
+#define NO_MODEL "a server whose model is damaged has none, and is ready"
+    {"sorted file", "serve", "a read that fails leaves the server ready; a merge that fails stops every seal after it"},
+    {"sorted file", "live", "a read that fails leaves the server ready; a merge that fails stops every seal after it"},
+    {"event log: segment", "rebuild", "a store that is made anew answers 404 for what stands behind the damage"},
+    {"model", "serve", NO_MODEL},
+    {"model", "live", NO_MODEL},
+    {"models: current", "serve", NO_MODEL},
+    {"models: current", "live", NO_MODEL},
+    {"models: public key", "serve", NO_MODEL},
+    {"a night's state and figures", "serve", "what a night has written down has no checksum"},
+};
 
 #define SERVER_FOLDERS \
     { "d/store", "d/eventlog", "d/models", "d/models.pub", "d/keys", "d/nights" }
 
-/* A row whose last word is a sentence is a defect that is open: take the sentence away with the defect. */
 static const kind kinds[] = {
-    {"sorted file", {"d/store/shard-*/*.sst"},
-     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"store", read_store}}, SERVER_FOLDERS, NULL},
-    {"RocksDB's manifest", {"d/store/shard-*/MANIFEST-*"},
-     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"store", read_store}}, SERVER_FOLDERS, NULL},
-    {"RocksDB's CURRENT", {"d/store/shard-*/CURRENT"},
-     {{"serve", read_by_server}, {"store", read_store}}, SERVER_FOLDERS, NULL},
-    {"RocksDB's options", {"d/store/shard-*/OPTIONS-*"},
-     {{"serve", read_by_server}, {"store", read_store}}, SERVER_FOLDERS, NULL},
-    {"RocksDB's identity, logs and locks", {"d/store/shard-*/IDENTITY", "d/store/shard-*/LOG*", "d/store/shard-*/*.log", "*LOCK"},
-     {{"serve", read_by_server}}, SERVER_FOLDERS, NULL},
-    {"graph.yaml", {"d/store/graph.yaml"},
-     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"store", read_store}}, SERVER_FOLDERS, NULL},
-    {"schema.yaml", {"d/store/schema.yaml"},
-     {{"serve", read_by_server}, {"store", read_store}}, SERVER_FOLDERS, NULL},
-    {"positions", {"d/store/positions"},
-     {{"serve", read_by_server}, {"live", read_while_it_serves}}, SERVER_FOLDERS, NULL},
-    {"event log: segment", {"d/eventlog/payments/*.seg", "d/eventlog/chargebacks/*.seg"},
+    {"sorted file",
+     {"d/store/shard-*/*.sst"},
+     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"store", read_store}},
+     SERVER_FOLDERS},
+    {"RocksDB's manifest",
+     {"d/store/shard-*/MANIFEST-*"},
+     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"store", read_store}},
+     SERVER_FOLDERS},
+    {"RocksDB's CURRENT",
+     {"d/store/shard-*/CURRENT"},
+     {{"serve", read_by_server}, {"store", read_store}},
+     SERVER_FOLDERS},
+    {"RocksDB's options",
+     {"d/store/shard-*/OPTIONS-*"},
+     {{"serve", read_by_server}, {"store", read_store}},
+     SERVER_FOLDERS},
+    {"RocksDB's identity, logs and locks",
+     {"d/store/shard-*/IDENTITY", "d/store/shard-*/LOG*", "d/store/shard-*/*.log", "*LOCK"},
+     {{"serve", read_by_server}},
+     SERVER_FOLDERS},
+    {"graph.yaml",
+     {"d/store/graph.yaml"},
+     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"store", read_store}},
+     SERVER_FOLDERS},
+    {"schema.yaml", {"d/store/schema.yaml"}, {{"serve", read_by_server}, {"store", read_store}}, SERVER_FOLDERS},
+    {"positions", {"d/store/positions"}, {{"serve", read_by_server}, {"live", read_while_it_serves}}, SERVER_FOLDERS},
+    {"event log: segment",
+     {"d/eventlog/payments/*.seg", "d/eventlog/chargebacks/*.seg"},
      {{"serve", read_by_server}, {"rebuild", read_to_rebuild}, {"live", read_while_it_serves}, {"log", read_log}},
-     SERVER_FOLDERS, NULL},
-    {"event log: durable", {"d/eventlog/*/durable"},
+     SERVER_FOLDERS},
+    {"event log: durable",
+     {"d/eventlog/*/durable"},
      {{"serve", read_by_server}, {"rebuild", read_to_rebuild}, {"live", read_while_it_serves}, {"log", read_log}},
-     SERVER_FOLDERS, NULL},
-    {"event log: topic", {"d/eventlog/*/topic"},
-     {{"serve", read_by_server}, {"rebuild", read_to_rebuild}, {"log", read_log}}, SERVER_FOLDERS, NULL},
-    {"dead letters", {"d/eventlog/dead-letters/*.seg"},
-     {{"serve", read_by_server}, {"dlq", read_letters}}, SERVER_FOLDERS, NULL},
-    {"checkpoint", {"d/checkpoints/c/*"},
-     {{"restore", read_checkpoint}}, {"d/checkpoints"}, NULL},
-    {"model", {"d/models/2*"},
-     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"verify", read_model}}, SERVER_FOLDERS, NULL},
-    {"models: current", {"d/models/current"},
-     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"verify", read_model}}, SERVER_FOLDERS, NULL},
-    {"models: public key", {"d/models.pub"},
-     {{"serve", read_by_server}, {"verify", read_model}}, SERVER_FOLDERS, NULL},
-    {"models: secret key", {"d/models.key"},
-     {{"train", read_secret_key}}, {"d/nights/n/snapshot", "d/models", "d/models.key", "d/models.pub"}, NULL},
-    {"API keys", {"d/keys"},
-     {{"serve", read_keys}}, SERVER_FOLDERS, NULL},
-    {"snapshot", {"d/nights/n/snapshot/*"},
+     SERVER_FOLDERS},
+    {"event log: topic",
+     {"d/eventlog/*/topic"},
+     {{"serve", read_by_server}, {"rebuild", read_to_rebuild}, {"log", read_log}},
+     SERVER_FOLDERS},
+    {"dead letters",
+     {"d/eventlog/dead-letters/*.seg"},
+     {{"serve", read_by_server}, {"dlq", read_letters}},
+     SERVER_FOLDERS},
+    {"checkpoint", {"d/checkpoints/c/*"}, {{"restore", read_checkpoint}}, {"d/checkpoints"}},
+    {"model",
+     {"d/models/2*"},
+     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"verify", read_model}},
+     SERVER_FOLDERS},
+    {"models: current",
+     {"d/models/current"},
+     {{"serve", read_by_server}, {"live", read_while_it_serves}, {"verify", read_model}},
+     SERVER_FOLDERS},
+    {"models: public key", {"d/models.pub"}, {{"serve", read_by_server}, {"verify", read_model}}, SERVER_FOLDERS},
+    {"models: secret key",
+     {"d/models.key"},
+     {{"train", read_secret_key}},
+     {"d/nights/n/snapshot", "d/models", "d/models.key", "d/models.pub"}},
+    {"API keys", {"d/keys"}, {{"serve", read_keys}}, SERVER_FOLDERS},
+    {"snapshot",
+     {"d/nights/n/snapshot/*"},
      {{"export", read_snapshot}, {"partition", read_snapshot_to_cut}, {"train", read_to_train}},
-     {"d/nights/n/snapshot", "parts"}, NULL},
-    {"part", {"parts/*"},
-     {{"train", read_to_train}}, {"d/nights/n/snapshot", "parts"}, NULL},
-    {"training's checkpoint", {"d/nights/n/train/checkpoint/*"},
-     {{"resume", read_to_resume}}, {"d/nights/n/snapshot", "d/nights/n/train", "parts"}, NULL},
-    {"a night's state and figures", {"d/nights/n/night.json", "d/nights/n/train/*", "d/nights/n/*.log"},
-     {{"serve", read_by_server}}, SERVER_FOLDERS, NULL},
+     {"d/nights/n/snapshot", "parts"}},
+    {"part", {"parts/*"}, {{"train", read_to_train}}, {"d/nights/n/snapshot", "parts"}},
+    {"training's checkpoint",
+     {"d/nights/n/train/checkpoint/*"},
+     {{"resume", read_to_resume}},
+     {"d/nights/n/snapshot", "d/nights/n/train", "parts"}},
+    {"a night's state and figures",
+     {"d/nights/n/night.json", "d/nights/n/train/*", "d/nights/n/*.log"},
+     {{"serve", read_by_server}},
+     SERVER_FOLDERS},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -142,6 +182,28 @@ static inline size_t kind_readers(const kind *k) {
     while (count < READERS_MAX && k->readers[count].read)
         count++;
     return count;
+}
+
+/* --- what is left out ---------------------------------------------------------------------------------------------- */
+
+/* NULL: nothing is wrong with it. */
+static inline const char *open_defect(const kind *k, size_t reader_at) {
+    for (size_t d = 0; d < sizeof defects / sizeof defects[0]; d++)
+        if (strcmp(defects[d].kind, k->name) == 0 && strcmp(defects[d].reader, k->readers[reader_at].name) == 0)
+            return defects[d].what;
+    return NULL;
+}
+
+/* A defect is of a reader that there is. */
+static inline void defects_check(void) {
+    for (size_t d = 0; d < sizeof defects / sizeof defects[0]; d++) {
+        bool known = false;
+        for (size_t k = 0; k < KINDS; k++)
+            for (size_t i = 0; i < kind_readers(&kinds[k]); i++)
+                known = known || (strcmp(defects[d].kind, kinds[k].name) == 0 &&
+                                  strcmp(defects[d].reader, kinds[k].readers[i].name) == 0);
+        if (!known) fail_msg("no kind '%s' has a reader '%s'", defects[d].kind, defects[d].reader);
+    }
 }
 
 #endif /* WEIR_CRASH_FLIPS_KINDS_H */

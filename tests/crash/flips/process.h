@@ -51,7 +51,8 @@ static inline void process_start(process *p, const char *const *argv, const char
     if (!out) assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     for (size_t i = 0; argv[i] && i + 1 < WORDS_MAX; i++)
         memcpy(&own[i], &argv[i], sizeof own[i]);
-    int from = open_for(in ? in : "/dev/null", O_RDONLY), to = out ? open_for(out, O_WRONLY | O_CREAT | O_TRUNC) : ends[1];
+    int from = open_for(in ? in : "/dev/null", O_RDONLY),
+        to = out ? open_for(out, O_WRONLY | O_CREAT | O_TRUNC) : ends[1];
     int errors = open_for(err, O_WRONLY | O_CREAT | O_TRUNC);
     p->out = ends[0];
     p->pid = fork();

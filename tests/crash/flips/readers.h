@@ -11,15 +11,15 @@
 
 #include "truth.h"
 
-#define OUTCOMES(X)                                               \
-    X(RIGHT, "right")                                             \
-    X(REPAIRED, "right after a while")                            \
-    X(REFUSED, "refused with a sentence")                         \
-    X(UNREADY, "5xx and not ready, with a sentence")              \
-    X(GREEN_ERRORS, "errors while ready")                         \
-    X(WRONG, "wrong answer")                                      \
-    X(LOST, "silent loss")                                        \
-    X(HANG, "hang")                                               \
+#define OUTCOMES(X)                                  \
+    X(RIGHT, "right")                                \
+    X(REPAIRED, "right after a while")               \
+    X(REFUSED, "refused with a sentence")            \
+    X(UNREADY, "5xx and not ready, with a sentence") \
+    X(GREEN_ERRORS, "errors while ready")            \
+    X(WRONG, "wrong answer")                         \
+    X(LOST, "silent loss")                           \
+    X(HANG, "hang")                                  \
     X(CRASH, "crash")
 #define OUTCOME_NAME(name, text) OUTCOME_##name,
 typedef enum outcome { OUTCOMES(OUTCOME_NAME) OUTCOME_COUNT } outcome;
@@ -34,7 +34,7 @@ typedef struct trial {
     void (*damage)(struct trial *r);
     const char *file; /* below the folder */
     uint64_t offset;
-    int bit; /* 8: the file is cut at offset */
+    int bit;                       /* 8: the file is cut at offset */
     int64_t patience_ms, grace_ms; /* a hang is longer; what is wrong is known, or mended, within */
     outcome outcome;
     char why[SENTENCE_MAX + 200];
@@ -101,8 +101,9 @@ static inline void compare_export(trial *r, const char *store, size_t new_wanted
 
 static inline void read_store(trial *r) {
     r->damage(r);
-    const char *const verify[] = {weir_test_program(), "store", "verify", "--against-log", "--path",
-                                  in_folder(r, "d/store"), "--log", in_folder(r, "d/eventlog"), NULL};
+    const char *const verify[] = {
+        weir_test_program(),        "store", "verify", "--against-log", "--path", in_folder(r, "d/store"), "--log",
+        in_folder(r, "d/eventlog"), NULL};
     ended_well(r, "store verify", command(r->folder, r->patience_ms, NULL, verify), in_folder(r, "err"));
     compare_export(r, in_folder(r, "d/store"), 0);
 }
@@ -115,8 +116,10 @@ static inline void read_log(trial *r) {
     int status = log_cat(r->folder, r->patience_ms, &text);
     if (ended_well(r, "log cat", status, in_folder(r, "err"))) {
         /* what is whole may be shown of what is not: but then somebody has said so */
-        if (sound) compare_text(r, "log cat", text, r->world->log);
-        else free(text);
+        if (sound)
+            compare_text(r, "log cat", text, r->world->log);
+        else
+            free(text);
     } else {
         free(text);
     }
@@ -135,8 +138,9 @@ static inline void read_letters(trial *r) {
 
 static inline void read_checkpoint(trial *r) {
     r->damage(r);
-    const char *const restore[] = {weir_test_program(), "store", "restore", in_folder(r, "d/checkpoints/c"), "--path",
-                                   in_folder(r, "restored"), NULL};
+    const char *const restore[] = {
+        weir_test_program(),      "store", "restore", in_folder(r, "d/checkpoints/c"), "--path",
+        in_folder(r, "restored"), NULL};
     if (ended_well(r, "store restore", command(r->folder, r->patience_ms, NULL, restore), in_folder(r, "err")))
         compare_export(r, in_folder(r, "restored"), 0);
 }
@@ -154,8 +158,9 @@ static inline void read_snapshot(trial *r) {
 
 static inline void read_snapshot_to_cut(trial *r) {
     r->damage(r);
-    const char *const cut[] = {weir_test_program(), "partition", in_folder(r, "d/nights/n/snapshot"), "--parts", "2",
-                               "--out", in_folder(r, "cut"), NULL};
+    const char *const cut[] = {weir_test_program(), "partition", in_folder(r, "d/nights/n/snapshot"),
+                               "--parts",           "2",         "--out",
+                               in_folder(r, "cut"), NULL};
     ended_well(r, "partition", command(r->folder, r->patience_ms, NULL, cut), in_folder(r, "err"));
 }
 
@@ -167,15 +172,19 @@ static inline void train_and_compare(trial *r, bool resume) {
         compare_text(r, "the report of training", text, resume ? r->world->resumed : r->world->trained);
 }
 
-static inline void read_to_train(trial *r) { train_and_compare(r, false); }
-static inline void read_to_resume(trial *r) { train_and_compare(r, true); }
+static inline void read_to_train(trial *r) {
+    train_and_compare(r, false);
+}
+static inline void read_to_resume(trial *r) {
+    train_and_compare(r, true);
+}
 
 static inline void read_model(trial *r) {
     char set[PATH_LENGTH + 32];
     r->damage(r);
     snprintf(set, sizeof set, "models.public_keys=%s", in_folder(r, "d/models.pub"));
-    const char *const verify[] = {
-        weir_test_program(), "model", "verify", "--path", in_folder(r, "d/models"), "--set", set, NULL};
+    const char *const verify[] = {weir_test_program(),      "model", "verify", "--path",
+                                  in_folder(r, "d/models"), "--set", set,      NULL};
     ended_well(r, "model verify", command(r->folder, r->patience_ms, NULL, verify), in_folder(r, "err"));
 }
 
@@ -184,9 +193,23 @@ static inline void read_secret_key(trial *r) {
     char set[PATH_LENGTH + 32];
     r->damage(r);
     snprintf(set, sizeof set, "models.public_keys=%s", in_folder(r, "d/models.pub"));
-    const char *const train[] = {weir_test_program(), "train", in_folder(r, "d/nights/n/snapshot"), "--epochs", "1",
-                                 "--hidden", "4", "--fanouts", "3", "--no-baselines", "--models",
-                                 in_folder(r, "d/models"), "--key", in_folder(r, "d/models.key"), "--set", set, NULL};
+    const char *const train[] = {weir_test_program(),
+                                 "train",
+                                 in_folder(r, "d/nights/n/snapshot"),
+                                 "--epochs",
+                                 "1",
+                                 "--hidden",
+                                 "4",
+                                 "--fanouts",
+                                 "3",
+                                 "--no-baselines",
+                                 "--models",
+                                 in_folder(r, "d/models"),
+                                 "--key",
+                                 in_folder(r, "d/models.key"),
+                                 "--set",
+                                 set,
+                                 NULL};
     ended_well(r, "train --key", command(r->folder, r->patience_ms, NULL, train), in_folder(r, "err"));
 }
 
@@ -308,7 +331,10 @@ static inline size_t send_new(trial *r, asker *a) {
             char said[200];
             snprintf(said, sizeof said, "%s", body);
             readiness ready = ask_ready(a, &behind, why);
-            came_to(r, ready == READY ? OUTCOME_GREEN_ERRORS : ready == RED ? OUTCOME_UNREADY : OUTCOME_HANG,
+            came_to(r,
+                    ready == READY ? OUTCOME_GREEN_ERRORS
+                    : ready == RED ? OUTCOME_UNREADY
+                                   : OUTCOME_HANG,
                     "events are not taken: %d %s", status, said);
             return seen;
         }
@@ -364,8 +390,12 @@ static inline void serve_and_ask(trial *r, bool live) {
     if (r->outcome <= OUTCOME_REFUSED) compare_export(r, in_folder(r, "d/store"), seen);
 }
 
-static inline void read_by_server(trial *r) { serve_and_ask(r, false); }
-static inline void read_while_it_serves(trial *r) { serve_and_ask(r, true); }
+static inline void read_by_server(trial *r) {
+    serve_and_ask(r, false);
+}
+static inline void read_while_it_serves(trial *r) {
+    serve_and_ask(r, true);
+}
 
 /* The store is made anew from the log. */
 static inline void read_to_rebuild(trial *r) {
@@ -383,8 +413,10 @@ static inline void read_keys(trial *r) {
     int boss = ask(&a, "/v1/status", &body);
     int stranger = ask_as(&a, "flips-nobody", "GET", "/v1/status", "application/json", "", &body);
     int guest = ask_as(&a, GUEST_KEY, "POST", "/v1/events?source=payments", "application/json", "{}", &body);
-    if (boss == 401 || boss == 403) came_to(r, OUTCOME_REFUSED, "the key is refused");
-    else if (boss != 200) came_to(r, OUTCOME_WRONG, "the key is answered by %d", boss);
+    if (boss == 401 || boss == 403)
+        came_to(r, OUTCOME_REFUSED, "the key is refused");
+    else if (boss != 200)
+        came_to(r, OUTCOME_WRONG, "the key is answered by %d", boss);
     if (stranger != 401) came_to(r, OUTCOME_WRONG, "an unknown key is answered by %d", stranger);
     if (guest != 401 && guest != 403) came_to(r, OUTCOME_WRONG, "a reader who writes is answered by %d", guest);
     server_down(r, &server, &a);

@@ -119,9 +119,22 @@ static inline int train_run(const char *folder, int64_t patience_ms, bool resume
     snprintf(parts, sizeof parts, "%s/parts", folder);
     snprintf(run, sizeof run, "%s/%s", folder, resume ? "d/nights/n/train" : "run");
     snprintf(report, sizeof report, "%s/report.json", run);
-    const char *const argv[] = {weir_test_program(), "train", snapshot, "--folder", run, "--hidden", "4", "--fanouts",
-                                "3", "--no-baselines", "--epochs", resume ? "2" : "1", "--parts", parts,
-                                resume ? "--resume" : NULL, NULL};
+    const char *const argv[] = {weir_test_program(),
+                                "train",
+                                snapshot,
+                                "--folder",
+                                run,
+                                "--hidden",
+                                "4",
+                                "--fanouts",
+                                "3",
+                                "--no-baselines",
+                                "--epochs",
+                                resume ? "2" : "1",
+                                "--parts",
+                                parts,
+                                resume ? "--resume" : NULL,
+                                NULL};
     if (!resume && weir_path_exists(run)) assert_ok(weir_folder_remove(run));
     int status = command(folder, patience_ms, NULL, argv);
     *textp = status ? NULL : file_text(report, NULL);
@@ -131,8 +144,8 @@ static inline int train_run(const char *folder, int64_t patience_ms, bool resume
 /* What may be written is copied, not linked: a program that writes into a file must not reach the world. */
 static inline void world_copy(const world *w, const char *const *folders, size_t count, const char *to) {
     char script[4 * PATH_LENGTH];
-    int length = snprintf(script, sizeof script, "rm -rf '%s' && mkdir '%s' && cd '%s' && cp -a --parents", to, to,
-                          w->folder);
+    int length =
+        snprintf(script, sizeof script, "rm -rf '%s' && mkdir '%s' && cd '%s' && cp -a --parents", to, to, w->folder);
     for (size_t i = 0; i < count && folders[i]; i++)
         length += snprintf(script + length, sizeof script - (size_t)length, " %s", folders[i]);
     snprintf(script + length, sizeof script - (size_t)length, " '%s'", to);

@@ -86,9 +86,9 @@ static inline char *chargebacks_text(void) {
         char time_text[32];
         struct tm tm;
         strftime(time_text, sizeof time_text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &tm));
-        length += (size_t)sprintf(text + length,
-                                  "{\"id\":\"b%u\",\"time\":\"%s\",\"payment\":\"p%u\",\"label\":\"fraud\"}\n", n,
-                                  time_text, n);
+        length +=
+            (size_t)sprintf(text + length, "{\"id\":\"b%u\",\"time\":\"%s\",\"payment\":\"p%u\",\"label\":\"fraud\"}\n",
+                            n, time_text, n);
     }
     return text;
 }
@@ -102,10 +102,29 @@ static inline void server_start(process *server, const char *folder) {
     snprintf(keys, sizeof keys, "%s/d/keys", folder);
     snprintf(public, sizeof public, "models.public_keys=%s/d/models.pub", folder);
     snprintf(err, sizeof err, "%s/serve.err", folder);
-    const char *const argv[] = {weir_test_program(), "serve", "--listen", "127.0.0.1:0", "--schema", "payments",
-                                "--data", data, "--keys", keys, "--set", public, "--set", "store.seal_interval=20ms",
-                                "--set", "store.shards=2", "--set", "eventlog.partitions=2", "--set",
-                                "eventlog.segment_bytes=64KiB", "--set", "log.level=error", NULL};
+    const char *const argv[] = {weir_test_program(),
+                                "serve",
+                                "--listen",
+                                "127.0.0.1:0",
+                                "--schema",
+                                "payments",
+                                "--data",
+                                data,
+                                "--keys",
+                                keys,
+                                "--set",
+                                public,
+                                "--set",
+                                "store.seal_interval=20ms",
+                                "--set",
+                                "store.shards=2",
+                                "--set",
+                                "eventlog.partitions=2",
+                                "--set",
+                                "eventlog.segment_bytes=64KiB",
+                                "--set",
+                                "log.level=error",
+                                NULL};
     process_start(server, argv, NULL, NULL, err);
 }
 
@@ -272,8 +291,9 @@ static inline void world_models(const char *folder) {
     snprintf(snapshot, sizeof snapshot, "%s/d/nights/n/snapshot", folder);
     snprintf(parts, sizeof parts, "%s/parts", folder);
     const char *const keygen[] = {weir_test_program(), "model", "keygen", "--secret", secret, "--public", public, NULL};
-    const char *const nightly[] = {weir_test_program(), "nightly", "--data", data, "--name", "n", "--set", set, "--",
-                                   "--epochs", "1", "--hidden", "4", "--fanouts", "3", "--no-baselines", NULL};
+    const char *const nightly[] = {
+        weir_test_program(), "nightly", "--data",   data, "--name",    "n", "--set",          set, "--",
+        "--epochs",          "1",       "--hidden", "4",  "--fanouts", "3", "--no-baselines", NULL};
     /* one part, so that no mpirun is needed */
     const char *const partition[] = {weir_test_program(), "partition", snapshot, "--parts", "1", "--out", parts, NULL};
     must(folder, NULL, keygen);

@@ -64,6 +64,7 @@ typedef struct stream {
     kill_point *points;
     size_t point_count;
     void (*begin)(campaign *c); /* a new epoch */
+    void (*end)(campaign *c);   /* the one before is over, its store and topic still there; or NULL */
     /* Sends events and enters what was acknowledged; false: the server is gone. What had no answer goes first. */
     bool (*send)(campaign *c, const serve_child *server, size_t count);
     void (*compare_log)(campaign *c); /* with the book */
@@ -352,8 +353,7 @@ static inline char *export_of(const char *store) {
              "'%s' snapshot build '%s' --path '%s' >&2 && '%s' snapshot export '%s' '%s' >&2 && "
              "{ " NODES_COMPARED " '%s/nodes.csv' && cat '%s/edges.csv'; } | LC_ALL=C sort",
              weir_test_program(), weir_test_path("snapshot"), weir_test_path(store), weir_test_program(),
-             weir_test_path("snapshot"), weir_test_path("export"), weir_test_path("export"),
-             weir_test_path("export"));
+             weir_test_path("snapshot"), weir_test_path("export"), weir_test_path("export"), weir_test_path("export"));
     return said_by(script);
 }
 
@@ -415,7 +415,7 @@ static inline void check(campaign *c) {
     bool tidy = weir_rng_below(&c->rng, 2);
     fprintf(stderr, "  %zu events are there; %s\n", c->book.acknowledged, tidy ? "stopped" : "killed");
     assert_int_equal(serve_end(&server, tidy ? SIGTERM : SIGKILL), tidy ? 0 : 128 + SIGKILL);
-    if (tidy && c->book.acknowledged) compare_rebuilt(c);
+    if (tidy && c->book.acknowledged && weir_rng_below(&c->rng, 2)) compare_rebuilt(c);
 }
 
 /* --- checkpoints: made while no server runs ----------------------------------------------------------------------- */
@@ -451,6 +451,7 @@ static inline void go_on_from_checkpoint(void) {
 
 static inline void start_afresh(campaign *c) {
     char text[sizeof book_schema + 64];
+    if (the_stream->end && c->epoch) the_stream->end(c);
     remove_if_there("store");
     remove_if_there("log");
     remove_if_there("checkpoint");

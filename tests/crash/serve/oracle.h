@@ -80,8 +80,7 @@ static inline size_t oracle_edges(const oracle *o, bool of_account, unsigned num
     for (size_t i = 0; i < o->book->count; i++) {
         const book_event *e = &o->book->events[i];
         if ((of_account ? e->account : e->card) != number || !oracle_shows(o, e)) continue;
-        edges[count++] =
-            (oracle_edge){e->time_us, of_account ? e->card : e->account, e->has_rank ? (int)e->rank : -1};
+        edges[count++] = (oracle_edge){e->time_us, of_account ? e->card : e->account, e->has_rank ? (int)e->rank : -1};
     }
     qsort(edges, count, sizeof *edges, oracle_order);
     *edgesp = edges;
