@@ -117,7 +117,7 @@ static inline int ask_post(asker *a, const char *path, const char *type, const c
     return ask_as(a, BOSS_KEY, "POST", path, type, body, bodyp);
 }
 
-/* --- readiness ---------------------------------------------------------------------------------------------------- */
+/* --- readiness ----------------------------------------------------------------------------------------------*/
 
 typedef enum readiness { READY, WAITS, RED, GONE, SILENT } readiness;
 

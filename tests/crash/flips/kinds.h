@@ -120,7 +120,7 @@ static const kind kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
-/* --- the files of each kind --------------------------------------------------------------------------------------- */
+/* --- the files of each kind ---------------------------------------------------------------------------------*/
 
 typedef struct kind_files {
     char *paths[FILES_MAX];
@@ -184,7 +184,7 @@ static inline size_t kind_readers(const kind *k) {
     return count;
 }
 
-/* --- what is left out ---------------------------------------------------------------------------------------------- */
+/* --- what is left out ----------------------------------------------------------------------------------------*/
 
 /* NULL: nothing is wrong with it. */
 static inline const char *open_defect(const kind *k, size_t reader_at) {

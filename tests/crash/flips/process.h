@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process.h - programs that may hang, crash or refuse: started with their output in files, and waited for not for ever. */
+/* process.h - programs that may hang, crash or refuse: started with their output in files, waited for with patience. */
 #ifndef WEIR_CRASH_FLIPS_PROCESS_H
 #define WEIR_CRASH_FLIPS_PROCESS_H
 
@@ -93,7 +93,7 @@ static inline bool process_has_ended(const process *p) {
     return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------- */
+/* --- files --------------------------------------------------------------------------------------------------*/
 
 /* The whole file, ended by 0; free it. NULL if there is none. */
 static inline char *file_text(const char *path, size_t *lengthp) {

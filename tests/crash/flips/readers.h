@@ -57,7 +57,7 @@ static inline const char *in_folder(const trial *r, const char *name) {
     return path;
 }
 
-/* --- commands ----------------------------------------------------------------------------------------------------- */
+/* --- commands -----------------------------------------------------------------------------------------------*/
 
 /* What a program's end says; true: 0. A refusal is a status of its own, and a sentence on stderr. */
 static inline bool ended_well(trial *r, const char *what, int status, const char *err) {
@@ -213,7 +213,7 @@ static inline void read_secret_key(trial *r) {
     ended_well(r, "train --key", command(r->folder, r->patience_ms, NULL, train), in_folder(r, "err"));
 }
 
-/* --- the server --------------------------------------------------------------------------------------------------- */
+/* --- the server ---------------------------------------------------------------------------------------------*/
 
 typedef struct tally {
     size_t right, errors, wrong;
@@ -316,7 +316,7 @@ static inline bool await_visible(trial *r, asker *a, unsigned batch) {
     return false;
 }
 
-/* Batches of new payments, a seal each, so that the shards merge sorted files. How many payments were taken and seen. */
+/* Batches of new payments, a seal each, so that the shards merge sorted files. Returns how many were taken and seen. */
 static inline size_t send_new(trial *r, asker *a) {
     size_t seen = 0;
     for (unsigned b = 0; b < NEW_BATCHES; b++) {

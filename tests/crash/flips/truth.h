@@ -60,7 +60,7 @@ static inline void truth_hold(const world *w) {
     assert_int_equal(edges, 2 * PAYMENTS);
 }
 
-/* --- commands whose output is a truth ----------------------------------------------------------------------------- */
+/* --- commands whose output is a truth -----------------------------------------------------------------------*/
 
 /* As a snapshot's export has it: the lines of nodes.csv and edges.csv in order. NULL: a status that is not 0 in
  * *statusp. *newp: how many lines of vertices were sent after the damage. */

@@ -43,7 +43,7 @@ typedef struct world {
     char *export, *log, *letters, *trained, *resumed; /* what commands print or write, in their normal form */
 } world;
 
-/* --- what is sent ------------------------------------------------------------------------------------------------- */
+/* --- what is sent -------------------------------------------------------------------------------------------*/
 
 static inline double payment_amount(unsigned n) {
     weir_rng rng = weir_rng_stream(7, n, 0);
@@ -93,7 +93,7 @@ static inline char *chargebacks_text(void) {
     return text;
 }
 
-/* --- programs on a folder ----------------------------------------------------------------------------------------- */
+/* --- programs on a folder -----------------------------------------------------------------------------------*/
 
 /* One server on FOLDER/d; it has sealed a moment after it took something. */
 static inline void server_start(process *server, const char *folder) {
@@ -163,7 +163,7 @@ static inline void must(const char *folder, const char *in, const char *const *a
     if (status) fail_msg("%s %s ends with %d: %s", argv[0], argv[1], status, file_text(err, NULL));
 }
 
-/* --- normal forms: what may differ from one run to the next is left out, and the order of lines ---------------------- */
+/* --- normal forms: what may differ from one run to the next is left out, and the order of lines ----------------*/
 
 static inline void strip(json_t *node) {
     static const char *const varying[] = {"freshness", "event", "request_id", "decision", "id"};
@@ -212,7 +212,7 @@ static inline char *lines_normal(char *text, char left_out, size_t *left_outp) {
     return sorted;
 }
 
-/* --- building ----------------------------------------------------------------------------------------------------- */
+/* --- building -----------------------------------------------------------------------------------------------*/
 
 static inline void await_sealed(asker *a, int64_t patience_ms) {
     const char *body;

@@ -82,7 +82,7 @@ static inline void doubled(const char *what, uint64_t which) {
     fprintf(stderr, "more than there should be: %s %" PRIu64 "\n", what, which);
 }
 
-/* --- the server ------------------------------------------------------------------------------------------------- */
+/* --- the server -------------------------------------------------------------------------------------------*/
 
 static inline void campaign_paths(const campaign *c, char set[4][512]) {
     snprintf(set[0], sizeof set[0], "store.path=%s", weir_test_path(c->store));
@@ -161,7 +161,7 @@ static inline json_t *ask(campaign *c, const char *path) {
     return root;
 }
 
-/* --- the server's answers and the client's book --------------------------------------------------------------------- */
+/* --- the server's answers and the client's book ---------------------------------------------------------------*/
 
 /* Newest first on both sides: what stands in one only is lost, or there once too often. A full answer may end within
  * edges of the same time. */
@@ -236,7 +236,7 @@ static inline void compare_graph(campaign *c) {
         compare_neighbors(c, &o, false, i);
 }
 
-/* --- dead letters ------------------------------------------------------------------------------------------------- */
+/* --- dead letters -------------------------------------------------------------------------------------------*/
 
 static inline void see_letter(const weir_record *record, uint32_t *seen, const book *b) {
     weir_dead_letter letter;
@@ -275,7 +275,7 @@ static inline void compare_letters(const campaign *c) {
     weir_free(seen);
 }
 
-/* --- after a kill ------------------------------------------------------------------------------------------------- */
+/* --- after a kill -------------------------------------------------------------------------------------------*/
 
 static inline int weir_run(const char *const *arguments) {
     const char *argv[16] = {weir_test_program()};
@@ -323,7 +323,7 @@ static inline void await_all(campaign *c) {
     if (now > c->book.records) doubled("events:", now - c->book.records);
 }
 
-/* --- the log is the truth ----------------------------------------------------------------------------------------- */
+/* --- the log is the truth -----------------------------------------------------------------------------------*/
 
 static inline void remove_if_there(const char *name) {
     if (weir_path_exists(weir_test_path(name))) assert_ok(weir_folder_remove(weir_test_path(name)));
@@ -340,8 +340,8 @@ static inline char *said_by(const char *script) {
     return said;
 }
 
-/* Left out, as long as it hangs on the order in which partitions came: the time of a vertex that edges put. The first of
- * its puts that is applied is the one that is kept, whatever its time. */
+/* Left out, as long as it hangs on the order in which partitions came: the time of a vertex that edges put. Of its
+ * puts the one that is applied first is kept, whatever its time. */
 #define NODES_COMPARED "cut -d, -f1,2,4-"
 
 /* Of what is sealed, in an order that hangs on nothing but keys and values; free it. */
@@ -418,7 +418,7 @@ static inline void check(campaign *c) {
     if (tidy && c->book.acknowledged && weir_rng_below(&c->rng, 2)) compare_rebuilt(c);
 }
 
-/* --- checkpoints: made while no server runs ----------------------------------------------------------------------- */
+/* --- checkpoints: made while no server runs -----------------------------------------------------------------*/
 
 static inline bool make_checkpoint(const kill_point *point, uint64_t passes) {
     char spec[128];
@@ -447,7 +447,7 @@ static inline void go_on_from_checkpoint(void) {
     verify(weir_test_path("store"));
 }
 
-/* --- a cycle ------------------------------------------------------------------------------------------------------ */
+/* --- a cycle ------------------------------------------------------------------------------------------------*/
 
 static inline void start_afresh(campaign *c) {
     char text[sizeof book_schema + 64];

@@ -11,7 +11,7 @@
 
 static weir_kafka_producer *producer;
 
-/* --- sending ------------------------------------------------------------------------------------------------------ */
+/* --- sending ------------------------------------------------------------------------------------------------*/
 
 static void begin(campaign *c) {
     const weir_kafka_producer_opts opts = {
@@ -60,7 +60,7 @@ static bool send_events(campaign *c, const serve_child *server, size_t count) {
     return is_alive(server);
 }
 
-/* --- the topic ---------------------------------------------------------------------------------------------------- */
+/* --- the topic ----------------------------------------------------------------------------------------------*/
 
 static void see_records(const campaign *c, const weir_kafka_record *records, size_t count, uint32_t *seen) {
     for (size_t i = 0; i < count; i++) {
@@ -99,7 +99,7 @@ static void compare_log(campaign *c) {
     weir_free(seen);
 }
 
-/* --- a topic that is another one ------------------------------------------------------------------------------------ */
+/* --- a topic that is another one ------------------------------------------------------------------------------*/
 
 /* Under the same name, with events of its own: as many as the first one has, or fewer, or more. */
 static void remake_topic(campaign *c) {
@@ -154,7 +154,7 @@ static void topic_remade_is_said(campaign *c) {
     if (status >= 128) fail_msg("the server was ended by signal %d", status - 128);
 }
 
-/* --- the campaign ------------------------------------------------------------------------------------------------- */
+/* --- the campaign -------------------------------------------------------------------------------------------*/
 
 static kill_point points[] = {
     {"seal.begin", 9, 0},         {"seal.half_written", 9, 0}, {"engine.finished", 9, 0},

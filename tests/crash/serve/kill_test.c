@@ -4,7 +4,7 @@
 
 #define SEND_MAX 128u
 
-/* --- sending ------------------------------------------------------------------------------------------------------ */
+/* --- sending ------------------------------------------------------------------------------------------------*/
 
 static bool post(campaign *c, const char *body, http_answer *answer) {
     char head[256];
@@ -88,7 +88,7 @@ static bool send_events(campaign *c, const serve_child *server, size_t count) {
     return !c->book.acknowledged || weir_rng_below(&c->rng, 6) || send_other_bytes(c);
 }
 
-/* --- the log ------------------------------------------------------------------------------------------------------ */
+/* --- the log ------------------------------------------------------------------------------------------------*/
 
 static void see_record(campaign *c, uint32_t partition, const weir_record *record, uint8_t *seen) {
     size_t number = book_number(record->value, record->value_length);
@@ -130,7 +130,7 @@ static void compare_log(campaign *c) {
     weir_free(seen);
 }
 
-/* --- the campaign ------------------------------------------------------------------------------------------------- */
+/* --- the campaign -------------------------------------------------------------------------------------------*/
 
 static void begin(campaign *c) {
     (void)c;

@@ -63,7 +63,7 @@ static inline bool oracle_is_known(const oracle *o, bool is_account, unsigned nu
     return false;
 }
 
-/* --- edges -------------------------------------------------------------------------------------------------------- */
+/* --- edges --------------------------------------------------------------------------------------------------*/
 
 static inline int oracle_order(const void *x, const void *y) {
     const oracle_edge *a = x, *b = y;
@@ -115,7 +115,7 @@ static inline size_t answered_edges(const json_t *list, oracle_edge **edgesp) {
     return count;
 }
 
-/* --- rows --------------------------------------------------------------------------------------------------------- */
+/* --- rows ---------------------------------------------------------------------------------------------------*/
 
 typedef enum oracle_fact { FACT_AGE, FACT_LIMIT, FACT_RISK } oracle_fact;
 
