@@ -216,15 +216,25 @@ static inline void read_secret_key(trial *r) {
 /* --- the server ---------------------------------------------------------------------------------------------*/
 
 typedef struct tally {
-    size_t right, errors, wrong;
+    size_t right, errors, wrong, told;
     char why[SENTENCE_MAX];
 } tally;
+
+/* An answer of figures may leave out what is damaged and say so. */
+static inline bool tells_trouble(const char *body) {
+    json_t *root = json_loads(body, 0, NULL);
+    bool tells = json_is_string(json_object_get(root, "trouble"));
+    json_decref(root);
+    return tells;
+}
 
 static inline void tally_answer(tally *t, const char *path, int status, const char *body, const char *truth) {
     char *normal = status == 200 ? ask_normal(body) : NULL;
     bool equal = normal && strcmp(normal, truth) == 0;
     if (equal) {
         t->right++;
+    } else if (normal && tells_trouble(normal)) {
+        t->told++;
     } else if (status >= 500 || status <= 0) {
         if (!t->errors++ && !t->wrong) snprintf(t->why, sizeof t->why, "%s: %d %.200s", path, status, body);
     } else if (!t->wrong++) {
@@ -273,6 +283,7 @@ static inline readiness ask_and_judge(trial *r, asker *a) {
         ask_all(r, a, &t);
         ready = await_word(r, a, why);
         if (t.wrong) came_to(r, OUTCOME_WRONG, "%s%zu: %s", ready == READY ? "" : "not ready, and ", t.wrong, t.why);
+        if (t.told) came_to(r, OUTCOME_REFUSED, "an answer says what is left out");
         failed = failed || t.errors;
         if (!t.errors || t.wrong || ready != READY || now_ms() >= end_ms) break;
         usleep(50000);
