@@ -37,7 +37,7 @@ static void produce(campaign *c, size_t number, const char *text) {
 static void produce_again(campaign *c) {
     char text[BOOK_TEXT_MAX];
     size_t number = weir_rng_below(&c->rng, c->book.acknowledged);
-    bool other = getenv("WEIR_TEST_CRASH_OTHER_BYTES") && weir_rng_below(&c->rng, 3) == 0;
+    bool other = is_kept(FIRST_OF_AN_ID_STANDS_IN_A_TOPIC) && weir_rng_below(&c->rng, 3) == 0;
     if (other) book_other_bytes(&c->book, number, text);
     produce(c, number, other ? text : c->book.events[number].text);
     c->book.events[number].losers += other;
@@ -134,12 +134,13 @@ static bool says_why_not(campaign *c) {
 static void topic_remade_is_said(campaign *c) {
     serve_child server;
     bool running = weir_rng_below(&c->rng, 2);
-    if (!getenv("WEIR_TEST_CRASH_REMADE") || !c->book.acknowledged) return;
+    if (!is_kept(REMADE_TOPIC_IS_SAID) || !c->book.acknowledged) return;
     fprintf(stderr, "  the topic is made again while the server %s\n", running ? "runs" : "is down");
     if (!running) remake_topic(c);
     server_start(c, NULL, 0, INT64_MAX / 2, &server);
     if (server.port) {
         assert_true(connect_to(c, &server));
+        if (running) serve_await(&server, "/readyz", NULL, 200, NULL);
         if (running) await_all(c);
         if (running) remake_topic(c);
         bool said = false;
