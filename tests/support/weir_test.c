@@ -12,6 +12,7 @@
 #include "weir_test.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -33,6 +34,8 @@
 #include <weir/base/thread.h>
 
 #define CASE_MS          10000
+#define IDLE_PART        20 /* of its limit; a case that computes less meanwhile hangs */
+#define CORES_MAX        4
 #define SKIP_STATUS      77
 #define OUTPUT_BYTES_MAX (256 * 1024) /* of a failed case: its last ones are printed */
 #define ALLOCATIONS_MAX  100000u
@@ -341,13 +344,47 @@ _Noreturn static void run_as_child(const weir_test_case *test, const sigset_t *m
     exit(0);
 }
 
+/* What the processes of a group have computed, and those that they waited for. */
+static int64_t computed_ms(pid_t group) {
+    static const char from_group[] = "%*c %*d %d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld";
+    DIR *folder = opendir("/proc");
+    int64_t ticks = 0;
+    if (!folder) return 0;
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        char path[300], line[1024];
+        if (!isdigit((unsigned char)entry->d_name[0])) continue;
+        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+        FILE *file = fopen(path, "re");
+        if (!file) continue; /* it has ended meanwhile */
+        const char *rest = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+        unsigned long long user, system;
+        long long waited_user, waited_system;
+        int of;
+        if (rest && sscanf(rest + 2, from_group, &of, &user, &system, &waited_user, &waited_system) == 5 && of == group)
+            ticks += (int64_t)(user + system) + waited_user + waited_system;
+        fclose(file);
+    }
+    closedir(folder);
+    return ticks * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+/* Whether a case that has had its limit once more may go on. The limit is there to find what hangs: on a busy machine a
+ * case that computes gets its share of a core, no more, and goes on until it has used up the limit on all of them. What
+ * computes next to nothing waits for something that does not come. */
+static bool still_works(pid_t child, int64_t *computedp) {
+    int64_t before = *computedp, limit = limit_ms(), cores = sysconf(_SC_NPROCESSORS_ONLN);
+    *computedp = computed_ms(child);
+    return *computedp - before > limit / IDLE_PART && *computedp < limit * (cores < CORES_MAX ? cores : CORES_MAX);
+}
+
 /* False when the limit passes first; the child is then killed. Its group is killed in any case. */
 static bool wait_for(pid_t child, const sigset_t *child_ends, int *wait_statusp) {
     const struct timespec limit = {.tv_sec = limit_ms() / 1000, .tv_nsec = limit_ms() % 1000 * 1000000};
+    int64_t computed = 0;
     bool in_time = true;
     pid_t ended;
     while ((ended = waitpid(child, wait_statusp, WNOHANG)) == 0 && in_time)
-        in_time = sigtimedwait(child_ends, NULL, &limit) >= 0 || errno == EINTR;
+        in_time = sigtimedwait(child_ends, NULL, &limit) >= 0 || errno == EINTR || still_works(child, &computed);
     if (ended < 0) die("waitpid");
     kill(-child, SIGKILL);
     if (ended == 0 && waitpid(child, wait_statusp, 0) != child) die("waitpid");
