@@ -34,7 +34,9 @@
 #include <weir/base/thread.h>
 
 #define CASE_MS          10000
-#define IDLE_PART        20 /* of its limit; a case that computes less meanwhile hangs */
+#define COMPUTES_PART    100 /* of its limit: a case that computes less meanwhile waits */
+#define IDLE_PART        10  /* of all cores' time: a machine that has less left is busy */
+#define BUSY_LIMITS      5
 #define CORES_MAX        4
 #define SKIP_STATUS      77
 #define OUTPUT_BYTES_MAX (256 * 1024) /* of a failed case: its last ones are printed */
@@ -368,23 +370,47 @@ static int64_t computed_ms(pid_t group) {
     return ticks * 1000 / sysconf(_SC_CLK_TCK);
 }
 
-/* Whether a case that has had its limit once more may go on. The limit is there to find what hangs: on a busy machine a
- * case that computes gets its share of a core, no more, and goes on until it has used up the limit on all of them. What
- * computes next to nothing waits for something that does not come. */
-static bool still_works(pid_t child, int64_t *computedp) {
-    int64_t before = *computedp, limit = limit_ms(), cores = sysconf(_SC_NPROCESSORS_ONLN);
-    *computedp = computed_ms(child);
-    return *computedp - before > limit / IDLE_PART && *computedp < limit * (cores < CORES_MAX ? cores : CORES_MAX);
+/* Of all cores since the machine was started: what they did, and what they had nothing to do. */
+static void machine_ticks(uint64_t *allp, uint64_t *idlep) {
+    uint64_t t[8] = {0};
+    FILE *file = fopen("/proc/stat", "re");
+    if (file && fscanf(file, "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+                       &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6]) != 7)
+        memset(t, 0, sizeof t);
+    if (file) fclose(file);
+    *idlep = t[3] + t[4];
+    *allp = t[0] + t[1] + t[2] + t[5] + t[6] + *idlep;
+}
+
+typedef struct patience {
+    int64_t computed_ms;
+    uint64_t all, idle; /* of the machine */
+    unsigned times;     /* that the limit has passed */
+} patience;
+
+/* Whether a case whose limit has passed once more may go on. The limit is there to find what hangs. On a busy machine a
+ * case gets its share of a core, no more: what computes goes on until it has computed for as long as the limit is, on all
+ * cores. What waits may wait for a process that waits for a core, for some limits; where cores were idle, it hangs. */
+static bool still_works(pid_t child, patience *p) {
+    const patience before = *p;
+    int64_t limit = limit_ms(), cores = sysconf(_SC_NPROCESSORS_ONLN);
+    p->computed_ms = computed_ms(child);
+    machine_ticks(&p->all, &p->idle);
+    bool computes = p->computed_ms - before.computed_ms > limit / COMPUTES_PART;
+    bool busy = (p->idle - before.idle) * IDLE_PART < p->all - before.all;
+    return p->computed_ms < limit * (cores < CORES_MAX ? cores : CORES_MAX) &&
+           (computes || (busy && ++p->times < BUSY_LIMITS));
 }
 
 /* False when the limit passes first; the child is then killed. Its group is killed in any case. */
 static bool wait_for(pid_t child, const sigset_t *child_ends, int *wait_statusp) {
     const struct timespec limit = {.tv_sec = limit_ms() / 1000, .tv_nsec = limit_ms() % 1000 * 1000000};
-    int64_t computed = 0;
+    patience p = {0};
     bool in_time = true;
     pid_t ended;
+    machine_ticks(&p.all, &p.idle);
     while ((ended = waitpid(child, wait_statusp, WNOHANG)) == 0 && in_time)
-        in_time = sigtimedwait(child_ends, NULL, &limit) >= 0 || errno == EINTR || still_works(child, &computed);
+        in_time = sigtimedwait(child_ends, NULL, &limit) >= 0 || errno == EINTR || still_works(child, &p);
     if (ended < 0) die("waitpid");
     kill(-child, SIGKILL);
     if (ended == 0 && waitpid(child, wait_statusp, 0) != child) die("waitpid");
