@@ -389,8 +389,9 @@ typedef struct patience {
 } patience;
 
 /* Whether a case whose limit has passed once more may go on. The limit is there to find what hangs. On a busy machine a
- * case gets its share of a core, no more: what computes goes on until it has computed for as long as the limit is, on all
- * cores. What waits may wait for a process that waits for a core, for some limits; where cores were idle, it hangs. */
+ * case gets its share of a core, no more: what computes goes on until it has computed for as long as the limit is, on
+ * all cores. What waits may wait for a process that waits for a core, for some limits; where cores were idle, it
+ * hangs. */
 static bool still_works(pid_t child, patience *p) {
     const patience before = *p;
     int64_t limit = limit_ms(), cores = sysconf(_SC_NPROCESSORS_ONLN);
