@@ -2,8 +2,8 @@
 /*
  * nightly.c - GET /v1/nightly: the newest night of `weir nightly`, its epochs, and when the next one begins.
  *
- * The files are the night's own; what of them is no JSON is left out. Reading waits for the disk, so it runs in the
- * pool.
+ * The files are the night's own, each with a check of its bytes; one that is damaged is left out, and the answer says
+ * so. Reading waits for the disk, so it runs in the pool.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -22,6 +22,7 @@
 typedef struct newest {
     const char *folder;
     char name[256];
+    char trouble[PATH_BYTES]; /* "": none */
 } newest;
 
 static weir_err see(void *context, const char *name) {
@@ -34,11 +35,20 @@ static weir_err see(void *context, const char *name) {
     return WEIR_OK;
 }
 
-static char *load(const newest *n, const char *file, size_t bytes_max, size_t *lengthp) {
-    char path[PATH_BYTES], *text = NULL;
-    int length = snprintf(path, sizeof path, "%s/%s/%s", n->folder, n->name, file);
-    if (length < 0 || (unsigned)length >= sizeof path) return NULL;
-    return weir_file_load(path, bytes_max, &text, lengthp) ? NULL : text;
+/* NULL: it is not there, or n->trouble says why not. */
+static char *load(newest *n, const char *file, size_t bytes_max, size_t *lengthp) {
+    char path[PATH_BYTES], sentence[WEIR_ERR_SENTENCE_MAX], *text = NULL;
+    int length = *n->name ? snprintf(path, sizeof path, "%s/%s/%s", n->folder, n->name, file) : -1;
+    if (length < 0 || (unsigned)length >= sizeof path || !weir_path_exists(path)) return NULL;
+    weir_err err = weir_file_load(path, bytes_max, &text, lengthp);
+    if (!err && !weir_json_checked(text, *lengthp))
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s of night %s is damaged, or of an older version; the next night begins anew",
+                       file, n->name);
+    if (!err) return text;
+    weir_err_sentence(err, sentence, sizeof sentence);
+    snprintf(n->trouble, sizeof n->trouble, "%s", sentence);
+    weir_free(text);
+    return NULL;
 }
 
 /* An object, byte for byte, if it is one. */
@@ -52,17 +62,17 @@ static bool put_object(weir_buf *out, const char *separator, const char *text, s
     return is;
 }
 
-static void put_night(const newest *n, weir_buf *out) {
+static void put_night(newest *n, weir_buf *out) {
     size_t length = 0;
-    char *text = *n->name ? load(n, "night.json", NIGHT_BYTES_MAX, &length) : NULL;
+    char *text = load(n, "night.json", NIGHT_BYTES_MAX, &length);
     weir_buf_text(out, "{\"night\":");
     if (!text || !put_object(out, "", text, length)) weir_buf_text(out, "null");
     weir_free(text);
 }
 
-static void put_epochs(const newest *n, weir_buf *out) {
+static void put_epochs(newest *n, weir_buf *out) {
     size_t length = 0, count = 0;
-    char *text = *n->name ? load(n, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length) : NULL;
+    char *text = load(n, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length);
     weir_buf_text(out, ",\"epochs\":[");
     for (const char *line = text; line && *line && count < EPOCHS_MAX;) {
         size_t bytes = strcspn(line, "\n");
@@ -71,6 +81,12 @@ static void put_epochs(const newest *n, weir_buf *out) {
     }
     weir_buf_byte(out, ']');
     weir_free(text);
+}
+
+static void put_trouble(const newest *n, weir_buf *out) {
+    weir_buf_text(out, ",\"trouble\":");
+    weir_json json = weir_json_begin(out);
+    weir_json_string(&json, *n->trouble ? n->trouble : NULL);
 }
 
 static void put_time(weir_json *json, const char *key, int64_t time_us) {
@@ -114,6 +130,7 @@ static weir_err nightly(weir_api *api, uint32_t thread, weir_http_request *reque
     }
     put_night(&n, out);
     put_epochs(&n, out);
+    put_trouble(&n, out);
     put_schedule(api, out);
     weir_http_reply(request, 200, "application/json");
     return WEIR_OK;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <weir/base/buf.h>
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weir/base/assert.h>
+#include <weir/base/hash.h>
 
 #include "utf8.h"
 
@@ -52,6 +54,26 @@ void weir_json_object(weir_json *json) {
 
 void weir_json_object_end(weir_json *json) {
     close_level(json, '}');
+}
+
+#define CHECK_FORMAT ",\"check\":\"%016" PRIx64 "\""
+#define CHECK_BYTES  28u
+
+void weir_json_object_end_checked(weir_json *json, size_t from) {
+    const weir_buf *buf = json->buf;
+    WEIR_ASSERT(json->depth == 1);
+    if (buf->length > from)
+        weir_buf_printf(json->buf, CHECK_FORMAT, weir_xxh3(buf->bytes + from, buf->length - from, 0));
+    weir_json_object_end(json);
+}
+
+size_t weir_json_checked(const char *text, size_t length) {
+    char wanted[CHECK_BYTES + 2];
+    if (length && text[length - 1] == '\n') length--;
+    if (length <= CHECK_BYTES) return 0;
+    size_t covered = length - CHECK_BYTES;
+    snprintf(wanted, sizeof wanted, CHECK_FORMAT "}", weir_xxh3(text, covered, 0));
+    return memcmp(text + covered, wanted, CHECK_BYTES) == 0 ? covered : 0;
 }
 
 void weir_json_array(weir_json *json) {

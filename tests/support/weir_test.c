@@ -12,6 +12,7 @@
 #include "weir_test.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -33,6 +34,10 @@
 #include <weir/base/thread.h>
 
 #define CASE_MS          10000
+#define COMPUTES_PART    100 /* of its limit: a case that computes less meanwhile waits */
+#define IDLE_PART        10  /* of all cores' time: a machine that has less left is busy */
+#define BUSY_LIMITS      5
+#define CORES_MAX        4
 #define SKIP_STATUS      77
 #define OUTPUT_BYTES_MAX (256 * 1024) /* of a failed case: its last ones are printed */
 #define ALLOCATIONS_MAX  100000u
@@ -341,13 +346,72 @@ _Noreturn static void run_as_child(const weir_test_case *test, const sigset_t *m
     exit(0);
 }
 
+/* What the processes of a group have computed, and those that they waited for. */
+static int64_t computed_ms(pid_t group) {
+    static const char from_group[] = "%*c %*d %d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld";
+    DIR *folder = opendir("/proc");
+    int64_t ticks = 0;
+    if (!folder) return 0;
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        char path[300], line[1024];
+        if (!isdigit((unsigned char)entry->d_name[0])) continue;
+        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+        FILE *file = fopen(path, "re");
+        if (!file) continue; /* it has ended meanwhile */
+        const char *rest = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+        unsigned long long user, system;
+        long long waited_user, waited_system;
+        int of;
+        if (rest && sscanf(rest + 2, from_group, &of, &user, &system, &waited_user, &waited_system) == 5 && of == group)
+            ticks += (int64_t)(user + system) + waited_user + waited_system;
+        fclose(file);
+    }
+    closedir(folder);
+    return ticks * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+/* Of all cores since the machine was started: what they did, and what they had nothing to do. */
+static void machine_ticks(uint64_t *allp, uint64_t *idlep) {
+    uint64_t t[8] = {0};
+    FILE *file = fopen("/proc/stat", "re");
+    if (file && fscanf(file, "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+                       &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6]) != 7)
+        memset(t, 0, sizeof t);
+    if (file) fclose(file);
+    *idlep = t[3] + t[4];
+    *allp = t[0] + t[1] + t[2] + t[5] + t[6] + *idlep;
+}
+
+typedef struct patience {
+    int64_t computed_ms;
+    uint64_t all, idle; /* of the machine */
+    unsigned times;     /* that the limit has passed */
+} patience;
+
+/* Whether a case whose limit has passed once more may go on. The limit is there to find what hangs. On a busy machine a
+ * case gets its share of a core, no more: what computes goes on until it has computed for as long as the limit is, on
+ * all cores. What waits may wait for a process that waits for a core, for some limits; where cores were idle, it
+ * hangs. */
+static bool still_works(pid_t child, patience *p) {
+    const patience before = *p;
+    int64_t limit = limit_ms(), cores = sysconf(_SC_NPROCESSORS_ONLN);
+    p->computed_ms = computed_ms(child);
+    machine_ticks(&p->all, &p->idle);
+    bool computes = p->computed_ms - before.computed_ms > limit / COMPUTES_PART;
+    bool busy = (p->idle - before.idle) * IDLE_PART < p->all - before.all;
+    return p->computed_ms < limit * (cores < CORES_MAX ? cores : CORES_MAX) &&
+           (computes || (busy && ++p->times < BUSY_LIMITS));
+}
+
 /* False when the limit passes first; the child is then killed. Its group is killed in any case. */
 static bool wait_for(pid_t child, const sigset_t *child_ends, int *wait_statusp) {
     const struct timespec limit = {.tv_sec = limit_ms() / 1000, .tv_nsec = limit_ms() % 1000 * 1000000};
+    patience p = {0};
     bool in_time = true;
     pid_t ended;
+    machine_ticks(&p.all, &p.idle);
     while ((ended = waitpid(child, wait_statusp, WNOHANG)) == 0 && in_time)
-        in_time = sigtimedwait(child_ends, NULL, &limit) >= 0 || errno == EINTR;
+        in_time = sigtimedwait(child_ends, NULL, &limit) >= 0 || errno == EINTR || still_works(child, &p);
     if (ended < 0) die("waitpid");
     kill(-child, SIGKILL);
     if (ended == 0 && waitpid(child, wait_statusp, 0) != child) die("waitpid");

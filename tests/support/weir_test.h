@@ -5,8 +5,9 @@
  *     static void append_then_read_back(void **state) { … }
  *     WEIR_TESTS(WEIR_CASE(append_then_read_back), WEIR_CASE(i1_order_rejected))
  *
- * `PROGRAM` runs all cases, each forked with a time limit (10 s times WEIR_TEST_TIMEOUT_MULTIPLIER), its output
- * printed only when it fails; `PROGRAM NAME` runs one in this process, for gdb, which stops where an assertion fails;
+ * `PROGRAM` runs all cases, each forked with a time limit (10 s times WEIR_TEST_TIMEOUT_MULTIPLIER; on a busy machine
+ * a case that computes may go on until it has computed for as long), its output printed only when it fails;
+ * `PROGRAM NAME` runs one in this process, for gdb, which stops where an assertion fails;
  * `PROGRAM --list` names them. The last line is "N passed, N failed, N skipped", the status 0, 1 when one failed, 77
  * when all were skipped. Asserts may be used on any thread. A case that skips prints why. A random test takes its
  * seed from weir_test_seed(), which prints it; WEIR_TEST_SEED=N repeats a run.

@@ -14,7 +14,8 @@
 
 #include "nightly_private.h"
 
-#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+#define STATE_BYTES_MAX (1u << 20)
+#define NAME_LETTERS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
 const char *weir_night_step_name(weir_night_step step) {
     static const char *const names[] = {
@@ -81,7 +82,7 @@ weir_err weir_night_save(const weir_night *night) {
     put_example(&json, &s->candidate_figure);
     put(&json, "outcome", s->outcome);
     put(&json, "sentence", s->sentence);
-    weir_json_object_end(&json);
+    weir_json_object_end_checked(&json, 0);
     weir_buf_byte(&text, '\n');
     weir_err err = weir_buf_err(&text);
     if (!err) err = weir_night_path(path, night->folder, "night.json");
@@ -137,10 +138,16 @@ static weir_err read_state(const weir_yaml_node *root, weir_night_state *s) {
 /* WEIR_ENOTFOUND: there is no such night. */
 static weir_err load_state(const char *nights, const char *name, weir_night_state *s) {
     char folder[WEIR_NIGHT_PATH_MAX], path[WEIR_NIGHT_PATH_MAX];
+    char *text = NULL;
+    size_t length = 0;
     weir_yaml *yaml = NULL;
     weir_err err = weir_night_path(folder, nights, name);
     if (!err) err = weir_night_path(path, folder, "night.json");
-    if (!err) err = weir_yaml_load(path, &yaml);
+    if (!err) err = weir_file_load(path, STATE_BYTES_MAX, &text, &length);
+    if (!err && !weir_json_checked(text, length))
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s is damaged, or of an older version; remove the night's folder", path);
+    if (!err) err = weir_yaml_parse(path, text, length, &yaml);
+    weir_free(text);
     if (err) return err;
     err = read_state(weir_yaml_root(yaml), s);
     weir_yaml_free(yaml);

@@ -18,6 +18,7 @@ typedef struct curve {
     uint32_t count;
 } curve;
 
+/* The last line has a check of the whole file. */
 static void write_line(weir_buf *line, const weir_train_epoch *e) {
     weir_json json = weir_json_begin(line);
     weir_json_object(&json);
@@ -46,7 +47,7 @@ static void write_line(weir_buf *line, const weir_train_epoch *e) {
     }
     weir_json_key(&json, "best");
     weir_json_bool(&json, e->best);
-    weir_json_object_end(&json);
+    weir_json_object_end_checked(&json, 0);
     weir_buf_byte(line, '\n');
 }
 
@@ -117,6 +118,15 @@ static size_t lines_before(const char *text, uint32_t epoch) {
     return (size_t)(line - text);
 }
 
+/* Without the check of the last one, where that is kept. */
+static weir_err keep_lines(const char *path, char *old, size_t length, uint32_t epoch, weir_buf *lines) {
+    size_t covered = weir_json_checked(old, length);
+    if (!covered) return WEIR_ERR(WEIR_ECORRUPT, "%s is damaged, or of an older version; remove it", path);
+    memcpy(old + covered, "}\n", 3);
+    weir_buf_append(lines, old, lines_before(old, epoch));
+    return WEIR_OK;
+}
+
 weir_err weir_run_log_epoch(const weir_trained *t, const weir_train_epoch *epoch) {
     char path[4096], *old = NULL;
     size_t length = 0;
@@ -124,7 +134,7 @@ weir_err weir_run_log_epoch(const weir_trained *t, const weir_train_epoch *epoch
     if (!t->opts.folder || weir_comm_rank(t->comm) != 0) return WEIR_OK;
     snprintf(path, sizeof path, "%s/epochs.jsonl", t->opts.folder);
     weir_err err = weir_path_exists(path) ? weir_file_load(path, LOG_BYTES_MAX, &old, &length) : WEIR_OK;
-    if (!err && old) weir_buf_append(&lines, old, lines_before(old, epoch->number));
+    if (!err && old) err = keep_lines(path, old, length, epoch->number, &lines);
     weir_free(old);
     write_line(&lines, epoch);
     if (!err) err = weir_buf_err(&lines);

@@ -103,6 +103,7 @@ function drawCurve(epochs) {
 function showNight(said) {
   const night = said.night, plan = said.schedule;
   if (night) by("sentence").textContent = night.sentence || `night ${night.name}: ${night.done} of 7 steps are done`;
+  if (said.trouble) by("sentence").textContent = said.trouble;
   if (said.epochs.length) drawCurve(said.epochs);
   const running = plan && plan.running;
   const next = plan && plan.next ? "The next night begins at " + plan.next.slice(0, 16) + "Z." : "";

@@ -5,7 +5,8 @@
  *   client ──events──► weir serve ──SIGKILL, at a random moment or at a named point
  *     └ book             │ what is left: store verify, and the log against the book
  *                        ▼
- *                      weir serve again ──/v1──► every vertex against the naive replay of the book
+ *                      weir serve again ──/v1──► every vertex against the book, as oracle.h reads it
+ *                        │ stopped in order: the export of its store is that of a store made anew from the log
  *
  * What had no answer is sent again to the second server, as the API's contract says. Some lives begin without a word
  * of the client and end early: those kills fall into recovery. Each named point must have killed once, if there were
@@ -14,22 +15,31 @@
 #ifndef WEIR_CRASH_SERVE_CAMPAIGN_H
 #define WEIR_CRASH_SERVE_CAMPAIGN_H
 
-#include <jansson.h>
-#include <math.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include <weir/base/clock.h>
 #include <weir/base/file.h>
 #include <weir/base/log.h>
 #include <weir/ingest/dead_letter.h>
-#include <weir/ingest/map.h>
-#include <weir/store/row.h>
 
-#include "../../support/id_key.h"
-#include "../../support/naive_graph.h"
 #include "../../support/serve_child.h"
-#include "book.h"
+#include "oracle.h"
+
+/* Defects that are open, and what the campaign does not do because of them. A row goes to true with its defect;
+ * WEIR_TEST_CRASH_OPEN_TOO does it all. */
+enum {
+    /* Of a vertex that edges put the put that is applied first is kept, whatever its time: so the time in an export
+     * hangs on the order in which partitions came. */
+    TIMES_OF_VERTICES_ARE_THOSE_OF_THE_LOG = false,
+    /* Of two messages with one id the graph has what both say. */
+    FIRST_OF_AN_ID_STANDS_IN_A_TOPIC = false,
+    /* A topic that was deleted and made again is read on as if it were the one before. */
+    REMADE_TOPIC_IS_SAID = false,
+};
+
+static inline bool is_kept(bool promise) {
+    return promise || getenv("WEIR_TEST_CRASH_OPEN_TOO");
+}
 
 enum {
     SHARDS = 3,
@@ -40,7 +50,7 @@ enum {
 };
 
 typedef struct totals {
-    uint64_t cycles, events, lost, duplicated, seed;
+    uint64_t cycles, events, lost, duplicated, rebuilt, seed;
 } totals;
 
 static totals *sum; /* shared with the case's process */
@@ -56,8 +66,8 @@ typedef struct campaign {
     book book;
     uint64_t cycle, epoch; /* each epoch has a topic of its own */
     char topic[32];
-    weir_schema *schema;
     uint64_t seal_ms;
+    const char *store, *log; /* their names in the case's folder */
     http_client client;
     bool connected;
     size_t sent; /* events of the book below this were sent; those that were not acknowledged had no answer */
@@ -70,6 +80,7 @@ typedef struct stream {
     kill_point *points;
     size_t point_count;
     void (*begin)(campaign *c); /* a new epoch */
+    void (*end)(campaign *c);   /* the one before is over, its store and topic still there; or NULL */
     /* Sends events and enters what was acknowledged; false: the server is gone. What had no answer goes first. */
     bool (*send)(campaign *c, const serve_child *server, size_t count);
     void (*compare_log)(campaign *c); /* with the book */
@@ -88,11 +99,11 @@ static inline void doubled(const char *what, uint64_t which) {
     fprintf(stderr, "more than there should be: %s %" PRIu64 "\n", what, which);
 }
 
-/* --- the server ------------------------------------------------------------------------------------------------- */
+/* --- the server -------------------------------------------------------------------------------------------*/
 
 static inline void campaign_paths(const campaign *c, char set[4][512]) {
-    snprintf(set[0], sizeof set[0], "store.path=%s", weir_test_path("store"));
-    snprintf(set[1], sizeof set[1], "eventlog.path=%s", weir_test_path("log"));
+    snprintf(set[0], sizeof set[0], "store.path=%s", weir_test_path(c->store));
+    snprintf(set[1], sizeof set[1], "eventlog.path=%s", weir_test_path(c->log));
     snprintf(set[2], sizeof set[2], "store.seal_interval=%" PRIu64 "ms", c->seal_ms);
     snprintf(set[3], sizeof set[3], "store.shards=%d", SHARDS);
 }
@@ -167,129 +178,94 @@ static inline json_t *ask(campaign *c, const char *path) {
     return root;
 }
 
-/* --- the naive replay ------------------------------------------------------------------------------------------- */
+/* --- the server's answers and the client's book ---------------------------------------------------------------*/
 
-static inline naive_graph *replay(const campaign *c) {
-    naive_graph *naive = naive_graph_open();
-    weir_mapper *mapper;
-    the_key = id_key_of_store(weir_test_path("store"));
-    assert_ok(weir_mapper_open(c->schema, 0, &the_key, &mapper));
-    for (size_t i = 0; i < c->book.count; i++) {
-        const book_event *event = &c->book.events[i];
-        weir_mapped mapped;
-        if (!event->acknowledged) continue;
-        weir_err err = weir_mapper_map(mapper, 0, i, event->text, strlen(event->text), &mapped);
-        if (!err) err = weir_mapper_check_time(mapper, weir_clock_wall_us(weir_clock_system()) + 3600 * WEIR_US_PER_S);
-        assert_int_equal(err != WEIR_OK, event->broken);
-        for (size_t m = 0; !err && m < mapped.count; m++)
-            naive_graph_apply(naive, &mapped.mutations[m]);
-    }
-    weir_mapper_close(mapper);
-    return naive;
-}
-
-/* "1970-01-12T13:46:40.123Z" */
-static inline int64_t json_time_us(const json_t *time) {
-    struct tm tm = {0};
-    const char *rest = strptime(json_string_value(time), "%Y-%m-%dT%H:%M:%S", &tm);
-    assert_non_null(rest);
-    double fraction = *rest == '.' ? strtod(rest, NULL) : 0;
-    return (int64_t)timegm(&tm) * WEIR_US_PER_S + llround(fraction * 1e6);
-}
-
-static inline bool same_number(const json_t *features, const char *name, const weir_value *wanted) {
-    const json_t *found = json_object_get(features, name);
-    bool there = json_is_number(found);
-    return wanted->present ? there && json_number_value(found) == wanted->number : !there;
-}
-
-static inline int order_of(const json_t *edge, const naive_edge *wanted) {
-    int64_t time_us = json_time_us(json_object_get(edge, "time"));
-    uint64_t event = strtoull(json_string_value(json_object_get(edge, "event")), NULL, 16);
-    if (time_us != wanted->time_us) return time_us > wanted->time_us ? -1 : 1;
-    return (event > wanted->event) - (event < wanted->event);
-}
-
-static inline void compare_edge(const char *path, const json_t *edge, const naive_edge *wanted) {
-    static const weir_value_kind kind = WEIR_VALUE_NUMBER;
-    weir_value rank = {0};
-    if (wanted->row_length) weir_row_read(&kind, 1, wanted->row, wanted->row_length, &rank);
-    if (!same_number(json_object_get(edge, "features"), "rank", &rank)) lose(path, wanted->event);
-}
-
-/* A label alone names nobody; and a deleted one's name may be gone for good. */
-static inline bool may_be_unknown(const campaign *c, const naive_graph *naive, weir_vertex vertex, bool is_account,
-                                  unsigned number) {
-    size_t length;
-    return (is_account && c->book.deleted[number]) || !naive_graph_name(naive, vertex, &length);
-}
-
-/* Both newest first: what stands in one only is lost, or there once too often. */
-static inline void compare_neighbors(campaign *c, const naive_graph *naive, const char *type, unsigned number) {
-    static naive_edge wanted[LIST_MAX];
-    char path[96], key[16];
-    int length = snprintf(key, sizeof key, "%c%u", type[0], number);
-    weir_vertex vertex = weir_vertex_id(&the_key, type, key, (size_t)length);
-    weir_direction direction = type[0] == 'a' ? WEIR_OUT : WEIR_IN;
-    size_t wanted_count =
-        naive_graph_neighbors(naive, vertex, 0, direction, INT64_MAX, 0, naive_graph_now(naive), LIST_MAX, wanted);
-    snprintf(path, sizeof path, "/v1/neighbors/%s/%s?limit=%d", type, key, LIST_MAX);
-    json_t *root = ask(c, path), *edges = json_object_get(root, "neighbors");
-    if (!root && may_be_unknown(c, naive, vertex, type[0] == 'a', number)) return;
-    for (size_t i = 0, w = 0; i < json_array_size(edges) || w < wanted_count;) {
-        const json_t *edge = json_array_get(edges, i);
-        int order = !edge ? 1 : w == wanted_count ? -1 : order_of(edge, &wanted[w]);
-        if (order < 0) doubled(path, i);
-        if (order > 0) lose(path, wanted[w].event);
-        if (order == 0) compare_edge(path, edge, &wanted[w]);
+/* Newest first on both sides: what stands in one only is lost, or there once too often. A full answer may end within
+ * edges of the same time. */
+static inline void compare_edges(const char *path, const json_t *list, const oracle_edge *wanted, size_t wanted_count) {
+    oracle_edge *found;
+    size_t count = answered_edges(list, &found), i = 0, w = 0;
+    int64_t end_us = count == LIST_MAX ? found[count - 1].time_us : INT64_MIN;
+    while (count > 0 && found[count - 1].time_us == end_us)
+        count--;
+    while (wanted_count > 0 && wanted[wanted_count - 1].time_us <= end_us && end_us != INT64_MIN)
+        wanted_count--;
+    while (i < count || w < wanted_count) {
+        int order = i == count ? 1 : w == wanted_count ? -1 : oracle_order(&found[i], &wanted[w]);
+        if (order < 0) doubled(path, (uint64_t)found[i].time_us);
+        if (order > 0) lose(path, (uint64_t)wanted[w].time_us);
         i += order <= 0;
         w += order >= 0;
     }
-    json_decref(root);
+    free(found);
 }
 
-static inline void compare_vertex(campaign *c, const naive_graph *naive, unsigned number) {
-    static const weir_value_kind kinds[2] = {WEIR_VALUE_NUMBER, WEIR_VALUE_NUMBER}, category = WEIR_VALUE_CATEGORY;
-    static naive_edge rows[8192];
-    weir_value wanted[2] = {0}, value = {0};
-    char path[64], key[16];
-    weir_vertex vertex = weir_vertex_id(&the_key, "account", key, (size_t)snprintf(key, sizeof key, "a%u", number));
-    snprintf(path, sizeof path, "/v1/vertices/account/%s", key);
+static inline void compare_neighbors(campaign *c, const oracle *o, bool of_account, unsigned number) {
+    char path[96];
+    oracle_edge *wanted;
+    size_t count = oracle_edges(o, of_account, number, &wanted);
+    snprintf(path, sizeof path, "/v1/neighbors/%s/%c%u?limit=%d", of_account ? "account" : "card",
+             of_account ? 'a' : 'c', number, LIST_MAX);
+    json_t *root = ask(c, path);
+    if (root || oracle_is_known(o, of_account, number))
+        compare_edges(path, json_object_get(root, "neighbors"), wanted, count);
+    json_decref(root);
+    free(wanted);
+}
+
+static inline void compare_fact(const oracle *o, const char *path, unsigned account, oracle_fact fact, int found) {
+    if (oracle_allows(o, account, fact, found)) return;
+    if (oracle_allows(o, account, fact, -1)) {
+        doubled(path, (uint64_t)fact);
+    } else {
+        lose(path, (uint64_t)fact);
+    }
+}
+
+static inline int number_of(const json_t *object, const char *name) {
+    const json_t *number = json_object_get(object, name);
+    return json_is_number(number) ? (int)json_number_value(number) : -1;
+}
+
+/* A label alone names nobody. */
+static inline void compare_vertex(campaign *c, const oracle *o, unsigned number) {
+    char path[64];
+    snprintf(path, sizeof path, "/v1/vertices/account/a%u", number);
     json_t *root = ask(c, path), *features = json_object_get(root, "features");
-    size_t count = naive_graph_rows(naive, vertex, WEIR_PUT_VERTEX, 0, INT64_MAX, 8192, rows);
-    for (size_t i = 0; i < count; i++)
-        weir_row_fill(kinds, 2, rows[i].row, rows[i].row_length, wanted);
-    const char *risk =
-        json_string_value(json_object_get(json_object_get(json_object_get(root, "labels"), "risk"), "value"));
-    if (naive_graph_rows(naive, vertex, WEIR_PUT_LABEL, 0, INT64_MAX, 1, rows))
-        weir_row_read(&category, 1, rows[0].row, rows[0].row_length, &value);
-    if (root || !may_be_unknown(c, naive, vertex, true, number)) {
-        if (!same_number(features, "age", &wanted[0]) || !same_number(features, "limit", &wanted[1])) lose(path, 0);
-        if (value.present && (!risk || strncmp(risk, value.text, value.text_length) != 0)) lose(path, 1);
-        if (!value.present && risk) doubled(path, 1);
+    const json_t *label = json_object_get(json_object_get(root, "labels"), "risk");
+    const char *risk = json_string_value(json_object_get(label, "value"));
+    if (root || oracle_is_known(o, true, number)) {
+        compare_fact(o, path, number, FACT_AGE, number_of(features, "age"));
+        compare_fact(o, path, number, FACT_LIMIT, number_of(features, "limit"));
+        compare_fact(o, path, number, FACT_RISK, !risk ? -1 : strcmp(risk, "low") != 0);
     }
     json_decref(root);
 }
 
 static inline void compare_graph(campaign *c) {
-    naive_graph *naive = replay(c);
+    static oracle o;
+    oracle_begin(&o, &c->book);
     for (unsigned i = 0; i < BOOK_ACCOUNTS; i++) {
-        compare_neighbors(c, naive, "account", i);
-        compare_vertex(c, naive, i);
+        compare_neighbors(c, &o, true, i);
+        compare_vertex(c, &o, i);
     }
     for (unsigned i = 0; i < BOOK_CARDS; i++)
-        compare_neighbors(c, naive, "card", i);
-    naive_graph_close(naive);
+        compare_neighbors(c, &o, false, i);
 }
 
-/* --- dead letters ------------------------------------------------------------------------------------------------- */
+/* --- dead letters -------------------------------------------------------------------------------------------*/
 
-static inline void see_letter(const weir_record *record, uint8_t *seen, const book *b) {
+static inline void see_letter(const weir_record *record, uint32_t *seen, const book *b) {
     weir_dead_letter letter;
     assert_ok(weir_dead_letter_read(record, &letter));
     size_t number = book_number(letter.bytes, letter.length);
     assert_in_range(number, 0, b->count - 1);
-    if (!b->events[number].broken || seen[number]++) doubled("the dead letter of event", number);
+    seen[number]++;
+}
+
+/* A broken message becomes one each time that it stands in the log; so does one with the id of another. */
+static inline uint32_t letters_wanted(const book_event *event) {
+    return event->acknowledged ? event->losers + (event->broken ? 1 + event->copies : 0) : 0;
 }
 
 static inline void compare_letters(const campaign *c) {
@@ -298,7 +274,7 @@ static inline void compare_letters(const campaign *c) {
     weir_eventlog_reader *reader;
     weir_record records[64];
     size_t count = 1;
-    uint8_t *seen = weir_calloc(c->book.count + 1, 1);
+    uint32_t *seen = weir_calloc(c->book.count + 1, sizeof *seen);
     assert_non_null(seen);
     assert_ok(weir_eventlog_open(weir_test_path("log"), WEIR_DEAD_LETTER_TOPIC, &opts, &log));
     assert_ok(weir_eventlog_reader_open(log, 0, 0, &reader));
@@ -307,14 +283,16 @@ static inline void compare_letters(const campaign *c) {
         for (size_t i = 0; i < count; i++)
             see_letter(&records[i], seen, &c->book);
     }
-    for (size_t i = 0; i < c->book.count; i++)
-        if (c->book.events[i].broken && c->book.events[i].acknowledged && !seen[i]) lose("the dead letter of event", i);
+    for (size_t i = 0; i < c->book.count; i++) {
+        if (seen[i] < letters_wanted(&c->book.events[i])) lose("the dead letter of event", i);
+        if (seen[i] > letters_wanted(&c->book.events[i])) doubled("the dead letter of event", i);
+    }
     weir_eventlog_reader_close(reader);
     assert_ok(weir_eventlog_close(log));
     weir_free(seen);
 }
 
-/* --- after a kill ------------------------------------------------------------------------------------------------- */
+/* --- after a kill -------------------------------------------------------------------------------------------*/
 
 static inline int weir_run(const char *const *arguments) {
     const char *argv[16] = {weir_test_program()};
@@ -354,12 +332,85 @@ static inline uint64_t applied(campaign *c) {
 
 static inline void await_all(campaign *c) {
     uint64_t now = 0;
-    for (int waited_ms = 0; waited_ms < CAUGHT_UP_MS && now < c->book.acknowledged; waited_ms += 5) {
+    for (int waited_ms = 0; waited_ms < CAUGHT_UP_MS && now < c->book.records; waited_ms += 5) {
         now = applied(c);
-        if (now < c->book.acknowledged) usleep(5000);
+        if (now < c->book.records) usleep(5000);
     }
-    if (now < c->book.acknowledged) lose("events that are never applied:", c->book.acknowledged - now);
-    if (now > c->book.acknowledged) doubled("events:", now - c->book.acknowledged);
+    if (now < c->book.records) lose("events that are never applied:", c->book.records - now);
+    if (now > c->book.records) doubled("events:", now - c->book.records);
+}
+
+/* --- the log is the truth -----------------------------------------------------------------------------------*/
+
+static inline void remove_if_there(const char *name) {
+    if (weir_path_exists(weir_test_path(name))) assert_ok(weir_folder_remove(weir_test_path(name)));
+}
+
+/* What a shell says, whole; free it. */
+static inline char *said_by(const char *script) {
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    weir_test_output output;
+    weir_test_run(argv, NULL, &output);
+    if (output.status) fail_msg("%s: %d %s", script, output.status, output.err);
+    char *said = strdup(output.out);
+    weir_test_output_free(&output);
+    return said;
+}
+
+/* Of what is sealed, in an order that hangs on nothing but keys and values; free it. */
+static inline char *export_of(const char *store) {
+    char script[4096];
+    remove_if_there("snapshot");
+    remove_if_there("export");
+    snprintf(script, sizeof script,
+             "'%s' snapshot build '%s' --path '%s' >&2 && '%s' snapshot export '%s' '%s' >&2 && "
+             "{ cut -d, -f%s '%s/nodes.csv' && cat '%s/edges.csv'; } | LC_ALL=C sort",
+             weir_test_program(), weir_test_path("snapshot"), weir_test_path(store), weir_test_program(),
+             weir_test_path("snapshot"), weir_test_path("export"),
+             is_kept(TIMES_OF_VERTICES_ARE_THOSE_OF_THE_LOG) ? "1-" : "1,2,4-", weir_test_path("export"),
+             weir_test_path("export"));
+    return said_by(script);
+}
+
+static inline void say_first_difference(const char *a, const char *b) {
+    while (*a && *a == *b) {
+        const char *line_a = strchr(a, '\n'), *line_b = strchr(b, '\n');
+        if (!line_a || !line_b || line_a - a != line_b - b || memcmp(a, b, (size_t)(line_a - a)) != 0) break;
+        a = line_a + 1;
+        b = line_b + 1;
+    }
+    fprintf(stderr, "  the store has     %.*s\n  made anew it has  %.*s\n", (int)strcspn(a, "\n"), a,
+            (int)strcspn(b, "\n"), b);
+}
+
+/* A server with an empty store reads a copy of the log from its first event on; its store is exported as the other one,
+ * that was killed, restored and read on for as many cycles as it had. */
+static inline void compare_rebuilt(campaign *c) {
+    char script[2048];
+    serve_child server;
+    remove_if_there("rebuilt");
+    remove_if_there("rebuilt-log");
+    snprintf(script, sizeof script, "cp -a '%s' '%s'", weir_test_path("log"), weir_test_path("rebuilt-log"));
+    if (!the_stream->kafka) free(said_by(script));
+    c->store = "rebuilt";
+    c->log = "rebuilt-log";
+    server_start(c, NULL, 0, INT64_MAX / 2, &server);
+    assert_true(server.port);
+    serve_await(&server, "/readyz", NULL, 200, NULL);
+    assert_true(connect_to(c, &server));
+    await_all(c);
+    disconnect(c);
+    assert_int_equal(serve_end(&server, SIGTERM), 0);
+    c->store = "store";
+    c->log = "log";
+    char *lived = export_of("store"), *anew = export_of("rebuilt");
+    if (strcmp(lived, anew) != 0) {
+        say_first_difference(lived, anew);
+        lose("the store's agreement with one made anew from the log after cycle", sum->cycles);
+    }
+    sum->rebuilt++;
+    free(lived);
+    free(anew);
 }
 
 /* As the kill left it, and as a server makes of it. That one ends as untidily, or tidily. */
@@ -379,13 +430,10 @@ static inline void check(campaign *c) {
     bool tidy = weir_rng_below(&c->rng, 2);
     fprintf(stderr, "  %zu events are there; %s\n", c->book.acknowledged, tidy ? "stopped" : "killed");
     assert_int_equal(serve_end(&server, tidy ? SIGTERM : SIGKILL), tidy ? 0 : 128 + SIGKILL);
+    if (tidy && c->book.acknowledged && weir_rng_below(&c->rng, 2)) compare_rebuilt(c);
 }
 
-/* --- checkpoints: made while no server runs ----------------------------------------------------------------------- */
-
-static inline void remove_if_there(const char *name) {
-    if (weir_path_exists(weir_test_path(name))) assert_ok(weir_folder_remove(weir_test_path(name)));
-}
+/* --- checkpoints: made while no server runs -----------------------------------------------------------------*/
 
 static inline bool make_checkpoint(const kill_point *point, uint64_t passes) {
     char spec[128];
@@ -414,10 +462,11 @@ static inline void go_on_from_checkpoint(void) {
     verify(weir_test_path("store"));
 }
 
-/* --- a cycle ------------------------------------------------------------------------------------------------------ */
+/* --- a cycle ------------------------------------------------------------------------------------------------*/
 
 static inline void start_afresh(campaign *c) {
     char text[sizeof book_schema + 64];
+    if (the_stream->end && c->epoch) the_stream->end(c);
     remove_if_there("store");
     remove_if_there("log");
     remove_if_there("checkpoint");
@@ -425,8 +474,6 @@ static inline void start_afresh(campaign *c) {
     c->sent = 0;
     snprintf(c->topic, sizeof c->topic, "cards-%" PRIu64, c->epoch++);
     int length = snprintf(text, sizeof text, book_schema, c->topic);
-    weir_schema_free(c->schema);
-    assert_ok(weir_schema_parse("cards", text, (size_t)length, &c->schema));
     assert_ok(weir_file_replace(weir_test_path("schema.yaml"), text, (size_t)length));
     the_stream->begin(c);
 }
@@ -492,7 +539,7 @@ static inline void cycle(campaign *c, kill_point *point) {
 
 /* Three cycles of four end at a point; a seed begins anywhere in their row. */
 static inline void run_campaign(const stream *events, uint64_t cycles) {
-    campaign c = {.seal_ms = 10};
+    campaign c = {.seal_ms = 10, .store = "store", .log = "log"};
     the_stream = events;
     sum->seed = weir_test_seed();
     c.rng = weir_rng_stream(sum->seed, 0, 0);
@@ -504,7 +551,6 @@ static inline void run_campaign(const stream *events, uint64_t cycles) {
     }
     for (size_t i = 0; at_points >= events->point_count && i < events->point_count; i++)
         if (!events->points[i].reached) fail_msg("the point %s was never reached", events->points[i].name);
-    weir_schema_free(c.schema);
     weir_free(c.book.events);
 }
 
@@ -522,8 +568,9 @@ static inline bool campaign_share(void) {
 
 static inline void campaign_say(void) {
     if (!sum->cycles) return;
-    printf("%" PRIu64 " cycles, %" PRIu64 " events, %" PRIu64 " lost, %" PRIu64 " duplicated, seed %" PRIu64 "\n",
-           sum->cycles, sum->events, sum->lost, sum->duplicated, sum->seed);
+    printf("%" PRIu64 " cycles, %" PRIu64 " events, %" PRIu64 " lost, %" PRIu64 " duplicated, %" PRIu64
+           " stores as made anew, seed %" PRIu64 "\n",
+           sum->cycles, sum->events, sum->lost, sum->duplicated, sum->rebuilt, sum->seed);
 }
 
 #endif /* WEIR_CRASH_SERVE_CAMPAIGN_H */

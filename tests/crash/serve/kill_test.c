@@ -4,7 +4,7 @@
 
 #define SEND_MAX 128u
 
-/* --- sending ------------------------------------------------------------------------------------------------------ */
+/* --- sending ------------------------------------------------------------------------------------------------*/
 
 static bool post(campaign *c, const char *body, http_answer *answer) {
     char head[256];
@@ -50,6 +50,28 @@ static bool send_numbers(campaign *c, const size_t *numbers, size_t count) {
     return answered;
 }
 
+/* The id of an event that is there, and other bytes: refused, or answered by the first one's place; never taken. */
+static bool send_other_bytes(campaign *c) {
+    char text[BOOK_TEXT_MAX];
+    http_answer answer;
+    size_t number = weir_rng_below(&c->rng, c->book.acknowledged);
+    const book_event *event = &c->book.events[number];
+    book_other_bytes(&c->book, number, text);
+    if (!post(c, text, &answer)) return false;
+    if (answer.status == 200) {
+        json_t *root = json_loads(answer.body, 0, NULL);
+        const json_t *said = json_array_get(json_object_get(root, "events"), 0);
+        uint64_t offset = (uint64_t)json_integer_value(json_object_get(said, "offset"));
+        if (!json_is_true(json_object_get(said, "duplicate")) || offset != event->offset)
+            doubled("with other bytes: event", number);
+        json_decref(root);
+    } else {
+        assert_int_equal(answer.status, 409);
+    }
+    answer_free(&answer);
+    return true;
+}
+
 /* What had no answer, then new events; one in ten is an old one again. */
 static bool send_events(campaign *c, const serve_child *server, size_t count) {
     size_t numbers[SEND_MAX], n = 0;
@@ -62,10 +84,11 @@ static bool send_events(campaign *c, const serve_child *server, size_t count) {
         numbers[n++] = again ? weir_rng_below(&c->rng, c->book.acknowledged) : c->book.count - 1;
     }
     c->sent = c->book.count;
-    return !n || send_numbers(c, numbers, n);
+    if (n && !send_numbers(c, numbers, n)) return false;
+    return !c->book.acknowledged || weir_rng_below(&c->rng, 6) || send_other_bytes(c);
 }
 
-/* --- the log ------------------------------------------------------------------------------------------------------ */
+/* --- the log ------------------------------------------------------------------------------------------------*/
 
 static void see_record(campaign *c, uint32_t partition, const weir_record *record, uint8_t *seen) {
     size_t number = book_number(record->value, record->value_length);
@@ -107,7 +130,7 @@ static void compare_log(campaign *c) {
     weir_free(seen);
 }
 
-/* --- the campaign ------------------------------------------------------------------------------------------------- */
+/* --- the campaign -------------------------------------------------------------------------------------------*/
 
 static void begin(campaign *c) {
     (void)c;

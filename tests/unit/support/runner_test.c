@@ -67,6 +67,27 @@ static void hangs(void **state) {
         pause();
 }
 
+/* Computes for ever, and 100 times as long as the limit is when there is much else to do. */
+static void spins(void **state) {
+    (void)state;
+    for (volatile unsigned turns = 0;; turns++) {
+    }
+}
+
+/* Three times the limit, of which it computes a quarter: what it is on a machine that does other things too. */
+static void computes_and_waits(void **state) {
+    (void)state;
+    struct timespec begun, now;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    do {
+        clock_t until = clock() + CLOCKS_PER_SEC / 50;
+        while (clock() < until) {
+        }
+        usleep(60000);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - begun.tv_sec < 2);
+}
+
 /* Writes the number of a process that would outlive the case into the file that the environment names. */
 static void leaves_a_process(void **state) {
     (void)state;
@@ -183,6 +204,8 @@ static const weir_test_case bad[] = {
     WEIR_CASE(dies_with_other_words),
 };
 static const weir_test_case hanging[] = {WEIR_CASE(hangs), WEIR_CASE(passes)};
+static const weir_test_case spinning[] = {WEIR_CASE(spins), WEIR_CASE(passes)};
+static const weir_test_case slow[] = {WEIR_CASE(computes_and_waits)};
 static const weir_test_case good[] = {WEIR_CASE(passes), WEIR_CASE(uses_a_folder), WEIR_CASE(skips)};
 static const weir_test_case skipping[] = {WEIR_CASE(skips)};
 static const weir_test_case seeded[] = {WEIR_CASE(draws_a_seed)};
@@ -194,7 +217,7 @@ static const struct {
     const char *name;
     const weir_test_case *cases;
     size_t count;
-} fixtures[] = {SET(bad), SET(hanging), SET(good), SET(skipping), SET(seeded), SET(leaving)};
+} fixtures[] = {SET(bad), SET(hanging), SET(spinning), SET(slow), SET(good), SET(skipping), SET(seeded), SET(leaving)};
 
 /* --- running it --------------------------------------------------------------------------------------------- */
 
@@ -256,6 +279,24 @@ static void hanging_case_is_killed_and_the_next_runs(void **state) {
     assert_int_equal(output.status, 1);
     assert_says(&output, "FAIL  hangs: not done after 0.5 s; for a slow machine raise WEIR_TEST_TIMEOUT_MULTIPLIER\n");
     assert_last_line(&output, "1 passed, 1 failed, 0 skipped");
+    weir_test_output_free(&output);
+}
+
+static void spinning_case_is_killed_and_the_next_runs(void **state) {
+    (void)state;
+    weir_test_output output = run_fixture("spinning", NULL, "WEIR_TEST_TIMEOUT_MULTIPLIER=0.05");
+    assert_int_equal(output.status, 1);
+    assert_says(&output, "FAIL  spins: not done after 0.5 s");
+    assert_last_line(&output, "1 passed, 1 failed, 0 skipped");
+    weir_test_output_free(&output);
+}
+
+/* Past its limit by the clock on the wall, and not by what it had of the machine. */
+static void slow_case_that_computes_may_end(void **state) {
+    (void)state;
+    weir_test_output output = run_fixture("slow", NULL, "WEIR_TEST_TIMEOUT_MULTIPLIER=0.1");
+    assert_int_equal(output.status, 0);
+    assert_last_line(&output, "1 passed, 0 failed, 0 skipped");
     weir_test_output_free(&output);
 }
 
@@ -428,6 +469,8 @@ static void paths_are_in_the_folder_and_eight_at_once(void **state) {
 static const weir_test_case cases[] = {
     WEIR_CASE(every_bad_end_is_told_by_name),
     WEIR_CASE(hanging_case_is_killed_and_the_next_runs),
+    WEIR_CASE(spinning_case_is_killed_and_the_next_runs),
+    WEIR_CASE(slow_case_that_computes_may_end),
     WEIR_CASE(all_well_is_status_0),
     WEIR_CASE(all_skipped_is_status_77),
     WEIR_CASE(folder_of_a_failed_case_is_kept_and_named),

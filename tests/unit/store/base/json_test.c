@@ -351,9 +351,56 @@ static void the_reader_refuses_what_is_not_json(void **state) {
         if (json_is_valid(wrong[i], strlen(wrong[i]))) fail_msg("the reader took %s", wrong[i]);
 }
 
+/* --- a check ---------------------------------------------------------------------------------------------------- */
+
+/* Two lines, the last of which covers both. */
+static void lines_with_check(weir_buf *buf) {
+    for (int line = 0; line < 2; line++) {
+        weir_json json = weir_json_begin(buf);
+        weir_json_object(&json);
+        weir_json_key(&json, "loss");
+        weir_json_f64(&json, 0.25 + line);
+        if (line == 0) weir_json_object_end(&json);
+        if (line == 1) weir_json_object_end_checked(&json, 0);
+        weir_buf_byte(buf, '\n');
+    }
+    assert_ok(weir_buf_err(buf));
+}
+
+static void a_check_finds_every_flipped_bit_and_every_cut(void **state) {
+    weir_buf buf = {0};
+    (void)state;
+    lines_with_check(&buf);
+    const char *tail = strstr(buf.bytes, ",\"check\":\"");
+    assert_non_null(tail);
+    assert_int_equal(weir_json_checked(buf.bytes, buf.length), tail - buf.bytes);
+    assert_int_equal(weir_json_checked(buf.bytes, buf.length - 1), tail - buf.bytes); /* without the newline */
+    for (size_t cut = 0; cut < buf.length - 1; cut++)
+        assert_int_equal(weir_json_checked(buf.bytes, cut), 0);
+    for (size_t bit = 0; bit < (buf.length - 1) * 8; bit++) {
+        buf.bytes[bit / 8] = (char)(buf.bytes[bit / 8] ^ 1 << bit % 8);
+        assert_int_equal(weir_json_checked(buf.bytes, buf.length), 0);
+        buf.bytes[bit / 8] = (char)(buf.bytes[bit / 8] ^ 1 << bit % 8);
+    }
+    weir_buf_free(&buf);
+}
+
+static void a_check_of_a_failed_buffer_is_none(void **state) {
+    weir_buf buf = {.length_max = 8};
+    (void)state;
+    weir_json json = weir_json_begin(&buf);
+    weir_json_object(&json);
+    weir_json_key(&json, "a key that is too long");
+    weir_json_null(&json);
+    weir_json_object_end_checked(&json, 0);
+    assert_err(weir_buf_err(&buf), WEIR_ELIMIT, NULL);
+    weir_buf_free(&buf);
+}
+
 WEIR_TESTS(WEIR_CASE(the_reader_refuses_what_is_not_json), WEIR_CASE(every_byte_alone_and_in_every_place),
            WEIR_CASE(every_character_of_unicode_stays), WEIR_CASE(malformed_utf8_becomes_replacement_characters),
            WEIR_CASE(any_bytes_become_valid_json), WEIR_CASE(f64_known_texts),
            WEIR_CASE(f64_shortest_at_every_power_of_two), WEIR_CASE(f64_shortest_of_any_bits),
            WEIR_CASE(document_reads_as_written), WEIR_CASE(random_trees_are_valid), WEIR_CASE(depth_63_is_the_last),
-           WEIR_CASE(wrong_depth_is_our_own_mistake))
+           WEIR_CASE(wrong_depth_is_our_own_mistake), WEIR_CASE(a_check_finds_every_flipped_bit_and_every_cut),
+           WEIR_CASE(a_check_of_a_failed_buffer_is_none))

@@ -151,7 +151,7 @@ static void a_schema_with_more_aggregates_changes_no_row(void **state) {
     assert_ok(weir_inputs_open(w.shape, w.snapshot, &w.inputs));
     const weir_nn_inputs *inputs = weir_nn_vertex(w.shape, LEARN_WHO);
     assert_int_equal(inputs->aggregate_count, 1);
-    static weir_vertex vertices[TIMES];
+    static uint64_t vertices[TIMES];
     static int64_t before_us[TIMES];
     static weir_real numbers[TIMES * NUMBERS];
     uint64_t index;

@@ -66,6 +66,11 @@ typedef struct weir_json {
 weir_json weir_json_begin(weir_buf *buf);
 void weir_json_object(weir_json *json);
 void weir_json_object_end(weir_json *json);
+/* Ends an object at the top with a last member "check": a hash of the buffer up to there, beginning at from. */
+void weir_json_object_end_checked(weir_json *json, size_t from);
+/* How many bytes of a text such a member at its end covers, a newline behind it or not; 0: there is none, or a byte was
+ * changed, lost or added since. Against accidents, not against somebody who writes his own. */
+size_t weir_json_checked(const char *text, size_t length);
 void weir_json_array(weir_json *json);
 void weir_json_array_end(weir_json *json);
 void weir_json_key(weir_json *json, const char *key);
