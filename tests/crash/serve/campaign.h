@@ -87,7 +87,6 @@ typedef struct stream {
 } stream;
 
 static const stream *the_stream;
-static weir_id_key the_key; /* of the store that is compared */
 
 static inline void lose(const char *what, uint64_t which) {
     sum->lost++;
