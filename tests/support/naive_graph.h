@@ -44,8 +44,8 @@ const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_
 void naive_graph_now_set(naive_graph *graph, int64_t now_us);
 int64_t naive_graph_now(const naive_graph *graph);
 /* The life that the vertex has before a time: the puts of it, and of edges at it, that no deletion hides, back from the
- * newest over gaps shorter than the expiry; expire_us 0: none. *firstp: the oldest of them. false: there is none, or the
- * newest is as old as the expiry. */
+ * newest over gaps shorter than the expiry; expire_us 0: none. *firstp: the oldest of them. false: there is none, or
+ * the newest is as old as the expiry. */
 bool naive_graph_life(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us,
                       int64_t *firstp);
 /* Whether it was ever put before this, itself or by an edge, whatever was deleted. */
@@ -55,8 +55,8 @@ int64_t naive_graph_deleted(const naive_graph *graph, weir_vertex vertex, int64_
 /* The rows of the vertex's features that are of that life, newest first, as naive_graph_rows. */
 size_t naive_graph_features(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us,
                             size_t limit, naive_edge *edges);
-/* The newest label before this of the life that the vertex has then: one that is no newer than the life's begin is of it
- * only if the life is the vertex's first. Of a vertex that was never deleted and never expires, any. */
+/* The newest label before this of the life that the vertex has then: one that is no newer than the life's begin is of
+ * it only if the life is the vertex's first. Of a vertex that was never deleted and never expires, any. */
 bool naive_graph_label(const naive_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us,
                        int64_t expire_us, naive_edge *labelp);
 

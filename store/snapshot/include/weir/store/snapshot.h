@@ -11,10 +11,11 @@
  *                          /first.npy      int64, rising within a vertex: the oldest put of each life
  *                          /until.npy      int64, from when on the vertex is not there: deleted, or forgotten
  *                    /rows/indptr.npy      int64, vertices + 1
- *                         /times.npy       int64, rising within a vertex: since when the features have been what they are
+ *                         /times.npy       int64, rising within a vertex: since when the features are what they are
  *                         /until.npy       int64, the end of the life; a newer row takes over by itself
- *                    /feature.NAME.npy     one a row, not a vertex. Number float32 (NaN: missing); time int64 (the least
- *                                          of int64: missing); category int32, an index into its texts (-1: missing)
+ *                    /feature.NAME.npy     one a row, not a vertex. Number float32 (NaN: missing); time int64 (the
+ *                                          least of int64: missing); category int32, an index into its texts (-1:
+ *                                          missing)
  *                    /feature.NAME.text_offsets.npy, feature.NAME.text_bytes.npy
  *                    /matrix.NAME.npy, mask.NAME.npy       of imports, one a vertex: float32 rows × columns, bool
  *   OUT/relations/RELATION/out, in/indptr.npy              int64, vertices + 1
@@ -125,8 +126,8 @@ typedef struct weir_snapshot_extra {
     const uint8_t *mask;
 } weir_snapshot_extra;
 
-/* What vertex v has from indptr[v] up to the next, oldest first; the last of those older than t is in force before t, if
- * t < until. */
+/* What vertex v has from indptr[v] up to the next, oldest first; the last of those older than t is in force before t,
+ * if t < until. */
 typedef struct weir_snapshot_spans {
     uint64_t count;
     const int64_t *indptr; /* vertices + 1 */
