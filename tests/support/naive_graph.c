@@ -190,15 +190,73 @@ const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_
     return NULL;
 }
 
-bool naive_graph_is_forgotten(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us) {
+static bool is_put(const weir_mutation *m) {
+    return m->kind == WEIR_PUT_VERTEX || m->kind == WEIR_PUT_EDGE;
+}
+
+int64_t naive_graph_deleted(const naive_graph *graph, weir_vertex vertex, int64_t before_us) {
     const place *p = place_find(graph, vertex);
-    int64_t reference_us = before_us == INT64_MAX ? graph->last_us : before_us;
-    if (!expire_us) return false;
+    int64_t newest_us = INT64_MIN;
     for (size_t i = 0; p && i < p->count; i++) {
         const weir_mutation *m = &p->records[i].m;
-        if (m->kind != WEIR_PUT_VERTEX && m->kind != WEIR_PUT_EDGE) continue;
-        if (m->time_us >= before_us || vertex_hidden(graph, vertex, m->time_us, before_us)) continue;
-        if (m->time_us > reference_us - expire_us) return false;
+        if (m->kind == WEIR_DELETE_VERTEX && m->time_us < before_us && m->time_us > newest_us) newest_us = m->time_us;
     }
-    return true;
+    return newest_us;
+}
+
+static int falling(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* The times of the vertex's puts between the two, newest first; to be freed. */
+static int64_t *puts_of(const naive_graph *graph, weir_vertex vertex, int64_t newer_than_us, int64_t before_us,
+                        size_t *countp) {
+    const place *p = place_find(graph, vertex);
+    int64_t *times = must(malloc(((p ? p->count : 0) + 1) * sizeof *times));
+    *countp = 0;
+    for (size_t i = 0; p && i < p->count; i++) {
+        const weir_mutation *m = &p->records[i].m;
+        if (is_put(m) && m->time_us > newer_than_us && m->time_us < before_us) times[(*countp)++] = m->time_us;
+    }
+    qsort(times, *countp, sizeof *times, falling);
+    return times;
+}
+
+bool naive_graph_life(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us,
+                      int64_t *firstp) {
+    int64_t now_us = before_us == INT64_MAX ? graph->last_us : before_us;
+    size_t count, last = 0;
+    int64_t *puts = puts_of(graph, vertex, naive_graph_deleted(graph, vertex, before_us), before_us, &count);
+    bool there = count && (!expire_us || puts[0] > now_us - expire_us);
+    while (there && last + 1 < count && (!expire_us || puts[last] - puts[last + 1] < expire_us))
+        last++;
+    if (there) *firstp = puts[last];
+    free(puts);
+    return there;
+}
+
+bool naive_graph_was_put(const naive_graph *graph, weir_vertex vertex, int64_t before_us) {
+    size_t count;
+    free(puts_of(graph, vertex, INT64_MIN, before_us, &count));
+    return count > 0;
+}
+
+size_t naive_graph_features(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us,
+                            size_t limit, naive_edge *edges) {
+    int64_t first_us;
+    size_t count = naive_graph_rows(graph, vertex, WEIR_PUT_VERTEX, 0, before_us, limit, edges);
+    if (!naive_graph_life(graph, vertex, before_us, expire_us, &first_us)) return 0;
+    while (count && edges[count - 1].time_us < first_us)
+        count--;
+    return count;
+}
+
+bool naive_graph_label(const naive_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us,
+                       int64_t expire_us, naive_edge *labelp) {
+    int64_t first_us;
+    if (!naive_graph_rows(graph, vertex, WEIR_PUT_LABEL, label, before_us, 1, labelp)) return false;
+    if (!expire_us && naive_graph_deleted(graph, vertex, before_us) == INT64_MIN) return true;
+    if (!naive_graph_life(graph, vertex, before_us, expire_us, &first_us)) return false;
+    return labelp->time_us >= first_us || !naive_graph_was_put(graph, vertex, first_us);
 }

@@ -204,8 +204,8 @@ static void compare_neighbors(campaign *c, weir_vertex vertex, int64_t before_us
     same_edges(got, wanted, count);
 }
 
-static bool is_forgotten(const campaign *c, weir_vertex vertex, int64_t before_us) {
-    return naive_graph_is_forgotten(c->naive, vertex, before_us, weir_schema_vertex_at(c->schema, 0)->expire_us);
+static int64_t expire_us(const campaign *c) {
+    return weir_schema_vertex_at(c->schema, 0)->expire_us;
 }
 
 static void compare_features(campaign *c, weir_vertex vertex, int64_t before_us) {
@@ -213,8 +213,7 @@ static void compare_features(campaign *c, weir_vertex vertex, int64_t before_us)
     naive_edge *rows = calloc(8192, sizeof *rows);
     weir_value wanted[2] = {{0}}, got[2] = {{0}};
     weir_row_view view;
-    size_t count = naive_graph_rows(c->naive, vertex, WEIR_PUT_VERTEX, 0, before_us, 8192, rows);
-    if (is_forgotten(c, vertex, before_us)) count = 0;
+    size_t count = naive_graph_features(c->naive, vertex, before_us, expire_us(c), 8192, rows);
     for (size_t i = 0; i < count; i++)
         weir_row_fill(kinds, 2, rows[i].row, rows[i].row_length, wanted);
     assert_ok(weir_graph_features(c->graph, vertex, before_us, c->arena, &view));
@@ -230,28 +229,28 @@ static void compare_features(campaign *c, weir_vertex vertex, int64_t before_us)
 static void compare_label(campaign *c, weir_vertex vertex, int64_t before_us) {
     naive_edge wanted;
     weir_row_view view;
-    size_t count = naive_graph_rows(c->naive, vertex, WEIR_PUT_LABEL, 0, before_us, 1, &wanted);
-    if (is_forgotten(c, vertex, before_us)) count = 0;
+    bool known = naive_graph_label(c->naive, vertex, 0, before_us, expire_us(c), &wanted);
     assert_ok(weir_graph_label(c->graph, vertex, 0, before_us, c->arena, &view));
-    assert_int_equal(view.row != NULL, count > 0);
-    if (!count) return;
+    assert_int_equal(view.row != NULL, known);
+    if (!known) return;
     assert_true(view.time_us == wanted.time_us && view.row_length == wanted.row_length);
     assert_memory_equal(view.row, wanted.row, wanted.row_length);
 }
 
-static void compare_name(campaign *c, weir_vertex vertex) {
+static void compare_name(campaign *c, weir_vertex vertex, int64_t before_us) {
     size_t wanted_length;
     const char *wanted = naive_graph_name(c->naive, vertex, &wanted_length), *got;
     uint16_t type;
     uint32_t length;
-    int64_t first_us;
-    bool known, forgotten = is_forgotten(c, vertex, WEIR_BEFORE_ALL);
-    if (forgotten) wanted = NULL;
+    int64_t first_us, wanted_us;
+    bool known, there = naive_graph_life(c->naive, vertex, WEIR_BEFORE_ALL, expire_us(c), &wanted_us);
+    bool was_there = naive_graph_life(c->naive, vertex, before_us, expire_us(c), &wanted_us);
     assert_ok(weir_graph_name(c->graph, vertex, c->arena, &type, &got, &length));
-    assert_int_equal(got != NULL, wanted != NULL);
+    assert_int_equal(got != NULL, wanted != NULL && there);
     if (got) assert_memory_equal(got, wanted, wanted_length);
-    assert_ok(weir_graph_first_put(c->graph, vertex, c->arena, &known, &first_us));
-    if (forgotten) assert_false(known);
+    assert_ok(weir_graph_first_put(c->graph, vertex, before_us, c->arena, &known, &first_us));
+    if (got) assert_int_equal(known, was_there); /* else nothing may have named it yet */
+    if (known) assert_true(was_there && first_us == wanted_us);
 }
 
 static void compare_some(campaign *c) {
@@ -262,7 +261,7 @@ static void compare_some(campaign *c) {
         compare_neighbors(c, vertex, before_us);
         compare_features(c, vertex, before_us);
         compare_label(c, vertex, before_us);
-        compare_name(c, vertex);
+        compare_name(c, vertex, before_us);
         weir_arena_reset(c->arena);
         c->answers += 4;
     }
