@@ -326,8 +326,9 @@ static weir_err label_is_of_life(const weir_graph *graph, weir_vertex vertex, ui
     bool earlier = false;
     *isp = !deleted && !weir_schema_vertex_at(graph->schema, type)->expire_us;
     if (*isp) return WEIR_OK;
-    weir_err err = find_life(graph, vertex, type, before_us, label_us, arena, isp, &first_us);
-    if (err || !*isp || first_us <= label_us) return err;
+    int64_t reach_us = label_us == INT64_MIN ? label_us : label_us - 1;
+    weir_err err = find_life(graph, vertex, type, before_us, reach_us, arena, isp, &first_us);
+    if (err || !*isp || first_us < label_us) return err;
     err = was_put_before(graph, vertex, type, first_us, arena, &earlier);
     *isp = !earlier;
     return err;

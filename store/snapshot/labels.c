@@ -2,8 +2,9 @@
 /*
  * labels.c - labels known before as_of, each with the place of its target.
  *
- * Of a vertex, those of the lives that a target sees: a label is of the life that began last before it. One that is
- * older than all of them is of the first, unless a deletion lies between. That a life has ended hides no label: what is
+ * Of a vertex, those of the lives that a target sees: a label is of the life that began last before it: a message
+ * that brings a label and puts its vertex anew speaks of what was before. One that is older than all lives is of the
+ * first, unless a deletion lies between. That a life has ended hides no label: what is
  * learnt of a target must not hang on whether it was deleted afterwards.
  *
  * The label of an edge names its vertex and its event, and is stored with the vertex at which the edge begins: out's
@@ -101,7 +102,7 @@ static weir_err find_edge(label_files *f, const weir_spill_record *r, int64_t *t
 
 static bool is_seen(const weir_pulse *p, int64_t time_us) {
     const weir_lives *lives = &p->lives;
-    size_t life = weir_lives_find(lives, time_us);
+    size_t life = time_us == INT64_MIN ? lives->count : weir_lives_find(lives, time_us - 1);
     int64_t until_us;
     if (lives->count == 0) return false;
     if (life == lives->count) {

@@ -25,8 +25,8 @@ void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64
     const weir_snapshot_spans *lives = &vertices->lives;
     bool is_first = life == (uint64_t)lives->indptr[vertex];
     bool is_last = life + 1 == (uint64_t)lives->indptr[vertex + 1];
-    while (!is_last && *beginp < *endp && labels->times[*beginp] >= lives->times[life + 1])
+    while (!is_last && *beginp < *endp && labels->times[*beginp] > lives->times[life + 1])
         ++*beginp;
-    while (!is_first && *beginp < *endp && labels->times[*endp - 1] < lives->times[life])
+    while (!is_first && *beginp < *endp && labels->times[*endp - 1] <= lives->times[life])
         --*endp;
 }

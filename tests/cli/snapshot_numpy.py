@@ -15,7 +15,6 @@ from datetime import datetime, timezone
 import numpy as np
 
 folder, store, as_of = sys.argv[1:]
-NEVER = np.iinfo(np.int64).min
 VERTICES_ASKED = 12
 manifest = json.load(open(f"{folder}/manifest.json"))
 
@@ -73,16 +72,34 @@ def check_hashes():
         assert len(data) == int(length) and hashlib.sha256(data).hexdigest() == digest, path
 
 
+def spans(stem, times_name, vertices, count):
+    """indptr, times and ends of lives or rows: within a vertex they rise, and begin before they end."""
+    indptr, times, until = load(f"{stem}/indptr"), load(f"{stem}/{times_name}"), load(f"{stem}/until")
+    assert len(indptr) == vertices + 1 and indptr[0] == 0 and indptr[-1] == len(times) == len(until) == count, stem
+    assert (times < until).all() and (times < manifest["as_of_us"]).all(), stem
+    owners = np.repeat(np.arange(vertices), np.diff(indptr))
+    assert (times[1:] > times[:-1])[owners[1:] == owners[:-1]].all(), stem
+    return indptr, times, until
+
+
+def in_force(of, vertex):
+    """The place of what a vertex has as of the snapshot, or None."""
+    indptr, times, until = of
+    last = indptr[vertex + 1] - 1
+    return last if last >= indptr[vertex] and manifest["as_of_us"] < until[last] else None
+
+
 def check_vertices():
-    keys = {}
+    keys, rows = {}, {}
     for entry in manifest["vertices"]:
         stem = f"vertices/{entry['name']}"
-        ids, times = load(f"{stem}/ids"), load(f"{stem}/times")
+        ids = load(f"{stem}/ids")
         keys[entry["name"]] = texts(f"{stem}/key")
-        assert ids.dtype == np.uint64 and len(ids) == entry["count"] == len(times) == len(keys[entry["name"]])
+        assert ids.dtype == np.uint64 and len(ids) == entry["count"] == len(keys[entry["name"]])
         assert (ids[1:] > ids[:-1]).all(), stem
-        assert (times < manifest["as_of_us"]).all(), stem
-    return keys
+        spans(f"{stem}/lives", "first", len(ids), entry["lives"])
+        rows[entry["name"]] = spans(f"{stem}/rows", "times", len(ids), entry["rows"])
+    return keys, rows
 
 
 def check_relation(entry, keys, ends):
@@ -128,14 +145,16 @@ def main():
     print(f"WEIR_TEST_SEED={seed}")
     random.seed(seed)
     check_hashes()
-    keys = check_vertices()
+    keys, rows = check_vertices()
     ends = {"follows": ("user", "user"), "buys": ("user", "item")}
     for entry in manifest["relations"]:
         check_relation(entry, keys, ends[entry["name"]])
     for name in ("user", "item"):
         for vertex in random.sample(range(len(keys[name])), min(VERTICES_ASKED, len(keys[name]))):
             (said,) = weir("get", name, keys[name][vertex])
-            same_features(said["features"], features(f"vertices/{name}", f"vertices/{name}", vertex), (name, vertex))
+            row = in_force(rows[name], vertex)
+            found = {} if row is None else features(f"vertices/{name}", f"vertices/{name}", row)
+            same_features(said["features"], found, (name, vertex))
     for entry in manifest["labels"]:
         check_labels("user", entry, keys, ["good", "bad"])
     assert all(len(load(path[len(folder) + 1:-4])) >= 0 for path in glob.glob(f"{folder}/**/*.npy", recursive=True))

@@ -258,5 +258,5 @@ bool naive_graph_label(const naive_graph *graph, weir_vertex vertex, uint16_t la
     if (!naive_graph_rows(graph, vertex, WEIR_PUT_LABEL, label, before_us, 1, labelp)) return false;
     if (!expire_us && naive_graph_deleted(graph, vertex, before_us) == INT64_MIN) return true;
     if (!naive_graph_life(graph, vertex, before_us, expire_us, &first_us)) return false;
-    return labelp->time_us >= first_us || !naive_graph_was_put(graph, vertex, first_us);
+    return labelp->time_us > first_us || !naive_graph_was_put(graph, vertex, first_us);
 }

@@ -96,7 +96,9 @@ static weir_target target_of(const parity *p, weir_vertex payment) {
     uint64_t index;
     assert_true(weir_snapshot_find(p->snapshot, SCORE_PAYMENT, payment, &index));
     target.vertex = index;
-    target.before_us = weir_snapshot_vertices_of(p->snapshot, SCORE_PAYMENT)->first_us[index];
+    const weir_snapshot_spans *lives = &weir_snapshot_vertices_of(p->snapshot, SCORE_PAYMENT)->lives;
+    assert_true(lives->indptr[index] < lives->indptr[index + 1]);
+    target.before_us = lives->times[lives->indptr[index + 1] - 1];
     for (uint32_t r = SCORE_PAID_BY; !target.event && r <= SCORE_PAID_AT; r++) {
         const weir_snapshot_edges *e = weir_snapshot_edges_of(p->snapshot, r, WEIR_OUT);
         int64_t at = e->indptr[index];
@@ -125,13 +127,15 @@ static weir_value value_at(const weir_snapshot_column *c, uint64_t row) {
 static void encode_vertex(parity *p, uint32_t type, uint64_t row, int64_t before_us, weir_real *numbers,
                           uint32_t *slots) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(p->snapshot, type);
-    int64_t look_us = before_us + (type == SCORE_PAYMENT), until_us = v->until_us ? v->until_us[row] : INT64_MAX;
-    bool counts = v->since_us[row] < look_us && look_us < until_us;
+    int64_t look_us = before_us + (type == SCORE_PAYMENT);
+    uint64_t place;
+    bool counts = weir_snapshot_span(&v->rows, row, look_us, &place);
     weir_value values[8] = {{0}};
     double aggregates[4];
-    p->forgotten += v->since_us[row] < look_us && look_us >= until_us;
+    int64_t first = v->rows.indptr[row];
+    p->forgotten += !counts && first < v->rows.indptr[row + 1] && v->rows.times[first] < look_us;
     for (uint32_t i = 0; counts && i < v->column_count; i++)
-        values[i] = value_at(&v->columns[i], row);
+        values[i] = value_at(&v->columns[i], place);
     assert_ok(weir_aggregates_read(p->aggregates, type, &row, &before_us, 1, aggregates));
     weir_nn_encode(weir_nn_vertex(p->net.shape, type), weir_schema_vertex_at(p->world.schema, type)->features, values,
                    aggregates, before_us, numbers, slots);

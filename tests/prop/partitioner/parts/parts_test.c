@@ -260,19 +260,28 @@ static void same_values(const weir_snapshot_column *a, const weir_snapshot_colum
     }
 }
 
+static void same_spans(const weir_snapshot_spans *own, uint64_t place, const weir_snapshot_spans *all, uint64_t v) {
+    int64_t length = all->indptr[v + 1] - all->indptr[v];
+    assert_int_equal(own->indptr[place + 1] - own->indptr[place], length);
+    for (int64_t i = 0; i < length; i++) {
+        assert_true(own->times[own->indptr[place] + i] == all->times[all->indptr[v] + i]);
+        assert_true(own->until_us[own->indptr[place] + i] == all->until_us[all->indptr[v] + i]);
+    }
+}
+
 static void same_vertices(const world *w, const cutting *c, uint32_t type) {
     const weir_snapshot_vertices *all = weir_snapshot_vertices_of(w->snapshot, type);
     for (uint64_t v = 0; v < all->count; v++) {
         uint64_t place = 0;
         const weir_snapshot_vertices *own = weir_part_vertices_of(where(c, type, v, &place), type);
         assert_true(own->ids[place] == all->ids[v]);
-        assert_true(own->first_us[place] == all->first_us[v]);
-        assert_true(own->since_us[place] == all->since_us[v]);
-        assert_int_equal(own->until_us != NULL, all->until_us != NULL);
-        if (all->until_us) assert_true(own->until_us[place] == all->until_us[v]);
+        same_spans(&own->lives, place, &all->lives, v);
+        same_spans(&own->rows, place, &all->rows, v);
         assert_int_equal(own->column_count, all->column_count);
         same_bytes(own->key_offsets, own->key_bytes, place, all->key_offsets, all->key_bytes, v);
-        same_values(own->columns, all->columns, all->column_count, place, v);
+        for (int64_t i = 0; i < all->rows.indptr[v + 1] - all->rows.indptr[v]; i++)
+            same_values(own->columns, all->columns, all->column_count, (uint64_t)(own->rows.indptr[place] + i),
+                        (uint64_t)(all->rows.indptr[v] + i));
     }
 }
 
@@ -291,6 +300,8 @@ static uint64_t same_lists(const world *w, const cutting *c, uint32_t relation, 
             uint64_t at = (uint64_t)(own->indptr[place] + i), from = (uint64_t)(all->indptr[v] + i);
             assert_true(own->neighbors[at] == c->new_of[other][all->neighbors[from]]);
             assert_true(own->times[at] == all->times[from] && own->events[at] == all->events[from]);
+            assert_int_equal(own->until_us != NULL, all->until_us != NULL);
+            if (all->until_us) assert_true(own->until_us[at] == all->until_us[from]);
             same_values(own->columns, all->columns, all->column_count, at, from);
         }
     }
@@ -602,14 +613,16 @@ static void hostile_parts_are_refused_by_name(void **state) {
     refused_with("labels/l/targets.npy", 8, 1u << 30, "points outside");
     refused_with("labels/l/values.npy", 8, 9, "is no value");
     refused_with("vertices/a/ids.npy", 8, 0, "is not above the one before it");
+    refused_with("vertices/a/rows/indptr.npy", 8, 1u << 30, "is not how much there is");
+    refused_with("vertices/a/lives/indptr.npy", 16, 1u << 30, "is less than the one before it");
     refused_with("vertices/a/key_offsets.npy", 8, 1u << 30, "is not how much there is");
     refused_with("vertices/a/feature.c.npy", 8, 0x7000000070000000ull, "has no text");
     refused_with("vertices/a/feature.c.text_offsets.npy", 8, 1u << 20, "is not how much there is");
-    assert_int_equal(truncate(weir_test_path("p/part-0/vertices/b/times.npy"), 130), 0);
+    assert_int_equal(truncate(weir_test_path("p/part-0/vertices/b/lives/first.npy"), 130), 0);
     assert_err(weir_part_open(weir_test_path("p/part-0"), &(weir_part_opts){.verify = false}, &part), WEIR_EDATA,
-               "times.npy: ");
-    assert_ok(weir_file_remove(weir_test_path("p/part-0/vertices/b/times.npy")));
-    refused("times.npy is missing");
+               "first.npy: ");
+    assert_ok(weir_file_remove(weir_test_path("p/part-0/vertices/b/lives/first.npy")));
+    refused("first.npy is missing");
     assert_err(weir_part_open(weir_test_path("p"), &(weir_part_opts){.verify = false}, &part), WEIR_ENOTFOUND,
                "is no part");
     patch("relations/lasting/out/times.npy", 8, 1);

@@ -146,31 +146,34 @@ static void the_newest_event_is_in_by_itself(void **state) {
     assert_ok(reopen(&s));
     assert_true(weir_snapshot_as_of_us(s) == 31);
     const weir_snapshot_vertices *a = weir_snapshot_vertices_of(s, 0);
-    assert_true(a->ids[0] == 1 && a->first_us[0] == 5 && a->first_us[1] == WEIR_SNAPSHOT_NEVER);
+    assert_true(a->ids[0] == 1 && a->lives.times[0] == 5 && a->lives.times[1] == 30); /* put by its edge */
+    assert_true(a->lives.until_us[0] == INT64_MAX && a->rows.count == 1 && a->rows.times[0] == 5);
     assert_memory_equal(a->key_bytes, "one", 3);
-    assert_true(a->columns[0].numbers[0] == 1.5f && a->columns[1].codes[0] == 0 && a->columns[1].codes[1] == -1);
+    assert_true(a->columns[0].numbers[0] == 1.5f && a->columns[1].codes[0] == 0);
     assert_ok(weir_snapshot_check(s));
     weir_snapshot_close(s);
 }
 
-/* Vertex 1, last put at 20, of which its edges are left. A history is added to what it lives. */
+/* Vertex 1, put at 5 with a row, and at 10 and 20 by its edges; labels of 15 and 25. */
 static void z1_a_vertex_expires_to_the_microsecond(void **state) {
     static const struct {
         const char *expire;
-        int64_t as_of_us, history_us, since_us, until_us;
+        int64_t as_of_us, history_us;
+        int64_t lives, first_us[2], until_us[2];
+        uint64_t rows, labels;
     } rows[] = {
-        {"11us", 30, 0, 5, 31},
-        {"11us", 31, 0, WEIR_SNAPSHOT_NEVER, WEIR_SNAPSHOT_NEVER},
-        {"11us", 31, 1, 5, 31},
-        {"11us", 32, 1, WEIR_SNAPSHOT_NEVER, WEIR_SNAPSHOT_NEVER},
-        {"10us", 29, 0, 20, 30}, /* between 10 and 20 it was forgotten */
-        {"36525d", 31, 0, 5, 36525ll * 86400 * 1000000 + 20},
+        {"11us", 30, 0, 1, {5}, {31}, 1, 2},
+        {"11us", 32, 0, 1, {5}, {31}, 1, 2}, /* forgotten, but an earlier target sees it */
+        {"11us", 31, 1, 1, {5}, {31}, 1, 2},
+        {"11us", 32, 1, 0, {0}, {0}, 0, 0},
+        {"10us", 29, 0, 2, {5, 20}, {20, 30}, 1, 2}, /* between 10 and 20 it was forgotten */
+        {"10us", 29, 9, 1, {20}, {30}, 0, 1},
+        {"36525d", 31, 0, 1, {5}, {36525ll * 86400 * 1000000 + 20}, 1, 2},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const weir_snapshot_build_opts opts = {
             .out = weir_test_path("out"), .as_of_us = rows[i].as_of_us, .history_us = rows[i].history_us};
-        bool there = rows[i].until_us != WEIR_SNAPSHOT_NEVER;
         weir_snapshot_stats stats;
         weir_snapshot *s;
         fixture f;
@@ -181,29 +184,19 @@ static void z1_a_vertex_expires_to_the_microsecond(void **state) {
         assert_ok(weir_snapshot_check(s));
         const weir_snapshot_vertices *a = weir_snapshot_vertices_of(s, 0);
         assert_true(a->ids[0] == 1 && weir_snapshot_edges_of(s, 0, WEIR_OUT)->indptr[1] == 2);
-        assert_true(a->since_us[0] == rows[i].since_us && a->until_us[0] == rows[i].until_us);
-        assert_true(a->first_us[0] == (there ? 5 : WEIR_SNAPSHOT_NEVER) && a->key_offsets[1] == (there ? 3 : 0));
-        assert_true(there ? a->columns[0].numbers[0] == 1.5f : a->columns[0].numbers[0] != a->columns[0].numbers[0]);
-        assert_true(stats.labels == (there ? 2 : 0) && stats.labels + stats.orphan_labels == 2);
-        assert_null(weir_snapshot_vertices_of(s, 1)->until_us);
+        assert_int_equal(a->lives.indptr[1], rows[i].lives);
+        for (int64_t life = 0; life < rows[i].lives; life++) {
+            assert_true(a->lives.times[life] == rows[i].first_us[life]);
+            assert_true(a->lives.until_us[life] == rows[i].until_us[life]);
+        }
+        assert_int_equal(a->rows.indptr[1], rows[i].rows);
+        if (rows[i].rows) assert_true(a->columns[0].numbers[0] == 1.5f && a->rows.until_us[0] == rows[i].until_us[0]);
+        assert_int_equal(a->key_offsets[1], rows[i].lives ? 3 : 0);
+        assert_true(stats.labels == rows[i].labels && stats.labels + stats.orphan_labels == 2);
         weir_snapshot_close(s);
         assert_ok(weir_folder_remove(weir_test_path("out")));
         assert_ok(weir_folder_remove(weir_test_path("store")));
     }
-}
-
-static void a_snapshot_of_before_expiry_is_to_be_built_anew(void **state) {
-    const weir_snapshot_build_opts opts = {.out = weir_test_path("out"), .as_of_us = WEIR_BEFORE_ALL};
-    weir_snapshot_stats stats;
-    weir_snapshot *s;
-    fixture f;
-    (void)state;
-    store_open_expiring(&f, "1d");
-    assert_ok(weir_snapshot_build(f.graph, &opts, &stats));
-    store_close(&f);
-    assert_int_equal(remove(weir_test_path("out/vertices/a/until.npy")), 0);
-    assert_err(weir_snapshot_open(weir_test_path("out"), &(weir_snapshot_opts){0}, &s), WEIR_EVERSION, "build it anew");
-    assert_null(s);
 }
 
 static void folder_is(const char *name, bool there) {
@@ -277,7 +270,12 @@ static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
     wrong_number("relations/r/in/times", 2, &eleven, 8, "out and in do not have the same");
     wrong_number("relations/r/out/events", 0, &event, 8, "out and in do not have the same");
     wrong_number("vertices/a/ids", 0, &two, 8, "is not above");
-    wrong_number("vertices/a/times", 0, &hundred, 8, "is not before as_of");
+    wrong_number("vertices/a/lives/first", 0, &hundred, 8, "is not before as_of");
+    wrong_number("vertices/a/lives/until", 0, &two, 8, "is before its begin");
+    wrong_number("vertices/a/lives/indptr", 1, &many, 8, "is less than");
+    wrong_number("vertices/a/lives/indptr", 0, &two, 8, "does not lead from 0");
+    wrong_number("vertices/a/rows/until", 0, &eleven, 8, "is the end of no life");
+    wrong_number("vertices/a/rows/times", 0, &two, 8, "is the end of no life");
     wrong_number("vertices/a/key_offsets", 1, &minus, 8, "is less than");
     wrong_number("vertices/a/key_offsets", 0, &minus, 8, "does not begin at 0");
     wrong_number("vertices/a/feature.c", 0, &code, 4, "has no text");
@@ -293,7 +291,8 @@ static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
 /* --- opening ----------------------------------------------------------------------------------------------------- */
 
 static void every_missing_file_is_named(void **state) {
-    static const char *const files[] = {"vertices/a/ids",           "vertices/a/times",
+    static const char *const files[] = {"vertices/a/ids",           "vertices/a/lives/first",
+                                        "vertices/a/rows/indptr",   "vertices/a/rows/until",
                                         "vertices/a/key_offsets",   "vertices/b/key_bytes",
                                         "vertices/a/feature.x",     "vertices/a/feature.c",
                                         "relations/r/out/indptr",   "relations/r/in/events",
@@ -334,7 +333,9 @@ static void manifests_that_lie(void **state) {
         weir_code code;
         const char *why;
     } rows[] = {
-        {"\"format\":1", "\"format\":2", WEIR_EVERSION, "has format 2"},
+        {"\"format\":2", "\"format\":1", WEIR_EVERSION, "has format 1"},
+        {"\"rows\":1", "\"rows\":2", WEIR_ECORRUPT, "indptr"},
+        {"\"deleted\":0", "\"deleted\":1", WEIR_ENOTFOUND, "until.npy"},
         {"\"edges\":3", "\"edges\":4", WEIR_ECORRUPT, "indptr"},
         {"\"edges\":3", "\"edges\":-1", WEIR_EDATA, "whole number"},
         {"\"edges\":3", "\"edges\":[]", WEIR_EDATA, "whole number"},
@@ -379,5 +380,4 @@ static void every_allocation_of_open(void **state) {
 WEIR_TESTS(WEIR_CASE(z3_nothing_is_as_new_as_as_of), WEIR_CASE(the_newest_event_is_in_by_itself),
            WEIR_CASE(z4_a_failed_build_leaves_nothing), WEIR_CASE(z1_z2_every_kind_of_wrong_number_is_found),
            WEIR_CASE(every_missing_file_is_named), WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open),
-           WEIR_CASE(z1_a_vertex_expires_to_the_microsecond),
-           WEIR_CASE(a_snapshot_of_before_expiry_is_to_be_built_anew))
+           WEIR_CASE(z1_a_vertex_expires_to_the_microsecond))

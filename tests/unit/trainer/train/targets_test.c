@@ -108,6 +108,12 @@ static void walk_put(world *w, uint64_t n, uint32_t label, int64_t horizon_us, u
         w->unlabelled++;
 }
 
+/* Judged just before the label came, or with the put that it came with. What was never put is nobody's question. */
+static void walk_label(world *w, uint64_t n, const said *s) {
+    if (w->pays[n].put_us == WEIR_SNAPSHOT_NEVER) return;
+    expect(w, s->time_us - (s->time_us > w->pays[n].put_us), n, s->value);
+}
+
 static int by_time(const void *a, const void *b) {
     const expected *x = a, *y = b;
     return (x->time_us > y->time_us) - (x->time_us < y->time_us);
@@ -119,7 +125,7 @@ static void walk(world *w, uint32_t task) {
         if (task == LEARN_TASK_BAD) walk_put(w, n, LEARN_BAD, LEARN_RIPE_US, 0);
         if (task == LEARN_TASK_RANK) walk_put(w, n, LEARN_RANK, LEARN_RIPE_US / 2, WEIR_SCHEMA_NONE);
         for (unsigned i = 0; task == LEARN_TASK_SAID && i < w->pays[n].counts[LEARN_BAD]; i++)
-            expect(w, w->pays[n].labels[LEARN_BAD][i].time_us, n, w->pays[n].labels[LEARN_BAD][i].value);
+            walk_label(w, n, &w->pays[n].labels[LEARN_BAD][i]);
     }
     qsort(w->expected, w->count, sizeof *w->expected, by_time);
 }

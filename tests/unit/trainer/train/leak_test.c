@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * leak_test.c - what a later message says of a target tells training nothing.
+ *
+ * Labels are thrown, and only who was thrown a yes gets the message that a chargeback would bring: a label, and with it
+ * an update, a deletion, a second put. Nothing else tells the classes apart, so who learns them has read the future. That
+ * each message could be read, and would tell all, is shown by reading it: as of the snapshot's own time.
+ */
+#include <math.h>
+
+#include <weir/trainer/metric.h>
+#include <weir/trainer/train.h>
+
+#include "learn_fixture.h"
+
+#define PAYS    1000u
+#define MARK    7.0
+#define LEAK_US (600 * LEARN_SECOND)
+#define BOUND   0.2 /* six deviations of what 250 thrown targets score */
+
+typedef enum leak {
+    UPDATE_TARGET,
+    UPDATE_NEIGHBOR,
+    DELETE_TARGET,
+    DELETE_NEIGHBOR,
+    DELETE_EDGE,
+    MORE_LABELS,
+    PUT_AGAIN,
+    LEAKS
+} leak;
+
+static weir_mutation of_pay(weir_mutation_kind kind, uint64_t n, int64_t time_us) {
+    return (weir_mutation){.kind = kind, .type = LEARN_PAY, .vertex = learn_vertex(LEARN_PAY, n), .time_us = time_us};
+}
+
+/* To every shard, as any may hold an edge to it. */
+static void delete_vertex(learn_world *w, uint32_t type, uint64_t n, int64_t time_us) {
+    weir_buf batches[LEARN_SHARDS] = {{0}};
+    weir_batch_span span = {w->source, 0, w->offset, w->offset + 1};
+    weir_mutation m = of_pay(WEIR_DELETE_VERTEX, n, time_us);
+    m.type = (uint16_t)type;
+    m.vertex = learn_vertex(type, n);
+    m.offset = w->offset++;
+    for (uint32_t s = 0; s < LEARN_SHARDS; s++) {
+        weir_batch_begin(&batches[s]);
+        weir_batch_add(&batches[s], &m, m.offset);
+        weir_batch_end(&batches[s], &span, 1);
+    }
+    assert_ok(weir_graph_submit(w->graph, batches));
+    for (uint32_t s = 0; s < LEARN_SHARDS; s++)
+        weir_buf_free(&batches[s]);
+}
+
+static void delete_edge(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us) {
+    weir_mutation m[2] = {of_pay(WEIR_DELETE_EDGE, pay, time_us)};
+    m[0].type = LEARN_BY;
+    m[0].neighbor = learn_vertex(LEARN_WHO, who);
+    m[1] = m[0];
+    m[1].direction = WEIR_IN;
+    m[1].vertex = m[0].neighbor;
+    m[1].neighbor = m[0].vertex;
+    learn_submit(w, m, 2);
+}
+
+/* What the chargeback says beside its label. */
+static void tell(learn_world *w, leak which, uint64_t n, int64_t time_us) {
+    const double mark = MARK;
+    switch (which) {
+    case UPDATE_TARGET:
+        learn_put(w, LEARN_PAY, n, time_us, &mark);
+        break;
+    case UPDATE_NEIGHBOR:
+        learn_put(w, LEARN_WHO, n, time_us, &mark);
+        break;
+    case DELETE_TARGET:
+        delete_vertex(w, LEARN_PAY, n, time_us);
+        break;
+    case DELETE_NEIGHBOR:
+        delete_vertex(w, LEARN_WHO, n, time_us);
+        break;
+    case DELETE_EDGE:
+        delete_edge(w, n, n, time_us);
+        break;
+    case MORE_LABELS:
+        learn_label(w, LEARN_RANK, n, "high", time_us);
+        learn_label(w, LEARN_BAD, n, "yes", time_us + LEARN_SECOND);
+        break;
+    case PUT_AGAIN:
+        learn_put(w, LEARN_PAY, n, time_us, NULL);
+        learn_edge(w, n, n, time_us + 1, MARK);
+        break;
+    case LEAKS:
+        fail_msg("no leak");
+    }
+}
+
+static void world_make(learn_world *w, leak which) {
+    for (uint64_t n = 0; n < PAYS; n++) {
+        int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
+        double x = weir_rng_normal(&w->rng), hint = weir_rng_normal(&w->rng);
+        bool yes = weir_rng_below(&w->rng, 2);
+        learn_put(w, LEARN_WHO, n, t - LEARN_SECOND, &hint);
+        learn_put(w, LEARN_PAY, n, t, &x);
+        learn_edge_of(w, n, n, t, x, w->offset);
+        if (!yes) continue;
+        learn_label(w, LEARN_BAD, n, "yes", t + LEAK_US);
+        tell(w, which, n, t + LEAK_US);
+    }
+}
+
+static weir_snapshot *snapshot_of(leak which, const char *schema_text) {
+    learn_world w;
+    weir_snapshot *snapshot;
+    char out[4096];
+    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
+    learn_open(&w, schema_text, weir_test_seed());
+    world_make(&w, which);
+    learn_build(&w, out, LEARN_START_US + (int64_t)PAYS * 60 * LEARN_SECOND + 2 * LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    assert_ok(weir_snapshot_check(snapshot));
+    return snapshot;
+}
+
+/* --- who reads the future ------------------------------------------------------------------------------------------ */
+
+/* By its last row, whether it was forgotten since or not. */
+static double marked(const weir_snapshot *s, uint32_t type, uint64_t vertex) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(s, type);
+    int64_t end = v->rows.indptr[vertex + 1];
+    return end > v->rows.indptr[vertex] && v->columns[0].numbers[end - 1] == (float)MARK;
+}
+
+/* What the message says, read as of the snapshot's time, as a score. */
+static double told(const weir_snapshot *s, leak which, uint64_t pay) {
+    const weir_snapshot_edges *out = weir_snapshot_edges_of(s, LEARN_BY, WEIR_OUT);
+    const weir_snapshot_labels *ranks = weir_snapshot_labels_of(s, LEARN_RANK);
+    uint64_t who = (uint64_t)out->neighbors[out->indptr[pay]], life;
+    int64_t as_of_us = weir_snapshot_as_of_us(s), edges = out->indptr[pay + 1] - out->indptr[pay];
+    double ranked = 0;
+    switch (which) {
+    case UPDATE_TARGET:
+        return marked(s, LEARN_PAY, pay);
+    case UPDATE_NEIGHBOR:
+        return marked(s, LEARN_WHO, who);
+    case DELETE_TARGET:
+        return !weir_snapshot_span(&weir_snapshot_vertices_of(s, LEARN_PAY)->lives, pay, as_of_us, &life);
+    case DELETE_NEIGHBOR:
+        return !weir_snapshot_span(&weir_snapshot_vertices_of(s, LEARN_WHO)->lives, who, as_of_us, &life);
+    case DELETE_EDGE:
+        return out->until_us && out->until_us[out->indptr[pay]] <= as_of_us;
+    case MORE_LABELS:
+        for (uint64_t i = 0; i < ranks->count; i++)
+            ranked = (uint64_t)ranks->targets[i] == pay ? 1 : ranked;
+        return ranked;
+    case PUT_AGAIN:
+        return edges > 1;
+    case LEAKS:
+        break;
+    }
+    return 0;
+}
+
+static void the_leak_would_tell_all(const weir_trained *trained, const weir_snapshot *s, leak which) {
+    const weir_targets *targets = weir_trained_targets(trained);
+    double *scores = calloc(targets->count, sizeof *scores), precision;
+    uint8_t *labels = calloc(targets->count, 1);
+    for (uint64_t i = 0; i < targets->count; i++) {
+        scores[i] = told(s, which, targets->targets[i].vertex);
+        labels[i] = targets->classes_of[i] != 0;
+    }
+    const weir_scored scored = {scores, labels, targets->count};
+    assert_ok(weir_metric_average_precision(&scored, &precision));
+    if (!(precision > 0.99)) fail_msg("who reads the message scores %.3f", precision);
+    free(scores);
+    free(labels);
+}
+
+/* --- who may not ----------------------------------------------------------------------------------------------------- */
+
+static void is_a_coin(const char *who, const weir_train_metrics *m) {
+    double share = (double)m->positives / (double)m->targets;
+    if (m->average_precision - share >= BOUND || fabs(m->auroc - 0.5) >= BOUND)
+        fail_msg("%s: average precision %.3f of a share of %.3f, AUROC %.3f", who, m->average_precision, share, m->auroc);
+}
+
+static void learns_nothing_from(leak which, const char *schema_text, uint32_t task) {
+    static const uint32_t fanouts[] = {4, 4};
+    weir_snapshot *snapshot = snapshot_of(which, schema_text);
+    weir_train_opts opts = weir_train_defaults();
+    weir_comm *comm = NULL;
+    weir_trained *trained = NULL;
+    weir_train_trees trees;
+    opts.snapshot = snapshot;
+    opts.task = task;
+    opts.fanouts = fanouts;
+    opts.layers = 2;
+    opts.hidden = 8;
+    opts.epochs = 3;
+    opts.batch = 64;
+    opts.rate = 0.01;
+    opts.cut.warm_up = 0;
+    opts.cut.validation = opts.cut.test = 0.25;
+    assert_ok(weir_comm_start(NULL, NULL, &comm));
+    assert_ok(weir_train_run(comm, &opts, &trained));
+    assert_int_equal(weir_trained_targets(trained)->count, PAYS); /* a deletion takes no target away */
+    is_a_coin("network", weir_trained_metrics(trained, WEIR_TARGETS_TEST));
+    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees));
+    is_a_coin("trees", &trees.metrics[WEIR_TARGETS_TEST]);
+    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_GRAPH_TREES, &trees));
+    is_a_coin("trees with neighbours", &trees.metrics[WEIR_TARGETS_TEST]);
+    the_leak_would_tell_all(trained, snapshot, which);
+    weir_trained_close(trained);
+    weir_comm_stop(comm);
+    weir_snapshot_close(snapshot);
+}
+
+/* With the expiry of both types between a payment and what is said of it later; then nothing of that kind is left. */
+static const char *expiring(char text[2 * sizeof learn_schema_text], const char *expiry) {
+    size_t used = 0;
+    for (const char *at = learn_schema_text; *at;) {
+        bool begins = strncmp(at, "  pay: {", 8) == 0 || strncmp(at, "  who: {", 8) == 0;
+        if (begins) used += (size_t)sprintf(text + used, "%.8sexpire: %s, ", at, expiry);
+        if (begins) at += 8;
+        text[used++] = *at++;
+    }
+    text[used] = 0;
+    return text;
+}
+
+static void an_update_of_the_target(void **state) {
+    (void)state;
+    learns_nothing_from(UPDATE_TARGET, learn_schema_text, LEARN_TASK_BAD);
+}
+
+static void an_update_of_a_neighbour(void **state) {
+    (void)state;
+    learns_nothing_from(UPDATE_NEIGHBOR, learn_schema_text, LEARN_TASK_BAD);
+}
+
+static void a_deletion_of_the_target(void **state) {
+    (void)state;
+    learns_nothing_from(DELETE_TARGET, learn_schema_text, LEARN_TASK_BAD);
+}
+
+static void a_deletion_of_a_neighbour(void **state) {
+    (void)state;
+    learns_nothing_from(DELETE_NEIGHBOR, learn_schema_text, LEARN_TASK_BAD);
+}
+
+static void a_deletion_of_an_edge(void **state) {
+    (void)state;
+    learns_nothing_from(DELETE_EDGE, learn_schema_text, LEARN_TASK_BAD);
+}
+
+static void more_labels(void **state) {
+    (void)state;
+    learns_nothing_from(MORE_LABELS, learn_schema_text, LEARN_TASK_BAD);
+}
+
+static void a_second_put(void **state) {
+    (void)state;
+    learns_nothing_from(PUT_AGAIN, learn_schema_text, LEARN_TASK_BAD);
+}
+
+/* The second put keeps it from being forgotten. */
+static void a_second_put_of_what_would_expire(void **state) {
+    char text[2 * sizeof learn_schema_text];
+    (void)state;
+    learns_nothing_from(PUT_AGAIN, expiring(text, "20m"), LEARN_TASK_BAD);
+}
+
+static void an_update_of_what_has_expired(void **state) {
+    char text[2 * sizeof learn_schema_text];
+    (void)state;
+    learns_nothing_from(UPDATE_NEIGHBOR, expiring(text, "700s"), LEARN_TASK_BAD);
+}
+
+WEIR_TESTS(WEIR_CASE(an_update_of_the_target), WEIR_CASE(an_update_of_a_neighbour), WEIR_CASE(a_deletion_of_the_target),
+           WEIR_CASE(a_deletion_of_a_neighbour), WEIR_CASE(a_deletion_of_an_edge), WEIR_CASE(more_labels),
+           WEIR_CASE(a_second_put), WEIR_CASE(a_second_put_of_what_would_expire),
+           WEIR_CASE(an_update_of_what_has_expired))
