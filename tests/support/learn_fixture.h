@@ -74,7 +74,7 @@ static inline void learn_open(learn_world *w, const char *schema_text, uint64_t 
 
 /* Writes the snapshot and lets go of the graph. */
 static inline void learn_build(learn_world *w, const char *out, int64_t as_of_us) {
-    const weir_snapshot_build_opts build = {.out = out, .as_of_us = as_of_us, .history_us = INT64_MAX / 4};
+    const weir_snapshot_build_opts build = {.out = out, .as_of_us = as_of_us};
     const weir_graph_opts read_only = {.read_only = true};
     weir_snapshot_stats stats;
     assert_ok(weir_graph_drain(w->graph));

@@ -52,6 +52,7 @@ typedef struct score_world {
     weir_graph *graph;
     uint32_t source;
     uint64_t events; /* so far; the last one's number */
+    uint64_t later; /* so far: events that speak of others */
     int64_t now_us;
     uint64_t accounts, shops;
 } score_world;
@@ -199,10 +200,12 @@ static inline void score_event_store(score_world *w, const score_event *e, uint6
         weir_batch_begin(&batches[s]);
     for (size_t i = 0; i < e->count; i++) {
         weir_mutation m = e->mutations[i];
-        uint32_t shard = weir_shard_of(m.vertex, SCORE_SHARDS);
         m.offset = offset;
-        weir_batch_add(&batches[shard], &m, offset);
-        counts[shard]++;
+        for (uint32_t s = 0; s < SCORE_SHARDS; s++) {
+            if (m.kind != WEIR_DELETE_VERTEX && s != weir_shard_of(m.vertex, SCORE_SHARDS)) continue;
+            weir_batch_add(&batches[s], &m, offset);
+            counts[s]++;
+        }
     }
     for (uint32_t s = 0; s < SCORE_SHARDS; s++)
         weir_batch_end(&batches[s], &span, counts[s]);
@@ -211,11 +214,43 @@ static inline void score_event_store(score_world *w, const score_event *e, uint6
         weir_buf_free(&batches[s]);
 }
 
+/* What a later message says of a payment, an account or a shop: an update, a deletion, a second put. An update of a shop
+ * is another category. */
+static inline void score_later_make(score_world *w, score_event *e) {
+    weir_mutation *m;
+    uint32_t type = (uint32_t)score_below(w, SCORE_TYPES);
+    uint64_t of = type == SCORE_PAYMENT ? 1 + score_below(w, w->events) : score_below(w, type == SCORE_SHOP ? w->shops : w->accounts);
+    w->now_us += 1 + (int64_t)score_below(w, 60000000);
+    *e = (score_event){.time_us = w->now_us, .id = ++w->later * 0xc2b2ae3d27d4eb4full | 1};
+    weir_vertex vertex = score_put(w, e, type, of, &m);
+    if (score_below(w, 4) == 0) m->kind = WEIR_DELETE_VERTEX, m->key_length = 0;
+    if (m->kind == WEIR_DELETE_VERTEX || type == SCORE_ACCOUNT) return;
+    if (type == SCORE_PAYMENT) score_payment_row(w, e, m);
+    if (type == SCORE_SHOP) score_shop_row(e, m, score_below(w, 5));
+    if (type != SCORE_PAYMENT || score_below(w, 2)) return;
+    char key[SCORE_VERTEX_KEY];
+    score_edge(e, SCORE_PAID_AT, vertex, score_vertex(w, SCORE_SHOP, score_below(w, w->shops), key));
+    score_other_half(e);
+}
+
+/* later: of a hundred events, how many are followed by one that speaks of what was. */
+static inline void score_world_grow_telling(score_world *w, uint64_t events, uint64_t later) {
+    score_event e;
+    for (uint64_t i = 0; i < events; i++) {
+        score_event_make(w, &e);
+        score_event_store(w, &e, w->events + w->later - 1);
+        if (score_below(w, 100) >= later) continue;
+        score_later_make(w, &e);
+        score_event_store(w, &e, w->events + w->later - 1);
+    }
+    assert_ok(weir_graph_drain(w->graph));
+}
+
 static inline void score_world_grow(score_world *w, uint64_t events) {
     score_event e;
     for (uint64_t i = 0; i < events; i++) {
         score_event_make(w, &e);
-        score_event_store(w, &e, w->events - 1);
+        score_event_store(w, &e, w->events + w->later - 1);
     }
     assert_ok(weir_graph_drain(w->graph));
 }

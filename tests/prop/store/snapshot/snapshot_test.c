@@ -335,7 +335,8 @@ static void same_label(world *w, weir_vertex vertex, uint64_t index, bool told, 
     assert_ok(weir_graph_label(w->graph, vertex, 0, before_us, w->arena, &view));
     assert_int_equal(view.row != NULL, known);
     if (known) assert_true(view.time_us == wanted.time_us);
-    if (!naive_graph_life(w->naive, vertex, before_us, expiry_of(w, 0), &first_us)) known = false; /* of nothing */
+    if (!told) known = false; /* it is not there, or was never put: same_life has seen to that */
+    if (known) assert_true(naive_graph_life(w->naive, vertex, before_us, expiry_of(w, 0), &first_us));
     if (known && (is_erased(w, vertex, first_us) || is_erased(w, vertex, wanted.time_us))) known = false;
     if (told) labels_of(w, index, &begin, &end);
     if (told) weir_snapshot_labels_of_life(v, index, life, l, &begin, &end);
