@@ -29,6 +29,7 @@ static weir_err run_build(weir_cli *cli) {
     weir_buf text = {0};
     weir_err err = weir_cli_time(cli, "as-of", &opts.as_of_us);
     if (!err) err = weir_cli_us(cli, "history", &opts.history_us);
+    opts.without_deleted = weir_cli_given(cli, "without-deleted");
     if (!err) err = weir_cmd_store_open(cli, true, &store);
     if (err) return err;
     err = weir_snapshot_build(store.graph, &opts, &stats);
@@ -41,7 +42,8 @@ static weir_err run_build(weir_cli *cli) {
 static const weir_option build_options[] = {
     WEIR_CMD_STORE_PATH,
     {"as-of", 0, "TIME", "leave out what is as new as this, RFC 3339 (default: right behind the newest event)", NULL},
-    {"history", 0, "DURATION", "keep edges and vertices that a target so much older still sees (default: 0s)", NULL},
+    {"history", 0, "DURATION", "keep what a target of this age, or younger, sees (default: of any age)", NULL},
+    {"without-deleted", 0, NULL, "leave out what a deletion has hidden by then, for earlier targets too", NULL},
     {0}};
 
 static const weir_command command_build = {
@@ -72,15 +74,23 @@ static void show(const weir_snapshot *s, weir_buf *text) {
     weir_buf_printf(text, "schema    %s\nas of     ", weir_schema_name(schema));
     show_time(text, weir_snapshot_as_of_us(s));
     weir_buf_byte(text, '\n');
+    if (weir_snapshot_from_us(s) != INT64_MIN) {
+        weir_buf_text(text, "from      ");
+        show_time(text, weir_snapshot_from_us(s));
+        weir_buf_text(text, ": older targets are told less than they saw, and are not trained on\n");
+    }
     for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(s, i);
-        weir_buf_printf(text, "vertices  %s: %" PRIu64 ", %" PRIu32 " features, %" PRIu32 " arrays beside them\n",
-                        weir_schema_vertex_at(schema, i)->name, v->count, v->column_count, v->extra_count);
+        weir_buf_printf(text, "vertices  %s: %" PRIu64 ", %" PRIu64 " rows of %" PRIu32 " features, %" PRIu32
+                        " arrays beside them\n",
+                        weir_schema_vertex_at(schema, i)->name, v->count, v->rows.count, v->column_count,
+                        v->extra_count);
     }
     for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++) {
         const weir_snapshot_edges *e = weir_snapshot_edges_of(s, i, WEIR_OUT);
         weir_buf_printf(text, "relation  %s: %" PRIu64 " edges, %" PRIu32 " features",
                         weir_schema_relation_at(schema, i)->name, e->edges, e->column_count);
+        if (e->until_us) weir_buf_text(text, ", some deleted");
         if (e->edges) weir_buf_text(text, ", newest ");
         if (e->edges) show_time(text, e->newest_us);
         weir_buf_byte(text, '\n');

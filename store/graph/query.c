@@ -281,6 +281,9 @@ static weir_err view_life(const weir_graph *graph, weir_vertex vertex, int64_t b
     uint32_t type = weir_get_u16(entries[0].row);
     if (type >= weir_schema_vertex_count(graph->schema)) return damaged(vertex);
     int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
+    int64_t history_us = weir_schema_vertex_at(graph->schema, type)->history_us;
+    *enoughp = history_us && before_us <= expired_at(graph, history_us, WEIR_BEFORE_ALL);
+    if (*enoughp) return WEIR_OK; /* so far back nothing is told */
     uint32_t of_life = rows_together(entries, count, expire_us);
     bool old = expire_us && entries[0].time_us <= expired_at(graph, expire_us, before_us);
     weir_err err = WEIR_OK;

@@ -89,12 +89,13 @@ static weir_err read_features(const weir_schema_def *def, const weir_schema_feat
 /* --- their owners -------------------------------------------------------------------------------------------- */
 
 weir_err weir_schema_read_vertex(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"key", "expire", "features", NULL};
+    static const char *const keys[] = {"key", "expire", "history", "features", NULL};
     weir_schema_vertex *vertex = slot;
     uint32_t key = WEIR_SCHEMA_KEY_TEXT;
     weir_err err = weir_schema_only_keys(def, keys);
     if (!err) err = weir_schema_read_choice(def, "key", weir_schema_key_words, &key);
     if (!err) err = weir_schema_read_duration(def, "expire", "never", false, &vertex->expire_us);
+    if (!err) err = weir_schema_read_duration(def, "history", "all", false, &vertex->history_us);
     if (!err) err = read_features(def, &vertex->features, &vertex->feature_count);
     vertex->key = (weir_schema_key_kind)key;
     return err;

@@ -109,6 +109,7 @@ static void print_vertex(const printer *p, uint32_t id) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(p->schema, id);
     text_line(p, "    key: ", weir_schema_key_words[vertex->key]);
     duration_line(p, "    expire: ", vertex->expire_us, "never");
+    if (vertex->history_us) duration_line(p, "    history: ", vertex->history_us, "all"); /* younger than the hashes */
     print_features(p, vertex->features, vertex->feature_count);
 }
 

@@ -72,6 +72,10 @@ weir_err weir_draft_deletions_read(weir_snapshot_draft *draft);
 const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_vertex vertex, size_t *countp);
 /* The first time of which targets are told all that they saw; the least of int64: any. */
 int64_t weir_draft_from_us(const weir_snapshot_draft *draft);
+/* The same of the rows of a type, whose `history` may be shorter. */
+int64_t weir_draft_rows_from_us(const weir_snapshot_draft *draft, uint32_t type);
+/* The same of all that there is. */
+int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft);
 /* What is of this time or older, and expires so, is seen by none; the least of int64: all is seen. */
 int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us);
 /* Whether any sees what is of this time and ends then; deleted: a deletion ends it. */

@@ -111,7 +111,7 @@ static weir_err put_all(weir_json *json, const weir_snapshot_draft *draft) {
     put_u64(json, "format", WEIR_SNAPSHOT_FORMAT);
     put_string(json, "origin", draft->opts->origin ? draft->opts->origin : "");
     put_i64(json, "as_of_us", draft->as_of_us);
-    put_i64(json, "from_us", weir_draft_from_us(draft));
+    put_i64(json, "from_us", weir_draft_all_from_us(draft));
     weir_json_key(json, "without_deleted");
     weir_json_bool(json, draft->opts->without_deleted);
     put_u64(json, "seed", draft->opts->seed);

@@ -39,7 +39,8 @@ typedef struct span_files {
 
 typedef struct walk {
     const weir_snapshot_draft *draft;
-    int64_t needed_us; /* a row that was followed before this is needed by none */
+    int64_t needed_us; /* a row that was followed before this is needed by none    */
+    int64_t told_us;   /* nothing is told of before; the least of int64: of any time */
     weir_npy_writer *offsets, *bytes;
     span_files lives, rows;
     weir_columns *columns;
@@ -78,7 +79,8 @@ static weir_err open_spans(const weir_snapshot_draft *draft, const char *folder,
 static weir_err walk_open(const weir_snapshot_draft *draft, uint32_t type, const char *folder, walk *w) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
     uint64_t count = draft->ids[type].count;
-    *w = (walk){.draft = draft, .needed_us = weir_draft_from_us(draft)};
+    *w = (walk){.draft = draft, .needed_us = weir_draft_rows_from_us(draft, type)};
+    w->told_us = vertex->history_us ? w->needed_us : INT64_MIN;
     w->kinds = weir_graph_vertex_kinds(draft->graph, type, &w->kind_count);
     weir_err err = open_array(draft, folder, "key_offsets", WEIR_NPY_I64, count + 1, &w->offsets);
     if (!err) err = open_array(draft, folder, "key_bytes", WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, &w->bytes);
@@ -186,6 +188,8 @@ static bool same_values(const walk *w, const standing *a, const standing *b) {
 static weir_err write_now(walk *w) {
     if (!w->now.any) return WEIR_OK;
     w->now.any = false;
+    if (w->now.until_us <= w->told_us) return WEIR_OK;
+    if (w->now.time_us < w->told_us) w->now.time_us = w->told_us - 1; /* as the store: not before that */
     weir_err err = weir_npy_write_i64(w->rows.times, w->now.time_us);
     if (!err) err = weir_npy_write_i64(w->rows.until, w->now.until_us);
     return err ? err : weir_columns_add(w->columns, w->now.values);
@@ -194,10 +198,8 @@ static weir_err write_now(walk *w) {
 /* What `next` says from its time on. */
 static weir_err come(walk *w) {
     weir_err err = WEIR_OK;
-    if (w->now.any && w->now.until_us == w->next.until_us) {
-        if (same_values(w, &w->now, &w->next)) return WEIR_OK;
-        if (w->next.time_us < w->needed_us) w->now.any = false;
-    }
+    if (w->now.any && w->now.until_us == w->next.until_us && same_values(w, &w->now, &w->next)) return WEIR_OK;
+    if (w->next.time_us < w->needed_us) w->now.any = false;
     err = write_now(w);
     memcpy(w->now.values, w->next.values, w->kind_count * sizeof w->next.values[0]);
     w->now.time_us = w->next.time_us;

@@ -60,6 +60,23 @@ int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
     return all ? INT64_MIN : from_us;
 }
 
+int64_t weir_draft_rows_from_us(const weir_snapshot_draft *draft, uint32_t type) {
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
+    int64_t from_us = weir_draft_from_us(draft), kept_us;
+    if (!vertex->history_us || !vertex->feature_count) return from_us;
+    if (__builtin_sub_overflow(draft->as_of_us, vertex->history_us, &kept_us)) return from_us;
+    return kept_us > from_us ? kept_us : from_us;
+}
+
+int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft) {
+    int64_t from_us = weir_draft_from_us(draft);
+    for (uint32_t type = 0; type < weir_schema_vertex_count(draft->schema); type++) {
+        int64_t rows_us = weir_draft_rows_from_us(draft, type);
+        if (rows_us > from_us) from_us = rows_us;
+    }
+    return from_us;
+}
+
 int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us) {
     int64_t from_us = weir_draft_from_us(draft), gone_us;
     bool never = expire_us == 0 || from_us == INT64_MIN || __builtin_sub_overflow(from_us, expire_us, &gone_us);

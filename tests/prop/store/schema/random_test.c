@@ -158,6 +158,7 @@ static node *make_vertices(maker *m) {
         node *vertex = make_node(m, MAP);
         add_either(m, vertex, "key", "text", "integer");
         add_either(m, vertex, "expire", "never", duration(m, 500));
+        add_either(m, vertex, "history", "all", duration(m, 500));
         add(vertex, "features", make_features(m));
         add(vertices, new_name(m), vertex);
     }

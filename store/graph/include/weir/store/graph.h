@@ -129,7 +129,8 @@ typedef struct weir_row_view {
  * deletion and than what the expiry leaves; what it has is of that life.
  *
  * The features of a vertex before before_us, as far as they were put in the life that it has then; none if it is not
- * there, or was forgotten since its newest row. Errors as for neighbours.  [any] */
+ * there, or was forgotten since its newest row, or if its type's `history` reaches not so far back. Errors as for
+ * neighbours.  [any] */
 weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
                              weir_row_view *viewp);
 /* The newest value of a label that was known before before_us. Of a vertex that was deleted, or whose type expires: of

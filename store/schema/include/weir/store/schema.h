@@ -97,7 +97,8 @@ typedef enum weir_schema_key_kind {
 typedef struct weir_schema_vertex {
     const char *name;
     weir_schema_key_kind key;
-    int64_t expire_us; /* forgotten so long after it was last put; 0: never */
+    int64_t expire_us;  /* forgotten so long after it was last put; 0: never             */
+    int64_t history_us; /* its features are told of times that are no older; 0: of all   */
     const weir_schema_feature *features;
     uint32_t feature_count;
 } weir_schema_vertex;
