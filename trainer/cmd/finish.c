@@ -173,7 +173,10 @@ static void write_ranking(finishing *f, weir_targets_part part) {
 
 static void write_text(finishing *f) {
     bool binary = weir_nn_outputs(weir_trained_shape(f->trained)) == 1;
+    uint64_t old = weir_trained_targets(f->trained)->old;
     weir_buf_printf(&f->text, "best of epoch %u\n", weir_trained_best_epoch(f->trained));
+    if (old)
+        weir_buf_printf(&f->text, "left out: %" PRIu64 " targets that are older than the snapshot tells all of\n", old);
     for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
         const weir_train_metrics *m = weir_trained_metrics(f->trained, part);
         weir_buf_printf(&f->text, "%s: %" PRIu64 " targets", part_names[part], m->targets);

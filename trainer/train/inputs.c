@@ -86,9 +86,31 @@ static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, in
     put_matrices(in, type, vertex, seen, to->numbers);
 }
 
+/* Begins to fetch what the rows of all are found by, and then the newest row of each, which is what most targets see:
+ * the misses of many vertices overlap, where one after the other would wait for each. */
+static void fetch_rows(const weir_inputs *in, uint32_t type, const weir_vertex *vertices, uint32_t count) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
+    if (v->rows.count == 0) return;
+    for (uint32_t i = 0; i < count; i++)
+        __builtin_prefetch(&v->rows.indptr[vertices[i] + 1]);
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t last = v->rows.indptr[vertices[i] + 1] - 1;
+        if (last < 0 || last >= (int64_t)v->rows.count) continue;
+        __builtin_prefetch(&v->rows.times[last]);
+        __builtin_prefetch(&v->rows.until_us[last]);
+        for (uint32_t c = 0; c < v->column_count; c++) {
+            const weir_snapshot_column *column = &v->columns[c];
+            if (column->numbers) __builtin_prefetch(&column->numbers[last]);
+            if (column->codes) __builtin_prefetch(&column->codes[last]);
+            if (column->times) __builtin_prefetch(&column->times[last]);
+        }
+    }
+}
+
 static weir_err vertex_rows(weir_inputs *in, uint32_t type, const weir_vertex *vertices, const int64_t *before_us,
                             uint32_t count, sink to) {
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
+    fetch_rows(in, type, vertices, count);
     weir_err err = weir_aggregates_read(in->aggregates, type, vertices, before_us, count, in->values);
     for (uint32_t i = 0; !err && i < count; i++) {
         const double *aggregates = inputs->aggregate_count ? in->values + (size_t)i * inputs->aggregate_count : NULL;
