@@ -81,10 +81,10 @@ static void show(const weir_snapshot *s, weir_buf *text) {
     }
     for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(s, i);
-        weir_buf_printf(text, "vertices  %s: %" PRIu64 ", %" PRIu64 " rows of %" PRIu32 " features, %" PRIu32
-                        " arrays beside them\n",
-                        weir_schema_vertex_at(schema, i)->name, v->count, v->rows.count, v->column_count,
-                        v->extra_count);
+        weir_buf_printf(text, "vertices  %s: %" PRIu64 ", %" PRIu32 " features, %" PRIu32 " arrays beside them",
+                        weir_schema_vertex_at(schema, i)->name, v->count, v->column_count, v->extra_count);
+        if (v->column_count) weir_buf_printf(text, ", %" PRIu64 " rows", v->rows.count);
+        weir_buf_byte(text, '\n');
     }
     for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++) {
         const weir_snapshot_edges *e = weir_snapshot_edges_of(s, i, WEIR_OUT);

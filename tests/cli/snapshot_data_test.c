@@ -106,6 +106,23 @@ static void types_texts_times_and_quotes(void **state) {
          "^same$");
 }
 
+/* A line for each time at which something changed; the label stands where it became known. What a line repeats, or does
+ * not say, is no change. */
+static void a_vertex_has_a_line_for_each_change(void **state) {
+    (void)state;
+    must("printf '%s\\n' id,timestamp,label,mask.m,x,y a,1,,1,5, a,3,yes,1,6, a,4,,1,6,2 a,5,,1,,2 b,2,no,0,1, > n.csv;"
+         "printf '%s\\n' src,dst,timestamp a,b,9 c,c,1 > e.csv; echo c,7,,0,8, >> n.csv;"
+         " weir snapshot import s --nodes n.csv --edges e.csv && weir snapshot check s && weir snapshot export s out",
+         "^s: 3 vertices, 2 edges, 2 labels");
+    must("sort out/nodes.csv",
+         "^a,node,1,,5,,1\na,node,3,yes,6,,1\na,node,4,,6,2,1\nb,node,2,no,1,,0\nc,node,1,,,,0\nc,node,7,,8,,0\n");
+    must("weir snapshot import t --nodes out/nodes.csv --edges out/edges.csv && weir snapshot export t again &&"
+         " diff -r out again && echo same",
+         "^same$");
+    refused("printf 'id,timestamp\\na,2\\na,1\\n' > n.csv; weir snapshot import u --nodes n.csv --edges e.csv",
+            "n.csv:3: the id 'a' is there twice, and no timestamp says that this line is later");
+}
+
 static void what_is_wrong_is_named(void **state) {
     (void)state;
     must("printf 'src,dst\\n1,2\\n' > e.csv; printf 'id\\n1\\n' > n.csv; printf 'id\\n1\\n1\\n2\\n' > twice.csv;"
@@ -125,4 +142,4 @@ static void what_is_wrong_is_named(void **state) {
 
 WEIR_TESTS(WEIR_CASE(cora_comes_out_as_it_went_in), WEIR_CASE(undirected_edges_stand_both_ways),
            WEIR_CASE(csv_is_a_fixpoint), WEIR_CASE(npz_is_a_fixpoint), WEIR_CASE(types_texts_times_and_quotes),
-           WEIR_CASE(what_is_wrong_is_named))
+           WEIR_CASE(a_vertex_has_a_line_for_each_change), WEIR_CASE(what_is_wrong_is_named))
