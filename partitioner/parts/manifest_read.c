@@ -198,8 +198,8 @@ static weir_err tables_open(weir_part_manifest *m) {
     m->newest_us = weir_calloc(relations, sizeof *m->newest_us);
     m->deleted = weir_calloc(relations, sizeof *m->deleted);
     m->labels = weir_calloc(weir_schema_label_count(m->schema) + 1, sizeof *m->labels);
-    bool all = m->starts && m->halos && m->extras && m->extra_counts && m->edges && m->newest_us && m->deleted &&
-               m->labels;
+    bool all =
+        m->starts && m->halos && m->extras && m->extra_counts && m->edges && m->newest_us && m->deleted && m->labels;
     return all ? WEIR_OK : no_memory();
 }
 

@@ -256,8 +256,7 @@ static weir_err rows_of_life(const weir_graph *graph, weir_vertex vertex, uint32
                              weir_arena *arena, const weir_entry *entries, uint32_t *countp) {
     int64_t first_us;
     bool there;
-    weir_err err =
-        find_life(graph, vertex, type, before_us, entries[*countp - 1].time_us, arena, &there, &first_us);
+    weir_err err = find_life(graph, vertex, type, before_us, entries[*countp - 1].time_us, arena, &there, &first_us);
     while (!err && *countp && (!there || entries[*countp - 1].time_us < first_us))
         --*countp;
     return err;
@@ -323,8 +322,7 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
 /* Whether a label of this time is of the life that its vertex has before before_us. */
 static weir_err label_is_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t label_us,
                                  int64_t before_us, weir_arena *arena, bool *isp) {
-    bool deleted =
-        weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us) != WEIR_DELETED_NEVER;
+    bool deleted = weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us) != WEIR_DELETED_NEVER;
     int64_t first_us;
     bool earlier = false;
     *isp = !deleted && !weir_schema_vertex_at(graph->schema, type)->expire_us;
@@ -422,7 +420,8 @@ weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit
         err = weir_deleted_each(graph->shards[i]->deleted, keep_deletion, &d);
     if (d.count) qsort(d.of, d.count, sizeof *d.of, by_vertex_and_time);
     for (size_t i = 0; !err && i < d.count; i++) {
-        if (i == 0 || by_vertex_and_time(&d.of[i - 1], &d.of[i]) != 0) err = visit(context, d.of[i].vertex, d.of[i].time_us);
+        if (i == 0 || by_vertex_and_time(&d.of[i - 1], &d.of[i]) != 0)
+            err = visit(context, d.of[i].vertex, d.of[i].time_us);
     }
     weir_free(d.of);
     return err;

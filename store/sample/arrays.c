@@ -184,7 +184,8 @@ static void gather(arrays_source *s, const weir_sample_csr *csr, span list, int6
     uint32_t count = 0;
     for (int64_t edge = list.begin; edge < list.end && count < limit; edge++) {
         if (csr->until_us[edge] <= before_us) continue;
-        s->seen[at + count] = (seen_edge){word_at(csr->neighbors, (uint64_t)edge, csr->edge_stride), time_at(csr, edge)};
+        s->seen[at + count] =
+            (seen_edge){word_at(csr->neighbors, (uint64_t)edge, csr->edge_stride), time_at(csr, edge)};
         s->seen_events[at + count] = csr->events ? csr->events[edge] : 0;
         s->seen_places[at + count++] = (uint64_t)edge;
     }

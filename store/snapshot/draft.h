@@ -52,7 +52,7 @@ struct weir_snapshot_draft {
     weir_npy_map **id_maps; /* one a type */
     weir_npy_array *ids;
     uint64_t *life_counts, *row_counts; /* one a type */
-    weir_draft_direction *directions; /* relation * 2 + direction */
+    weir_draft_direction *directions;   /* relation * 2 + direction */
     uint64_t *label_counts;
     weir_draft_extra *extras;
     uint32_t extra_count;

@@ -64,8 +64,8 @@ static weir_err add_ids(archive *a) {
 }
 
 /* Numbers of 4 bytes, `columns` a place, in the order of places; NaN where there is none. */
-static weir_err add_floats(archive *a, const char *prefix, const char *name, const float *source,
-                           const int64_t *places, uint64_t count, uint64_t columns) {
+static weir_err add_floats(archive *a, const char *prefix, const char *name, const float *source, const int64_t *places,
+                           uint64_t count, uint64_t columns) {
     uint64_t width = columns ? columns : 1;
     float *numbers = weir_malloc((size_t)(count * width + 1) * sizeof *numbers);
     if (!numbers) return no_memory();
@@ -91,8 +91,8 @@ static weir_err add_node_times(archive *a) {
     if (!lives) return no_memory();
     for (uint64_t i = 0; i < a->node_count; i++) {
         uint64_t life;
-        bool there = weir_snapshot_span(&a->nodes->lives, (uint64_t)a->places[i], weir_snapshot_as_of_us(a->snapshot),
-                                        &life);
+        bool there =
+            weir_snapshot_span(&a->nodes->lives, (uint64_t)a->places[i], weir_snapshot_as_of_us(a->snapshot), &life);
         lives[i] = there ? (int64_t)life : -1;
     }
     weir_err err = add_times(a, "node_time", a->nodes->lives.times, lives, a->node_count);
@@ -125,8 +125,8 @@ static weir_err add_extras(archive *a) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < a->nodes->extra_count; i++) {
         const weir_snapshot_extra *e = &a->nodes->extras[i];
-        err = e->columns ? add_floats(a, "x.", e->name, e->matrix, a->places, a->node_count, e->columns)
-                         : add_mask(a, e);
+        err =
+            e->columns ? add_floats(a, "x.", e->name, e->matrix, a->places, a->node_count, e->columns) : add_mask(a, e);
     }
     return err;
 }

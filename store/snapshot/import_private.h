@@ -64,8 +64,8 @@ typedef struct weir_import_table {
 typedef struct weir_import {
     const weir_snapshot_import_opts *opts;
     weir_import_table nodes, edges;
-    weir_texts ids;  /* every key of a vertex */
-    uint32_t *types; /* one a key: its type, or WEIR_SCHEMA_NONE where several types have it */
+    weir_texts ids;   /* every key of a vertex */
+    uint32_t *types;  /* one a key: its type, or WEIR_SCHEMA_NONE where several types have it */
     int64_t *last_us; /* the same: the time of its last line */
     uint32_t type_room;
     weir_schema *schema;

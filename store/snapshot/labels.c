@@ -116,8 +116,7 @@ static weir_err find_target(label_files *f, const weir_spill_record *r, int64_t 
     uint64_t index;
     if (f->schema->on_relation) return find_edge(f, r, targetp, foundp);
     weir_err err = weir_pulse_to(&f->pulse, r->vertex);
-    *foundp = !err && is_seen(&f->pulse, r->time_us) &&
-              weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
+    *foundp = !err && is_seen(&f->pulse, r->time_us) && weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
     *targetp = *foundp ? (int64_t)index : 0;
     return err;
 }

@@ -185,8 +185,7 @@ static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
     v->count = s->description.vertices[type];
     weir_err err = map_array(s, WEIR_NPY_U64, v->count, 0, &data, "%s/ids.npy", folder);
     v->ids = data;
-    if (!err)
-        err = map_spans(s, folder, "lives", "first", v->count, s->description.lives[type], &v->lives);
+    if (!err) err = map_spans(s, folder, "lives", "first", v->count, s->description.lives[type], &v->lives);
     if (!err) err = map_spans(s, folder, "rows", "times", v->count, s->description.rows[type], &v->rows);
     if (!err) err = map_array(s, WEIR_NPY_I64, v->count + 1, 0, &data, "%s/key_offsets.npy", folder);
     v->key_offsets = data;

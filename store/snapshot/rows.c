@@ -95,7 +95,7 @@ static weir_err walk_open(const weir_snapshot_draft *draft, uint32_t type, const
 
 /* Closes what is open; when all went well, each file is whole. */
 static weir_err walk_close(walk *w, weir_err err) {
-    weir_npy_writer *writers[] = {w->offsets,      w->bytes,       w->lives.indptr, w->lives.times,
+    weir_npy_writer *writers[] = {w->offsets,     w->bytes,       w->lives.indptr, w->lives.times,
                                   w->lives.until, w->rows.indptr, w->rows.times,   w->rows.until};
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
         if (err) {

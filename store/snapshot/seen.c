@@ -55,8 +55,8 @@ const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_ve
 
 int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
     int64_t from_us;
-    bool all = draft->opts->history_us == 0 ||
-               __builtin_sub_overflow(draft->as_of_us, draft->opts->history_us, &from_us);
+    bool all =
+        draft->opts->history_us == 0 || __builtin_sub_overflow(draft->as_of_us, draft->opts->history_us, &from_us);
     return all ? INT64_MIN : from_us;
 }
 

@@ -73,8 +73,8 @@ static inline void learn_open(learn_world *w, const char *schema_text, uint64_t 
 }
 
 /* Writes the snapshot and lets go of the graph. */
-static inline void learn_build(learn_world *w, const char *out, int64_t as_of_us) {
-    const weir_snapshot_build_opts build = {.out = out, .as_of_us = as_of_us};
+static inline void learn_build_with(learn_world *w, const char *out, int64_t as_of_us, int64_t history_us) {
+    const weir_snapshot_build_opts build = {.out = out, .as_of_us = as_of_us, .history_us = history_us};
     const weir_graph_opts read_only = {.read_only = true};
     weir_snapshot_stats stats;
     assert_ok(weir_graph_drain(w->graph));
@@ -83,6 +83,10 @@ static inline void learn_build(learn_world *w, const char *out, int64_t as_of_us
     assert_ok(weir_snapshot_build(w->graph, &build, &stats));
     assert_ok(weir_graph_close(w->graph));
     weir_schema_free(w->schema);
+}
+
+static inline void learn_build(learn_world *w, const char *out, int64_t as_of_us) {
+    learn_build_with(w, out, as_of_us, 0);
 }
 
 static inline void learn_submit(learn_world *w, weir_mutation *mutations, size_t count) {

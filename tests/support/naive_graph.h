@@ -52,8 +52,8 @@ int64_t naive_graph_deleted(const naive_graph *graph, weir_vertex vertex, int64_
 /* The rows of the vertex's features that are of that life, newest first, as naive_graph_rows. */
 size_t naive_graph_features(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us,
                             size_t limit, naive_edge *edges);
-/* The newest label before this of the life that the vertex has then: one that is older than the life is of it only if it
- * is the vertex's first. Of a vertex that was never deleted and never expires, any. */
+/* The newest label before this of the life that the vertex has then: one that is no newer than the life's begin is of it
+ * only if the life is the vertex's first. Of a vertex that was never deleted and never expires, any. */
 bool naive_graph_label(const naive_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us,
                        int64_t expire_us, naive_edge *labelp);
 int64_t naive_graph_last_time(const naive_graph *graph);

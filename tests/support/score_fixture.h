@@ -52,7 +52,7 @@ typedef struct score_world {
     weir_graph *graph;
     uint32_t source;
     uint64_t events; /* so far; the last one's number */
-    uint64_t later; /* so far: events that speak of others */
+    uint64_t later;  /* so far: events that speak of others */
     int64_t now_us;
     uint64_t accounts, shops;
 } score_world;
@@ -214,12 +214,13 @@ static inline void score_event_store(score_world *w, const score_event *e, uint6
         weir_buf_free(&batches[s]);
 }
 
-/* What a later message says of a payment, an account or a shop: an update, a deletion, a second put. An update of a shop
+/* What a later message says of a payment, an account or a shop: an update, a deletion, a second put. That of a shop
  * is another category. */
 static inline void score_later_make(score_world *w, score_event *e) {
     weir_mutation *m;
     uint32_t type = (uint32_t)score_below(w, SCORE_TYPES);
-    uint64_t of = type == SCORE_PAYMENT ? 1 + score_below(w, w->events) : score_below(w, type == SCORE_SHOP ? w->shops : w->accounts);
+    uint64_t of = type == SCORE_PAYMENT ? 1 + score_below(w, w->events)
+                                        : score_below(w, type == SCORE_SHOP ? w->shops : w->accounts);
     w->now_us += 1 + (int64_t)score_below(w, 60000000);
     *e = (score_event){.time_us = w->now_us, .id = ++w->later * 0xc2b2ae3d27d4eb4full | 1};
     weir_vertex vertex = score_put(w, e, type, of, &m);

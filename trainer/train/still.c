@@ -16,7 +16,7 @@ static weir_err take(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
     const weir_target target = {vertex, weir_snapshot_as_of_us(c->snapshot), 0, (uint16_t)c->label->target};
     uint64_t life;
-    if (!weir_target_has_name(v, vertex)) return WEIR_OK; /* only named by edges */
+    if (!weir_target_has_name(v, vertex)) return WEIR_OK;                                /* only named by edges */
     if (!weir_snapshot_span(&v->lives, vertex, target.before_us, &life)) return WEIR_OK; /* not there any more */
     weir_snapshot_labels_of_life(v, vertex, life, c->labels, &begin, &end);
     uint32_t value = begin < end ? (uint32_t)c->labels->values[begin] : c->label->absent;

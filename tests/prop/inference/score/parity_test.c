@@ -40,8 +40,7 @@ typedef struct parity {
 
 static void snapshot_make(parity *p) {
     const weir_graph_opts read_only = {.read_only = true};
-    const weir_snapshot_build_opts build = {
-        .out = weir_test_path("snapshot"), .as_of_us = p->world.now_us + 1};
+    const weir_snapshot_build_opts build = {.out = weir_test_path("snapshot"), .as_of_us = p->world.now_us + 1};
     const weir_snapshot_opts opts = {.load = true};
     weir_snapshot_stats stats;
     weir_graph *still;

@@ -226,11 +226,13 @@ static size_t leave_out_erased(world *w, weir_vertex vertex, uint32_t relation, 
                                                   LIST_MAX, kept);
     for (size_t i = 0, at = 0; i < count; i++) {
         const naive_edge *e = &w->wanted[i];
-        while (at < seen && (kept[at].time_us != e->time_us || kept[at].neighbor != e->neighbor ||
-                             kept[at].event != e->event))
+        while (at < seen &&
+               (kept[at].time_us != e->time_us || kept[at].neighbor != e->neighbor || kept[at].event != e->event))
             at++;
-        if (at == seen) at = 0; /* it is not there: the next is looked for from the begin on */
-        else w->wanted[left++] = *e;
+        if (at == seen)
+            at = 0; /* it is not there: the next is looked for from the begin on */
+        else
+            w->wanted[left++] = *e;
     }
     free(kept);
     return left;
@@ -508,9 +510,11 @@ static void store_open(world *w) {
 }
 
 static void take_snapshot(world *w, bool load) {
-    const weir_snapshot_build_opts build = {
-        .out = weir_test_path("snapshot"), .as_of_us = w->as_of_us, .history_us = w->history_us,
-        .without_deleted = w->without_deleted, .seed = 7};
+    const weir_snapshot_build_opts build = {.out = weir_test_path("snapshot"),
+                                            .as_of_us = w->as_of_us,
+                                            .history_us = w->history_us,
+                                            .without_deleted = w->without_deleted,
+                                            .seed = 7};
     const weir_snapshot_opts opts = {.load = load, .verify = true};
     weir_snapshot_stats stats;
     assert_ok(weir_graph_drain(w->graph));

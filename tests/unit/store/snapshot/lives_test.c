@@ -77,7 +77,8 @@ static void a_deletion_parts_two_lives_and_takes_what_is_of_its_time(void **stat
     same(&lives, 2, 21, 21);
     assert_true(weir_lives_until_us(&lives, &lives.of[0]) == 13 && weir_lives_until_us(&lives, &lives.of[1]) == 21);
     assert_true(weir_lives_until_us(&lives, &lives.of[2]) == INT64_MAX);
-    assert_true(weir_lives_find(&lives, 9) == 3 && weir_lives_find(&lives, 12) == 0 && weir_lives_find(&lives, 13) == 1);
+    assert_true(weir_lives_find(&lives, 9) == 3 && weir_lives_find(&lives, 12) == 0 &&
+                weir_lives_find(&lives, 13) == 1);
     lives.expire_us = EXPIRE;
     assert_true(weir_lives_until_us(&lives, &lives.of[1]) == 13 + EXPIRE); /* forgotten before it was deleted */
     weir_lives_free(&lives);
@@ -117,5 +118,4 @@ static void lives_of_random_puts(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(an_expiry_parts_two_lives), WEIR_CASE(without_an_expiry_there_is_one),
-           WEIR_CASE(a_deletion_parts_two_lives_and_takes_what_is_of_its_time),
-           WEIR_CASE(lives_of_random_puts))
+           WEIR_CASE(a_deletion_parts_two_lives_and_takes_what_is_of_its_time), WEIR_CASE(lives_of_random_puts))

@@ -291,13 +291,12 @@ static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
 /* --- opening ----------------------------------------------------------------------------------------------------- */
 
 static void every_missing_file_is_named(void **state) {
-    static const char *const files[] = {"vertices/a/ids",           "vertices/a/lives/first",
-                                        "vertices/a/rows/indptr",   "vertices/a/rows/until",
-                                        "vertices/a/key_offsets",   "vertices/b/key_bytes",
-                                        "vertices/a/feature.x",     "vertices/a/feature.c",
-                                        "relations/r/out/indptr",   "relations/r/in/events",
-                                        "relations/r/in/feature.w", "vertices/a/feature.c.text_bytes",
-                                        "labels/l/values"};
+    static const char *const files[] = {
+        "vertices/a/ids",        "vertices/a/lives/first",   "vertices/a/rows/indptr",
+        "vertices/a/rows/until", "vertices/a/key_offsets",   "vertices/b/key_bytes",
+        "vertices/a/feature.x",  "vertices/a/feature.c",     "relations/r/out/indptr",
+        "relations/r/in/events", "relations/r/in/feature.w", "vertices/a/feature.c.text_bytes",
+        "labels/l/values"};
     weir_snapshot_stats stats;
     weir_snapshot *s;
     (void)state;

@@ -3,7 +3,7 @@
  * leak_test.c - what a later message says of a target tells training nothing.
  *
  * Labels are thrown, and only who was thrown a yes gets the message that a chargeback would bring: a label, and with it
- * an update, a deletion, a second put. Nothing else tells the classes apart, so who learns them has read the future. That
+ * an update, a deletion, a second put. Nothing else tells the classes apart: who learns them has read the future. That
  * each message could be read, and would tell all, is shown by reading it: as of the snapshot's own time.
  */
 #include <math.h>
@@ -121,7 +121,7 @@ static weir_snapshot *snapshot_of(leak which, const char *schema_text) {
     return snapshot;
 }
 
-/* --- who reads the future ------------------------------------------------------------------------------------------ */
+/* --- who reads the future ---------------------------------------------------------------------------------------- */
 
 /* By its last row, whether it was forgotten since or not. */
 static double marked(const weir_snapshot *s, uint32_t type, uint64_t vertex) {
@@ -175,12 +175,13 @@ static void the_leak_would_tell_all(const weir_trained *trained, const weir_snap
     free(labels);
 }
 
-/* --- who may not ----------------------------------------------------------------------------------------------------- */
+/* --- who may not ------------------------------------------------------------------------------------------------- */
 
 static void is_a_coin(const char *who, const weir_train_metrics *m) {
     double share = (double)m->positives / (double)m->targets;
     if (m->average_precision - share >= BOUND || fabs(m->auroc - 0.5) >= BOUND)
-        fail_msg("%s: average precision %.3f of a share of %.3f, AUROC %.3f", who, m->average_precision, share, m->auroc);
+        fail_msg("%s: average precision %.3f of a share of %.3f, AUROC %.3f", who, m->average_precision, share,
+                 m->auroc);
 }
 
 static void learns_nothing_from(leak which, const char *schema_text, uint32_t task) {

@@ -260,6 +260,52 @@ static void every_allocation_may_fail(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-WEIR_TESTS(WEIR_CASE(t1_t2_of_random_snapshots), WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(too_few_targets),
-           WEIR_CASE(no_targets_at_all), WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range),
-           WEIR_CASE(t3_a_living_graph_is_cut_by_time_only), WEIR_CASE(every_allocation_may_fail))
+/* A life each, with the labels that came after it began; older ones than the snapshot tells of are left out. */
+static void t4_lives_are_targets_and_old_ones_are_not(void **state) {
+    static const char who[] = "  pay: {features", expiring[] = "  pay: {expire: 10m, features";
+    const int64_t minute = 60 * LEARN_SECOND, gap = 1200 * LEARN_SECOND;
+    const char *at = strstr(learn_schema_text, who);
+    char text[2 * sizeof learn_schema_text], out[4096];
+    const double x = 1;
+    (void)state;
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - learn_schema_text), learn_schema_text, expiring,
+             at + strlen(who));
+    for (int64_t history_us = 0; history_us <= 400 * minute; history_us += 400 * minute) {
+        const int64_t as_of_us = LEARN_START_US + 400 * minute + LEARN_RIPE_US;
+        const weir_targets_opts opts = {LEARN_TASK_BAD, {.validation = 0.25, .test = 0.25}};
+        learn_world w;
+        weir_snapshot *snapshot;
+        weir_targets *targets;
+        uint64_t lives = 0, yes = 0, old = 0;
+        learn_open(&w, text, 1);
+        for (uint64_t n = 0; n < 380; n++) { /* put again by the message that brings its label, if it is odd */
+            int64_t t = LEARN_START_US + (int64_t)n * minute - gap;
+            learn_put(&w, LEARN_PAY, n, t, &x);
+            if (n % 2) learn_put(&w, LEARN_PAY, n, t + gap, &x);
+            if (n % 2) learn_label(&w, LEARN_BAD, n, "yes", t + gap);
+        }
+        snprintf(out, sizeof out, "%s", learn_path("snapshot"));
+        learn_build_with(&w, out, as_of_us, history_us ? history_us + LEARN_RIPE_US : 0);
+        assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+        assert_ok(weir_targets_open(snapshot, &opts, &targets));
+        for (uint64_t n = 0; n < 380; n++) {
+            bool is_old = history_us && (int64_t)n * minute < gap;
+            old += is_old;
+            lives += (n % 2) + !is_old;
+            yes += n % 2 && !is_old; /* what it says is about the life before */
+        }
+        assert_int_equal(targets->count, lives);
+        assert_true(targets->old <= old && (targets->old > 0) == (old > 0)); /* those that had ended are not there */
+        uint64_t positive = 0;
+        for (uint64_t i = 0; i < targets->count; i++)
+            positive += targets->classes_of[i];
+        assert_int_equal(positive, yes);
+        weir_targets_close(targets);
+        weir_snapshot_close(snapshot);
+    }
+}
+
+WEIR_TESTS(WEIR_CASE(t4_lives_are_targets_and_old_ones_are_not), WEIR_CASE(t1_t2_of_random_snapshots),
+           WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(too_few_targets), WEIR_CASE(no_targets_at_all),
+           WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range), WEIR_CASE(t3_a_living_graph_is_cut_by_time_only),
+           WEIR_CASE(every_allocation_may_fail))

@@ -63,12 +63,12 @@ extern "C" {
 typedef struct weir_snapshot_draft weir_snapshot_draft;
 
 typedef struct weir_snapshot_build_opts {
-    const char *out;    /* a folder that must not exist                                      */
-    int64_t as_of_us;   /* WEIR_BEFORE_ALL: right behind the newest event                    */
-    int64_t history_us; /* keep what a target of that age, or younger, sees; 0: of any age   */
+    const char *out;      /* a folder that must not exist                                      */
+    int64_t as_of_us;     /* WEIR_BEFORE_ALL: right behind the newest event                    */
+    int64_t history_us;   /* keep what a target of that age, or younger, sees; 0: of any age   */
     bool without_deleted; /* leave out what a deletion before as_of hides, for earlier targets too */
-    uint64_t seed;      /* written down: of whatever was drawn for it                        */
-    const char *origin; /* one line of where it comes from; NULL: nothing is said            */
+    uint64_t seed;        /* written down: of whatever was drawn for it                        */
+    const char *origin;   /* one line of where it comes from; NULL: nothing is said            */
     /* Adds arrays of its own before the manifest is written; may be NULL. */
     weir_err (*extend)(void *context, weir_snapshot_draft *draft);
     void *context;
