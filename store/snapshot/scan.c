@@ -105,7 +105,7 @@ static weir_err damaged(char kind) {
     return WEIR_ERR(WEIR_ECORRUPT, "a record of kind '%c' is damaged; restore a checkpoint", kind);
 }
 
-/* Of each vertex with edges, its lives by those, deleted or expired ones too: an event that put an edge put its ends. And
+/* Of each vertex with edges, its lives by those, deleted or expired ones too: an event that put an edge put both. And
  * the same by its rows. */
 static weir_err meet_end(scan *s) {
     weir_err err = WEIR_OK;
