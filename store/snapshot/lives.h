@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lives.h - when a vertex was there: its puts, those in one life that no deletion parts and that are less than its type's
- * expiry apart.
+ * lives.h - when a vertex was there: its puts, those in one life that no deletion parts and that are less than its
+ * type's expiry apart.
  *
  *   puts      x x  x          x x   d x                            expire: as long as ------, d: a deletion
  *   lives     [first..last]   [fir] [first=last]

@@ -213,7 +213,7 @@ static void same_row(world *w, uint32_t relation, const weir_snapshot_edges *e, 
         same_value(&e->columns[i], at, &values[i]);
 }
 
-/* Whether a snapshot without deleted things has nothing of this time: a deletion of the vertex before as_of hides it. */
+/* Whether a snapshot without deleted things has nothing of this time: a deletion before as_of hides it. */
 static bool is_erased(const world *w, weir_vertex vertex, int64_t time_us) {
     return w->without_deleted && time_us <= naive_graph_deleted(w->naive, vertex, w->as_of_us);
 }

@@ -123,8 +123,8 @@ typedef struct weir_snapshot_extra {
     const uint8_t *mask;
 } weir_snapshot_extra;
 
-/* What vertex v has from indptr[v] up to the next, oldest first; the last of those older than t is in force before t, if
- * t < until. */
+/* What vertex v has from indptr[v] up to the next, oldest first; the last of those older than t is in force before t,
+ * if t < until. */
 typedef struct weir_snapshot_spans {
     uint64_t count;
     const int64_t *indptr; /* vertices + 1 */
