@@ -91,7 +91,7 @@ static weir_err write_rows(const char *path, weir_npy_type type, owned rows, con
     return write_array(path, type, rows.count, columns, fill_gather, &g);
 }
 
-/* --- lists: of edges, lives, rows -------------------------------------------------------------------------------------------- */
+/* --- lists: of edges, lives, rows ------------------------------------------------------------------------------ */
 
 typedef struct lists {
     owned rows;

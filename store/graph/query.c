@@ -165,8 +165,8 @@ static weir_err look_at_puts(const puts *p, look at, put_span span, bool *foundp
     return err;
 }
 
-/* From a put back over those that are less than an expiry apart, in leaps: to the oldest put within an expiry before the
- * last one met. Two leaps pass an expiry at least. Ends where reach_us is passed. */
+/* From a put back over those that are less than an expiry apart, in leaps: to the oldest put within an expiry before
+ * the last one met. Two leaps pass an expiry at least. Ends where reach_us is passed. */
 static weir_err leap_back(const puts *p, int64_t expire_us, int64_t reach_us, int64_t *firstp) {
     bool found = true;
     weir_err err = WEIR_OK;
@@ -317,7 +317,7 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
     return err;
 }
 
-/* --- labels -------------------------------------------------------------------------------------------------------- */
+/* --- labels ------------------------------------------------------------------------------------------------------ */
 
 /* Whether a label of this time is of the life that its vertex has before before_us. */
 static weir_err label_is_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t label_us,
@@ -381,7 +381,7 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t bef
     return find_life(graph, vertex, name.vertex_type, before_us, INT64_MIN, arena, knownp, time_usp);
 }
 
-/* --- deletions ----------------------------------------------------------------------------------------------------- */
+/* --- deletions --------------------------------------------------------------------------------------------------- */
 
 typedef struct deletion {
     weir_vertex vertex;
@@ -427,7 +427,7 @@ weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit
     return err;
 }
 
-/* --- claims -------------------------------------------------------------------------------------------------------- */
+/* --- claims ------------------------------------------------------------------------------------------------------ */
 
 /* The table has not heard of it: the store itself is asked. */
 static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, uint64_t check, bool *freep, bool *newp) {

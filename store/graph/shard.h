@@ -95,8 +95,8 @@ typedef struct weir_list_query {
 
 weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
                          const weir_entry **entriesp, uint32_t *countp);
-/* The time of the oldest entry, no deletion, of a list, whatever hides it: of the query's span, whose limit is not looked
- * at. A seek, however long the list is.  [any] */
+/* The time of the oldest entry, no deletion, of a list, whatever hides it: of the query's span, whose limit is not
+ * looked at. A seek, however long the list is.  [any] */
 weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp);
 weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arrays.c - windows of plain arrays: a window is a place in them, nothing is copied; but for those from which a deletion
- * has taken an edge: what is left of them is gathered.
+ * arrays.c - windows of plain arrays: a window is a place in them, nothing is copied; but for those from which a
+ * deletion has taken an edge: what is left of them is gathered.
  *
  * The arrays may be files that were mapped: what they say is checked before it is followed, one comparison at each use,
  * so that opening them needs no walk over all of it.

@@ -4,8 +4,8 @@
  * build.c share.
  *
  *   deletions of vertices, all of them, from the store's table
- *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels; the times
- *             of puts: those of edges and of rows as lives (lives.h), those that left neither one by one
+ *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels; the
+ *             times of puts: those of edges and of rows as lives (lives.h), those that left neither one by one
  *   vertices  the ids of each type out of all spills ──► ids.npy, mapped
  *   rows      keys, lives and rows of each type
  *   edges     spills again ──► lists, neighbours as indices

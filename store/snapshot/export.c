@@ -336,7 +336,7 @@ static weir_err put_node(const nodes *n, const line *l) {
     return weir_export_flush(n->file);
 }
 
-/* The first put of the life, then each row. A label stands on the first line that is as new; the newest has the rest. */
+/* The first put of the life, then each row. A label stands on the first line that is as new; the last has the rest. */
 static weir_err put_life(const nodes *n, uint64_t vertex, uint64_t life) {
     const weir_snapshot_spans *lives = &n->vertices->lives, *rows = &n->vertices->rows;
     int64_t first_us = lives->times[life], at = rows->indptr[vertex], end = rows->indptr[vertex + 1];

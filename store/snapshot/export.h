@@ -26,8 +26,8 @@ void weir_export_seconds(weir_buf *out, int64_t time_us);
 void weir_export_list(weir_buf *out, const float *numbers, uint64_t count, bool bits);
 bool weir_export_is_bits(const float *numbers, uint64_t count);
 
-/* Of each target the place of its newest label, -1: none; NULL: no memory. vertices: of a vertex's label, so that only one
- * of the life counts that it has as of the snapshot; else NULL. */
+/* Of each target the place of its newest label, -1: none; NULL: no memory. vertices: of a vertex's label, so that only
+ * one of the life counts that it has as of the snapshot; else NULL. */
 int64_t *weir_export_newest(const weir_snapshot *snapshot, const weir_snapshot_labels *labels, uint64_t targets,
                             const weir_snapshot_vertices *vertices);
 /* Whether an edge is seen as of the snapshot: an export has nothing else. */

@@ -13,7 +13,8 @@
  *                         /times.npy       int64, rising within a vertex: since when the features are what they are
  *                         /until.npy       int64, the end of the life; a newer row takes over by itself
  *                    /feature.NAME.npy     one a row, not a vertex. Number float32 (NaN: missing); time int64 (the
- *                                          least of int64: missing); category int32, an index into its texts (-1: missing)
+ *                                          least of int64: missing); category int32, an index into its texts (-1:
+ *                                          missing)
  *                    /feature.NAME.text_offsets.npy, feature.NAME.text_bytes.npy
  *                    /matrix.NAME.npy, mask.NAME.npy       of imports, one a vertex: float32 rows × columns, bool
  *   OUT/relations/RELATION/out, in/indptr.npy              int64, vertices + 1
