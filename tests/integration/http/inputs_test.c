@@ -294,8 +294,8 @@ static void a_flipped_bit_of_the_description_is_refused(void **state) {
 
 static void mount_small(const char *folder) {
     assert_int_equal(mkdir(folder, 0700), 0);
-    if (mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m") != 0)
-        weir_test_skip("a file system of 4 MiB cannot be mounted here: that takes root");
+    if (mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, "size=8m") != 0)
+        weir_test_skip("a file system of 8 MiB cannot be mounted here: that takes root");
 }
 
 /* What was acknowledged before the disk was full is there, what was not is taken when there is room again. */
@@ -308,7 +308,7 @@ static void a_full_disk_loses_nothing(void **state) {
     mount_small(weir_test_path("small"));
     assert_true(start(&server, data, "", seals));
     serve_await(&server, "/readyz", NULL, 200, NULL);
-    say("fallocate -l 2500000 '%s/ballast'", weir_test_path("small"));
+    say("fallocate -l 6700000 '%s/ballast'", weir_test_path("small"));
     while (post(&server, taken, most, problem) == 200)
         taken += most;
     printf("%u events, then %s", taken, problem);

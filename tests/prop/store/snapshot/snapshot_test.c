@@ -175,7 +175,7 @@ static void submit_event(world *w, uint64_t offset) {
 /* So far back features are told nobody. */
 static bool is_too_old(const world *w, uint32_t type, int64_t now_us, int64_t before_us) {
     int64_t history_us = weir_schema_vertex_at(w->schema, type)->history_us;
-    return history_us && before_us <= now_us - history_us;
+    return history_us && now_us != INT64_MIN && before_us <= now_us - history_us;
 }
 
 static int64_t expiry_of(const world *w, uint32_t type) {
