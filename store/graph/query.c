@@ -116,20 +116,6 @@ typedef struct puts {
     weir_arena *arena;
 } puts;
 
-/* Looks at one list: the newest time of the span, or the oldest. */
-typedef weir_err (*look)(const puts *p, weir_list list, const put_span *span, bool *foundp, int64_t *time_usp);
-
-static weir_err look_newest(const puts *p, weir_list list, const put_span *span, bool *foundp, int64_t *time_usp) {
-    const weir_list_query query = {p->vertex, list, span->before_us, span->newer_than_us, 1, true};
-    const weir_entry *entries;
-    uint32_t count;
-    weir_err err = weir_shard_list(shard_of(p->graph, p->vertex), &query, p->arena, &entries, &count);
-    if (err || !count) return err;
-    if (!*foundp || entries[0].time_us > *time_usp) *time_usp = entries[0].time_us;
-    *foundp = true;
-    return WEIR_OK;
-}
-
 static weir_err look_oldest(const puts *p, weir_list list, const put_span *span, bool *foundp, int64_t *time_usp) {
     const weir_list_query query = {p->vertex, list, span->before_us, span->newer_than_us, 1, true};
     bool found;
@@ -141,18 +127,18 @@ static weir_err look_oldest(const puts *p, weir_list list, const put_span *span,
     return WEIR_OK;
 }
 
-/* Over all lists that a put of this vertex may stand in. */
-static weir_err look_at_puts(const puts *p, look at, put_span span, bool *foundp, int64_t *time_usp) {
+/* The oldest over all lists that a put of this vertex may stand in. */
+static weir_err oldest_put(const puts *p, put_span span, bool *foundp, int64_t *time_usp) {
     const weir_schema *schema = p->graph->schema;
     *foundp = false;
     if (span.newer_than_us < p->deleted_us) span.newer_than_us = p->deleted_us;
-    weir_err err = at(p, WEIR_LIST_PUTS, &span, foundp, time_usp);
+    weir_err err = look_oldest(p, WEIR_LIST_PUTS, &span, foundp, time_usp);
     if (!err && weir_schema_vertex_at(schema, p->type)->feature_count)
-        err = at(p, WEIR_LIST_FEATURES, &span, foundp, time_usp);
+        err = look_oldest(p, WEIR_LIST_FEATURES, &span, foundp, time_usp);
     for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
         const weir_schema_relation *relation = weir_schema_relation_at(schema, i);
-        if (relation->from == p->type) err = at(p, WEIR_LIST_EDGES(i, WEIR_OUT), &span, foundp, time_usp);
-        if (!err && relation->to == p->type) err = at(p, WEIR_LIST_EDGES(i, WEIR_IN), &span, foundp, time_usp);
+        if (relation->from == p->type) err = look_oldest(p, WEIR_LIST_EDGES(i, WEIR_OUT), &span, foundp, time_usp);
+        if (!err && relation->to == p->type) err = look_oldest(p, WEIR_LIST_EDGES(i, WEIR_IN), &span, foundp, time_usp);
     }
     return err;
 }
@@ -165,21 +151,21 @@ static weir_err leap_back(const puts *p, int64_t expire_us, int64_t reach_us, in
     while (!err && found && *firstp > reach_us) {
         put_span span = {.before_us = *firstp};
         if (__builtin_sub_overflow(*firstp, expire_us, &span.newer_than_us)) span.newer_than_us = INT64_MIN;
-        err = look_at_puts(p, look_oldest, span, &found, firstp);
+        err = oldest_put(p, span, &found, firstp);
     }
     return err;
 }
 
-/* The life that a vertex has before a time: *therep false: none. *firstp is its oldest put; or, if that is older than
- * reach_us, one that is. */
+/* The life that a vertex has before a time: the puts that are not forgotten by then, also those ahead of the time that
+ * the sources agree on, and back from these the ones that are less than an expiry apart. *therep false: none. *firstp
+ * is its oldest put; or, if that is older than reach_us, one that is. */
 static weir_err find_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
                           int64_t reach_us, weir_arena *arena, bool *therep, int64_t *firstp) {
     int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
     const puts p = {graph, vertex, type, weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us), arena};
     const put_span span = {before_us, expired_at(graph, expire_us, before_us)};
-    if (!expire_us) return look_at_puts(&p, look_oldest, span, therep, firstp);
-    weir_err err = look_at_puts(&p, look_newest, span, therep, firstp);
-    return err || !*therep ? err : leap_back(&p, expire_us, reach_us, firstp);
+    weir_err err = oldest_put(&p, span, therep, firstp);
+    return err || !*therep || !expire_us ? err : leap_back(&p, expire_us, reach_us, firstp);
 }
 
 /* Whether anything was put before this, in whatever life. */
@@ -187,7 +173,7 @@ static weir_err was_put_before(const weir_graph *graph, weir_vertex vertex, uint
                                weir_arena *arena, bool *putp) {
     const puts p = {graph, vertex, type, INT64_MIN, arena};
     int64_t time_us;
-    return look_at_puts(&p, look_oldest, (put_span){before_us, INT64_MIN}, putp, &time_us);
+    return oldest_put(&p, (put_span){before_us, INT64_MIN}, putp, &time_us);
 }
 
 /* --- features: each at its newest value ------------------------------------------------------------------------- */

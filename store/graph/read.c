@@ -109,7 +109,8 @@ static weir_err scan_cold(weir_shard *shard, const weir_list_query *query, int64
     uint8_t key[WEIR_EDGE_KEY_BYTES];
     weir_engine_cursor *cursor;
     size_t key_length = seek_key(query->vertex, query->list, before_us, key);
-    weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cursor);
+    bool once = WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS; /* must not drive out what requests ask for */
+    weir_err err = weir_engine_cursor_open(shard->engine, once ? WEIR_ENGINE_SCAN : WEIR_ENGINE_POINT, &cursor);
     if (err) return err;
     s->count = s->next = 0;
     s->complete = false;

@@ -121,7 +121,7 @@ static weir_err walk_close(walk *w, weir_err err) {
 /* --- rows as the store has them ---------------------------------------------------------------------------------- */
 
 static weir_err damaged_row(weir_vertex vertex, weir_err err) {
-    return weir_err_prefix(err, "a feature row of vertex %016llx", (unsigned long long)vertex);
+    return weir_err_prefix(err, "a feature row of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(vertex));
 }
 
 /* Whether the newer row beside it says the same, and in the same life: then it has said so since this one. */
@@ -262,14 +262,14 @@ static weir_err begin_vertex(walk *w) {
 }
 
 static weir_err write_type(weir_snapshot_draft *draft, uint32_t type, walk *w) {
-    const weir_vertex *ids = draft->ids[type].data;
+    const weir_vertex_pair *ids = draft->ids[type].data;
     char folder[512];
     snprintf(folder, sizeof folder, "vertices/%s", weir_schema_vertex_at(draft->schema, type)->name);
     weir_err err = walk_open(draft, type, folder, w);
     for (uint64_t i = 0; !err && i < draft->ids[type].shape[0]; i++) {
         err = begin_vertex(w);
-        if (!err) err = write_lives(w, ids[i]);
-        if (!err) err = write_rows(w, ids[i]);
+        if (!err) err = write_lives(w, weir_vertex_of(ids[i]));
+        if (!err) err = write_rows(w, weir_vertex_of(ids[i]));
     }
     if (!err) err = begin_vertex(w); /* behind the last */
     if (!err) draft->life_counts[type] = weir_npy_written(w->lives.times);

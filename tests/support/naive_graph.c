@@ -231,8 +231,10 @@ bool naive_graph_life(const naive_graph *graph, weir_vertex vertex, int64_t befo
     int64_t now_us = before_us == INT64_MAX ? graph->now_us : before_us;
     size_t count, last = 0;
     int64_t *puts = puts_of(graph, vertex, naive_graph_deleted(graph, vertex, before_us), before_us, &count);
-    bool there = count && (!expire_us || now_us == INT64_MIN || puts[0] > now_us - expire_us);
-    while (there && last + 1 < count && (!expire_us || puts[last] - puts[last + 1] < expire_us))
+    bool ages = expire_us && now_us != INT64_MIN;
+    bool there = count && (!ages || puts[0] > now_us - expire_us);
+    while (there && last + 1 < count &&
+           (!ages || puts[last + 1] > now_us - expire_us || puts[last] - puts[last + 1] < expire_us))
         last++;
     if (there) *firstp = puts[last];
     free(puts);

@@ -43,8 +43,8 @@ const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_
 /* From when age is counted where no time is given; INT64_MIN, as it is at first: nothing has an age. */
 void naive_graph_now_set(naive_graph *graph, int64_t now_us);
 int64_t naive_graph_now(const naive_graph *graph);
-/* The life that the vertex has before a time: the puts of it, and of edges at it, that no deletion hides, back from the
- * newest over gaps shorter than the expiry; expire_us 0: none. *firstp: the oldest of them. false: there is none, or
+/* The life that the vertex has before a time: the puts of it, and of edges at it, that no deletion hides and that are
+ * not forgotten by then, and back from these over gaps shorter than the expiry; expire_us 0: none. *firstp: the oldest of them. false: there is none, or
  * the newest is as old as the expiry. */
 bool naive_graph_life(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us,
                       int64_t *firstp);

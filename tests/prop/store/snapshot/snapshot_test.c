@@ -518,6 +518,7 @@ static void take_snapshot(world *w, bool load) {
     const weir_snapshot_opts opts = {.load = load, .verify = true};
     weir_snapshot_stats stats;
     assert_ok(weir_graph_drain(w->graph));
+    naive_graph_now_set(w->naive, weir_graph_watermark(w->graph));
     assert_ok(weir_graph_seal(w->graph));
     assert_ok(weir_snapshot_build(w->graph, &build, &stats));
     assert_int_equal(stats.half_edges, 0);
