@@ -380,8 +380,7 @@ static weir_err remember_record(event_target *target, uint32_t partition, const 
 }
 
 /* What is sealed the store tells; what came after that is read from the log. */
-static weir_err remember_partition(weir_api_writer *writer, event_target *target, uint32_t source,
-                                   uint32_t partition) {
+static weir_err remember_partition(weir_api_writer *writer, event_target *target, uint32_t source, uint32_t partition) {
     weir_graph *graph = writer->api->graph;
     weir_eventlog_partition_stats stats;
     weir_eventlog_reader *reader = NULL;
@@ -411,8 +410,8 @@ static void remember_ids(weir_api_writer *writer, uint32_t index) {
     const weir_schema_source *schema_source = weir_schema_source_at(writer->api->schema, index);
     uint32_t source = 0;
     if (!target->log) return;
-    weir_err err = weir_graph_source(writer->api->graph, schema_source->topic, weir_eventlog_creation_id(target->log),
-                                     &source);
+    weir_err err =
+        weir_graph_source(writer->api->graph, schema_source->topic, weir_eventlog_creation_id(target->log), &source);
     for (uint32_t p = 0; !err && p < target->partitions; p++)
         err = remember_partition(writer, target, source, p);
     if (!err) return;
@@ -468,7 +467,8 @@ static weir_err open_target(weir_api_writer *writer, const weir_api_opts *opts, 
     weir_err err = target->repeats && target->next ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the ids of a log");
     for (uint32_t p = 0; !err && p < target->partitions; p++)
         err = weir_repeats_open(weir_graph_event_window(writer->api->graph), &target->repeats[p]);
-    return err ? err : weir_mapper_open(writer->api->schema, source, weir_graph_id_key(writer->api->graph), &target->mapper);
+    return err ? err
+               : weir_mapper_open(writer->api->schema, source, weir_graph_id_key(writer->api->graph), &target->mapper);
 }
 
 weir_err weir_api_writer_open(weir_api *api, const weir_api_opts *opts, weir_api_writer **writerp) {

@@ -219,7 +219,8 @@ weir_err weir_api_readyz(void *context, weir_http_request *request) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     const char *why = reason(api, sentence, sizeof sentence);
     bool known = weir_http_request_caller(request)->roles != 0;
-    if (why == sentence && !known) why = "a source, the log, the store or the model is not well; the server's log says which";
+    if (why == sentence && !known)
+        why = "a source, the log, the store or the model is not well; the server's log says which";
     /* What was true before it was ready must not stand beside the word. */
     api->fresh[weir_http_loop_index(request)].made_us = 0;
     weir_api_fresh_begin(api, weir_http_loop_index(request), request);

@@ -202,8 +202,8 @@ static weir_err ask_vertices(score_job *job, const weir_score_model *model) {
             return WEIR_ERR(job->embedding ? WEIR_ENOTFOUND : WEIR_EDATA,
                             "the model that serves judges vertices of type %s, not of type %s",
                             weir_nn_vertex(shape, weir_nn_target_type(shape))->name, ask->vertices[i].type_name);
-        err = weir_score_ask_vertex(job->api->graph, model, weir_api_vertex_id(job->api, &ask->vertices[i]), weir_api_now(job->api),
-                                    weir_http_arena(job->request), &ask->asks[i]);
+        err = weir_score_ask_vertex(job->api->graph, model, weir_api_vertex_id(job->api, &ask->vertices[i]),
+                                    weir_api_now(job->api), weir_http_arena(job->request), &ask->asks[i]);
     }
     return err;
 }

@@ -178,8 +178,8 @@ static weir_err write_list(question *ask, weir_json *json, uint16_t relation, we
     edge_list list = {
         .relation = relation, .direction = direction, .of = weir_schema_relation_at(ask->api->schema, relation)};
     list.kinds = weir_graph_relation_kinds(ask->api->graph, relation, &list.kind_count);
-    weir_err err = weir_graph_neighbors(ask->api->graph, ask->id, relation, direction, ask->before_us,
-                                        ask->limit, ask->arena, &edges, &count);
+    weir_err err = weir_graph_neighbors(ask->api->graph, ask->id, relation, direction, ask->before_us, ask->limit,
+                                        ask->arena, &edges, &count);
     for (uint32_t i = 0; !err && i < count; i++)
         err = write_neighbor(ask, json, &list, &edges[i]);
     return err;

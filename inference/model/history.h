@@ -30,8 +30,8 @@ typedef struct weir_model_history {
     size_t count, capacity;
 } weir_model_history;
 
-/* Verifies, then reads. Empty where there is no file.  WEIR_EPERM not signed, or not by a key that counts; WEIR_ECORRUPT
- * names the line; WEIR_EVERSION. */
+/* Verifies, then reads. Empty where there is no file.  WEIR_EPERM not signed, or not by a key that counts;
+ * WEIR_ECORRUPT names the line; WEIR_EVERSION. */
 weir_err weir_model_history_load(const char *path, const weir_model_opts *opts, weir_model_history *history);
 /* Signs with the key, which must be one of opts; NULL: unsigned.  WEIR_EPERM. */
 weir_err weir_model_history_store(const char *path, const weir_model_history *history, const weir_secret_key *key,

@@ -318,6 +318,7 @@ static bool look(weir_kafka_consumer *consumer) {
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     uint32_t count = consumer->partition_count;
     bool waiting;
+    WEIR_ON_ROLE(WATCH);
     if (!look_at_partitions(consumer)) return false;
     if (weir_kafka_client_ends(consumer->watch_client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->ends))
         return false;
@@ -360,7 +361,7 @@ static void watch(void *context) {
 
 weir_err weir_kafka_watch_start(weir_kafka_consumer *consumer) {
     tell(consumer, weir_clock_mono_us(weir_clock_system()));
-    return weir_thread_start("kafka-watch", WEIR_ROLE_INGEST, watch, consumer, &consumer->thread);
+    return weir_thread_start("kafka-watch", WEIR_ROLE_WATCH, watch, consumer, &consumer->thread);
 }
 
 void weir_kafka_watch_close(weir_kafka_consumer *consumer) {

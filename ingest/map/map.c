@@ -12,8 +12,8 @@
 
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
-#include <weir/base/hash.h>
 #include <weir/base/clock.h>
+#include <weir/base/hash.h>
 
 #include "map_private.h"
 

@@ -61,11 +61,11 @@ typedef struct weir_worker {
     weir_part *parts; /* grown by [ingest], which alone reads it without the mutex */
     uint32_t part_count;
     weir_pipeline_status status;
-    weir_err_kept err; /* of the status */
-    bool stuck;        /* by what weir_worker_waits waits for */
-    int64_t begun_us;                     /* when the pipeline was started, by the wall clock               */
-    int64_t contact_us;                   /* when the brokers were last heard of; by the monotonic clock    */
-    int64_t contact_wall_us;              /* the same by the wall clock; 0: never                           */
+    weir_err_kept err;       /* of the status */
+    bool stuck;              /* by what weir_worker_waits waits for */
+    int64_t begun_us;        /* when the pipeline was started, by the wall clock               */
+    int64_t contact_us;      /* when the brokers were last heard of; by the monotonic clock    */
+    int64_t contact_wall_us; /* the same by the wall clock; 0: never                           */
     uint64_t records, bytes, mutations, dead_letters, tombstones;
     uint64_t drained; /* the newest drain that it has seen through */
 } weir_worker;

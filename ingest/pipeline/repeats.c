@@ -127,7 +127,7 @@ void weir_repeats_undo(weir_repeats *repeats, uint64_t offset) {
     while (repeats->count) {
         uint32_t place = repeats_place(repeats, repeats->count - 1);
         const repeats_entry undone = repeats->ring[place];
-        if (undone.offset < offset) return;
+        if (undone.offset < offset) return; // R2
         repeats->count--;
         uint32_t slot = repeats_slot(repeats, undone.event), older = repeats->count;
         while (undone.again && older && repeats->ring[repeats_place(repeats, older - 1)].event != undone.event)

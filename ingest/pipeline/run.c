@@ -206,13 +206,13 @@ static void hand_on(weir_run *run, const weir_mapped *event) {
 /* Tells the partition's later events, also after a restart, that this one was the first of its id. */
 static void note_event(weir_run *run, const weir_mapped *event, uint64_t offset) {
     const weir_worker *worker = run->worker;
-    const weir_mutation note = {.kind = WEIR_NOTE_EVENT,
-                                .vertex = weir_graph_source_vertex(worker->pipeline->graph, worker->graph_source,
-                                                                   run->part->partition),
-                                .time_us = (int64_t)offset,
-                                .offset = offset,
-                                .event = event->event,
-                                .content = event->content};
+    const weir_mutation note = {
+        .kind = WEIR_NOTE_EVENT,
+        .vertex = weir_graph_source_vertex(worker->pipeline->graph, worker->graph_source, run->part->partition),
+        .time_us = (int64_t)offset,
+        .offset = offset,
+        .event = event->event,
+        .content = event->content};
     add_to(run, weir_shard_of(note.vertex, run->shards), &note);
 }
 
@@ -238,8 +238,7 @@ static weir_err take_event(weir_run *run, const weir_mapped *event, uint64_t off
     while (weir_worker_waits(run->worker, err));
     if (!err) err = choose(run, event);
     do
-        if (!err && event->event_id)
-            err = weir_repeats_add(run->part->repeats, event->event, event->content, offset);
+        if (!err && event->event_id) err = weir_repeats_add(run->part->repeats, event->event, event->content, offset);
     while (weir_worker_waits(run->worker, err));
     if (err) return err;
     sort_by_vertex(run, event->mutations);
@@ -279,8 +278,9 @@ static weir_err map_tombstone(weir_run *run, const weir_stream_record *record, w
     if (!err && event->count == 0) run->tombstones++;
     if (err || event->count == 0 || record->time_us <= run->latest_us) return err;
     weir_metric_add(WEIR_METRIC_INGEST_FUTURE, 1);
-    return WEIR_ERR(WEIR_EDATA, "the record's time is further in the future than is taken (ingest.future_max); check the "
-                                "producer's clock");
+    return WEIR_ERR(WEIR_EDATA,
+                    "the record's time is further in the future than is taken (ingest.future_max); check the "
+                    "producer's clock");
 }
 
 static weir_err map_record(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
@@ -306,7 +306,7 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
     known place = ask_known(run->part, record->offset);
     if (place == KNOWN_OURS) return WEIR_OK; // P2
     weir_err why = map_record(run, record, &event);
-    if (why && !weir_err_is(why, WEIR_EDATA)) return why; // P4
+    if (why && !weir_err_is(why, WEIR_EDATA)) return why;            // P4
     if (!why && event.count == 0 && !event.event_id) return WEIR_OK; /* it says nothing */
     weir_err err = why ? WEIR_OK : take_event(run, &event, record->offset, &why);
     return !err && why && place == UNKNOWN ? refuse(run, record, why) : err;

@@ -172,7 +172,8 @@ static weir_err read_head(const weir_yaml_node *root, weir_part_manifest *m) {
     int64_t format = 0, parts = 0, part = 0;
     weir_err err = read_i64(root, "format", 0, INT64_MAX, &format);
     if (!err && format != WEIR_PARTS_FORMAT) {
-        err = WEIR_ERR(WEIR_EVERSION, "the part has format %lld, this program reads %u; cut the snapshot again with weir partition",
+        err = WEIR_ERR(WEIR_EVERSION,
+                       "the part has format %lld, this program reads %u; cut the snapshot again with weir partition",
                        (long long)format, WEIR_PARTS_FORMAT);
     }
     if (!err) err = read_i64(root, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);

@@ -163,7 +163,8 @@ static weir_err check_ids(const weir_part *p, const char *folder, const weir_sna
     char name[128];
     snprintf(name, sizeof name, "%s/ids.npy", folder);
     for (uint64_t i = 1; i < v->count; i++) {
-        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i])) return wrong(p, name, i, "is not above the one before it");
+        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i]))
+            return wrong(p, name, i, "is not above the one before it");
     }
     return WEIR_OK;
 }

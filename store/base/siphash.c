@@ -2,8 +2,8 @@
 /*
  * siphash.c - SipHash-2-4 with 64 and 128 bits of output, from its description.
  *
- * libsodium has it too (the tests compare the two), but a name is hashed several times an event: here the state stays in
- * registers and the words are not written out as bytes and read again. Of names of 8, 20 and 60 bytes a vertex's id
+ * libsodium has it too (the tests compare the two), but a name is hashed several times an event: here the state stays
+ * in registers and the words are not written out as bytes and read again. Of names of 8, 20 and 60 bytes a vertex's id
  * takes SIP_NS ns; by libsodium's function, of the same bytes, SODIUM_NS.
  */
 #include <string.h>

@@ -37,8 +37,12 @@ static weir_err push_typed(weir_naive *naive, weir_naive_record record, uint16_t
 
 static weir_err add_vertex(weir_naive *naive, const weir_mutation *m, const weir_naive_place *place) {
     const weir_naive_record name = {.kind = 'N', .vertex = m->vertex, .place = *place};
-    const weir_naive_record features = {
-        .kind = 'F', .vertex = m->vertex, .time_us = m->time_us, .event = m->event, .content = m->content, .place = *place};
+    const weir_naive_record features = {.kind = 'F',
+                                        .vertex = m->vertex,
+                                        .time_us = m->time_us,
+                                        .event = m->event,
+                                        .content = m->content,
+                                        .place = *place};
     weir_err err = push_typed(naive, name, m->type, m->key, m->key_length);
     if (!err && m->row_length) err = push_typed(naive, features, m->type, m->row, m->row_length);
     return err;

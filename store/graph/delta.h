@@ -50,9 +50,9 @@ bool weir_delta_oldest(weir_delta *delta, weir_vertex vertex, weir_list id, int6
 /* Whether the delta has a name for the vertex; the key is borrowed as the rows are.  [any] */
 bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep);
 
-/* Walks a frozen delta in the order of the cold store's keys: edges, features, events, puts, labels, names; the deletions,
- * which sort behind the offsets that are not the delta's to know, by a second call.  [worker]  WEIR_ENOMEM; what visit
- * returns. */
+/* Walks a frozen delta in the order of the cold store's keys: edges, features, events, puts, labels, names; the
+ * deletions, which sort behind the offsets that are not the delta's to know, by a second call.  [worker]  WEIR_ENOMEM;
+ * what visit returns. */
 typedef weir_err (*weir_delta_visit)(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
                                      size_t value_length);
 weir_err weir_delta_walk(weir_delta *delta, weir_delta_visit visit, void *context);

@@ -23,8 +23,8 @@
 
 /* --- graph.yaml ------------------------------------------------------------------------------------------------- */
 
-#define ID_KEY_DIGITS         32u
-#define CHECK_BYTES           26u /* check: "6a09e667f3bcc908", and a newline */
+#define ID_KEY_DIGITS 32u
+#define CHECK_BYTES   26u /* check: "6a09e667f3bcc908", and a newline */
 
 static void check_line(const char *text, size_t length, char line[CHECK_BYTES + 1]) {
     snprintf(line, CHECK_BYTES + 1, "check: \"%016llx\"\n", (unsigned long long)weir_xxh3(text, length, 0));

@@ -17,17 +17,23 @@ typedef uint32_t weir_list;
 #define WEIR_LIST_FEATURES                   ((weir_list)0x01000000u)
 #define WEIR_LIST_PUTS                       ((weir_list)0x03000000u)
 #define WEIR_LIST_LABEL(label)               ((weir_list)(0x02000000u | (uint32_t)(label)))
-#define WEIR_LIST_EVENTS                     ((weir_list)0x04000000u) /* of a source partition; their time is the offset */
+#define WEIR_LIST_EVENTS                     ((weir_list)0x04000000u) /* of a source partition; by offset */
 #define WEIR_LIST_KIND(list)                 ((list) >> 24)
 
-enum { WEIR_LIST_KIND_EDGES = 0, WEIR_LIST_KIND_FEATURES = 1, WEIR_LIST_KIND_LABEL = 2, WEIR_LIST_KIND_PUTS = 3, WEIR_LIST_KIND_EVENTS = 4 };
+enum {
+    WEIR_LIST_KIND_EDGES = 0,
+    WEIR_LIST_KIND_FEATURES = 1,
+    WEIR_LIST_KIND_LABEL = 2,
+    WEIR_LIST_KIND_PUTS = 3,
+    WEIR_LIST_KIND_EVENTS = 4
+};
 
 #define WEIR_LIST_KINDS 5u
 
 typedef struct weir_entry {
     weir_vertex neighbor; /* edges; 0 else */
     int64_t time_us;
-    uint64_t event;       /* of a deletion: the one it is about, 0 for all */
+    uint64_t event; /* of a deletion: the one it is about, 0 for all */
     const uint8_t *row;
     uint32_t row_length;
     uint32_t content; /* of the message that said so; of a deletion 0 */

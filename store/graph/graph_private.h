@@ -8,13 +8,13 @@
 #include "names.h"
 #include "shard.h"
 
-#define WEIR_GRAPH_FORMAT      2u
-#define WEIR_GRAPH_IDENTITY    "identity" /* in a shard's folder */
-#define WEIR_GRAPH_CREATING    "CREATING"
-#define WEIR_GRAPH_PATH_MAX    4096u
+#define WEIR_GRAPH_FORMAT          2u
+#define WEIR_GRAPH_IDENTITY        "identity" /* in a shard's folder */
+#define WEIR_GRAPH_CREATING        "CREATING"
+#define WEIR_GRAPH_PATH_MAX        4096u
 #define WEIR_GRAPH_DESCRIPTION_MAX (1u << 20) /* bytes of graph.yaml */
-#define WEIR_GRAPH_SOURCES_MAX 256u
-#define WEIR_SOURCE_NAME_MAX   250u
+#define WEIR_GRAPH_SOURCES_MAX     256u
+#define WEIR_SOURCE_NAME_MAX       250u
 
 typedef struct weir_graph_source_row {
     char name[WEIR_SOURCE_NAME_MAX + 1];
@@ -40,7 +40,7 @@ struct weir_graph {
     bool read_only;
     uint32_t event_window;
     weir_id_key id_key; /* never changes once there is graph.yaml */
-    bool opened; /* as a whole: only then there is something to seal */
+    bool opened;        /* as a whole: only then there is something to seal */
     uint32_t shard_count;
     weir_shard *shards[WEIR_SHARDS_MAX];
     weir_graph_kinds *vertex_kinds;   /* one a vertex type */

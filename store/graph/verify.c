@@ -62,8 +62,7 @@ static weir_err check_edge(const verify *v, const record *r) {
 
 static weir_err check_features(const verify *v, const record *r) {
     weir_version_key key;
-    if (!weir_feature_key_read(r->key, r->key_length, &key))
-        return damaged(v, r, "this is no key of features");
+    if (!weir_feature_key_read(r->key, r->key_length, &key)) return damaged(v, r, "this is no key of features");
     if (r->value_length < WEIR_STORED_FEATURES_PREFIX) return damaged(v, r, "the features are cut short");
     uint16_t type = weir_get_u16(r->value);
     if (type >= weir_schema_vertex_count(v->graph->schema)) return damaged(v, r, "the schema has no such vertex type");
@@ -78,8 +77,7 @@ static weir_err check_label(const verify *v, const record *r) {
     static const weir_graph_kinds kinds = {&kind, 1};
     weir_version_key key;
     uint16_t label;
-    if (!weir_label_key_read(r->key, r->key_length, &key, &label))
-        return damaged(v, r, "this is no key of a label");
+    if (!weir_label_key_read(r->key, r->key_length, &key, &label)) return damaged(v, r, "this is no key of a label");
     if (label >= weir_schema_label_count(v->graph->schema)) return damaged(v, r, "the schema has no such label");
     weir_err err = check_home(v, r, key.vertex);
     return err ? err : check_row(v, r, &kinds, r->value, r->value_length);

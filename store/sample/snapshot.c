@@ -140,8 +140,8 @@ weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_so
     t->base.types = weir_schema_vertex_count(schema);
     t->base.relations = weir_schema_relation_count(schema);
     weir_err err = tables_open(t, snapshot);
-    weir_sample_arrays arrays = {t->base.types, t->base.relations, t->ends, t->csrs, t->ids, t->vertices,
-                                 sizeof(weir_vertex_pair)};
+    weir_sample_arrays arrays = {t->base.types, t->base.relations,       t->ends, t->csrs, t->ids,
+                                 t->vertices,   sizeof(weir_vertex_pair)};
     if (!err) err = weir_sample_over_arrays(&arrays, &t->inner);
     if (err) {
         close_tables(&t->base);

@@ -90,7 +90,8 @@ static weir_err check_vertices(const weir_snapshot *s, uint32_t type) {
     snprintf(folder, sizeof folder, "vertices/%s", weir_schema_vertex_at(s->description.schema, type)->name);
     snprintf(array, sizeof array, "%s/ids.npy", folder);
     for (uint64_t i = 1; i < v->count; i++) {
-        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i])) return wrong(s, array, "is not above the one before it", i);
+        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i]))
+            return wrong(s, array, "is not above the one before it", i);
     }
     snprintf(array, sizeof array, "%s/lives", folder);
     weir_err err = check_spans(s, array, "first", &v->lives, v->count, true);

@@ -143,7 +143,8 @@ static weir_err check_format(const weir_yaml_node *root) {
     int64_t format = 0;
     weir_err err = read_i64(root, "format", 0, &format);
     if (err || format == WEIR_SNAPSHOT_FORMAT) return err;
-    return WEIR_ERR(WEIR_EVERSION, "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
+    return WEIR_ERR(WEIR_EVERSION,
+                    "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
                     (long long)format, WEIR_SNAPSHOT_FORMAT);
 }
 

@@ -4,7 +4,7 @@
  * type's expiry apart.
  *
  *   puts      x x  x          x x   d x                            expire: as long as ------, d: a deletion
- *   lives     [first..last]   [fir] [first=last]
+ *   lives     first..last     f..l  first=last
  *   is there   ---------------  ----  ------    before a time, if a put lies within the expiry before that
  */
 #ifndef WEIR_STORE_LIVES_H

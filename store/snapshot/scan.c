@@ -46,7 +46,8 @@ typedef struct hidden {
 } hidden;
 
 static size_t hidden_place(const hidden *h, weir_vertex neighbor, uint64_t event) {
-    size_t at = (size_t)((weir_vertex_fold(neighbor) ^ event * 0x9E3779B97F4A7C15ull) * 0xC2B2AE3D27D4EB4Full >> 20) & (h->capacity - 1);
+    size_t at = (size_t)((weir_vertex_fold(neighbor) ^ event * 0x9E3779B97F4A7C15ull) * 0xC2B2AE3D27D4EB4Full >> 20) &
+                (h->capacity - 1);
     while (h->slots[at].list == h->list && (h->slots[at].neighbor != neighbor || h->slots[at].event != event))
         at = (at + 1) & (h->capacity - 1);
     return at;
@@ -174,8 +175,7 @@ static weir_err visit_features(scan *s, const uint8_t *key, size_t key_length, c
 static weir_err visit_label(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
     weir_version_key version;
     uint16_t label;
-    if (!weir_label_key_read(key, key_length, &version, &label) ||
-        label >= weir_schema_label_count(s->draft->schema)) {
+    if (!weir_label_key_read(key, key_length, &version, &label) || label >= weir_schema_label_count(s->draft->schema)) {
         return damaged('L');
     }
     const weir_spill_record record = {.vertex = version.vertex,

@@ -71,7 +71,8 @@ weir_err weir_ingest_bench_poll(void *context, uint64_t round, weir_bench_sample
     (void)round;
     for (uint32_t p = 0; p < PARTITIONS; p++)
         starts[p].partition = p;
-    weir_err err = weir_mapper_open(c->schema, weir_schema_source_find(c->schema, "payments"), &weir_id_key_public, &mapper);
+    weir_err err =
+        weir_mapper_open(c->schema, weir_schema_source_find(c->schema, "payments"), &weir_id_key_public, &mapper);
     if (!err) err = weir_kafka_consumer_open(&opts, &consumer);
     weir_bench_start(samplep);
     if (!err) err = poll_all(c, consumer, mapper);

@@ -76,7 +76,8 @@ static weir_err run(weir_cli *cli) {
     map_context c = {.count = quick ? 10 : 20000, .repeats = quick ? 1 : 20};
     weir_schema *schema = NULL;
     weir_err err = weir_schema_parse(shipped->name, shipped->text, shipped->length, &schema);
-    if (!err) err = weir_mapper_open(schema, weir_schema_source_find(schema, "payments"), &weir_id_key_public, &c.mapper);
+    if (!err)
+        err = weir_mapper_open(schema, weir_schema_source_find(schema, "payments"), &weir_id_key_public, &c.mapper);
     c.ends = weir_calloc(c.count, sizeof *c.ends);
     if (!err && !c.ends) err = WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's messages");
     if (!err) err = fill(&c);

@@ -91,7 +91,8 @@ static weir_err open_logs(score_bench *b) {
 }
 
 static weir_err open_graph(score_bench *b) {
-    const weir_graph_opts graph_opts = {.shards = 2, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
+    const weir_graph_opts graph_opts = {
+        .shards = 2, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
     const weir_pipeline_source sources[] = {{.source = 0, .stream = WEIR_PIPELINE_EVENTLOG, .log = b->logs[0]},
                                             {.source = 1, .stream = WEIR_PIPELINE_EVENTLOG, .log = b->logs[1]}};
     weir_err err = weir_graph_open(b->store, b->schema, &graph_opts, &b->graph);
@@ -147,7 +148,8 @@ static weir_err make_asks(score_bench *b) {
         char key[16];
         int length = snprintf(key, sizeof key, "p%u", PAYMENTS - 1 - i);
         weir_arena_reset(arena);
-        err = weir_score_ask_vertex(b->graph, b->model, weir_vertex_id(&weir_id_key_public, "payment", key, (size_t)length), 0, arena,
+        err = weir_score_ask_vertex(b->graph, b->model,
+                                    weir_vertex_id(&weir_id_key_public, "payment", key, (size_t)length), 0, arena,
                                     &b->asks[i]);
     }
     weir_arena_close(arena);

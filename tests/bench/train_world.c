@@ -127,7 +127,8 @@ static weir_err submit(world *w, event *e, uint64_t offset) {
 }
 
 static weir_err fill(const char *store, uint64_t pays) {
-    const weir_graph_opts opts = {.shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
+    const weir_graph_opts opts = {
+        .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
     world w = {.rng = weir_rng_stream(3, 0, 0), .people = pays / 40 + 1};
     event e;
     weir_err err = weir_schema_parse("bench", schema_text, strlen(schema_text), &w.schema);

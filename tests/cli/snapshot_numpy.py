@@ -95,7 +95,8 @@ def check_vertices():
         stem = f"vertices/{entry['name']}"
         ids = load(f"{stem}/ids")
         keys[entry["name"]] = texts(f"{stem}/key")
-        assert ids.dtype == np.uint64 and ids.shape == (entry["count"], 2) and len(ids) == len(keys[entry["name"]]), stem
+        assert ids.dtype == np.uint64 and ids.shape == (entry["count"], 2), stem
+        assert len(ids) == len(keys[entry["name"]]), stem
         whole = [int(high) << 64 | int(low) for high, low in ids]
         assert all(a < b for a, b in zip(whole, whole[1:])), stem
         spans(f"{stem}/lives", "first", len(ids), entry["lives"])

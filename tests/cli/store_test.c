@@ -95,7 +95,10 @@ static void checkpoint_and_restore(void **state) {
 static void feed_something_else(fixture *f) {
     weir_buf batches[2] = {{0}, {0}};
     const weir_batch_span span = {0, 0, 2, 3};
-    weir_mutation edge = {.kind = WEIR_PUT_EDGE, .offset = 2, .vertex = weir_vertex_id(&weir_id_key_public, "person", "1", 1), .event = 99};
+    weir_mutation edge = {.kind = WEIR_PUT_EDGE,
+                          .offset = 2,
+                          .vertex = weir_vertex_id(&weir_id_key_public, "person", "1", 1),
+                          .event = 99};
     fixture_text(f, 0, 0, "{\"id\":\"6\",\"t\":6000,\"a\":1,\"b\":2}");
     assert_ok(weir_eventlog_sync(f->logs[0]));
     fixture_open_graph(f);

@@ -64,7 +64,8 @@ static inline const char *learn_path(const char *name) {
 }
 
 static inline void learn_open(learn_world *w, const char *schema_text, uint64_t seed) {
-    const weir_graph_opts opts = {.shards = LEARN_SHARDS, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
+    const weir_graph_opts opts = {
+        .shards = LEARN_SHARDS, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
     *w = (learn_world){.rng = weir_rng_stream(seed, 5, 0)};
     assert_ok(weir_schema_parse("learnt", schema_text, strlen(schema_text), &w->schema));
     snprintf(w->store, sizeof w->store, "%s", learn_path("store"));

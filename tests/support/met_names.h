@@ -16,7 +16,7 @@
 #define MET_TYPE "account"
 #define MET_KEY  "victim"
 #define MET_X40  "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-#define MET_TWIN \
+#define MET_TWIN                                               \
     MET_X40 MET_X40 MET_X40 "6206e33d00051945f8d97ef50027268c" \
                             "04ece0810035b7db58677dd6000b1abdxxxxxxxxxxxxxxxx"
 

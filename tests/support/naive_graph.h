@@ -44,8 +44,8 @@ const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_
 void naive_graph_now_set(naive_graph *graph, int64_t now_us);
 int64_t naive_graph_now(const naive_graph *graph);
 /* The life that the vertex has before a time: the puts of it, and of edges at it, that no deletion hides and that are
- * not forgotten by then, and back from these over gaps shorter than the expiry; expire_us 0: none. *firstp: the oldest of them. false: there is none, or
- * the newest is as old as the expiry. */
+ * not forgotten by then, and back from these over gaps shorter than the expiry; expire_us 0: none. *firstp: the oldest
+ * of them. false: there is none, or the newest is as old as the expiry. */
 bool naive_graph_life(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us,
                       int64_t *firstp);
 /* Whether it was ever put before this, itself or by an edge, whatever was deleted. */

@@ -87,7 +87,8 @@ static inline weir_schema *score_schema(const char *expire) {
 
 /* expire: "", or "expire: DURATION, " of payments. */
 static inline void score_world_open_expiring(score_world *w, uint64_t seed, const char *folder, const char *expire) {
-    weir_graph_opts opts = {.shards = SCORE_SHARDS, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
+    weir_graph_opts opts = {
+        .shards = SCORE_SHARDS, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
     *w = (score_world){.rng = weir_rng_stream(seed, 1, 0), .now_us = SCORE_START_US, .accounts = 30, .shops = 8};
     w->schema = score_schema(expire);
     assert_ok(weir_graph_open(folder, w->schema, &opts, &w->graph));

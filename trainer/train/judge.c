@@ -65,8 +65,8 @@ static weir_judged_example best_example(const weir_trained *t) {
     weir_judged_example best = {.found = false};
     for (uint64_t i = weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < t->targets->ends[WEIR_TARGETS_TEST]; i++) {
         if (t->targets->classes_of[i] != 1 || (best.found && t->scores[i] <= best.score)) continue;
-        best = (weir_judged_example){true, weir_nn_target_type(t->shape),
-                                      (uint64_t)t->targets->targets[i].vertex, t->scores[i]};
+        best = (weir_judged_example){true, weir_nn_target_type(t->shape), (uint64_t)t->targets->targets[i].vertex,
+                                     t->scores[i]};
     }
     return best;
 }

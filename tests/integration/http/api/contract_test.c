@@ -239,7 +239,8 @@ static void parameters_are_checked(operation *op) {
 
 static void bodies_are_checked(operation *op) {
     const serve_child *keyed = &op->all->keyed;
-    const twist conflict = {.conflicting_body = true}, invalid = {.invalid_body = true}, large = {.large_body = true}, plain = {.content_type = "text/plain"};
+    const twist conflict = {.conflicting_body = true}, invalid = {.invalid_body = true}, large = {.large_body = true},
+                plain = {.content_type = "text/plain"};
     json_t *content = json_object_get(json_object_get(op->of, "requestBody"), "content"), *of;
     const char *type;
     if (!content) return;

@@ -195,7 +195,8 @@ static void same_step(const parity *p, const weir_block_view *live, const weir_b
     const weir_sample_step *s = &score_steps[step];
     const weir_schema_relation *r = weir_schema_relation_at(p->world.schema, s->relation);
     const weir_snapshot_edges *e = weir_snapshot_edges_of(p->snapshot, s->relation, s->direction);
-    const weir_vertex_pair *ids = weir_snapshot_vertices_of(p->snapshot, s->direction == WEIR_OUT ? r->to : r->from)->ids;
+    const weir_vertex_pair *ids =
+        weir_snapshot_vertices_of(p->snapshot, s->direction == WEIR_OUT ? r->to : r->from)->ids;
     const weir_block_edges *a = &live->edges[step], *b = &still->edges[step];
     assert_int_equal(a->count, b->count);
     assert_int_equal(a->parent_begin, b->parent_begin);

@@ -290,7 +290,8 @@ static void check_edge(const weir_mutation *m, const drawn *d) {
     weir_value read;
     char key[32];
     int length = snprintf(key, sizeof key, "%lld", (long long)d->b);
-    weir_vertex a = weir_vertex_id(&weir_id_key_public, "a", d->a.text, d->a.length), b = weir_vertex_id(&weir_id_key_public, "b", key, (size_t)length);
+    weir_vertex a = weir_vertex_id(&weir_id_key_public, "a", d->a.text, d->a.length),
+                b = weir_vertex_id(&weir_id_key_public, "b", key, (size_t)length);
     assert_int_equal(m[0].kind, WEIR_PUT_VERTEX);
     assert_int_equal(m[0].vertex, b);
     assert_int_equal(m[0].key_length, length);

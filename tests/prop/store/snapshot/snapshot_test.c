@@ -243,7 +243,8 @@ static void same_list(world *w, weir_vertex vertex, uint64_t index, bool found, 
                       weir_direction direction, int64_t before_us) {
     const weir_schema_relation *r = weir_schema_relation_at(w->schema, relation);
     const weir_snapshot_edges *e = weir_snapshot_edges_of(w->snapshot, relation, direction);
-    const weir_vertex_pair *others = weir_snapshot_vertices_of(w->snapshot, direction == WEIR_OUT ? r->to : r->from)->ids;
+    const weir_vertex_pair *others =
+        weir_snapshot_vertices_of(w->snapshot, direction == WEIR_OUT ? r->to : r->from)->ids;
     size_t seen = 0, count = naive_graph_neighbors(w->naive, vertex, (uint16_t)relation, direction, before_us,
                                                    r->expire_us, 0, LIST_MAX, w->wanted);
     if (w->without_deleted) count = leave_out_erased(w, vertex, relation, direction, count);
@@ -365,7 +366,8 @@ static void same_edge_labels(world *w) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(w->snapshot, 0);
     uint64_t at = 0;
     for (uint64_t index = 0; index < v->count; index++) {
-        size_t rows = naive_graph_rows(w->naive, weir_vertex_of(v->ids[index]), WEIR_PUT_LABEL, 1, w->as_of_us, LIST_MAX, w->wanted);
+        size_t rows = naive_graph_rows(w->naive, weir_vertex_of(v->ids[index]), WEIR_PUT_LABEL, 1, w->as_of_us,
+                                       LIST_MAX, w->wanted);
         if (!w->without_deleted) rows = 0; /* else those that a deletion hides from the naive graph stand there too */
         for (size_t i = 0; i < rows; i++) {
             bool names = false;

@@ -51,7 +51,8 @@ static const struct {
 
 static const char *name_of(weir_vertex vertex) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (weir_vertex_id(&weir_id_key_public, names[i].type, names[i].key, strlen(names[i].key)) == vertex) return names[i].key;
+        if (weir_vertex_id(&weir_id_key_public, names[i].type, names[i].key, strlen(names[i].key)) == vertex)
+            return names[i].key;
     }
     return "?";
 }
@@ -97,7 +98,8 @@ static void print_mutation(weir_buf *out, const weir_mutation *m, uint64_t event
     if (m->neighbor) weir_buf_printf(out, ">%s", name_of(m->neighbor));
     if (m->event == 0) weir_buf_text(out, " all");
     if (m->event && m->event != event) {
-        assert_int_equal(m->event, weir_event_id(&weir_id_key_public, "event", "e7", 2)); /* the only other one that the cases name */
+        assert_int_equal(m->event, weir_event_id(&weir_id_key_public, "event", "e7",
+                                                 2)); /* the only other one that the cases name */
         weir_buf_text(out, " of e7");
     }
     print_row(out, m);

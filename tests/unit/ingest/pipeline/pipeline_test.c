@@ -255,7 +255,8 @@ static void a_letter_of_this_store_stays_one(void **state) {
     weir_arena *arena;
     weir_row_view view;
     assert_ok(weir_arena_open(1u << 20, &arena));
-    assert_ok(weir_graph_label(f.graph, weir_vertex_id(&weir_id_key_public, "account", "a", 1), 0, WEIR_BEFORE_ALL, arena, &view));
+    assert_ok(weir_graph_label(f.graph, weir_vertex_id(&weir_id_key_public, "account", "a", 1), 0, WEIR_BEFORE_ALL,
+                               arena, &view));
     assert_null(view.row);
     /* A store that is built anew from the log takes it, and the letter of the other life is not written again. */
     fixture_stop(&f);
@@ -264,7 +265,8 @@ static void a_letter_of_this_store_stays_one(void **state) {
     fixture_start(&f);
     fixture_drain(&f);
     assert_int_equal(fixture_letters(NULL, NULL), 1);
-    assert_ok(weir_graph_label(f.graph, weir_vertex_id(&weir_id_key_public, "account", "a", 1), 0, WEIR_BEFORE_ALL, arena, &view));
+    assert_ok(weir_graph_label(f.graph, weir_vertex_id(&weir_id_key_public, "account", "a", 1), 0, WEIR_BEFORE_ALL,
+                               arena, &view));
     assert_non_null(view.row);
     weir_arena_close(arena);
     fixture_close(&f);
@@ -641,8 +643,8 @@ static uint32_t neighbors(fixture *f, const char *type, const char *key) {
     const weir_edge *edges;
     uint32_t count;
     assert_ok(weir_arena_open(1u << 20, &arena));
-    assert_ok(weir_graph_neighbors(f->graph, weir_vertex_id(&weir_id_key_public, type, key, strlen(key)), 0, WEIR_OUT, WEIR_BEFORE_ALL, 100,
-                                   arena, &edges, &count));
+    assert_ok(weir_graph_neighbors(f->graph, weir_vertex_id(&weir_id_key_public, type, key, strlen(key)), 0, WEIR_OUT,
+                                   WEIR_BEFORE_ALL, 100, arena, &edges, &count));
     weir_arena_close(arena);
     return count;
 }
@@ -706,7 +708,8 @@ static void a_file_that_is_not_there(void **state) {
 WEIR_TESTS(WEIR_CASE(simulated_payments_are_in_the_graph), WEIR_CASE(p1_every_shard_has_every_offset),
            WEIR_CASE(stopped_and_started_at_random), WEIR_CASE(p2_bad_messages_go_aside_and_good_ones_on),
            WEIR_CASE(p3_letters_are_there_once_across_kills), WEIR_CASE(a_letter_of_this_store_stays_one),
-           WEIR_CASE(names_that_met_under_the_old_hash_live_side_by_side), WEIR_CASE(deleted_and_put_again_it_has_its_name),
+           WEIR_CASE(names_that_met_under_the_old_hash_live_side_by_side),
+           WEIR_CASE(deleted_and_put_again_it_has_its_name),
            WEIR_CASE(a_late_deletion_leaves_the_name_of_what_was_put_after_it), WEIR_CASE(random_events_with_deletions),
            WEIR_CASE(s6_a_small_budget_waits_and_drops_nothing), WEIR_CASE(a_recreated_topic_is_refused),
            WEIR_CASE(p4_retention_that_ran_past_us_is_an_error), WEIR_CASE(a_new_store_begins_where_the_log_does),

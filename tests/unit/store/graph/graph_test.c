@@ -38,8 +38,7 @@ typedef struct fixture {
 } fixture;
 
 static void graph_open(fixture *f) {
-    weir_graph_opts opts = {
-        .shards = 2, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
+    weir_graph_opts opts = {.shards = 2, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
     if (!f->schema) assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &f->schema));
     assert_ok(weir_graph_open(weir_test_path("store"), f->schema, &opts, &f->graph));
     assert_ok(weir_graph_source(f->graph, "log:s", 7, &f->source));
@@ -537,8 +536,8 @@ static void a_checkpoint_shares_no_file_without_saying_so(void **state) {
     weir_schema_free(f.schema);
 }
 
-/* A put carries the name once, whatever is opened and closed in between: the table of names is empty then, and the store
- * itself has to know. */
+/* A put carries the name once, whatever is opened and closed in between: the table of names is empty then, and the
+ * store itself has to know. */
 static void a_name_is_wanted_once(void **state) {
     (void)state;
     fixture f = {0};
@@ -564,7 +563,7 @@ static void a_name_is_wanted_once(void **state) {
     fixture_close(&f);
 }
 
-/* --- the key of the ids -------------------------------------------------------------------------------------------- */
+/* --- the key of the ids ------------------------------------------------------------------------------------------ */
 
 static weir_id_key key_of(const char *folder, const weir_schema *schema) {
     const weir_graph_opts opts = {.read_only = true};
@@ -639,8 +638,10 @@ static void other_formats_and_keys_that_are_none_are_refused(void **state) {
          WEIR_EVERSION},
         {"format: 3\nshards: 2\nsources: []\n", "use the program that wrote it", WEIR_EVERSION},
         {"format: 2\nshards: 2\nsources: []\n", "'id_key' is missing", WEIR_ECONFIG},
-        {"format: 2\nshards: 2\nid_key: \"0123456789abcdef0123456789abcde\"\nsources: []\n", "not 32 digits", WEIR_ECONFIG},
-        {"format: 2\nshards: 2\nid_key: \"0123456789ABCDEF0123456789abcdef\"\nsources: []\n", "not 32 digits", WEIR_ECONFIG},
+        {"format: 2\nshards: 2\nid_key: \"0123456789abcdef0123456789abcde\"\nsources: []\n", "not 32 digits",
+         WEIR_ECONFIG},
+        {"format: 2\nshards: 2\nid_key: \"0123456789ABCDEF0123456789abcdef\"\nsources: []\n", "not 32 digits",
+         WEIR_ECONFIG},
     };
     const weir_graph_opts opts = {.create = true};
     weir_schema *schema;

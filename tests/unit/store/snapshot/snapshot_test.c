@@ -146,7 +146,8 @@ static void the_newest_event_is_in_by_itself(void **state) {
     assert_ok(reopen(&s));
     assert_true(weir_snapshot_as_of_us(s) == 31);
     const weir_snapshot_vertices *a = weir_snapshot_vertices_of(s, 0);
-    assert_true(weir_vertex_of(a->ids[0]) == 1 && a->lives.times[0] == 5 && a->lives.times[1] == 30); /* put by its edge */
+    assert_true(weir_vertex_of(a->ids[0]) == 1 && a->lives.times[0] == 5 &&
+                a->lives.times[1] == 30); /* put by its edge */
     assert_true(a->lives.until_us[0] == INT64_MAX && a->rows.count == 1 && a->rows.times[0] == 5);
     assert_memory_equal(a->key_bytes, "one", 3);
     assert_true(a->columns[0].numbers[0] == 1.5f && a->columns[1].codes[0] == 0);
@@ -413,5 +414,6 @@ static void every_allocation_of_open(void **state) {
 
 WEIR_TESTS(WEIR_CASE(z3_nothing_is_as_new_as_as_of), WEIR_CASE(the_newest_event_is_in_by_itself),
            WEIR_CASE(z4_a_failed_build_leaves_nothing), WEIR_CASE(z1_z2_every_kind_of_wrong_number_is_found),
-           WEIR_CASE(wild_offsets_of_texts_are_refused_at_opening), WEIR_CASE(every_missing_file_is_named), WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open),
+           WEIR_CASE(wild_offsets_of_texts_are_refused_at_opening), WEIR_CASE(every_missing_file_is_named),
+           WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open),
            WEIR_CASE(z1_a_vertex_expires_to_the_microsecond))

@@ -75,8 +75,8 @@ typedef struct weir_model_opts {
 } weir_model_opts;
 
 /* Verifies, then loads (M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts, or another model than
- * opts->manifest; WEIR_ECORRUPT a file is missing, changed or too many; WEIR_EDATA as it was made, but not right; WEIR_EVERSION another format or schema;
- * WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */
+ * opts->manifest; WEIR_ECORRUPT a file is missing, changed or too many; WEIR_EDATA as it was made, but not right;
+ * WEIR_EVERSION another format or schema; WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */
 weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_model **modelp);
 void weir_model_close(weir_model *model); /* NULL is allowed */
 
@@ -168,8 +168,8 @@ weir_err weir_models_history(weir_models *models, const weir_model_opts *opts, w
 typedef struct weir_models_change {
     const char *reason;         /* one line                                                                          */
     const weir_secret_key *key; /* signs it; NULL: unsigned, which accept_unsigned must allow                        */
-    bool take_over; /* a `current` that nobody signed is left out and another register begins; false: it is refused   */
-    /* Goes on from what a server has seen, as its refusal says it, whatever stands in `current`; "" and 0: from there. */
+    bool take_over; /* a `current` that nobody signed is left out and another register begins; false: refused */
+    /* Goes on from what a server has seen, as its refusal says it, whatever stands in `current`; "" and 0: not. */
     char after_register[WEIR_MODELS_REGISTER_MAX];
     uint64_t after_generation;
 } weir_models_change;

@@ -56,8 +56,8 @@ const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); 
 /* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (N6). In the host's
  * memory. */
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
-/* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite: *logit_maxp
- * is how far from 0 it can be.  WEIR_EDATA names the tensor that could pass a float's largest.  [any] */
+/* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite:
+ * *logit_maxp is how far from 0 it can be.  WEIR_EDATA names the tensor that could pass a float's largest.  [any] */
 weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit_maxp);
 
 /* --- forward ----------------------------------------------------------------------------------------------------- */

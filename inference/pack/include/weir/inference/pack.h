@@ -9,7 +9,8 @@
  *
  * INVARIANTS
  *   V1  What comes out gives the same bits as what went in.
- *   V2  What comes out gives a finite score for any input that is finite: no weight, and no sum of weights, is too large.
+ *   V2  What comes out gives a finite score for any input that is finite: no weight, and no sum of weights, is too
+ *       large.
  *
  * THREADS: read-only after open, [any].
  */
@@ -51,8 +52,8 @@ void weir_pack_draft_close(weir_pack_draft *draft); /* NULL is allowed */
 typedef struct weir_pack weir_pack;
 
 /* The network of a model that was verified; nothing of the model is kept. The kernels are borrowed.  WEIR_EDATA its
- * description cannot be read, or a tensor is missing, too many, of another size or too large: says which; WEIR_ENOMEM; what the
- * kernels report.  [any] */
+ * description cannot be read, or a tensor is missing, too many, of another size or too large: says which; WEIR_ENOMEM;
+ * what the kernels report.  [any] */
 weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, weir_pack **packp);
 void weir_pack_close(weir_pack *pack); /* NULL is allowed */
 const weir_nn *weir_pack_nn(const weir_pack *pack);

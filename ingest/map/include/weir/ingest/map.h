@@ -37,8 +37,9 @@ typedef struct weir_mapped {
     size_t event_id_length;
 } weir_mapped;
 
-/* source_index: as weir_schema numbers its sources. The schema is borrowed. id_key: that of the store that the mutations
- * are for (weir_graph_id_key), or weir_id_key_public where they are for none; copied.  WEIR_ENOMEM.  [owner] */
+/* source_index: as weir_schema numbers its sources. The schema is borrowed. id_key: that of the store that the
+ * mutations are for (weir_graph_id_key), or weir_id_key_public where they are for none; copied.  WEIR_ENOMEM.
+ * [owner] */
 weir_err weir_mapper_open(const weir_schema *schema, size_t source_index, const weir_id_key *id_key,
                           weir_mapper **mapperp);
 /* One message. position makes the event's identity when the message names none, and stands in the mutations.  [owner]

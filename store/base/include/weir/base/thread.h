@@ -33,6 +33,7 @@ extern "C" {
     X(LOOP, "serves HTTP connections")                                        \
     X(WORKER, "computes what a queue hands it")                               \
     X(KAFKA, "runs callbacks of the Kafka client")                            \
+    X(WATCH, "asks the brokers whether a topic is still what was read")       \
     X(TEST, "belongs to a test")
 
 typedef enum weir_role {

@@ -2,10 +2,10 @@
 /*
  * id.h - a vertex is (type, key) outside and 128 bits inside.
  *
- * The id is SipHash-2-4 of the type's name, a 0 byte and the key, under a secret of the store: it depends on no order of
- * types in a schema, on no process and no run, and nobody who does not hold the store can make two names meet. By chance
- * two of n names meet with a probability below n * n / 2^129: 1.5e-19 at 10^10 vertices. So no name is compared with
- * another to be safe (store/format/README.md says more).  Every function is [any].
+ * The id is SipHash-2-4 of the type's name, a 0 byte and the key, under a secret of the store: it depends on no order
+ * of types in a schema, on no process and no run, and nobody who does not hold the store can make two names meet. By
+ * chance two of n names meet with a probability below n * n / 2^129: 1.5e-19 at 10^10 vertices. So no name is compared
+ * with another to be safe (store/format/README.md says more).  Every function is [any].
  */
 #ifndef WEIR_STORE_ID_H
 #define WEIR_STORE_ID_H

@@ -2,7 +2,7 @@
 /*
  * key.h - the keys of the cold store: big-endian, so that bytes sort as the reader wants to meet them.
  *
- *   'E' edge      vertex 16 | relation 2 | direction 1 | ~time 8 | kind 1 | neighbour 16 | event 8 | content 4 = 57 bytes
+ *   'E' edge      vertex 16 | relation 2 | direction 1 | ~time 8 | kind 1 | neighbour 16 | event 8 | content 4 = 57
  *   'F' features  vertex 16 | ~time 8 | event 8 | content 4                                            = 37
  *   'I' event     vertex 16 | ~offset 8 | event 8 | content 4                                          = 37
  *   'K' put       vertex 16 | ~time 8                                                                 = 25
@@ -22,11 +22,10 @@
  * A put of a vertex is an 'F' if it has a row. 'K' is that of one without, left out where the same event puts an edge
  * at the vertex: so that each put leaves a record with its time, and a deletion that comes late can be told from one
  * after which the vertex was put again.
- * `content` is a hash of all that the message said. Two messages with one event id are two records of every kind, so what
- * a store holds depends on which events it took and not on their order; an event's id alone is what another message
- * names. An 'I' is kept for each event that was the first of its id in its source partition, which stands for the
- * vertex.
- * Every function is [any].
+ * `content` is a hash of all that the message said. Two messages with one event id are two records of every kind, so
+ * what a store holds depends on which events it took and not on their order; an event's id alone is what another
+ * message names. An 'I' is kept for each event that was the first of its id in its source partition, which stands for
+ * the vertex. Every function is [any].
  */
 #ifndef WEIR_STORE_KEY_H
 #define WEIR_STORE_KEY_H

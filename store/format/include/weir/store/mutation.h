@@ -4,8 +4,8 @@
  *
  * An event becomes a few mutations, each belonging to the shard of `vertex`. An edge becomes two, one half at each
  * end; a vertex deletion goes to every shard, because any of them may hold an edge to it. All are idempotent: the
- * identity of what they put is (vertex, type, direction, time, neighbour, event, content), so applying one twice changes
- * nothing, and two messages with one event id take nothing from each other.
+ * identity of what they put is (vertex, type, direction, time, neighbour, event, content), so applying one twice
+ * changes nothing, and two messages with one event id take nothing from each other.
  *
  * BATCH: the mutations of one run of a source partition for one shard, little-endian; made so that a router can carry
  * it through a topic of its own.

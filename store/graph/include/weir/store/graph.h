@@ -41,8 +41,8 @@
 extern "C" {
 #endif
 
-#define WEIR_WINDOW_MAX 65536u /* edges that one read may ask for */
-#define WEIR_BEFORE_ALL INT64_MAX
+#define WEIR_WINDOW_MAX       65536u /* edges that one read may ask for */
+#define WEIR_BEFORE_ALL       INT64_MAX
 #define WEIR_EVENT_WINDOW_MAX (1u << 24)
 
 typedef struct weir_graph weir_graph;

@@ -144,10 +144,10 @@ typedef struct weir_sample_csr {
 typedef struct weir_sample_arrays {
     uint32_t types, relations;
     const weir_sample_ends *ends;
-    const weir_sample_csr *csrs;   /* relation * 2 + direction; copied     */
-    const uint64_t *const *ids;    /* one a type: low halves               */
-    const uint64_t *vertices;      /* how many of each type                */
-    uint32_t id_stride;            /* bytes from one id to the next; 0: 8  */
+    const weir_sample_csr *csrs; /* relation * 2 + direction; copied     */
+    const uint64_t *const *ids;  /* one a type: low halves               */
+    const uint64_t *vertices;    /* how many of each type                */
+    uint32_t id_stride;          /* bytes from one id to the next; 0: 8  */
 } weir_sample_arrays;
 
 /* Over arrays, without a copy: vertices are called by their index within their type. Everything is borrowed; what the

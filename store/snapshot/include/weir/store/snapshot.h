@@ -36,8 +36,8 @@
  *
  * AS OF A TIME: what has a time and an `until` is seen before t if time < t < until. An edge that has expired is still
  * seen by a target that is old enough, because the sampler counts its age from the target. So nothing that a later
- * message says of a vertex or an edge (an update, a deletion, a second put) changes what an earlier target is told. What
- * `history` lets go is counted from as_of, or from the graph's watermark if no as_of is given and that is earlier.
+ * message says of a vertex or an edge (an update, a deletion, a second put) changes what an earlier target is told.
+ * What `history` lets go is counted from as_of, or from the graph's watermark if no as_of is given and that is earlier.
  *
  * A LIFE of a vertex goes from its oldest put to its deletion, or until it has not been put for as long as its type's
  * expiry. Each put leaves a record: a row, an edge at it (deleted since or not), or one of its own. A row says what was
@@ -156,7 +156,7 @@ typedef struct weir_snapshot_edges {
     uint32_t column_count;
     int64_t newest_us;
     int64_t expire_us;
-    const int64_t *vertex_pairs; /* after `load`: indptr and the low half of the id side by side, vertices + 1 of them; else NULL */
+    const int64_t *vertex_pairs; /* after `load`: indptr beside the low half of the id, vertices + 1; else NULL */
     const int64_t *edge_pairs;   /* neighbour and time                                                        */
 } weir_snapshot_edges;
 
