@@ -308,7 +308,8 @@ static void a_full_disk_loses_nothing(void **state) {
     mount_small(weir_test_path("small"));
     assert_true(start(&server, data, "", seals));
     serve_await(&server, "/readyz", NULL, 200, NULL);
-    say("fallocate -l 6300000 '%s/ballast'", weir_test_path("small"));
+    say("fallocate -l $(($(stat -f -c '%%f * %%S' '%s') - 600000)) '%s/ballast'", weir_test_path("small"),
+        weir_test_path("small"));
     while (post(&server, taken, most, problem) == 200)
         taken += most;
     printf("%u events, then %s", taken, problem);
