@@ -195,7 +195,8 @@ bool weir_api_keys_find(weir_api_keys *keys, const char *key, size_t length, wei
             differs |= (unsigned)(digest[j] ^ table->rows[i].digest[j]);
         if (!differs) found = i;
     }
-    *callerp = found == SIZE_MAX ? (weir_http_caller){0} : table->rows[found].caller;
+    *callerp = (weir_http_caller){0};
+    if (found != SIZE_MAX) *callerp = table->rows[found].caller;
     weir_mutex_unlock(&keys->mutex);
     return found != SIZE_MAX;
 }

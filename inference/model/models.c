@@ -62,9 +62,10 @@ static weir_err load_history(weir_models *models, const weir_model_opts *opts, w
 
 static struct stat status_of_current(const weir_models *models) {
     char path[WEIR_MODEL_PATH_MAX];
-    struct stat status;
+    struct stat status = {0}, found;
     weir_err err = weir_model_join(path, models->folder, "current"); /* open has seen that it fits */
-    return err || stat(path, &status) != 0 ? (struct stat){0} : status;
+    if (!err && stat(path, &found) == 0) status = found;
+    return status;
 }
 
 /* The status is taken before the file is read: a change between the two is seen again, never missed. */

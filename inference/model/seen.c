@@ -38,11 +38,11 @@ static int print(char line[FILE_BYTES_MAX], const seen *s) {
 
 static bool parse(const char *text, seen *s) {
     char line[FILE_BYTES_MAX];
-    unsigned long long generation = 0;
-    if (sscanf(text, WORD "%16[0-9a-f] %19llu %31[0-9TZa-f-] %64[0-9a-f]", s->register_id, &generation, s->id,
+    char generation[20];
+    if (sscanf(text, WORD "%16[0-9a-f] %19[0-9] %31[0-9TZa-f-] %64[0-9a-f]", s->register_id, generation, s->id,
                s->manifest) != 4)
         return false;
-    s->generation = generation;
+    s->generation = strtoull(generation, NULL, 10);
     print(line, s);
     return strcmp(line, text) == 0 && s->generation && s->generation <= WEIR_MODELS_GENERATION_MAX &&
            weir_model_is_register(s->register_id) && weir_model_is_id(s->id) && weir_model_is_manifest(s->manifest);

@@ -268,9 +268,10 @@ static double room_of(const weir_scorer *s, const round_of *round) {
 
 /* How large a tree is, as far as is known: at most as one of more effort. */
 static double tree_of(const weir_scorer *s, weir_score_effort effort) {
-    while (effort > WEIR_SCORE_WHOLE && !(s->trees[effort] > 0))
-        effort--;
-    return s->trees[effort];
+    double tree = 0;
+    for (uint32_t i = WEIR_SCORE_WHOLE; i <= effort && i < WEIR_SCORE_EFFORTS; i++)
+        if (s->trees[i] > 0) tree = s->trees[i];
+    return tree;
 }
 
 /* The largest trees that there is time to draw for all of the round. */

@@ -118,7 +118,7 @@ class Listener : public rocksdb::EventListener {
 
 /* --- options ------------------------------------------------------------------------------------------------------- */
 
-rocksdb::BlockBasedTableOptions table_options(std::shared_ptr<rocksdb::Cache> cache) {
+rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cache> &cache) {
     rocksdb::BlockBasedTableOptions table;
     table.block_size = block_bytes;
     table.format_version = 5;
@@ -132,7 +132,7 @@ rocksdb::BlockBasedTableOptions table_options(std::shared_ptr<rocksdb::Cache> ca
     return table;
 }
 
-rocksdb::Options options_of(const weir_rocks_opts *opts, std::shared_ptr<rocksdb::Cache> cache) {
+rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<rocksdb::Cache> &cache) {
     rocksdb::Options options;
     options.create_if_missing = opts->create;
     options.paranoid_checks = true;

@@ -12,6 +12,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
@@ -46,9 +47,11 @@ weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard) {
 
 static weir_err other_shard(const weir_graph *graph, uint32_t shard, const char *path, const char *text) {
     char expected[IDENTITY_BYTES_MAX];
-    uint64_t store;
-    uint32_t index, shards;
-    bool read = sscanf(text, "store %" SCNx64 " shard %u of %u", &store, &index, &shards) == 3;
+    char words[3][17];
+    bool read = sscanf(text, "store %16[0-9a-f] shard %9[0-9] of %9[0-9]", words[0], words[1], words[2]) == 3;
+    uint64_t store = read ? strtoull(words[0], NULL, 16) : 0;
+    uint32_t index = read ? (uint32_t)strtoul(words[1], NULL, 10) : 0;
+    uint32_t shards = read ? (uint32_t)strtoul(words[2], NULL, 10) : 0;
     if (read) identity_text(store, index, shards, expected);
     if (!read || strcmp(text, expected) != 0)
         return WEIR_ERR(WEIR_ECORRUPT, "%s is damaged; restore a checkpoint, or fill a new data folder from the log",

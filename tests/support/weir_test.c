@@ -373,10 +373,12 @@ static int64_t computed_ms(pid_t group) {
 /* Of all cores since the machine was started: what they did, and what they had nothing to do. */
 static void machine_ticks(uint64_t *allp, uint64_t *idlep) {
     uint64_t t[8] = {0};
+    char line[512] = "", *end = line + strlen("cpu ");
     FILE *file = fopen("/proc/stat", "re");
-    if (file && fscanf(file, "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
-                       &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6]) != 7)
-        memset(t, 0, sizeof t);
+    if (file && fgets(line, sizeof line, file)) {
+        for (size_t i = 0; i < 7; i++)
+            t[i] = strtoull(end, &end, 10);
+    }
     if (file) fclose(file);
     *idlep = t[3] + t[4];
     *allp = t[0] + t[1] + t[2] + t[5] + t[6] + *idlep;

@@ -151,11 +151,14 @@ static void work_side_by_side(const world *w) {
 /* KIND:READER:FILE:OFFSET:BIT, as a bad round prints it. */
 static void repeat(const world *w, const char *flip) {
     static char file[PATH_LENGTH];
-    size_t k, reader;
+    char n[4][20];
     trial r;
     trial_begin(&r, w, 0);
-    if (sscanf(flip, "%zu:%zu:%1000[^:]:%" SCNu64 ":%d", &k, &reader, file, &r.offset, &r.bit) != 5)
+    if (sscanf(flip, "%19[0-9]:%19[0-9]:%1000[^:]:%19[0-9]:%9[0-9]", n[0], n[1], file, n[2], n[3]) != 5)
         fail_msg("'%s' is no KIND:READER:FILE:OFFSET:BIT", flip);
+    size_t k = strtoull(n[0], NULL, 10), reader = strtoull(n[1], NULL, 10);
+    r.offset = strtoull(n[2], NULL, 10);
+    r.bit = (int)strtol(n[3], NULL, 10);
     assert_in_range(k, 0, KINDS - 1);
     assert_in_range(reader, 0, kind_readers(&kinds[k]) - 1);
     r.file = file;

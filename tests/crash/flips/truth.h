@@ -42,10 +42,12 @@ static inline int question_ask(const question *q, asker *a, const char **bodyp) 
 static inline void truth_hold(const world *w) {
     size_t vertices = 0, edges = 0, wanted = (PAYMENTS + 8) / 9;
     for (size_t i = 0; i < w->question_count; i++) {
-        unsigned n;
+        static const char payments[] = "/v1/vertices/payment/p";
+        const char *path = w->questions[i].path;
         json_t *root = json_loads(w->questions[i].answer, 0, NULL), *edge;
-        if (sscanf(w->questions[i].path, "/v1/vertices/payment/p%u", &n) == 1) {
+        if (strncmp(path, payments, sizeof payments - 1) == 0) {
             const json_t *amount = json_object_get(json_object_get(root, "features"), "amount");
+            unsigned n = (unsigned)strtoul(path + sizeof payments - 1, NULL, 10);
             assert_true(fabs(json_number_value(amount) - payment_amount(n)) < 1e-9);
             vertices++;
         }

@@ -22,15 +22,17 @@ static void limit_children(const char *ulimits) {
 }
 
 static void limits_of(const serve_child *child, unsigned long *softp, unsigned long *hardp) {
-    char path[64], line[256];
+    char path[64], line[256], soft[24], hard[24];
     bool found = false;
     snprintf(path, sizeof path, "/proc/%d/limits", (int)child->pid);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     while (!found && fgets(line, sizeof line, file))
-        found = sscanf(line, "Max open files %lu %lu", softp, hardp) == 2;
+        found = sscanf(line, "Max open files %23s %23s", soft, hard) == 2;
     fclose(file);
     assert_true(found);
+    *softp = strtoul(soft, NULL, 10);
+    *hardp = strtoul(hard, NULL, 10);
 }
 
 static void the_soft_limit_is_raised(void **state) {

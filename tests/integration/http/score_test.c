@@ -159,15 +159,11 @@ static void an_event_is_refused_as_the_log_would(void **state) {
     enum { LONG = 1300000 };
     static const char taken_behind[] = "; no event of the request was taken";
     static char text[LONG + 512], body[LONG + 1024];
-    static const char *const all[] = {
-        "{\"id\":\"x\"}",
-        "7",
-        "null",
-        "{\"id\":\"x\",\"id\":\"y\"}",
-        "{\"id\":\"x\" \"time\":1}",
-        "long",
+    static const char odd[] =
         "{\"id\":\"y\",\"time\":\"2026-01-05T12:00:00Z\",\"account\":\"a2\",\"merchant\":\"m1\",\"amount\":99,"
-        "\"currency\":\"EUR\",\"channel\":\"web\",\"extra\":{\"n\":1,\"n\":123456789012345678901234567890}}",
+        "\"currency\":\"EUR\",\"channel\":\"web\",\"extra\":{\"n\":1,\"n\":123456789012345678901234567890}}";
+    static const char *const all[] = {
+        "{\"id\":\"x\"}", "7", "null", "{\"id\":\"x\",\"id\":\"y\"}", "{\"id\":\"x\" \"time\":1}", "long", odd,
     };
     serve_child child;
     char id[WEIR_MODEL_ID_MAX];

@@ -130,9 +130,9 @@ static unsigned flip_all(void) {
             snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
             FILE *file = fopen(path, "r+b");
             if (!file) continue;
-            fseek(file, 12, SEEK_SET);
+            assert_int_equal(fseek(file, 12, SEEK_SET), 0);
             int byte = fgetc(file);
-            fseek(file, 12, SEEK_SET);
+            assert_int_equal(fseek(file, 12, SEEK_SET), 0);
             fputc(byte ^ 4, file);
             fclose(file);
             flipped++;
