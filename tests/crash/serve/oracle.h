@@ -3,7 +3,8 @@
  * oracle.h - what a server must answer, from the client's own book: neither the mapper nor the store has a part in it.
  *
  * A deletion hides what is as old as it is or older, in whatever order they come. Of rows the newest counts that says
- * something; of several at the same time, any. An edge is told by its ends, its time and its feature: ids of events are
+ * something; of several at the same time, any. A label of an account that was deleted counts from the put on that made
+ * it anew. An edge is told by its ends, its time and its feature: ids of events are
  * the store's own.
  */
 #ifndef WEIR_CRASH_SERVE_ORACLE_H
@@ -18,6 +19,7 @@
 typedef struct oracle {
     const book *book;
     int64_t gone_us[BOOK_ACCOUNTS]; /* the newest deletion; INT64_MIN: none */
+    int64_t back_us[BOOK_ACCOUNTS]; /* the oldest put behind that; INT64_MAX: none */
     int64_t lost_us[BOOK_ACCOUNTS][BOOK_CARDS];
 } oracle;
 
@@ -35,6 +37,7 @@ static inline void oracle_begin(oracle *o, const book *b) {
     o->book = b;
     for (unsigned a = 0; a < BOOK_ACCOUNTS; a++) {
         o->gone_us[a] = INT64_MIN;
+        o->back_us[a] = INT64_MAX;
         for (unsigned c = 0; c < BOOK_CARDS; c++)
             o->lost_us[a][c] = INT64_MIN;
     }
@@ -42,6 +45,12 @@ static inline void oracle_begin(oracle *o, const book *b) {
         const book_event *e = &b->events[i];
         int64_t *last_us = e->gone ? &o->gone_us[e->account] : e->lost ? &o->lost_us[e->account][e->card] : NULL;
         if (oracle_counts(e) && last_us && e->time_us > *last_us) *last_us = e->time_us;
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        const book_event *e = &b->events[i];
+        int64_t *back_us = &o->back_us[e->account];
+        bool puts = (e->puts_edge || e->has_age) && oracle_counts(e) && e->time_us > o->gone_us[e->account];
+        if (puts && e->time_us < *back_us) *back_us = e->time_us;
     }
 }
 
@@ -132,6 +141,8 @@ static inline bool oracle_allows(const oracle *o, unsigned account, oracle_fact 
         const book_event *e = &o->book->events[i];
         int said;
         if (e->account != account || !oracle_lives(o, e) || !oracle_says(e, fact, &said)) continue;
+        bool was_deleted = o->gone_us[account] > INT64_MIN; /* then a label is of what was put since */
+        if (fact == FACT_RISK && was_deleted && e->time_us < o->back_us[account]) continue;
         if (e->time_us < newest_us) continue;
         if (e->time_us > newest_us) allowed = false;
         newest_us = e->time_us;

@@ -171,11 +171,11 @@ static void compare_features(fixture_expected *e, weir_vertex vertex, weir_arena
 static void compare_label(fixture_expected *e, weir_vertex vertex, weir_arena *arena) {
     naive_edge wanted;
     weir_row_view view;
-    size_t count = naive_graph_rows(e->naive, vertex, WEIR_PUT_LABEL, 0, INT64_MAX, 1, &wanted);
+    bool known = naive_graph_label(e->naive, vertex, 0, WEIR_BEFORE_ALL, 0, &wanted);
     assert_ok(weir_graph_label(e->f->graph, vertex, 0, WEIR_BEFORE_ALL, arena, &view));
-    if (count && (!view.row || !same_row(view.row, view.row_length, wanted.row, wanted.row_length)))
+    if (known && (!view.row || !same_row(view.row, view.row_length, wanted.row, wanted.row_length)))
         count_loss("a label", vertex);
-    if (!count && view.row) count_double("a label", vertex);
+    if (!known && view.row) count_double("a label", vertex);
 }
 
 static void compare_name(fixture_expected *e, weir_vertex vertex, weir_arena *arena) {
