@@ -3,8 +3,7 @@
  * oracle.h - what a server must answer, from the client's own book: neither the mapper nor the store has a part in it.
  *
  * A deletion hides what is as old as it is or older, in whatever order they come. Of rows the newest counts that says
- * something; of several at the same time, any. A label of an account that was deleted counts from the put on that made
- * it anew. An edge is told by its ends, its time and its feature: ids of events are
+ * something; of several at the same time, any. An edge is told by its ends, its time and its feature: ids of events are
  * the store's own.
  */
 #ifndef WEIR_CRASH_SERVE_ORACLE_H
@@ -20,6 +19,7 @@ typedef struct oracle {
     const book *book;
     int64_t gone_us[BOOK_ACCOUNTS]; /* the newest deletion; INT64_MIN: none */
     int64_t back_us[BOOK_ACCOUNTS]; /* the oldest put behind that; INT64_MAX: none */
+    int64_t put_us[BOOK_ACCOUNTS];  /* the oldest put of all */
     int64_t lost_us[BOOK_ACCOUNTS][BOOK_CARDS];
 } oracle;
 
@@ -37,7 +37,7 @@ static inline void oracle_begin(oracle *o, const book *b) {
     o->book = b;
     for (unsigned a = 0; a < BOOK_ACCOUNTS; a++) {
         o->gone_us[a] = INT64_MIN;
-        o->back_us[a] = INT64_MAX;
+        o->back_us[a] = o->put_us[a] = INT64_MAX;
         for (unsigned c = 0; c < BOOK_CARDS; c++)
             o->lost_us[a][c] = INT64_MIN;
     }
@@ -48,9 +48,10 @@ static inline void oracle_begin(oracle *o, const book *b) {
     }
     for (size_t i = 0; i < b->count; i++) {
         const book_event *e = &b->events[i];
-        int64_t *back_us = &o->back_us[e->account];
-        bool puts = (e->puts_edge || e->has_age) && oracle_counts(e) && e->time_us > o->gone_us[e->account];
-        if (puts && e->time_us < *back_us) *back_us = e->time_us;
+        int64_t *back_us = &o->back_us[e->account], *put_us = &o->put_us[e->account];
+        if (!oracle_counts(e) || !(e->puts_edge || e->has_age)) continue;
+        if (e->time_us < *put_us) *put_us = e->time_us;
+        if (e->time_us > o->gone_us[e->account] && e->time_us < *back_us) *back_us = e->time_us;
     }
 }
 
@@ -133,6 +134,14 @@ static inline bool oracle_says(const book_event *e, oracle_fact fact, int *value
     return fact == FACT_AGE ? e->has_age : fact == FACT_LIMIT ? e->has_limit : e->has_risk;
 }
 
+/* A label of an account that was deleted counts if the account was put again before it, or never before. */
+static inline bool oracle_is_of_life(const oracle *o, const book_event *label) {
+    unsigned account = label->account;
+    if (o->gone_us[account] == INT64_MIN) return true;
+    if (o->back_us[account] == INT64_MAX) return false;
+    return label->time_us > o->back_us[account] || o->put_us[account] == o->back_us[account];
+}
+
 /* Whether a server may answer value; -1: that nothing is known. */
 static inline bool oracle_allows(const oracle *o, unsigned account, oracle_fact fact, int value) {
     int64_t newest_us = INT64_MIN;
@@ -141,14 +150,27 @@ static inline bool oracle_allows(const oracle *o, unsigned account, oracle_fact 
         const book_event *e = &o->book->events[i];
         int said;
         if (e->account != account || !oracle_lives(o, e) || !oracle_says(e, fact, &said)) continue;
-        bool was_deleted = o->gone_us[account] > INT64_MIN; /* then a label is of what was put since */
-        if (fact == FACT_RISK && was_deleted && e->time_us < o->back_us[account]) continue;
+        if (fact == FACT_RISK && !oracle_is_of_life(o, e)) continue;
         if (e->time_us < newest_us) continue;
         if (e->time_us > newest_us) allowed = false;
         newest_us = e->time_us;
         allowed = allowed || said == value;
     }
     return allowed;
+}
+
+/* Whether two messages of one time say something of the account: which counts hangs on the key of the store's ids. */
+static inline bool oracle_has_tie(const oracle *o, unsigned account) {
+    for (size_t i = 0; i < o->book->count; i++) {
+        const book_event *a = &o->book->events[i];
+        if (a->account != account || !oracle_lives(o, a) || !(a->has_age || a->has_risk)) continue;
+        for (size_t j = 0; j < i; j++) {
+            const book_event *b = &o->book->events[j];
+            bool says = b->account == account && (b->has_age || b->has_risk);
+            if (says && b->time_us == a->time_us && oracle_lives(o, b)) return true;
+        }
+    }
+    return false;
 }
 
 #endif /* WEIR_CRASH_SERVE_ORACLE_H */
