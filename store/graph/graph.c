@@ -192,12 +192,6 @@ static weir_err clock_load(void *context, uint32_t source, uint32_t partition, u
     return weir_watermark_load(graph->watermark, source, partition, offset, &least);
 }
 
-static weir_err clocks_load(weir_graph *graph) {
-    for (uint32_t i = 0; i < graph->shard_count; i++)
-        weir_watermark_load_mark(graph->watermark, graph->shards[i]->frozen_mark);
-    return weir_offsets_walk(graph->shards[0]->applied, clock_load, graph);
-}
-
 weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
                          weir_graph **graphp) {
     *graphp = NULL;
@@ -223,7 +217,7 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     if (!err) err = shards_open(graph, opts);
     if (!err) err = identify(graph);
     if (!err && !opts->read_only) err = weir_graph_creation_end(graph);
-    if (!err) err = clocks_load(graph);
+    if (!err) err = weir_offsets_walk(graph->shards[0]->applied, clock_load, graph);
     if (!err && !opts->read_only) err = weir_graph_names_load(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));

@@ -437,6 +437,7 @@ static weir_err load_newest(weir_shard *shard, const void *key, size_t length, c
     }
     event_time_seen(shard, (int64_t)weir_get_u64(bytes));
     shard->frozen_mark = (weir_watermark_mark){(int64_t)weir_get_u64(bytes + 8), weir_get_u64(bytes + 16)};
+    weir_watermark_load_mark(shard->watermark, shard->frozen_mark);
     return WEIR_OK;
 }
 

@@ -216,9 +216,12 @@ weir_err weir_watermark_state(weir_watermark *watermark, uint32_t source, uint32
 /* --- opening ---------------------------------------------------------------------------------------------------- */
 
 void weir_watermark_load_mark(weir_watermark *watermark, weir_watermark_mark mark) {
-    if (mark.turn < watermark->turn) return;
-    watermark->turn = mark.turn;
-    atomic_store_explicit(&watermark->now_us, mark.now_us, memory_order_relaxed); /* W4 */
+    weir_mutex_lock(&watermark->mutex); /* shards that are open already seal */
+    if (mark.turn >= watermark->turn) {
+        watermark->turn = mark.turn;
+        atomic_store_explicit(&watermark->now_us, mark.now_us, memory_order_relaxed); /* W4 */
+    }
+    weir_mutex_unlock(&watermark->mutex);
 }
 
 static int64_t newest_of(const weir_event_clock *clock) {

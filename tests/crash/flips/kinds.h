@@ -24,25 +24,6 @@ typedef struct kind {
     const char *folders[FOLDERS_MAX]; /* what they need a copy of */
 } kind;
 
-/* Defects that are open: the short form leaves these readers of these kinds out, and prints why. A row goes with its
- * defect; the long form runs them all. */
-typedef struct defect {
-    const char *kind, *reader, *what;
-} defect;
-
-static const defect defects[] = {
-#define NO_MODEL "a server whose model is damaged has none, and is ready"
-    {"sorted file", "serve", "a read that fails leaves the server ready; a merge that fails stops every seal after it"},
-    {"sorted file", "live", "a read that fails leaves the server ready; a merge that fails stops every seal after it"},
-    {"event log: segment", "rebuild", "a store that is made anew answers 404 for what stands behind the damage"},
-    {"model", "serve", NO_MODEL},
-    {"model", "live", NO_MODEL},
-    {"models: current", "serve", NO_MODEL},
-    {"models: current", "live", NO_MODEL},
-    {"models: public key", "serve", NO_MODEL},
-    {"snapshot", "export", "an export does not hold what it reads against the checksums"},
-};
-
 #define SERVER_FOLDERS \
     { "d/store", "d/eventlog", "d/models", "d/models.pub", "d/keys", "d/nights" }
 
@@ -182,28 +163,6 @@ static inline size_t kind_readers(const kind *k) {
     while (count < READERS_MAX && k->readers[count].read)
         count++;
     return count;
-}
-
-/* --- what is left out ----------------------------------------------------------------------------------------*/
-
-/* NULL: nothing is wrong with it. */
-static inline const char *open_defect(const kind *k, size_t reader_at) {
-    for (size_t d = 0; d < sizeof defects / sizeof defects[0]; d++)
-        if (strcmp(defects[d].kind, k->name) == 0 && strcmp(defects[d].reader, k->readers[reader_at].name) == 0)
-            return defects[d].what;
-    return NULL;
-}
-
-/* A defect is of a reader that there is. */
-static inline void defects_check(void) {
-    for (size_t d = 0; d < sizeof defects / sizeof defects[0]; d++) {
-        bool known = false;
-        for (size_t k = 0; k < KINDS; k++)
-            for (size_t i = 0; i < kind_readers(&kinds[k]); i++)
-                known = known || (strcmp(defects[d].kind, kinds[k].name) == 0 &&
-                                  strcmp(defects[d].reader, kinds[k].readers[i].name) == 0);
-        if (!known) fail_msg("no kind '%s' has a reader '%s'", defects[d].kind, defects[d].reader);
-    }
 }
 
 #endif /* WEIR_CRASH_FLIPS_KINDS_H */

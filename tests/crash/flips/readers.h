@@ -86,27 +86,6 @@ static inline void compare_text(trial *r, const char *what, char *text, const ch
     free(text);
 }
 
-/* Of a store that is made anew the times of vertices are left out, as long as this defect is open: of the puts of a
- * vertex that edges put the first one that is applied is kept, and so its time hangs on the order of partitions. */
-#define TIMES_HANG_ON_PARTITIONS true
-
-/* In lines of nodes.csv, "KEY,TYPE,TIME,…": no type has a digit in its name, and each key of lines of edges.csv has.
- * Changes text. */
-static inline char *without_times(char *text) {
-    char *out = text;
-    for (const char *line = text; *line;) {
-        size_t key = strcspn(line, ",\n") + 1, type = strcspn(line + key, ",\n"), length = strcspn(line, "\n") + 1;
-        size_t from = strcspn(line + key, "0123456789") < type ? length : key + type + 1, to = from;
-        if (from < length) to += strcspn(line + from, ",\n");
-        memmove(out, line, from);
-        memmove(out + from, line + to, length - to);
-        out += length - (to - from);
-        line += length;
-    }
-    *out = 0;
-    return text;
-}
-
 /* Of any store: the sealed records, by a snapshot and its export. */
 static inline void compare_export(trial *r, const char *store, size_t new_wanted) {
     int status;
@@ -115,12 +94,7 @@ static inline void compare_export(trial *r, const char *store, size_t new_wanted
     if (!ended_well(r, "snapshot build", snapshot_build(r->folder, r->patience_ms, store, snapshot), err)) return;
     char *export = export_normal(r->folder, r->patience_ms, snapshot, &status, &new_found);
     if (!ended_well(r, "snapshot export", status, err)) return;
-    bool timeless = r->anew && TIMES_HANG_ON_PARTITIONS;
-    char *truth = strdup(r->world->export);
-    assert_non_null(truth);
-    compare_text(r, "the store's export", timeless ? without_times(export) : export,
-                 timeless ? without_times(truth) : truth);
-    free(truth);
+    compare_text(r, "the store's export", export, r->world->export);
     if (new_found < new_wanted)
         came_to(r, OUTCOME_LOST, "of %zu payments that were acknowledged and seen, %zu are sealed", new_wanted,
                 new_found);
