@@ -66,6 +66,9 @@ struct weir_api {
     size_t goal_count, goal_capacity;
 };
 
+/* Success, or WEIR_EUNAVAILABLE: the store is being filled from the log, so that what is not there may only not have
+ * been read yet (A5).  [any] */
+weir_err weir_api_whole(const weir_api *api);
 /* The first source that has failed, or success.  [any] */
 weir_err weir_api_failure(weir_api *api);
 /* health.c: the first part of the server that is not well, named, or success.  [any] */

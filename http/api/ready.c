@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <weir/base/alloc.h>
+#include <weir/base/log.h>
 #include <weir/base/metrics.h>
 
 #include "private.h"
@@ -60,14 +61,28 @@ static weir_err reached(void *context, const weir_pipeline_partition_stats *stat
     return WEIR_OK;
 }
 
+weir_err weir_api_whole(const weir_api *api) {
+    if (!weir_graph_filling(api->graph)) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUNAVAILABLE, "the graph is being filled from the log and is not whole yet, so nobody knows "
+                                       "what is not there; /readyz says how far it is");
+}
+
+/* What has been reached counts at once; that it is kept over a restart is tried again at the next one. */
+static void is_whole(weir_api *api) {
+    weir_err err = weir_graph_filled(api->graph);
+    if (err) weir_log_error("serve.filled", weir_err_prefix(err, "after a restart the log is read again first"));
+}
+
 bool weir_api_look(weir_api *api) {
     int state = atomic_load(&api->state);
     if (state == WEIR_API_STARTING && all_run(api)) {
         api->goal_count = 0;
         if (!weir_pipeline_partitions(api->pipeline, set_goal, api)) state = WEIR_API_CATCHING_UP;
     }
-    if (state == WEIR_API_CATCHING_UP && !weir_pipeline_partitions(api->pipeline, reached, api))
+    if (state == WEIR_API_CATCHING_UP && !weir_pipeline_partitions(api->pipeline, reached, api)) {
+        is_whole(api);          // A5
         state = WEIR_API_READY; // A4
+    }
     if (state != WEIR_API_STOPPING) atomic_store(&api->state, state);
     return state == WEIR_API_READY;
 }

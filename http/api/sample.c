@@ -164,6 +164,7 @@ static weir_err answer(weir_api *api, uint32_t thread, weir_http_request *reques
     weir_api_fresh_begin(api, thread, request); // A3
     weir_err err = weir_api_sample_read(api->schema, weir_api_now(api), body, length, in.arena, &ask);
     in.ask = ask;
+    if (!err) err = weir_api_whole(api);
     return err ? err : sample(&in, thread, request);
 }
 

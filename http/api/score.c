@@ -293,6 +293,7 @@ weir_err weir_api_post_score(void *context, weir_http_request *request) {
     size_t length;
     const char *body = weir_http_body(request, &length);
     err = weir_api_score_read(job->api->schema, body, length, weir_http_arena(request), &job->ask);
+    if (!err) err = weir_api_whole(job->api);
     if (!err) submit(job);
     return err;
 }
@@ -306,6 +307,7 @@ weir_err weir_api_get_embedding(void *context, weir_http_request *request) {
     if (err) return err;
     if (strlen(type) != type_length) return WEIR_ERR(WEIR_EDATA, "the vertex type has a 0 byte in it");
     err = weir_api_vertex_read(api->schema, weir_http_arena(request), type, key, key_length, &job->ask.vertices[0]);
+    if (!err) err = weir_api_whole(api);
     if (err) return err;
     job->embedding = true;
     job->ask.count = 1;

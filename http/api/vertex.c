@@ -113,6 +113,7 @@ weir_err weir_api_get_vertex(void *context, weir_http_request *request) {
     weir_api *api = context;
     weir_api_fresh_begin(api, weir_http_loop_index(request), request); // A3
     weir_err err = read_question(api, request, &ask);
+    if (!err) err = weir_api_whole(api);
     if (!err) err = check_known(&ask);
     if (err) return err;
     weir_json json = weir_json_begin(weir_http_out(request));
@@ -253,6 +254,7 @@ weir_err weir_api_get_neighbors(void *context, weir_http_request *request) {
     weir_err err = read_question(api, request, &ask);
     if (!err) err = read_choice(&ask, &choice);
     if (!err) err = read_limit(&ask);
+    if (!err) err = weir_api_whole(api);
     if (!err) err = check_known(&ask);
     if (err) return err;
     weir_json json = weir_json_begin(weir_http_out(request));

@@ -188,6 +188,7 @@ static weir_err open_graph(service *serve) {
         .event_window = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_INGEST_EVENT_WINDOW),
         .future_us = weir_config_us(serve->config, WEIR_CONFIG_INGEST_FUTURE_MAX),
         .create = true,
+        .from_log = true,
     };
     return weir_graph_open(serve->store, serve->schema, &opts, &serve->graph);
 }

@@ -149,6 +149,7 @@ static weir_err checkpoint_into(weir_graph *graph, const char *partial, const ch
     weir_mutex_lock(&graph->mutex); /* no source may be registered between description and shards */
     if (!err) err = copy_description(graph->folder, partial);
     if (!err) err = copy_named(graph->folder, partial, "schema.yaml");
+    if (!err && weir_graph_filling(graph)) err = copy_named(graph->folder, partial, WEIR_GRAPH_FILLING);
     weir_mutex_unlock(&graph->mutex);
     if (!err) err = checkpoint_shards(graph, partial, hard_links, &shared);
     if (!err && shared) err = say_shared(graph, partial, shared);

@@ -172,6 +172,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         err = weir_graph_shard_path(graph->folder, i, path);
         if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
         shard.create = graph->is_new || (!err && is_to_be_rebuilt(graph, path, i));
+        if (!err && shard.create && opts->from_log) err = weir_graph_filling_begin(graph);
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }
     return err;
@@ -214,6 +215,7 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     if (!err) err = describe_or_read(graph, opts);
     if (!err) err = weir_graph_check_schema(graph);
     if (!err) err = weir_watermark_open(graph->clock, opts->future_us, &graph->watermark);
+    if (!err) err = weir_graph_filling_read(graph);
     if (!err) err = shards_open(graph, opts);
     if (!err) err = identify(graph);
     if (!err && !opts->read_only) err = weir_graph_creation_end(graph);

@@ -11,6 +11,7 @@
 #define WEIR_GRAPH_FORMAT          2u
 #define WEIR_GRAPH_IDENTITY        "identity" /* in a shard's folder */
 #define WEIR_GRAPH_CREATING        "CREATING"
+#define WEIR_GRAPH_FILLING         "FILLING"
 #define WEIR_GRAPH_PATH_MAX        4096u
 #define WEIR_GRAPH_DESCRIPTION_MAX (1u << 20) /* bytes of graph.yaml */
 #define WEIR_GRAPH_SOURCES_MAX     256u
@@ -41,6 +42,7 @@ struct weir_graph {
     uint32_t event_window;
     weir_id_key id_key; /* never changes once there is graph.yaml */
     bool opened;        /* as a whole: only then there is something to seal */
+    atomic_bool filling;
     uint32_t shard_count;
     weir_shard *shards[WEIR_SHARDS_MAX];
     weir_graph_kinds *vertex_kinds;   /* one a vertex type */
@@ -67,6 +69,11 @@ weir_err weir_graph_identity_check(const weir_graph *graph, uint32_t shard);
  * lost. */
 weir_err weir_graph_creation_begin(weir_graph *graph);
 weir_err weir_graph_creation_end(const weir_graph *graph);
+
+/* filling.c: that the store is filled from a log is on the disk before the first shard that is; or is read from there.
+ */
+weir_err weir_graph_filling_begin(weir_graph *graph);
+weir_err weir_graph_filling_read(weir_graph *graph);
 
 /* names_load.c: a thread of its own.  WEIR_ENOMEM, WEIR_EUNAVAILABLE. Stop waits; without a start it does nothing. */
 weir_err weir_graph_names_load(weir_graph *graph);

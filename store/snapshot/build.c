@@ -189,6 +189,11 @@ static void folders_remove(const weir_snapshot_draft *draft, weir_err *errp) {
 weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp) {
     *statsp = (weir_snapshot_stats){.vertices = 0};
     if (opts->history_us < 0) return WEIR_ERR(WEIR_EINVAL, "a history of %lld us", (long long)opts->history_us);
+    if (weir_graph_filling(graph))
+        return WEIR_ERR(
+            WEIR_EUNAVAILABLE,
+            "the store does not have all of its log yet, so nothing should be learned from it; let weir serve "
+            "read on until it is ready");
     weir_snapshot_draft *draft = weir_calloc(1, sizeof *draft);
     if (!draft) return WEIR_ERR(WEIR_ENOMEM, "no memory to build %s", opts->out);
     draft->graph = graph;

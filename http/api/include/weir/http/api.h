@@ -14,6 +14,7 @@
  *       the answer is the first one's place, else the request is refused.
  *   A3  The freshness of an answer was taken before the answer was read: what it says was applied is in it.
  *   A4  Ready is said only after all that the sources had at the start is applied, and never while stopping or failed.
+ *   A5  No answer comes from a store that is made from a log before it has had all that was in the log then.
  */
 #ifndef WEIR_HTTP_API_H
 #define WEIR_HTTP_API_H

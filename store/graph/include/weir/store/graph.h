@@ -55,6 +55,7 @@ typedef struct weir_graph_opts {
     uint32_t window;       /* W: newest edges kept per cached window, unless more are asked for; 0: 128       */
     uint32_t event_window; /* of a store that is created: see weir_graph_event_window; 0: 131072            */
     bool create;
+    bool from_log;     /* what is created is filled from a log: see weir_graph_filling                 */
     bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
     /* Of a store that is created: what its ids depend on; NULL: drawn. Two stores are the same byte for byte only if
@@ -72,6 +73,12 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
 /* Applies and seals what was submitted, then closes; what cannot be sealed is still in the log.  [owner]  WEIR_EIO,
  * WEIR_EFULL. */
 weir_err weir_graph_close(weir_graph *graph);
+/* Whether the store was made with from_log, or shards of it were, and weir_graph_filled was not called since: it does
+ * not have yet what the log had then, so that an answer would be wrong. It stays so over restarts.  [any] */
+bool weir_graph_filling(const weir_graph *graph);
+/* It has it all: so it is from now on, and after a restart, too, when what is applied is sealed.  Waits for that.  The
+ * errors of a seal: the next restart is filling again.  [owner] */
+weir_err weir_graph_filled(weir_graph *graph);
 uint32_t weir_graph_shards(const weir_graph *graph);
 const weir_schema *weir_graph_schema(const weir_graph *graph);
 /* What the ids of its vertices and events depend on: a secret, for whoever makes ids.  [any] */

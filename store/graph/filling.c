@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * filling.c - whether a store that is made from a log has once had all that was in the log then.
+ *
+ *   FOLDER/FILLING   from before the first shard is made, until what was there to be read is applied and sealed
+ *
+ * Until then "no such payment" would mean no more than "not read yet", and if the log cannot be read to its end, for
+ * ever. So who answers questions asks weir_graph_filling first. Later starts need not: a store that was whole once is a
+ * graph of the past, and freshness says of when.
+ */
+#include "graph_private.h"
+
+static const char words[] = "This store does not have yet all that was in its log when it was made.\n";
+
+static weir_err filling_path(const weir_graph *graph, char path[WEIR_GRAPH_PATH_MAX]) {
+    return weir_graph_path(graph->folder, WEIR_GRAPH_FILLING, path);
+}
+
+weir_err weir_graph_filling_begin(weir_graph *graph) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_err err = filling_path(graph, path);
+    if (!err) err = weir_file_replace(path, words, sizeof words - 1);
+    if (!err) atomic_store(&graph->filling, true);
+    return err;
+}
+
+weir_err weir_graph_filling_read(weir_graph *graph) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_err err = filling_path(graph, path);
+    if (!err) atomic_store(&graph->filling, weir_path_exists(path));
+    return err;
+}
+
+bool weir_graph_filling(const weir_graph *graph) {
+    return atomic_load_explicit(&graph->filling, memory_order_relaxed);
+}
+
+/* Sealed first: else a kill would leave a store that says that it is whole and has lost what was in memory. */
+weir_err weir_graph_filled(weir_graph *graph) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    if (!atomic_exchange(&graph->filling, false)) return WEIR_OK;
+    weir_err err = filling_path(graph, path);
+    if (!err) err = weir_graph_seal(graph);
+    return err ? err : weir_file_remove(path);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* filling_test.c - a store that is made from a log says so until it has had all of it, also after a restart. */
+#include "trouble.h"
+
+#include <weir/base/fault.h>
+#include <weir/base/file.h>
+#include <weir/store/snapshot.h>
+
+static weir_schema *schema;
+
+static void open_store(const char *name, bool from_log, weir_graph **graphp) {
+    const weir_graph_opts opts = {
+        .shards = TROUBLE_SHARDS, .memory_bytes = 64u << 20, .create = true, .from_log = from_log};
+    if (!schema) assert_ok(weir_schema_parse("tiny", trouble_schema, sizeof trouble_schema - 1, &schema));
+    assert_ok(weir_graph_open(weir_test_path(name), schema, &opts, graphp));
+}
+
+static bool is_filling(const char *name) {
+    weir_graph *graph;
+    open_store(name, true, &graph);
+    bool filling = weir_graph_filling(graph);
+    assert_ok(weir_graph_close(graph));
+    return filling;
+}
+
+static void it_lasts_until_it_is_filled(void **state) {
+    (void)state;
+    weir_graph *graph;
+    open_store("store", true, &graph);
+    assert_true(weir_graph_filling(graph));
+    assert_ok(weir_graph_close(graph));
+    open_store("store", false, &graph); /* whoever opens it */
+    assert_true(weir_graph_filling(graph));
+    assert_ok(weir_graph_filled(graph));
+    assert_false(weir_graph_filling(graph));
+    assert_ok(weir_graph_filled(graph));
+    assert_ok(weir_graph_close(graph));
+    assert_false(is_filling("store"));
+    open_store("other", false, &graph); /* of files, say: nobody fills it later */
+    assert_false(weir_graph_filling(graph));
+    assert_ok(weir_graph_close(graph));
+    weir_schema_free(schema);
+}
+
+/* What was in memory only is lost with the process: a store that says that it is whole has it on its disk. */
+static void what_cannot_be_sealed_is_filled_again(void **state) {
+    (void)state;
+    trouble_store s = {0};
+    open_store("store", true, &s.graph);
+    assert_ok(weir_graph_source(s.graph, "log:s", 7, &s.source));
+    assert_ok(trouble_edge(&s, 1, 100, 5));
+    assert_ok(weir_graph_drain(s.graph));
+    assert_ok(weir_fault_arm("write:1:ENOSPC:/seal-"));
+    assert_err(weir_graph_filled(s.graph), WEIR_EFULL, "");
+    assert_false(weir_graph_filling(s.graph)); /* it is whole as long as it runs */
+    assert_err(weir_graph_close(s.graph), WEIR_EFULL, "");
+    assert_ok(weir_fault_arm(NULL));
+    assert_true(is_filling("store"));
+    weir_schema_free(schema);
+}
+
+static void a_checkpoint_and_what_is_restored_say_so_too(void **state) {
+    (void)state;
+    weir_graph *graph;
+    open_store("store", true, &graph);
+    assert_ok(weir_graph_checkpoint(graph, weir_test_path("half")));
+    assert_ok(weir_graph_filled(graph));
+    assert_ok(weir_graph_checkpoint(graph, weir_test_path("whole")));
+    assert_ok(weir_graph_close(graph));
+    assert_ok(weir_graph_restore(weir_test_path("half"), weir_test_path("restored-half")));
+    assert_ok(weir_graph_restore(weir_test_path("whole"), weir_test_path("restored-whole")));
+    assert_true(is_filling("restored-half"));
+    assert_false(is_filling("restored-whole"));
+    weir_schema_free(schema);
+}
+
+static void a_shard_that_is_emptied_is_filled_again(void **state) {
+    (void)state;
+    weir_graph *graph;
+    char kept[512], shard[512];
+    open_store("store", true, &graph);
+    assert_ok(weir_graph_filled(graph));
+    assert_ok(weir_graph_close(graph));
+    snprintf(shard, sizeof shard, "%s/shard-001", weir_test_path("store"));
+    snprintf(kept, sizeof kept, "%s/shard-001/identity", weir_test_path("store"));
+    assert_int_equal(rename(kept, weir_test_path("identity")), 0);
+    assert_ok(weir_folder_remove(shard));
+    assert_ok(weir_folder_create(shard));
+    assert_int_equal(rename(weir_test_path("identity"), kept), 0);
+    assert_true(is_filling("store"));
+    weir_schema_free(schema);
+}
+
+static void no_snapshot_is_made_of_half_a_log(void **state) {
+    (void)state;
+    weir_graph *graph;
+    weir_snapshot_stats stats;
+    const weir_snapshot_build_opts opts = {.out = weir_test_path("snapshot")};
+    open_store("store", true, &graph);
+    assert_err(weir_snapshot_build(graph, &opts, &stats), WEIR_EUNAVAILABLE, "does not have all of its log yet");
+    assert_ok(weir_graph_filled(graph));
+    assert_ok(weir_snapshot_build(graph, &opts, &stats));
+    assert_ok(weir_graph_close(graph));
+    weir_schema_free(schema);
+}
+
+WEIR_TESTS(WEIR_CASE(it_lasts_until_it_is_filled), WEIR_CASE(what_cannot_be_sealed_is_filled_again),
+           WEIR_CASE(a_checkpoint_and_what_is_restored_say_so_too), WEIR_CASE(a_shard_that_is_emptied_is_filled_again),
+           WEIR_CASE(no_snapshot_is_made_of_half_a_log))
