@@ -45,6 +45,8 @@ typedef struct service {
     uint32_t source_count;
     weir_graph *graph;
     weir_pipeline *pipeline;
+    weir_id_key id_key; /* of the store that was set aside */
+    bool has_id_key;
     const char *key_file; /* NULL: everybody may do everything, from this machine */
     weir_api_keys *keys;
     weir_scoring *scoring;
@@ -158,11 +160,19 @@ static weir_err open_sources(service *serve) {
     return err;
 }
 
+/* The new store takes over the key of ids, so that it puts equal times in the same order. */
+static void take_id_key(service *serve) {
+    weir_err err = weir_graph_id_key_of(serve->store, &serve->id_key);
+    serve->has_id_key = !err && !*weir_config_text(serve->config, WEIR_CONFIG_STORE_ID_KEY);
+    if (err) weir_log_error("serve.id_key", weir_err_prefix(err, "--rebuild: the new store has ids of its own"));
+}
+
 /* STORE.aside-20261122T080000Z: nothing is ever removed. Nobody else may have it open. */
 static weir_err set_store_aside(service *serve) {
     char aside[PATH_MAX_BYTES + 32], lock_path[PATH_MAX_BYTES + 8], stamp[32];
     weir_file *lock = NULL;
     if (!weir_path_exists(serve->store)) return WEIR_OK;
+    take_id_key(serve);
     time_t now = (time_t)(weir_clock_wall_us(weir_clock_system()) / WEIR_US_PER_S);
     struct tm tm;
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
@@ -187,6 +197,8 @@ static weir_err open_graph(service *serve) {
         .window = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_STORE_WINDOW),
         .event_window = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_INGEST_EVENT_WINDOW),
         .future_us = weir_config_us(serve->config, WEIR_CONFIG_INGEST_FUTURE_MAX),
+        .id_key_path = weir_config_text(serve->config, WEIR_CONFIG_STORE_ID_KEY),
+        .id_key = serve->has_id_key ? &serve->id_key : NULL,
         .create = true,
         .from_log = true,
     };

@@ -135,6 +135,7 @@ static weir_err open_graph(load_context *load) {
         .window = (uint32_t)weir_config_u64(config, WEIR_CONFIG_STORE_WINDOW),
         .event_window = (uint32_t)weir_config_u64(config, WEIR_CONFIG_INGEST_EVENT_WINDOW),
         .future_us = weir_config_us(config, WEIR_CONFIG_INGEST_FUTURE_MAX),
+        .id_key_path = weir_config_text(config, WEIR_CONFIG_STORE_ID_KEY),
     };
     weir_err err = weir_graph_open(load->store, load->schema, &opts, &load->graph);
     if (!weir_err_is(err, WEIR_EBUSY)) return err;

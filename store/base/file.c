@@ -289,6 +289,9 @@ static weir_err check_rules(int fd, const char *path, unsigned rules, struct sta
     if (fstat(fd, statusp)) return WEIR_ERRNO(errno, "cannot read %s", path);
     if (S_ISDIR(statusp->st_mode)) return WEIR_ERRNO(EISDIR, "cannot read %s", path);
     if (!S_ISREG(statusp->st_mode)) return WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
+    if (rules & WEIR_FILE_SECRET && statusp->st_mode & 077)
+        return WEIR_ERR(WEIR_EPERM, "others may read %s, which is a secret (mode %04o); run: chmod 600 %s", path,
+                        (unsigned)(statusp->st_mode & 07777), path);
     return rules & WEIR_FILE_GUARDED ? weir_guard_check(path, statusp) : WEIR_OK;
 }
 

@@ -4,12 +4,15 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/bytes.h>
+#include <weir/base/file.h>
 #include <weir/base/hash.h>
 #include <weir/store/id.h>
 
 #define TYPE_MAX       249u /* a vertex type's name has less; a topic's may have that: Kafka's own limit */
+#define FILE_MAX_BYTES 4096u
 #define NAME_MAX_BYTES (1u + TYPE_MAX + 1u + WEIR_KEY_MAX) /* kind, type, 0, key */
 
 /* An event that has a name, and one that is known by its place, never stand for each other. */
@@ -31,6 +34,33 @@ weir_err weir_id_key_draw(weir_id_key *id_keyp) {
         if (drawn > 0) got += (size_t)drawn;
     }
     return WEIR_OK;
+}
+
+static int digit_of(char c) {
+    static const char digits[] = "0123456789abcdef";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+bool weir_id_key_parse(const char *text, weir_id_key *id_keyp) {
+    bool whole = strlen(text) == WEIR_ID_KEY_DIGITS;
+    for (size_t i = 0; whole && i < sizeof id_keyp->bytes; i++) {
+        int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
+        whole = high >= 0 && low >= 0;
+        if (whole) id_keyp->bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    return whole;
+}
+
+weir_err weir_id_key_load(const char *path, weir_id_key *id_keyp) {
+    char *text = NULL;
+    size_t length;
+    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED | WEIR_FILE_SECRET, FILE_MAX_BYTES, &text, &length);
+    if (!err && length && text[length - 1] == '\n') text[length - 1] = 0;
+    if (!err && !weir_id_key_parse(text, id_keyp))
+        err = WEIR_ERR(WEIR_EDATA, "%s is no key of ids; make one: openssl rand -hex 16", path);
+    weir_free(text);
+    return err;
 }
 
 /* The 0 byte parts type and key, so that ("ab", "c") and ("a", "bc") differ. Returns the length. */

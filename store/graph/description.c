@@ -23,8 +23,7 @@
 
 /* --- graph.yaml ------------------------------------------------------------------------------------------------- */
 
-#define ID_KEY_DIGITS 32u
-#define CHECK_BYTES   26u /* check: "6a09e667f3bcc908", and a newline */
+#define CHECK_BYTES 26u /* check: "6a09e667f3bcc908", and a newline */
 
 static void check_line(const char *text, size_t length, char line[CHECK_BYTES + 1]) {
     snprintf(line, CHECK_BYTES + 1, "check: \"%016llx\"\n", (unsigned long long)weir_xxh3(text, length, 0));
@@ -45,7 +44,7 @@ static weir_err check_text(const char *path, const char *text, size_t length) {
 }
 
 weir_err weir_graph_describe(const weir_graph *graph) {
-    char path[WEIR_GRAPH_PATH_MAX], key[ID_KEY_DIGITS + 1];
+    char path[WEIR_GRAPH_PATH_MAX], key[WEIR_ID_KEY_DIGITS + 1];
     weir_buf out = {0};
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
     if (err) return err;
@@ -93,23 +92,13 @@ static weir_err read_number(const weir_yaml_node *root, const char *key, int64_t
     return weir_yaml_i64(node, 1, max, valuep);
 }
 
-static int digit_of(char c) {
-    static const char digits[] = "0123456789abcdef";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 static weir_err read_id_key(const weir_yaml_node *root, weir_id_key *id_keyp) {
     const weir_yaml_node *node = weir_yaml_find(root, "id_key");
     const char *text = node ? weir_yaml_text(node) : "";
     if (!node) return WEIR_YAML_ERR(root, "'id_key' is missing; restore a checkpoint");
-    bool whole = strlen(text) == ID_KEY_DIGITS;
-    for (size_t i = 0; whole && i < sizeof id_keyp->bytes; i++) {
-        int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
-        whole = high >= 0 && low >= 0;
-        if (whole) id_keyp->bytes[i] = (uint8_t)(high << 4 | low);
-    }
-    return whole ? WEIR_OK : WEIR_YAML_ERR(node, "this key of ids is not 32 digits; restore a checkpoint");
+    return weir_id_key_parse(text, id_keyp)
+               ? WEIR_OK
+               : WEIR_YAML_ERR(node, "this key of ids is not 32 digits; restore a checkpoint");
 }
 
 static weir_err version_err(const char *path, int64_t format) {
@@ -156,6 +145,18 @@ weir_err weir_graph_read_description(weir_graph *graph) {
     if (!err) err = read_root(graph, path, weir_yaml_root(yaml));
     weir_yaml_free(yaml);
     weir_free(text);
+    return err;
+}
+
+weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp) {
+    weir_graph *graph = weir_calloc(1, sizeof *graph);
+    if (!graph) return WEIR_ERR(WEIR_ENOMEM, "no memory to look at %s", folder);
+    graph->folder = weir_strdup(folder);
+    weir_err err = graph->folder ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to look at %s", folder);
+    if (!err) err = weir_graph_read_description(graph);
+    if (!err) *id_keyp = graph->id_key;
+    weir_free(graph->folder);
+    weir_free(graph);
     return err;
 }
 

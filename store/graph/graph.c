@@ -119,6 +119,8 @@ static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts)
     graph->event_window = opts->event_window ? opts->event_window : EVENT_WINDOW_DEFAULT;
     if (opts->id_key) {
         graph->id_key = *opts->id_key;
+    } else if (opts->id_key_path && *opts->id_key_path) {
+        err = weir_id_key_load(opts->id_key_path, &graph->id_key);
     } else {
         err = weir_id_key_draw(&graph->id_key);
     }

@@ -104,14 +104,6 @@ weir_err weir_key_pair_write(const char *secret_path, const char *public_path, w
     return err;
 }
 
-static weir_err check_private(const char *path) {
-    struct stat status;
-    if (stat(path, &status) != 0) return WEIR_ERRNO(errno, "cannot read the secret key %s", path);
-    if ((status.st_mode & 077) == 0) return WEIR_OK;
-    return WEIR_ERR(WEIR_EPERM, "others may read the secret key %s (mode %04o); run: chmod 600 %s", path,
-                    (unsigned)(status.st_mode & 07777), path);
-}
-
 /* Whether the two halves belong together: libsodium signs with the public half that stands in the secret one. */
 static bool is_pair(const uint8_t secret[crypto_sign_SECRETKEYBYTES]) {
     uint8_t seed[crypto_sign_SEEDBYTES], public[crypto_sign_PUBLICKEYBYTES], again[crypto_sign_SECRETKEYBYTES];
@@ -127,8 +119,7 @@ weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp) {
     char *text = NULL;
     size_t length = 0;
     *keyp = NULL;
-    weir_err err = check_private(path);
-    if (!err) err = weir_file_load(path, FILE_BYTES_MAX, &text, &length);
+    weir_err err = weir_file_load_as(path, WEIR_FILE_SECRET, FILE_BYTES_MAX, &text, &length);
     if (err) return err;
     const char *digits = text;
     weir_secret_key *key = weir_calloc(1, sizeof *key);

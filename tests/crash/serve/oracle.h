@@ -159,18 +159,4 @@ static inline bool oracle_allows(const oracle *o, unsigned account, oracle_fact 
     return allowed;
 }
 
-/* Whether two messages of one time say something of the account: which counts hangs on the key of the store's ids. */
-static inline bool oracle_has_tie(const oracle *o, unsigned account) {
-    for (size_t i = 0; i < o->book->count; i++) {
-        const book_event *a = &o->book->events[i];
-        if (a->account != account || !oracle_lives(o, a) || !(a->has_age || a->has_risk)) continue;
-        for (size_t j = 0; j < i; j++) {
-            const book_event *b = &o->book->events[j];
-            bool says = b->account == account && (b->has_age || b->has_risk);
-            if (says && b->time_us == a->time_us && oracle_lives(o, b)) return true;
-        }
-    }
-    return false;
-}
-
 #endif /* WEIR_CRASH_SERVE_ORACLE_H */

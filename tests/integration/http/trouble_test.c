@@ -167,79 +167,6 @@ static void a_damaged_read_turns_readiness_red_until_it_is_mended(void **state) 
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-/* --- a damaged log ---------------------------------------------------------------------------------------------- */
-
-static void move(const char *from, const char *to) {
-    char a[1024], b[1024];
-    snprintf(a, sizeof a, "%s/%s", weir_test_path("data"), from);
-    snprintf(b, sizeof b, "%s/%s", weir_test_path("data"), to);
-    assert_int_equal(rename(a, b), 0);
-}
-
-/* Cuts a segment that is not the last in the middle: as a disk does, not as a crash. */
-static void cut_first_segment(const char *partition) {
-    char folder[1024], first[1400] = "", kept[1500];
-    struct dirent **entries;
-    snprintf(folder, sizeof folder, "%s/eventlog/payments/%s", weir_test_path("data"), partition);
-    int count = scandir(folder, &entries, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
-        if (!first[0] && strstr(entries[i]->d_name, ".seg"))
-            snprintf(first, sizeof first, "%s/%s", folder, entries[i]->d_name);
-        free(entries[i]);
-    }
-    free(entries);
-    assert_true(count > 3);
-    snprintf(kept, sizeof kept, "%s.kept", weir_test_path("segment"));
-    char command[4096];
-    snprintf(command, sizeof command, "cp %s %s && truncate -s 3000 %s", first, kept, first);
-    assert_int_equal(system(command), 0);
-}
-
-/* Of a store made anew from a log with a damaged segment, 25 of 27 answers were wrong: 404 for what was only not read
- * yet, and never would be. */
-static void a5_a_store_that_cannot_be_filled_answers_nothing(void **state) {
-    (void)state;
-    static const char *const asks[] = {"/v1/vertices/account/a1", "/v1/neighbors/account/a1",
-                                       "/v1/embeddings/account/a1"};
-    serve_child child;
-    char id[32];
-    setenv("WEIR_EVENTLOG_SEGMENT_BYTES", "64KiB", 1);
-    setenv("WEIR_EVENTLOG_PARTITIONS", "1", 1);
-    start(&child, NULL);
-    serve_await(&child, "/readyz", NULL, 200, NULL);
-    for (int i = 0; i < 600; i++) {
-        snprintf(id, sizeof id, "p%d", i);
-        expect_post(&child, id, 200, "");
-    }
-    assert_int_equal(serve_end(&child, SIGTERM), 0);
-    cut_first_segment("00000");
-    start(&child, NULL); /* its store has read that long ago */
-    serve_await(&child, "/readyz", NULL, 200, NULL);
-    expect_get(&child, "/v1/vertices/payment/p0", 200, "");
-    assert_int_equal(serve_end(&child, SIGTERM), 0);
-    move("store", "aside");
-    start(&child, NULL);
-    serve_await(&child, "/readyz", NULL, 503, ".seg");
-    for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++)
-        expect_get(&child, asks[i], 503, "is not whole yet");
-    assert_int_not_equal(serve_end(&child, SIGTERM), 128 + SIGKILL);
-    start(&child, NULL); /* and so after a restart */
-    serve_await(&child, "/readyz", NULL, 503, ".seg");
-    expect_get(&child, asks[0], 503, "is not whole yet");
-    assert_int_not_equal(serve_end(&child, SIGTERM), 128 + SIGKILL);
-    char command[4096];
-    snprintf(command, sizeof command, "cp %s.kept %s/eventlog/payments/00000/00000000000000000000.seg",
-             weir_test_path("segment"), weir_test_path("data"));
-    assert_int_equal(system(command), 0);
-    start(&child, NULL);
-    serve_await(&child, "/readyz", NULL, 200, NULL);
-    for (int i = 0; i < 600; i += 7) {
-        snprintf(id, sizeof id, "/v1/vertices/payment/p%d", i);
-        expect_get(&child, id, 200, "");
-    }
-    assert_int_equal(serve_end(&child, SIGTERM), 0);
-}
-
 /* --- weir load -------------------------------------------------------------------------------------------------- */
 
 /* It said "298993 records", exited 0, and half of them were missing. */
@@ -291,5 +218,4 @@ WEIR_TESTS(WEIR_CASE(a_full_log_disk_is_resumed_without_a_restart),
            WEIR_CASE(a_full_store_disk_is_named_and_a_stop_ends),
            WEIR_CASE(a_store_disk_that_was_full_once_is_no_trouble),
            WEIR_CASE(a_damaged_read_turns_readiness_red_until_it_is_mended),
-           WEIR_CASE(a5_a_store_that_cannot_be_filled_answers_nothing),
            WEIR_CASE(a_load_that_is_not_whole_does_not_end_well))

@@ -67,6 +67,7 @@ weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size
 typedef enum weir_file_rule {
     WEIR_FILE_GUARDED = 1, /* as weir_path_guarded; what was checked is what is read */
     WEIR_FILE_NO_LINK = 2, /* the name is the file's own                             */
+    WEIR_FILE_SECRET = 4,  /* nobody but its owner, and root, can read it            */
 } weir_file_rule;
 /* The same with rules, a set of bits.  WEIR_EPERM says what to do. */
 weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, char **bytesp, size_t *lengthp);

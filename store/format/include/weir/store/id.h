@@ -61,8 +61,15 @@ typedef struct weir_id_key {
  * messages that are mapped only to see whether they can be. */
 extern const weir_id_key weir_id_key_public;
 
+#define WEIR_ID_KEY_DIGITS 32u
+
 /* From the system's source of random numbers.  WEIR_EUNAVAILABLE. */
 weir_err weir_id_key_draw(weir_id_key *id_keyp);
+/* Of WEIR_ID_KEY_DIGITS hexadecimal digits, and nothing behind them.  false: they are not. */
+bool weir_id_key_parse(const char *text, weir_id_key *id_keyp);
+/* From a file of these digits, which nobody but its owner may read.  WEIR_ENOTFOUND, WEIR_EIO; WEIR_EPERM, WEIR_EDATA
+ * say what to do.  Blocks on the disk. */
+weir_err weir_id_key_load(const char *path, weir_id_key *id_keyp);
 
 weir_vertex weir_vertex_id(const weir_id_key *id_key, const char *type, const char *key, size_t key_length);
 /* The identity of an event that names one; of one that does not, its source position stands for it. 64 bits under the

@@ -58,9 +58,11 @@ typedef struct weir_graph_opts {
     bool from_log;     /* what is created is filled from a log: see weir_graph_filling                 */
     bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
-    /* Of a store that is created: what its ids depend on; NULL: drawn. Two stores are the same byte for byte only if
-     * they have one: a rebuild that is to be compared takes over that of its model; borrowed for the call. */
+    /* Of a store that is created: what its ids depend on, or else a file of it; neither, or "": drawn. Two stores of
+     * one log are the same byte for byte only if they share it: what comes first of equal times hangs on ids. Borrowed
+     * for the call. */
     const weir_id_key *id_key;
+    const char *id_key_path;
     int64_t future_us; /* how far ahead of the wall clock weir_graph_latest lets an event be; 0: any     */
 } weir_graph_opts;
 
@@ -83,6 +85,10 @@ uint32_t weir_graph_shards(const weir_graph *graph);
 const weir_schema *weir_graph_schema(const weir_graph *graph);
 /* What the ids of its vertices and events depend on: a secret, for whoever makes ids.  [any] */
 const weir_id_key *weir_graph_id_key(const weir_graph *graph);
+
+/* The key that the store in a folder was made with, whether or not the store can be opened.  WEIR_ENOTFOUND,
+ * WEIR_EVERSION, WEIR_ECORRUPT. */
+weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp);
 
 /* --- sources ------------------------------------------------------------------------------------------------- */
 
