@@ -265,7 +265,7 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
     if (!w.starved) widen_edges(&w);
     if (!w.starved) widen_rows(&w);
     if (!w.starved) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the reasons need more memory than a batch may use; ask for fewer targets at once");
+    return WEIR_ARENA_ERR(w.arena, "the reasons need more memory than a batch may use; ask for fewer targets at once");
 }
 
 /* --- reading them ----------------------------------------------------------------------------------------------- */
@@ -301,7 +301,7 @@ weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_sou
     const weir_sample_step *steps = weir_nn_steps(shape, &step_count);
     weir_score_place place = wide->places[target];
     weir_score_reason *reasons = weir_arena_alloc(arena, (size_t)place.variants * sizeof *reasons);
-    if (!reasons) return WEIR_ERR(WEIR_ELIMIT, "no memory for the reasons of a score; ask for fewer targets at once");
+    if (!reasons) return WEIR_ARENA_ERR(arena, "no memory for the reasons of a score; ask for fewer targets at once");
     const weir_real *variants = logits + (size_t)(place.base + 1) * outputs + score->label;
     for (uint32_t s = 0; s < first_steps(shape); s++) {
         const weir_block_edges *e = &view->edges[s];

@@ -60,7 +60,7 @@ static weir_err lay_over(weir_score_overlay *o, const weir_score_ask *ask, const
                          weir_sample_window *window) {
     weir_arena_reset(o->windows);
     weir_edge *edges = weir_arena_alloc(o->windows, (window->count + ask->mutation_count) * sizeof *edges);
-    if (!edges) return WEIR_ERR(WEIR_ELIMIT, "no memory for the edges of an event; send fewer at once");
+    if (!edges) return WEIR_ARENA_ERR(o->windows, "no memory for the edges of an event; send fewer at once");
     uint32_t count = window->count;
     if (count) memcpy(edges, window->edges, count * sizeof *edges);
     for (size_t i = 0; i < ask->mutation_count; i++) {
@@ -109,9 +109,9 @@ static weir_err codes(weir_sample_source *source, const weir_sample_ask *look, c
     return live->codes(live, look, window, feature, codes);
 }
 
-static const uint8_t *keep(weir_sample_source *source, const uint8_t *row, uint32_t length) {
+static weir_err keep(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp) {
     weir_sample_source *live = overlay_of(source)->live;
-    return live->keep(live, row, length);
+    return live->keep(live, row, length, keptp);
 }
 
 static void close_overlay(weir_sample_source *source) {

@@ -196,7 +196,7 @@ static weir_err forward(pass *p, const weir_score_wide *wide) {
     p->embeddings =
         embeddings ? weir_arena_alloc(s->arena, targets * weir_nn_hidden(shape) * sizeof *p->embeddings) : NULL;
     if (!p->logits || (embeddings && !p->embeddings))
-        return WEIR_ERR(WEIR_ELIMIT, "no memory for the scores of a batch; ask for fewer targets at once");
+        return WEIR_ARENA_ERR(s->arena, "no memory for the scores of a batch; ask for fewer targets at once");
     const weir_nn_batch batch = {&wide->view, wide->inputs.numbers, wide->inputs.slots, wide->inputs.edges};
     return weir_nn_forward(nn, s->model->opts.params, &batch, NULL, s->workspace, p->logits, p->embeddings);
 }
@@ -242,7 +242,7 @@ static weir_err compute(pass *p) {
     for (uint32_t i = 0; i < p->round->count; i++)
         explain[i] = p->round->asks[i]->reasons > 0;
     p->wide = weir_arena_alloc(s->arena, sizeof *p->wide);
-    if (!p->wide) return WEIR_ERR(WEIR_ELIMIT, "no memory for a batch; ask for fewer targets at once");
+    if (!p->wide) return WEIR_ARENA_ERR(s->arena, "no memory for a batch; ask for fewer targets at once");
     weir_err err = weir_score_inputs_read(&s->reader, shape, p->view, s->arena, &p->inputs);
     if (!err)
         err = weir_score_widen(shape, p->view, &p->inputs, explain, weir_graph_schema(s->graph), s->arena, p->wide);

@@ -43,6 +43,7 @@ struct weir_arena {
     size_t bytes_held;   /* data of all chunks */
     size_t used_before;  /* used in all chunks but the newest */
     arena_chunk *newest; /* NULL before the first allocation */
+    bool starved;        /* malloc has refused since the last reset */
 };
 
 weir_err weir_arena_open(size_t bytes_max, weir_arena **arenap) {
@@ -86,7 +87,10 @@ static bool add_chunk(weir_arena *arena, size_t bytes) {
     if (want < bytes) want = bytes;
     if (want > SIZE_MAX - sizeof(arena_chunk)) return false;
     arena_chunk *chunk = weir_malloc(sizeof *chunk + want);
-    if (!chunk) return false;
+    if (!chunk) {
+        arena->starved = true;
+        return false;
+    }
     *chunk = (arena_chunk){.older = arena->newest, .bytes = want};
     if (arena->newest) arena->used_before += arena->newest->used;
     arena->newest = chunk;
@@ -157,7 +161,12 @@ char *weir_arena_printf(weir_arena *arena, const char *format, ...) {
 
 void weir_arena_reset(weir_arena *arena) {
     drop_chunks(arena, KEEPS_A_CHUNK);
+    arena->starved = false;
     WEIR_ASSERT(weir_arena_used(arena) == 0 && (KEEPS_A_CHUNK || !arena->newest)); // A3
+}
+
+bool weir_arena_starved(const weir_arena *arena) {
+    return arena->starved;
 }
 
 size_t weir_arena_used(const weir_arena *arena) {

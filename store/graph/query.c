@@ -44,7 +44,7 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, countp);
     if (err) return err;
     weir_edge *edges = weir_arena_alloc(arena, *countp * sizeof *edges);
-    if (!edges) return WEIR_ERR(WEIR_ELIMIT, "the request's memory is used up; ask for fewer neighbours");
+    if (!edges) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer neighbours");
     for (uint32_t i = 0; i < *countp; i++) {
         edges[i] = (weir_edge){entries[i].neighbor, entries[i].time_us, entries[i].event, entries[i].row,
                                entries[i].row_length};
@@ -205,7 +205,7 @@ static weir_err row_of_values(const weir_graph_kinds *kinds, const weir_value *v
                               weir_row_view *viewp) {
     size_t size = weir_row_size(kinds->kinds, values, kinds->count);
     uint8_t *row = weir_arena_alloc_aligned(arena, 1, size);
-    if (!row) return WEIR_ERR(WEIR_ELIMIT, "the request's memory is used up; ask for fewer features");
+    if (!row) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer features");
     viewp->row_length = (uint32_t)weir_row_write(kinds->kinds, values, kinds->count, row);
     viewp->row = row;
     return WEIR_OK;
@@ -423,7 +423,7 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
     weir_err err = weir_shard_list(shard_of(graph, query.vertex), &query, arena, &entries, countp);
     if (err) return err;
     weir_event_note *notes = weir_arena_alloc(arena, *countp * sizeof *notes);
-    if (!notes) return WEIR_ERR(WEIR_ELIMIT, "the request's memory is used up; ask for fewer events");
+    if (!notes) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer events");
     for (uint32_t i = 0; i < *countp; i++)
         notes[i] = (weir_event_note){(uint64_t)entries[i].time_us, entries[i].event, entries[i].content};
     *notesp = notes;

@@ -34,8 +34,8 @@ typedef struct hidden {
     size_t count, capacity;
 } hidden;
 
-static weir_err arena_full(void) {
-    return WEIR_ERR(WEIR_ELIMIT, "the read needs more memory than its request may use; ask for fewer neighbours");
+static weir_err arena_full(const weir_arena *arena) {
+    return WEIR_ARENA_ERR(arena, "the read needs more memory than its request may use; ask for fewer neighbours");
 }
 
 /* --- the cold source -----------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ static weir_err copy_value(weir_engine_cursor *cursor, weir_arena *arena, weir_e
     const void *value = weir_engine_cursor_value(cursor, &length);
     if (length == 0) return WEIR_OK;
     void *copy = weir_arena_alloc_aligned(arena, 1, length);
-    if (!copy) return arena_full();
+    if (!copy) return arena_full(arena);
     entry->row = memcpy(copy, value, length);
     entry->row_length = (uint32_t)length;
     return WEIR_OK;
@@ -160,7 +160,7 @@ static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, si
     if (collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
     if (s->count >= size) return scan_cold(shard, query, query->before_us, capacity, arena, s); /* far in the past */
     source window = {.entries = weir_arena_alloc(arena, size * sizeof(weir_entry))};
-    if (!window.entries) return arena_full();
+    if (!window.entries) return arena_full(arena);
     uint64_t epoch = weir_cache_epoch(shard->cache);
     weir_err err = scan_cold(shard, query, INT64_MAX, size, arena, &window);
     if (err) return err;
@@ -185,7 +185,7 @@ static weir_err hide(hidden *h, const weir_entry *deletion, weir_arena *arena) {
     if (h->count == h->capacity) {
         size_t capacity = h->capacity ? h->capacity * 2 : 16;
         void *edges = weir_arena_alloc(arena, capacity * sizeof *h->edges);
-        if (!edges) return arena_full();
+        if (!edges) return arena_full(arena);
         if (h->count) memcpy(edges, h->edges, h->count * sizeof *h->edges);
         h->edges = edges;
         h->capacity = capacity;
@@ -261,7 +261,7 @@ static weir_err copy_rows(merged *out, weir_arena *arena) {
         bytes += out->entries[i].row_length;
     if (bytes == 0) return WEIR_OK;
     uint8_t *rows = weir_arena_alloc_aligned(arena, 1, bytes);
-    if (!rows) return arena_full();
+    if (!rows) return arena_full(arena);
     for (uint32_t i = 0; i < out->count; i++) {
         weir_entry *e = &out->entries[i];
         if (e->row_length == 0) continue;
@@ -277,7 +277,7 @@ static weir_err list_once(weir_shard *shard, const weir_list_query *query, weir_
     for (size_t i = 0; i < SOURCES; i++) {
         sources[i].complete = true;
         sources[i].entries = weir_arena_alloc(arena, capacity * sizeof(weir_entry));
-        if (!sources[i].entries) return arena_full();
+        if (!sources[i].entries) return arena_full(arena);
     }
     for (size_t i = 0; i < 2; i++) {
         if (!deltas[i]) continue;
@@ -296,7 +296,7 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
     weir_err err = WEIR_OK;
     *entriesp = NULL;
     *countp = 0;
-    if (!out.entries) return arena_full();
+    if (!out.entries) return arena_full(arena);
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
     for (size_t capacity = (size_t)query->limit + SPARE_ENTRIES;; capacity *= 4) {
         err = list_once(shard, query, deltas, capacity, arena, &out);
@@ -386,7 +386,7 @@ weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool
 static weir_err name_copy(const weir_name *from, weir_arena *arena, weir_name *namep) {
     *namep = *from;
     namep->key = weir_arena_strndup(arena, from->key, from->key_length);
-    return namep->key ? WEIR_OK : arena_full();
+    return namep->key ? WEIR_OK : arena_full(arena);
 }
 
 static weir_err name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp) {

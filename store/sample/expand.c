@@ -109,11 +109,9 @@ static weir_err write_events(const expansion *x, const weir_sample_window *windo
     weir_sample_source *source = x->sampler->source;
     for (uint32_t i = 0; i < count; i++) {
         const weir_edge *edge = &window->edges[picks[i]];
-        const uint8_t *kept = edge->row_length ? source->keep(source, edge->row, edge->row_length) : NULL;
-        if (edge->row_length && !kept) {
-            return WEIR_ERR(WEIR_ELIMIT, "the rows of the sampled edges need more memory than the request may use; ask "
-                                         "for fewer neighbours");
-        }
+        const uint8_t *kept = NULL;
+        weir_err err = edge->row_length ? source->keep(source, edge->row, edge->row_length, &kept) : WEIR_OK;
+        if (err) return err;
         x->columns->refs[at + i] = edge->event;
         x->columns->rows[at + i] = kept;
         x->columns->row_lengths[at + i] = edge->row_length;

@@ -103,9 +103,14 @@ static weir_err codes(weir_sample_source *source, const weir_sample_ask *ask, co
     return err;
 }
 
-static const uint8_t *keep(weir_sample_source *source, const uint8_t *row, uint32_t length) {
-    uint8_t *kept = weir_arena_alloc_aligned(live_of(source)->rows, 1, length);
-    return kept ? memcpy(kept, row, length) : NULL;
+static weir_err keep(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp) {
+    weir_arena *rows = live_of(source)->rows;
+    uint8_t *kept = weir_arena_alloc_aligned(rows, 1, length);
+    if (!kept)
+        return WEIR_ARENA_ERR(rows, "the rows of the sampled edges need more memory than the request may use; ask for "
+                                    "fewer neighbours");
+    *keptp = memcpy(kept, row, length);
+    return WEIR_OK;
 }
 
 /* --- the handle --------------------------------------------------------------------------------------------------- */

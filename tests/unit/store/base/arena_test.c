@@ -253,10 +253,30 @@ static void fails_cleanly_at_every_allocation(void **state) {
     weir_test_every_allocation(open_and_use, NULL);
 }
 
-WEIR_TESTS(WEIR_CASE(limit_of_zero_is_refused), WEIR_CASE(a1_blocks_stay_where_and_what_they_are),
-           WEIR_CASE(a2_limit_and_one_past_it), WEIR_CASE(a2_small_steps_reach_the_limit),
-           WEIR_CASE(a2_whole_limit_after_small_steps), WEIR_CASE(a2_used_never_passes_the_limit),
-           WEIR_CASE(a3_reset_keeps_the_largest_chunk), WEIR_CASE(a3_reset_forgets_all),
-           WEIR_CASE(a3_use_after_reset_is_seen), WEIR_CASE(blocks_are_aligned), WEIR_CASE(alignment_that_is_none_dies),
-           WEIR_CASE(size_zero_gives_a_pointer_of_its_own), WEIR_CASE(calloc_is_zeroed_and_refuses_overflow),
-           WEIR_CASE(strings_are_copied_and_printed), WEIR_CASE(fails_cleanly_at_every_allocation))
+/* "Ask for less" was said where there was no memory at all: who asks again with less is refused again. */
+static void the_limit_and_want_of_memory_are_told_apart(void **state) {
+    (void)state;
+    weir_arena *arena;
+    assert_ok(weir_arena_open(64 << 10, &arena));
+    assert_null(weir_arena_alloc(arena, 65 << 10));
+    assert_err(WEIR_ARENA_ERR(arena, "ask for less"), WEIR_ELIMIT, "ask for less");
+    weir_alloc_fail_nth(1);
+    assert_null(weir_arena_alloc(arena, 1000));
+    assert_err(WEIR_ARENA_ERR(arena, "ask for less"), WEIR_ENOMEM, "the machine has no memory");
+    weir_alloc_fail_nth(0);
+    assert_non_null(weir_arena_alloc(arena, 1000));
+    assert_err(WEIR_ARENA_ERR(arena, "ask for less"), WEIR_ENOMEM, ""); /* one of what was asked for is missing */
+    weir_arena_reset(arena);
+    assert_null(weir_arena_alloc(arena, 65 << 10));
+    assert_err(WEIR_ARENA_ERR(arena, "ask for less"), WEIR_ELIMIT, "");
+    weir_arena_close(arena);
+}
+
+WEIR_TESTS(WEIR_CASE(the_limit_and_want_of_memory_are_told_apart), WEIR_CASE(limit_of_zero_is_refused),
+           WEIR_CASE(a1_blocks_stay_where_and_what_they_are), WEIR_CASE(a2_limit_and_one_past_it),
+           WEIR_CASE(a2_small_steps_reach_the_limit), WEIR_CASE(a2_whole_limit_after_small_steps),
+           WEIR_CASE(a2_used_never_passes_the_limit), WEIR_CASE(a3_reset_keeps_the_largest_chunk),
+           WEIR_CASE(a3_reset_forgets_all), WEIR_CASE(a3_use_after_reset_is_seen), WEIR_CASE(blocks_are_aligned),
+           WEIR_CASE(alignment_that_is_none_dies), WEIR_CASE(size_zero_gives_a_pointer_of_its_own),
+           WEIR_CASE(calloc_is_zeroed_and_refuses_overflow), WEIR_CASE(strings_are_copied_and_printed),
+           WEIR_CASE(fails_cleanly_at_every_allocation))

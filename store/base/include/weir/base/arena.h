@@ -13,6 +13,7 @@
 #ifndef WEIR_BASE_ARENA_H
 #define WEIR_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <weir/base/err.h>
@@ -31,6 +32,12 @@ void *weir_arena_calloc(weir_arena *arena, size_t count, size_t size);
 void *weir_arena_alloc_aligned(weir_arena *arena, size_t alignment, size_t size);
 char *weir_arena_strndup(weir_arena *arena, const char *text, size_t length);
 char *weir_arena_printf(weir_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Since the last reset the machine had no memory for it, at least once: not the limit is why it has refused. */
+bool weir_arena_starved(const weir_arena *arena);
+/* The error of an allocation that came to nothing; the words are for when the limit is why. */
+#define WEIR_ARENA_ERR(arena, ...)                                                                                \
+    (weir_arena_starved(arena) ? WEIR_ERR(WEIR_ENOMEM, "the machine has no memory for this now; try again later") \
+                               : WEIR_ERR(WEIR_ELIMIT, __VA_ARGS__))
 /* Everything allocated is gone. */
 void weir_arena_reset(weir_arena *arena);
 size_t weir_arena_used(const weir_arena *arena);

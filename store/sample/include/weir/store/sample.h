@@ -111,8 +111,9 @@ struct weir_sample_source {
     /* A category of every edge: equal texts have equal codes within this source; 0: missing.  WEIR_EINVAL. */
     weir_err (*codes)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
                       uint32_t feature, uint64_t *codes);
-    /* Copies a row to where it lives until the next begin. NULL: no room. May be NULL where `rows` is false. */
-    const uint8_t *(*keep)(weir_sample_source *source, const uint8_t *row, uint32_t length);
+    /* Copies a row to where it lives until the next begin. May be NULL where `rows` is false.  WEIR_ELIMIT,
+     * WEIR_ENOMEM. */
+    weir_err (*keep)(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp);
     void (*close)(weir_sample_source *source);
 };
 
