@@ -237,8 +237,9 @@ static weir_err take_event(weir_run *run, const weir_mapped *event, uint64_t off
         err = room_for(run, event);
     while (weir_worker_waits(run->worker, err));
     if (!err) err = choose(run, event);
+    if (err) return err;
     do
-        if (!err && event->event_id) err = weir_repeats_add(run->part->repeats, event->event, event->content, offset);
+        err = event->event_id ? weir_repeats_add(run->part->repeats, event->event, event->content, offset) : WEIR_OK;
     while (weir_worker_waits(run->worker, err));
     if (err) return err;
     sort_by_vertex(run, event->mutations);
