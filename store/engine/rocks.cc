@@ -2,9 +2,12 @@
 /* rocks.cc - the only C++ of the store: a guard around each call of RocksDB. See rocks.h. */
 #include "rocks.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <new>
@@ -24,6 +27,7 @@
 #include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
 
+#include <weir/base/clock.h>
 #include <weir/base/fault.h>
 #include <weir/store/engine.h>
 
@@ -37,6 +41,52 @@ constexpr int level0_trigger = 4;
 constexpr int background_jobs = 2;
 constexpr size_t log_bytes_max = 1u << 20;
 constexpr size_t log_files = 2;
+
+/* --- want of memory ------------------------------------------------------------------------------------------------ */
+
+/* RocksDB is not made for exceptions. A std::bad_alloc that leaves it by one of our calls leaves references behind, over
+ * which a destructor asserts; one in a thread of its own ends the process. So before anything is thrown a reserve is
+ * given back, and then memory is waited for: by RocksDB's own threads for as long as it takes, by a call of ours for
+ * patience_us. What was thrown out of is never destroyed: the end of the process does that. */
+constexpr size_t reserve_bytes = 4u << 20;
+constexpr int64_t patience_us = 1000000;
+constexpr timespec nap = {0, 2000000};
+
+std::atomic<void *> reserve;
+std::atomic<int> waiting;      /* threads */
+std::atomic<bool> torn;        /* RocksDB was thrown out of */
+thread_local int calls;        /* of ours that this thread is in: a listener may call again */
+thread_local int64_t until_us; /* when they give up; 0: they do not wait yet */
+
+void wait_for_memory() {
+    void *kept = reserve.exchange(nullptr);
+    if (kept) {
+        free(kept);
+        return;
+    }
+    int64_t now_us = weir_clock_mono_us(weir_clock_system());
+    if (calls > 0 && !until_us) until_us = now_us + patience_us;
+    if (calls > 0 && now_us > until_us) throw std::bad_alloc();
+    waiting++;
+    nanosleep(&nap, nullptr);
+    waiting--;
+}
+
+void keep_reserve() {
+    free(reserve.exchange(malloc(reserve_bytes)));
+    std::set_new_handler(wait_for_memory);
+}
+
+class Inside {
+  public:
+    Inside() {
+        calls++;
+        if (!reserve.load(std::memory_order_relaxed)) keep_reserve();
+    }
+    ~Inside() {
+        if (--calls == 0) until_us = 0;
+    }
+};
 
 /* --- the guard ----------------------------------------------------------------------------------------------------- */
 
@@ -75,11 +125,15 @@ rocksdb::Status armed(const char *path) {
 
 /* Runs call, which returns a Status. Nothing is thrown out of here. Without a path no test can fail it. */
 template <typename Call> bool guarded(const char *path, weir_rocks_status *status, Call &&call) noexcept {
+    Inside here;
+    bool called = false;
     try {
         rocksdb::Status s = path ? armed(path) : rocksdb::Status::OK();
+        called = true;
         if (s.ok()) s = call();
         return say(status, s);
     } catch (const std::bad_alloc &) {
+        if (called) torn = true;
         set_status(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB");
     } catch (const std::exception &e) {
         set_status(status, WEIR_ROCKS_FAILED, e.what());
@@ -187,7 +241,7 @@ bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks
 }
 
 void weir_rocks_cache_close(weir_rocks_cache *cache) {
-    delete cache;
+    if (!torn) delete cache;
 }
 
 bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks **dbp, weir_rocks_status *status) {
@@ -207,7 +261,15 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
 }
 
 void weir_rocks_close(weir_rocks *db) {
-    delete db;
+    if (!torn) delete db;
+}
+
+bool weir_rocks_torn(void) {
+    return torn;
+}
+
+bool weir_rocks_waits(void) {
+    return waiting > 0;
 }
 
 bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status) {
