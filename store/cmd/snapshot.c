@@ -191,7 +191,7 @@ static const weir_command command_import = {
 };
 
 static weir_err run_export(weir_cli *cli) {
-    const weir_snapshot_opts opts = {.verify = false};
+    const weir_snapshot_opts opts = {.verify = true}; /* what leaves has no checksum of ours any more */
     const char *format = weir_cli_text(cli, "format");
     bool npz = format && strcmp(format, "npz") == 0;
     weir_snapshot *snapshot;
