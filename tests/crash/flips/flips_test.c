@@ -72,7 +72,6 @@ static void say_bad(trial *r, size_t k, size_t reader) {
 static void run_trial(trial *r, size_t k, size_t reader) {
     world_copy(r->world, kinds[k].folders, FOLDERS_MAX, r->folder);
     r->outcome = OUTCOME_RIGHT;
-    r->anew = false;
     r->why[0] = 0;
     r->damage = damage;
     kinds[k].readers[reader].read(r);

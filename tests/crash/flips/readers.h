@@ -36,7 +36,6 @@ typedef struct trial {
     uint64_t offset;
     int bit;                       /* 8: the file is cut at offset */
     int64_t patience_ms, grace_ms; /* a hang is longer; what is wrong is known, or mended, within */
-    bool anew;                     /* the store is made from the log */
     outcome outcome;
     char why[SENTENCE_MAX + 200];
 } trial;
@@ -412,7 +411,6 @@ static inline void read_while_it_serves(trial *r) {
 /* The store is made anew from the log. */
 static inline void read_to_rebuild(trial *r) {
     assert_ok(weir_folder_remove(in_folder(r, "d/store")));
-    r->anew = true;
     serve_and_ask(r, false);
 }
 
