@@ -228,7 +228,7 @@ static void write_problem(weir_json *json, const char *detail) {
     weir_json_string(json, detail);
 }
 
-/* A probe has no key: only who has one is told what the sources say. */
+/* A probe has no key, or an old one: only who has one of this server's is told what the sources say. */
 weir_err weir_api_readyz(void *context, weir_http_request *request) {
     weir_api *api = context;
     char sentence[WEIR_ERR_SENTENCE_MAX];

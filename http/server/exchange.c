@@ -226,16 +226,12 @@ static bool from_another_site(const weir_http_request *request) {
 
 /* Of whom, and that it happened, is for the operator's eyes; the key is for nobody's. A right key passes whatever came
  * before it: behind a proxy all clients have one address, and one that was not told of its new key must not lock out
- * the others. */
-static void refuse_key(weir_http_request *request) {
+ * the others. false: more came from this address than are written down. */
+static bool count_wrong_key(weir_http_request *request) {
     weir_http *http = request->loop->http;
     uint32_t count = weir_http_peers_strike(http->peers, request->connection->peer, weir_clock_mono_us(http->clock));
     weir_metric_add(WEIR_METRIC_HTTP_WRONG_KEYS, 1);
-    if (count > WEIR_HTTP_STRIKES_MAX) {
-        weir_http_add_header(request, "Retry-After", "60");
-        weir_http_problem(request, 429, NULL, "too many wrong keys came from this address; wait a minute");
-        return;
-    }
+    if (count > WEIR_HTTP_STRIKES_MAX) return false;
     char address[80] = "unknown";
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     if (info && info->client_addr) weir_http_address_text(info->client_addr, address, sizeof address);
@@ -244,8 +240,27 @@ static void refuse_key(weir_http_request *request) {
                                            : "a key that is not one of this server's; more of the address's are "
                                              "counted and not written down for a minute",
              WEIR_TEXT("address", address), WEIR_TEXT("request", request->id), WEIR_U64("count", count));
+    return true;
+}
+
+static void refuse_key(weir_http_request *request) {
+    if (!count_wrong_key(request)) {
+        weir_http_add_header(request, "Retry-After", "60");
+        weir_http_problem(request, 429, NULL, "too many wrong keys came from this address; wait a minute");
+        return;
+    }
     weir_http_add_header(request, "WWW-Authenticate", "Bearer");
     weir_http_problem(request, 401, NULL, "the key is not one of this server's; send `Authorization: Bearer KEY`");
+}
+
+/* Where nobody needs a key none is refused, however many wrong ones came from the address: a probe whose key was taken
+ * away is still told whether the server is ready. */
+static void know_caller(weir_http_request *request) {
+    const weir_http_opts *opts = &request->loop->http->opts;
+    const char *key = key_of(request);
+    if (!key || opts->authenticate(opts->context, key, strlen(key), &request->caller)) return;
+    request->caller = (weir_http_caller){0};
+    (void)count_wrong_key(request);
 }
 
 /* false: the request has its refusal (W2, W3, W5). */
@@ -264,7 +279,10 @@ static bool allowed(weir_http_request *request, weir_http_role role) {
                           "without keys this server answers only to localhost, 127.0.0.1 and [::1]");
         return false;
     }
-    if (role == WEIR_HTTP_ANYONE) return true;
+    if (role == WEIR_HTTP_ANYONE) {
+        know_caller(request);
+        return true;
+    }
     const char *key = key_of(request);
     if (!key) {
         weir_http_add_header(request, "WWW-Authenticate", "Bearer");

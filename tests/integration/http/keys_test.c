@@ -129,5 +129,70 @@ static void a_wrong_key_is_counted_and_written_down_without_itself(void **state)
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
+/* What /readyz?verbose says to a key, or to nobody's; the caller frees the answer. */
+static void ask_ready(const serve_child *child, const char *key, http_answer *answer) {
+    char text[512], header[256] = "";
+    if (key) snprintf(header, sizeof header, "Authorization: Bearer %s\r\n", key);
+    snprintf(text, sizeof text, "GET /readyz?verbose HTTP/1.1\r\nHost: localhost\r\n%s\r\n", header);
+    client_ask(child->port, text, answer);
+}
+
+static void ready_is_said_without_details(const serve_child *child, const char *key) {
+    http_answer answer;
+    ask_ready(child, key, &answer);
+    assert_int_equal(answer.status, 200);
+    assert_null(strstr(answer.body, "\"sources\""));
+    assert_null(strstr(answer.body, "\"troubles\""));
+    answer_free(&answer);
+}
+
+static void trouble_is_said_without_details(const serve_child *child, const char *key) {
+    http_answer answer;
+    ask_ready(child, key, &answer);
+    assert_int_equal(answer.status, 503);
+    assert_non_null(strstr(answer.body, "is not well; the server's log says which"));
+    assert_null(strstr(answer.body, "no model can be loaded"));
+    assert_null(strstr(answer.body, "\"sources\""));
+    assert_null(strstr(answer.body, "\"troubles\""));
+    answer_free(&answer);
+}
+
+static void details_are_said(const serve_child *child, const char *key, int status, const char *part) {
+    http_answer answer;
+    ask_ready(child, key, &answer);
+    if (answer.status != status || !strstr(answer.body, part)) fail_msg("answered %d: %s", answer.status, answer.body);
+    assert_non_null(strstr(answer.body, "\"sources\":[{"));
+    assert_non_null(strstr(answer.body, "\"troubles\":["));
+    answer_free(&answer);
+}
+
+static void only_a_right_key_is_told_what_is_wrong(void **state) {
+    (void)state;
+    static const char nonsense[] = "nonsense";
+    serve_child child;
+    char current[4096];
+    start(&child);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    ready_is_said_without_details(&child, NULL);
+    ready_is_said_without_details(&child, WRONG);
+    details_are_said(&child, READER, 200, "\"ready\":true");
+    assert_ok(weir_folder_create(weir_test_path("data/models")));
+    snprintf(current, sizeof current, "%s", weir_test_path("data/models/current"));
+    assert_ok(weir_file_replace(current, nonsense, sizeof nonsense - 1));
+    serve_await(&child, "/readyz", NULL, 503, NULL);
+    trouble_is_said_without_details(&child, NULL);
+    details_are_said(&child, READER, 503, "no model can be loaded: ");
+    details_are_said(&child, ADMIN, 503, "no model can be loaded: ");
+    for (int i = 0; i < 24; i++) /* a probe that was not told of its new key asks on */
+        trouble_is_said_without_details(&child, WRONG);
+    assert_int_equal(status_for(&child, WRONG), 429);
+    details_are_said(&child, READER, 503, "no model can be loaded: ");
+    assert_int_equal(lines_of("audit.wrong_key"), 20);
+    assert_false(has_logged(WRONG));
+    serve_await(&child, "/metrics", "Authorization: Bearer " READER "\r\n", 200, "\nweir_http_wrong_keys_total 26\n");
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
 WEIR_TESTS(WEIR_CASE(a_key_that_is_taken_away_opens_nothing),
-           WEIR_CASE(a_wrong_key_is_counted_and_written_down_without_itself))
+           WEIR_CASE(a_wrong_key_is_counted_and_written_down_without_itself),
+           WEIR_CASE(only_a_right_key_is_told_what_is_wrong))

@@ -13,10 +13,12 @@
 #include <jansson.h>
 #include <librdkafka/rdkafka.h>
 
+#include <weir/base/clock.h>
 #include <weir/base/file.h>
 
 #include "../../support/serve_child.h"
 #include "broker.h"
+#include "positions.h"
 
 #define LIVING_ACCOUNTS   8u
 #define LIVING_EVENTS_MAX 7000u /* of an account at most 1000 are asked for */
@@ -74,7 +76,7 @@ __attribute__((unused)) static void living_make(const char *topic, int partition
     char text[256];
     rd_kafka_t *rk = living_client(NULL);
     rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS;
-    for (int tries = 0; tries < 600 && error; tries++) {
+    for (int waited_ms = 0; waited_ms < LIVING_WAIT_MS && error; waited_ms += 50) {
         rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
         rd_kafka_NewTopic_t *made = rd_kafka_NewTopic_new(topic, partitions, 1, text, sizeof text);
         assert_non_null(made);
@@ -244,6 +246,23 @@ __attribute__((unused)) static json_t *living_fresh(const serve_child *server) {
     return fresh;
 }
 
+/* Until one answer says all of it; behind and open: records. */
+__attribute__((unused)) static void living_await_behind(const serve_child *server, int64_t behind, int64_t open) {
+    int64_t says_behind = -1, says_open = -1;
+    for (int waited_ms = 0; waited_ms < LIVING_WAIT_MS; waited_ms += 20) {
+        json_t *fresh = living_fresh(server);
+        bool connected = json_is_true(json_object_get(fresh, "connected"));
+        bool lags = json_number_value(json_object_get(fresh, "lag_seconds")) > 0;
+        says_behind = json_integer_value(json_object_get(fresh, "behind"));
+        says_open = json_integer_value(json_object_get(fresh, "in_open_transactions"));
+        json_decref(fresh);
+        if (connected && says_behind == behind && says_open == open && lags == (behind > 0)) return;
+        usleep(20000);
+    }
+    fail_msg("%" PRId64 " behind, %" PRId64 " of them open, are wanted; it says %" PRId64 " and %" PRId64, behind, open,
+             says_behind, says_open);
+}
+
 /* What is in the graph; there[n] counts event n. */
 __attribute__((unused)) static void living_read(const serve_child *server, uint8_t *there) {
     memset(there, 0, LIVING_EVENTS_MAX);
@@ -290,6 +309,95 @@ __attribute__((unused)) static void living_await_truth(const serve_child *server
 static inline void living_add(uint8_t *truth, uint64_t first, uint64_t count) {
     for (uint64_t n = first; n < first + count; n++)
         truth[n] = 1;
+}
+
+/* --- what the server has ------------------------------------------------------------------------------------------ */
+
+/* The end of each partition, as the broker has it. One that has just come back may not know all leaders yet. */
+static inline void living_ends(const char *topic, int partitions, uint64_t *ends) {
+    rd_kafka_t *rk = living_client(NULL);
+    for (int p = 0; p < partitions; p++) {
+        int64_t begin, end = 0;
+        rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR__NOENT;
+        for (int waited_ms = 0; waited_ms < LIVING_WAIT_MS && error; waited_ms += 50) {
+            error = rd_kafka_query_watermark_offsets(rk, topic, p, &begin, &end, LIVING_WAIT_MS);
+            if (error) usleep(50000);
+        }
+        if (error) fail_msg("%s has no end: %s", topic, rd_kafka_err2str(error));
+        ends[p] = (uint64_t)end;
+    }
+    rd_kafka_destroy(rk);
+}
+
+static inline uint64_t living_applied(const serve_child *server, int partition) {
+    json_t *fresh = living_fresh(server);
+    const json_t *offset = json_array_get(json_object_get(fresh, "applied"), (size_t)partition);
+    uint64_t applied = (uint64_t)json_integer_value(offset); /* 0: it does not know of the partition yet */
+    json_decref(fresh);
+    return applied;
+}
+
+/* Until all that the broker has of each partition is applied: what is no event, too. */
+static inline void living_await_applied(const serve_child *server, const char *topic, int partitions) {
+    uint64_t ends[LIVING_PARTS_MAX];
+    living_ends(topic, partitions, ends);
+    for (int p = 0; p < partitions; p++) {
+        for (int waited_ms = 0; living_applied(server, p) < ends[p]; waited_ms += 10) {
+            if (waited_ms >= LIVING_WAIT_MS) fail_msg("partition %d is not applied up to %" PRIu64, p, ends[p]);
+            usleep(10000);
+        }
+    }
+}
+
+/* Until all that the broker has is applied and sealed, as a checkpoint does before it copies: then no server that is
+ * killed needs it again. */
+__attribute__((unused)) static void living_seal(const serve_child *server, const char *topic, int partitions) {
+    static unsigned count;
+    char body[64], text[256];
+    http_answer answer;
+    living_await_applied(server, topic, partitions);
+    int length = snprintf(body, sizeof body, "{\"name\":\"sealed-%u\",\"hard_links\":true}", count++);
+    snprintf(text, sizeof text,
+             "POST /v1/admin/checkpoint HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+             "Content-Length: %d\r\n\r\n%s",
+             length, body);
+    client_ask(server->port, text, &answer);
+    if (answer.status != 200 || !strstr(answer.body, "\"created\":true"))
+        fail_msg("a checkpoint was answered %d: %s", answer.status, answer.body);
+    answer_free(&answer);
+    assert_ok(weir_folder_remove(weir_test_path("data/checkpoints")));
+}
+
+/* When the newest round that the server's watch has ended was begun, on the monotonic clock: not before *fromp, not
+ * after *top. */
+static inline void living_round(const serve_child *server, int64_t *fromp, int64_t *top) {
+    int64_t asked_us = weir_clock_mono_us(weir_clock_system());
+    json_t *fresh = living_fresh(server), *age = json_object_get(fresh, "contact_age_seconds");
+    int64_t answered_us = weir_clock_mono_us(weir_clock_system()), age_us = INT64_MAX / 2; /* there was none */
+    if (json_is_number(age)) age_us = (int64_t)(json_number_value(age) * 1e6);
+    json_decref(fresh);
+    *fromp = asked_us - age_us - 1000; /* the age is in whole milliseconds */
+    *top = answered_us - age_us;
+}
+
+/* Until the server would know that another log has taken this one's place: two rounds of its watch, begun after all was
+ * read, have made the newest record of each partition an anchor and found it again, and its file has that record. Each
+ * partition ends with a record, not with the mark of a transaction. */
+__attribute__((unused)) static void living_await_known(const serve_child *server, const char *topic, int partitions) {
+    uint64_t ends[LIVING_PARTS_MAX];
+    living_await_applied(server, topic, partitions);
+    int64_t after_us = weir_clock_mono_us(weir_clock_system());
+    for (int rounds = 0, waited_ms = 0; rounds < 2; waited_ms += 10) {
+        int64_t from_us, to_us;
+        if (waited_ms >= LIVING_WAIT_MS) fail_msg("the watch has begun %d rounds", rounds);
+        usleep(10000);
+        living_round(server, &from_us, &to_us);
+        if (from_us <= after_us) continue;
+        after_us = to_us;
+        rounds++;
+    }
+    living_ends(topic, partitions, ends);
+    positions_await(ends, partitions);
 }
 
 /* --- another log under the same name ------------------------------------------------------------------------------ */

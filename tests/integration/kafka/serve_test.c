@@ -4,6 +4,7 @@
 
 #include "../../support/serve_child.h"
 #include "broker.h"
+#include "positions.h"
 
 #define TIMEOUT_US 300000000 /* longer than a broker on a busy machine needs to come back */
 
@@ -32,6 +33,18 @@ static void produce(const char *prefix, unsigned first, unsigned count) {
 static void make_topics(void) {
     broker_do("topic", "create", "payments", "--partitions", "1");
     broker_do("topic", "create", "chargebacks", "--partitions", "1");
+}
+
+/* Until it is gone: the broker agrees first. */
+static void remove_topic(const char *name) {
+    const char *const ls[] = {"topic", "ls", "--dir", broker_folder, NULL};
+    broker_do("topic", "rm", name);
+    for (bool there = true; there;) {
+        weir_test_output output;
+        assert_int_equal(broker_tool(ls, NULL, &output), 0);
+        there = strstr(output.out, name) != NULL;
+        weir_test_output_free(&output);
+    }
 }
 
 static void start(serve_child *server) {
@@ -89,10 +102,9 @@ static void a_recreated_topic_stops_its_source(void **state) {
     client_ask(server.port, "GET /v1/neighbors/account/a1?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n", &at_once);
     assert_non_null(strstr(at_once.body, "\"p19\"")); /* ready means that what was there before is applied */
     answer_free(&at_once);
-    usleep(1500000); /* once a second it writes down which record it could compare with */
+    positions_await((const uint64_t[]){20}, 1);
     assert_int_equal(serve_end(&server, SIGTERM), 0);
-    broker_do("topic", "rm", "payments");
-    usleep(500000);
+    remove_topic("payments");
     broker_do("topic", "create", "payments", "--partitions", "1");
     produce("q", 0, 40);
     start(&server);

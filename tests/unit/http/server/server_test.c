@@ -61,9 +61,19 @@ static weir_err missing(void *context, weir_http_request *request) {
     return WEIR_ERR(WEIR_ENOTFOUND, "no thing 'x'; make one");
 }
 
+/* Its roles, and its name. */
+static weir_err who(void *context, weir_http_request *request) {
+    const weir_http_caller *caller = weir_http_request_caller(request);
+    (void)context;
+    weir_buf_printf(weir_http_out(request), "%u '%s'", caller->roles, caller->name);
+    weir_http_reply(request, 200, "text/plain");
+    return WEIR_OK;
+}
+
 static const char *const colors[] = {"color", "shade", NULL};
 static const weir_http_route routes[] = {
     {"GET", "/hello", WEIR_HTTP_ANYONE, NULL, 0, hello},
+    {"GET", "/who", WEIR_HTTP_ANYONE, NULL, 0, who},
     {"POST", "/echo", WEIR_HTTP_WRITER, NULL, BODY_MAX, echo},
     {"GET", "/things/{kind}/{name}", WEIR_HTTP_READER, colors, 0, thing},
     {"POST", "/later", WEIR_HTTP_ANYONE, NULL, BODY_MAX, later},
@@ -227,6 +237,31 @@ static void w2_wrong_keys_of_an_address_have_a_limit(void **state) {
     assert_int_equal(weir_metric_counter(WEIR_METRIC_HTTP_WRONG_KEYS), 45);
     weir_http_close(http);
     weir_clock_close(clock);
+}
+
+/* A right key says who asks; a wrong one is counted and strikes its address, and the request has its answer all the
+ * same. */
+static void w2_a_key_counts_where_none_is_needed(void **state) {
+    (void)state;
+    weir_http_opts opts = standard();
+    opts.authenticate = authenticate;
+    weir_http *http = serve(&opts);
+    expect(http, "GET /who HTTP/1.1\r\nHost: x\r\n\r\n", 200, "0 ''");
+    expect(http, "GET /who HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer r\r\n\r\n", 200, "1 'reader'");
+    expect(http, "GET /who HTTP/1.1\r\nHost: x\r\nX-API-Key: a\r\n\r\n", 200, "4 'admin'");
+    assert_int_equal(weir_metric_counter(WEIR_METRIC_HTTP_WRONG_KEYS), 0);
+    for (int i = 0; i < 25; i++) /* more than an address may have where a key is needed */
+        expect(http, "GET /who HTTP/1.1\r\nHost: x\r\nX-API-Key: no\r\n\r\n", 200, "0 ''");
+    expect(http, "GET /who HTTP/1.1\r\nHost: x\r\nAuthorization: Basic r\r\n\r\n", 200, "0 ''");
+    assert_int_equal(weir_metric_counter(WEIR_METRIC_HTTP_WRONG_KEYS), 26);
+    assert_int_equal(status_of(http, "no"), 429);
+    expect(http, "GET /who HTTP/1.1\r\nHost: x\r\nX-API-Key: w\r\n\r\n", 200, "2 'writer'");
+    expect(http, "GET /who HTTP/1.1\r\nHost: x\r\n\r\n", 200, "0 ''");
+    weir_http_close(http);
+    http = serve_standard();
+    expect(http, "GET /who HTTP/1.1\r\nHost: localhost\r\nX-API-Key: no\r\n\r\n", 200, "4 'local'");
+    assert_int_equal(weir_metric_counter(WEIR_METRIC_HTTP_WRONG_KEYS), 27);
+    weir_http_close(http);
 }
 
 static void w3_without_keys_only_this_machine(void **state) {
@@ -706,12 +741,12 @@ static void every_allocation_of_open(void **state) {
 WEIR_TESTS(WEIR_CASE(routes_and_parameters), WEIR_CASE(what_is_not_there_is_a_problem),
            WEIR_CASE(queries_are_held_against_the_route), WEIR_CASE(inside_failures_keep_their_words),
            WEIR_CASE(w2_roles_are_kept_apart), WEIR_CASE(w2_wrong_keys_of_an_address_have_a_limit),
-           WEIR_CASE(w3_without_keys_only_this_machine), WEIR_CASE(w5_pages_of_other_sites_change_nothing),
-           WEIR_CASE(addresses), WEIR_CASE(a_body_at_its_limit_and_past_it),
-           WEIR_CASE(w4_bodies_in_flight_have_a_budget), WEIR_CASE(connections_have_limits),
-           WEIR_CASE(requests_follow_each_other_on_a_connection), WEIR_CASE(a_half_closed_client_is_answered),
-           WEIR_CASE(w2_a_request_within_a_request_is_not_answered), WEIR_CASE(a_header_past_its_limit),
-           WEIR_CASE(w1_a_slow_request_is_cut), WEIR_CASE(an_idle_connection_is_closed),
-           WEIR_CASE(a_deferred_request_is_finished_elsewhere), WEIR_CASE(a_stop_waits_for_what_is_deferred),
-           WEIR_CASE(a_stop_lets_requests_end), WEIR_CASE(no_number_of_clients_stalls),
-           WEIR_CASE(every_allocation_of_open))
+           WEIR_CASE(w2_a_key_counts_where_none_is_needed), WEIR_CASE(w3_without_keys_only_this_machine),
+           WEIR_CASE(w5_pages_of_other_sites_change_nothing), WEIR_CASE(addresses),
+           WEIR_CASE(a_body_at_its_limit_and_past_it), WEIR_CASE(w4_bodies_in_flight_have_a_budget),
+           WEIR_CASE(connections_have_limits), WEIR_CASE(requests_follow_each_other_on_a_connection),
+           WEIR_CASE(a_half_closed_client_is_answered), WEIR_CASE(w2_a_request_within_a_request_is_not_answered),
+           WEIR_CASE(a_header_past_its_limit), WEIR_CASE(w1_a_slow_request_is_cut),
+           WEIR_CASE(an_idle_connection_is_closed), WEIR_CASE(a_deferred_request_is_finished_elsewhere),
+           WEIR_CASE(a_stop_waits_for_what_is_deferred), WEIR_CASE(a_stop_lets_requests_end),
+           WEIR_CASE(no_number_of_clients_stalls), WEIR_CASE(every_allocation_of_open))

@@ -52,7 +52,7 @@ typedef struct weir_http_request weir_http_request;
 
 /* What a key may do: a set of bits. */
 typedef enum weir_http_role {
-    WEIR_HTTP_ANYONE = 0, /* a route's: no key is asked for */
+    WEIR_HTTP_ANYONE = 0, /* a route's: no key is asked for; a right one tells the handler who asks */
     WEIR_HTTP_READER = 1,
     WEIR_HTTP_WRITER = 2,
     WEIR_HTTP_ADMIN = 4, /* stands for all of them */
@@ -116,6 +116,7 @@ void weir_http_close(weir_http *http);
 /* Of this request: gone when its reply is sent. */
 weir_arena *weir_http_arena(weir_http_request *request);
 const char *weir_http_id(const weir_http_request *request);
+/* Without keys an admin; no roles: nobody that the server knows, on a route for anyone. */
 const weir_http_caller *weir_http_request_caller(const weir_http_request *request);
 /* Which loop runs the handler, below the number of loops: for state that handlers keep a loop. */
 uint32_t weir_http_loop_index(const weir_http_request *request);
