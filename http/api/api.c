@@ -58,6 +58,7 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     api->clock = opts->clock ? opts->clock : weir_clock_system();
     api->loops = opts->loops;
     api->stale_max_us = opts->stale_max_us;
+    api->behind_max = opts->behind_max;
     api->scoring = opts->scoring;
     api->watch = opts->watch;
     api->fresh_count = opts->loops + 1 + WEIR_API_POOL_THREADS;

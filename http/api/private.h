@@ -61,6 +61,8 @@ struct weir_api {
     _Atomic(weir_scheduler *) scheduler; /* NULL: none */
     _Atomic int checkpointing;           /* one is being written */
     int64_t stale_max_us;
+    uint64_t behind_max;
+    atomic_bool behind; /* further than that, and not yet half of it again */
     /* [owner] */
     weir_api_goal *goals;
     size_t goal_count, goal_capacity;
@@ -69,6 +71,8 @@ struct weir_api {
 /* Success, or WEIR_EUNAVAILABLE: the store is being filled from the log, so that what is not there may only not have
  * been read yet (A5).  [any] */
 weir_err weir_api_whole(const weir_api *api);
+/* Success, or WEIR_EUNAVAILABLE: more comes in than is applied, so that more would only make it later.  [any] */
+weir_err weir_api_keeps_up(weir_api *api);
 /* The first source that has failed, or success.  [any] */
 weir_err weir_api_failure(weir_api *api);
 /* health.c: the first part of the server that is not well, named, or success.  [any] */

@@ -67,6 +67,39 @@ weir_err weir_api_whole(const weir_api *api) {
                                        "what is not there; /readyz says how far it is");
 }
 
+/* Each source's records that are not applied, summed over its partitions, which follow each other. */
+typedef struct backlog {
+    const char *source, *longest;
+    uint64_t records, most;
+} backlog;
+
+static weir_err add_backlog(void *context, const weir_pipeline_partition_stats *stats) {
+    backlog *sum = context;
+    if (!sum->source || strcmp(sum->source, stats->source) != 0) sum->records = 0;
+    sum->source = stats->source;
+    if (stats->offset_applied < stats->offset_end) sum->records += stats->offset_end - stats->offset_applied;
+    if (sum->records <= sum->most) return WEIR_OK;
+    sum->most = sum->records;
+    sum->longest = sum->source;
+    return WEIR_OK;
+}
+
+/* What was there before the start may be any number: until it is applied the server is not ready, and events are taken
+ * all the same, because the log is there for them. */
+weir_err weir_api_keeps_up(weir_api *api) {
+    backlog sum = {0};
+    if (!api->behind_max || atomic_load(&api->state) != WEIR_API_READY) return WEIR_OK;
+    (void)weir_pipeline_partitions(api->pipeline, add_backlog, &sum); /* add_backlog has no errors */
+    bool behind = sum.most > (atomic_load(&api->behind) ? api->behind_max / 2 : api->behind_max);
+    atomic_store(&api->behind, behind);
+    if (!behind) return WEIR_OK;
+    return WEIR_ERR(
+        WEIR_EUNAVAILABLE,
+        "the graph is %llu records of source '%s' behind, of %llu that ingest.behind_max allows; send less, "
+        "or wait: it catches up by itself",
+        (unsigned long long)sum.most, sum.longest, (unsigned long long)api->behind_max);
+}
+
 /* What has been reached counts at once; that it is kept over a restart is tried again at the next one. */
 static void is_whole(weir_api *api) {
     weir_err err = weir_graph_filled(api->graph);
@@ -165,6 +198,7 @@ static bool lacks_its_model(weir_api *api, char *buffer, size_t size) {
 static const char *reason(weir_api *api, char *buffer, size_t size) {
     weir_err failure = weir_api_failure(api);
     if (!failure) failure = weir_api_parts(api);
+    if (!failure) failure = weir_api_keeps_up(api);
     int state = atomic_load(&api->state);
     if (failure) {
         weir_err_sentence(failure, buffer, size);

@@ -254,6 +254,7 @@ static weir_err open_api(service *serve) {
         .nights = serve->nights,
         .loops = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_THREADS),
         .stale_max_us = weir_config_us(serve->config, WEIR_CONFIG_INGEST_STALE_MAX),
+        .behind_max = weir_config_u64(serve->config, WEIR_CONFIG_INGEST_BEHIND_MAX),
     };
     return weir_api_open(&opts, &serve->api);
 }

@@ -56,6 +56,7 @@ typedef struct weir_api_opts {
     const char *checkpoints;    /* folder that they are written into; borrowed; NULL: none are written       */
     const char *nights;         /* folder of weir nightly; borrowed; NULL: there is none                     */
     uint32_t loops;             /* of the server that will run the handlers                                  */
+    uint64_t behind_max;        /* records of a source before it is not ready and takes no events; 0: no limit   */
     int64_t stale_max_us;       /* without a word of a source's brokers before it is not ready; 0: for ever   */
     weir_clock *clock;          /* borrowed; NULL: the system's                                              */
 } weir_api_opts;

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* behind_test.c - more events than the graph applies: they are refused and it is not ready, until it has caught up. */
+#include "serve_child.h"
+
+#define EVENTS 2000u
+
+static int post(const serve_child *child, unsigned first, unsigned count, char said[400]) {
+    static char body[EVENTS * 160], text[sizeof body + 256];
+    size_t length = 0;
+    http_answer answer;
+    for (unsigned n = first; n < first + count; n++)
+        length += (size_t)snprintf(body + length, sizeof body - length,
+                                   "{\"id\":\"p%u\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a%u\",\"amount\":1,"
+                                   "\"currency\":\"EUR\",\"channel\":\"web\"}\n",
+                                   n, n % 97);
+    snprintf(text, sizeof text,
+             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+             "Content-Length: %zu\r\n\r\n%s",
+             length, body);
+    client_ask(child->port, text, &answer);
+    int status = answer.status;
+    snprintf(said, 400, "%s", answer.body ? answer.body : "");
+    answer_free(&answer);
+    return status;
+}
+
+static void start(serve_child *child, const char *fault, const char *limit) {
+    const char *const more[] = {"--set", limit, NULL};
+    if (fault) setenv("WEIR_FAULT", fault, 1);
+    serve_start(child, weir_test_path("data"), more);
+    unsetenv("WEIR_FAULT");
+    assert_true(child->port);
+}
+
+/* It was ready 289,330 events behind. Here no call into the store's files goes well from some moment on. */
+static void who_does_not_keep_up_takes_no_more(void **state) {
+    (void)state;
+    serve_child child;
+    char said[400];
+    unsigned taken = 0;
+    start(&child, "engine:40:EIO:/store/shard-", "ingest.behind_max=100");
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    while (post(&child, taken, 10, said) == 200)
+        taken += 10;
+    assert_non_null(strstr(said, "ingest.behind_max allows"));
+    assert_true(taken >= 100);
+    serve_await(&child, "/readyz", NULL, 503, "");
+    assert_int_not_equal(serve_end(&child, SIGTERM), 128 + SIGKILL);
+    start(&child, NULL, "ingest.behind_max=100");
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    for (unsigned n = 0; n < taken; n++) {
+        char path[64];
+        snprintf(path, sizeof path, "/v1/vertices/payment/p%u", n);
+        serve_await(&child, path, NULL, 200, NULL);
+    }
+    assert_int_equal(post(&child, taken, 10, said), 200);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* A burst, and it comes back by itself; nothing that was taken is lost, and nothing refused was taken. */
+static void a_burst_is_shed_until_it_is_applied(void **state) {
+    (void)state;
+    serve_child child;
+    char said[400];
+    unsigned next = 0;
+    start(&child, NULL, "ingest.behind_max=500");
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    for (; post(&child, next, EVENTS, said) == 200; next += EVENTS) {
+    }
+    assert_non_null(strstr(said, "send less, or wait"));
+    while (post(&child, next, 1, said) != 200)
+        usleep(1000);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    char path[64];
+    snprintf(path, sizeof path, "/v1/vertices/payment/p%u", next);
+    serve_await(&child, path, NULL, 200, NULL);
+    snprintf(path, sizeof path, "GET /v1/vertices/payment/p%u HTTP/1.1\r\nHost: localhost\r\n\r\n", next + 1);
+    http_answer answer;
+    client_ask(child.port, path, &answer);
+    assert_int_equal(answer.status, 404);
+    answer_free(&answer);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+WEIR_TESTS(WEIR_CASE(who_does_not_keep_up_takes_no_more), WEIR_CASE(a_burst_is_shed_until_it_is_applied))
