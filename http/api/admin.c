@@ -50,10 +50,7 @@ static void answer(weir_api *api, uint32_t thread, weir_http_request *request, c
     weir_json_bool(&json, created);
     weir_json_key(&json, "shared");
     weir_json_bool(&json, weir_graph_checkpoint_shares(folder));
-    weir_api_fresh_member(api, thread, &json);
-    weir_json_object_end(&json);
-    weir_buf_byte(json.buf, '\n');
-    weir_http_reply(request, 200, "application/json");
+    weir_api_json_answer(api, thread, &json, request);
 }
 
 static weir_err checkpoint(weir_api *api, uint32_t thread, weir_http_request *request) {

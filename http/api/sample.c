@@ -120,10 +120,7 @@ static weir_err write_answer(const sampling *in, const weir_block_view *view, ui
     write_targets(in, &json, view);
     weir_err err = write_nodes(in, &json, view);
     write_edges(in, &json, view);
-    weir_api_fresh_member(in->api, thread, &json);
-    weir_json_object_end(&json);
-    weir_buf_byte(json.buf, '\n');
-    if (!err) weir_http_reply(request, 200, "application/json");
+    if (!err) weir_api_json_answer(in->api, thread, &json, request);
     return err;
 }
 

@@ -164,10 +164,7 @@ static weir_err write_answer(const score_job *job, uint32_t thread, const weir_s
             err = write_score(job, &json, i, model, &scores[i]);
         weir_json_array_end(&json);
     }
-    weir_api_fresh_member(job->api, fresh_index(job->api, thread), &json);
-    weir_json_object_end(&json);
-    weir_buf_byte(json.buf, '\n');
-    if (!err) weir_http_reply(job->request, 200, "application/json");
+    if (!err) weir_api_json_answer(job->api, fresh_index(job->api, thread), &json, job->request);
     return err;
 }
 
