@@ -99,6 +99,9 @@ weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uin
 
 /* Whether a Content-Type is this one; its parameters ("; charset=utf-8") do not matter. */
 bool weir_api_is_type(const char *header, const char *type);
+/* Whether the body is JSON by its Content-Type, which a page of another site cannot send without being asked; if not,
+ * that is answered. */
+bool weir_api_takes_json(weir_http_request *request);
 
 /* --- answering ------------------------------------------------------------------------------------------------ */
 

@@ -164,14 +164,9 @@ static weir_err answer(weir_api *api, uint32_t thread, weir_http_request *reques
     return err ? err : sample(&in, thread, request);
 }
 
-/* Types that a page of another site cannot send without being asked. */
 weir_err weir_api_post_sample(void *context, weir_http_request *request) {
     weir_api *api = context;
-    const char *type = weir_http_header(request, "Content-Type");
-    if (!type || !weir_api_is_type(type, "application/json")) {
-        weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
-        return WEIR_OK;
-    }
+    if (!weir_api_takes_json(request)) return WEIR_OK;
     weir_api_pool_run(api->pool, request, answer);
     return WEIR_OK;
 }

@@ -279,12 +279,8 @@ static void submit(score_job *job) {
 }
 
 weir_err weir_api_post_score(void *context, weir_http_request *request) {
-    const char *type = weir_http_header(request, "Content-Type");
     score_job *job;
-    if (!type || !weir_api_is_type(type, "application/json")) {
-        weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
-        return WEIR_OK;
-    }
+    if (!weir_api_takes_json(request)) return WEIR_OK;
     weir_err err = job_open(context, request, &job);
     if (err) return err;
     size_t length;
