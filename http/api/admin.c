@@ -50,10 +50,7 @@ static void answer(weir_api *api, uint32_t thread, weir_http_request *request, c
     weir_json_bool(&json, created);
     weir_json_key(&json, "shared");
     weir_json_bool(&json, weir_graph_checkpoint_shares(folder));
-    weir_api_fresh_member(api, thread, &json);
-    weir_json_object_end(&json);
-    weir_buf_byte(json.buf, '\n');
-    weir_http_reply(request, 200, "application/json");
+    weir_api_json_answer(api, thread, &json, request);
 }
 
 static weir_err checkpoint(weir_api *api, uint32_t thread, weir_http_request *request) {
@@ -77,12 +74,8 @@ static weir_err checkpoint(weir_api *api, uint32_t thread, weir_http_request *re
 
 weir_err weir_api_post_checkpoint(void *context, weir_http_request *request) {
     weir_api *api = context;
-    const char *type = weir_http_header(request, "Content-Type");
     if (!api->checkpoints) return WEIR_ERR(WEIR_EUNAVAILABLE, "this server has no folder for checkpoints");
-    if (!type || !weir_api_is_type(type, "application/json")) {
-        weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
-        return WEIR_OK;
-    }
+    if (!weir_api_takes_json(request)) return WEIR_OK;
     weir_api_pool_run(api->pool, request, checkpoint);
     return WEIR_OK;
 }

@@ -17,6 +17,13 @@ void weir_api_json_event(weir_json *json, uint64_t event) {
     weir_json_text(json, text, sizeof text);
 }
 
+void weir_api_json_answer(weir_api *api, uint32_t thread, weir_json *json, weir_http_request *request) {
+    weir_api_fresh_member(api, thread, json);
+    weir_json_object_end(json);
+    weir_buf_byte(json->buf, '\n');
+    weir_http_reply(request, 200, "application/json");
+}
+
 static void write_value(weir_json *json, weir_value_kind kind, const weir_value *value) {
     switch (kind) {
     case WEIR_VALUE_NUMBER:

@@ -94,6 +94,13 @@ bool weir_api_is_type(const char *header, const char *type) {
     return !strncasecmp(header, type, length) && (!header[length] || strchr("; \t", header[length]));
 }
 
+bool weir_api_takes_json(weir_http_request *request) {
+    const char *type = weir_http_header(request, "Content-Type");
+    bool is_json = type && weir_api_is_type(type, "application/json");
+    if (!is_json) weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
+    return is_json;
+}
+
 int64_t weir_api_now(const weir_api *api) {
     int64_t now_us = weir_clock_wall_us(api->clock), agreed_us = weir_graph_watermark(api->graph);
     return now_us > agreed_us ? now_us : agreed_us + 1;

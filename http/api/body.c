@@ -77,3 +77,17 @@ weir_err weir_api_body_number(const json_t *object, const char *where, const cha
     return WEIR_ERR(WEIR_EDATA, "%s: %s must be an integer from %lld to %lld", where, name, (long long)min,
                     (long long)max);
 }
+
+weir_err weir_api_body_vertex(const json_t *object, const char *where, const weir_schema *schema, weir_arena *arena,
+                              weir_api_vertex *vertexp) {
+    const char *type, *key;
+    size_t type_length, key_length;
+    weir_err err = weir_api_body_need(object, where, "type", &type, &type_length);
+    if (!err) err = weir_api_body_need(object, where, "key", &key, &key_length);
+    if (err) return err;
+    key = weir_arena_strndup(arena, key, key_length);
+    if (!key) return WEIR_ERR(WEIR_ENOMEM, "no memory for a key");
+    err = weir_api_vertex_read(schema, arena, type, key, key_length, vertexp);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_ERR(WEIR_EDATA, "the schema has no vertex type '%.64s'", type);
+    return weir_err_prefix(err, "%s", where);
+}

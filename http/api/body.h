@@ -20,4 +20,9 @@ weir_err weir_api_body_need(const json_t *object, const char *where, const char 
 weir_err weir_api_body_number(const json_t *object, const char *where, const char *name, int64_t min, int64_t max,
                               int64_t *valuep);
 
+/* The vertex that the members type and key name, with its key in the arena: it outlives the JSON.  WEIR_EDATA a type
+ * that the schema does not have, too; WEIR_ENOMEM. */
+weir_err weir_api_body_vertex(const json_t *object, const char *where, const weir_schema *schema, weir_arena *arena,
+                              weir_api_vertex *vertexp);
+
 #endif /* WEIR_HTTP_API_BODY_H */

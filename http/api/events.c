@@ -286,10 +286,7 @@ static void acknowledge(weir_api_writer *writer, event_pending *pending) {
     for (size_t i = 0; i < pending->count; i++)
         write_event(&json, &pending->events[i]);
     weir_json_array_end(&json);
-    weir_api_fresh_member(api, writer->thread_index, &json);
-    weir_json_object_end(&json);
-    weir_buf_byte(json.buf, '\n');
-    weir_http_reply(request, 200, "application/json");
+    weir_api_json_answer(api, writer->thread_index, &json, request);
     weir_metric_add(WEIR_METRIC_HTTP_EVENTS, pending->fresh);
     weir_metric_add(WEIR_METRIC_HTTP_DUPLICATE_EVENTS, pending->count - pending->fresh);
 }

@@ -106,11 +106,16 @@ weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uin
 
 /* Whether a Content-Type is this one; its parameters ("; charset=utf-8") do not matter. */
 bool weir_api_is_type(const char *header, const char *type);
+/* Whether the body is JSON by its Content-Type, which a page of another site cannot send without being asked; if not,
+ * that is answered. */
+bool weir_api_takes_json(weir_http_request *request);
 
 /* --- answering ------------------------------------------------------------------------------------------------ */
 
 void weir_api_json_time(weir_json *json, int64_t time_us);
 void weir_api_json_event(weir_json *json, uint64_t event);
+/* Ends the object that an answer is, with its freshness, and sends it. */
+void weir_api_json_answer(weir_api *api, uint32_t thread, weir_json *json, weir_http_request *request);
 /* An object of the features that a row has, by name. */
 void weir_api_json_features(weir_json *json, const weir_schema_feature *features, const weir_value_kind *kinds,
                             size_t count, const uint8_t *row, uint32_t row_length);

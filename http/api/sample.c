@@ -120,10 +120,7 @@ static weir_err write_answer(const sampling *in, const weir_block_view *view, ui
     write_targets(in, &json, view);
     weir_err err = write_nodes(in, &json, view);
     write_edges(in, &json, view);
-    weir_api_fresh_member(in->api, thread, &json);
-    weir_json_object_end(&json);
-    weir_buf_byte(json.buf, '\n');
-    if (!err) weir_http_reply(request, 200, "application/json");
+    if (!err) weir_api_json_answer(in->api, thread, &json, request);
     return err;
 }
 
@@ -168,14 +165,9 @@ static weir_err answer(weir_api *api, uint32_t thread, weir_http_request *reques
     return err ? err : sample(&in, thread, request);
 }
 
-/* Types that a page of another site cannot send without being asked. */
 weir_err weir_api_post_sample(void *context, weir_http_request *request) {
     weir_api *api = context;
-    const char *type = weir_http_header(request, "Content-Type");
-    if (!type || !weir_api_is_type(type, "application/json")) {
-        weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
-        return WEIR_OK;
-    }
+    if (!weir_api_takes_json(request)) return WEIR_OK;
     weir_api_pool_run(api->pool, request, answer);
     return WEIR_OK;
 }

@@ -21,21 +21,16 @@
 
 static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const char *where, int64_t now_us) {
     static const char *const names[] = {"type", "key", "before", NULL};
-    const char *type, *key, *before;
-    size_t type_length, key_length, before_length;
+    const char *before;
+    size_t before_length;
     weir_api_sample_target *target = &ask->targets[ask->target_count];
     weir_err err = weir_api_body_members(value, where, names);
-    if (!err) err = weir_api_body_need(value, where, "type", &type, &type_length);
-    if (!err) err = weir_api_body_need(value, where, "key", &key, &key_length);
+    if (!err) err = weir_api_body_vertex(value, where, ask->schema, ask->arena, &target->vertex);
     if (!err) err = weir_api_body_text(value, where, "before", &before, &before_length);
     if (err) return err;
-    key = weir_arena_strndup(ask->arena, key, key_length); /* it outlives the JSON */
-    if (!key) return WEIR_ERR(WEIR_ENOMEM, "no memory for a key");
     target->place = ask->target_count;
     target->before_us = now_us;
-    err = weir_api_vertex_read(ask->schema, ask->arena, type, key, key_length, &target->vertex);
-    if (!err && before) err = weir_api_time_read("before", before, before_length, &target->before_us);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_ERR(WEIR_EDATA, "the schema has no vertex type '%.64s'", type);
+    if (before) err = weir_api_time_read("before", before, before_length, &target->before_us);
     if (err) return weir_err_prefix(err, "%s", where);
     ask->target_count++;
     return WEIR_OK;

@@ -164,10 +164,7 @@ static weir_err write_answer(const score_job *job, uint32_t thread, const weir_s
             err = write_score(job, &json, i, model, &scores[i]);
         weir_json_array_end(&json);
     }
-    weir_api_fresh_member(job->api, fresh_index(job->api, thread), &json);
-    weir_json_object_end(&json);
-    weir_buf_byte(json.buf, '\n');
-    if (!err) weir_http_reply(job->request, 200, "application/json");
+    if (!err) weir_api_json_answer(job->api, fresh_index(job->api, thread), &json, job->request);
     return err;
 }
 
@@ -282,12 +279,8 @@ static void submit(score_job *job) {
 }
 
 weir_err weir_api_post_score(void *context, weir_http_request *request) {
-    const char *type = weir_http_header(request, "Content-Type");
     score_job *job;
-    if (!type || !weir_api_is_type(type, "application/json")) {
-        weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
-        return WEIR_OK;
-    }
+    if (!weir_api_takes_json(request)) return WEIR_OK;
     weir_err err = job_open(context, request, &job);
     if (err) return err;
     size_t length;

@@ -26,19 +26,10 @@ static weir_err no_memory(void) {
 static weir_err read_target(const weir_schema *schema, const json_t *value, const char *where, weir_arena *arena,
                             weir_api_score_ask *ask) {
     static const char *const names[] = {"type", "key", NULL};
-    const char *type, *key;
-    size_t type_length, key_length;
     weir_err err = weir_api_body_members(value, where, names);
-    if (!err) err = weir_api_body_need(value, where, "type", &type, &type_length);
-    if (!err) err = weir_api_body_need(value, where, "key", &key, &key_length);
-    if (err) return err;
-    key = weir_arena_strndup(arena, key, key_length); /* it outlives the JSON */
-    if (!key) return no_memory();
-    err = weir_api_vertex_read(schema, arena, type, key, key_length, &ask->vertices[ask->count]);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_ERR(WEIR_EDATA, "the schema has no vertex type '%.64s'", type);
-    if (err) return weir_err_prefix(err, "%s", where);
-    ask->count++;
-    return WEIR_OK;
+    if (!err) err = weir_api_body_vertex(value, where, schema, arena, &ask->vertices[ask->count]);
+    if (!err) ask->count++;
+    return err;
 }
 
 static weir_err read_targets(const weir_schema *schema, const json_t *targets, weir_arena *arena,

@@ -109,9 +109,6 @@ weir_err weir_api_get_status(void *context, weir_http_request *request) {
     put_counts(api, &json);
     weir_api_json_troubles(api, &json);
     put_clocks(api, &json);
-    weir_api_fresh_member(api, loop, &json);
-    weir_json_object_end(&json);
-    weir_buf_byte(json.buf, '\n');
-    weir_http_reply(request, 200, "application/json");
+    weir_api_json_answer(api, loop, &json, request);
     return WEIR_OK;
 }

@@ -50,10 +50,7 @@ static weir_err check_known(question *ask) {
 
 /* Ends an answer that was begun as an object. */
 static weir_err finish(question *ask, weir_json *json) {
-    weir_api_fresh_member(ask->api, weir_http_loop_index(ask->request), json);
-    weir_json_object_end(json);
-    weir_buf_byte(json->buf, '\n');
-    weir_http_reply(ask->request, 200, "application/json");
+    weir_api_json_answer(ask->api, weir_http_loop_index(ask->request), json, ask->request);
     return WEIR_OK;
 }
 

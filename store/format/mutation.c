@@ -111,6 +111,11 @@ weir_err weir_batch_open(const void *batch, size_t length, weir_batch_cursor *cu
     return WEIR_OK;
 }
 
+static void pass(weir_batch_cursor *cursor) {
+    cursor->next += mutation_bytes(cursor->next);
+    cursor->left--;
+}
+
 bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp) {
     const uint8_t *at = cursor->next;
     if (cursor->left == 0) return false;
@@ -130,7 +135,18 @@ bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp) {
         .row = at + WEIR_MUTATION_HEADER_BYTES,
     };
     mutationp->key = (const char *)mutationp->row + mutationp->row_length;
-    cursor->next = at + mutation_bytes(at);
-    cursor->left--;
+    pass(cursor);
+    return true;
+}
+
+bool weir_batch_next_event(weir_batch_cursor *cursor, weir_batch_event *eventp) {
+    while (cursor->left && cursor->next[0] == WEIR_NOTE_EVENT)
+        pass(cursor);
+    if (!cursor->left) return false;
+    uint64_t distance = distance_of(cursor->next);
+    *eventp = (weir_batch_event){cursor->span.offset_begin + distance, (int64_t)weir_get_u64(cursor->next + 48)};
+    do
+        pass(cursor);
+    while (cursor->left && distance_of(cursor->next) == distance);
     return true;
 }

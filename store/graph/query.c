@@ -53,105 +53,103 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
     return WEIR_OK;
 }
 
-/* --- whether a vertex is there ---------------------------------------------------------------------------------- */
+/* --- the puts of a vertex ---------------------------------------------------------------------------------------- */
 
-/* What counts as a put of a vertex: of this time before, and newer than that. */
-typedef struct put_span {
-    int64_t before_us, newer_than_us;
-} put_span;
+/* Each put of a vertex leaves a record of its time (key.h): a row, an edge of its event, or one of its own. These are
+ * the ones that a reader is told of: newer than the vertex's deletion, and of the span. */
+typedef struct puts {
+    const weir_graph *graph;
+    weir_vertex vertex;
+    uint32_t type;
+    int64_t deleted_us, before_us, newer_than_us;
+    weir_arena *arena; /* of who asks whether there is any; NULL: the oldest is looked for, in all lists */
+    bool found;
+    int64_t oldest_us;
+} puts;
 
-/* No list has what is as old as the newest deletion of its vertex, or older. */
-static weir_err list_has(const weir_graph *graph, weir_vertex vertex, weir_list list, const put_span *span,
-                         weir_arena *arena, bool *hasp) {
-    const weir_list_query query = {.vertex = vertex,
-                                   .list = list,
-                                   .before_us = span->before_us,
-                                   .newer_than_us = span->newer_than_us,
-                                   .limit = 1,
-                                   .hidden_too = true};
+/* Those that are not forgotten before a time. */
+static puts puts_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us) {
+    int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
+    return (puts){.graph = graph,
+                  .vertex = vertex,
+                  .type = type,
+                  .deleted_us = weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us),
+                  .before_us = before_us,
+                  .newer_than_us = expired_at(graph, expire_us, before_us)};
+}
+
+static weir_err look_for_any(puts *p, const weir_list_query *query) {
     const weir_entry *entries;
     uint32_t count;
-    weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
-    *hasp = !err && count > 0;
+    weir_err err = weir_shard_list(shard_of(p->graph, p->vertex), query, p->arena, &entries, &count);
+    p->found = !err && count > 0;
     return err;
 }
 
-static weir_err edges_have(const weir_graph *graph, weir_vertex vertex, uint16_t type, const put_span *span,
-                           weir_arena *arena, bool *hasp) {
+static weir_err look_for_oldest(puts *p, const weir_list_query *query) {
+    bool found;
+    int64_t time_us;
+    weir_err err = weir_shard_oldest(shard_of(p->graph, p->vertex), query, &found, &time_us);
+    if (err || !found) return err;
+    if (!p->found || time_us < p->oldest_us) p->oldest_us = time_us;
+    p->found = true;
+    return WEIR_OK;
+}
+
+static bool is_enough(const puts *p) {
+    return p->found && p->arena;
+}
+
+static weir_err look_into(puts *p, weir_list list) {
+    if (is_enough(p)) return WEIR_OK;
+    const weir_list_query query = {.vertex = p->vertex,
+                                   .list = list,
+                                   .before_us = p->before_us,
+                                   .newer_than_us = p->newer_than_us > p->deleted_us ? p->newer_than_us : p->deleted_us,
+                                   .limit = 1,
+                                   .hidden_too = true};
+    return p->arena ? look_for_any(p, &query) : look_for_oldest(p, &query);
+}
+
+/* All lists that a put of the vertex may stand in, beginning with the one that most vertices have. */
+static weir_err look_for_puts(puts *p) {
+    const weir_schema *schema = p->graph->schema;
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && !*hasp && i < weir_schema_relation_count(graph->schema); i++) {
-        const weir_schema_relation *relation = weir_schema_relation_at(graph->schema, i);
-        if (relation->from == type) err = list_has(graph, vertex, WEIR_LIST_EDGES(i, WEIR_OUT), span, arena, hasp);
-        if (err || *hasp || relation->to != type) continue;
-        err = list_has(graph, vertex, WEIR_LIST_EDGES(i, WEIR_IN), span, arena, hasp);
+    p->found = false;
+    if (weir_schema_vertex_at(schema, p->type)->feature_count) err = look_into(p, WEIR_LIST_FEATURES);
+    for (uint32_t i = 0; !err && !is_enough(p) && i < weir_schema_relation_count(schema); i++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, i);
+        if (relation->from == p->type) err = look_into(p, WEIR_LIST_EDGES(i, WEIR_OUT));
+        if (!err && relation->to == p->type) err = look_into(p, WEIR_LIST_EDGES(i, WEIR_IN));
     }
-    return err;
+    return err ? err : look_into(p, WEIR_LIST_PUTS);
 }
 
 /* Whether the vertex was put after its newest deletion, and within the age at which its type is forgotten. The name's
- * own time says nothing of that: it is carried once only, by whichever put came first. But each put leaves a record of
- * its time (key.h): a row, an edge of its event, or one of its own; and those are the same in whatever order puts and
- * deletions come, and however often. Only vertices that were deleted, or whose type expires, pay for the looks. */
-static weir_err is_there(const weir_graph *graph, weir_vertex vertex, uint16_t type, int64_t before_us,
+ * own time says nothing of that: it is carried once only, by whichever put came first. The records of puts are the same
+ * in whatever order puts and deletions come, and however often. Only vertices that were deleted, or whose type expires,
+ * pay for the looks. */
+static weir_err is_there(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
                          weir_arena *arena, bool *therep) {
-    const weir_schema_vertex *schema = weir_schema_vertex_at(graph->schema, type);
-    const put_span span = {before_us, expired_at(graph, schema->expire_us, before_us)};
-    int64_t deleted_us = weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us);
-    weir_err err = WEIR_OK;
-    *therep = deleted_us == WEIR_DELETED_NEVER && span.newer_than_us == INT64_MIN;
-    if (!*therep && schema->feature_count) err = list_has(graph, vertex, WEIR_LIST_FEATURES, &span, arena, therep);
-    if (!err && !*therep) err = edges_have(graph, vertex, type, &span, arena, therep);
-    if (!err && !*therep) err = list_has(graph, vertex, WEIR_LIST_PUTS, &span, arena, therep);
+    puts p = puts_before(graph, vertex, type, before_us);
+    *therep = p.deleted_us == WEIR_DELETED_NEVER && p.newer_than_us == INT64_MIN;
+    if (*therep) return WEIR_OK;
+    p.arena = arena;
+    weir_err err = look_for_puts(&p);
+    *therep = p.found;
     return err;
 }
 
 /* --- lives ------------------------------------------------------------------------------------------------------- */
 
-/* The puts of a vertex that one reader sees: behind the newest deletion before its time. */
-typedef struct puts {
-    const weir_graph *graph;
-    weir_vertex vertex;
-    uint32_t type;
-    int64_t deleted_us; /* INT64_MIN: never */
-    weir_arena *arena;
-} puts;
-
-static weir_err look_oldest(const puts *p, weir_list list, const put_span *span, bool *foundp, int64_t *time_usp) {
-    const weir_list_query query = {p->vertex, list, span->before_us, span->newer_than_us, 1, true};
-    bool found;
-    int64_t time_us;
-    weir_err err = weir_shard_oldest(shard_of(p->graph, p->vertex), &query, &found, &time_us);
-    if (err || !found) return err;
-    if (!*foundp || time_us < *time_usp) *time_usp = time_us;
-    *foundp = true;
-    return WEIR_OK;
-}
-
-/* The oldest over all lists that a put of this vertex may stand in. */
-static weir_err oldest_put(const puts *p, put_span span, bool *foundp, int64_t *time_usp) {
-    const weir_schema *schema = p->graph->schema;
-    *foundp = false;
-    if (span.newer_than_us < p->deleted_us) span.newer_than_us = p->deleted_us;
-    weir_err err = look_oldest(p, WEIR_LIST_PUTS, &span, foundp, time_usp);
-    if (!err && weir_schema_vertex_at(schema, p->type)->feature_count)
-        err = look_oldest(p, WEIR_LIST_FEATURES, &span, foundp, time_usp);
-    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
-        const weir_schema_relation *relation = weir_schema_relation_at(schema, i);
-        if (relation->from == p->type) err = look_oldest(p, WEIR_LIST_EDGES(i, WEIR_OUT), &span, foundp, time_usp);
-        if (!err && relation->to == p->type) err = look_oldest(p, WEIR_LIST_EDGES(i, WEIR_IN), &span, foundp, time_usp);
-    }
-    return err;
-}
-
 /* From a put back over those that are less than an expiry apart, in leaps: to the oldest put within an expiry before
  * the last one met. Two leaps pass an expiry at least. Ends where reach_us is passed. */
-static weir_err leap_back(const puts *p, int64_t expire_us, int64_t reach_us, int64_t *firstp) {
-    bool found = true;
+static weir_err leap_back(puts *p, int64_t expire_us, int64_t reach_us) {
     weir_err err = WEIR_OK;
-    while (!err && found && *firstp > reach_us) {
-        put_span span = {.before_us = *firstp};
-        if (__builtin_sub_overflow(*firstp, expire_us, &span.newer_than_us)) span.newer_than_us = INT64_MIN;
-        err = oldest_put(p, span, &found, firstp);
+    while (!err && p->found && p->oldest_us > reach_us) {
+        p->before_us = p->oldest_us;
+        if (__builtin_sub_overflow(p->before_us, expire_us, &p->newer_than_us)) p->newer_than_us = INT64_MIN;
+        err = look_for_puts(p);
     }
     return err;
 }
@@ -160,20 +158,25 @@ static weir_err leap_back(const puts *p, int64_t expire_us, int64_t reach_us, in
  * the sources agree on, and back from these the ones that are less than an expiry apart. *therep false: none. *firstp
  * is its oldest put; or, if that is older than reach_us, one that is. */
 static weir_err find_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                          int64_t reach_us, weir_arena *arena, bool *therep, int64_t *firstp) {
+                          int64_t reach_us, bool *therep, int64_t *firstp) {
     int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
-    const puts p = {graph, vertex, type, weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us), arena};
-    const put_span span = {before_us, expired_at(graph, expire_us, before_us)};
-    weir_err err = oldest_put(&p, span, therep, firstp);
-    return err || !*therep || !expire_us ? err : leap_back(&p, expire_us, reach_us, firstp);
+    puts p = puts_before(graph, vertex, type, before_us);
+    weir_err err = look_for_puts(&p);
+    *therep = p.found;
+    if (!err && expire_us) err = leap_back(&p, expire_us, reach_us);
+    *firstp = p.oldest_us;
+    return err;
 }
 
 /* Whether anything was put before this, in whatever life. */
 static weir_err was_put_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                               weir_arena *arena, bool *putp) {
-    const puts p = {graph, vertex, type, INT64_MIN, arena};
-    int64_t time_us;
-    return oldest_put(&p, (put_span){before_us, INT64_MIN}, putp, &time_us);
+                               bool *putp) {
+    puts p = puts_before(graph, vertex, type, before_us);
+    p.deleted_us = WEIR_DELETED_NEVER;
+    p.newer_than_us = INT64_MIN;
+    weir_err err = look_for_puts(&p);
+    *putp = p.found;
+    return err;
 }
 
 /* --- features: each at its newest value ------------------------------------------------------------------------- */
@@ -231,10 +234,10 @@ static weir_err view_rows(const weir_graph *graph, weir_vertex vertex, const wei
 /* How many rows, from the newest on, are of the life that the vertex has before the time. Those that are less than an
  * expiry apart need no look at other puts. */
 static weir_err rows_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                             weir_arena *arena, const weir_entry *entries, uint32_t *countp) {
+                             const weir_entry *entries, uint32_t *countp) {
     int64_t first_us;
     bool there;
-    weir_err err = find_life(graph, vertex, type, before_us, entries[*countp - 1].time_us, arena, &there, &first_us);
+    weir_err err = find_life(graph, vertex, type, before_us, entries[*countp - 1].time_us, &there, &first_us);
     while (!err && *countp && (!there || entries[*countp - 1].time_us < first_us))
         --*countp;
     return err;
@@ -267,7 +270,7 @@ static weir_err view_life(const weir_graph *graph, weir_vertex vertex, int64_t b
     if (!old) err = view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
     if (err || (!old && (*enoughp || of_life == count))) return err;
     of_life = count;
-    err = rows_of_life(graph, vertex, type, before_us, arena, entries, &of_life);
+    err = rows_of_life(graph, vertex, type, before_us, entries, &of_life);
     if (!err && of_life) err = view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
     *enoughp = *enoughp || of_life < count;
     return err;
@@ -299,16 +302,16 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
 
 /* Whether a label of this time is of the life that its vertex has before before_us. */
 static weir_err label_is_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t label_us,
-                                 int64_t before_us, weir_arena *arena, bool *isp) {
+                                 int64_t before_us, bool *isp) {
     bool deleted = weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us) != WEIR_DELETED_NEVER;
     int64_t first_us;
     bool earlier = false;
     *isp = !deleted && !weir_schema_vertex_at(graph->schema, type)->expire_us;
     if (*isp) return WEIR_OK;
     int64_t reach_us = label_us == INT64_MIN ? label_us : label_us - 1;
-    weir_err err = find_life(graph, vertex, type, before_us, reach_us, arena, isp, &first_us);
+    weir_err err = find_life(graph, vertex, type, before_us, reach_us, isp, &first_us);
     if (err || !*isp || first_us < label_us) return err;
-    err = was_put_before(graph, vertex, type, first_us, arena, &earlier);
+    err = was_put_before(graph, vertex, type, first_us, &earlier);
     *isp = !earlier;
     return err;
 }
@@ -328,7 +331,7 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
     bool counts = true;
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
     if (!err && count && !schema->on_relation)
-        err = label_is_of_life(graph, vertex, schema->target, entries[0].time_us, before_us, arena, &counts);
+        err = label_is_of_life(graph, vertex, schema->target, entries[0].time_us, before_us, &counts);
     if (!err && count && counts) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
     return err;
 }
@@ -356,7 +359,7 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t bef
     weir_name name = {0};
     weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, knownp);
     if (err || !*knownp) return err;
-    return find_life(graph, vertex, name.vertex_type, before_us, INT64_MIN, arena, knownp, time_usp);
+    return find_life(graph, vertex, name.vertex_type, before_us, INT64_MIN, knownp, time_usp);
 }
 
 /* --- deletions --------------------------------------------------------------------------------------------------- */

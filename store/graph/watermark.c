@@ -249,18 +249,15 @@ weir_err weir_watermark_load(weir_watermark *watermark, uint32_t source, uint32_
 
 /* --- a run ------------------------------------------------------------------------------------------------------ */
 
-/* The next mutation of each shard. */
+/* The next event of each shard. */
 typedef struct run_cursor {
     weir_batch_cursor cursor;
-    weir_mutation next;
+    weir_batch_event next;
     bool any;
 } run_cursor;
 
-/* The note of an event says nothing of its time. */
 static void run_cursor_step(run_cursor *c) {
-    do
-        c->any = weir_batch_next(&c->cursor, &c->next);
-    while (c->any && c->next.kind == WEIR_NOTE_EVENT);
+    c->any = weir_batch_next_event(&c->cursor, &c->next);
 }
 
 /* Events in the order of their offsets, each once though several shards have parts of it. */
@@ -271,14 +268,13 @@ static void wind(weir_watermark *watermark, clock_row *row, run_cursor *cursors,
         for (uint32_t i = 0; i < shards; i++)
             if (cursors[i].any && (!first || cursors[i].next.offset < first->next.offset)) first = &cursors[i];
         if (!first) break;
-        uint64_t offset = first->next.offset;
-        if (offset >= row->submitted) {
-            weir_event_median_add(&row->ahead, first->next.time_us, latest_us);
+        const weir_batch_event event = first->next;
+        if (event.offset >= row->submitted) {
+            weir_event_median_add(&row->ahead, event.time_us, latest_us);
             row->wound++;
         }
         for (uint32_t i = 0; i < shards; i++)
-            while (cursors[i].any && cursors[i].next.offset == offset)
-                run_cursor_step(&cursors[i]);
+            if (cursors[i].any && cursors[i].next.offset == event.offset) run_cursor_step(&cursors[i]);
     }
 }
 

@@ -13,6 +13,7 @@
 #include <weir/store/row.h>
 #include <weir/store/snapshot.h>
 
+#include "submit.h"
 #include "weir_test.h"
 
 #define LEARN_START_US 1700000000000000ll
@@ -91,23 +92,7 @@ static inline void learn_build(learn_world *w, const char *out, int64_t as_of_us
 }
 
 static inline void learn_submit(learn_world *w, weir_mutation *mutations, size_t count) {
-    weir_buf batches[LEARN_SHARDS] = {{0}};
-    uint32_t counts[LEARN_SHARDS] = {0};
-    weir_batch_span span = {w->source, 0, w->offset, w->offset + 1};
-    for (uint32_t s = 0; s < LEARN_SHARDS; s++)
-        weir_batch_begin(&batches[s]);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t shard = weir_shard_of(mutations[i].vertex, LEARN_SHARDS);
-        mutations[i].offset = w->offset;
-        weir_batch_add(&batches[shard], &mutations[i], w->offset);
-        counts[shard]++;
-    }
-    for (uint32_t s = 0; s < LEARN_SHARDS; s++)
-        weir_batch_end(&batches[s], &span, counts[s]);
-    assert_ok(weir_graph_submit(w->graph, batches));
-    for (uint32_t s = 0; s < LEARN_SHARDS; s++)
-        weir_buf_free(&batches[s]);
-    w->offset++;
+    assert_ok(submit_event(w->graph, w->source, w->offset++, mutations, count));
 }
 
 static inline weir_vertex learn_vertex(uint32_t type, uint64_t n) {

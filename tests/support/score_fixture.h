@@ -12,6 +12,7 @@
 #include <weir/inference/score.h>
 #include <weir/store/row.h>
 
+#include "submit.h"
 #include "weir_test.h"
 
 #define SCORE_SHARDS     2u
@@ -193,26 +194,8 @@ static inline void score_event_make(score_world *w, score_event *e) {
     score_other_half(e);
 }
 
-static inline void score_event_store(score_world *w, const score_event *e, uint64_t offset) {
-    weir_buf batches[SCORE_SHARDS] = {{0}};
-    uint32_t counts[SCORE_SHARDS] = {0};
-    weir_batch_span span = {w->source, 0, offset, offset + 1};
-    for (uint32_t s = 0; s < SCORE_SHARDS; s++)
-        weir_batch_begin(&batches[s]);
-    for (size_t i = 0; i < e->count; i++) {
-        weir_mutation m = e->mutations[i];
-        m.offset = offset;
-        for (uint32_t s = 0; s < SCORE_SHARDS; s++) {
-            if (m.kind != WEIR_DELETE_VERTEX && s != weir_shard_of(m.vertex, SCORE_SHARDS)) continue;
-            weir_batch_add(&batches[s], &m, offset);
-            counts[s]++;
-        }
-    }
-    for (uint32_t s = 0; s < SCORE_SHARDS; s++)
-        weir_batch_end(&batches[s], &span, counts[s]);
-    assert_ok(weir_graph_submit(w->graph, batches));
-    for (uint32_t s = 0; s < SCORE_SHARDS; s++)
-        weir_buf_free(&batches[s]);
+static inline void score_event_store(score_world *w, score_event *e, uint64_t offset) {
+    assert_ok(submit_event(w->graph, w->source, offset, e->mutations, e->count));
 }
 
 /* What a later message says of a payment, an account or a shop: an update, a deletion, a second put. That of a shop

@@ -3,6 +3,8 @@
 #ifndef WEIR_TEST_TROUBLE_H
 #define WEIR_TEST_TROUBLE_H
 
+#include "submit.h"
+#include "tiny_schema.h"
 #include "weir_test.h"
 
 #include <stdio.h>
@@ -10,22 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/buf.h>
 #include <weir/base/clock.h>
 #include <weir/store/graph.h>
 
 #define TROUBLE_SHARDS 2u
-
-static const char trouble_schema[] =
-    "version: 1\n"
-    "name: tiny\n"
-    "vertices:\n"
-    "  a: {features: {x: {kind: number}}}\n"
-    "  b: {}\n"
-    "relations:\n"
-    "  r: {from: a, to: b, features: {w: {kind: number}}}\n"
-    "sources:\n"
-    "  s: {id: id, time: t, mutations: [{put_edge: r, from: a, to: b, features: [w]}]}\n";
 
 typedef struct trouble_store {
     weir_schema *schema;
@@ -47,7 +37,7 @@ static inline weir_err trouble_open(trouble_store *s, uint64_t memory_bytes, int
     const weir_graph_opts opts = {
         .shards = TROUBLE_SHARDS, .memory_bytes = memory_bytes, .seal_us = seal_us, .create = true};
     weir_err err = WEIR_OK;
-    if (!s->schema) err = weir_schema_parse("tiny", trouble_schema, sizeof trouble_schema - 1, &s->schema);
+    if (!s->schema) err = weir_schema_parse("tiny", tiny_schema, sizeof tiny_schema - 1, &s->schema);
     if (!err) err = weir_graph_open(weir_test_path("store"), s->schema, &opts, &s->graph);
     if (err) return err;
     err = weir_graph_source(s->graph, "log:s", 7, &s->source);
@@ -70,29 +60,7 @@ static inline void trouble_free(trouble_store *s) {
 
 /* As one event of partition 0. What was not taken can be submitted again. */
 static inline weir_err trouble_submit(trouble_store *s, weir_mutation *mutations, size_t count, uint64_t skipped) {
-    weir_buf batches[TROUBLE_SHARDS] = {{0}, {0}};
-    uint32_t counts[TROUBLE_SHARDS] = {0, 0};
-    const weir_batch_span span = {s->source, 0, s->offset + skipped, s->offset + skipped + 1};
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; i < TROUBLE_SHARDS; i++)
-        weir_batch_begin(&batches[i]);
-    for (size_t i = 0; i < count; i++) {
-        mutations[i].offset = span.offset_begin;
-        for (uint32_t shard = 0; shard < TROUBLE_SHARDS; shard++) {
-            bool here =
-                mutations[i].kind == WEIR_DELETE_VERTEX || weir_shard_of(mutations[i].vertex, TROUBLE_SHARDS) == shard;
-            if (!here) continue;
-            weir_batch_add(&batches[shard], &mutations[i], span.offset_begin);
-            counts[shard]++;
-        }
-    }
-    for (uint32_t i = 0; i < TROUBLE_SHARDS; i++)
-        weir_batch_end(&batches[i], &span, counts[i]);
-    for (uint32_t i = 0; !err && i < TROUBLE_SHARDS; i++)
-        err = weir_buf_err(&batches[i]);
-    if (!err) err = weir_graph_submit(s->graph, batches);
-    for (uint32_t i = 0; i < TROUBLE_SHARDS; i++)
-        weir_buf_free(&batches[i]);
+    weir_err err = submit_event(s->graph, s->source, s->offset + skipped, mutations, count);
     if (!err) s->offset++;
     return err;
 }

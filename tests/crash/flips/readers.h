@@ -113,7 +113,7 @@ static inline void read_log(trial *r) {
     r->damage(r);
     const char *const verify[] = {weir_test_program(), "log", "verify", "--path", in_folder(r, "d/eventlog"), NULL};
     bool sound = ended_well(r, "log verify", command(r->folder, r->patience_ms, NULL, verify), in_folder(r, "err"));
-    int status = log_cat(r->folder, r->patience_ms, &text);
+    int status = log_said(r->folder, r->patience_ms, log_cat, &text);
     if (ended_well(r, "log cat", status, in_folder(r, "err"))) {
         /* what is whole may be shown of what is not: but then somebody has said so */
         if (sound)
@@ -128,7 +128,7 @@ static inline void read_log(trial *r) {
 static inline void read_letters(trial *r) {
     char *text;
     r->damage(r);
-    int status = letters_list(r->folder, r->patience_ms, &text);
+    int status = log_said(r->folder, r->patience_ms, letters_list, &text);
     if (ended_well(r, "ingest dlq list", status, in_folder(r, "err"))) {
         compare_text(r, "ingest dlq list", text, r->world->letters);
     } else {

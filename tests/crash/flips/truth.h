@@ -94,25 +94,25 @@ static inline int snapshot_build(const char *folder, int64_t patience_ms, const 
     return command(folder, patience_ms, NULL, argv);
 }
 
-static inline int log_cat(const char *folder, int64_t patience_ms, char **textp) {
+/* What `weir WORDS… --path LOG --json` says of the folder's log; the words end with NULL. */
+static inline int log_said(const char *folder, int64_t patience_ms, const char *const *words, char **textp) {
     char log[PATH_LENGTH], out[PATH_LENGTH];
+    const char *argv[8] = {weir_test_program()};
+    size_t count = 1;
     snprintf(log, sizeof log, "%s/d/eventlog", folder);
     snprintf(out, sizeof out, "%s/out", folder);
-    const char *const argv[] = {weir_test_program(), "log", "cat", "payments", "--path", log, "--json", NULL};
+    for (; words[count - 1]; count++)
+        argv[count] = words[count - 1];
+    argv[count++] = "--path";
+    argv[count++] = log;
+    argv[count++] = "--json";
     int status = command(folder, patience_ms, NULL, argv);
     *textp = file_text(out, NULL);
     return status;
 }
 
-static inline int letters_list(const char *folder, int64_t patience_ms, char **textp) {
-    char log[PATH_LENGTH], out[PATH_LENGTH];
-    snprintf(log, sizeof log, "%s/d/eventlog", folder);
-    snprintf(out, sizeof out, "%s/out", folder);
-    const char *const argv[] = {weir_test_program(), "ingest", "dlq", "list", "--path", log, "--json", NULL};
-    int status = command(folder, patience_ms, NULL, argv);
-    *textp = file_text(out, NULL);
-    return status;
-}
+static const char *const log_cat[] = {"log", "cat", "payments", NULL};
+static const char *const letters_list[] = {"ingest", "dlq", "list", NULL};
 
 /* What training says in its report. It goes on from the night's folder (resume), or begins anew in one of its own. */
 static inline int train_run(const char *folder, int64_t patience_ms, bool resume, char **textp) {
@@ -194,8 +194,8 @@ static inline void truth_make(world *w) {
     for (const char *at = w->export; at; at = strstr(at + 1, ",payment,"))
         payments++;
     assert_true(payments > PAYMENTS); /* and those in edges */
-    assert_int_equal(log_cat(copy, 60000, &w->log), 0);
-    assert_int_equal(letters_list(copy, 60000, &w->letters), 0);
+    assert_int_equal(log_said(copy, 60000, log_cat, &w->log), 0);
+    assert_int_equal(log_said(copy, 60000, letters_list, &w->letters), 0);
     assert_non_null(strstr(w->letters, "field 'time'"));
     assert_ok(weir_folder_remove(copy));
 }

@@ -13,24 +13,11 @@
 #include <weir/base/rng.h>
 
 #include "../../support/serve_child.h"
+#include "../../support/shell.h"
 
 enum { ACCOUNTS = 40, EVENTS = 400, FLIPS = 12, FILES_MAX = 256 };
 
 /* --- a data folder and its answers ------------------------------------------------------------------------------ */
-
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...) {
-    char line[4096];
-    weir_test_output output;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    const char *const argv[] = {"bash", "-e", "-c", line, NULL};
-    weir_test_run(argv, NULL, &output);
-    if (output.status) fail_msg("%s: %d %s", line, output.status, output.err);
-    weir_test_output_free(&output);
-}
 
 static int post(const serve_child *server, unsigned first, unsigned count, char problem[1024]) {
     static char body[EVENTS * 256];
@@ -168,8 +155,7 @@ static void a_schema_that_does_not_match_the_data_is_refused(void **state) {
     serve_child server;
     make_data("data", answers);
     const char *const other[] = {"--schema", weir_test_path("other.yaml"), NULL};
-    say("'%s' schema show payments | sed 's/name: payments/name: other/' > '%s'", weir_test_program(),
-        weir_test_path("other.yaml"));
+    shell("$weir schema show payments | sed 's/name: payments/name: other/' > $folder/other.yaml");
     assert_false(start(&server, weir_test_path("data"), "the schema was 'payments' and is 'other'", other));
     assert_true(start(&server, weir_test_path("data"), "", NULL));
     serve_await(&server, "/readyz", NULL, 200, NULL);
@@ -183,11 +169,10 @@ static void a_torn_table_is_named(void **state) {
     char *answers[ACCOUNTS];
     serve_child server;
     make_data("data", answers);
-    say("cd '%s'; f=$(ls store/shard-000/*.sst | head -n 1); cp -r . ../torn; truncate -s -700 ../torn/$f",
-        weir_test_path("data"));
+    shell("cd $data; tables=(store/shard-000/*.sst); cp -r . ../torn; truncate -s -700 ../torn/${tables[0]}");
     assert_false(start(&server, weir_test_path("torn"), "shard-000", NULL));
     /* What the sentence advises: the log has it all. */
-    say("find '%s/store/shard-000' -type f ! -name identity -delete", weir_test_path("torn"));
+    shell("find $folder/torn/store/shard-000 -type f ! -name identity -delete");
     assert_true(start(&server, weir_test_path("torn"), "", NULL));
     serve_await(&server, "/readyz", NULL, 200, NULL);
     assert_int_equal(nothing_wrong_is_served(&server, answers), ACCOUNTS);
@@ -254,8 +239,7 @@ static void a_flipped_bit_is_found_or_harmless(void **state) {
     make_data("data", answers);
     for (uint64_t round = 0; round < weir_test_rounds(FLIPS); round++) {
         serve_child server;
-        say("rm -rf '%s'; cp -r '%s' '%s'", weir_test_path("flipped"), weir_test_path("data"),
-            weir_test_path("flipped"));
+        shell("rm -rf $folder/flipped; cp -r $data $folder/flipped");
         const char *file = flip(&rng, weir_test_path("flipped"));
         if (!start(&server, weir_test_path("flipped"), "flipped/", NULL)) continue;
         unsigned right = nothing_wrong_is_served(&server, answers);
@@ -308,14 +292,13 @@ static void a_full_disk_loses_nothing(void **state) {
     mount_small(weir_test_path("small"));
     assert_true(start(&server, data, "", seals));
     serve_await(&server, "/readyz", NULL, 200, NULL);
-    say("fallocate -l $(($(stat -f -c '%%f * %%S' '%s') - 600000)) '%s/ballast'", weir_test_path("small"),
-        weir_test_path("small"));
+    shell("fallocate -l $(($(stat -f -c '%f * %S' $folder/small) - 600000)) $folder/small/ballast");
     while (post(&server, taken, most, problem) == 200)
         taken += most;
     printf("%u events, then %s", taken, problem);
     assert_non_null(strstr(problem, "No space left on device; free some space and try again"));
     assert_int_equal(serve_end(&server, SIGTERM), 69); /* it says at its end, too, that something is missing */
-    say("rm '%s/ballast'", weir_test_path("small"));
+    shell("rm $folder/small/ballast");
     assert_true(start(&server, data, "", seals));
     serve_await(&server, "/readyz", NULL, 200, NULL);
     assert_int_equal(post(&server, taken, most, problem), 200);
@@ -325,7 +308,7 @@ static void a_full_disk_loses_nothing(void **state) {
     snprintf(path, sizeof path, "/v1/neighbors/account/a%u?limit=1000", (taken ? taken - 1 : 0) % ACCOUNTS);
     serve_await(&server, path, NULL, 200, part);
     stop(&server);
-    say("'%s' store verify --against-log --path '%s/store' --log '%s/eventlog'", weir_test_program(), data, data);
+    shell("$weir store verify --against-log --path $folder/small/data/store --log $folder/small/data/eventlog");
     umount2(weir_test_path("small"), MNT_DETACH);
 }
 

@@ -2,6 +2,7 @@
 /* time_test.c - hostile times into a real `weir serve`: refused before they are acknowledged, set aside where they come
  * by the log, and nothing that was there vanishes: not for readers, not in a snapshot, not after a restart. */
 #include "../../support/serve_child.h"
+#include "../../support/shell.h"
 
 #include <time.h>
 
@@ -19,20 +20,6 @@ static const char schema[] = "version: 1\n"
                              "    time: time\n"
                              "    mutations:\n"
                              "      - {put_edge: holds, from: account, to: card}\n";
-
-/* bash, with $weir and $data; its output is printed. */
-static void say(const char *line) {
-    weir_test_output output;
-    setenv("weir", weir_test_program(), 1);
-    setenv("data", weir_test_path("data"), 1);
-    setenv("schema", weir_test_path("schema.yaml"), 1);
-    setenv("WEIR_EVENTLOG_PATH", weir_test_path("data/eventlog"), 1);
-    const char *const argv[] = {"bash", "-e", "-o", "pipefail", "-c", line, NULL};
-    weir_test_run(argv, NULL, &output);
-    printf("$ %s\n%s%s", line, output.out, output.err);
-    if (output.status) fail_msg("status %d", output.status);
-    weir_test_output_free(&output);
-}
 
 static void start(serve_child *server) {
     char *data = strdup(weir_test_path("data")), *path = strdup(weir_test_path("schema.yaml"));
@@ -102,8 +89,8 @@ static void the_year_9999_is_refused_before_it_is_acknowledged(void **state) {
          "(ingest.future_max); check the sender's clock; no event of the request was");
     all_are_there(&server, HISTORY);
     assert_int_equal(serve_end(&server, SIGTERM), 0);
-    say("test \"$($weir ingest dlq list | wc -l)\" = 1; "
-        "$weir snapshot build $data/snapshot --path $data/store | grep ' 11 edges,'");
+    shell("test \"$($weir ingest dlq list | wc -l)\" = 1; "
+          "$weir snapshot build $data/snapshot --path $data/store | grep ' 11 edges,'");
 }
 
 static void the_year_9999_in_the_log_is_a_letter(void **state) {
@@ -111,8 +98,8 @@ static void the_year_9999_in_the_log_is_a_letter(void **state) {
     serve_child server;
     store_history(&server);
     assert_int_equal(serve_end(&server, SIGTERM), 0);
-    say("echo '{\"id\":\"e99\",\"time\":\"9999-12-31T23:59:59Z\",\"account\":\"a99\",\"card\":\"c99\"}' | "
-        "$weir log append cards --path $data/eventlog");
+    shell("echo '{\"id\":\"e99\",\"time\":\"9999-12-31T23:59:59Z\",\"account\":\"a99\",\"card\":\"c99\"}' | "
+          "$weir log append cards --path $data/eventlog");
     start(&server);
     all_are_there(&server, HISTORY);
     serve_await(&server, "/metrics", NULL, 200, "weir_ingest_future_total 1\n");
@@ -120,8 +107,8 @@ static void the_year_9999_in_the_log_is_a_letter(void **state) {
     start(&server);
     all_are_there(&server, HISTORY);
     assert_int_equal(serve_end(&server, SIGTERM), 0);
-    say("$weir ingest dlq list | grep 'ingest.future_max'; $weir store verify --against-log --path $data/store; "
-        "$weir snapshot build $data/snapshot --path $data/store | grep ' 11 edges,'");
+    shell("$weir ingest dlq list | grep 'ingest.future_max'; $weir store verify --against-log --path $data/store; "
+          "$weir snapshot build $data/snapshot --path $data/store | grep ' 11 edges,'");
 }
 
 /* Within the bound it is taken, and still makes nothing old. */
@@ -142,20 +129,21 @@ static void an_event_59_minutes_ahead_makes_nothing_old(void **state) {
     start(&server);
     all_are_there(&server, HISTORY + 1);
     assert_int_equal(serve_end(&server, SIGTERM), 0);
-    say("$weir store stats --path $data/store | grep 'watermark: 2023-06-'; "
-        "$weir snapshot build $data/snapshot --path $data/store | grep ' 12 edges,'");
+    shell("$weir store stats --path $data/store | grep 'watermark: 2023-06-'; "
+          "$weir snapshot build $data/snapshot --path $data/store | grep ' 12 edges,'");
 }
 
 static void load_sets_the_year_9999_aside(void **state) {
     (void)state;
     serve_child server;
     assert_ok(weir_file_replace(weir_test_path("schema.yaml"), schema, strlen(schema)));
-    say("for n in 0 1 2 3 4 5 6 7 8 9 10; do "
-        "echo '{\"id\":\"e'$n'\",\"time\":\"2023-06-01T00:00:00Z\",\"account\":\"a'$n'\",\"card\":\"c'$n'\"}'; done > "
-        "$data.jsonl; echo '{\"id\":\"e99\",\"time\":\"9999-12-31T23:59:59Z\",\"account\":\"a99\",\"card\":\"c99\"}' "
-        ">> "
-        "$data.jsonl; $weir load $data.jsonl --schema $schema --data $data | grep '1 of them set aside'; "
-        "$weir ingest dlq list | grep 'ingest.future_max'");
+    shell("for n in 0 1 2 3 4 5 6 7 8 9 10; do "
+          "echo '{\"id\":\"e'$n'\",\"time\":\"2023-06-01T00:00:00Z\",\"account\":\"a'$n'\",\"card\":\"c'$n'\"}'; "
+          "done > $data.jsonl");
+    shell("echo '{\"id\":\"e99\",\"time\":\"9999-12-31T23:59:59Z\",\"account\":\"a99\",\"card\":\"c99\"}' >> "
+          "$data.jsonl");
+    shell("$weir load $data.jsonl --schema $folder/schema.yaml --data $data | grep '1 of them set aside'; "
+          "$weir ingest dlq list | grep 'ingest.future_max'");
     start(&server);
     all_are_there(&server, HISTORY);
     assert_int_equal(serve_end(&server, SIGTERM), 0);

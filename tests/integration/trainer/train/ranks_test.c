@@ -17,6 +17,7 @@
 
 #include "learn_fixture.h"
 #include "ranks.h"
+#include "shell.h"
 
 #define EPOCHS_MAX    64u
 #define ARGUMENTS_MAX 32u
@@ -148,27 +149,16 @@ static void r1_more_ranks_than_targets_of_a_batch(void **state) {
 
 /* --- the same bytes ----------------------------------------------------------------------------------------------- */
 
-static void bash(const char *line) {
-    const char *const argv[] = {"bash", "-e", "-o", "pipefail", "-c", line, NULL};
-    weir_test_output output;
-    weir_test_run(argv, NULL, &output);
-    if (output.status) fail_msg("%s: %s%s", line, output.out, output.err);
-    weir_test_output_free(&output);
-}
-
 static void two_runs_write_the_same_weights(void **state) {
     (void)state;
-    char a[4096], b[4096], line[8192];
+    char a[4096], b[4096];
     make_snapshot(400);
     snprintf(a, sizeof a, "%s", weir_test_path("a"));
     snprintf(b, sizeof b, "%s", weir_test_path("b"));
     trains(1, weir_test_path("run1"), "2", (const char *const[]){"--models", a, NULL});
     trains(1, weir_test_path("run2"), "2", (const char *const[]){"--models", b, NULL});
-    snprintf(
-        line, sizeof line,
-        "x=$(find %s -name weights.safetensors) y=$(find %s -name weights.safetensors); [ -s \"$x\" ] && cmp $x $y", a,
-        b);
-    bash(line);
+    shell("x=$(find $folder/a -name weights.safetensors) y=$(find $folder/b -name weights.safetensors); "
+          "[ -s \"$x\" ]; cmp $x $y");
 }
 
 static pid_t start(unsigned ranks, const char *folder, const char *epochs, const char *const *more) {
@@ -194,7 +184,7 @@ static void wait_ms(uint64_t ms) {
 static void r2_killed_at_random_moments(void **state) {
     (void)state;
     static const char *const resume[] = {"--resume", NULL};
-    char whole[4096], killed[4096], line[12000];
+    char whole[4096], killed[4096];
     weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);
     make_snapshot(600);
     snprintf(whole, sizeof whole, "%s", weir_test_path("whole"));
@@ -208,10 +198,8 @@ static void r2_killed_at_random_moments(void **state) {
         assert_true(waitpid(pid, &status, 0) == pid);
     }
     trains(1, killed, "12", resume);
-    snprintf(line, sizeof line,
-             "cmp %s/report.json %s/report.json && cmp %s/checkpoint/best.npy %s/checkpoint/best.npy", whole, killed,
-             whole, killed);
-    bash(line);
+    shell("cd $folder; cmp whole/report.json killed/report.json; "
+          "cmp whole/checkpoint/best.npy killed/checkpoint/best.npy");
 }
 
 /* --- a rank that dies --------------------------------------------------------------------------------------------- */

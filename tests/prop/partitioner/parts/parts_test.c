@@ -3,6 +3,7 @@
  * parts_test.c - parts of a random graph, held against its snapshot: number by number through the map, which is checked
  * to be a bijection first. Vertices lie in clusters, so that a good cutting differs from a bad one.
  */
+#include "submit.h"
 #include "weir_test.h"
 
 #include <stdio.h>
@@ -124,22 +125,15 @@ static size_t with_label(world *w, weir_mutation *m, size_t count, uint8_t *row)
 
 static void submit(world *w, uint64_t offset) {
     uint8_t row[WEIR_ROW_BYTES_MAX], second[64];
-    weir_buf batch = {0};
-    weir_batch_span span = {w->source, 0, offset, offset + 1};
     weir_mutation m[3];
     char key[24];
     size_t count = with_label(w, m, some_event(w, m, row, key), second);
-    weir_batch_begin(&batch);
     for (size_t i = 0; i < count; i++) {
         m[i].time_us = 1000000 + (int64_t)below(w, 5000);
         if (i) m[i].time_us = m[0].time_us;
         m[i].event = offset + 1;
-        m[i].offset = offset;
-        weir_batch_add(&batch, &m[i], offset);
     }
-    weir_batch_end(&batch, &span, (uint32_t)count);
-    assert_ok(weir_graph_submit(w->graph, &batch));
-    weir_buf_free(&batch);
+    assert_ok(submit_event(w->graph, w->source, offset, m, count));
 }
 
 static void world_open(world *w, uint64_t vertices, uint64_t events) {

@@ -19,6 +19,7 @@
 #include <weir/store/snapshot.h>
 
 #include "naive_graph.h"
+#include "submit.h"
 
 #define ROUNDS    3u
 #define EVENTS    1500u
@@ -142,32 +143,18 @@ static size_t some_event(world *w, weir_mutation m[2], uint8_t *row, char key[24
     return 1;
 }
 
-static void submit_event(world *w, uint64_t offset) {
+static void next_event(world *w, uint64_t offset) {
     static uint8_t row[WEIR_ROW_BYTES_MAX];
-    weir_buf batches[SHARDS] = {{0}};
-    uint32_t counts[SHARDS] = {0};
-    weir_batch_span span = {w->source, 0, offset, offset + 1};
     weir_mutation m[2];
     char key[24];
     w->now_us += (int64_t)below(w, 5);
     size_t count = some_event(w, m, row, key);
-    for (uint32_t s = 0; s < SHARDS; s++)
-        weir_batch_begin(&batches[s]);
     for (size_t i = 0; i < count; i++) {
         m[i].offset = offset;
         if (below(w, 20) == 0) w->moments_us[m[i].kind] = m[i].time_us;
         naive_graph_apply(w->naive, &m[i]);
-        for (uint32_t s = 0; s < SHARDS; s++) {
-            if (m[i].kind != WEIR_DELETE_VERTEX && weir_shard_of(m[i].vertex, SHARDS) != s) continue;
-            weir_batch_add(&batches[s], &m[i], offset);
-            counts[s]++;
-        }
     }
-    for (uint32_t s = 0; s < SHARDS; s++)
-        weir_batch_end(&batches[s], &span, counts[s]);
-    assert_ok(weir_graph_submit(w->graph, batches));
-    for (uint32_t s = 0; s < SHARDS; s++)
-        weir_buf_free(&batches[s]);
+    assert_ok(submit_event(w->graph, w->source, offset, m, count));
 }
 
 /* --- comparing --------------------------------------------------------------------------------------------------- */
@@ -553,7 +540,7 @@ static void run_round(world *w) {
     schema_read(w);
     store_open(w);
     for (uint64_t i = 0; i < EVENTS; i++) {
-        submit_event(w, i);
+        next_event(w, i);
         if (below(w, 300) == 0) assert_ok(weir_graph_seal(w->graph));
     }
     w->as_of_us = some_as_of(w);

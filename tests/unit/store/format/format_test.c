@@ -360,6 +360,39 @@ static void batches_read_back(void **state) {
     weir_buf_free(&buf);
 }
 
+/* An event's time is that of its first mutation; one that has only its note has none. */
+static void events_of_a_batch_are_walked_whole(void **state) {
+    (void)state;
+    static const struct {
+        weir_mutation_kind kind;
+        uint64_t offset;
+        int64_t time_us;
+    } put[] = {{WEIR_NOTE_EVENT, 10, 10}, {WEIR_NOTE_EVENT, 11, 11}, {WEIR_PUT_VERTEX, 11, -5}, {WEIR_PUT_EDGE, 11, -4},
+               {WEIR_NOTE_EVENT, 11, 11}, {WEIR_PUT_EDGE, 12, 7},    {WEIR_NOTE_EVENT, 13, 13}};
+    const size_t count = sizeof put / sizeof put[0];
+    const weir_batch_span span = {3, 4, 10, 14};
+    weir_buf buf = {0};
+    weir_batch_cursor cursor;
+    weir_batch_event event;
+    weir_batch_begin(&buf);
+    for (size_t i = 0; i < count; i++) {
+        const weir_mutation m = {.kind = put[i].kind,
+                                 .offset = put[i].offset,
+                                 .time_us = put[i].time_us,
+                                 .row = (const uint8_t *)"row",
+                                 .row_length = (uint32_t)i % 4};
+        weir_batch_add(&buf, &m, span.offset_begin);
+    }
+    weir_batch_end(&buf, &span, (uint32_t)count);
+    assert_ok(weir_batch_open(buf.bytes, buf.length, &cursor));
+    assert_true(weir_batch_next_event(&cursor, &event));
+    assert_true(event.offset == 11 && event.time_us == -5);
+    assert_true(weir_batch_next_event(&cursor, &event));
+    assert_true(event.offset == 12 && event.time_us == 7);
+    assert_false(weir_batch_next_event(&cursor, &event));
+    weir_buf_free(&buf);
+}
+
 static void every_damaged_byte_and_every_cut_is_refused(void **state) {
     (void)state;
     weir_buf buf = {0};
@@ -407,6 +440,6 @@ WEIR_TESTS(WEIR_CASE(ids_part_type_and_key), WEIR_CASE(the_longest_topic_and_the
            WEIR_CASE(edge_keys_have_the_bytes_that_are_written_down), WEIR_CASE(rows_read_back),
            WEIR_CASE(damaged_rows_are_refused_or_whole), WEIR_CASE(fill_keeps_the_newest_of_each_feature),
            WEIR_CASE(edge_keys_sort_as_readers_go), WEIR_CASE(seek_finds_exactly_what_is_older),
-           WEIR_CASE(other_keys_read_back), WEIR_CASE(batches_read_back),
+           WEIR_CASE(other_keys_read_back), WEIR_CASE(batches_read_back), WEIR_CASE(events_of_a_batch_are_walked_whole),
            WEIR_CASE(every_damaged_byte_and_every_cut_is_refused),
            WEIR_CASE(wrong_content_is_refused_behind_a_right_checksum))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graph_test.c - the graph's promises over a store on disk: what goes in comes out, before and after seals and
  * reopening. */
+#include "submit.h"
+#include "tiny_schema.h"
 #include "weir_test.h"
 
 #include <signal.h>
@@ -20,16 +22,6 @@
 #include <weir/base/thread.h>
 #include <weir/store/graph.h>
 
-static const char schema_text[] = "version: 1\n"
-                                  "name: tiny\n"
-                                  "vertices:\n"
-                                  "  a: {features: {x: {kind: number}}}\n"
-                                  "  b: {}\n"
-                                  "relations:\n"
-                                  "  r: {from: a, to: b, features: {w: {kind: number}}}\n"
-                                  "sources:\n"
-                                  "  s: {id: id, time: t, mutations: [{put_edge: r, from: a, to: b, features: [w]}]}\n";
-
 typedef struct fixture {
     weir_schema *schema;
     weir_graph *graph;
@@ -39,7 +31,7 @@ typedef struct fixture {
 
 static void graph_open(fixture *f) {
     weir_graph_opts opts = {.shards = 2, .memory_bytes = 64u << 20, .create = true, .id_key = &weir_id_key_public};
-    if (!f->schema) assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &f->schema));
+    if (!f->schema) assert_ok(weir_schema_parse("tiny", tiny_schema, sizeof tiny_schema - 1, &f->schema));
     assert_ok(weir_graph_open(weir_test_path("store"), f->schema, &opts, &f->graph));
     assert_ok(weir_graph_source(f->graph, "log:s", 7, &f->source));
 }
@@ -49,28 +41,8 @@ static void graph_close(fixture *f) {
     f->graph = NULL;
 }
 
-/* Submits mutations as one event of partition 0. */
 static void submit(fixture *f, weir_mutation *mutations, size_t count) {
-    weir_buf batches[2] = {{0}, {0}};
-    uint32_t counts[2] = {0, 0};
-    weir_batch_span span = {f->source, 0, f->offset, f->offset + 1};
-    for (uint32_t s = 0; s < 2; s++)
-        weir_batch_begin(&batches[s]);
-    for (size_t i = 0; i < count; i++) {
-        mutations[i].offset = f->offset;
-        for (uint32_t s = 0; s < 2; s++) {
-            bool here = mutations[i].kind == WEIR_DELETE_VERTEX || weir_shard_of(mutations[i].vertex, 2) == s;
-            if (!here) continue;
-            weir_batch_add(&batches[s], &mutations[i], f->offset);
-            counts[s]++;
-        }
-    }
-    for (uint32_t s = 0; s < 2; s++)
-        weir_batch_end(&batches[s], &span, counts[s]);
-    assert_ok(weir_graph_submit(f->graph, batches));
-    for (uint32_t s = 0; s < 2; s++)
-        weir_buf_free(&batches[s]);
-    f->offset++;
+    assert_ok(submit_event(f->graph, f->source, f->offset++, mutations, count));
 }
 
 static void put_edge(fixture *f, weir_vertex a, weir_vertex b, int64_t time_us, uint64_t event) {
@@ -344,7 +316,7 @@ static void s6_memory_stays_in_its_budget_and_nothing_is_dropped(void **state) {
     (void)state;
     fixture f = {0};
     const weir_graph_opts opts = {.shards = 2, .memory_bytes = 4u << 20, .create = true};
-    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &f.schema));
+    assert_ok(weir_schema_parse("tiny", tiny_schema, sizeof tiny_schema - 1, &f.schema));
     assert_ok(weir_graph_open(weir_test_path("store"), f.schema, &opts, &f.graph));
     assert_ok(weir_graph_source(f.graph, "log:s", 7, &f.source));
     for (int64_t t = 0; t < 20000; t++) {
@@ -434,7 +406,7 @@ static void second_process_recreated_source_and_other_schema_are_refused(void **
     static const char other_text[] =
         "version: 1\nname: tiny\nvertices:\n  b: {}\n  a: {}\nrelations:\n  r: {from: a, to: b}\n"
         "sources:\n  s: {id: id, time: t, mutations: [{put_edge: r, from: a, to: b}]}\n";
-    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &f.schema));
+    assert_ok(weir_schema_parse("tiny", tiny_schema, sizeof tiny_schema - 1, &f.schema));
     assert_err(weir_graph_open(weir_test_path("store"), f.schema, &opts, &second), WEIR_ENOTFOUND, "no store");
     graph_open(&f);
     assert_err(weir_graph_open(weir_test_path("store"), f.schema, &opts, &second), WEIR_EBUSY, NULL);
@@ -591,7 +563,7 @@ static void the_key_of_the_ids_is_drawn_once_and_kept(void **state) {
     weir_graph *graph;
     weir_id_key keys[2];
     mode_t mask = umask(0);
-    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &schema));
+    assert_ok(weir_schema_parse("tiny", tiny_schema, sizeof tiny_schema - 1, &schema));
     for (unsigned i = 0; i < 2; i++) {
         const weir_graph_opts opts = {.shards = 2, .memory_bytes = 64u << 20, .create = true};
         uint32_t source;
@@ -646,7 +618,7 @@ static void other_formats_and_keys_that_are_none_are_refused(void **state) {
     const weir_graph_opts opts = {.create = true};
     weir_schema *schema;
     (void)state;
-    assert_ok(weir_schema_parse("tiny", schema_text, sizeof schema_text - 1, &schema));
+    assert_ok(weir_schema_parse("tiny", tiny_schema, sizeof tiny_schema - 1, &schema));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         weir_graph *graph;
         write_description(cases[i].head);

@@ -33,22 +33,11 @@ static weir_mutation of_pay(weir_mutation_kind kind, uint64_t n, int64_t time_us
     return (weir_mutation){.kind = kind, .type = LEARN_PAY, .vertex = learn_vertex(LEARN_PAY, n), .time_us = time_us};
 }
 
-/* To every shard, as any may hold an edge to it. */
 static void delete_vertex(learn_world *w, uint32_t type, uint64_t n, int64_t time_us) {
-    weir_buf batches[LEARN_SHARDS] = {{0}};
-    weir_batch_span span = {w->source, 0, w->offset, w->offset + 1};
     weir_mutation m = of_pay(WEIR_DELETE_VERTEX, n, time_us);
     m.type = (uint16_t)type;
     m.vertex = learn_vertex(type, n);
-    m.offset = w->offset++;
-    for (uint32_t s = 0; s < LEARN_SHARDS; s++) {
-        weir_batch_begin(&batches[s]);
-        weir_batch_add(&batches[s], &m, m.offset);
-        weir_batch_end(&batches[s], &span, 1);
-    }
-    assert_ok(weir_graph_submit(w->graph, batches));
-    for (uint32_t s = 0; s < LEARN_SHARDS; s++)
-        weir_buf_free(&batches[s]);
+    learn_submit(w, &m, 1);
 }
 
 static void delete_edge(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us) {

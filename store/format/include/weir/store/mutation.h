@@ -100,6 +100,17 @@ weir_err weir_batch_open(const void *batch, size_t length, weir_batch_cursor *cu
 /* false at the end. What it hands out is borrowed from the bytes.  [owner] */
 bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp);
 
+/* A plain value: when an event was, as its first mutation bears it. */
+typedef struct weir_batch_event {
+    uint64_t offset;
+    int64_t time_us;
+} weir_batch_event;
+
+/* The next event, passing over all of its mutations: for who wants the times only, and does not pay for the rest. An
+ * event of which there is nothing but its note is left out: that says nothing of its time.  false at the end.  [owner]
+ */
+bool weir_batch_next_event(weir_batch_cursor *cursor, weir_batch_event *eventp);
+
 #ifdef __cplusplus
 }
 #endif
