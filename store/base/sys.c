@@ -121,6 +121,10 @@ int weir_sys_unlink(const char *path) {
     return CHECKED(WEIR_FAULT_UNLINK, path, unlink(path));
 }
 
+int weir_sys_link(const char *from, const char *to) {
+    return CHECKED(WEIR_FAULT_OPEN, to, link(from, to));
+}
+
 int weir_sys_make_folder(const char *path) {
     return CHECKED(WEIR_FAULT_OPEN, path, mkdir(path, FOLDER_MODE));
 }

@@ -29,6 +29,7 @@ int weir_sys_sync(int fd, const char *path);      /* the mode and a folder's nam
 int weir_sys_truncate(int fd, const char *path, uint64_t length);
 int weir_sys_rename(const char *from, const char *to);
 int weir_sys_unlink(const char *path);
+int weir_sys_link(const char *from, const char *to);
 int weir_sys_make_folder(const char *path);
 /* flags: 0 or AT_REMOVEDIR; name is the last component of path. */
 int weir_sys_unlink_at(int folder_fd, const char *name, const char *path, int flags);

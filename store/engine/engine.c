@@ -227,16 +227,6 @@ void weir_engine_cursor_close(weir_engine_cursor *cursor) {
 
 /* --- keeping --------------------------------------------------------------------------------------------------- */
 
-weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder) {
-    weir_rocks_status status;
-    weir_err err = WEIR_OK;
-    if (!weir_engine_enter(engine, &err)) return err;
-    if (!weir_rocks_checkpoint(engine->db, folder, &status))
-        err = weir_engine_error(engine, "make a checkpoint of", &status);
-    weir_engine_leave(engine);
-    return err;
-}
-
 weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp) {
     weir_engine_cursor *cursor;
     *keysp = 0;

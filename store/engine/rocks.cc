@@ -24,7 +24,6 @@
 #include <rocksdb/sst_file_reader.h>
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/table.h>
-#include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
 
 #include <weir/base/clock.h>
@@ -430,12 +429,24 @@ bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *st
 
 /* --- keeping ------------------------------------------------------------------------------------------------------- */
 
-bool weir_rocks_checkpoint(weir_rocks *db, const char *folder, weir_rocks_status *status) {
+/* A read-only database removes nothing, and does not know how to be asked. */
+bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *context, weir_rocks_status *status) {
     return guarded(db->folder.c_str(), status, [&] {
-        rocksdb::Checkpoint *made = nullptr;
-        rocksdb::Status s = rocksdb::Checkpoint::Create(db->db.get(), &made);
-        std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
-        return s.ok() ? checkpoint->CreateCheckpoint(folder, 0) : s;
+        std::vector<std::string> names;
+        uint64_t manifest_bytes = 0;
+        rocksdb::Status pinned = db->db->DisableFileDeletions();
+        if (!pinned.ok() && !pinned.IsNotSupported()) return pinned;
+        rocksdb::Status s = db->db->GetLiveFiles(names, &manifest_bytes, false);
+        for (size_t i = 0; s.ok() && i < names.size(); i++) {
+            const char *name = names[i].c_str() + (names[i][0] == '/');
+            bool grows = strncmp(name, "MANIFEST-", 9) == 0;
+            if (!take(context, name, grows ? manifest_bytes : UINT64_MAX)) break;
+        }
+        if (pinned.ok()) {
+            rocksdb::Status free = db->db->EnableFileDeletions(false);
+            if (s.ok()) s = free;
+        }
+        return s;
     });
 }
 

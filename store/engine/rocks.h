@@ -97,7 +97,10 @@ bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *stat
  * while that is damaged. Memory for all of the file. After a failure it may be seen, and be gone after an opening. */
 bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *status);
 
-bool weir_rocks_checkpoint(weir_rocks *db, const char *folder, weir_rocks_status *status);
+/* The name of each file that makes the database, and how many of its bytes count; none is removed until the walk ends,
+ * as it does when take returns false. */
+typedef bool (*weir_rocks_take_file)(void *context, const char *name, uint64_t length);
+bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *context, weir_rocks_status *status);
 bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status);
 /* Reads every block of one sorted file anew, past all caches; NULL: of all files. */
 bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status);

@@ -4,15 +4,14 @@
  *
  *   seal ──► FOLDER.partial/{graph.yaml, schema.yaml, shard-*} ──► MANIFEST ──► rename to FOLDER
  *
- * The engine gives hard links, which cost nothing and are no second copy: a bit that flips in one file is flipped in
- * both. So they are copied, byte by byte, unless the caller wants them as they are; then the file SHARED says so.
+ * Hard links cost nothing and are no second copy: a bit that flips in one file is flipped in both. So files are copied,
+ * byte by byte, unless the caller wants links; then the file SHARED says so.
  *
  * Shards are sealed one after the other while events go on, so their offsets differ. That is no harm: each is complete
  * below its own, and a restored store reads the log from the least of them (S1, S4).
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/buf.h>
@@ -21,29 +20,10 @@
 
 #include "graph_private.h"
 
-#define COPY_BYTES (1u << 20)
-#define SHARED     "SHARED" /* in a checkpoint whose files are the store's own */
+#define SHARED "SHARED" /* in a checkpoint whose files are the store's own */
 
 static weir_err refuse_if_there(const char *folder) {
     return weir_path_exists(folder) ? WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder) : WEIR_OK;
-}
-
-static weir_err copy_file(const char *from, const char *to) {
-    weir_file *source = NULL, *target = NULL;
-    uint8_t *chunk = weir_malloc(COPY_BYTES);
-    weir_err err = chunk ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to copy %s", from);
-    if (!err) err = weir_file_open(from, WEIR_FILE_READ, &source);
-    if (!err) err = weir_file_open(to, WEIR_FILE_CREATE, &target);
-    uint64_t at = 0;
-    for (size_t got = COPY_BYTES; !err && got == COPY_BYTES; at += got) {
-        err = weir_file_read_at(source, at, chunk, COPY_BYTES, &got);
-        if (!err && got) err = weir_file_append(target, chunk, got);
-    }
-    if (!err) err = weir_file_sync(target);
-    weir_err_keep(&err, weir_file_close(target));
-    weir_err_keep(&err, weir_file_close(source));
-    weir_free(chunk);
-    return err;
 }
 
 typedef struct copy {
@@ -55,7 +35,7 @@ static weir_err copy_entry(void *context, const char *name) {
     char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(c->from, name, from);
     if (!err) err = weir_graph_path(c->to, name, to);
-    return err ? err : copy_file(from, to);
+    return err ? err : weir_file_copy(from, to, UINT64_MAX);
 }
 
 static weir_err copy_folder(const char *from, const char *to) {
@@ -88,43 +68,14 @@ static weir_err checkpoint_identity(const weir_graph *graph, uint32_t shard, con
     return err || !graph->identity ? err : copy_named(from, to, WEIR_GRAPH_IDENTITY);
 }
 
-typedef struct sharing {
-    const char *folder;
-    uint64_t files;
-} sharing;
-
-static weir_err count_shared(void *context, const char *name) {
-    sharing *found = context;
-    char path[WEIR_GRAPH_PATH_MAX];
-    struct stat status;
-    weir_err err = weir_graph_path(found->folder, name, path);
-    found->files += !err && stat(path, &status) == 0 && status.st_nlink > 1;
-    return err;
-}
-
-/* On another file system the engine has copied already: then nothing is shared, and nothing copied twice. */
-static weir_err checkpoint_shard(weir_shard *shard, const char *path, bool hard_links, uint64_t *sharedp) {
-    char links[WEIR_GRAPH_PATH_MAX];
-    sharing found = {.folder = links};
-    int length = snprintf(links, sizeof links, "%s.links", path);
-    if (length < 0 || length >= (int)sizeof links) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", path);
-    weir_err err = weir_engine_checkpoint(shard->engine, links);
-    if (!err) err = weir_folder_list(links, count_shared, &found);
-    if (err) return err;
-    if (hard_links || !found.files) {
-        *sharedp += found.files;
-        return weir_file_rename(links, path);
-    }
-    err = copy_folder(links, path);
-    return err ? err : weir_folder_remove(links);
-}
-
 static weir_err checkpoint_shards(weir_graph *graph, const char *partial, bool hard_links, uint64_t *sharedp) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         err = weir_graph_shard_path(partial, i, path);
-        if (!err) err = checkpoint_shard(graph->shards[i], path, hard_links, sharedp);
+        uint64_t shared = 0;
+        if (!err) err = weir_engine_checkpoint(graph->shards[i]->engine, path, hard_links, &shared);
+        *sharedp += shared;
         if (!err) err = checkpoint_identity(graph, i, path);
         weir_kill_point("checkpoint.shard");
     }

@@ -2,7 +2,9 @@
 /* engine_test.c - the cold store: files come in whole, stay, and a flipped bit is seen. */
 #include "weir_test.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,7 +218,54 @@ static void full_disk_changes_nothing(void **state) {
     weir_engine_close(engine);
 }
 
-WEIR_TESTS(WEIR_CASE(newer_file_wins_and_points_are_found), WEIR_CASE(n1_a_file_is_seen_whole_or_not_at_all),
-           WEIR_CASE(n2_what_ingest_returned_for_survives_a_kill), WEIR_CASE(n3_a_flipped_bit_is_an_error),
-           WEIR_CASE(keys_that_do_not_rise_are_refused), WEIR_CASE(bad_folders_are_one_sentence_each),
-           WEIR_CASE(full_disk_changes_nothing))
+/* --- checkpoints beside readers ----------------------------------------------------------------------------------- */
+
+#define RETIRING 120
+
+static atomic_bool over;
+
+/* The last reader of files that were compacted away is who removes them. */
+static void *read_over_and_over(void *context) {
+    weir_engine *engine = context;
+    while (!atomic_load(&over)) {
+        weir_engine_cursor *cursor;
+        if (weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor)) continue;
+        weir_engine_cursor_seek(cursor, "", 0);
+        weir_engine_cursor_close(cursor);
+    }
+    return NULL;
+}
+
+/* One checkpoint in some two thousand waited for ever, for a reader that had ended. */
+static void checkpoints_beside_readers_end_and_are_whole(void **state) {
+    (void)state;
+    pthread_t readers[3];
+    char folder[512];
+    weir_engine *engine = engine_open(true), *copy;
+    uint64_t shared;
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&readers[i], NULL, read_over_and_over, engine), 0);
+    for (int i = 0; i < RETIRING; i++) {
+        const weir_engine_opts opts = {0};
+        char value[16];
+        snprintf(value, sizeof value, "value-%d", i);
+        assert_ok(write_file(engine, 50, value)); /* each takes the place of the one before */
+        if (i % 5 == 4) assert_ok(weir_engine_compact(engine));
+        snprintf(folder, sizeof folder, "%s/checkpoint-%d", weir_test_folder(), i);
+        assert_ok(weir_engine_checkpoint(engine, folder, i % 2, &shared));
+        assert_true((shared > 0) == (i % 2 == 1));
+        if (i % 10) continue;
+        assert_ok(weir_engine_open(folder, &opts, &copy));
+        assert_int_equal(count_with(copy, value), 50);
+        weir_engine_close(copy);
+    }
+    atomic_store(&over, true);
+    for (size_t i = 0; i < 3; i++)
+        pthread_join(readers[i], NULL);
+    weir_engine_close(engine);
+}
+
+WEIR_TESTS(WEIR_CASE(checkpoints_beside_readers_end_and_are_whole), WEIR_CASE(newer_file_wins_and_points_are_found),
+           WEIR_CASE(n1_a_file_is_seen_whole_or_not_at_all), WEIR_CASE(n2_what_ingest_returned_for_survives_a_kill),
+           WEIR_CASE(n3_a_flipped_bit_is_an_error), WEIR_CASE(keys_that_do_not_rise_are_refused),
+           WEIR_CASE(bad_folders_are_one_sentence_each), WEIR_CASE(full_disk_changes_nothing))

@@ -11,7 +11,7 @@ static weir_schema *schema;
 static void open_store(const char *name, bool from_log, weir_graph **graphp) {
     const weir_graph_opts opts = {
         .shards = TROUBLE_SHARDS, .memory_bytes = 64u << 20, .create = true, .from_log = from_log};
-    if (!schema) assert_ok(weir_schema_parse("tiny", trouble_schema, sizeof trouble_schema - 1, &schema));
+    if (!schema) assert_ok(weir_schema_parse("tiny", tiny_schema, sizeof tiny_schema - 1, &schema));
     assert_ok(weir_graph_open(weir_test_path(name), schema, &opts, graphp));
 }
 

@@ -79,6 +79,11 @@ weir_err weir_path_guarded(const char *path);
 /* The same of a folder and of all that is below it.  WEIR_ELIMIT as weir_folder_list; WEIR_ENOMEM.  [any] */
 weir_err weir_folder_guarded(const char *path);
 
+/* A new file with what is in another, at most length_max bytes of it, synced; its folder is not.  WEIR_EEXIST and all
+ * that a file may fail with; what was begun is left there. */
+weir_err weir_file_copy(const char *from, const char *to, uint64_t length_max);
+/* A second name of one file.  WEIR_EUNAVAILABLE: not here, for example on another disk. */
+weir_err weir_file_link(const char *from, const char *to);
 weir_err weir_file_rename(const char *from, const char *to); /* then syncs the folder of to   */
 weir_err weir_file_remove(const char *path);                 /* then syncs its folder          */
 weir_err weir_folder_create(const char *path);               /* and its parents, each synced; fine if there */

@@ -97,8 +97,10 @@ weir_err weir_engine_writer_ingest(weir_engine_writer *writer);
 /* Throws the file away; NULL is allowed. */
 void weir_engine_writer_cancel(weir_engine_writer *writer);
 
-/* A consistent copy into a folder that must not exist, by hard links where the file system is the same.  [any] */
-weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder);
+/* A consistent copy into a folder that must not exist. links: sorted files are second names of the engine's own, where
+ * the file system is the same; *sharedp counts them.  What was begun is left there.  WEIR_EEXIST, WEIR_EFULL,
+ * WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk.  [any] */
+weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool links, uint64_t *sharedp);
 /* Reads every block with its checksum.  WEIR_ECORRUPT names the key range or file.  Blocks.  [any] */
 weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp);
 /* Compacts everything now; for tools and benches.  Blocks.  [any] */

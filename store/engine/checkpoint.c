@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint.c - the files of an engine in another folder, as they are at one moment, while it goes on.
+ *
+ *   *.sst      never change: a link, or a copy
+ *   MANIFEST   grows: its first bytes, as many as RocksDB says, name all that is there
+ *   CURRENT    the manifest's name; written last, because RocksDB may have begun another one meanwhile
+ *
+ * There is no write-ahead log to be kept: all comes in by whole files. RocksDB's own checkpoints ask for it all the
+ * same, and wait for whoever deletes files just then; where a reader that ends finds none to delete, nobody wakes them,
+ * and they wait for ever (mended in RocksDB long after 7.8).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/file.h>
+
+#include "engine_private.h"
+
+typedef struct shelf {
+    const char *from, *to;
+    bool links;
+    uint64_t shared;
+    char manifest[64];
+    weir_err err;
+} shelf;
+
+static weir_err checkpoint_path(const char *folder, const char *name, char path[WEIR_ENGINE_PATH_MAX]) {
+    int length = snprintf(path, WEIR_ENGINE_PATH_MAX, "%s/%s", folder, name);
+    if (length > 0 && length < (int)WEIR_ENGINE_PATH_MAX) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+}
+
+static weir_err put(shelf *s, const char *name, uint64_t length) {
+    char from[WEIR_ENGINE_PATH_MAX], to[WEIR_ENGINE_PATH_MAX];
+    size_t end = strlen(name);
+    bool sorted = end > 4 && strcmp(name + end - 4, ".sst") == 0;
+    weir_err err = checkpoint_path(s->from, name, from);
+    if (!err) err = checkpoint_path(s->to, name, to);
+    if (err || strcmp(name, "CURRENT") == 0) return err;
+    if (strncmp(name, "MANIFEST-", 9) == 0) snprintf(s->manifest, sizeof s->manifest, "%s\n", name);
+    if (sorted && s->links) {
+        err = weir_file_link(from, to);
+        if (!weir_err_is(err, WEIR_EUNAVAILABLE)) {
+            s->shared += !err;
+            return err;
+        }
+        s->links = false; /* another disk */
+    }
+    return weir_file_copy(from, to, length);
+}
+
+static bool take(void *context, const char *name, uint64_t length) {
+    shelf *s = context;
+    s->err = put(s, name, length);
+    return !s->err;
+}
+
+weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool links, uint64_t *sharedp) {
+    char current[WEIR_ENGINE_PATH_MAX];
+    weir_rocks_status status;
+    shelf s = {.from = engine->folder, .to = folder, .links = links};
+    weir_err err = checkpoint_path(folder, "CURRENT", current);
+    *sharedp = 0;
+    if (!err && weir_path_exists(folder)) err = WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder);
+    if (!err) err = weir_folder_create(folder);
+    if (err || !weir_engine_enter(engine, &err)) return err;
+    if (!weir_rocks_live_files(engine->db, take, &s, &status))
+        err = weir_engine_error(engine, "make a checkpoint of", &status);
+    weir_engine_leave(engine);
+    weir_err_keep(&err, s.err);
+    if (!err && !s.manifest[0]) err = WEIR_ERR(WEIR_EIO, "%s has no manifest; look at the disk", engine->folder);
+    if (!err) err = weir_file_replace(current, s.manifest, strlen(s.manifest)); /* syncs the folder, too */
+    *sharedp = s.shared;
+    return err;
+}
