@@ -535,6 +535,7 @@ static inline void run_campaign(const stream *events, uint64_t cycles) {
     campaign c = {.seal_ms = 10, .store = "store", .log = "log"};
     the_stream = events;
     share_id_key();
+    setenv("WEIR_INGEST_EVENT_WINDOW", "16777216", 1); /* the oracle remembers every id, for as long as it runs */
     sum->seed = weir_test_seed();
     c.rng = weir_rng_stream(sum->seed, 0, 0);
     uint64_t next = weir_rng_below(&c.rng, events->point_count), at_points = 0;
