@@ -110,6 +110,7 @@ static void put_schedule(weir_api *api, weir_buf *out) {
     weir_json_string(&json, weir_scheduler_cron(scheduler));
     put_time(&json, "next", stats.next_us);
     put_time(&json, "last", stats.last_us);
+    put_time(&json, "overdue_since", stats.due_us);
     weir_json_key(&json, "running");
     weir_json_bool(&json, stats.running);
     weir_json_key(&json, "starts");

@@ -99,6 +99,7 @@ static void reap(weir_scheduler *s, int options) {
     s->stats.running = false;
     s->stats.last_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (s->stats.last_status) count_failure(s);
+    if (!s->stats.last_status) s->stats.due_us = 0;
     WEIR_LOG(INFO, "schedule.ended", "the program of the schedule has ended", WEIR_I64("status", s->stats.last_status));
 }
 
@@ -114,6 +115,7 @@ static void go_back(weir_scheduler *s, int64_t now_us) {
     if (err) weir_log_error("schedule.file", err);
     plan(s, now_us);
     s->planned_us = now_us;
+    if (s->stats.due_us > now_us) s->stats.due_us = 0;
     WEIR_LOG(WARN, "schedule.clock", "the clock went back, so the next time was worked out anew");
 }
 
@@ -121,7 +123,9 @@ static void look(weir_scheduler *s) {
     int64_t now_us = weir_clock_wall_us(s->clock);
     reap(s, WNOHANG);
     if (now_us < s->planned_us - STEP_BACK_US) go_back(s, now_us); // C4
+    weir_metric_set(WEIR_METRIC_NIGHTLY_OVERDUE, s->stats.due_us ? (now_us - s->stats.due_us) / WEIR_US_PER_S : 0);
     if (!s->stats.next_us || now_us < s->stats.next_us) return;
+    if (!s->stats.due_us) s->stats.due_us = s->stats.next_us;
     if (s->child) s->stats.passed_over++; /* C2 */
     if (!s->child) start(s, now_us);
     plan(s, now_us); /* C3: whatever lies between is past */

@@ -3,10 +3,12 @@
 #include "weir_test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <weir/base/file.h>
+#include <weir/base/metrics.h>
 #include <weir/trainer/schedule.h>
 
 static int64_t at(const char *text) {
@@ -152,6 +154,34 @@ static void a_failure_is_counted(void **state) {
     rig_close(&r);
 }
 
+/* A schedule that fails night after night looked like one that runs. */
+static void a_night_that_does_not_end_well_is_overdue_until_one_does(void **state) {
+    static const char script[] = "test -e \"$GO\"";
+    static const char *const program[] = {"/bin/sh", "-c", script, NULL};
+    rig r = {NULL, NULL, {0}};
+    (void)state;
+    setenv("GO", weir_test_path("go"), 1);
+    rig_open(&r, program, "2026-11-21T10:09:00Z");
+    weir_scheduler_stats_get(r.scheduler, &r.stats);
+    assert_int_equal(r.stats.due_us, 0);
+    for (uint64_t night = 1; night <= 3; night++) {
+        weir_clock_manual_advance(r.clock, (night == 1 ? 60 : 600) * WEIR_US_PER_S);
+        await(&r, night, true);
+        assert_true(r.stats.due_us == at("2026-11-21T10:10:00Z")); /* the first of them */
+    }
+    while (weir_metric_gauge(WEIR_METRIC_NIGHTLY_OVERDUE) != 1200)
+        usleep(10000);
+    FILE *go = fopen(weir_test_path("go"), "w");
+    assert_non_null(go);
+    fclose(go);
+    weir_clock_manual_advance(r.clock, 600 * WEIR_US_PER_S);
+    await(&r, 4, true);
+    assert_int_equal(r.stats.due_us, 0);
+    while (weir_metric_gauge(WEIR_METRIC_NIGHTLY_OVERDUE) != 0)
+        usleep(10000);
+    rig_close(&r);
+}
+
 static void await_next(rig *r, const char *wanted) {
     do {
         usleep(10000);
@@ -208,4 +238,4 @@ WEIR_TESTS(WEIR_CASE(c4_a_clock_that_goes_back_takes_the_plan_back),
            WEIR_CASE(c4_a_small_step_back_starts_nothing_twice), WEIR_CASE(c1_known_times),
            WEIR_CASE(what_cannot_be_read_is_named), WEIR_CASE(there_is_no_30th_of_february),
            WEIR_CASE(c3_what_was_missed_is_made_up_for_once), WEIR_CASE(c2_one_at_a_time),
-           WEIR_CASE(a_failure_is_counted))
+           WEIR_CASE(a_failure_is_counted), WEIR_CASE(a_night_that_does_not_end_well_is_overdue_until_one_does))

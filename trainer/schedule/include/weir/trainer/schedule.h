@@ -55,6 +55,7 @@ typedef struct weir_scheduler_opts {
 typedef struct weir_scheduler_stats {
     int64_t next_us;      /* 0: never                           */
     int64_t last_us;      /* of the last start; 0: none yet     */
+    int64_t due_us;       /* the first time that no run has ended well after; 0: none */
     bool running;         /* gauge                              */
     int last_status;      /* of the last that ended; -1: none   */
     uint64_t starts;      /* counter                            */
