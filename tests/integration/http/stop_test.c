@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stop_test.c - SIGTERM ends a server in whatever state it is, 100 times each in a long campaign.
+ *
+ * Nothing here looks at a clock but to say how long it took: a stop that hangs meets the limit of its case.
+ */
+#include "serve_child.h"
+
+#include <sys/resource.h>
+
+#include <weir/base/clock.h>
+#include <weir/base/file.h>
+
+#define EVENTS  500u
+#define READERS 60
+
+typedef struct trouble {
+    const char *fault; /* of WEIR_FAULT; NULL: none */
+    void (*drive)(const serve_child *child);
+} trouble;
+
+static int held[READERS];
+
+static int post(const serve_child *child, unsigned first) {
+    static char body[EVENTS * 160], text[sizeof body + 256];
+    size_t length = 0;
+    http_answer answer;
+    for (unsigned n = first; n < first + EVENTS; n++)
+        length += (size_t)snprintf(body + length, sizeof body - length,
+                                   "{\"id\":\"p%u\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a%u\",\"amount\":1,"
+                                   "\"currency\":\"EUR\",\"channel\":\"web\"}\n",
+                                   n, n % 3);
+    snprintf(text, sizeof text,
+             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+             "Content-Length: %zu\r\n\r\n%s",
+             length, body);
+    client_ask(child->port, text, &answer);
+    int status = answer.status;
+    answer_free(&answer);
+    return status;
+}
+
+static void drive_nothing(const serve_child *child) {
+    (void)child;
+}
+
+static void drive_events(const serve_child *child) {
+    for (unsigned i = 0; i < 4; i++)
+        (void)post(child, i * EVENTS);
+}
+
+static void hold(const serve_child *child, const char *bytes) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(child->port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < READERS; i++) {
+        held[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(held[i], (struct sockaddr *)&address, sizeof address), 0);
+        (void)send(held[i], bytes, strlen(bytes), MSG_NOSIGNAL);
+    }
+}
+
+/* Answers that nobody takes. */
+static void drive_readers(const serve_child *child) {
+    drive_events(child);
+    serve_await(child, "/v1/neighbors/account/a1", NULL, 200, NULL);
+    hold(child, "GET /v1/neighbors/account/a1?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                "GET /v1/neighbors/account/a1?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+}
+
+/* Requests that never end. */
+static void drive_writers(const serve_child *child) {
+    hold(child, "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                "Content-Length: 100000\r\n\r\n{\"id\":");
+}
+
+static void drive_out_of_memory(const serve_child *child) {
+    struct rlimit none = {1 << 20, RLIM_INFINITY};
+    drive_events(child);
+    assert_int_equal(prlimit(child->pid, RLIMIT_DATA, &none, NULL), 0);
+    (void)post(child, 5 * EVENTS);
+}
+
+static void drive_out_of_descriptors(const serve_child *child) {
+    struct rlimit none;
+    drive_events(child);
+    assert_int_equal(prlimit(child->pid, RLIMIT_NOFILE, NULL, &none), 0);
+    none.rlim_cur = 8;
+    assert_int_equal(prlimit(child->pid, RLIMIT_NOFILE, &none, NULL), 0);
+}
+
+static void stop(const char *name, const trouble *t) {
+    int64_t longest_us = 0;
+    uint64_t rounds = weir_test_rounds(1);
+    if (rounds > 1) rounds = 100;
+    for (uint64_t i = 0; i < rounds; i++) {
+        char data[512];
+        serve_child child;
+        const char *const more[] = {"--set", "store.seal_interval=20ms", "--set", "http.stop_timeout=1s", NULL};
+        snprintf(data, sizeof data, "%s/data", weir_test_folder());
+        if (t->fault) setenv("WEIR_FAULT", t->fault, 1);
+        serve_start(&child, data, more);
+        unsetenv("WEIR_FAULT");
+        assert_true(child.port);
+        t->drive(&child);
+        int64_t begin_us = weir_clock_mono_us(weir_clock_system());
+        int status = serve_end(&child, SIGTERM);
+        int64_t took_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
+        assert_true(status < 128);
+        if (took_us > longest_us) longest_us = took_us;
+        for (int r = 0; r < READERS; r++)
+            if (held[r] > 0) close(held[r]);
+        memset(held, 0, sizeof held);
+        assert_ok(weir_folder_remove(data));
+    }
+    printf("%s: %llu stops, the longest %.1f s\n", name, (unsigned long long)rounds, (double)longest_us / 1e6);
+}
+
+#define STOP(name, ...)                  \
+    static void name(void **state) {     \
+        const trouble t = {__VA_ARGS__}; \
+        (void)state;                     \
+        stop(#name, &t);                 \
+    }
+
+STOP(at_once, NULL, drive_nothing)
+STOP(with_events_under_way, NULL, drive_events)
+STOP(while_seals_fail, "write:1:ENOSPC:/seal-", drive_events)
+STOP(while_the_log_is_poisoned, "sync:1:EIO:/payments/0", drive_events)
+STOP(while_no_call_into_the_files_goes_well, "engine:40:EIO:/store/shard-", drive_events)
+STOP(while_answers_are_not_read, NULL, drive_readers)
+STOP(while_requests_do_not_end, NULL, drive_writers)
+STOP(without_memory, NULL, drive_out_of_memory)
+STOP(without_descriptors, NULL, drive_out_of_descriptors)
+
+WEIR_TESTS(WEIR_CASE(at_once), WEIR_CASE(with_events_under_way), WEIR_CASE(while_seals_fail),
+           WEIR_CASE(while_the_log_is_poisoned), WEIR_CASE(while_no_call_into_the_files_goes_well),
+           WEIR_CASE(while_answers_are_not_read), WEIR_CASE(while_requests_do_not_end), WEIR_CASE(without_memory),
+           WEIR_CASE(without_descriptors))
