@@ -369,6 +369,7 @@ static weir_err read_error(const weir_kafka_consumer *consumer, const rd_kafka_m
 static void take_error(weir_kafka_consumer *consumer, const rd_kafka_message_t *message, kafka_part *part) {
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
         if (!part || part->failed) return;
+        if (rd_kafka_message_broker_id(message) != part->leader) return; // K6
         // Behind the last record there may be marks of transactions: they were read, too.
         if (message->offset > 0 && (uint64_t)message->offset > part->next) part->next = (uint64_t)message->offset;
         set_at_end(consumer, part, true);

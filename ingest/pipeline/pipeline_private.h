@@ -18,7 +18,7 @@
 typedef struct weir_part {
     uint32_t partition;
     uint64_t next;      /* the offset that the next span begins at                               [ingest] */
-    uint64_t check;     /* of the record before next; 0: none                                    [ingest] */
+    weir_mark newest;   /* of the last record: at or below next                                  [ingest] */
     uint64_t marked;    /* marks that went into the positions                                    [ingest] */
     uint64_t had;       /* all shards had what is below when the store was opened                [ingest] */
     size_t known_count; /* places that are dead letters already, rising                          [ingest] */
@@ -28,8 +28,8 @@ typedef struct weir_part {
     int64_t quiet_us;                /* since when it is at its end, by the pipeline's clock             [ingest] */
     uint64_t quiet_at;               /* where that was                                                   [ingest] */
     /* guarded by the worker's mutex */
-    uint64_t read;         /* next                                                                            */
-    uint64_t clear;        /* at or above read: no record stands between                                      */
+    uint64_t read;         /* behind the last record                                                          */
+    uint64_t clear;        /* next, if it is above read: no record stands between                             */
     uint64_t end, stable;  /* of the stream; from stable on they are in open transactions                     */
     uint64_t verified;     /* what is below is known to be of the log that the stream has now                 */
     int64_t open_us;       /* since when stable stands still below end, by the wall clock; 0: it does not      */
@@ -94,6 +94,8 @@ void weir_run_close(weir_run *run);
 /* Maps and hands over; what is not handed over when it fails was not taken.  [ingest] */
 weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_record *records, const uint32_t *indices,
                           size_t count);
+/* Hands over that no record stands from part->next up to before clear, which is above it.  [ingest] */
+weir_err weir_run_clear(weir_run *run, weir_part *part, uint64_t clear);
 
 /* stand.c: what others see of a source, and what the brokers say of it. */
 void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, weir_err err);

@@ -384,15 +384,13 @@ static weir_err hand_over(weir_run *run) {
     if (err) return err;
     run->part->next = run->next;
     weir_repeats_forget(run->part->repeats, run->next);
-    account(run);
     return WEIR_OK;
 }
 
 static void mark(weir_run *run, const weir_stream_record *last) {
     const weir_stream *stream = run->worker->stream;
-    if (!stream->ops->check) return;
-    run->part->check = stream->ops->check(last);
-    weir_marks_add(&run->part->marks, run->part->next, run->part->check);
+    run->part->newest = (weir_mark){run->part->next, stream->ops->check ? stream->ops->check(last) : 0};
+    if (stream->ops->check) weir_marks_add(&run->part->marks, run->part->newest.offset, run->part->newest.check);
 }
 
 weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_record *records, const uint32_t *indices,
@@ -409,8 +407,30 @@ weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_reco
         if (err || (!run->full && i + 1 < count)) continue;
         err = hand_over(run);
         if (err) break;
+        account(run);
         mark(run, record);
         err = begin_span(run, run->next);
     }
     return err;
+}
+
+/* Said once the graph has it in hand: a seal that is asked for after that holds it. */
+static void account_clear(const weir_run *run) {
+    weir_part *part = run->part;
+    weir_mutex_lock(&run->worker->mutex);
+    part->clear = run->next;
+    if (part->end < run->next) part->end = run->next;
+    weir_mutex_unlock(&run->worker->mutex);
+}
+
+weir_err weir_run_clear(weir_run *run, weir_part *part, uint64_t clear) {
+    bool quiet = part->quiet_at == part->next;
+    run->part = part;
+    weir_err err = begin_span(run, part->next);
+    run->next = clear;
+    if (!err) err = hand_over(run);
+    if (err) return err;
+    if (quiet) part->quiet_at = part->next; /* it brought no event */
+    account_clear(run);
+    return WEIR_OK;
 }

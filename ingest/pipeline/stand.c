@@ -29,8 +29,9 @@ void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, we
 /* Adds a partition to the list; false: it is full. */
 static bool add_doubt(const weir_part *part, char *list, size_t size) {
     char text[96];
-    int length = snprintf(text, sizeof text, "%spartition %u offsets %llu to %llu", list[0] ? ", " : "",
-                          part->partition, (unsigned long long)part->verified, (unsigned long long)part->next - 1);
+    int length =
+        snprintf(text, sizeof text, "%spartition %u offsets %llu to %llu", list[0] ? ", " : "", part->partition,
+                 (unsigned long long)part->verified, (unsigned long long)part->newest.offset - 1);
     if (strlen(list) + (size_t)length >= size) return false;
     strcat(list, text);
     return true;
@@ -43,11 +44,11 @@ weir_err weir_worker_doubt(weir_worker *worker, weir_err err) {
         weir_mutex_lock(&worker->mutex);
         const weir_part part = worker->parts[i];
         weir_mutex_unlock(&worker->mutex);
-        if (part.verified >= part.next) continue;
+        if (part.verified >= part.newest.offset) continue;
         others += !add_doubt(&part, list, sizeof list);
         WEIR_LOG(WARN, "ingest.not_compared", "records were taken in that may be of another log",
                  WEIR_TEXT("source", worker->schema_source->name), WEIR_U64("partition", part.partition),
-                 WEIR_U64("from", part.verified), WEIR_U64("to", part.next - 1));
+                 WEIR_U64("from", part.verified), WEIR_U64("to", part.newest.offset - 1));
     }
     if (!list[0]) return err;
     if (others) snprintf(more, sizeof more, " and of %u more", others);

@@ -174,7 +174,7 @@ static void next_start(weir_worker *worker, const weir_part *part, weir_stream_s
     weir_mutex_unlock(&worker->mutex);
     startp->offset = part->next;
     startp->known = verified;
-    add_mark(startp, (weir_mark){part->next, part->check});
+    add_mark(startp, part->newest);
     if (weir_marks_find(&part->marks, verified, &known)) add_mark(startp, known);
     if (weir_positions_get(worker->pipeline->positions, worker->graph_source, part->partition, &position))
         add_marks(startp, &position);
@@ -193,6 +193,7 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
     if (err) return err;
     weir_part added = {.partition = partition,
                        .next = startp->offset,
+                       .newest = {.offset = startp->offset},
                        .had = weir_graph_offset_applied(worker->pipeline->graph, worker->graph_source, partition),
                        .read = startp->offset,
                        .end = startp->offset,
@@ -305,10 +306,8 @@ static void pass_letters(weir_pipeline *pipeline) {
 static void see_end(weir_worker *worker, weir_part *part) {
     const weir_stream_ops *ops = worker->stream ? worker->stream->ops : NULL;
     uint64_t end = ops && ops->end ? ops->end(worker->stream, part->partition) : 0;
-    uint64_t clear = ops && ops->clear ? ops->clear(worker->stream, part->partition) : 0;
     weir_mutex_lock(&worker->mutex);
     if (end > part->end) part->end = end;
-    part->clear = clear;
     if (ops && !ops->clear) part->verified = UINT64_MAX; /* a log of ours, a file: known by its id */
     weir_mutex_unlock(&worker->mutex);
 }
@@ -327,7 +326,7 @@ static weir_err tell_clock(weir_worker *worker, weir_part *part) {
     int64_t now_us = weir_clock_mono_us(pipeline->clock);
     weir_mutex_lock(&worker->mutex);
     bool told = worker->from.stream != WEIR_PIPELINE_KAFKA || worker->contact_wall_us;
-    bool more = !told || (part->end > part->next && part->end > part->clear);
+    bool more = !told || part->end > part->next;
     bool away = worker->contact_wall_us && weir_worker_contact_is_old(worker);
     weir_mutex_unlock(&worker->mutex);
     if (away) return WEIR_OK;
@@ -366,12 +365,29 @@ static weir_err keep_mark(weir_worker *worker, weir_part *part) {
     return weir_positions_put(pipeline->positions, &position);
 }
 
+/* What stands behind the last record, marks of transactions and what they took back, is passed as records are: or else
+ * its removal by retention would look like that of records which were missed. All that was polled is handed over. */
+static weir_err pass_clear(weir_worker *worker) {
+    const weir_stream_ops *ops = worker->stream->ops;
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && ops->clear && i < worker->part_count; i++) {
+        weir_part *part = &worker->parts[i];
+        uint64_t clear = ops->clear(worker->stream, part->partition);
+        if (clear > part->next) err = weir_run_clear(worker->run, part, clear);
+    }
+    return err;
+}
+
+static bool ticks(const weir_worker *worker, int64_t now_us) {
+    return now_us - worker->ticked_us >= TICK_US;
+}
+
 /* What is done once a second: ends for those who ask how far behind we are, positions for the next start. */
 static weir_err tick(weir_worker *worker, bool at_once) {
     weir_pipeline *pipeline = worker->pipeline;
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = WEIR_OK;
-    if (!at_once && now_us - worker->ticked_us < TICK_US) return WEIR_OK;
+    if (!at_once && !ticks(worker, now_us)) return WEIR_OK;
     worker->ticked_us = now_us;
     see_ends(worker);
     for (uint32_t i = 0; !err && i < worker->part_count; i++) {
@@ -402,6 +418,7 @@ static weir_err turn(weir_worker *worker, int64_t *idle_usp, bool *endedp) {
     weir_err err = worker->stream->ops->poll(worker->stream, &records, &count, &empty);
     worker->of_stream = err != WEIR_OK;
     if (!err && count) err = run_all(worker, records, count);
+    if (!err && (empty || ticks(worker, weir_clock_mono_us(weir_clock_system())))) err = pass_clear(worker);
     if (!err) err = tick_well(worker, empty && worker->drained < drains); /* who drains wants all of it seen */
     if (err) return err;
     *endedp = empty && worker->stream->ops->ends;
@@ -434,6 +451,7 @@ static weir_err read_on(weir_worker *worker, bool *endedp) {
     weir_worker_status_set(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
     while (!err && !*endedp && !stopping(worker->pipeline))
         err = turn(worker, &idle_us, endedp);
+    if (!err || worker->of_stream) weir_err_keep(&err, pass_clear(worker)); /* nothing is in hand */
     return err;
 }
 

@@ -8,9 +8,12 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <weir/base/clock.h>
+
 #include "http_client.h"
 
 #define SERVE_ARGUMENTS_MAX 32
+#define SERVE_AWAIT_MS_MAX  (15 * 60 * 1000) /* whatever a case may take: campaigns have hours */
 
 typedef struct serve_child {
     pid_t pid;
@@ -74,15 +77,26 @@ static inline int serve_end(serve_child *child, int signal_number) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Sooner than the runner ends the case, so that it can be said what was answered. */
+static inline int64_t serve_await_ms(void) {
+    int64_t most_ms = weir_test_limit_ms() / 10 * 8;
+    return most_ms < SERVE_AWAIT_MS_MAX ? most_ms : SERVE_AWAIT_MS_MAX;
+}
+
 /* Asks until the status is the wanted one: for what follows within milliseconds, such as readiness. */
 static inline void serve_await(const serve_child *child, const char *path, const char *headers, int status,
                                const char *part) {
     char text[1024];
     snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, headers ? headers : "");
+    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + serve_await_ms() * 1000;
     for (bool there = false; !there;) {
         http_answer answer;
         client_ask(child->port, text, &answer);
         there = answer.status == status && (!part || strstr(answer.body, part));
+        if (!there && weir_clock_mono_us(weir_clock_system()) >= until_us)
+            fail_msg("%s: %d%s%s is wanted; after %lld s the answer was %d: %.4000s", path, status,
+                     part ? " with " : "", part ? part : "", (long long)serve_await_ms() / 1000, answer.status,
+                     answer.body);
         answer_free(&answer);
         if (!there) usleep(10000);
     }

@@ -81,7 +81,7 @@ static double multiplier(const char *name) {
     return value;
 }
 
-static int64_t limit_ms(void) {
+int64_t weir_test_limit_ms(void) {
     return (int64_t)(CASE_MS * multiplier("WEIR_TEST_TIMEOUT_MULTIPLIER"));
 }
 
@@ -396,7 +396,7 @@ typedef struct patience {
  * hangs. */
 static bool still_works(pid_t child, patience *p) {
     const patience before = *p;
-    int64_t limit = limit_ms(), cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t limit = weir_test_limit_ms(), cores = sysconf(_SC_NPROCESSORS_ONLN);
     p->computed_ms = computed_ms(child);
     machine_ticks(&p->all, &p->idle);
     bool computes = p->computed_ms - before.computed_ms > limit / COMPUTES_PART;
@@ -407,7 +407,8 @@ static bool still_works(pid_t child, patience *p) {
 
 /* False when the limit passes first; the child is then killed. Its group is killed in any case. */
 static bool wait_for(pid_t child, const sigset_t *child_ends, int *wait_statusp) {
-    const struct timespec limit = {.tv_sec = limit_ms() / 1000, .tv_nsec = limit_ms() % 1000 * 1000000};
+    const struct timespec limit = {.tv_sec = weir_test_limit_ms() / 1000,
+                                   .tv_nsec = weir_test_limit_ms() % 1000 * 1000000};
     patience p = {0};
     bool in_time = true;
     pid_t ended;
@@ -434,7 +435,7 @@ static void print_output(int fd) {
 static case_verdict verdict_of(const char *name, bool in_time, int wait_status) {
     if (!in_time) {
         printf("FAIL  %s: not done after %g s; for a slow machine raise WEIR_TEST_TIMEOUT_MULTIPLIER\n", name,
-               (double)limit_ms() / 1000);
+               (double)weir_test_limit_ms() / 1000);
     } else if (WIFSIGNALED(wait_status)) {
         int number = WTERMSIG(wait_status);
         printf("FAIL  %s: %s signal %d (%s)\n", name, number == SIGABRT ? "an assertion failed," : "killed by", number,

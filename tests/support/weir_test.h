@@ -45,6 +45,8 @@ __attribute__((noreturn)) void weir_test_skip(const char *reason);
 uint64_t weir_test_seed(void);
 /* How many rounds a random test shall do: normal, times WEIR_TEST_ROUNDS_MULTIPLIER (the long campaigns). */
 uint64_t weir_test_rounds(uint64_t normal);
+/* How long a case may take. */
+int64_t weir_test_limit_ms(void);
 /* "address" or "thread" when this build has that sanitizer, else "". */
 const char *weir_test_sanitizer(void);
 /* A fresh folder of this case below TMPDIR, removed unless the case fails. */

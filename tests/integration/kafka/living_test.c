@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* living_test.c - what others do to a topic that `weir serve` reads: each must be read, or said. */
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include "living.h"
 
@@ -259,6 +260,215 @@ static void an_open_transaction_is_said(void **state) {
     living_stop(&server);
 }
 
+/* --- what retention removes behind the last event ----------------------------------------------------------------- */
+
+/* Events from `first` on in a transaction that is ended; pause_ms before that. */
+static void transact(const char *topic, uint64_t first, uint64_t count, bool commit, unsigned pause_ms) {
+    rd_kafka_t *rk = open_transactional(topic);
+    assert_null(rd_kafka_begin_transaction(rk));
+    for (uint64_t n = first; n < first + count; n++)
+        living_send(rk, topic, 0, n, 0);
+    assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
+    usleep(pause_ms * 1000);
+    end_transaction(rk, commit);
+    if (commit) living_add(truth, first, count);
+    rd_kafka_destroy(rk);
+}
+
+static void committed(const char *topic) {
+    transact(topic, 0, 10, true, 0);
+}
+
+static void aborted(const char *topic) {
+    living_produce(topic, 0, 0, 10);
+    living_add(truth, 0, 10);
+    transact(topic, 10, 10, false, 0);
+}
+
+static void only_aborted(const char *topic) {
+    transact(topic, 0, 10, false, 0);
+}
+
+/* Bytes of the partition's records on the broker's disk. */
+static off_t bytes_of(const char *topic) {
+    char path[PATH_MAX];
+    struct dirent *entry;
+    off_t bytes = 0;
+    snprintf(path, sizeof path, "%s/data/%s-0", broker_folder, topic);
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        struct stat about;
+        size_t length = strlen(entry->d_name);
+        bool records = length > 4 && strcmp(entry->d_name + length - 4, ".log") == 0;
+        if (records && fstatat(dirfd(folder), entry->d_name, &about, 0) == 0) bytes += about.st_size;
+    }
+    closedir(folder);
+    return bytes;
+}
+
+/* The mark of the abort has a segment of its own, so that compaction can take all that it took back. */
+static void compacted(const char *topic) {
+    off_t bytes;
+    living_produce(topic, 0, 0, 10);
+    living_add(truth, 0, 10);
+    transact(topic, 10, 500, false, 300);
+    bytes = bytes_of(topic);
+    for (int waited_ms = 0; bytes_of(topic) > bytes / 2; waited_ms += 50) {
+        if (waited_ms >= LIVING_WAIT_MS) fail_msg("%s is not compacted: %lld bytes", topic, (long long)bytes_of(topic));
+        usleep(50000);
+    }
+}
+
+/* All of it is removed while the server is stopped: it had everything, so it goes on, and the next one does. */
+static void is_read_on(const char *topic, void (*fill)(const char *topic), bool killed) {
+    static const char *const compact[][2] = {{"cleanup.policy", "compact,delete"},  {"segment.ms", "100"},
+                                             {"min.cleanable.dirty.ratio", "0.01"}, {"max.compaction.lag.ms", "100"},
+                                             {"delete.retention.ms", "0"},          {NULL, NULL}};
+    serve_child server;
+    broker_needed();
+    living_make(topic, 1, fill == compacted ? compact : NULL);
+    living_describe(topic, "");
+    fill(topic);
+    living_serve(&server, NULL);
+    living_await_truth(&server, truth);
+    if (killed) {
+        living_seal(&server, topic, 1);
+        assert_int_equal(serve_end(&server, SIGKILL), 128 + SIGKILL);
+    } else {
+        living_await_applied(&server, topic, 1);
+        living_stop(&server);
+    }
+    living_remove_records(topic, 1);
+    for (uint64_t n = 1000; n < 1020; n += 10) {
+        living_serve(&server, NULL);
+        serve_await(&server, "/readyz", NULL, 200, "\"behind\":0");
+        living_await_truth(&server, truth);
+        living_produce(topic, 0, n, 10);
+        living_add(truth, n, 10);
+        living_await_truth(&server, truth);
+        living_await_applied(&server, topic, 1);
+        living_stop(&server);
+    }
+}
+
+static void a_commit_that_retention_removes_is_not_missed(void **state) {
+    (void)state;
+    is_read_on("commit-stopped", committed, false);
+    memset(truth, 0, sizeof truth);
+    assert_ok(weir_folder_remove(weir_test_path("data")));
+    is_read_on("commit-killed", committed, true);
+}
+static void an_abort_that_retention_removes_is_not_missed(void **state) {
+    (void)state;
+    is_read_on("abort-stopped", aborted, false);
+    memset(truth, 0, sizeof truth);
+    assert_ok(weir_folder_remove(weir_test_path("data")));
+    is_read_on("abort-killed", aborted, true);
+}
+static void a_topic_of_aborts_that_retention_removes_is_not_missed(void **state) {
+    (void)state;
+    is_read_on("aborts-stopped", only_aborted, false);
+    assert_ok(weir_folder_remove(weir_test_path("data")));
+    memset(truth, 0, sizeof truth);
+    is_read_on("aborts-killed", only_aborted, true);
+}
+static void a_compacted_end_that_retention_removes_is_not_missed(void **state) {
+    (void)state;
+    is_read_on("compact-stopped", compacted, false);
+}
+static void a_compacted_end_is_not_missed_after_a_kill(void **state) {
+    (void)state;
+    is_read_on("compact-killed", compacted, true);
+}
+
+/* The same while the server runs: the broker goes, and the topic is opened again. */
+static void a_commit_that_retention_removes_under_a_server_is_not_missed(void **state) {
+    (void)state;
+    serve_child server;
+    broker_needed();
+    living_make("commit-running", 1, NULL);
+    living_describe("commit-running", "");
+    living_serve(&server, NULL);
+    transact("commit-running", 0, 10, true, 0);
+    living_await_truth(&server, truth);
+    living_await_applied(&server, "commit-running", 1);
+    living_remove_records("commit-running", 1);
+    broker_kill();
+    broker_start_again();
+    living_produce("commit-running", 0, 10, 10);
+    living_add(truth, 10, 10);
+    living_await_truth(&server, truth);
+    serve_await(&server, "/readyz", NULL, 200, "\"behind\":0");
+    living_stop(&server);
+}
+
+/* Its events are read when it is committed, so what retention takes of it before that is missing. */
+static void is_missed(const char *topic, bool killed) {
+    serve_child server;
+    char sentence[1024];
+    broker_needed();
+    living_make(topic, 1, NULL);
+    living_describe(topic, "");
+    living_produce(topic, 0, 0, 20);
+    living_add(truth, 0, 20);
+    living_serve(&server, NULL);
+    rd_kafka_t *rk = open_transactional(topic);
+    assert_null(rd_kafka_begin_transaction(rk));
+    for (uint64_t n = 20; n < 30; n++)
+        living_send(rk, topic, 0, n, 0);
+    assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
+    living_produce(topic, 0, 30, 10); /* behind it, and hidden by it */
+    living_await_truth(&server, truth);
+    living_await_behind(&server, 20, 20);
+    living_checkpoint(&server);
+    assert_int_equal(serve_end(&server, killed ? SIGKILL : SIGTERM), killed ? 128 + SIGKILL : 0);
+    end_transaction(rk, true);
+    rd_kafka_destroy(rk);
+    living_remove_records(topic, 1);
+    living_serve(&server, NULL);
+    living_await_failure(&server, "offset 20 is gone", sentence);
+    living_stop(&server);
+}
+
+static void an_open_transaction_that_retention_removes_is_missed(void **state) {
+    (void)state;
+    is_missed("open-stopped", false);
+    memset(truth, 0, sizeof truth);
+    assert_ok(weir_folder_remove(weir_test_path("data")));
+    is_missed("open-killed", true);
+}
+
+/* The mark counts for the end, and the record before it for what the log is known by. */
+static void is_found_behind_a_mark(const char *topic, uint64_t count) {
+    static const uint64_t events = 100;
+    serve_child server;
+    broker_needed();
+    living_make(topic, 1, NULL);
+    living_describe(topic, "");
+    transact(topic, 0, events, true, 0);
+    living_serve(&server, NULL);
+    living_await_truth(&server, truth);
+    living_await_applied(&server, topic, 1);
+    positions_await(&events, 1);
+    living_stop(&server);
+    living_remake(topic, 1000, count, 0);
+    living_serve(&server, NULL);
+    living_is_found(&server, other);
+    living_stop(&server);
+}
+
+static void a_topic_made_again_behind_a_mark_is_found(void **state) {
+    (void)state;
+    is_found_behind_a_mark("mark-shorter", 100);
+    memset(truth, 0, sizeof truth);
+    assert_ok(weir_folder_remove(weir_test_path("data")));
+    is_found_behind_a_mark("mark-equal", 101);
+    memset(truth, 0, sizeof truth);
+    assert_ok(weir_folder_remove(weir_test_path("data")));
+    is_found_behind_a_mark("mark-longer", 150);
+}
+
 /* --- brokers that are silent -------------------------------------------------------------------------------------- */
 
 static void is_unknown(const serve_child *server) {
@@ -368,5 +578,12 @@ WEIR_BROKER_TESTS(broker_start, WEIR_CASE(partitions_added_while_running_are_rea
                   WEIR_CASE(a_log_cut_back_and_grown_again_is_found),
                   WEIR_CASE(a_log_cut_back_and_grown_again_while_stopped_is_found),
                   WEIR_CASE(a_rebuild_keeps_the_old_store_aside), WEIR_CASE(an_open_transaction_is_said),
-                  WEIR_CASE(a_silent_broker_is_not_zero_behind), WEIR_CASE(tombstones_are_passed_over_and_counted),
-                  WEIR_CASE(tombstones_delete_what_the_schema_says))
+                  WEIR_CASE(a_commit_that_retention_removes_is_not_missed),
+                  WEIR_CASE(an_abort_that_retention_removes_is_not_missed),
+                  WEIR_CASE(a_topic_of_aborts_that_retention_removes_is_not_missed),
+                  WEIR_CASE(a_compacted_end_that_retention_removes_is_not_missed),
+                  WEIR_CASE(a_compacted_end_is_not_missed_after_a_kill),
+                  WEIR_CASE(a_commit_that_retention_removes_under_a_server_is_not_missed),
+                  WEIR_CASE(an_open_transaction_that_retention_removes_is_missed),
+                  WEIR_CASE(a_topic_made_again_behind_a_mark_is_found), WEIR_CASE(a_silent_broker_is_not_zero_behind),
+                  WEIR_CASE(tombstones_are_passed_over_and_counted), WEIR_CASE(tombstones_delete_what_the_schema_says))
