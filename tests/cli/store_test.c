@@ -128,5 +128,106 @@ static void verify_against_log_finds_what_is_missing_and_what_is_more(void **sta
     drop(&f);
 }
 
+/* --- one id, other content --------------------------------------------------------------------------------------- */
+
+/* The batches of what the graph is told of one record, and that all of the log up to it is in. */
+typedef struct told {
+    weir_buf batches[2];
+    uint32_t counts[2];
+    uint64_t offset;
+} told;
+
+static void tell(told *t, weir_mutation m) {
+    uint32_t home = weir_shard_of(m.vertex, 2);
+    m.offset = t->offset;
+    weir_batch_add(&t->batches[home], &m, t->offset);
+    t->counts[home]++;
+}
+
+/* since: what the store says in the place of what the message does; NULL: what the message does. */
+static void tell_event(told *t, const fixture *f, const weir_mapped *event, const weir_value *since) {
+    static const weir_value_kind number = WEIR_VALUE_NUMBER;
+    uint8_t row[64];
+    for (size_t i = 0; i < event->count; i++) {
+        weir_mutation m = event->mutations[i];
+        if (since && m.kind == WEIR_PUT_EDGE) {
+            m.row_length = (uint32_t)weir_row_write(&number, since, 1, row);
+            m.row = row;
+        }
+        tell(t, m);
+    }
+    tell(t, (weir_mutation){.kind = WEIR_NOTE_EVENT,
+                            .vertex = weir_graph_source_vertex(f->graph, 0, 0),
+                            .time_us = (int64_t)t->offset,
+                            .event = event->event,
+                            .content = event->content});
+}
+
+/* A store that was filled from the log below the offset, of which this message's event is all that it knows. */
+static void fill_by_hand(fixture *f, uint64_t offset, const char *message, const weir_value *since) {
+    told t = {.offset = offset};
+    weir_mapper *mapper;
+    weir_mapped event;
+    uint32_t source;
+    fixture_open_graph(f);
+    assert_ok(weir_graph_source(f->graph, "people", weir_eventlog_creation_id(f->logs[0]), &source));
+    assert_ok(weir_mapper_open(f->schema, 0, &weir_id_key_public, &mapper));
+    assert_ok(weir_mapper_map(mapper, 0, offset, message, strlen(message), &event));
+    for (uint32_t s = 0; s < 2; s++)
+        weir_batch_begin(&t.batches[s]);
+    tell_event(&t, f, &event, since);
+    const weir_batch_span span = {source, 0, 0, offset + 1};
+    for (uint32_t s = 0; s < 2; s++)
+        weir_batch_end(&t.batches[s], &span, t.counts[s]);
+    assert_ok(weir_graph_submit(f->graph, t.batches));
+    assert_ok(weir_graph_close(f->graph));
+    f->graph = NULL;
+    for (uint32_t s = 0; s < 2; s++)
+        weir_buf_free(&t.batches[s]);
+    weir_mapper_close(mapper);
+}
+
+static const char first_said[] = "{\"id\":\"e1\",\"t\":1000,\"a\":1,\"b\":2,\"since\":10}";
+static const char said_later[] = "{\"id\":\"e1\",\"t\":1000,\"a\":1,\"b\":2,\"since\":99}";
+
+static void two_messages_of_one_id(fixture *f) {
+    *f = (fixture){.schema = fixture_schema(people), .graph_opts = {.shards = 2}};
+    fixture_open_logs(f);
+    fixture_text(f, 0, 0, first_said);
+    fixture_text(f, 0, 0, said_later);
+    assert_ok(weir_eventlog_sync(f->logs[0]));
+}
+
+/* Such a store used to have no difference, for the log does say 99 somewhere; and the one built anew said 10. */
+static void verify_against_log_finds_the_later_of_two_contents(void **state) {
+    (void)state;
+    fixture f;
+    two_messages_of_one_id(&f);
+    fill_by_hand(&f, 1, said_later, NULL);
+    check("weir store neighbors person 1 knows -p store", 0, "\"since\":99");
+    check("weir store verify --against-log -l log -p store", 65, "the log does not say so .kind E,");
+    check("weir store verify --against-log -l log -p store", 65, "it is missing .kind E,");
+    check("weir store verify --against-log -l log -p store", 65, "the log does not say so .kind I,");
+    check("weir store verify --against-log -l log -p store", 65, "^2 events replayed, .* 6 differences$");
+    drop(&f);
+}
+
+/* Of one event with one content, another row. */
+static void verify_against_log_finds_another_row(void **state) {
+    const weir_value ten = {.present = true, .number = 10}, other = {.present = true, .number = 11};
+    (void)state;
+    fixture f;
+    two_messages_of_one_id(&f);
+    fill_by_hand(&f, 0, first_said, &ten);
+    check("weir store verify --against-log -l log -p store", 0, "^2 events replayed, .* 0 differences$");
+    assert_ok(weir_folder_remove(weir_test_path("store")));
+    fill_by_hand(&f, 0, first_said, &other);
+    check("weir store verify --against-log -l log -p store", 65, "the log says otherwise .kind E,");
+    check("weir store verify --against-log -l log -p store", 65, " 2 differences$");
+    drop(&f);
+}
+
 WEIR_TESTS(WEIR_CASE(answers_of_what_is_sealed), WEIR_CASE(checkpoint_and_restore),
-           WEIR_CASE(verify_against_log_finds_what_is_missing_and_what_is_more))
+           WEIR_CASE(verify_against_log_finds_what_is_missing_and_what_is_more),
+           WEIR_CASE(verify_against_log_finds_the_later_of_two_contents),
+           WEIR_CASE(verify_against_log_finds_another_row))

@@ -42,10 +42,10 @@ shell_files() {
 
 finding() { printf '%s: %s: %s\n' "$1" "$rule" "$2"; }
 
-# Ends a pipeline of findings: prints them in order and fails when there is one.
+# Ends a pipeline of findings: prints each once, in order, and fails when there is one. A place may have several.
 verdict() {
     local found
-    found=$(sort -t: -k1,1 -k2,2n -u)
+    found=$(sort -u | sort -s -t: -k1,1 -k2,2n)
     if [ -n "$found" ]; then
         printf '%s\n' "$found"
         return 1

@@ -117,8 +117,8 @@ static void fixture_close_lists(arrays_fixture *f) {
 }
 
 /* Times 1 to times_us; a few vertices have most of the edges. */
-static inline void fixture_random(arrays_fixture *f, weir_rng *rng, uint64_t vertices, size_t edges,
-                                  uint64_t times_us) {
+static inline void fixture_random_from(arrays_fixture *f, weir_rng *rng, uint64_t vertices, size_t edges,
+                                       int64_t first_us, uint64_t times_us) {
     *f = (arrays_fixture){.vertices = {vertices, vertices / 2 + 1}};
     for (unsigned relation = 0; relation < 2; relation++) {
         f->plain[relation] = fixture_array(edges, sizeof(plain_edge));
@@ -128,13 +128,18 @@ static inline void fixture_random(arrays_fixture *f, weir_rng *rng, uint64_t ver
             f->plain[relation][i] = (plain_edge){
                 .from = weir_rng_below(rng, few),
                 .to = weir_rng_below(rng, f->vertices[relation == 0]),
-                .time_us = 1 + (int64_t)weir_rng_below(rng, times_us),
+                .time_us = first_us + (int64_t)weir_rng_below(rng, times_us),
                 .event = i + 1,
                 .weight = (float)weir_rng_below(rng, 5),
             };
         }
     }
     fixture_close_lists(f);
+}
+
+static inline void fixture_random(arrays_fixture *f, weir_rng *rng, uint64_t vertices, size_t edges,
+                                  uint64_t times_us) {
+    fixture_random_from(f, rng, vertices, edges, 1, times_us);
 }
 
 /* One vertex 0 of type a with `degree` edges of relation 0 at times degree, …, 1. */

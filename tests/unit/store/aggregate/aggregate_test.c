@@ -64,8 +64,8 @@ static void decorate(world *w) {
     }
 }
 
-static void world_open(world *w, weir_rng *rng, uint64_t vertices, size_t edges) {
-    fixture_random(&w->f, rng, vertices, edges, (uint64_t)(40 * HOUR_US));
+static void world_open(world *w, weir_rng *rng, uint64_t vertices, size_t edges, int64_t first_us) {
+    fixture_random_from(&w->f, rng, vertices, edges, first_us, (uint64_t)(40 * HOUR_US));
     decorate(w);
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &w->schema));
     assert_ok(weir_sample_over_arrays(&w->f.arrays, &w->source));
@@ -161,13 +161,14 @@ static void every_function_is_a_walk_over_the_list(void **state) {
         uint64_t vertices[150];
         int64_t before_us[150];
         double values[150 * 5];
-        world_open(&w, &rng, 3 + weir_rng_below(&rng, 60), (size_t)weir_rng_below(&rng, 600));
+        int64_t first_us = round % 2 ? 1 - 20 * HOUR_US : 1; /* before 1970 a remainder is below 0 */
+        world_open(&w, &rng, 3 + weir_rng_below(&rng, 60), (size_t)weir_rng_below(&rng, 600), first_us);
         for (uint32_t type = 0; type < 2; type++) {
             uint32_t columns = weir_aggregates_count(w.schema, type);
             assert_int_equal(columns, type == 0 ? 5 : 2);
             for (uint32_t i = 0; i < 150; i++) {
                 vertices[i] = weir_rng_below(&rng, w.f.vertices[type]);
-                before_us[i] = (int64_t)weir_rng_below(&rng, (uint64_t)(50 * HOUR_US)) - HOUR_US;
+                before_us[i] = first_us + (int64_t)weir_rng_below(&rng, (uint64_t)(50 * HOUR_US)) - HOUR_US;
             }
             assert_ok(weir_aggregates_read(w.aggregates, type, vertices, NULL, before_us, 150, values));
             for (uint32_t i = 0; i < 150; i++)
@@ -214,7 +215,7 @@ static void a_vertex_that_is_not_there_is_said(void **state) {
     uint64_t vertex = 1000;
     int64_t before_us = 1;
     double values[5];
-    world_open(&w, &rng, 10, 20);
+    world_open(&w, &rng, 10, 20, 1);
     weir_err err = weir_aggregates_read(w.aggregates, 0, &vertex, NULL, &before_us, 1, values);
     assert_true(err && weir_err_code(err) == WEIR_ECORRUPT);
     world_close(&w);

@@ -337,6 +337,22 @@ static void s6_memory_stays_in_its_budget_and_nothing_is_dropped(void **state) {
     fixture_close(&f);
 }
 
+/* What /v1/status says is the newest event, whether its shard has one of its own since or not. */
+static void the_newest_time_outlives_the_process(void **state) {
+    (void)state;
+    fixture f = {0};
+    weir_graph_stats stats;
+    graph_open(&f);
+    put_edge(&f, 1, 2, 7000, 1);
+    put_edge(&f, 3, 4, 9000, 2);
+    put_edge(&f, 5, 6, 8000, 3);
+    graph_close(&f);
+    graph_open(&f);
+    weir_graph_stats_get(f.graph, &stats);
+    assert_int_equal(stats.event_time_last_us, 9000);
+    fixture_close(&f);
+}
+
 /* --- what goes wrong ------------------------------------------------------------------------------------------------
  * */
 
@@ -631,6 +647,7 @@ WEIR_TESTS(WEIR_CASE(newest_first_across_delta_and_seals), WEIR_CASE(s1_exactly_
            WEIR_CASE(s2_before_or_after_an_event_never_half), WEIR_CASE(s3_a_seal_is_all_or_nothing),
            WEIR_CASE(s5_windows_follow_seals), WEIR_CASE(s5_a_hub_gets_a_wide_window),
            WEIR_CASE(s6_memory_stays_in_its_budget_and_nothing_is_dropped),
+           WEIR_CASE(the_newest_time_outlives_the_process),
            WEIR_CASE(full_disk_keeps_the_delta_and_goes_on_when_there_is_room),
            WEIR_CASE(failure_of_a_try_before_is_no_answer_to_a_seal),
            WEIR_CASE(second_process_recreated_source_and_other_schema_are_refused),

@@ -49,6 +49,37 @@ static void signs_as_rfc_8032_says(void **state) {
     weir_secret_key_free(secret);
 }
 
+/* A sound signature says who made it, and counts only if it is one of those that are trusted: first, last or alone. */
+static void only_those_who_are_trusted_sign(void **state) {
+    (void)state;
+    enum { KEYS = 3 };
+    weir_public_key keys[KEYS + 1];
+    weir_secret_key *secrets[KEYS + 1];
+    char *folder = weir_strdup(weir_test_path("f"));
+    for (int i = 0; i <= KEYS; i++) {
+        char name[16];
+        char *path;
+        snprintf(name, sizeof name, "k%d", i);
+        path = weir_strdup(weir_test_path(name));
+        snprintf(name, sizeof name, "p%d", i);
+        assert_ok(weir_key_pair_write(path, weir_test_path(name), &keys[i]));
+        assert_ok(weir_secret_key_load(path, &secrets[i]));
+        weir_free(path);
+    }
+    assert_ok(weir_folder_create(folder));
+    put("f/MANIFEST", "m");
+    for (int i = 0; i <= KEYS; i++) {
+        assert_ok(weir_manifest_sign(folder, secrets[i]));
+        weir_err err = weir_manifest_signature_verify(folder, "m", 1, keys, KEYS);
+        if (i < KEYS)
+            assert_ok(err);
+        else
+            assert_err(err, WEIR_EPERM, "which is none of the 3 keys that you trust");
+        weir_secret_key_free(secrets[i]);
+    }
+    weir_free(folder);
+}
+
 static void secret_is_the_owners_alone(void **state) {
     (void)state;
     weir_public_key made, keys[WEIR_PUBLIC_KEYS_MAX];
@@ -114,5 +145,6 @@ static void halves_of_two_keys_are_refused(void **state) {
     assert_err(weir_secret_key_load(weir_test_path("k"), &secret), WEIR_EDATA, "is no secret key");
 }
 
-WEIR_TESTS(WEIR_CASE(signs_as_rfc_8032_says), WEIR_CASE(secret_is_the_owners_alone),
-           WEIR_CASE(files_of_keys_are_read_or_refused_with_their_line), WEIR_CASE(halves_of_two_keys_are_refused))
+WEIR_TESTS(WEIR_CASE(signs_as_rfc_8032_says), WEIR_CASE(only_those_who_are_trusted_sign),
+           WEIR_CASE(secret_is_the_owners_alone), WEIR_CASE(files_of_keys_are_read_or_refused_with_their_line),
+           WEIR_CASE(halves_of_two_keys_are_refused))

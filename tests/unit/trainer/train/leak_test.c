@@ -242,17 +242,20 @@ static void a_deletion_of_an_edge(void **state) {
     learns_nothing_from(DELETE_EDGE, learn_schema_text, LEARN_TASK_BAD);
 }
 
+/* Fails where each label of a target makes a target: those that were thrown a yes would be there twice. */
 static void more_labels(void **state) {
     (void)state;
     learns_nothing_from(MORE_LABELS, learn_schema_text, LEARN_TASK_BAD);
 }
 
+/* Fails where a life begins at its last put: the target would be looked at when its second edge is there. */
 static void a_second_put(void **state) {
     (void)state;
     learns_nothing_from(PUT_AGAIN, learn_schema_text, LEARN_TASK_BAD);
 }
 
-/* The second put keeps it from being forgotten. */
+/* The second put keeps it from being forgotten. Fails where the life that it prolongs begins at its last put, or where
+ * a put within the expiry begins a life of its own. */
 static void a_second_put_of_what_would_expire(void **state) {
     char text[2 * sizeof learn_schema_text];
     (void)state;

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_test.c - `weir train --judge` of a model whose schema has gained aggregates since: those that the model does
+ * not know change no figure, and where they would come in between it is refused in a sentence.
+ *
+ * The snapshots are of one store, so that targets and blocks are the same. Whether a payment is bad shows in nothing
+ * but how many its account has made, which is what the model's only aggregate counts.
+ */
+#include "cli_support.h"
+
+#define PAYMENTS 1200
+#define ACCOUNTS 300 /* more than are read at once, so that what does not fit is behind the end */
+
+static const char schema_begin[] = "version: 1\n"
+                                   "name: t\n"
+                                   "vertices: {p: {features: {x: {kind: number}}}, a: {}}\n"
+                                   "relations: {by: {from: p, to: a, features: {x: {kind: number}}}}\n"
+                                   "aggregates:\n";
+static const char known[] = "  made: {vertex: a, relation: by, function: count, window: 1d, normalise: log-standard}\n";
+static const char schema_end[] = "labels: {bad: {vertex: p, values: [no, yes], absent: no, lag: 1s}}\n"
+                                 "tasks: {t: {kind: classify, label: bad, positive: yes}}\n"
+                                 "sources:\n"
+                                 "  s:\n"
+                                 "    id: i\n"
+                                 "    time: {field: t, format: s}\n"
+                                 "    mutations:\n"
+                                 "      - {put_vertex: p, key: i, features: [x]}\n"
+                                 "      - {put_edge: by, from: i, to: a, features: [x]}\n"
+                                 "      - {put_label: bad, key: i, when: {has: y}, value: y}\n";
+
+static void put_schema(const char *name, const char *before, unsigned more) {
+    FILE *file = fopen(weir_test_path(name), "w");
+    assert_non_null(file);
+    fprintf(file, "%s%s%s", schema_begin, before, known);
+    for (unsigned i = 1; i <= more; i++)
+        fprintf(file, "  sum%u: {vertex: a, relation: by, function: sum, of: x, window: %uh, normalise: none}\n", i, i);
+    fputs(schema_end, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Of four payments three are of a third of the accounts, and of those two are bad. */
+static void put_events(void) {
+    FILE *file = fopen(weir_test_path("s.jsonl"), "w");
+    assert_non_null(file);
+    for (int i = 0; i < PAYMENTS; i++) {
+        bool busy = i % 4 != 0;
+        int account = busy ? i % (ACCOUNTS / 3) : ACCOUNTS / 3 + i / 4 % (ACCOUNTS * 2 / 3);
+        fprintf(file, "{\"i\":\"%d\",\"t\":%d,\"x\":%d,\"a\":\"%d\"%s}\n", i, 1000 + i, i * 31 % 100, account,
+                busy && i % 3 ? ",\"y\":\"yes\"" : "");
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static void must(const char *line, const char *pattern) {
+    weir_test_output output;
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status == 0 && cli_matches(output.out, pattern), line, &output, pattern);
+    weir_test_output_free(&output);
+}
+
+/* As nightly does, which shows the figures beside those of the next model. */
+#define JUDGE \
+    "weir train %s --judge models/2* --warm-up 0 --validation 0.2 --test 0.5 --set models.require_signature=false"
+
+static void judge(const char *snapshot, weir_test_output *output) {
+    char line[512];
+    snprintf(line, sizeof line, JUDGE, snapshot);
+    cli_bash(weir_test_folder(), line, output);
+}
+
+static void snapshot_of(const char *schema, const char *data) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "weir load --schema %s.yaml --data %s s.jsonl && weir snapshot build %s --path %s/store --as-of "
+             "1970-01-01T02:00:00Z",
+             schema, data, schema, data);
+    must(line, "^.*: 1[45][0-9]+ vertices, 1200 edges");
+}
+
+static void make_model(void) {
+    put_events();
+    put_schema("old.yaml", "", 0);
+    snapshot_of("old", "d");
+    must("weir train old --epochs 8 --batch 64 --hidden 8 --rate 0.02 --warm-up 0 --validation 0.2 --test 0.5 --folder "
+         "run --models models --no-baselines",
+         "^epoch");
+}
+
+static void more_aggregates_change_no_figure(void **state) {
+    weir_test_output before, after;
+    (void)state;
+    make_model();
+    judge("old", &before);
+    CLI_ASSERT(before.status == 0 && cli_matches(before.out, "\"targets\":[1-9]"), JUDGE, &before, "must be judged");
+    put_schema("new.yaml", "", 12);
+    snapshot_of("new", "d");
+    judge("new", &after);
+    CLI_ASSERT(after.status == 0, JUDGE, &after, "must be judged");
+    assert_string_equal(after.out, before.out);
+    weir_test_output_free(&before);
+    weir_test_output_free(&after);
+}
+
+/* A store is not opened under such a schema; but it can be filled under it. */
+static void an_aggregate_in_between_is_refused(void **state) {
+    weir_test_output output;
+    (void)state;
+    make_model();
+    put_schema("new.yaml", "  first: {vertex: a, relation: by, function: max, of: x, window: 1h, normalise: none}\n",
+               0);
+    snapshot_of("new", "filled-anew");
+    judge("new", &output);
+    CLI_ASSERT(output.status == 65 && cli_one_line(output.err) && cli_matches(output.err, "aggregate"), JUDGE, &output,
+               "must be refused in a sentence");
+    weir_test_output_free(&output);
+}
+
+WEIR_TESTS(WEIR_CASE(more_aggregates_change_no_figure), WEIR_CASE(an_aggregate_in_between_is_refused))

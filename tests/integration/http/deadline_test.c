@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deadline_test.c - what a request for scores says of its time reaches who scores: a large model and a target with many
+ * neighbours take longer than is allowed, so that sooner or later an answer has less than the whole neighbourhood.
+ *
+ * How soon is the machine's affair, and so nothing here is measured.
+ */
+#include "model_register.h"
+#include "serve_child.h"
+
+#include <jansson.h>
+
+#define HIDDEN    256
+#define STORED    30
+#define TARGETS   64
+#define TRIES     500
+#define DEADLINES 20 /* ms: between what is refused and what is enough for all */
+
+static int post(const serve_child *child, const char *path, const char *body, json_t **rootp) {
+    http_answer answer;
+    http_client client;
+    char head[256];
+    snprintf(head, sizeof head,
+             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+             path, strlen(body));
+    client_open(&client, child->port);
+    client_text(&client, head);
+    client_text(&client, body);
+    client_read(&client, &answer);
+    client_close(&client);
+    *rootp = json_loads(answer.body, 0, NULL);
+    assert_non_null(*rootp);
+    int status = answer.status;
+    answer_free(&answer);
+    return status;
+}
+
+static void must_post(const serve_child *child, const char *path, const char *body) {
+    json_t *root;
+    assert_int_equal(post(child, path, body, &root), 200);
+    json_decref(root);
+}
+
+static void store(const serve_child *child) {
+    char event[512], path[64];
+    for (int i = 0; i < STORED; i++) {
+        snprintf(
+            event, sizeof event,
+            "{\"id\":\"p%d\",\"time\":\"2026-01-05T10:%02d:00Z\",\"account\":\"a\",\"card\":\"c\",\"device\":\"d\","
+            "\"merchant\":\"m\",\"amount\":17.5,\"currency\":\"EUR\",\"channel\":\"web\"}",
+            i, i);
+        must_post(child, "/v1/events?source=payments", event);
+    }
+    snprintf(path, sizeof path, "/v1/vertices/payment/p%d", STORED - 1);
+    serve_await(child, path, NULL, 200, NULL);
+}
+
+/* more: further members. */
+static const char *ask_for_all(const char *more) {
+    static char body[8192];
+    size_t used = (size_t)snprintf(body, sizeof body, "{%s\"targets\":[", more);
+    for (int i = 0; i < TARGETS; i++)
+        used += (size_t)snprintf(body + used, sizeof body - used, "%s{\"type\":\"payment\",\"key\":\"p%d\"}",
+                                 i ? "," : "", i % STORED);
+    snprintf(body + used, sizeof body - used, "]}");
+    return body;
+}
+
+static bool all_whole(const json_t *root) {
+    const json_t *scores = json_object_get(root, "scores");
+    assert_int_equal(json_array_size(scores), TARGETS);
+    for (size_t i = 0; i < TARGETS; i++)
+        if (strcmp(json_string_value(json_object_get(json_array_get(scores, i), "neighborhood")), "whole") != 0)
+            return false;
+    return true;
+}
+
+static void start(serve_child *child) {
+    static const char *const more[] = {"--set", "models.require_signature=false", NULL};
+    const weir_model_opts unsigned_too = {.accept_unsigned = true};
+    char id[WEIR_MODEL_ID_MAX];
+    weir_schema *schema = register_schema();
+    weir_models *models;
+    weir_models_entry entry;
+    assert_ok(weir_models_open(weir_test_path("data/models"), weir_clock_system(), &models));
+    assert_ok(register_add(models, schema, HIDDEN, 5, NULL, id));
+    assert_ok(weir_models_promote(models, id, &(weir_models_change){.reason = "a test"}, &unsigned_too, &entry));
+    weir_models_close(models);
+    weir_schema_free(schema);
+    serve_start(child, weir_test_path("data"), more);
+    assert_true(child->port);
+    serve_await(child, "/readyz", NULL, 200, NULL);
+}
+
+static void a_deadline_cuts_short_and_none_does_not(void **state) {
+    (void)state;
+    serve_child child;
+    json_t *root;
+    bool cut = false;
+    start(&child);
+    store(&child);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(post(&child, "/v1/score", ask_for_all(""), &root), 200);
+        assert_true(all_whole(root));
+        json_decref(root);
+    }
+    for (int i = 0; i < TRIES && !cut; i++) {
+        char more[64];
+        snprintf(more, sizeof more, "\"deadline_ms\":%d,", 1 + i % DEADLINES);
+        int status = post(&child, "/v1/score", ask_for_all(more), &root);
+        assert_true(status == 200 || status == 503 || status == 504);
+        cut = status == 200 && !all_whole(root);
+        json_decref(root);
+    }
+    assert_true(cut);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+WEIR_TESTS(WEIR_CASE(a_deadline_cuts_short_and_none_does_not))
