@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include <lz4.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
@@ -74,6 +75,14 @@ void wait_for_memory() {
 void keep_reserve() {
     free(reserve.exchange(malloc(reserve_bytes)));
     std::set_new_handler(wait_for_memory);
+}
+
+/* As malloc; what comes of it is freed by free. */
+void *must_have(size_t bytes) {
+    void *memory = malloc(bytes);
+    for (; !memory; memory = malloc(bytes))
+        wait_for_memory();
+    return memset(memory, 0, bytes);
 }
 
 class Inside {
@@ -206,6 +215,16 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
 }
 
 } // namespace
+
+/* RocksDB does not look whether LZ4 has found memory for these, and writes to them. So they stand in the place of LZ4's
+ * own: what a program defines comes before what its libraries do. LZ4 frees them as it frees its own;
+ * all 0 is how both begin. */
+extern "C" LZ4_stream_t *LZ4_createStream(void) {
+    return static_cast<LZ4_stream_t *>(must_have(sizeof(LZ4_stream_t)));
+}
+extern "C" LZ4_streamDecode_t *LZ4_createStreamDecode(void) {
+    return static_cast<LZ4_streamDecode_t *>(must_have(sizeof(LZ4_streamDecode_t)));
+}
 
 struct weir_rocks_cache {
     std::shared_ptr<rocksdb::Cache> cache;
