@@ -8,10 +8,12 @@
 #include "sample_ask.h"
 
 #define ROWS_BYTES_MAX (32u << 20)
+#define KEY_BYTES_MAX  (64u << 10) /* to read one key from the store */
+#define EDGE_BYTES     256u        /* of a block and of what the sampler looks at for it, with some to spare */
 
 typedef struct sampling {
     weir_api *api;
-    weir_arena *arena;
+    weir_arena *arena, *key; /* key: of one vertex at a time */
     const weir_api_sample_ask *ask;
 } sampling;
 
@@ -26,9 +28,10 @@ static weir_err write_key(const sampling *in, weir_json *json, uint32_t node, we
         weir_json_text(json, in->ask->targets[node].vertex.key, in->ask->targets[node].vertex.key_length);
         return WEIR_OK;
     }
-    weir_err err = weir_graph_name(in->api->graph, vertex, in->arena, &type, &key, &length);
+    weir_err err = weir_graph_name(in->api->graph, vertex, in->key, &type, &key, &length);
     if (!err && key) weir_json_text(json, key, length);
     if (!err && !key) weir_json_null(json);
+    weir_arena_reset(in->key);
     return err;
 }
 
@@ -153,6 +156,20 @@ static weir_err sample(const sampling *in, uint32_t thread, weir_http_request *r
     return err;
 }
 
+/* The most that the steps can find, as large as the request allows. */
+static uint64_t edges_of(const weir_api_sample_ask *ask) {
+    uint64_t max = (uint64_t)ask->opts.edges_max * ask->target_count, all = 0, parents = ask->target_count, found = 0;
+    for (uint32_t i = 0; i < ask->opts.step_count; i++) {
+        if (i && ask->steps[i].hop != ask->steps[i - 1].hop) {
+            parents = found < max ? found : max;
+            found = 0;
+        }
+        found += parents * ask->steps[i].fanout;
+        all += parents * ask->steps[i].fanout;
+    }
+    return all < max ? all : max;
+}
+
 static weir_err answer(weir_api *api, uint32_t thread, weir_http_request *request) {
     size_t length;
     weir_api_sample_ask *ask;
@@ -162,7 +179,11 @@ static weir_err answer(weir_api *api, uint32_t thread, weir_http_request *reques
     weir_err err = weir_api_sample_read(api->schema, weir_api_now(api), body, length, in.arena, &ask);
     in.ask = ask;
     if (!err) err = weir_api_whole(api);
-    return err ? err : sample(&in, thread, request);
+    if (!err) err = weir_http_hold(request, edges_of(ask) * EDGE_BYTES);
+    if (!err) err = weir_arena_open(KEY_BYTES_MAX, &in.key);
+    if (!err) err = sample(&in, thread, request);
+    weir_arena_close(in.key);
+    return err;
 }
 
 weir_err weir_api_post_sample(void *context, weir_http_request *request) {

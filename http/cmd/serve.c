@@ -400,6 +400,7 @@ static void close_all(service *serve, weir_err *errp) {
 static weir_err run(weir_cli *cli) {
     service *serve = weir_calloc(1, sizeof *serve);
     if (!serve) return WEIR_ERR(WEIR_ENOMEM, "no memory to serve");
+    weir_alloc_return_large();
     raise_descriptors();
     weir_signals_take_hangups();
     weir_err err = weir_signals_install();

@@ -16,6 +16,22 @@
 
 /* --- memory --------------------------------------------------------------------------------------------------- */
 
+/* Small ones are kept from request to request, and their number is small. */
+static uint64_t metered(uint64_t capacity) {
+    return capacity > KEPT_BYTES_MAX ? capacity : 0;
+}
+
+/* A reply counts while it is written, with what it was before it moved: else as many as there are threads to write
+ * them would pass the budget together. */
+static bool meter(void *context, uint64_t more, uint64_t less) {
+    weir_http_request *request = context;
+    uint64_t taken = metered(more), given = metered(less);
+    if (taken > given) return weir_http_charge(request, taken - given); // W4
+    request->charged_bytes -= given - taken;
+    atomic_fetch_sub_explicit(&request->loop->http->charged_bytes, given - taken, memory_order_relaxed);
+    return true;
+}
+
 static void free_request(weir_http_request *request) {
     weir_arena_close(request->arena);
     weir_buf_free(&request->body);
@@ -38,6 +54,7 @@ weir_http_request *weir_http_request_take(weir_http_loop *loop) {
         return NULL;
     }
     request->loop = loop;
+    request->out = (weir_buf){.meter = meter, .meter_context = request};
     return request;
 }
 
@@ -57,12 +74,13 @@ static bool keep_arena(weir_http_request *request) {
     return !weir_arena_open(WEIR_HTTP_ARENA_BYTES_MAX, &request->arena);
 }
 
+/* Of all but what the reply holds. */
 static void discharge(weir_http_request *request) {
-    atomic_fetch_sub_explicit(&request->loop->http->charged_bytes, request->charged_bytes, memory_order_relaxed);
-    request->charged_bytes = 0;
+    uint64_t held = metered(request->out.capacity);
+    atomic_fetch_sub_explicit(&request->loop->http->charged_bytes, request->charged_bytes - held, memory_order_relaxed);
+    request->charged_bytes = held;
 }
 
-/* Small ones are kept from request to request, and their number is small. */
 uint64_t weir_http_held(const weir_buf *buf) {
     return buf->capacity > KEPT_BYTES_MAX ? buf->capacity : buf->length;
 }
@@ -71,14 +89,8 @@ bool weir_http_lighten(weir_http_request *request) {
     weir_buf *out = &request->out;
     keep_buf(&request->body);
     discharge(request);
-    if (out->capacity - out->length > KEPT_BYTES_MAX) {
-        char *bytes = weir_realloc_array(out->bytes, out->length + 1, 1);
-        if (bytes) { /* else it stays as large as it is */
-            out->bytes = bytes;
-            out->capacity = out->length + 1;
-        }
-    }
-    return request->fixed || weir_http_charge(request, weir_http_held(out));
+    if (out->capacity - out->length > KEPT_BYTES_MAX) weir_buf_shrink(out);
+    return request->fixed || metered(out->capacity) || weir_http_charge(request, out->length);
 }
 
 void weir_http_shed_arena(weir_http_request *request) {
@@ -86,14 +98,14 @@ void weir_http_shed_arena(weir_http_request *request) {
 }
 
 void weir_http_request_give(weir_http_loop *loop, weir_http_request *request) {
+    keep_buf(&request->body);
+    keep_buf(&request->out);
     discharge(request);
     if (loop->free_count == KEPT_REQUESTS_MAX || !request->arena || !keep_arena(request)) {
         free_request(request);
         return;
     }
     weir_buf body = request->body, out = request->out;
-    keep_buf(&body);
-    keep_buf(&out);
     *request = (weir_http_request){.loop = loop, .arena = request->arena, .body = body, .out = out, .next = loop->free};
     loop->free = request;
     loop->free_count++;
@@ -152,6 +164,11 @@ const char *weir_http_query(const weir_http_request *request, const char *name) 
 const char *weir_http_body(const weir_http_request *request, size_t *lengthp) {
     *lengthp = request->body.length;
     return request->body.bytes ? request->body.bytes : "";
+}
+
+weir_err weir_http_hold(weir_http_request *request, uint64_t bytes) {
+    if (weir_http_charge(request, bytes)) return WEIR_OK; // W4
+    return WEIR_ERR(WEIR_EBUSY, "the server holds as much as it may; try again in a second");
 }
 
 /* --- what is answered ----------------------------------------------------------------------------------------- */

@@ -18,7 +18,10 @@
 
 #include <weir/base/assert.h>
 
-#define STRIPES    64u
+#define STRIPES 64u
+/* glibc would raise it with each such block that is freed. Not less: libraries that forget to look at what malloc gave
+ * them live, when memory is short, by the smaller blocks that it keeps. */
+#define LARGE      (1 << 20)
 #define CACHE_LINE 64
 
 typedef struct counter_stripe {
@@ -95,6 +98,10 @@ void weir_alloc_stats_get(weir_alloc_stats *statsp) {
         bytes += atomic_load_explicit(&stripes[i].bytes, memory_order_relaxed);
     }
     *statsp = (weir_alloc_stats){.live_blocks = allocated - freed, .live_bytes = bytes, .allocations = allocated};
+}
+
+void weir_alloc_return_large(void) {
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE); /* an allocator that has no such setting keeps to its own ways */
 }
 
 /* --- the armed failure -------------------------------------------------------------------------------------- */

@@ -19,6 +19,21 @@ static size_t next_capacity(const weir_buf *buf, size_t needed) {
     return buf->length_max && capacity > buf->length_max ? buf->length_max + 1 : capacity;
 }
 
+static bool count(const weir_buf *buf, size_t more, size_t less) {
+    return !buf->meter || buf->meter(buf->meter_context, more, less);
+}
+
+/* What moves is there twice for a moment, and is counted so. */
+static weir_code move(weir_buf *buf, size_t capacity) {
+    if (!count(buf, capacity, 0)) return WEIR_EBUSY;
+    char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
+    (void)count(buf, 0, bytes ? buf->capacity : capacity);
+    if (!bytes) return WEIR_ENOMEM;
+    buf->bytes = bytes;
+    buf->capacity = capacity;
+    return WEIR_CODE_OK;
+}
+
 char *weir_buf_grow(weir_buf *buf, size_t length) {
     if (buf->failed) return NULL;
     size_t length_max = buf->length_max ? buf->length_max : SIZE_MAX - 1;
@@ -26,15 +41,8 @@ char *weir_buf_grow(weir_buf *buf, size_t length) {
         buf->failed = WEIR_ELIMIT;
         return NULL;
     }
-    size_t capacity = next_capacity(buf, buf->length + length + 1);
-    char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
-    if (!bytes) {
-        buf->failed = WEIR_ENOMEM;
-        return NULL;
-    }
-    buf->bytes = bytes;
-    buf->capacity = capacity;
-    return buf->bytes + buf->length;
+    buf->failed = move(buf, next_capacity(buf, buf->length + length + 1));
+    return buf->failed ? NULL : buf->bytes + buf->length;
 }
 
 void weir_buf_append(weir_buf *buf, const void *bytes, size_t length) {
@@ -106,7 +114,20 @@ void weir_buf_clear(weir_buf *buf) {
 
 void weir_buf_free(weir_buf *buf) {
     weir_free(buf->bytes);
-    *buf = (weir_buf){.length_max = buf->length_max};
+    (void)count(buf, 0, buf->capacity);
+    *buf = (weir_buf){.length_max = buf->length_max, .meter = buf->meter, .meter_context = buf->meter_context};
+}
+
+void weir_buf_shrink(weir_buf *buf) {
+    if (!buf->length) {
+        weir_buf_free(buf);
+        return;
+    }
+    char *bytes = weir_realloc_array(buf->bytes, buf->length + 1, 1);
+    if (!bytes) return; /* it stays as large as it is */
+    (void)count(buf, buf->length + 1, buf->capacity);
+    buf->bytes = bytes;
+    buf->capacity = buf->length + 1;
 }
 
 weir_err weir_buf_err(const weir_buf *buf) {
@@ -115,6 +136,9 @@ weir_err weir_buf_err(const weir_buf *buf) {
         return WEIR_OK;
     case WEIR_ELIMIT:
         return WEIR_ERR(WEIR_ELIMIT, "the text is longer than the %zu bytes that are allowed", buf->length_max);
+    case WEIR_EBUSY:
+        return WEIR_ERR(WEIR_EBUSY, "there is no room for a text of more than %zu bytes now; try again in a second",
+                        buf->length);
     default:
         return WEIR_ERR(WEIR_ENOMEM, "no memory for a text of more than %zu bytes", buf->length);
     }

@@ -102,4 +102,22 @@ static inline void serve_await(const serve_child *child, const char *path, const
     }
 }
 
+static inline bool serve_nothing_is_behind(const serve_child *child) {
+    http_answer answer;
+    client_ask(child->port, "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
+    bool applied = answer.status == 200;
+    for (const char *at = answer.body; applied && at && (at = strstr(at, "\"behind\":")); at++)
+        applied = strtoull(at + strlen("\"behind\":"), NULL, 10) == 0 && strncmp(at, "\"behind\":null", 13) != 0;
+    answer_free(&answer);
+    return applied;
+}
+
+/* Until all that was acknowledged is applied, and all of each event. An answer may say how it was 5 ms ago, so none is
+ * believed before more than those have passed. */
+static inline void serve_await_applied(const serve_child *child) {
+    do
+        usleep(10000);
+    while (!serve_nothing_is_behind(child));
+}
+
 #endif /* SERVE_CHILD_H */

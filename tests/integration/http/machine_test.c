@@ -97,21 +97,10 @@ static void post_at_last(const serve_child *child, unsigned first, unsigned coun
     }
 }
 
-static bool nothing_is_behind(const serve_child *child) {
-    http_answer answer;
-    client_ask(child->port, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
-    bool applied = answer.status == 200;
-    for (const char *at = answer.body; applied && at && (at = strstr(at, "\"behind\":")); at++)
-        applied = strncmp(at, "\"behind\":0", 10) == 0;
-    answer_free(&answer);
-    return applied;
-}
-
 /* Each tenth of them, and the last. */
 static void all_are_there(const serve_child *child, unsigned count) {
     char path[64], said[300];
-    while (!nothing_is_behind(child))
-        usleep(10000);
+    serve_await_applied(child);
     for (unsigned n = 0; n < count; n += n + 10 < count ? 10 : 1) {
         if (!acknowledged[n]) continue;
         snprintf(path, sizeof path, "/v1/vertices/payment/p%u", n);

@@ -60,6 +60,7 @@ static void start(serve_child *child, bool unsigned_too) {
 
 static void store_event(const serve_child *child, size_t i, const char *path) {
     json_decref(post_json(child, "/v1/events?source=payments", events[i], 200));
+    serve_await_applied(child);
     serve_await(child, path, NULL, 200, NULL);
 }
 

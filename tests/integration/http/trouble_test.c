@@ -118,28 +118,42 @@ static void a_store_disk_that_was_full_once_is_no_trouble(void **state) {
 
 /* --- a damaged file --------------------------------------------------------------------------------------------- */
 
-/* Flips one bit in each sorted file of the store; returns how many there are. */
-static unsigned flip_all(void) {
-    unsigned flipped = 0;
+#define FLIPPED_MAX 16u
+
+static char flipped[FLIPPED_MAX][1024]; /* the files of which flip_all has flipped a bit */
+static unsigned flipped_count;
+
+static void flip(const char *path) {
+    FILE *file = fopen(path, "r+b");
+    if (!file) return; /* the store is through with it */
+    assert_int_equal(fseek(file, 12, SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, 12, SEEK_SET), 0);
+    fputc(byte ^ 4, file);
+    fclose(file);
+}
+
+/* One bit of each sorted file of the store. */
+static void flip_all(void) {
+    flipped_count = 0;
     for (unsigned shard = 0; shard < 2; shard++) {
-        char folder[512], path[1024];
+        char folder[512];
         snprintf(folder, sizeof folder, "%s/store/shard-%03u", weir_test_path("data"), shard);
         DIR *open = opendir(folder);
         for (struct dirent *entry; open && (entry = readdir(open));) {
             if (!strstr(entry->d_name, ".sst")) continue;
-            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-            FILE *file = fopen(path, "r+b");
-            if (!file) continue;
-            assert_int_equal(fseek(file, 12, SEEK_SET), 0);
-            int byte = fgetc(file);
-            assert_int_equal(fseek(file, 12, SEEK_SET), 0);
-            fputc(byte ^ 4, file);
-            fclose(file);
-            flipped++;
+            assert_true(flipped_count < FLIPPED_MAX);
+            snprintf(flipped[flipped_count], sizeof flipped[0], "%s/%s", folder, entry->d_name);
+            flip(flipped[flipped_count++]);
         }
         if (open) closedir(open);
     }
-    return flipped;
+    assert_true(flipped_count > 0);
+}
+
+static void flip_back(void) {
+    for (unsigned i = 0; i < flipped_count; i++)
+        flip(flipped[i]);
 }
 
 /* In a sorted file 318 of 450 flipped bits gave error answers while readiness stayed green. */
@@ -154,16 +168,82 @@ static void a_damaged_read_turns_readiness_red_until_it_is_mended(void **state) 
     assert_int_equal(serve_end(&child, SIGTERM), 0); /* all is sealed, and nothing cached */
     start(&child, NULL);
     serve_await(&child, "/readyz", NULL, 200, NULL);
-    unsigned files = flip_all();
-    assert_true(files > 0);
+    flip_all();
     client_ask(child.port, "GET /v1/neighbors/account/a1 HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
     assert_true(answer.status >= 500);
     answer_free(&answer);
     expect_get(&child, "/readyz", 503, ".sst");
     expect_get(&child, "/v1/status", 200, "/files\"");
-    flip_all();
+    flip_back();
     serve_await(&child, "/readyz", NULL, 200, NULL);
     expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* Of an account of its own, so that nothing that is stored is read for it. */
+static void post_alone(const serve_child *child, unsigned n) {
+    char request[1024], event[512];
+    http_answer answer;
+    snprintf(event, sizeof event,
+             "{\"id\":\"q%u\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"b%u\",\"amount\":1,\"currency\":\"EUR\","
+             "\"channel\":\"web\"}",
+             n, n);
+    snprintf(request, sizeof request,
+             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+             "Content-Length: %zu\r\n\r\n%s",
+             strlen(event), event);
+    client_ask(child->port, request, &answer);
+    if (answer.status != 200) fail_msg("q%u was answered %d: %s", n, answer.status, answer.body);
+    answer_free(&answer);
+}
+
+/* Whether readiness is red, which it may be for a damaged file alone. */
+static bool damage_is_named(const serve_child *child) {
+    http_answer answer;
+    client_ask(child->port, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
+    bool red = answer.status != 200;
+    if (red && !strstr(answer.body, ".sst")) fail_msg("/readyz was answered %d: %s", answer.status, answer.body);
+    answer_free(&answer);
+    return red;
+}
+
+static void are_visible(const serve_child *child, unsigned count) {
+    char path[64], part[32];
+    for (unsigned n = 0; n < count; n++) {
+        snprintf(path, sizeof path, "/v1/vertices/payment/q%u", n);
+        snprintf(part, sizeof part, "\"q%u\"", n);
+        expect_get(child, path, 200, part);
+    }
+}
+
+/* A compaction that read the file failed all seals behind it: 32 of 242 acknowledged events were visible, readiness was
+ * green, and SIGTERM hung. */
+static void a_damaged_compaction_is_named_and_a_stop_ends(void **state) {
+    (void)state;
+    serve_child child;
+    unsigned count = 0;
+    start(&child, NULL);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    expect_post(&child, "p1", 200, "\"duplicate\":false");
+    assert_int_equal(serve_end(&child, SIGTERM), 0); /* it is sealed, and not cached */
+    start(&child, NULL);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    flip_all();
+    while (!damage_is_named(&child)) {
+        post_alone(&child, count++);
+        serve_await_applied(&child);
+    }
+    are_visible(&child, count);
+    for (unsigned more = count + 20; count < more; count++)
+        post_alone(&child, count);
+    serve_await_applied(&child);
+    are_visible(&child, count);
+    assert_true(damage_is_named(&child));
+    assert_true(serve_end(&child, SIGTERM) < 128);
+    flip_back();
+    start(&child, NULL);
+    serve_await(&child, "/readyz", NULL, 200, NULL);
+    are_visible(&child, count);
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -218,4 +298,5 @@ WEIR_TESTS(WEIR_CASE(a_full_log_disk_is_resumed_without_a_restart),
            WEIR_CASE(a_full_store_disk_is_named_and_a_stop_ends),
            WEIR_CASE(a_store_disk_that_was_full_once_is_no_trouble),
            WEIR_CASE(a_damaged_read_turns_readiness_red_until_it_is_mended),
+           WEIR_CASE(a_damaged_compaction_is_named_and_a_stop_ends),
            WEIR_CASE(a_load_that_is_not_whole_does_not_end_well))

@@ -174,7 +174,69 @@ static void fails_cleanly_at_every_allocation(void **state) {
     weir_test_every_allocation(write_much, NULL);
 }
 
+typedef struct budget {
+    uint64_t left, held_most, held;
+} budget;
+
+static bool spend(void *context, uint64_t more, uint64_t less) {
+    budget *b = context;
+    if (more > less && more - less > b->left) return false;
+    b->left -= more - less;
+    b->held += more - less;
+    if (b->held > b->held_most) b->held_most = b->held;
+    return true;
+}
+
+/* What is counted is what is held, while it moves too; where there is no room nothing is lost or counted. */
+static void a_meter_counts_what_is_held(void **state) {
+    (void)state;
+    enum { ALL = 96 << 10 };
+    budget b = {.left = ALL};
+    weir_buf buf = {.meter = spend, .meter_context = &b};
+    while (buf.length < 40000)
+        weir_buf_text(&buf, "0123456789");
+    assert_ok(weir_buf_err(&buf));
+    assert_int_equal(b.held, buf.capacity);
+    assert_int_equal(b.held_most, buf.capacity + buf.capacity / 2);
+    while (!buf.failed)
+        weir_buf_text(&buf, "0123456789");
+    assert_err(weir_buf_err(&buf), WEIR_EBUSY, "no room");
+    assert_int_equal(b.held, buf.capacity);
+    assert_memory_equal(buf.bytes + 65520, "0123456789", 10);
+    weir_buf_clear(&buf);
+    weir_buf_text(&buf, "short");
+    weir_buf_shrink(&buf);
+    assert_int_equal(b.held, sizeof "short");
+    assert_string_equal(buf.bytes, "short");
+    weir_buf_free(&buf);
+    assert_int_equal(b.left, ALL);
+    weir_buf_text(&buf, "again");
+    assert_int_equal(b.held, buf.capacity);
+    weir_buf_clear(&buf);
+    weir_buf_shrink(&buf);
+    assert_int_equal(b.left, ALL);
+}
+
+static weir_err write_metered(void *context) {
+    (void)context;
+    budget b = {.left = 1 << 20};
+    weir_buf buf = {.meter = spend, .meter_context = &b};
+    for (int i = 0; i < 20; i++)
+        weir_buf_printf(&buf, "%0200d", i);
+    weir_err err = weir_buf_err(&buf);
+    assert_int_equal(b.held, buf.capacity);
+    weir_buf_free(&buf);
+    assert_int_equal(b.held, 0);
+    return err;
+}
+
+static void a_meter_counts_no_failed_allocation(void **state) {
+    (void)state;
+    weir_test_every_allocation(write_metered, NULL);
+}
+
 WEIR_TESTS(WEIR_CASE(empty_buffer_is_a_plain_zero), WEIR_CASE(growing_equals_a_large_array),
            WEIR_CASE(printf_of_any_length), WEIR_CASE(decimals_equal_those_of_printf), WEIR_CASE(limit_and_one_past_it),
            WEIR_CASE(sizes_that_overflow_are_a_limit), WEIR_CASE(out_of_memory_keeps_what_is_there),
-           WEIR_CASE(reserved_room_is_committed), WEIR_CASE(fails_cleanly_at_every_allocation))
+           WEIR_CASE(reserved_room_is_committed), WEIR_CASE(fails_cleanly_at_every_allocation),
+           WEIR_CASE(a_meter_counts_what_is_held), WEIR_CASE(a_meter_counts_no_failed_allocation))

@@ -127,6 +127,8 @@ const char *weir_http_query(const weir_http_request *request, const char *name);
 /* NULL: not sent. Only on the handler's thread.  [loop] */
 const char *weir_http_header(const weir_http_request *request, const char *name);
 const char *weir_http_body(const weir_http_request *request, size_t *lengthp);
+/* Counts what the handler is about to hold beside body and reply, until the reply is sent.  WEIR_EBUSY (W4). */
+weir_err weir_http_hold(weir_http_request *request, uint64_t bytes);
 
 /* --- the reply ------------------------------------------------------------------------------------------------ */
 

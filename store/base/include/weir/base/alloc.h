@@ -29,6 +29,10 @@ char *weir_strndup(const char *text, size_t length) __attribute__((malloc, warn_
 /* NULL is allowed. */
 void weir_free(void *block);
 
+/* Has large blocks go back to the system when they are freed, from now on: the allocator would keep them for the next,
+ * in pieces that the next does not fit into. For a process whose memory has a bound. */
+void weir_alloc_return_large(void);
+
 typedef struct weir_alloc_stats {
     uint64_t live_blocks; /* gauge:   allocated and not yet freed  */
     uint64_t live_bytes;  /* gauge:   as the allocator rounds them */

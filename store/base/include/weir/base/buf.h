@@ -19,13 +19,19 @@
 extern "C" {
 #endif
 
+/* Of a budget that many buffers share: a block of `more` bytes comes, one of `less` goes, 0 for none. false: there is
+ * no room for it now; never where more is no larger than less. */
+typedef bool (*weir_buf_meter)(void *context, uint64_t more, uint64_t less);
+
 /* A plain value; {0} is an empty buffer without a limit. */
 typedef struct weir_buf {
     char *bytes; /* always ended by a 0 that length does not count, once anything was written */
     size_t length;
     size_t capacity;
-    size_t length_max; /* 0: no limit; to be set before anything is written */
-    weir_code failed;  /* 0, WEIR_ENOMEM or WEIR_ELIMIT */
+    size_t length_max;    /* 0: no limit; to be set before anything is written */
+    weir_code failed;     /* 0, WEIR_ENOMEM, WEIR_ELIMIT or, by the meter, WEIR_EBUSY */
+    weir_buf_meter meter; /* NULL: nobody counts; else asked before each growth */
+    void *meter_context;
 } weir_buf;
 
 /* All of it or, at the limit or out of memory, nothing. */
@@ -51,7 +57,9 @@ static inline void weir_buf_commit(weir_buf *buf, size_t length) {
 /* Keeps the memory. */
 void weir_buf_clear(weir_buf *buf);
 void weir_buf_free(weir_buf *buf);
-/* WEIR_ENOMEM or WEIR_ELIMIT if any write failed since clear. */
+/* Gives back the room that what was written does not need, where the allocator can. */
+void weir_buf_shrink(weir_buf *buf);
+/* WEIR_ENOMEM, WEIR_ELIMIT or WEIR_EBUSY if any write failed since clear. */
 weir_err weir_buf_err(const weir_buf *buf);
 
 /* JSON: commas and colons are placed by the caller's order of calls; depth is checked by assertion. Several values at
