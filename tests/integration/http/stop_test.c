@@ -49,6 +49,20 @@ static void drive_events(const serve_child *child) {
         (void)post(child, i * EVENTS);
 }
 
+/* Without room for what is sealed the deltas fill up, then the queues, and then a worker waits in a push. */
+static void drive_until_it_waits(const serve_child *child) {
+    unsigned waits = 0;
+    for (unsigned i = 0; i < 400 && waits < 25; i++) {
+        http_answer answer;
+        (void)post(child, i * EVENTS);
+        client_ask(child->port, "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
+        const char *behind = answer.body ? strstr(answer.body, "\"behind\":") : NULL;
+        waits = behind && behind[9] != '0' ? waits + 1 : 0;
+        answer_free(&answer);
+    }
+    if (waits < 25) fail_msg("200,000 events are applied, and nothing can be sealed");
+}
+
 static void hold(const serve_child *child, const char *bytes) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(child->port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -95,7 +109,8 @@ static void stop(const char *name, const trouble *t) {
     for (uint64_t i = 0; i < rounds; i++) {
         char data[512];
         serve_child child;
-        const char *const more[] = {"--set", "store.seal_interval=20ms", "--set", "http.stop_timeout=1s", NULL};
+        const char *const more[] = {"--set", "store.seal_interval=20ms", "--set", "http.stop_timeout=1s",
+                                    "--set", "store.memory=64MiB",       NULL};
         snprintf(data, sizeof data, "%s/data", weir_test_folder());
         if (t->fault) setenv("WEIR_FAULT", t->fault, 1);
         serve_start(&child, data, more);
@@ -125,6 +140,7 @@ static void stop(const char *name, const trouble *t) {
 STOP(at_once, NULL, drive_nothing)
 STOP(with_events_under_way, NULL, drive_events)
 STOP(while_seals_fail, "write:1:ENOSPC:/seal-", drive_events)
+STOP(while_the_disk_and_the_queues_are_full, "write:1:ENOSPC:/seal-", drive_until_it_waits)
 STOP(while_the_log_is_poisoned, "sync:1:EIO:/payments/0", drive_events)
 STOP(while_no_call_into_the_files_goes_well, "engine:40:EIO:/store/shard-", drive_events)
 STOP(while_answers_are_not_read, NULL, drive_readers)
@@ -133,6 +149,6 @@ STOP(without_memory, NULL, drive_out_of_memory)
 STOP(without_descriptors, NULL, drive_out_of_descriptors)
 
 WEIR_TESTS(WEIR_CASE(at_once), WEIR_CASE(with_events_under_way), WEIR_CASE(while_seals_fail),
-           WEIR_CASE(while_the_log_is_poisoned), WEIR_CASE(while_no_call_into_the_files_goes_well),
-           WEIR_CASE(while_answers_are_not_read), WEIR_CASE(while_requests_do_not_end), WEIR_CASE(without_memory),
-           WEIR_CASE(without_descriptors))
+           WEIR_CASE(while_the_disk_and_the_queues_are_full), WEIR_CASE(while_the_log_is_poisoned),
+           WEIR_CASE(while_no_call_into_the_files_goes_well), WEIR_CASE(while_answers_are_not_read),
+           WEIR_CASE(while_requests_do_not_end), WEIR_CASE(without_memory), WEIR_CASE(without_descriptors))
