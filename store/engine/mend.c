@@ -80,6 +80,10 @@ weir_err weir_engine_health(weir_engine *engine) {
     weir_mutex_lock(&engine->mutex);
     weir_err err = weir_err_kept_get(&engine->trouble);
     weir_mutex_unlock(&engine->mutex);
+    if (weir_rocks_torn())
+        return WEIR_ERR(WEIR_ENOMEM,
+                        "%s had no memory in the middle of a call and takes nothing more; start the process again",
+                        engine->folder);
     if (!err && weir_rocks_waits())
         err =
             WEIR_ERR(WEIR_ENOMEM, "%s waits for memory; give the process more, or lower store.memory", engine->folder);
@@ -148,9 +152,6 @@ static weir_err try_opening(weir_engine *engine) {
 
 /* A failure leaves it closed: reads say why, and the next call tries again. */
 static weir_err exchange(weir_engine *engine, bool compacts) {
-    if (weir_rocks_torn())
-        return WEIR_ERR(WEIR_ENOMEM, "%s cannot be opened again after a want of memory; start the process again",
-                        engine->folder);
     weir_err err = engine->db ? try_opening(engine) : WEIR_OK;
     if (err) return err;
     if (!close_door(engine))
@@ -174,6 +175,7 @@ static bool resumed(weir_engine *engine) {
 
 weir_err weir_engine_mend(weir_engine *engine) {
     state now = look(engine);
+    if (weir_rocks_torn()) return weir_engine_health(engine);
     if (!now.stopped && !now.damaged) return WEIR_OK;
     if (engine->opts.read_only) return weir_engine_health(engine);
     bool bad = now.damaged && still_damaged(engine, &now);

@@ -45,9 +45,10 @@ constexpr size_t log_files = 2;
 /* --- want of memory ------------------------------------------------------------------------------------------------ */
 
 /* RocksDB is not made for exceptions. A std::bad_alloc that leaves it by one of our calls leaves references behind, over
- * which a destructor asserts; one in a thread of its own ends the process. So before anything is thrown a reserve is
- * given back, and then memory is waited for: by RocksDB's own threads for as long as it takes, by a call of ours for
- * patience_us. What was thrown out of is never destroyed: the end of the process does that. */
+ * which a destructor asserts, and a writer in its queue, for which the next one waits for ever; one in a thread of its
+ * own ends the process. So before anything is thrown a reserve is given back, and then memory is waited for: by
+ * RocksDB's own threads for as long as it takes, by a call of ours for patience_us. Once it was thrown out of in spite
+ * of that, it is only read from, and nothing is destroyed: the end of the process does that. */
 constexpr size_t reserve_bytes = 4u << 20;
 constexpr int64_t patience_us = 1000000;
 constexpr timespec nap = {0, 2000000};
@@ -56,7 +57,8 @@ std::atomic<void *> reserve;
 std::atomic<int> waiting;      /* threads */
 std::atomic<bool> torn;        /* RocksDB was thrown out of */
 thread_local int calls;        /* of ours that this thread is in: a listener may call again */
-thread_local int64_t until_us; /* when they give up; 0: they do not wait yet */
+thread_local int64_t since_us; /* when they began to wait                         */
+thread_local int64_t last_us;  /* when they waited last: long ago is another wait */
 
 void wait_for_memory() {
     void *kept = reserve.exchange(nullptr);
@@ -65,8 +67,9 @@ void wait_for_memory() {
         return;
     }
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
-    if (calls > 0 && !until_us) until_us = now_us + patience_us;
-    if (calls > 0 && now_us > until_us) throw std::bad_alloc();
+    if (now_us - last_us > patience_us / 4) since_us = now_us;
+    last_us = now_us;
+    if (calls > 0 && now_us - since_us > patience_us) throw std::bad_alloc();
     waiting++;
     nanosleep(&nap, nullptr);
     waiting--;
@@ -92,7 +95,7 @@ class Inside {
         if (!reserve.load(std::memory_order_relaxed)) keep_reserve();
     }
     ~Inside() {
-        if (--calls == 0) until_us = 0;
+        calls--;
     }
 };
 
@@ -131,8 +134,10 @@ rocksdb::Status armed(const char *path) {
     return rocksdb::Status::IOError(path, strerror(failure));
 }
 
-/* Runs call, which returns a Status. Nothing is thrown out of here. Without a path no test can fail it. */
-template <typename Call> bool guarded(const char *path, weir_rocks_status *status, Call &&call) noexcept {
+/* Runs call, which returns a Status. Nothing is thrown out of here. Without a path no test can fail it. tears: what is
+ * thrown leaves a database behind that was in the middle of something. */
+template <typename Call>
+bool guarded(const char *path, weir_rocks_status *status, Call &&call, bool tears = true) noexcept {
     Inside here;
     bool called = false;
     try {
@@ -141,14 +146,20 @@ template <typename Call> bool guarded(const char *path, weir_rocks_status *statu
         if (s.ok()) s = call();
         return say(status, s);
     } catch (const std::bad_alloc &) {
-        if (called) torn = true;
         set_status(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB");
     } catch (const std::exception &e) {
         set_status(status, WEIR_ROCKS_FAILED, e.what());
     } catch (...) {
         set_status(status, WEIR_ROCKS_FAILED, "an exception of RocksDB without words");
     }
+    if (called && tears) torn = true;
     return false;
+}
+
+/* Before a call that writes. */
+bool is_sound(weir_rocks_status *status) {
+    if (torn) set_status(status, WEIR_ROCKS_MEMORY, "RocksDB had no memory in the middle of a call; start again");
+    return !torn;
 }
 
 rocksdb::Slice slice(const void *bytes, size_t length) {
@@ -203,6 +214,7 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
     options.level0_file_num_compaction_trigger = level0_trigger;
     options.disable_auto_compactions = !opts->compacts;
     options.max_background_jobs = background_jobs;
+    options.max_file_opening_threads = 1; /* ours: what a damaged file makes it throw is caught */
     options.keep_log_file_num = log_files;
     options.max_log_file_size = log_bytes_max;
     options.info_log_level = rocksdb::WARN_LEVEL;
@@ -279,6 +291,7 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
 }
 
 void weir_rocks_close(weir_rocks *db) {
+    Inside here;
     if (!torn) delete db;
 }
 
@@ -291,7 +304,7 @@ bool weir_rocks_waits(void) {
 }
 
 bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status) {
-    return guarded(db->folder.c_str(), status, [&] { return db->db->Resume(); });
+    return is_sound(status) && guarded(db->folder.c_str(), status, [&] { return db->db->Resume(); });
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */
@@ -375,6 +388,7 @@ const void *weir_rocks_cursor_value(const weir_rocks_cursor *cursor, size_t *len
 }
 
 bool weir_rocks_cursor_status(const weir_rocks_cursor *cursor, weir_rocks_status *status) {
+    Inside here;
     *status = cursor->status;
     if (status->kind != WEIR_ROCKS_OK) return false;
     try {
@@ -385,8 +399,10 @@ bool weir_rocks_cursor_status(const weir_rocks_cursor *cursor, weir_rocks_status
     }
 }
 
+/* One that was thrown out of is left as it is. */
 void weir_rocks_cursor_close(weir_rocks_cursor *cursor) {
-    delete cursor;
+    Inside here;
+    if (!cursor || cursor->status.kind == WEIR_ROCKS_OK || !torn) delete cursor;
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------- */
@@ -416,74 +432,89 @@ bool weir_rocks_writer_finish(weir_rocks_writer *writer, weir_rocks_status *stat
 }
 
 void weir_rocks_writer_close(weir_rocks_writer *writer) {
-    delete writer;
+    Inside here;
+    if (!torn) delete writer;
 }
 
 bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *status) {
-    return guarded(db->folder.c_str(), status, [&] {
-        rocksdb::IngestExternalFileOptions options;
-        options.move_files = true;
-        return db->db->IngestExternalFile({path}, options);
-    });
+    return is_sound(status) && guarded(db->folder.c_str(), status, [&] {
+               rocksdb::IngestExternalFileOptions options;
+               options.move_files = true;
+               return db->db->IngestExternalFile({path}, options);
+           });
 }
 
 bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
-    return guarded(db->folder.c_str(), status, [&] {
-        rocksdb::SstFileReader reader(db->options);
-        rocksdb::WriteBatch batch;
-        rocksdb::Status s = reader.Open(path);
-        if (!s.ok()) return s;
-        rocksdb::ReadOptions all;
-        all.total_order_seek = true;
-        std::unique_ptr<rocksdb::Iterator> record(reader.NewIterator(all));
-        for (record->SeekToFirst(); s.ok() && record->Valid(); record->Next())
-            s = batch.Put(record->key(), record->value());
-        if (s.ok()) s = record->status();
-        rocksdb::WriteOptions no_log; /* one batch is in one memtable, so that its file has all of it (S3) */
-        no_log.disableWAL = true;
-        if (s.ok()) s = db->db->Write(no_log, &batch);
-        return s.ok() ? db->db->Flush(rocksdb::FlushOptions()) : s;
-    });
+    return is_sound(status) && guarded(db->folder.c_str(), status, [&] {
+               rocksdb::SstFileReader reader(db->options);
+               rocksdb::WriteBatch batch;
+               rocksdb::Status s = reader.Open(path);
+               if (!s.ok()) return s;
+               rocksdb::ReadOptions all;
+               all.total_order_seek = true;
+               std::unique_ptr<rocksdb::Iterator> record(reader.NewIterator(all));
+               for (record->SeekToFirst(); s.ok() && record->Valid(); record->Next())
+                   s = batch.Put(record->key(), record->value());
+               if (s.ok()) s = record->status();
+               rocksdb::WriteOptions no_log; /* one batch is in one memtable, so that its file has all of it (S3) */
+               no_log.disableWAL = true;
+               if (s.ok()) s = db->db->Write(no_log, &batch);
+               return s.ok() ? db->db->Flush(rocksdb::FlushOptions()) : s;
+           });
 }
 
 /* --- keeping ------------------------------------------------------------------------------------------------------- */
 
-/* A read-only database removes nothing, and does not know how to be asked. */
+/* No file is removed while it is there. A read-only database removes none, and does not know how to be asked. */
+class Pinned {
+  public:
+    explicit Pinned(rocksdb::DB *db) : status(db->DisableFileDeletions()), db_(db) {}
+    ~Pinned() {
+        if (status.ok()) (void)db_->EnableFileDeletions(false);
+    }
+    Pinned(const Pinned &) = delete;
+    Pinned &operator=(const Pinned &) = delete;
+    const rocksdb::Status status;
+
+  private:
+    rocksdb::DB *db_;
+};
+
 bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *context, weir_rocks_status *status) {
     return guarded(db->folder.c_str(), status, [&] {
         std::vector<std::string> names;
         uint64_t manifest_bytes = 0;
-        rocksdb::Status pinned = db->db->DisableFileDeletions();
-        if (!pinned.ok() && !pinned.IsNotSupported()) return pinned;
+        Pinned pinned(db->db.get());
+        if (!pinned.status.ok() && !pinned.status.IsNotSupported()) return pinned.status;
         rocksdb::Status s = db->db->GetLiveFiles(names, &manifest_bytes, false);
         for (size_t i = 0; s.ok() && i < names.size(); i++) {
             const char *name = names[i].c_str() + (names[i][0] == '/');
             bool grows = strncmp(name, "MANIFEST-", 9) == 0;
             if (!take(context, name, grows ? manifest_bytes : UINT64_MAX)) break;
         }
-        if (pinned.ok()) {
-            rocksdb::Status free = db->db->EnableFileDeletions(false);
-            if (s.ok()) s = free;
-        }
         return s;
     });
 }
 
 bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status) {
-    return guarded(db->folder.c_str(), status,
-                   [&] { return db->db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr); });
+    return is_sound(status) && guarded(db->folder.c_str(), status, [&] {
+               return db->db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr);
+           });
 }
 
 bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
-    return guarded(path ? path : db->folder.c_str(), status, [&] {
-        if (!path) return db->db->VerifyChecksum();
-        rocksdb::Options options = db->options;
-        options.listeners.clear();
-        options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(nullptr)));
-        rocksdb::SstFileReader reader(options);
-        rocksdb::Status s = reader.Open(path);
-        return s.ok() ? reader.VerifyChecksum() : s;
-    });
+    return guarded(
+        path ? path : db->folder.c_str(), status,
+        [&] {
+            if (!path) return db->db->VerifyChecksum();
+            rocksdb::Options options = db->options;
+            options.listeners.clear();
+            options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(nullptr)));
+            rocksdb::SstFileReader reader(options);
+            rocksdb::Status s = reader.Open(path);
+            return s.ok() ? reader.VerifyChecksum() : s;
+        },
+        path == nullptr); /* a reader of its own: a damaged file may ask for more memory than there is in the world */
 }
 
 void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp) {

@@ -4,8 +4,8 @@
  *
  * That interface lets exceptions through (std::bad_alloc out of any call ends a program in C), says what went wrong in
  * words only, and has neither listeners, nor Resume, nor a check of one file. Here each call is guarded, and comes back
- * with a status. Where memory is wanted, RocksDB waits for it: who calls, for a second. What then leaves it by an
- * exception goes on, and is not destroyed any more.
+ * with a status. Where memory is wanted, RocksDB waits for it: who calls, for a second. Where an exception then leaves
+ * it all the same, it is only read from, and not destroyed any more.
  *
  * WEIR_FAULT "engine" fails any of these calls: ENOMEM is thrown, so that the guard is tried as well.
  */
@@ -61,7 +61,7 @@ bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks
 void weir_rocks_cache_close(weir_rocks_cache *cache);
 bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks **dbp, weir_rocks_status *status);
 void weir_rocks_close(weir_rocks *db);
-/* RocksDB was thrown out of, so that none of this process can be closed: only a new process opens it again.  [any] */
+/* RocksDB was thrown out of: none of this process takes anything more, or can be closed. A new process goes on.  [any] */
 bool weir_rocks_torn(void);
 /* Some thread of RocksDB, or in it, waits for memory.  [any] */
 bool weir_rocks_waits(void);

@@ -94,13 +94,14 @@ static weir_err say_shared(const weir_graph *graph, const char *partial, uint64_
     return err;
 }
 
-static weir_err checkpoint_into(weir_graph *graph, const char *partial, const char *folder, bool hard_links) {
+static weir_err checkpoint_into(weir_graph *graph, const char *partial, const char *folder, bool hard_links,
+                                bool filling) {
     uint64_t shared = 0;
     weir_err err = weir_folder_create(partial);
     weir_mutex_lock(&graph->mutex); /* no source may be registered between description and shards */
     if (!err) err = copy_description(graph->folder, partial);
     if (!err) err = copy_named(graph->folder, partial, "schema.yaml");
-    if (!err && weir_graph_filling(graph)) err = copy_named(graph->folder, partial, WEIR_GRAPH_FILLING);
+    if (!err && filling) err = weir_graph_filling_write(partial);
     weir_mutex_unlock(&graph->mutex);
     if (!err) err = checkpoint_shards(graph, partial, hard_links, &shared);
     if (!err && shared) err = say_shared(graph, partial, shared);
@@ -118,8 +119,10 @@ static weir_err write_checkpoint(weir_graph *graph, const char *folder, bool har
     if (length < 0 || length >= (int)sizeof partial)
         return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
     if (weir_path_exists(partial)) err = weir_folder_remove(partial); /* what a crash has left */
+    bool filling =
+        weir_graph_filling(graph); /* before: what is sealed then may be less than what it has when it ends */
     if (!err && !graph->read_only) err = weir_graph_seal(graph);
-    if (!err) err = checkpoint_into(graph, partial, folder, hard_links);
+    if (!err) err = checkpoint_into(graph, partial, folder, hard_links, filling);
     if (err && weir_path_exists(partial)) weir_folder_remove(partial);
     return err;
 }

@@ -5,28 +5,28 @@
  *   FOLDER/FILLING   from before the first shard is made, until what was there to be read is applied and sealed
  *
  * Until then "no such payment" would mean no more than "not read yet", and if the log cannot be read to its end, for
- * ever. So who answers questions asks weir_graph_filling first. Later starts need not: a store that was whole once is a
- * graph of the past, and freshness says of when.
+ * ever. So a server asks weir_graph_filling before it answers. Later starts need not: a store that was whole once is a
+ * graph of the past, and freshness says of when. A checkpoint has the mark if the store had it before it was sealed.
  */
 #include "graph_private.h"
 
 static const char words[] = "This store does not have yet all that was in its log when it was made.\n";
 
-static weir_err filling_path(const weir_graph *graph, char path[WEIR_GRAPH_PATH_MAX]) {
-    return weir_graph_path(graph->folder, WEIR_GRAPH_FILLING, path);
+weir_err weir_graph_filling_write(const char *folder) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_err err = weir_graph_path(folder, WEIR_GRAPH_FILLING, path);
+    return err ? err : weir_file_replace(path, words, sizeof words - 1);
 }
 
 weir_err weir_graph_filling_begin(weir_graph *graph) {
-    char path[WEIR_GRAPH_PATH_MAX];
-    weir_err err = filling_path(graph, path);
-    if (!err) err = weir_file_replace(path, words, sizeof words - 1);
+    weir_err err = weir_graph_filling_write(graph->folder);
     if (!err) atomic_store(&graph->filling, true);
     return err;
 }
 
 weir_err weir_graph_filling_read(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX];
-    weir_err err = filling_path(graph, path);
+    weir_err err = weir_graph_path(graph->folder, WEIR_GRAPH_FILLING, path);
     if (!err) atomic_store(&graph->filling, weir_path_exists(path));
     return err;
 }
@@ -39,7 +39,7 @@ bool weir_graph_filling(const weir_graph *graph) {
 weir_err weir_graph_filled(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX];
     if (!atomic_exchange(&graph->filling, false)) return WEIR_OK;
-    weir_err err = filling_path(graph, path);
+    weir_err err = weir_graph_path(graph->folder, WEIR_GRAPH_FILLING, path);
     if (!err) err = weir_graph_seal(graph);
     return err ? err : weir_file_remove(path);
 }

@@ -174,7 +174,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         err = weir_graph_shard_path(graph->folder, i, path);
         if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
         shard.create = graph->is_new || (!err && is_to_be_rebuilt(graph, path, i));
-        if (!err && shard.create && opts->from_log) err = weir_graph_filling_begin(graph);
+        if (!err && shard.create && (opts->from_log || !graph->is_new)) err = weir_graph_filling_begin(graph);
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }
     return err;

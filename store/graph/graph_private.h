@@ -74,6 +74,8 @@ weir_err weir_graph_creation_end(const weir_graph *graph);
  */
 weir_err weir_graph_filling_begin(weir_graph *graph);
 weir_err weir_graph_filling_read(weir_graph *graph);
+/* The mark into another folder, for a checkpoint. */
+weir_err weir_graph_filling_write(const char *folder);
 
 /* names_load.c: a thread of its own.  WEIR_ENOMEM, WEIR_EUNAVAILABLE. Stop waits; without a start it does nothing. */
 weir_err weir_graph_names_load(weir_graph *graph);

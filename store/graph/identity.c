@@ -86,12 +86,12 @@ static weir_err find_shard(void *context, const char *name) {
     return WEIR_OK;
 }
 
-static weir_err remove_shard(void *context, const char *name) {
+static weir_err remove_begun(void *context, const char *name) {
     const weir_graph *graph = context;
     char path[WEIR_GRAPH_PATH_MAX];
-    if (strncmp(name, "shard-", 6) != 0) return WEIR_OK;
     weir_err err = weir_graph_path(graph->folder, name, path);
-    return err ? err : weir_folder_remove(path);
+    if (!err && strncmp(name, "shard-", 6) == 0) return weir_folder_remove(path);
+    return !err && strcmp(name, WEIR_GRAPH_FILLING) == 0 ? weir_file_remove(path) : err;
 }
 
 weir_err weir_graph_creation_begin(weir_graph *graph) {
@@ -105,7 +105,7 @@ weir_err weir_graph_creation_begin(weir_graph *graph) {
                         "a new data folder from the log",
                         graph->folder, found);
     err = weir_file_replace(marker, "", 0);
-    if (!err) err = weir_folder_list(graph->folder, remove_shard, graph); /* of a creation that was cut short */
+    if (!err) err = weir_folder_list(graph->folder, remove_begun, graph); /* of a creation that was cut short */
     while (!graph->identity)
         graph->identity = weir_rng_fresh_seed();
     return err;

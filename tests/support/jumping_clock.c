@@ -21,8 +21,8 @@ __attribute__((constructor)) static void jumping_clock_open(void) {
     if (page != MAP_FAILED) ahead_s = page;
 }
 
-__attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *now) {
-    long status = syscall(SYS_clock_gettime, id, now);
-    if (status == 0 && id == CLOCK_REALTIME && ahead_s) now->tv_sec += *ahead_s;
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock_id, struct timespec *tp) {
+    long status = syscall(SYS_clock_gettime, clock_id, tp);
+    if (status == 0 && clock_id == CLOCK_REALTIME && ahead_s) tp->tv_sec += *ahead_s;
     return (int)status;
 }

@@ -45,7 +45,7 @@ static void who_does_not_keep_up_takes_no_more(void **state) {
     assert_non_null(strstr(said, "ingest.behind_max allows"));
     assert_true(taken >= 100);
     serve_await(&child, "/readyz", NULL, 503, "");
-    assert_int_not_equal(serve_end(&child, SIGTERM), 128 + SIGKILL);
+    assert_true(serve_end(&child, SIGTERM) < 128);
     start(&child, NULL, "ingest.behind_max=100");
     serve_await(&child, "/readyz", NULL, 200, NULL);
     for (unsigned n = 0; n < taken; n++) {
@@ -65,8 +65,8 @@ static void a_burst_is_shed_until_it_is_applied(void **state) {
     unsigned next = 0;
     start(&child, NULL, "ingest.behind_max=500");
     serve_await(&child, "/readyz", NULL, 200, NULL);
-    for (; post(&child, next, EVENTS, said) == 200; next += EVENTS) {
-    }
+    for (; post(&child, next, EVENTS, said) == 200; next += EVENTS)
+        if (next > 1000 * EVENTS) weir_test_skip("this machine applies events as fast as they are sent");
     assert_non_null(strstr(said, "send less, or wait"));
     while (post(&child, next, 1, said) != 200)
         usleep(1000);

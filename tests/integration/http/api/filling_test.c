@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* filling_test.c - a server that makes its store from a damaged log answers nothing from what it could read. */
 #include "serve_child.h"
+#include "shell.h"
 
 #define EVENTS 600
 
@@ -48,15 +49,6 @@ static void post_events(const serve_child *child) {
     expect_post(child, "/v1/events?source=payments", events, 200, "");
 }
 
-static void run(const char *format, ...) {
-    char command[4096];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(command, sizeof command, format, args);
-    va_end(args);
-    assert_int_equal(system(command), 0);
-}
-
 static void expect_no_answers(void) {
     static const char *const asks[] = {"/v1/vertices/account/a1", "/v1/neighbors/account/a1",
                                        "/v1/embeddings/account/a1"};
@@ -71,15 +63,13 @@ static void expect_no_answers(void) {
                 503, "is not whole yet");
     expect_post(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"}]}", 503, "is not whole yet");
     expect_get(&child, "/v1/vertices/acount/a1", 404, "account"); /* what is wrong with the question, it says */
-    assert_int_not_equal(serve_end(&child, SIGTERM), 128 + SIGKILL);
+    assert_true(serve_end(&child, SIGTERM) < 128);
 }
 
 /* Of a store made anew from a log with a damaged segment, 25 of 27 answers were wrong: 404 for what was only not read
  * yet, and never would be. */
 static void a5_a_store_that_cannot_be_filled_answers_nothing(void **state) {
     (void)state;
-    const char *data = weir_test_path("data"), *kept = weir_test_path("kept.seg");
-    static const char first[] = "eventlog/payments/00000/00000000000000000000.seg";
     serve_child child;
     char path[64];
     setenv("WEIR_EVENTLOG_SEGMENT_BYTES", "64KiB", 1);
@@ -88,16 +78,16 @@ static void a5_a_store_that_cannot_be_filled_answers_nothing(void **state) {
     serve_await(&child, "/readyz", NULL, 200, NULL);
     post_events(&child);
     assert_int_equal(serve_end(&child, SIGTERM), 0);
-    run("cd '%s' && test $(ls eventlog/payments/00000 | wc -l) -gt 1 && cp %s %s && truncate -s 3000 %s", data, first,
-        kept, first);
+    shell("cd $data/eventlog/payments/00000; test $(ls | wc -l) -gt 1; cp 00000000000000000000.seg $folder/kept; "
+          "truncate -s 3000 00000000000000000000.seg");
     start(&child); /* its store has read that long ago */
     serve_await(&child, "/readyz", NULL, 200, NULL);
     expect_get(&child, "/v1/vertices/payment/p0", 200, "");
     assert_int_equal(serve_end(&child, SIGTERM), 0);
-    run("mv '%s/store' '%s/aside'", data, data);
+    shell("mv $data/store $data/aside");
     expect_no_answers();
     expect_no_answers(); /* and so after a restart */
-    run("cp %s '%s/%s'", kept, data, first);
+    shell("cp $folder/kept $data/eventlog/payments/00000/00000000000000000000.seg");
     start(&child);
     serve_await(&child, "/readyz", NULL, 200, NULL);
     for (int i = 0; i < EVENTS; i += 7) {

@@ -78,8 +78,8 @@ weir_err weir_graph_close(weir_graph *graph);
 /* Whether the store was made with from_log, or shards of it were, and weir_graph_filled was not called since: it does
  * not have yet what the log had then, so that an answer would be wrong. It stays so over restarts.  [any] */
 bool weir_graph_filling(const weir_graph *graph);
-/* It has it all: so it is from now on, and after a restart, too, when what is applied is sealed.  Waits for that.  The
- * errors of a seal: the next restart is filling again.  [owner] */
+/* It has it all: in this process from now on, and for the next one once all that is applied is sealed, which this waits
+ * for. After an error, that of the seal, the next start is filling again.  [owner] */
 weir_err weir_graph_filled(weir_graph *graph);
 uint32_t weir_graph_shards(const weir_graph *graph);
 const weir_schema *weir_graph_schema(const weir_graph *graph);
