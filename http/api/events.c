@@ -347,12 +347,12 @@ static void answer_group(weir_api_writer *writer, size_t count) {
 }
 
 static void run_group(weir_api_writer *writer, const event_post *posts, size_t count) {
-    weir_err late = weir_api_keeps_up(writer->api);
+    weir_err behind = weir_api_keeps_up(writer->api);
     for (size_t i = 0; i < count; i++) {
         event_pending *pending = &writer->group[i];
         memset(pending, 0, sizeof *pending);
         pending->post = posts[i];
-        weir_err err = late ? late : take_post(writer, pending);
+        weir_err err = behind ? behind : take_post(writer, pending);
         pending->waits = !err;
         if (err) refuse(posts[i].request, err);
     }

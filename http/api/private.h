@@ -62,7 +62,8 @@ struct weir_api {
     _Atomic int checkpointing;           /* one is being written */
     int64_t stale_max_us;
     uint64_t behind_max;
-    atomic_bool behind; /* further than that, and not yet half of it again */
+    _Atomic(const char *) behind; /* a source further than that, and not yet half of it again; NULL: none */
+    _Atomic int64_t behind_seen_us;
     /* [owner] */
     weir_api_goal *goals;
     size_t goal_count, goal_capacity;

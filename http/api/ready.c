@@ -17,6 +17,8 @@
 
 #include "private.h"
 
+#define BEHIND_KEPT_US 5000
+
 /* --- the state ------------------------------------------------------------------------------------------------ */
 
 weir_err weir_api_failure(weir_api *api) {
@@ -67,7 +69,8 @@ weir_err weir_api_whole(const weir_api *api) {
                                        "what is not there; /readyz says how far it is");
 }
 
-/* Each source's records that are not applied, summed over its partitions, which follow each other. */
+/* Each source's records that could be applied and are not, summed over its partitions, which follow each other. What
+ * stands behind an open transaction is another trouble (held_up). */
 typedef struct backlog {
     const char *source, *longest;
     uint64_t records, most;
@@ -77,27 +80,36 @@ static weir_err add_backlog(void *context, const weir_pipeline_partition_stats *
     backlog *sum = context;
     if (!sum->source || strcmp(sum->source, stats->source) != 0) sum->records = 0;
     sum->source = stats->source;
-    if (stats->offset_applied < stats->offset_end) sum->records += stats->offset_end - stats->offset_applied;
+    if (stats->offset_applied < stats->offset_stable) sum->records += stats->offset_stable - stats->offset_applied;
     if (sum->records <= sum->most) return WEIR_OK;
     sum->most = sum->records;
     sum->longest = sum->source;
     return WEIR_OK;
 }
 
-/* What was there before the start may be any number: until it is applied the server is not ready, and events are taken
- * all the same, because the log is there for them. */
-weir_err weir_api_keeps_up(weir_api *api) {
+static const char *longest_backlog(weir_api *api) {
     backlog sum = {0};
-    if (!api->behind_max || atomic_load(&api->state) != WEIR_API_READY) return WEIR_OK;
     (void)weir_pipeline_partitions(api->pipeline, add_backlog, &sum); /* add_backlog has no errors */
-    bool behind = sum.most > (atomic_load(&api->behind) ? api->behind_max / 2 : api->behind_max);
-    atomic_store(&api->behind, behind);
-    if (!behind) return WEIR_OK;
+    return sum.most > (atomic_load(&api->behind) ? api->behind_max / 2 : api->behind_max) ? sum.longest : NULL;
+}
+
+/* What was there before the start may be any number: until it is applied the server is not ready, and events are taken
+ * all the same, because the log is there for them. A verdict stands for some milliseconds, because the store is asked
+ * for every partition and shard; of two that are made at once either will do. */
+weir_err weir_api_keeps_up(weir_api *api) {
+    if (!api->behind_max || atomic_load(&api->state) != WEIR_API_READY) return WEIR_OK;
+    int64_t now_us = weir_clock_mono_us(api->clock);
+    if (now_us - atomic_load(&api->behind_seen_us) >= BEHIND_KEPT_US) {
+        atomic_store(&api->behind, longest_backlog(api));
+        atomic_store(&api->behind_seen_us, now_us);
+    }
+    const char *source = atomic_load(&api->behind);
+    if (!source) return WEIR_OK;
     return WEIR_ERR(
         WEIR_EUNAVAILABLE,
-        "the graph is %llu records of source '%s' behind, of %llu that ingest.behind_max allows; send less, "
-        "or wait: it catches up by itself",
-        (unsigned long long)sum.most, sum.longest, (unsigned long long)api->behind_max);
+        "the graph is further behind source '%s' than ingest.behind_max allows, which is %llu records; send "
+        "less, or wait: it catches up by itself",
+        source, (unsigned long long)api->behind_max);
 }
 
 /* What has been reached counts at once; that it is kept over a restart is tried again at the next one. */

@@ -19,7 +19,6 @@
 
 typedef struct shelf {
     const char *from, *to;
-    bool links;
     uint64_t shared;
     char manifest[64];
     weir_err err;
@@ -31,6 +30,7 @@ static weir_err checkpoint_path(const char *folder, const char *name, char path[
     return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
 }
 
+/* A link costs nothing, so nobody has to wait for it; where only a copy will do, it is made here. */
 static weir_err put(shelf *s, const char *name, uint64_t length) {
     char from[WEIR_ENGINE_PATH_MAX], to[WEIR_ENGINE_PATH_MAX];
     size_t end = strlen(name);
@@ -39,15 +39,11 @@ static weir_err put(shelf *s, const char *name, uint64_t length) {
     if (!err) err = checkpoint_path(s->to, name, to);
     if (err || strcmp(name, "CURRENT") == 0) return err;
     if (strncmp(name, "MANIFEST-", 9) == 0) snprintf(s->manifest, sizeof s->manifest, "%s\n", name);
-    if (sorted && s->links) {
-        err = weir_file_link(from, to);
-        if (!weir_err_is(err, WEIR_EUNAVAILABLE)) {
-            s->shared += !err;
-            return err;
-        }
-        s->links = false; /* another disk */
-    }
-    return weir_file_copy(from, to, length);
+    if (!sorted) return weir_file_copy(from, to, length);
+    err = weir_file_link(from, to);
+    if (weir_err_is(err, WEIR_EUNAVAILABLE)) return weir_file_copy(from, to, length); /* another disk */
+    s->shared += !err;
+    return err;
 }
 
 static bool take(void *context, const char *name, uint64_t length) {
@@ -56,10 +52,24 @@ static bool take(void *context, const char *name, uint64_t length) {
     return !s->err;
 }
 
+/* A file of its own in the place of a link. */
+static weir_err part(void *context, const char *name) {
+    const shelf *s = context;
+    char path[WEIR_ENGINE_PATH_MAX], copy[WEIR_ENGINE_PATH_MAX + 8];
+    size_t end = strlen(name);
+    if (end < 4 || strcmp(name + end - 4, ".sst") != 0) return WEIR_OK;
+    weir_err err = checkpoint_path(s->to, name, path);
+    if (err) return err;
+    snprintf(copy, sizeof copy, "%s.copy", path);
+    err = weir_file_copy(path, copy, UINT64_MAX);
+    return err ? err : weir_file_rename(copy, path);
+}
+
+/* Copies are made of links, when the engine is left: whoever has to open it again shall not wait for a whole store. */
 weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool links, uint64_t *sharedp) {
     char current[WEIR_ENGINE_PATH_MAX];
     weir_rocks_status status;
-    shelf s = {.from = engine->folder, .to = folder, .links = links};
+    shelf s = {.from = engine->folder, .to = folder};
     weir_err err = checkpoint_path(folder, "CURRENT", current);
     *sharedp = 0;
     if (!err && weir_path_exists(folder)) err = WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder);
@@ -70,6 +80,10 @@ weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool li
     weir_engine_leave(engine);
     weir_err_keep(&err, s.err);
     if (!err && !s.manifest[0]) err = WEIR_ERR(WEIR_EIO, "%s has no manifest; look at the disk", engine->folder);
+    if (!err && !links && s.shared) {
+        err = weir_folder_list(folder, part, &s);
+        s.shared = 0;
+    }
     if (!err) err = weir_file_replace(current, s.manifest, strlen(s.manifest)); /* syncs the folder, too */
     *sharedp = s.shared;
     return err;

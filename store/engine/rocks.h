@@ -61,7 +61,7 @@ bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks
 void weir_rocks_cache_close(weir_rocks_cache *cache);
 bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks **dbp, weir_rocks_status *status);
 void weir_rocks_close(weir_rocks *db);
-/* RocksDB was thrown out of: none of this process takes anything more, or can be closed. A new process goes on.  [any] */
+/* RocksDB was thrown out of: none of this process takes anything more, or can be closed.  [any] */
 bool weir_rocks_torn(void);
 /* Some thread of RocksDB, or in it, waits for memory.  [any] */
 bool weir_rocks_waits(void);
