@@ -468,15 +468,16 @@ bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *st
 /* No file is removed while it is there. A read-only database removes none, and does not know how to be asked. */
 class Pinned {
   public:
-    explicit Pinned(rocksdb::DB *db) : status(db->DisableFileDeletions()), db_(db) {}
+    explicit Pinned(rocksdb::DB *db) : status_(db->DisableFileDeletions()), db_(db) {}
     ~Pinned() {
-        if (status.ok()) (void)db_->EnableFileDeletions(false);
+        if (status_.ok()) (void)db_->EnableFileDeletions(false);
     }
     Pinned(const Pinned &) = delete;
     Pinned &operator=(const Pinned &) = delete;
-    const rocksdb::Status status;
+    const rocksdb::Status &status() const { return status_; }
 
   private:
+    rocksdb::Status status_;
     rocksdb::DB *db_;
 };
 
@@ -485,7 +486,7 @@ bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *cont
         std::vector<std::string> names;
         uint64_t manifest_bytes = 0;
         Pinned pinned(db->db.get());
-        if (!pinned.status.ok() && !pinned.status.IsNotSupported()) return pinned.status;
+        if (!pinned.status().ok() && !pinned.status().IsNotSupported()) return pinned.status();
         rocksdb::Status s = db->db->GetLiveFiles(names, &manifest_bytes, false);
         for (size_t i = 0; s.ok() && i < names.size(); i++) {
             const char *name = names[i].c_str() + (names[i][0] == '/');
