@@ -4,7 +4,7 @@
  *
  * Nothing here looks at a clock but to say how long it took: a stop that hangs meets the limit of its case.
  */
-#include "serve_child.h"
+#include "serve_payments.h"
 
 #include <sys/resource.h>
 
@@ -21,23 +21,10 @@ typedef struct trouble {
 
 static int held[READERS];
 
-static int post(const serve_child *child, unsigned first) {
-    static char body[EVENTS * 160], text[sizeof body + 256];
-    size_t length = 0;
-    http_answer answer;
-    for (unsigned n = first; n < first + EVENTS; n++)
-        length += (size_t)snprintf(body + length, sizeof body - length,
-                                   "{\"id\":\"p%u\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a%u\",\"amount\":1,"
-                                   "\"currency\":\"EUR\",\"channel\":\"web\"}\n",
-                                   n, n % 3);
-    snprintf(text, sizeof text,
-             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
-             "Content-Length: %zu\r\n\r\n%s",
-             length, body);
-    client_ask(child->port, text, &answer);
-    int status = answer.status;
-    answer_free(&answer);
-    return status;
+/* Whatever it says. */
+static void post(const serve_child *child, unsigned first) {
+    char said[400];
+    (void)serve_post_payments(child, first, EVENTS, 3, said);
 }
 
 static void drive_nothing(const serve_child *child) {
@@ -46,7 +33,7 @@ static void drive_nothing(const serve_child *child) {
 
 static void drive_events(const serve_child *child) {
     for (unsigned i = 0; i < 4; i++)
-        (void)post(child, i * EVENTS);
+        post(child, i * EVENTS);
 }
 
 /* Without room for what is sealed the deltas fill up, then the queues, and then a worker waits in a push. */
@@ -54,7 +41,7 @@ static void drive_until_it_waits(const serve_child *child) {
     unsigned waits = 0;
     for (unsigned i = 0; i < 400 && waits < 25; i++) {
         http_answer answer;
-        (void)post(child, i * EVENTS);
+        post(child, i * EVENTS);
         client_ask(child->port, "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
         const char *behind = answer.body ? strstr(answer.body, "\"behind\":") : NULL;
         waits = behind && behind[9] != '0' ? waits + 1 : 0;
@@ -91,7 +78,7 @@ static void drive_out_of_memory(const serve_child *child) {
     struct rlimit none = {1 << 20, RLIM_INFINITY};
     drive_events(child);
     assert_int_equal(prlimit(child->pid, RLIMIT_DATA, &none, NULL), 0);
-    (void)post(child, 5 * EVENTS);
+    post(child, 5 * EVENTS);
 }
 
 static void drive_out_of_descriptors(const serve_child *child) {

@@ -1,27 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* behind_test.c - more events than the graph applies: they are refused and it is not ready, until it has caught up. */
-#include "serve_child.h"
+#include "serve_payments.h"
 
 #define EVENTS 2000u
 
 static int post(const serve_child *child, unsigned first, unsigned count, char said[400]) {
-    static char body[EVENTS * 160], text[sizeof body + 256];
-    size_t length = 0;
-    http_answer answer;
-    for (unsigned n = first; n < first + count; n++)
-        length += (size_t)snprintf(body + length, sizeof body - length,
-                                   "{\"id\":\"p%u\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a%u\",\"amount\":1,"
-                                   "\"currency\":\"EUR\",\"channel\":\"web\"}\n",
-                                   n, n % 97);
-    snprintf(text, sizeof text,
-             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
-             "Content-Length: %zu\r\n\r\n%s",
-             length, body);
-    client_ask(child->port, text, &answer);
-    int status = answer.status;
-    snprintf(said, 400, "%s", answer.body ? answer.body : "");
-    answer_free(&answer);
-    return status;
+    return serve_post_payments(child, first, count, 97, said);
 }
 
 static void start(serve_child *child, const char *fault, const char *limit) {
