@@ -68,6 +68,7 @@ static const struct what {
              ERRNO(ENOENT),
              ERRNO(EEXIST),
              ERRNO(EBUSY),
+             ERRNO(EINVAL),
              ERRNO(EINTR),
              ERRNO(ENOMEM),
              ERRNO(EMFILE),

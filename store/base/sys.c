@@ -117,6 +117,10 @@ int weir_sys_rename(const char *from, const char *to) {
     return CHECKED(WEIR_FAULT_RENAME, to, rename(from, to));
 }
 
+int weir_sys_exchange(const char *a, const char *b) {
+    return CHECKED(WEIR_FAULT_RENAME, b, renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE));
+}
+
 int weir_sys_unlink(const char *path) {
     return CHECKED(WEIR_FAULT_UNLINK, path, unlink(path));
 }

@@ -53,21 +53,30 @@ static void find_file(const weir_engine *engine, const char *text, char file[WEI
 }
 
 /* Until weir_engine_mend finds that it is over. The first is kept: what follows mostly follows from it. */
-static void remember(weir_engine *engine, weir_err err, const char *text) {
+static void remember(weir_engine *engine, weir_err err, const char *file) {
     weir_mutex_lock(&engine->mutex);
     bool news = !engine->damaged;
     engine->damaged = true;
     if (news) {
         weir_err_kept_set(&engine->trouble, err);
-        find_file(engine, text, engine->file);
+        snprintf(engine->file, sizeof engine->file, "%s", file);
     }
     weir_mutex_unlock(&engine->mutex);
     if (news) weir_log_error("engine.damaged", err);
 }
 
 weir_err weir_engine_error(weir_engine *engine, const char *what, const weir_rocks_status *status) {
+    char file[WEIR_ENGINE_PATH_MAX];
     weir_err err = make_error(engine->folder, what, status);
-    if (status->kind == WEIR_ROCKS_CORRUPT) remember(engine, err, status->text);
+    if (status->kind != WEIR_ROCKS_CORRUPT) return err;
+    find_file(engine, status->text, file);
+    remember(engine, err, file);
+    return err;
+}
+
+weir_err weir_engine_file_error(weir_engine *engine, const char *file, const weir_rocks_status *status) {
+    weir_err err = make_error(file, "read", status);
+    if (status->kind == WEIR_ROCKS_CORRUPT) remember(engine, err, file);
     return err;
 }
 
@@ -114,6 +123,15 @@ weir_err weir_engine_rocks_open(weir_engine *engine, bool compacts, weir_rocks *
     return make_error(engine->folder, "open the store", &status);
 }
 
+weir_err weir_engine_try(const char *folder) {
+    const weir_rocks_opts rocks = {.read_only = true};
+    weir_rocks_status status;
+    weir_rocks *db;
+    if (!weir_rocks_open(folder, &rocks, &db, &status)) return make_error(folder, "open the store", &status);
+    weir_rocks_close(db);
+    return WEIR_OK;
+}
+
 weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir_engine **enginep) {
     *enginep = NULL;
     weir_engine *engine = weir_calloc(1, sizeof *engine);
@@ -137,7 +155,9 @@ weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir
 
 void weir_engine_close(weir_engine *engine) {
     if (!engine) return;
+    bool stays = engine->db && weir_rocks_held(engine->db); /* and its threads may call background_failed */
     weir_rocks_close(engine->db);
+    if (stays) return;
     weir_cond_destroy(&engine->left);
     weir_mutex_destroy(&engine->mutex);
     weir_free(engine->folder);
@@ -175,7 +195,8 @@ weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_
         return err;
     }
     /* Blocks are checked as they are read: // N3 */
-    if (!weir_rocks_cursor_open(engine->db, use == WEIR_ENGINE_SCAN, &cursor->cursor, &status)) {
+    if (!weir_rocks_cursor_open(engine->db, use != WEIR_ENGINE_POINT, use == WEIR_ENGINE_SCAN, &cursor->cursor,
+                                &status)) {
         err = weir_engine_error(engine, "read from", &status);
         weir_engine_cursor_close(cursor);
         return err;

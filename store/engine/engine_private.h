@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_private.h - what engine.c, mend.c and writer.c share. */
+/* engine_private.h - what engine.c, mend.c, scrub.c and writer.c share. */
 #ifndef WEIR_STORE_ENGINE_PRIVATE_H
 #define WEIR_STORE_ENGINE_PRIVATE_H
 
@@ -36,6 +36,15 @@ struct weir_engine {
 /* Makes an error of what RocksDB says, and remembers what is lasting: damage. */
 weir_err weir_engine_error(weir_engine *engine, const char *what, const weir_rocks_status *status);
 weir_err weir_engine_rocks_open(weir_engine *engine, bool compacts, weir_rocks **dbp);
+
+/* As weir_engine_error, of one file, which RocksDB may not have named. */
+weir_err weir_engine_file_error(weir_engine *engine, const char *file, const weir_rocks_status *status);
+/* Opens a folder for reading, and closes that: whether it would open. */
+weir_err weir_engine_try(const char *folder);
+
+/* scrub.c: whether what names the files, CURRENT and MANIFEST, is damaged, and which of them is.  WEIR_EIO,
+ * WEIR_ENOMEM.  [any] */
+weir_err weir_engine_check_names(weir_engine *engine, char file[WEIR_ENGINE_PATH_MAX], bool *damagedp);
 
 /* Around every use of db; false: there is none just now, and *errp says why. */
 bool weir_engine_enter(weir_engine *engine, weir_err *errp);

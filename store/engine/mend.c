@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <weir/base/clock.h>
+#include <weir/base/fault.h>
 #include <weir/base/file.h>
 #include <weir/base/log.h>
 
@@ -129,33 +130,41 @@ static void well_again(weir_engine *engine, bool still_damaged) {
 
 /* --- mending ---------------------------------------------------------------------------------------------------- */
 
-/* Whether the damage is still there. A file that is gone can do no harm: what it held was compacted meanwhile. */
+/* Whether the damage is still there. A sorted file that is gone can do no harm: what it held was compacted meanwhile.
+ * When RocksDB has not named one, all are read, and what names them. */
 static bool still_damaged(weir_engine *engine, const state *now) {
+    char file[WEIR_ENGINE_PATH_MAX];
     weir_rocks_status status;
     weir_err err = WEIR_OK;
-    if (now->file[0] && !weir_path_exists(now->file)) return false;
+    bool any = !now->file[0], sorted = strstr(now->file, ".sst") != NULL, whole = true, damaged = false;
+    if (sorted && !weir_path_exists(now->file)) return false;
     if (!weir_engine_enter(engine, &err)) return true;
-    bool whole = weir_rocks_check_file(engine->db, now->file[0] ? now->file : NULL, &status);
+    if (any || sorted) whole = weir_rocks_check_file(engine->db, any ? NULL : now->file, &status);
     weir_engine_leave(engine);
-    return !whole;
+    if (whole && !sorted) err = weir_engine_check_names(engine, file, &damaged);
+    return !whole || err || damaged;
 }
 
-static weir_err try_opening(weir_engine *engine) {
-    weir_engine_opts kept = engine->opts;
-    weir_rocks *db = NULL;
-    engine->opts.read_only = true;
-    weir_err err = weir_engine_rocks_open(engine, false, &db);
-    engine->opts = kept;
-    weir_rocks_close(db);
-    return err;
+/* weir_rocks_close does not really close what a read was thrown out of: the folder would stay locked, and what can
+ * still be read and written would be lost. */
+static weir_err may_close(const weir_engine *engine) {
+    if (!engine->db || !weir_rocks_held(engine->db)) return WEIR_OK;
+    return WEIR_ERR(WEIR_ENOMEM, "%s cannot be opened again after a want of memory; start the process again",
+                    engine->folder);
 }
 
 /* A failure leaves it closed: reads say why, and the next call tries again. */
 static weir_err exchange(weir_engine *engine, bool compacts) {
-    weir_err err = engine->db ? try_opening(engine) : WEIR_OK;
+    weir_err err = may_close(engine);
+    if (!err && engine->db) err = weir_engine_try(engine->folder);
     if (err) return err;
     if (!close_door(engine))
         return WEIR_ERR(WEIR_EBUSY, "%s cannot be opened again while it is read; it is tried again", engine->folder);
+    err = may_close(engine); /* who was inside meanwhile may have been thrown out */
+    if (err) {
+        open_door(engine);
+        return err;
+    }
     weir_rocks_close(engine->db);
     engine->db = NULL;
     err = weir_engine_rocks_open(engine, compacts, &engine->db);
@@ -187,5 +196,36 @@ weir_err weir_engine_mend(weir_engine *engine) {
     weir_err err = exchange(engine, !bad);
     if (!err) well_again(engine, bad);
     if (!err && bad) err = weir_engine_health(engine);
+    return err;
+}
+
+/* --- another in its place --------------------------------------------------------------------------------------- */
+
+/* The folders are exchanged in one step, so whatever happens there is one with this name that is whole. What would not
+ * open is found out before the other is closed: that one may be open only because it was opened before it was damaged.
+ */
+weir_err weir_engine_replace(weir_engine *engine, const char *folder) {
+    if (weir_rocks_torn()) return weir_engine_health(engine);
+    weir_err back = WEIR_OK, err = may_close(engine);
+    if (!err) err = weir_engine_try(folder);
+    if (err) return err;
+    if (!close_door(engine))
+        return WEIR_ERR(WEIR_EBUSY, "%s cannot be replaced while it is read; it is tried again", engine->folder);
+    err = may_close(engine); /* who was inside meanwhile may have been thrown out */
+    if (err) {
+        open_door(engine);
+        return err;
+    }
+    weir_rocks_close(engine->db);
+    engine->db = NULL;
+    err = weir_folder_exchange(engine->folder, folder);
+    weir_kill_point("engine.replaced");
+    bool exchanged = !err;
+    if (!err) err = weir_engine_rocks_open(engine, true, &engine->db);
+    if (err && exchanged) back = weir_folder_exchange(engine->folder, folder);
+    if (err && !back) back = weir_engine_rocks_open(engine, false, &engine->db);
+    open_door(engine);
+    if (!err) well_again(engine, false);
+    if (back) weir_engine_stopped(engine, back); /* weir_engine_mend opens it */
     return err;
 }

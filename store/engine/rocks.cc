@@ -18,6 +18,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/file_checksum.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
@@ -37,6 +38,7 @@ constexpr size_t own_cache_bytes = 8u << 20;
 constexpr size_t block_bytes = 8192;
 constexpr double filter_bits = 10.0;
 constexpr size_t scan_read_ahead = 2u << 20;
+constexpr size_t scrub_part = 1u << 20;
 constexpr int level0_trigger = 4;
 constexpr int background_jobs = 2;
 constexpr size_t log_bytes_max = 1u << 20;
@@ -44,19 +46,27 @@ constexpr size_t log_files = 2;
 
 /* --- want of memory ------------------------------------------------------------------------------------------------ */
 
-/* RocksDB is not made for exceptions. A std::bad_alloc that leaves it by one of our calls leaves references behind, over
- * which a destructor asserts, and a writer in its queue, for which the next one waits for ever; one in a thread of its
- * own ends the process. So before anything is thrown a reserve is given back, and then memory is waited for: by
- * RocksDB's own threads for as long as it takes, by a call of ours for patience_us. Once it was thrown out of in spite
- * of that, it is only read from, and nothing is destroyed: the end of the process does that. */
+/* RocksDB is not made for exceptions. One in a thread of its own ends the process, and so does one out of a destructor.
+ * So before a std::bad_alloc is thrown a reserve is given back, and then memory is waited for: by RocksDB's own threads
+ * for as long as it takes, by a call of ours for patience_us. What leaves a call in spite of that leaves behind
+ *
+ *   of a read    references, over which a destructor asserts: the database, its cache and its cursor are never destroyed
+ *                (held), all else goes on
+ *   of a write   a writer in a queue, too, for which the next one would wait for ever: RocksDB is only read from (torn)
+ *   of a list    of files, and of an opening for reading only, a locked mutex: they wait for as long as it takes
+ *   of a file    that no database knows yet nothing but itself: it is not destroyed
+ *
+ * and the end of the process takes it away. */
 constexpr size_t reserve_bytes = 4u << 20;
 constexpr int64_t patience_us = 1000000;
 constexpr timespec nap = {0, 2000000};
 
 std::atomic<void *> reserve;
 std::atomic<int> waiting;      /* threads */
-std::atomic<bool> torn;        /* RocksDB was thrown out of */
+std::atomic<bool> torn;        /* a write was thrown out of: no other is begun, and nothing is destroyed */
+std::atomic<bool> held;        /* a read of any database was thrown out of: caches are not destroyed     */
 thread_local int calls;        /* of ours that this thread is in: a listener may call again */
+thread_local bool patient;     /* it waits for as long as it takes                          */
 thread_local int64_t since_us; /* when they began to wait                         */
 thread_local int64_t last_us;  /* when they waited last: long ago is another wait */
 
@@ -69,7 +79,7 @@ void wait_for_memory() {
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     if (now_us - last_us > patience_us / 4) since_us = now_us;
     last_us = now_us;
-    if (calls > 0 && now_us - since_us > patience_us) throw std::bad_alloc();
+    if (calls > 0 && !patient && now_us - since_us > patience_us) throw std::bad_alloc();
     waiting++;
     nanosleep(&nap, nullptr);
     waiting--;
@@ -98,6 +108,25 @@ class Inside {
         calls--;
     }
 };
+
+/* In calls that must not be thrown out of. */
+class Patient {
+  public:
+    explicit Patient(bool is) {
+        patient = is;
+    }
+    ~Patient() {
+        patient = false;
+    }
+};
+
+/* Not destroyed by what is thrown: destructors want memory as well, and assert that nobody was in the middle of it. */
+template <typename T> struct UnlessThrown {
+    void operator()(T *it) const {
+        if (std::uncaught_exceptions() == 0) delete it;
+    }
+};
+template <typename T> using Kept = std::unique_ptr<T, UnlessThrown<T>>;
 
 /* --- the guard ----------------------------------------------------------------------------------------------------- */
 
@@ -134,16 +163,17 @@ rocksdb::Status armed(const char *path) {
     return rocksdb::Status::IOError(path, strerror(failure));
 }
 
-/* Runs call, which returns a Status. Nothing is thrown out of here. Without a path no test can fail it. tears: what is
- * thrown leaves a database behind that was in the middle of something. */
+/* Runs call, which returns a Status. Nothing is thrown out of here. Without a path no test can fail it. *left becomes
+ * true if the call was thrown out of; NULL: what that leaves behind is in nobody's way. */
 template <typename Call>
-bool guarded(const char *path, weir_rocks_status *status, Call &&call, bool tears = true) noexcept {
+bool guarded(const char *path, weir_rocks_status *status, std::atomic<bool> *left, Call &&call) noexcept {
     Inside here;
-    bool called = false;
+    bool inside = false;
     try {
         rocksdb::Status s = path ? armed(path) : rocksdb::Status::OK();
-        called = true;
+        inside = true;
         if (s.ok()) s = call();
+        inside = false;
         return say(status, s);
     } catch (const std::bad_alloc &) {
         set_status(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB");
@@ -152,7 +182,7 @@ bool guarded(const char *path, weir_rocks_status *status, Call &&call, bool tear
     } catch (...) {
         set_status(status, WEIR_ROCKS_FAILED, "an exception of RocksDB without words");
     }
-    if (called && tears) torn = true;
+    if (inside && left) *left = true;
     return false;
 }
 
@@ -242,47 +272,154 @@ struct weir_rocks_cache {
     std::shared_ptr<rocksdb::Cache> cache;
 };
 
+using Moment = std::shared_ptr<rocksdb::ManagedSnapshot>;
+
 struct weir_rocks {
     rocksdb::Options options;
     std::string folder;
     std::unique_ptr<rocksdb::DB> db;
+    std::atomic<bool> held{false}; /* a read was thrown out of */
+    Moment before; /* what readers see while a file comes in by a memtable; by std::atomic_load and _store */
+    std::atomic<bool> has_before{false};
 };
 
 struct weir_rocks_cursor {
     weir_rocks *db;
+    Moment before;
     std::unique_ptr<rocksdb::Iterator> iterator;
-    weir_rocks_status status; /* of a move that was thrown out of */
+    weir_rocks_status status;      /* of a move that failed    */
+    std::atomic<bool> held{false}; /* a move was thrown out of */
 };
+
+/* Empty most of the time: all that there is. */
+static Moment moment_of(const weir_rocks *db) {
+    return db->has_before.load(std::memory_order_acquire) ? std::atomic_load(&db->before) : nullptr;
+}
+
+static void see_all(weir_rocks *db) {
+    db->has_before.store(false, std::memory_order_release);
+    std::atomic_store(&db->before, Moment());
+}
 
 struct weir_rocks_writer {
     weir_rocks *db;
     rocksdb::SstFileWriter writer;
+    std::atomic<bool> held{false}; /* it was thrown out of, in the middle of a block */
     explicit weir_rocks_writer(weir_rocks *of) : db(of), writer(rocksdb::EnvOptions(), of->options) {}
 };
+
+namespace {
+
+/* As guarded; a read that is thrown out of has left references of the database behind. */
+template <typename Call>
+bool read_of(weir_rocks *db, const char *path, weir_rocks_status *status, Call &&call) noexcept {
+    bool done = guarded(path, status, &db->held, call);
+    if (db->held) held = true;
+    return done;
+}
+
+template <typename Call> void moved(weir_rocks_cursor *cursor, Call &&call) noexcept {
+    guarded(cursor->db->folder.c_str(), &cursor->status, &cursor->held, [&] {
+        call();
+        return rocksdb::Status::OK();
+    });
+    if (!cursor->held) return;
+    cursor->db->held = true;
+    held = true;
+}
+
+/* A write is refused once one was thrown out of. */
+template <typename Call> bool write_to(weir_rocks *db, weir_rocks_status *status, Call &&call) noexcept {
+    return is_sound(status) && guarded(db->folder.c_str(), status, &torn, call);
+}
+
+} // namespace
+
+/* --- footers ------------------------------------------------------------------------------------------------------- */
+
+namespace {
+
+/* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. */
+constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45;
+constexpr uint64_t footer_mark = 0x88e241b785f4cff7u;
+
+bool take_number(const char **at, const char *end, uint64_t *number) {
+    *number = 0;
+    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+        uint64_t byte = static_cast<unsigned char>(*(*at)++);
+        *number |= (byte & 0x7f) << shift;
+        if (byte < 0x80) return true;
+    }
+    return false;
+}
+
+bool is_within(const char *footer, uint64_t file_bytes) {
+    const char *at = footer + 1, *end = footer + handles_end;
+    for (int block = 0; block < 2; block++) {
+        uint64_t offset, bytes;
+        if (!take_number(&at, end, &offset) || !take_number(&at, end, &bytes)) return false;
+        if (offset > file_bytes || bytes > file_bytes - offset) return false;
+    }
+    return true;
+}
+
+/* The footer has no checksum, and RocksDB asks for as much memory as it says: what that throws out of an opening for
+ * reading only is a mutex that it destroys locked, and waits for. Any other damage RocksDB finds itself. */
+rocksdb::Status check_footer(const std::string &path) {
+    rocksdb::Env *env = rocksdb::Env::Default();
+    std::unique_ptr<rocksdb::RandomAccessFile> file;
+    char bytes[footer_bytes];
+    rocksdb::Slice footer;
+    uint64_t size = 0, mark = 0;
+    if (!env->GetFileSize(path, &size).ok() || size < footer_bytes) return rocksdb::Status::OK();
+    if (!env->NewRandomAccessFile(path, &file, rocksdb::EnvOptions()).ok()) return rocksdb::Status::OK();
+    if (!file->Read(size - footer_bytes, footer_bytes, &footer, bytes).ok() || footer.size() < footer_bytes)
+        return rocksdb::Status::OK();
+    for (size_t i = 0; i < sizeof mark; i++)
+        mark |= static_cast<uint64_t>(static_cast<unsigned char>(footer[mark_at + i])) << (8 * i);
+    if (mark != footer_mark || is_within(footer.data(), size)) return rocksdb::Status::OK();
+    return rocksdb::Status::Corruption("the footer names a block that is not in " + path);
+}
+
+rocksdb::Status check_footers(const std::string &folder) {
+    std::vector<std::string> names;
+    rocksdb::Status s;
+    if (!rocksdb::Env::Default()->GetChildren(folder, &names).ok()) return s;
+    for (size_t i = 0; s.ok() && i < names.size(); i++) {
+        bool sorted = names[i].size() > 4 && names[i].compare(names[i].size() - 4, 4, ".sst") == 0;
+        if (sorted) s = check_footer(folder + "/" + names[i]);
+    }
+    return s;
+}
+
+} // namespace
 
 /* --- opening and closing ------------------------------------------------------------------------------------------- */
 
 bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks_status *status) {
     *cachep = nullptr;
-    return guarded("cache", status, [&] {
+    return guarded("cache", status, nullptr, [&] {
         *cachep = new weir_rocks_cache{rocksdb::NewLRUCache(bytes)};
         return rocksdb::Status::OK();
     });
 }
 
 void weir_rocks_cache_close(weir_rocks_cache *cache) {
-    if (!torn) delete cache;
+    if (!torn && !held) delete cache;
 }
 
 bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks **dbp, weir_rocks_status *status) {
     *dbp = nullptr;
-    return guarded(folder, status, [&] {
+    Patient here(opts->read_only); /* OpenForReadOnly locks by hand, and then destroys what it has locked */
+    return guarded(folder, status, &held, [&] {
         auto db = std::make_unique<weir_rocks>();
         rocksdb::DB *opened = nullptr;
+        rocksdb::Status s = check_footers(folder);
+        if (!s.ok()) return s;
         db->options = options_of(opts, opts->cache ? opts->cache->cache : nullptr);
         db->folder = folder;
-        rocksdb::Status s = opts->read_only ? rocksdb::DB::OpenForReadOnly(db->options, folder, &opened)
-                                            : rocksdb::DB::Open(db->options, folder, &opened);
+        s = opts->read_only ? rocksdb::DB::OpenForReadOnly(db->options, folder, &opened)
+                            : rocksdb::DB::Open(db->options, folder, &opened);
         if (!s.ok()) return s;
         db->db.reset(opened);
         *dbp = db.release();
@@ -292,11 +429,15 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
 
 void weir_rocks_close(weir_rocks *db) {
     Inside here;
-    if (!torn) delete db;
+    if (!torn && !(db && db->held)) delete db;
 }
 
 bool weir_rocks_torn(void) {
     return torn;
+}
+
+bool weir_rocks_held(const weir_rocks *db) {
+    return torn || db->held;
 }
 
 bool weir_rocks_waits(void) {
@@ -304,38 +445,43 @@ bool weir_rocks_waits(void) {
 }
 
 bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status) {
-    return is_sound(status) && guarded(db->folder.c_str(), status, [&] { return db->db->Resume(); });
+    return write_to(db, status, [&] { return db->db->Resume(); });
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */
 
+/* By an iterator: Get marks what its thread has of the database as in use, and what is thrown out of it leaves that so;
+ * the next read of this thread would end the process, and so would the thread's own end. */
 bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_take take, void *context, bool *foundp,
                     weir_rocks_status *status) {
     *foundp = false;
-    return guarded(db->folder.c_str(), status, [&] {
-        rocksdb::PinnableSlice value;
-        rocksdb::Status s =
-            db->db->Get(rocksdb::ReadOptions(), db->db->DefaultColumnFamily(), slice(key, length), &value);
-        if (s.IsNotFound()) return rocksdb::Status::OK();
-        if (s.ok()) {
-            *foundp = true;
-            take(context, value.data(), value.size());
-        }
-        return s;
+    return read_of(db, db->folder.c_str(), status, [&] {
+        rocksdb::ReadOptions options;
+        const Moment before = moment_of(db);
+        options.snapshot = before ? before->snapshot() : nullptr;
+        options.prefix_same_as_start = true;
+        Kept<rocksdb::Iterator> at(db->db->NewIterator(options));
+        at->Seek(slice(key, length));
+        *foundp = at->Valid() && at->key() == slice(key, length);
+        if (*foundp) take(context, at->value().data(), at->value().size());
+        return at->status();
     });
 }
 
-bool weir_rocks_cursor_open(weir_rocks *db, bool scan, weir_rocks_cursor **cursorp, weir_rocks_status *status) {
+bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool ahead, weir_rocks_cursor **cursorp,
+                            weir_rocks_status *status) {
     *cursorp = nullptr;
-    return guarded(db->folder.c_str(), status, [&] {
+    return read_of(db, db->folder.c_str(), status, [&] {
         auto cursor = std::make_unique<weir_rocks_cursor>();
         rocksdb::ReadOptions options;
         options.verify_checksums = true; /* N3 */
-        options.total_order_seek = scan;
-        options.fill_cache = !scan;
-        options.readahead_size = scan ? scan_read_ahead : 0;
-        options.prefix_same_as_start = !scan;
+        options.total_order_seek = total;
+        options.fill_cache = !ahead;
+        options.readahead_size = ahead ? scan_read_ahead : 0;
+        options.prefix_same_as_start = !total;
         cursor->db = db;
+        cursor->before = moment_of(db);
+        options.snapshot = cursor->before ? cursor->before->snapshot() : nullptr;
         cursor->status.kind = WEIR_ROCKS_OK;
         cursor->iterator.reset(db->db->NewIterator(options));
         *cursorp = cursor.release();
@@ -344,31 +490,19 @@ bool weir_rocks_cursor_open(weir_rocks *db, bool scan, weir_rocks_cursor **curso
 }
 
 void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length) {
-    guarded(cursor->db->folder.c_str(), &cursor->status, [&] {
-        cursor->iterator->Seek(slice(key, length));
-        return rocksdb::Status::OK();
-    });
+    moved(cursor, [&] { cursor->iterator->Seek(slice(key, length)); });
 }
 
 void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, size_t length) {
-    guarded(cursor->db->folder.c_str(), &cursor->status, [&] {
-        cursor->iterator->SeekForPrev(slice(key, length));
-        return rocksdb::Status::OK();
-    });
+    moved(cursor, [&] { cursor->iterator->SeekForPrev(slice(key, length)); });
 }
 
 void weir_rocks_cursor_previous(weir_rocks_cursor *cursor) {
-    guarded(cursor->db->folder.c_str(), &cursor->status, [&] {
-        cursor->iterator->Prev();
-        return rocksdb::Status::OK();
-    });
+    moved(cursor, [&] { cursor->iterator->Prev(); });
 }
 
 void weir_rocks_cursor_next(weir_rocks_cursor *cursor) {
-    guarded(cursor->db->folder.c_str(), &cursor->status, [&] {
-        cursor->iterator->Next();
-        return rocksdb::Status::OK();
-    });
+    moved(cursor, [&] { cursor->iterator->Next(); });
 }
 
 bool weir_rocks_cursor_valid(const weir_rocks_cursor *cursor) {
@@ -402,15 +536,15 @@ bool weir_rocks_cursor_status(const weir_rocks_cursor *cursor, weir_rocks_status
 /* One that was thrown out of is left as it is. */
 void weir_rocks_cursor_close(weir_rocks_cursor *cursor) {
     Inside here;
-    if (!cursor || cursor->status.kind == WEIR_ROCKS_OK || !torn) delete cursor;
+    if (cursor && !cursor->held) delete cursor;
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------- */
 
 bool weir_rocks_writer_open(weir_rocks *db, const char *path, weir_rocks_writer **writerp, weir_rocks_status *status) {
     *writerp = nullptr;
-    return guarded(path, status, [&] {
-        auto writer = std::make_unique<weir_rocks_writer>(db);
+    return guarded(path, status, nullptr, [&] {
+        Kept<weir_rocks_writer> writer(new weir_rocks_writer(db));
         rocksdb::Status s = writer->writer.Open(path);
         if (s.ok()) *writerp = writer.release();
         return s;
@@ -419,7 +553,7 @@ bool weir_rocks_writer_open(weir_rocks *db, const char *path, weir_rocks_writer 
 
 bool weir_rocks_writer_add(weir_rocks_writer *writer, const void *key, size_t key_length, const void *value,
                            size_t value_length, weir_rocks_status *status) {
-    return guarded(writer->db->folder.c_str(), status,
+    return guarded(writer->db->folder.c_str(), status, &writer->held,
                    [&] { return writer->writer.Put(slice(key, key_length), slice(value, value_length)); });
 }
 
@@ -428,39 +562,48 @@ uint64_t weir_rocks_writer_bytes(const weir_rocks_writer *writer) {
 }
 
 bool weir_rocks_writer_finish(weir_rocks_writer *writer, weir_rocks_status *status) {
-    return guarded(writer->db->folder.c_str(), status, [&] { return writer->writer.Finish(); });
+    return guarded(writer->db->folder.c_str(), status, &writer->held, [&] { return writer->writer.Finish(); });
 }
 
 void weir_rocks_writer_close(weir_rocks_writer *writer) {
     Inside here;
-    if (!torn) delete writer;
+    if (writer && !writer->held) delete writer;
 }
 
 bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *status) {
-    return is_sound(status) && guarded(db->folder.c_str(), status, [&] {
-               rocksdb::IngestExternalFileOptions options;
-               options.move_files = true;
-               return db->db->IngestExternalFile({path}, options);
-           });
+    return write_to(db, status, [&] {
+        rocksdb::IngestExternalFileOptions options;
+        options.move_files = true;
+        rocksdb::Status s = db->db->IngestExternalFile({path}, options);
+        if (s.ok()) see_all(db);
+        return s;
+    });
 }
 
 bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
-    return is_sound(status) && guarded(db->folder.c_str(), status, [&] {
-               rocksdb::SstFileReader reader(db->options);
-               rocksdb::WriteBatch batch;
-               rocksdb::Status s = reader.Open(path);
-               if (!s.ok()) return s;
-               rocksdb::ReadOptions all;
-               all.total_order_seek = true;
-               std::unique_ptr<rocksdb::Iterator> record(reader.NewIterator(all));
-               for (record->SeekToFirst(); s.ok() && record->Valid(); record->Next())
-                   s = batch.Put(record->key(), record->value());
-               if (s.ok()) s = record->status();
-               rocksdb::WriteOptions no_log; /* one batch is in one memtable, so that its file has all of it (S3) */
-               no_log.disableWAL = true;
-               if (s.ok()) s = db->db->Write(no_log, &batch);
-               return s.ok() ? db->db->Flush(rocksdb::FlushOptions()) : s;
-           });
+    return write_to(db, status, [&] {
+        Kept<rocksdb::SstFileReader> reader(new rocksdb::SstFileReader(db->options));
+        rocksdb::WriteBatch batch;
+        rocksdb::Status s = reader->Open(path);
+        if (!s.ok()) return s;
+        rocksdb::ReadOptions all;
+        all.total_order_seek = true;
+        Kept<rocksdb::Iterator> record(reader->NewIterator(all));
+        for (record->SeekToFirst(); s.ok() && record->Valid(); record->Next())
+            s = batch.Put(record->key(), record->value());
+        if (s.ok()) s = record->status();
+        rocksdb::WriteOptions no_log; /* one batch is in one memtable, so that its file has all of it (S3) */
+        no_log.disableWAL = true;
+        if (s.ok() && !db->has_before) {
+            std::atomic_store(&db->before, std::make_shared<rocksdb::ManagedSnapshot>(db->db.get()));
+            db->has_before.store(true, std::memory_order_release);
+        }
+        if (s.ok()) s = db->db->Write(no_log, &batch);
+        if (s.ok()) s = armed(path);
+        if (s.ok()) s = db->db->Flush(rocksdb::FlushOptions());
+        if (s.ok()) see_all(db);
+        return s;
+    });
 }
 
 /* --- keeping ------------------------------------------------------------------------------------------------------- */
@@ -474,7 +617,9 @@ class Pinned {
     }
     Pinned(const Pinned &) = delete;
     Pinned &operator=(const Pinned &) = delete;
-    const rocksdb::Status &status() const { return status_; }
+    const rocksdb::Status &status() const {
+        return status_;
+    }
 
   private:
     rocksdb::Status status_;
@@ -482,7 +627,8 @@ class Pinned {
 };
 
 bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *context, weir_rocks_status *status) {
-    return guarded(db->folder.c_str(), status, [&] {
+    Patient here(true); /* GetLiveFiles locks by hand */
+    return read_of(db, db->folder.c_str(), status, [&] {
         std::vector<std::string> names;
         uint64_t manifest_bytes = 0;
         Pinned pinned(db->db.get());
@@ -498,30 +644,78 @@ bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *cont
 }
 
 bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status) {
-    return is_sound(status) && guarded(db->folder.c_str(), status, [&] {
-               return db->db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr);
-           });
+    return write_to(db, status, [&] { return db->db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr); });
+}
+
+/* The blocks of a file of which no checksum is known. */
+static rocksdb::Status check_blocks(const weir_rocks *db, const std::string &path, bool direct) {
+    rocksdb::Options options = db->options;
+    options.listeners.clear();
+    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(nullptr)));
+    options.use_direct_reads = direct;
+    Kept<rocksdb::SstFileReader> reader(new rocksdb::SstFileReader(options));
+    rocksdb::Status s = check_footer(path);
+    if (s.ok()) s = reader->Open(path);
+    return s.ok() ? reader->VerifyChecksum() : s;
+}
+
+/* Every byte: that of a footer nobody reads, and a field that RocksDB leaves out of a block's checksum, too. */
+static rocksdb::Status check_bytes(const rocksdb::LiveFileMetaData &file, const std::string &path, bool direct) {
+    constexpr size_t alignment = 4096;
+    std::unique_ptr<rocksdb::RandomAccessFile> from;
+    std::unique_ptr<char, decltype(&free)> part(static_cast<char *>(aligned_alloc(alignment, scrub_part)), free);
+    if (!part) throw std::bad_alloc();
+    rocksdb::EnvOptions options;
+    options.use_direct_reads = direct;
+    options.use_mmap_reads = false;
+    rocksdb::Status s = rocksdb::Env::Default()->NewRandomAccessFile(path, &from, options);
+    auto sum = rocksdb::GetFileChecksumGenCrc32cFactory()->CreateFileChecksumGenerator({});
+    uint64_t at = 0;
+    for (rocksdb::Slice got("more"); s.ok() && !got.empty(); at += got.size()) {
+        s = from->Read(at, scrub_part, &got, part.get());
+        if (s.ok()) sum->Update(got.data(), got.size());
+        if (s.ok() && got.size() % alignment) break; /* its end: what is behind it cannot be asked for directly */
+    }
+    if (!s.ok()) return s;
+    sum->Finalize();
+    if (sum->GetChecksum() == file.file_checksum) return s;
+    return rocksdb::Status::Corruption("the checksum of the file is not the one that it was written with", path);
+}
+
+/* From the disk: what the kernel remembers may be better. Some file systems have no other way. */
+static rocksdb::Status check_one(const weir_rocks *db, const rocksdb::LiveFileMetaData *file, const std::string &path) {
+    bool known = file && file->file_checksum_func_name == "FileChecksumCrc32c";
+    rocksdb::Status s = known ? check_bytes(*file, path, true) : check_blocks(db, path, true);
+    if (s.ok() || s.IsCorruption()) return s;
+    return known ? check_bytes(*file, path, false) : check_blocks(db, path, false);
 }
 
 bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
-    return guarded(
-        path ? path : db->folder.c_str(), status,
-        [&] {
-            if (!path) return db->db->VerifyChecksum();
-            rocksdb::Options options = db->options;
-            options.listeners.clear();
-            options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(nullptr)));
-            rocksdb::SstFileReader reader(options);
-            rocksdb::Status s = reader.Open(path);
-            return s.ok() ? reader.VerifyChecksum() : s;
-        },
-        path == nullptr); /* a reader of its own: a damaged file may ask for more memory than there is in the world */
+    std::vector<rocksdb::LiveFileMetaData> files;
+    bool listed = read_of(db, db->folder.c_str(), status, [&] {
+        db->db->GetLiveFilesMetaData(&files);
+        return rocksdb::Status::OK();
+    });
+    if (!listed) return false;
+    /* Readers of their own: a damaged file may ask for more memory than there is in the world. */
+    return guarded(path ? path : db->folder.c_str(), status, nullptr, [&] {
+        std::string wanted = path ? path : "";
+        rocksdb::Status s;
+        bool met = false;
+        for (size_t i = 0; s.ok() && i < files.size(); i++) {
+            const std::string one = db->folder + files[i].name;
+            if (path && one != wanted) continue;
+            met = true;
+            s = check_one(db, &files[i], one);
+        }
+        return path && !met ? check_one(db, nullptr, wanted) : s;
+    });
 }
 
 void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp) {
     weir_rocks_status status;
     weir_rocks_numbers numbers{};
-    guarded(nullptr, &status, [&] {
+    read_of(db, nullptr, &status, [&] {
         std::vector<rocksdb::LiveFileMetaData> files;
         db->db->GetIntProperty(rocksdb::DB::Properties::kLiveSstFilesSize, &numbers.live_bytes);
         db->db->GetIntProperty(rocksdb::DB::Properties::kEstimateNumKeys, &numbers.keys_estimate);

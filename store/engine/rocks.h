@@ -4,8 +4,8 @@
  *
  * That interface lets exceptions through (std::bad_alloc out of any call ends a program in C), says what went wrong in
  * words only, and has neither listeners, nor Resume, nor a check of one file. Here each call is guarded, and comes back
- * with a status. Where memory is wanted, RocksDB waits for it: who calls, for a second. Where an exception then leaves
- * it all the same, it is only read from, and not destroyed any more.
+ * with a status. Where memory is wanted, RocksDB waits for it: who calls, for a second. What an exception then leaves
+ * all the same is not destroyed any more; if it was a write, RocksDB is only read from. rocks.cc says why.
  *
  * WEIR_FAULT "engine" fails any of these calls: ENOMEM is thrown, so that the guard is tried as well.
  */
@@ -61,8 +61,11 @@ bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks
 void weir_rocks_cache_close(weir_rocks_cache *cache);
 bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks **dbp, weir_rocks_status *status);
 void weir_rocks_close(weir_rocks *db);
-/* RocksDB was thrown out of: none of this process takes anything more, or can be closed.  [any] */
+/* A write was thrown out of: none of this process takes anything more, or can be closed.  [any] */
 bool weir_rocks_torn(void);
+/* A read of this database was thrown out of, or RocksDB is torn: to close it would leave it open, and its folder locked
+ * until the process ends.  [any] */
+bool weir_rocks_held(const weir_rocks *db);
 /* Some thread of RocksDB, or in it, waits for memory.  [any] */
 bool weir_rocks_waits(void);
 /* Goes on after an error that was not of the data, if that is over. */
@@ -72,7 +75,9 @@ bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status);
 typedef void (*weir_rocks_take)(void *context, const void *value, size_t length);
 bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_take take, void *context, bool *foundp,
                     weir_rocks_status *status);
-bool weir_rocks_cursor_open(weir_rocks *db, bool scan, weir_rocks_cursor **cursorp, weir_rocks_status *status);
+/* total: in full order, and not for one prefix; ahead: much is read at once, and not kept. */
+bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool ahead, weir_rocks_cursor **cursorp,
+                            weir_rocks_status *status);
 void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length);
 void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, size_t length); /* at it, or before */
 void weir_rocks_cursor_previous(weir_rocks_cursor *cursor);
@@ -94,7 +99,8 @@ void weir_rocks_writer_close(weir_rocks_writer *writer);
 bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *status);
 
 /* The same by way of a memtable and its flush: to take a file in, RocksDB looks for what overlaps with it, and cannot
- * while that is damaged. Memory for all of the file. After a failure it may be seen, and be gone after an opening. */
+ * while that is damaged. Memory for all of the file. After a failure none of it is seen, until one that has all of it
+ * came in, or by another opening. */
 bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *status);
 
 /* The name of each file that makes the database, and how many of its bytes count; none is removed until the walk ends,
@@ -102,7 +108,7 @@ bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *st
 typedef bool (*weir_rocks_take_file)(void *context, const char *name, uint64_t length);
 bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *context, weir_rocks_status *status);
 bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status);
-/* Reads every block of one sorted file anew, past all caches; NULL: of all files. */
+/* Reads every byte of one sorted file anew, past all caches; NULL: of all files. */
 bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status);
 void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp);
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <weir/base/alloc.h>
 #include <weir/base/fault.h>
 #include <weir/base/file.h>
 
@@ -232,6 +233,64 @@ static void list_fails_cleanly_at_every_allocation_and_operation(void **state) {
     assert_true(nth > 26);
 }
 
+/* --- exchanging ------------------------------------------------------------------------------------------------- */
+
+static void holds(const char *folder, const char *content) {
+    char path[PATH_MAX], *text;
+    size_t length;
+    snprintf(path, sizeof path, "%s/%s", weir_test_path(folder), content);
+    assert_ok(weir_file_load(path, 100, &text, &length));
+    assert_memory_equal(text, "x", length);
+    weir_free(text);
+}
+
+static void exchange_is_one_step_and_synced(void **state) {
+    (void)state;
+    const char *a = weir_test_path("a"), *b = weir_test_path("b");
+    assert_ok(weir_folder_create(weir_test_path("a/deep")));
+    assert_ok(weir_folder_create(b));
+    put("a/deep/of-a");
+    put("b/of-b");
+    begin_trace();
+    assert_ok(weir_folder_exchange(a, b));
+    end_trace();
+    assert_int_equal(seen.count, 4); /* the exchange; the folder that holds both is opened, synced and closed */
+    assert_true(0 <= first(WEIR_FAULT_RENAME, b, 0) &&
+                first(WEIR_FAULT_RENAME, b, 0) < first(WEIR_FAULT_SYNC, weir_test_folder(), 0));
+    holds("a", "of-b");
+    holds("b", "deep/of-a");
+    assert_false(weir_path_exists(weir_test_path("a/deep")) || weir_path_exists(weir_test_path("b/of-b")));
+    assert_err(weir_folder_exchange(a, weir_test_path("none")), WEIR_ENOTFOUND, "none");
+    assert_err(weir_folder_exchange(weir_test_path("none"), a), WEIR_ENOTFOUND, "none");
+    holds("a", "of-b");
+}
+
+/* Who is told that it has failed goes on with what it had under the first name. */
+static void exchange_that_fails_leaves_both(void **state) {
+    (void)state;
+    uint64_t nth = 0;
+    assert_ok(weir_folder_create(weir_test_path("a")));
+    assert_ok(weir_folder_create(weir_test_path("b")));
+    put("a/of-a");
+    put("b/of-b");
+    assert_ok(weir_fault_arm("rename:1:EINVAL"));
+    assert_err(weir_folder_exchange(weir_test_path("a"), weir_test_path("b")), WEIR_EUNAVAILABLE, "cannot exchange");
+    holds("a", "of-a");
+    for (bool met = true; met;) {
+        char spec[64];
+        snprintf(spec, sizeof spec, "any:%d:EIO:once", (int)++nth);
+        assert_ok(weir_fault_arm(spec));
+        weir_err err = weir_folder_exchange(weir_test_path("a"), weir_test_path("b"));
+        met = weir_fault_seen() >= nth;
+        disarm();
+        if (met && err) assert_err(err, WEIR_EIO, NULL);
+        holds("a", err ? "of-a" : "of-b");
+        holds("b", err ? "of-b" : "of-a");
+        if (!err) assert_ok(weir_folder_exchange(weir_test_path("a"), weir_test_path("b")));
+    }
+    assert_true(nth > 3);
+}
+
 /* --- removing -------------------------------------------------------------------------------------------------- */
 
 static void remove_takes_all_and_follows_no_link(void **state) {
@@ -325,7 +384,7 @@ WEIR_TESTS(WEIR_CASE(replace_survives_a_power_cut_at_any_step), WEIR_CASE(rename
            WEIR_CASE(each_new_folder_is_synced_into_its_parent), WEIR_CASE(the_folder_of_a_path),
            WEIR_CASE(create_with_parents_and_again), WEIR_CASE(create_with_each_operation_failing),
            WEIR_CASE(list_is_sorted_and_whole), WEIR_CASE(list_passes_the_visitor_s_error_on),
-           WEIR_CASE(list_fails_cleanly_at_every_allocation_and_operation),
-           WEIR_CASE(remove_takes_all_and_follows_no_link), WEIR_CASE(remove_refuses_what_a_slip_would_name),
-           WEIR_CASE(remove_depth_max_and_one_past_it),
+           WEIR_CASE(list_fails_cleanly_at_every_allocation_and_operation), WEIR_CASE(exchange_is_one_step_and_synced),
+           WEIR_CASE(exchange_that_fails_leaves_both), WEIR_CASE(remove_takes_all_and_follows_no_link),
+           WEIR_CASE(remove_refuses_what_a_slip_would_name), WEIR_CASE(remove_depth_max_and_one_past_it),
            WEIR_CASE(remove_fails_cleanly_at_every_allocation_and_operation), WEIR_CASE(exists_or_not))

@@ -61,8 +61,9 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
 
 /* A cursor over a consistent view from the moment it was opened; belongs to one thread.  WEIR_ENOMEM.  [owner]
  * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and
- * filters skip files. SCAN: in full order over everything, reads ahead and keeps the hot blocks in the cache. */
-typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN } weir_engine_use;
+ * filters skip files. SCAN: in full order over everything, reads ahead and keeps the hot blocks in the cache. PROBE: in
+ * full order, too, for who looks here and there: reads the blocks that it needs. */
+typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN, WEIR_ENGINE_PROBE } weir_engine_use;
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
 /* Stands at the first key >= key.  [owner] */
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length);
@@ -85,6 +86,16 @@ weir_err weir_engine_health(weir_engine *engine);
  * called now and then while weir_engine_health is not success, and before what failed is tried again; by the thread
  * that writes. Readers wait up to a second meanwhile.  Blocks.  [owner] */
 weir_err weir_engine_mend(weir_engine *engine);
+
+/* Puts the engine in `folder`, which is closed and lies beside this one, in this one's place: readers meet one or the
+ * other. What it was is in `folder` then, and its troubles are over.  WEIR_EBUSY: it is read; WEIR_EUNAVAILABLE: the
+ * file system cannot; after any error it is as it was, or opened again by weir_engine_mend.  Blocks.  [owner] */
+weir_err weir_engine_replace(weir_engine *engine, const char *folder);
+/* Reads every byte of every file from the disk, past all caches, and what names the files; what is damaged is told,
+ * too, by weir_engine_health from then on. pace is called after each file, with its bytes, and may wait; false ends it
+ * with success.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+typedef bool (*weir_engine_pace)(void *context, uint64_t bytes);
+weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context);
 
 /* A sorted file beside the engine (same file system). Keys must rise strictly: WEIR_EORDER.  [owner] */
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
