@@ -62,4 +62,21 @@ static inline bool cli_one_line(const char *text) {
     return newline && newline != text && !newline[1];
 }
 
+/* The line of bash, in the folder of the case, goes well and says what is wanted. */
+static inline void cli_must(const char *line, const char *pattern) {
+    weir_test_output output;
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status == 0 && cli_matches(output.out, pattern), line, &output, pattern);
+    weir_test_output_free(&output);
+}
+
+/* It is refused in one sentence, which has what is wanted. */
+static inline void cli_refused(const char *line, const char *pattern) {
+    weir_test_output output;
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status != 0 && cli_one_line(output.err) && cli_matches(output.err, pattern), line, &output,
+               pattern);
+    weir_test_output_free(&output);
+}
+
 #endif /* WEIR_TESTS_CLI_SUPPORT_H */

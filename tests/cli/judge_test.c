@@ -51,13 +51,6 @@ static void put_events(void) {
     assert_int_equal(fclose(file), 0);
 }
 
-static void must(const char *line, const char *pattern) {
-    weir_test_output output;
-    cli_bash(weir_test_folder(), line, &output);
-    CLI_ASSERT(output.status == 0 && cli_matches(output.out, pattern), line, &output, pattern);
-    weir_test_output_free(&output);
-}
-
 /* As nightly does, which shows the figures beside those of the next model. */
 #define JUDGE \
     "weir train %s --judge models/2* --warm-up 0 --validation 0.2 --test 0.5 --set models.require_signature=false"
@@ -74,16 +67,17 @@ static void snapshot_of(const char *schema, const char *data) {
              "weir load --schema %s.yaml --data %s s.jsonl && weir snapshot build %s --path %s/store --as-of "
              "1970-01-01T02:00:00Z",
              schema, data, schema, data);
-    must(line, "^.*: 1[45][0-9]+ vertices, 1200 edges");
+    cli_must(line, "^.*: 1[45][0-9]+ vertices, 1200 edges");
 }
 
 static void make_model(void) {
     put_events();
     put_schema("old.yaml", "", 0);
     snapshot_of("old", "d");
-    must("weir train old --epochs 8 --batch 64 --hidden 8 --rate 0.02 --warm-up 0 --validation 0.2 --test 0.5 --folder "
-         "run --models models --no-baselines",
-         "^epoch");
+    cli_must(
+        "weir train old --epochs 8 --batch 64 --hidden 8 --rate 0.02 --warm-up 0 --validation 0.2 --test 0.5 --folder "
+        "run --models models --no-baselines",
+        "^epoch");
 }
 
 static void more_aggregates_change_no_figure(void **state) {

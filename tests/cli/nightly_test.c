@@ -35,6 +35,56 @@ static void promotes_the_first_and_keeps_an_equal_one(void **state) {
     free(after);
 }
 
+/* --- which is the better one ------------------------------------------------------------------------------------- */
+
+typedef struct judged {
+    char id[64];
+    double value;
+} judged;
+
+/* Of a line such as "5/7  judge          ID: average precision 0.1234". */
+static judged judged_at(const char *said, const char *step) {
+    static const char measure[] = ": average precision ";
+    judged j = {"", 0};
+    const char *line = strstr(said, step), *value = line ? strstr(line, measure) : NULL;
+    if (!value || value > strchr(line, '\n')) fail_msg("there is no figure at %s: %s", step, said);
+    const char *id = line + strlen(step) + strspn(line + strlen(step), " ");
+    snprintf(j.id, sizeof j.id, "%.*s", (int)(value - id), id);
+    j.value = strtod(value + strlen(measure), NULL);
+    return j;
+}
+
+/* A night that learns for so many epochs; after it the better of both serves. How much better its own one was. */
+static double night_of(const char *epochs) {
+    const char *const more[] = {"--set", NIGHT_UNSIGNED, "--", "--epochs",       epochs, "--hidden",
+                                "4",     "--fanouts",    "2",  "--no-baselines", NULL};
+    weir_test_output output;
+    char star[80];
+    night_run(more, NULL, &output);
+    if (output.status) fail_msg("%s", output.err);
+    judged candidate = judged_at(output.out, "5/7  judge "), before = judged_at(output.out, "6/7  judge-serving ");
+    const char *const list[] = {weir_test_program(),        "model", "list",         "--path",
+                                weir_test_path("d/models"), "--set", NIGHT_UNSIGNED, NULL};
+    weir_test_output models;
+    weir_test_run(list, NULL, &models);
+    snprintf(star, sizeof star, "* %s ", candidate.value > before.value ? candidate.id : before.id);
+    if (!strstr(models.out, star)) fail_msg("'%s' is not the one that serves\n%s\n%s", star, output.out, models.out);
+    weir_test_output_free(&models);
+    weir_test_output_free(&output);
+    return candidate.value - before.value;
+}
+
+/* Whether more epochs or fewer are better does not matter: one of the two nights has the worse one. */
+static void the_better_one_serves_whichever_is_new(void **state) {
+    static const char *const first[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    (void)state;
+    night_store("60");
+    expect(first, NULL, 0, "no model served yet");
+    double more = night_of("8"), fewer = night_of("1");
+    printf("8 epochs: %+.4f, 1 epoch: %+.4f\n", more, fewer);
+    assert_true(more < 0 || fewer < 0);
+}
+
 static void an_ended_night_is_not_gone_on_with(void **state) {
     static const char *const named[] = {"--name", "n", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
     (void)state;
@@ -143,8 +193,8 @@ static void a_rehearsal_changes_nothing(void **state) {
     assert_false(weir_path_exists(weir_test_path("d")));
 }
 
-WEIR_TESTS(WEIR_CASE(promotes_the_first_and_keeps_an_equal_one), WEIR_CASE(an_ended_night_is_not_gone_on_with),
-           WEIR_CASE(a_signed_model_serves_and_an_unsigned_does_not),
+WEIR_TESTS(WEIR_CASE(promotes_the_first_and_keeps_an_equal_one), WEIR_CASE(the_better_one_serves_whichever_is_new),
+           WEIR_CASE(an_ended_night_is_not_gone_on_with), WEIR_CASE(a_signed_model_serves_and_an_unsigned_does_not),
            WEIR_CASE(a_register_that_nobody_signed_stops_a_strict_night_before_it_trains),
            WEIR_CASE(a_lost_serving_model_stops_the_night), WEIR_CASE(too_little_data), WEIR_CASE(several_ranks),
            WEIR_CASE(a_missing_store_and_server), WEIR_CASE(a_rehearsal_changes_nothing))

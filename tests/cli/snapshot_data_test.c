@@ -5,21 +5,11 @@
  */
 #include "cli_support.h"
 
+/* $D is the folder of the data sets. */
 static void must(const char *line, const char *pattern) {
     char with_data[8192];
-    weir_test_output output;
     snprintf(with_data, sizeof with_data, "D=%s/tests/data; %s", getenv("WEIR_SOURCE_DIR"), line);
-    cli_bash(weir_test_folder(), with_data, &output);
-    CLI_ASSERT(output.status == 0 && cli_matches(output.out, pattern), line, &output, pattern);
-    weir_test_output_free(&output);
-}
-
-static void refused(const char *line, const char *pattern) {
-    weir_test_output output;
-    cli_bash(weir_test_folder(), line, &output);
-    CLI_ASSERT(output.status != 0 && cli_one_line(output.err) && cli_matches(output.err, pattern), line, &output,
-               pattern);
-    weir_test_output_free(&output);
+    cli_must(with_data, pattern);
 }
 
 static void cora_comes_out_as_it_went_in(void **state) {
@@ -119,8 +109,8 @@ static void a_vertex_has_a_line_for_each_change(void **state) {
     must("weir snapshot import t --nodes out/nodes.csv --edges out/edges.csv && weir snapshot export t again &&"
          " diff -r out again && echo same",
          "^same$");
-    refused("printf 'id,timestamp\\na,2\\na,1\\n' > n.csv; weir snapshot import u --nodes n.csv --edges e.csv",
-            "n.csv:3: the id 'a' is there twice, and no timestamp says that this line is later");
+    cli_refused("printf 'id,timestamp\\na,2\\na,1\\n' > n.csv; weir snapshot import u --nodes n.csv --edges e.csv",
+                "n.csv:3: the id 'a' is there twice, and no timestamp says that this line is later");
 }
 
 static void what_is_wrong_is_named(void **state) {
@@ -129,14 +119,14 @@ static void what_is_wrong_is_named(void **state) {
          "printf 'src,dst\\n1,2,3\\n' > wide.csv; printf 'src,dst\\n\"1,2\\n' > open.csv; printf 'a,b\\n' > names.csv;"
          "printf 'src,dst,timestamp\\n1,2,noon\\n' > noon.csv; weir snapshot import a --edges e.csv",
          "^a: 2 vertices, 1 edges");
-    refused("weir snapshot import b --nodes n.csv --edges e.csv", "e.csv:2: no node has the id '2'");
-    refused("weir snapshot import b --nodes twice.csv --edges e.csv", "twice.csv:3: the id '1' is there twice");
-    refused("weir snapshot import b --edges wide.csv", "wide.csv:2: there are more fields than names");
-    refused("weir snapshot import b --edges open.csv", "open.csv:2: a quote is not closed");
-    refused("weir snapshot import b --edges names.csv", "names.csv has not the columns 'src' and 'dst'");
-    refused("weir snapshot import b --edges noon.csv", "noon.csv:2: column 'timestamp': 'noon' is no time");
-    refused("weir snapshot import b --npz e.csv", "e.csv: is too short for a zip archive");
-    refused("weir snapshot import b", "name either --edges or --npz");
+    cli_refused("weir snapshot import b --nodes n.csv --edges e.csv", "e.csv:2: no node has the id '2'");
+    cli_refused("weir snapshot import b --nodes twice.csv --edges e.csv", "twice.csv:3: the id '1' is there twice");
+    cli_refused("weir snapshot import b --edges wide.csv", "wide.csv:2: there are more fields than names");
+    cli_refused("weir snapshot import b --edges open.csv", "open.csv:2: a quote is not closed");
+    cli_refused("weir snapshot import b --edges names.csv", "names.csv has not the columns 'src' and 'dst'");
+    cli_refused("weir snapshot import b --edges noon.csv", "noon.csv:2: column 'timestamp': 'noon' is no time");
+    cli_refused("weir snapshot import b --npz e.csv", "e.csv: is too short for a zip archive");
+    cli_refused("weir snapshot import b", "name either --edges or --npz");
     must("test ! -e b.store && test ! -e b.csv && test ! -e b && echo clean", "^clean$");
 }
 

@@ -58,27 +58,13 @@ static void put_events(uint64_t count) {
     assert_int_equal(fclose(file), 0);
 }
 
-static void must(const char *line, const char *pattern) {
-    weir_test_output output;
-    cli_bash(weir_test_folder(), line, &output);
-    CLI_ASSERT(output.status == 0 && cli_matches(output.out, pattern), line, &output, pattern);
-    weir_test_output_free(&output);
-}
-
-static void refused(const char *line, const char *pattern) {
-    weir_test_output output;
-    cli_bash(weir_test_folder(), line, &output);
-    CLI_ASSERT(output.status != 0 && cli_one_line(output.err) && cli_matches(output.err, pattern), line, &output,
-               pattern);
-    weir_test_output_free(&output);
-}
-
 static void make_snapshot(void) {
     put_file("shop.yaml", schema);
     put_events(3000);
-    must("weir load --schema shop.yaml --data d shop.jsonl", "^3000 records");
-    must("weir snapshot build out --path d/store --as-of 1970-01-01T00:50:00Z", "^out: [0-9]+ vertices, [0-9]+ edges");
-    must("weir snapshot check out", "every file is as its MANIFEST says");
+    cli_must("weir load --schema shop.yaml --data d shop.jsonl", "^3000 records");
+    cli_must("weir snapshot build out --path d/store --as-of 1970-01-01T00:50:00Z",
+             "^out: [0-9]+ vertices, [0-9]+ edges");
+    cli_must("weir snapshot check out", "every file is as its MANIFEST says");
 }
 
 static void numpy_reads_every_array(void **state) {
@@ -94,26 +80,30 @@ static void numpy_reads_every_array(void **state) {
     make_snapshot();
     snprintf(line, sizeof line, "%.*s %s/tests/cli/snapshot_numpy.py out d/store 1970-01-01T00:50:00Z", (int)length,
              output.out, getenv("WEIR_SOURCE_DIR"));
-    must(line, "^[0-9]+ edges are the same$");
+    cli_must(line, "^[0-9]+ edges are the same$");
     weir_test_output_free(&output);
 }
 
 static void damage_is_named(void **state) {
     (void)state;
     make_snapshot();
-    refused("weir snapshot build out --path d/store", "out is there already; name a new folder");
-    refused("weir snapshot show nowhere", "nowhere is no snapshot: it has no manifest.json");
-    refused("weir snapshot build no/where --path d/store", "cannot write a snapshot into no");
-    must("cp -r out cut; truncate -s -8 cut/relations/buys/out/times.npy; weir snapshot show out", "^schema    shop$");
-    refused("weir snapshot show cut", "relations/buys/out/times.npy: the array's shape and its .* bytes do not fit");
-    must("cp -r out flip; printf x | dd of=flip/relations/buys/out/neighbors.npy bs=1 seek=135 conv=notrunc; echo ok",
-         "ok");
-    refused("weir snapshot check flip", "flip/relations/buys/out/neighbors.npy is not as its MANIFEST says");
+    cli_refused("weir snapshot build out --path d/store", "out is there already; name a new folder");
+    cli_refused("weir snapshot show nowhere", "nowhere is no snapshot: it has no manifest.json");
+    cli_refused("weir snapshot build no/where --path d/store", "cannot write a snapshot into no");
+    cli_must("cp -r out cut; truncate -s -8 cut/relations/buys/out/times.npy; weir snapshot show out",
+             "^schema    shop$");
+    cli_refused("weir snapshot show cut",
+                "relations/buys/out/times.npy: the array's shape and its .* bytes do not fit");
+    cli_must(
+        "cp -r out flip; printf x | dd of=flip/relations/buys/out/neighbors.npy bs=1 seek=135 conv=notrunc; echo ok",
+        "ok");
+    cli_refused("weir snapshot check flip", "flip/relations/buys/out/neighbors.npy is not as its MANIFEST says");
     /* a number that is another one looks as sound as before: it was exported without a word */
-    must("cp -r out other; printf x | dd of=other/relations/buys/out/feature.n.npy bs=1 seek=135 conv=notrunc; echo ok",
-         "ok");
-    refused("weir snapshot export other other.csv", "feature.n.npy is not as its MANIFEST says");
-    must("test ! -e out.partial && test ! -e out.spill && test ! -e no && echo clean", "^clean$");
+    cli_must(
+        "cp -r out other; printf x | dd of=other/relations/buys/out/feature.n.npy bs=1 seek=135 conv=notrunc; echo ok",
+        "ok");
+    cli_refused("weir snapshot export other other.csv", "feature.n.npy is not as its MANIFEST says");
+    cli_must("test ! -e out.partial && test ! -e out.spill && test ! -e no && echo clean", "^clean$");
 }
 
 WEIR_TESTS(WEIR_CASE(numpy_reads_every_array), WEIR_CASE(damage_is_named))

@@ -161,6 +161,23 @@ static weir_err make_asks(weir_making *m, const weir_block_view *view) {
     return weir_buf_err(&m->asks);
 }
 
+/* The sampler follows those that it goes on from; the last ones are followed here for the first time. */
+static weir_err check_inputs(const weir_making *m, const weir_block_view *view) {
+    for (uint32_t type = 0; type < view->types; type++) {
+        weir_block_range range = view->input_ranges[type];
+        uint64_t count = weir_snapshot_vertices_of(m->opts->snapshot, type)->count;
+        for (uint32_t row = range.begin; row < range.end; row++) {
+            uint64_t vertex = view->vertices[view->input_nodes[row]];
+            if (vertex >= count)
+                return WEIR_ERR(WEIR_ECORRUPT,
+                                "the snapshot says that a neighbour is vertex %llu of type %u, of which there are only "
+                                "%llu; take another copy",
+                                (unsigned long long)vertex, type, (unsigned long long)count);
+        }
+    }
+    return WEIR_OK;
+}
+
 weir_err weir_making_sample(weir_making *making, weir_batch_sampler *sampler, uint64_t number) {
     const weir_block_view *view = NULL;
     weir_err err = WEIR_OK;
@@ -173,7 +190,8 @@ weir_err weir_making_sample(weir_making *making, weir_batch_sampler *sampler, ui
         making->out.batch.block = view;
         for (uint32_t step = 0; step < view->steps; step++)
             making->out.edges += view->edges[step].count;
-        err = make_keys(making, view);
+        err = check_inputs(making, view);
+        if (!err) err = make_keys(making, view);
     }
     return err ? err : make_asks(making, view);
 }

@@ -145,6 +145,31 @@ static void e3_no_more_than_ahead(void **state) {
     world_close(&w);
 }
 
+/* The rows of those that nothing is sampled from were looked for wherever the file said. */
+static void neighbours_that_are_none_are_refused(void **state) {
+    (void)state;
+    static const char *const arrays[] = {"relations/by/out/neighbors", "relations/by/in/neighbors"};
+    static const int64_t wild[] = {-1, 1000000000, INT64_MAX};
+    world w;
+    world_open(&w);
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(w.snapshot, 0, WEIR_OUT);
+    for (size_t i = 0; i < 2 * sizeof wild / sizeof wild[0]; i++) {
+        weir_stream *stream = NULL;
+        const weir_stream_batch *batch = NULL;
+        weir_err err = WEIR_OK;
+        for (uint64_t edge = 0; edge < e->edges; edge++)
+            learn_spoil(arrays[i % 2], edge, wild[i / 2]);
+        assert_ok(weir_stream_open(&w.opts, &stream));
+        while (!(err = weir_stream_next(stream, &batch)) && batch)
+            weir_stream_done(stream, batch);
+        assert_err(err, WEIR_ECORRUPT, "a neighbour is vertex");
+        weir_stream_close(stream);
+        for (uint64_t edge = 0; i % 2 == 0 && edge < e->edges; edge++)
+            learn_spoil(arrays[0], edge, 0); /* so that the others are reached */
+    }
+    world_close(&w);
+}
+
 static weir_err open_and_close(void *context) {
     const world *w = context;
     weir_stream *stream;
@@ -165,4 +190,4 @@ static void every_allocation_may_fail(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(e1_each_once_in_order), WEIR_CASE(e2_company_changes_nothing), WEIR_CASE(e3_no_more_than_ahead),
-           WEIR_CASE(every_allocation_may_fail))
+           WEIR_CASE(neighbours_that_are_none_are_refused), WEIR_CASE(every_allocation_may_fail))

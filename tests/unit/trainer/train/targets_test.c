@@ -228,6 +228,32 @@ static void one_class_only(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+/* Training followed what `weir snapshot check` refuses into memory that is no snapshot's. */
+static void lists_that_lead_out_of_the_snapshot_are_refused(void **state) {
+    (void)state;
+    static const char *const arrays[] = {"vertices/pay/lives/indptr", "relations/by/out/indptr"};
+    static const int64_t wild[] = {INT64_MIN, -1, -1000000000, 1000000000, INT64_MAX};
+    const learn_plan plan = {.seed = 1, .pays = 400, .people = 20, .bad = 0.3};
+    const weir_targets_opts opts = BY_TIME(LEARN_TASK_BAD, 0, 0.2, 0.2);
+    weir_snapshot *snapshot = learn_snapshot_open(&plan);
+    weir_targets *targets = NULL;
+    for (size_t a = 0; a < sizeof arrays / sizeof arrays[0]; a++) {
+        const int64_t *indptr = a ? weir_snapshot_edges_of(snapshot, 0, WEIR_OUT)->indptr
+                                  : weir_snapshot_vertices_of(snapshot, LEARN_PAY)->lives.indptr;
+        const int64_t right = indptr[200];
+        for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++) {
+            learn_spoil(arrays[a], 200, wild[i]);
+            assert_err(weir_targets_open(snapshot, &opts, &targets), WEIR_ECORRUPT, a ? "has edges" : "has lives");
+            assert_null(targets);
+        }
+        learn_spoil(arrays[a], 200, right);
+        assert_ok(weir_targets_open(snapshot, &opts, &targets));
+        weir_targets_close(targets);
+        targets = NULL;
+    }
+    weir_snapshot_close(snapshot);
+}
+
 static void shares_out_of_range(void **state) {
     (void)state;
     const learn_plan plan = {.seed = 1, .pays = 60, .people = 5, .bad = 0.5};
@@ -307,5 +333,6 @@ static void t4_lives_are_targets_and_old_ones_are_not(void **state) {
 
 WEIR_TESTS(WEIR_CASE(t4_lives_are_targets_and_old_ones_are_not), WEIR_CASE(t1_t2_of_random_snapshots),
            WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(too_few_targets), WEIR_CASE(no_targets_at_all),
-           WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range), WEIR_CASE(t3_a_living_graph_is_cut_by_time_only),
+           WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range),
+           WEIR_CASE(lists_that_lead_out_of_the_snapshot_are_refused), WEIR_CASE(t3_a_living_graph_is_cut_by_time_only),
            WEIR_CASE(every_allocation_may_fail))
