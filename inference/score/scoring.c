@@ -32,7 +32,7 @@ struct weir_scoring {
     weir_clock *clock;
     bool pace_is_set;            /* target_ns is not learnt                               */
     _Atomic int64_t target_ns;   /* of one target in a batch, with its answer; 0: not yet */
-    _Atomic int64_t outstanding; /* targets that were submitted and are not answered      */
+    _Atomic int64_t outstanding; /* targets that were submitted, and whose scores are not made yet */
     uint32_t thread_count;
     scoring_thread *threads;
 };
@@ -54,10 +54,11 @@ static uint32_t targets_of(const weir_scoring_work *work) {
     return work->targets ? work->targets : 1;
 }
 
+/* Who has its answer may ask again at once, and shall not be told that it waits for itself. */
 static void answer(const scoring_thread *self, const weir_scoring_work *work, const weir_score_model *model,
                    const weir_score *scores, weir_err err) {
-    work->done(work->context, self->index, model, scores, err);
     atomic_fetch_sub_explicit(&self->scoring->outstanding, targets_of(work), memory_order_relaxed);
+    work->done(work->context, self->index, model, scores, err);
 }
 
 static void end_work(const batch *b, uint32_t i, weir_err err) {
