@@ -38,7 +38,7 @@ static weir_err copy_entry(void *context, const char *name) {
     return err ? err : weir_file_copy(from, to, UINT64_MAX);
 }
 
-static weir_err copy_folder(const char *from, const char *to) {
+weir_err weir_graph_copy_folder(const char *from, const char *to) {
     copy c = {from, to};
     weir_err err = weir_folder_create(to);
     if (!err) err = weir_folder_list(from, copy_entry, &c);
@@ -65,7 +65,9 @@ static weir_err copy_named(const char *from_folder, const char *to_folder, const
 static weir_err checkpoint_identity(const weir_graph *graph, uint32_t shard, const char *to) {
     char from[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_shard_path(graph->folder, shard, from);
-    return err || !graph->identity ? err : copy_named(from, to, WEIR_GRAPH_IDENTITY);
+    if (err || !graph->identity) return err;
+    err = copy_named(from, to, WEIR_GRAPH_IDENTITY);
+    return err ? err : weir_folder_sync(to); /* the engine's own files came before */
 }
 
 static weir_err checkpoint_shards(weir_graph *graph, const char *partial, bool hard_links, uint64_t *sharedp) {
@@ -153,7 +155,7 @@ static weir_err restore_entry(void *context, const char *name) {
     }
     weir_err err = weir_graph_path(c->from, name, from);
     if (!err) err = weir_graph_path(c->to, name, to);
-    return err ? err : copy_folder(from, to);
+    return err ? err : weir_graph_copy_folder(from, to);
 }
 
 weir_err weir_graph_restore(const char *checkpoint, const char *folder) {
@@ -186,6 +188,23 @@ weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit vis
          weir_engine_cursor_next(cursor)) {
         size_t key_length, value_length;
         const void *key = weir_engine_cursor_key(cursor, &key_length);
+        const void *value = weir_engine_cursor_value(cursor, &value_length);
+        err = visit(context, key, key_length, value, value_length);
+    }
+    if (!err) err = weir_engine_cursor_err(cursor);
+    weir_engine_cursor_close(cursor);
+    return err;
+}
+
+weir_err weir_shard_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context) {
+    weir_engine_cursor *cursor;
+    weir_err err = weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor);
+    if (err) return err;
+    for (weir_engine_cursor_seek(cursor, &kind, 1); !err && weir_engine_cursor_valid(cursor);
+         weir_engine_cursor_next(cursor)) {
+        size_t key_length, value_length;
+        const char *key = weir_engine_cursor_key(cursor, &key_length);
+        if (key_length == 0 || key[0] != kind) break;
         const void *value = weir_engine_cursor_value(cursor, &value_length);
         err = visit(context, key, key_length, value, value_length);
     }

@@ -178,8 +178,11 @@ weir_err weir_graph_check_schema(weir_graph *graph) {
     weir_err err = weir_graph_path(graph->folder, "schema.yaml", path);
     if (err) return err;
     if (!weir_path_exists(path)) {
-        return graph->read_only ? WEIR_ERR(WEIR_ECORRUPT, "%s is missing; restore a checkpoint", path)
-                                : write_schema(graph, path);
+        if (graph->is_new) return write_schema(graph, path);
+        return WEIR_ERR(WEIR_ECORRUPT,
+                        "%s is missing, and nobody knows under which schema the data was stored; bring it back from a "
+                        "copy, restore a checkpoint, or fill a new data folder from the log",
+                        path);
     }
     err = weir_schema_load(path, &stored);
     if (err) return err;

@@ -130,13 +130,16 @@ static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts)
 
 /* What is new gets its identity; so does what an earlier version has made, once. */
 static weir_err identify(weir_graph *graph) {
+    char path[WEIR_GRAPH_PATH_MAX];
     bool has_one = graph->identity != 0;
     weir_err err = WEIR_OK;
     if (graph->read_only || (has_one && !graph->is_new)) return WEIR_OK;
     while (!graph->identity)
         graph->identity = weir_rng_fresh_seed();
-    for (uint32_t i = 0; !err && i < graph->shard_count; i++)
-        err = weir_graph_identity_write(graph, i);
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
+        err = weir_graph_shard_path(graph->folder, i, path);
+        if (!err) err = weir_graph_identity_write(graph, i, path);
+    }
     return err ? err : weir_graph_describe(graph);
 }
 
@@ -175,6 +178,12 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
         shard.create = graph->is_new || (!err && is_to_be_rebuilt(graph, path, i));
         if (!err && shard.create && (opts->from_log || !graph->is_new)) err = weir_graph_filling_begin(graph);
+        if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
+        if (!opts->repairs || opts->read_only || !graph->identity || !weir_err_is(err, WEIR_ECORRUPT)) continue;
+        if (!weir_path_exists(path)) continue; /* lost, not damaged: whoever has it may bring it back */
+        weir_log_error("graph.shard_damaged", err);
+        err = weir_graph_filling_begin(graph);
+        if (!err) err = weir_graph_repair_set_aside(graph, i, opts->checkpoints, &shard.create);
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }
     return err;
@@ -221,8 +230,8 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     if (!err) err = shards_open(graph, opts);
     if (!err) err = identify(graph);
     if (!err && !opts->read_only) err = weir_graph_creation_end(graph);
+    if (!err && !opts->read_only) err = weir_graph_repair_clean(graph);
     if (!err) err = weir_offsets_walk(graph->shards[0]->applied, clock_load, graph);
-    if (!err && !opts->read_only) err = weir_graph_names_load(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));
         return err;
@@ -235,7 +244,6 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
 weir_err weir_graph_close(weir_graph *graph) {
     weir_err err = WEIR_OK;
     if (!graph) return WEIR_OK;
-    weir_graph_names_load_stop(graph);
     if (graph->opened && !graph->read_only) err = weir_graph_seal(graph);
     for (uint32_t i = 0; i < graph->shard_count; i++)
         weir_shard_close(graph->shards[i]);
@@ -413,6 +421,43 @@ static weir_err visit_offset(void *context, uint32_t source, uint32_t partition,
 weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, void *context) {
     offsets_walk w = {graph, visit, context};
     return weir_offsets_walk(graph->shards[0]->applied, visit_offset, &w);
+}
+
+typedef struct uneven_walk {
+    weir_graph *graph;
+    weir_graph_uneven_visit visit;
+    void *context;
+    uint32_t shard; /* whose offsets are walked */
+} uneven_walk;
+
+/* Told once: at the first shard that has most. */
+static weir_err visit_uneven(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                             const weir_event_clock *clock) {
+    const uneven_walk *w = context;
+    weir_graph *graph = w->graph;
+    uint64_t least = offset;
+    uint32_t shard = w->shard;
+    (void)clock;
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        uint64_t other = 0;
+        weir_offsets_get(graph->shards[i]->applied, source, partition, &other);
+        if (other > offset || (other == offset && i < w->shard)) return WEIR_OK;
+        if (other >= least) continue;
+        least = other;
+        shard = i;
+    }
+    weir_mutex_lock(&graph->mutex);
+    const char *name = source < graph->source_count ? graph->sources[source].name : "?"; /* rows never move */
+    weir_mutex_unlock(&graph->mutex);
+    return least < offset ? w->visit(w->context, name, partition, shard, least, offset) : WEIR_OK;
+}
+
+weir_err weir_graph_uneven(weir_graph *graph, weir_graph_uneven_visit visit, void *context) {
+    uneven_walk w = {graph, visit, context, 0};
+    weir_err err = WEIR_OK;
+    for (; !err && w.shard < graph->shard_count; w.shard++)
+        err = weir_offsets_walk(graph->shards[w.shard]->applied, visit_uneven, &w);
+    return err;
 }
 
 /* --- what time it is -------------------------------------------------------------------------------------------- */

@@ -52,9 +52,6 @@ struct weir_graph {
     weir_graph_source_row sources[WEIR_GRAPH_SOURCES_MAX];
     uint32_t source_count;
     atomic_uint_fast64_t submit_wait_us;
-
-    weir_thread *names_loader; /* NULL: none was started */
-    atomic_bool closing;       /* it is to stop          */
 };
 
 /* "FOLDER/name" into path.  WEIR_ELIMIT. */
@@ -63,7 +60,7 @@ weir_err weir_graph_path(const char *folder, const char *name, char path[WEIR_GR
 weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEIR_GRAPH_PATH_MAX]);
 
 /* identity.c: whose a shard's folder is.  WEIR_EDATA another's; WEIR_ECORRUPT missing or damaged. */
-weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard);
+weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard, const char *shard_folder);
 weir_err weir_graph_identity_check(const weir_graph *graph, uint32_t shard);
 /* Around the making of a store; begin chooses the identity.  WEIR_ECORRUPT there are shards already: graph.yaml is
  * lost. */
@@ -77,9 +74,17 @@ weir_err weir_graph_filling_read(weir_graph *graph);
 /* The mark into another folder, for a checkpoint. */
 weir_err weir_graph_filling_write(const char *folder);
 
-/* names_load.c: a thread of its own.  WEIR_ENOMEM, WEIR_EUNAVAILABLE. Stop waits; without a start it does nothing. */
-weir_err weir_graph_names_load(weir_graph *graph);
-void weir_graph_names_load_stop(weir_graph *graph);
+/* checkpoint.c: a new folder with copies of the files of another, each on the disk. */
+weir_err weir_graph_copy_folder(const char *from, const char *to);
+/* repair_base.c: the shard of the checkpoint in a folder of them that has most of the store's events is copied to a new
+ * folder; *foundp: there was one. One that is damaged, or of another store, is passed over. */
+weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *checkpoints, const char *folder,
+                                bool *foundp);
+/* repair.c: what cannot be opened becomes shard-NNN.damaged; in its place is what a checkpoint has, or, with *emptyp,
+ * nothing but the identity. */
+weir_err weir_graph_repair_set_aside(weir_graph *graph, uint32_t shard, const char *checkpoints, bool *emptyp);
+/* Removes what a crash has left of repairs. */
+weir_err weir_graph_repair_clean(const weir_graph *graph);
 
 /* description.c: FOLDER/graph.yaml, what the store is; replaced whole, durably. Called under the mutex or before there
  * are readers. */

@@ -5,7 +5,8 @@
  *   part    what it means                                        how it ends
  *   apply   the owner tries again (no memory), or has stopped    by itself; stopped: by a new start
  *   seal    the last try to seal has failed                      by itself: it is tried every second
- *   files   RocksDB has stopped, or has read something damaged   by itself, once the cause is gone (mend.c)
+ *   files   RocksDB has stopped, or has read something damaged   by itself, once the cause is gone, or by a repair
+ *   repair  how far the repair of damaged files is, or why not    by itself, with the damage
  */
 #include "graph_private.h"
 
@@ -20,10 +21,12 @@ weir_err weir_shard_troubles(weir_shard *shard, weir_graph_trouble_visit visit, 
     weir_err failed = weir_err_kept_get(&shard->failed);
     weir_err stall = weir_err_kept_get(&shard->stall);
     weir_err seal = weir_err_kept_get(&shard->seal_err);
+    weir_err repair = weir_err_kept_get(&shard->repair);
     weir_mutex_unlock(&shard->mutex);
     weir_err err = tell(shard, "apply", failed != WEIR_OK, failed ? failed : stall, visit, context);
     if (!err) err = tell(shard, "seal", false, seal, visit, context);
-    return err ? err : tell(shard, "files", false, weir_engine_health(shard->engine), visit, context);
+    if (!err) err = tell(shard, "files", false, weir_engine_health(shard->engine), visit, context);
+    return err ? err : tell(shard, "repair", false, repair, visit, context);
 }
 
 weir_err weir_graph_troubles(weir_graph *graph, weir_graph_trouble_visit visit, void *context) {

@@ -38,10 +38,10 @@ static weir_err shard_path(const weir_graph *graph, uint32_t shard, const char *
     return err ? err : weir_graph_path(folder, name, path);
 }
 
-weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard) {
+weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard, const char *shard_folder) {
     char path[WEIR_GRAPH_PATH_MAX], text[IDENTITY_BYTES_MAX];
     size_t length = identity_text(graph->identity, shard, graph->shard_count, text);
-    weir_err err = shard_path(graph, shard, WEIR_GRAPH_IDENTITY, path);
+    weir_err err = weir_graph_path(shard_folder, WEIR_GRAPH_IDENTITY, path);
     return err ? err : weir_file_replace(path, text, length);
 }
 

@@ -11,13 +11,10 @@
 #include <weir/base/alloc.h>
 #include <weir/base/thread.h>
 
-#include "filter.h"
 #include "names.h"
 
 #define STRIPES   64u
 #define SLOTS_MIN 64u
-
-#define FILTER_SHARE 4u /* of the bytes */
 
 /* An empty slot is 0, which is no name's id: should one have it, it is only never remembered. */
 typedef weir_vertex slot;
@@ -30,8 +27,6 @@ typedef struct stripe {
 } stripe;
 
 struct weir_names {
-    weir_filter *filter; /* of all names that are stored or were taken, once it is complete */
-    atomic_bool filter_complete;
     size_t capacity; /* of each table; a power of two */
     stripe stripes[STRIPES];
 };
@@ -42,10 +37,9 @@ weir_err weir_names_open(size_t bytes_max, weir_names **namesp) {
     if (!names) return WEIR_ERR(WEIR_ENOMEM, "no memory for the table of names");
     memset(names, 0, sizeof *names);
     names->capacity = SLOTS_MIN;
-    while (names->capacity * 2 * 2 * STRIPES * sizeof(slot) <= bytes_max - bytes_max / FILTER_SHARE)
+    while (names->capacity * 2 * 2 * STRIPES * sizeof(slot) <= bytes_max)
         names->capacity *= 2;
-    weir_err err = weir_filter_open(bytes_max / FILTER_SHARE, &names->filter);
-    bool fits = !err;
+    bool fits = true;
     for (size_t i = 0; i < STRIPES; i++) {
         stripe *s = &names->stripes[i];
         weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "names stripe");
@@ -63,7 +57,6 @@ weir_err weir_names_open(size_t bytes_max, weir_names **namesp) {
 
 void weir_names_close(weir_names *names) {
     if (!names) return;
-    weir_filter_close(names->filter);
     for (size_t i = 0; i < STRIPES; i++) {
         weir_free(names->stripes[i].young);
         weir_free(names->stripes[i].old);
@@ -107,54 +100,18 @@ static bool known(const weir_names *names, stripe *s, weir_vertex vertex) {
     return true;
 }
 
-/* Under the stripe's mutex: who forgets it later, and who asks after that, has seen it in the filter. */
-static void take(weir_names *names, stripe *s, weir_vertex vertex) {
-    insert(names, s, vertex);
-    weir_filter_add(names->filter, vertex);
-}
-
 /* If the table is swapped in between, this fetches in vain: its address is read without the lock, and not followed. */
 void weir_names_ahead(weir_names *names, weir_vertex vertex) {
     const stripe *s = stripe_of(names, vertex);
     const slot *young = atomic_load_explicit(&s->young, memory_order_relaxed);
     __builtin_prefetch(young + ((size_t)mix(vertex) & (names->capacity - 1)));
-    weir_filter_ahead(names->filter, vertex);
 }
 
-static bool is_nobodys(const weir_names *names, weir_vertex vertex) {
-    return atomic_load_explicit(&names->filter_complete, memory_order_acquire) &&
-           !weir_filter_has(names->filter, vertex);
-}
-
-weir_names_answer weir_names_ask(weir_names *names, weir_vertex vertex) {
-    stripe *s = stripe_of(names, vertex);
-    weir_mutex_lock(&s->mutex);
-    weir_names_answer given = known(names, s, vertex) ? WEIR_NAMES_KNOWN : WEIR_NAMES_UNKNOWN;
-    if (given == WEIR_NAMES_UNKNOWN && is_nobodys(names, vertex)) {
-        take(names, s, vertex);
-        given = WEIR_NAMES_NEW;
-    }
-    weir_mutex_unlock(&s->mutex);
-    return given;
-}
-
-bool weir_names_take(weir_names *names, weir_vertex vertex) {
+bool weir_names_claim(weir_names *names, weir_vertex vertex) {
     stripe *s = stripe_of(names, vertex);
     weir_mutex_lock(&s->mutex);
     bool is_new = !known(names, s, vertex);
-    if (is_new) take(names, s, vertex);
+    if (is_new) insert(names, s, vertex);
     weir_mutex_unlock(&s->mutex);
     return is_new;
-}
-
-void weir_names_stored(weir_names *names, weir_vertex vertex) {
-    weir_filter_add(names->filter, vertex);
-}
-
-void weir_names_filter_complete(weir_names *names) {
-    atomic_store_explicit(&names->filter_complete, true, memory_order_release);
-}
-
-size_t weir_names_filter_capacity(const weir_names *names) {
-    return weir_filter_capacity(names->filter);
 }

@@ -435,27 +435,10 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
 
 /* --- claims ------------------------------------------------------------------------------------------------------ */
 
-/* The table has not heard of it: the store itself is asked. */
-static weir_err claim_unknown(weir_graph *graph, weir_vertex vertex, bool *newp) {
-    weir_arena *arena;
-    weir_name name = {0};
-    bool found;
-    weir_err err = weir_arena_open(4 * WEIR_KEY_MAX, &arena);
-    if (err) return err;
-    err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, &found);
-    if (!err) *newp = weir_names_take(graph->names, vertex) && !found; /* another may have been faster */
-    weir_arena_close(arena);
-    return err;
-}
-
 void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex) {
     weir_names_ahead(graph->names, vertex);
 }
 
-weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, bool *newp) {
-    *newp = false;
-    weir_names_answer known = weir_names_ask(graph->names, vertex);
-    if (known == WEIR_NAMES_UNKNOWN) return claim_unknown(graph, vertex, newp);
-    *newp = known == WEIR_NAMES_NEW;
-    return WEIR_OK;
+bool weir_graph_name_claim(weir_graph *graph, weir_vertex vertex) {
+    return weir_names_claim(graph->names, vertex);
 }

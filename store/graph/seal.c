@@ -34,25 +34,30 @@ static weir_err write_record(void *context, const uint8_t *key, size_t key_lengt
     return weir_engine_writer_add(s->writer, key, key_length, value, value_length);
 }
 
+static weir_err put_offset(void *writer, uint32_t source, uint32_t partition, uint64_t offset,
+                           const weir_event_clock *clock) {
+    uint8_t key[WEIR_OFFSET_KEY_BYTES], value[8 + WEIR_EVENT_CLOCK_BYTES_MAX];
+    weir_offset_key_write(source, partition, key);
+    weir_put_u64(value, offset);
+    return weir_engine_writer_add(writer, key, sizeof key, value, 8 + weir_event_clock_write(clock, value + 8));
+}
+
 /* Of partitions that have come no further the store has it: most of many files, that are read no more. */
 static weir_err write_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset,
                              const weir_event_clock *clock) {
     const seal *s = context;
-    uint8_t key[WEIR_OFFSET_KEY_BYTES], value[8 + WEIR_EVENT_CLOCK_BYTES_MAX];
     uint64_t sealed;
     if (weir_offsets_get(s->sealed, source, partition, &sealed) && sealed == offset) return WEIR_OK;
-    weir_offset_key_write(source, partition, key);
-    weir_put_u64(value, offset);
-    return weir_engine_writer_add(s->writer, key, sizeof key, value, 8 + weir_event_clock_write(clock, value + 8));
+    return put_offset(s->writer, source, partition, offset, clock);
 }
 
-static weir_err write_newest(seal *s, int64_t newest_us, weir_watermark_mark mark) {
+static weir_err write_newest(weir_engine_writer *writer, int64_t newest_us, weir_watermark_mark mark) {
     uint8_t key[WEIR_NEWEST_KEY_BYTES], value[WEIR_NEWEST_BYTES];
     weir_newest_key_write(key);
     weir_put_u64(value, (uint64_t)newest_us);
     weir_put_u64(value + 8, (uint64_t)mark.now_us);
     weir_put_u64(value + 16, mark.turn);
-    return weir_engine_writer_add(s->writer, key, sizeof key, value, sizeof value);
+    return weir_engine_writer_add(writer, key, sizeof key, value, sizeof value);
 }
 
 static weir_err update_window(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,
@@ -75,13 +80,22 @@ static weir_err write_file(weir_shard *shard, weir_delta *delta, seal *s) {
     err = weir_delta_walk(delta, write_record, s);
     weir_kill_point("seal.half_written");
     if (!err) err = weir_offsets_walk(shard->frozen_offsets, write_offset, s);
-    if (!err) err = write_newest(s, shard->frozen_newest_us, shard->frozen_mark);
+    if (!err) err = write_newest(s->writer, shard->frozen_newest_us, shard->frozen_mark);
     if (!err) err = weir_delta_walk_deletions(delta, write_record, s);
     if (err) {
         weir_engine_writer_cancel(s->writer);
         return err;
     }
     return weir_engine_writer_ingest(s->writer); /* S3 */
+}
+
+/* The time of the newest event may be that of one that is not sealed yet: it is for people. */
+weir_err weir_shard_write_sealed(weir_shard *shard, weir_engine_writer *writer) {
+    weir_mutex_lock(&shard->mutex);
+    weir_watermark_mark mark = shard->frozen_mark;
+    weir_mutex_unlock(&shard->mutex);
+    weir_err err = weir_offsets_walk(shard->sealed, put_offset, writer);
+    return err ? err : write_newest(writer, atomic_load(&shard->event_time_last_us), mark);
 }
 
 static void drop_frozen(weir_shard *shard) {

@@ -407,57 +407,43 @@ weir_err weir_shard_sealed(weir_shard *shard, const weir_shard_ticket *ticket) {
 /* --- open and close ------------------------------------------------------------------------------------------------
  * */
 
-static weir_err load_offset(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length) {
-    uint32_t source, partition;
-    weir_event_clock clock;
-    bool whole = weir_offset_key_read(key, length, &source, &partition) && value_length >= 8;
-    if (!whole || !weir_event_clock_read((const uint8_t *)value + 8, value_length - 8, &clock)) {
-        return WEIR_ERR(WEIR_ECORRUPT, "an offset of shard %u is damaged; restore a checkpoint", shard->index);
-    }
-    weir_err err = weir_offsets_set(shard->applied, source, partition, weir_get_u64(value), &clock);
-    if (!err) err = weir_offsets_set(shard->sealed, source, partition, weir_get_u64(value), &clock);
-    return err;
+bool weir_shard_offset_read(const void *key, size_t key_length, const void *value, size_t value_length,
+                            uint32_t *sourcep, uint32_t *partitionp, uint64_t *offsetp, weir_event_clock *clockp) {
+    if (!weir_offset_key_read(key, key_length, sourcep, partitionp) || value_length < 8) return false;
+    *offsetp = weir_get_u64(value);
+    return weir_event_clock_read((const uint8_t *)value + 8, value_length - 8, clockp);
 }
 
-static weir_err load_deletion(weir_shard *shard, const void *key, size_t length, const void *value,
-                              size_t value_length) {
+static weir_err load_offset(void *context, const void *key, size_t length, const void *value, size_t value_length) {
+    weir_shard *shard = context;
+    uint32_t source, partition;
+    uint64_t offset;
+    weir_event_clock clock;
+    if (!weir_shard_offset_read(key, length, value, value_length, &source, &partition, &offset, &clock))
+        return WEIR_ERR(WEIR_ECORRUPT, "an offset of shard %u is damaged; restore a checkpoint", shard->index);
+    weir_err err = weir_offsets_set(shard->applied, source, partition, offset, &clock);
+    return err ? err : weir_offsets_set(shard->sealed, source, partition, offset, &clock);
+}
+
+static weir_err load_deletion(void *context, const void *key, size_t length, const void *value, size_t value_length) {
+    weir_shard *shard = context;
     weir_vertex vertex;
     int64_t time_us;
     (void)value, (void)value_length;
-    if (!weir_deleted_key_read(key, length, &vertex, &time_us)) {
+    if (!weir_deleted_key_read(key, length, &vertex, &time_us))
         return WEIR_ERR(WEIR_ECORRUPT, "a deletion of shard %u is damaged; restore a checkpoint", shard->index);
-    }
     return weir_deleted_add(shard->deleted, vertex, time_us);
 }
 
-static weir_err load_newest(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length) {
+static weir_err load_newest(void *context, const void *key, size_t length, const void *value, size_t value_length) {
+    weir_shard *shard = context;
     const uint8_t *bytes = value;
-    if (!weir_newest_key_read(key, length) || value_length != WEIR_NEWEST_BYTES) {
+    if (!weir_newest_key_read(key, length) || value_length != WEIR_NEWEST_BYTES)
         return WEIR_ERR(WEIR_ECORRUPT, "the newest time of shard %u is damaged; restore a checkpoint", shard->index);
-    }
     event_time_seen(shard, (int64_t)weir_get_u64(bytes));
     shard->frozen_mark = (weir_watermark_mark){(int64_t)weir_get_u64(bytes + 8), weir_get_u64(bytes + 16)};
     weir_watermark_load_mark(shard->watermark, shard->frozen_mark);
     return WEIR_OK;
-}
-
-typedef weir_err (*load_one)(weir_shard *shard, const void *key, size_t length, const void *value, size_t value_length);
-
-static weir_err load_kind(weir_shard *shard, char kind, load_one load) {
-    weir_engine_cursor *cursor;
-    weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_SCAN, &cursor);
-    if (err) return err;
-    for (weir_engine_cursor_seek(cursor, &kind, 1); !err && weir_engine_cursor_valid(cursor);
-         weir_engine_cursor_next(cursor)) {
-        size_t length, value_length;
-        const char *key = weir_engine_cursor_key(cursor, &length);
-        if (length == 0 || key[0] != kind) break;
-        const void *value = weir_engine_cursor_value(cursor, &value_length);
-        err = load(shard, key, length, value, value_length);
-    }
-    if (!err) err = weir_engine_cursor_err(cursor);
-    weir_engine_cursor_close(cursor);
-    return err;
 }
 
 static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
@@ -470,9 +456,9 @@ static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     if (!err) err = weir_offsets_open(&shard->frozen_offsets);
     if (!err) err = weir_queue_open(QUEUE_BATCHES, sizeof(message), &shard->queue);
     if (!err) err = weir_delta_open(shard->seal_bytes * 2, &shard->active);
-    if (!err) err = load_kind(shard, 'O', load_offset);
-    if (!err) err = load_kind(shard, 'P', load_newest);
-    if (!err) err = load_kind(shard, 'T', load_deletion);
+    if (!err) err = weir_shard_scan_kind(shard->engine, 'O', load_offset, shard);
+    if (!err) err = weir_shard_scan_kind(shard->engine, 'P', load_newest, shard);
+    if (!err) err = weir_shard_scan_kind(shard->engine, 'T', load_deletion, shard);
     return err;
 }
 
@@ -546,7 +532,7 @@ void weir_shard_close(weir_shard *shard) {
 #define LOOK_US      WEIR_US_PER_S
 #define RETRY_US_MIN 5000
 
-typedef enum work { WORK_SEAL, WORK_LOOK, WORK_END } work;
+typedef enum work { WORK_SEAL, WORK_REPLACE, WORK_LOOK, WORK_END } work;
 
 /* Waits for something to seal, or until the engine is to be looked at. After a failure it waits a while first: a full
  * disk is not free at once. */
@@ -555,9 +541,12 @@ static work next_work(weir_shard *shard, int64_t retry_us) {
     int64_t until_us = weir_clock_mono_us(weir_clock_system()) + (after_failure ? retry_us : LOOK_US);
     bool in_time = true;
     weir_mutex_lock(&shard->mutex);
-    while (!shard->stopping && in_time && (after_failure || !shard->frozen))
+    while (!shard->stopping && !shard->fresh && in_time && (after_failure || shard->held || !shard->frozen))
         in_time = weir_cond_wait_until(&shard->changed, &shard->mutex, until_us);
-    work next = shard->stopping ? WORK_END : shard->frozen ? WORK_SEAL : WORK_LOOK;
+    work next = shard->stopping                 ? WORK_END
+                : shard->fresh                  ? WORK_REPLACE
+                : shard->frozen && !shard->held ? WORK_SEAL
+                                                : WORK_LOOK;
     if (next == WORK_SEAL) shard->tries++;
     weir_mutex_unlock(&shard->mutex);
     return next;
@@ -587,12 +576,56 @@ static bool seal_once(weir_shard *shard) {
     return !err;
 }
 
+static void replace_engine(weir_shard *shard) {
+    weir_err err = weir_engine_replace(shard->engine, shard->fresh);
+    weir_mutex_lock(&shard->mutex);
+    shard->replace_err = err;
+    shard->fresh = NULL;
+    weir_cond_broadcast(&shard->changed);
+    weir_mutex_unlock(&shard->mutex);
+}
+
 static void seal_thread(void *context) {
     weir_shard *shard = context;
     int64_t retry_us = 0;
     for (work next; (next = next_work(shard, retry_us)) != WORK_END;) {
+        if (next == WORK_REPLACE) {
+            replace_engine(shard);
+            continue;
+        }
         mend(shard);
         bool failed = next == WORK_SEAL && !seal_once(shard);
         retry_us = !failed ? 0 : retry_us == 0 ? RETRY_US_MIN : retry_us < LOOK_US / 2 ? retry_us * 2 : LOOK_US;
     }
+}
+
+/* --- another cold store ---------------------------------------------------------------------------------------- */
+
+weir_err weir_shard_hold(weir_shard *shard) {
+    weir_mutex_lock(&shard->mutex);
+    shard->held = true;
+    while (!shard->stopping && shard->tries != shard->tries_ended)
+        weir_cond_wait(&shard->changed, &shard->mutex);
+    bool stopping = shard->stopping;
+    weir_mutex_unlock(&shard->mutex);
+    return stopping ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index) : WEIR_OK;
+}
+
+void weir_shard_release(weir_shard *shard) {
+    weir_mutex_lock(&shard->mutex);
+    shard->held = false;
+    weir_cond_broadcast(&shard->changed);
+    weir_mutex_unlock(&shard->mutex);
+}
+
+weir_err weir_shard_replace(weir_shard *shard, const char *folder) {
+    weir_mutex_lock(&shard->mutex);
+    WEIR_ASSERT(shard->held && !shard->fresh);
+    shard->fresh = folder;
+    weir_cond_broadcast(&shard->changed);
+    while (!shard->stopping && shard->fresh)
+        weir_cond_wait(&shard->changed, &shard->mutex);
+    weir_err err = shard->fresh ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index) : shard->replace_err;
+    weir_mutex_unlock(&shard->mutex);
+    return err;
 }

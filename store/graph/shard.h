@@ -78,6 +78,10 @@ typedef struct weir_shard {
     uint64_t seal_answer;    /* … and is in the cold store after so many seals              */
     bool waits_for_seal;     /* the owner cannot go on before the frozen delta is sealed    */
     bool stopping;
+    bool held;            /* nothing is sealed: its cold store is about to be replaced   */
+    const char *fresh;    /* by the engine in this folder; NULL: by none                 */
+    weir_err replace_err; /* how that went                                               */
+    weir_err_kept repair; /* what is done about damage, or why nothing can be            */
 
     bool news;               /* [shard] offsets have moved since the last freeze */
     bool postponed;          /* [shard] the active delta is to be frozen as soon as there is room */
@@ -107,6 +111,13 @@ weir_err weir_shard_drained(weir_shard *shard, const weir_shard_ticket *ticket);
 /* The answer comes when what was pushed before is in the cold store; errors as for a drain.  [any] */
 weir_shard_ticket weir_shard_ask_seal(weir_shard *shard);
 weir_err weir_shard_sealed(weir_shard *shard, const weir_shard_ticket *ticket);
+/* Until release nothing is sealed, and the sealed offsets stay as they are: waits for the seal that is at work. What is
+ * submitted waits in memory, then at the door.  [any]  WEIR_ECLOSED. */
+weir_err weir_shard_hold(weir_shard *shard);
+void weir_shard_release(weir_shard *shard);
+/* While it is held: the cold store becomes the one in a folder beside it, which is closed; what it was is there then.
+ * Errors are those of weir_engine_replace; WEIR_ECLOSED.  Blocks.  [any] */
+weir_err weir_shard_replace(weir_shard *shard, const char *folder);
 /* health.c: calls visit for each part of the shard that is not well.  [any] */
 weir_err weir_shard_troubles(weir_shard *shard, weir_graph_trouble_visit visit, void *context);
 
@@ -129,6 +140,13 @@ weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_arena *aren
 
 /* Writes the frozen delta into the cold store and drops it.  [worker] */
 weir_err weir_shard_write_frozen(weir_shard *shard);
+/* Into a sorted file of another engine: all offsets that the cold store has, and what time it is.  While it is held. */
+weir_err weir_shard_write_sealed(weir_shard *shard, weir_engine_writer *writer);
+/* checkpoint.c: all records of a kind that a cold store has, in their order.  [any] */
+weir_err weir_shard_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context);
+/* Of a record of an offset; false: it is none. */
+bool weir_shard_offset_read(const void *key, size_t key_length, const void *value, size_t value_length,
+                            uint32_t *sourcep, uint32_t *partitionp, uint64_t *offsetp, weir_event_clock *clockp);
 /* The deltas of this moment, each with a reference.  [any] */
 void weir_shard_version(weir_shard *shard, weir_delta *deltas[2]);
 

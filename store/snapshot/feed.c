@@ -105,20 +105,15 @@ static weir_vertex vertex_of(const weir_import *import, uint32_t type, const cha
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
-static weir_err put_vertex(feed *f, uint32_t type, const char *key, int64_t time_us, uint32_t row_length) {
-    weir_vertex vertex = vertex_of(f->import, type, key);
-    bool new_name;
-    weir_err err = weir_graph_name_claim(f->graph, vertex, &new_name);
-    if (err) return err;
+static void put_vertex(feed *f, uint32_t type, const char *key, int64_t time_us, uint32_t row_length) {
     add(f, (weir_mutation){.kind = WEIR_PUT_VERTEX,
                            .type = (uint16_t)type,
-                           .vertex = vertex,
+                           .vertex = vertex_of(f->import, type, key),
                            .time_us = time_us,
                            .key = key,
                            .key_length = (uint16_t)strlen(key),
                            .row = f->bytes,
                            .row_length = row_length});
-    return WEIR_OK;
 }
 
 static weir_err feed_node(void *context) {
@@ -133,18 +128,17 @@ static weir_err feed_node(void *context) {
     const weir_value_kind *kinds = weir_graph_vertex_kinds(f->graph, type, &count);
     WEIR_ASSERT(count == table->owners[type].feature_count);
     weir_import_seconds(weir_import_field(table, WEIR_IMPORT_TIME), &time_us);
-    err = put_vertex(f, type, key, time_us, row_of(f, table, &table->owners[type], kinds));
-    if (err) return err;
+    put_vertex(f, type, key, time_us, row_of(f, table, &table->owners[type], kinds));
     add_labels(f, table, &table->owners[type], vertex_of(f->import, type, key), time_us);
     return end_row(f);
 }
 
 /* Without nodes, a vertex is put where it is first named. */
-static weir_err put_end(feed *f, uint32_t type, const char *key) {
+static void put_end(feed *f, uint32_t type, const char *key) {
     uint8_t *put = &f->put[weir_texts_find(&f->import->ids, key, strlen(key))];
-    if (f->import->nodes.csv || *put) return WEIR_OK;
+    if (f->import->nodes.csv || *put) return;
     *put = 1;
-    return put_vertex(f, type, key, 0, 0);
+    put_vertex(f, type, key, 0, 0);
 }
 
 /* Both ends of an edge that begins at `from`. */
@@ -173,9 +167,9 @@ static weir_err feed_edge(void *context) {
     weir_mutation m = {.kind = WEIR_PUT_EDGE};
     weir_err err = weir_import_ends(f->import, &e);
     if (!err) err = check_undirected(f->import, &e);
-    if (!err) err = put_end(f, e.from, e.src);
-    if (!err) err = put_end(f, e.to, e.dst);
     if (err) return err;
+    put_end(f, e.from, e.src);
+    put_end(f, e.to, e.dst);
     const weir_value_kind *kinds = weir_graph_relation_kinds(f->graph, e.relation, &count);
     m.type = (uint16_t)e.relation;
     weir_vertex from = vertex_of(f->import, e.from, e.src), to = vertex_of(f->import, e.to, e.dst);

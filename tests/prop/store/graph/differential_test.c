@@ -170,12 +170,9 @@ static void run_add(weir_buf batches[SHARDS], uint32_t counts[SHARDS], const wei
     }
 }
 
-/* As ingest does it: a name is carried once, whatever comes before and after. The oracle hears it with each put. */
+/* As ingest does it: a name is carried when the graph wants it. The oracle hears it with each put. */
 static void leave_out_known_name(campaign *c, weir_mutation *m) {
-    bool is_new;
-    if (m->kind != WEIR_PUT_VERTEX) return;
-    assert_ok(weir_graph_name_claim(c->graph, m->vertex, &is_new));
-    if (!is_new) m->key_length = 0;
+    if (m->kind == WEIR_PUT_VERTEX && !weir_graph_name_claim(c->graph, m->vertex)) m->key_length = 0;
 }
 
 /* One run of one partition, into both. */

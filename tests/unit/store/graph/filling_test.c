@@ -2,6 +2,9 @@
 /* filling_test.c - a store that is made from a log says so until it has had all of it, also after a restart. */
 #include "trouble.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include <weir/base/fault.h>
 #include <weir/base/file.h>
 #include <weir/store/snapshot.h>
@@ -74,6 +77,54 @@ static void a_checkpoint_and_what_is_restored_say_so_too(void **state) {
     weir_schema_free(schema);
 }
 
+/* --- a checkpoint beside the end of it --------------------------------------------------------------------------- */
+
+typedef struct race {
+    trouble_store store;
+    atomic_bool sealing;
+} race;
+
+/* The checkpoint's seal goes on once the store says that it is whole. */
+static void wait_in_the_seal(void *context, weir_fault_op op, const char *path) {
+    race *r = context;
+    if (op != WEIR_FAULT_WRITE || !strstr(path, "/seal-")) return;
+    atomic_store(&r->sealing, true);
+    while (weir_graph_filling(r->store.graph))
+        usleep(1000);
+}
+
+static void *fill_up(void *context) {
+    race *r = context;
+    while (!atomic_load(&r->sealing))
+        usleep(1000);
+    for (uint64_t i = 0; i < 50; i++)
+        assert_ok(trouble_edge(&r->store, 2, 200 + i, 6));
+    assert_ok(weir_graph_filled(r->store.graph));
+    return NULL;
+}
+
+/* What came while it was sealed it may not have: only who reads its log to the end knows that it is whole. */
+static void a_checkpoint_has_the_mark_of_before_it_was_sealed(void **state) {
+    (void)state;
+    static race r;
+    pthread_t thread;
+    open_store("store", true, &r.store.graph);
+    assert_ok(weir_graph_source(r.store.graph, "log:s", 7, &r.store.source));
+    assert_ok(trouble_edge(&r.store, 1, 100, 5));
+    assert_ok(weir_graph_drain(r.store.graph));
+    weir_fault_watch(wait_in_the_seal, &r);
+    assert_int_equal(pthread_create(&thread, NULL, fill_up, &r), 0);
+    assert_ok(weir_graph_checkpoint(r.store.graph, weir_test_path("beside")));
+    pthread_join(thread, NULL);
+    assert_true(atomic_load(&r.sealing));
+    assert_ok(weir_graph_close(r.store.graph));
+    weir_fault_watch(NULL, NULL);
+    assert_ok(weir_graph_restore(weir_test_path("beside"), weir_test_path("restored")));
+    assert_true(is_filling("restored"));
+    assert_false(is_filling("store"));
+    weir_schema_free(schema);
+}
+
 static void a_shard_that_is_emptied_is_filled_again(void **state) {
     (void)state;
     weir_graph *graph;
@@ -106,4 +157,4 @@ static void no_snapshot_is_made_of_half_a_log(void **state) {
 
 WEIR_TESTS(WEIR_CASE(it_lasts_until_it_is_filled), WEIR_CASE(what_cannot_be_sealed_is_filled_again),
            WEIR_CASE(a_checkpoint_and_what_is_restored_say_so_too), WEIR_CASE(a_shard_that_is_emptied_is_filled_again),
-           WEIR_CASE(no_snapshot_is_made_of_half_a_log))
+           WEIR_CASE(no_snapshot_is_made_of_half_a_log), WEIR_CASE(a_checkpoint_has_the_mark_of_before_it_was_sealed))

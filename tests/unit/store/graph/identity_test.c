@@ -71,17 +71,43 @@ static void another_stores_shard_and_a_missing_one_are_refused(void **state) {
     trouble_free(&other);
 }
 
-/* 503 of 1,000 vertices were gone, and the server ready. */
-static void a_lost_description_is_not_made_anew(void **state) {
+/* A server that would fill a damaged shard says of a lost one what it is, and leaves nothing behind. */
+static void a_missing_shard_is_not_a_damaged_one(void **state) {
     (void)state;
+    const weir_graph_opts opts = {.shards = TROUBLE_SHARDS, .memory_bytes = MEMORY, .repairs = true};
     trouble_store s = {0};
     make(&s, 50);
-    rename_in_store("graph.yaml", "away");
-    assert_err(trouble_open(&s, MEMORY, 0), WEIR_ECORRUPT, "that is lost, not new");
-    rename_in_store("away", "graph.yaml");
+    rename_in_store("shard-001", "away");
+    for (int tries = 0; tries < 2; tries++)
+        assert_err(weir_graph_open(weir_test_path("store"), s.schema, &opts, &s.graph), WEIR_ECORRUPT,
+                   "shard 1 of the store is not there");
+    assert_false(weir_path_exists(weir_test_path("store/shard-001")));
+    assert_false(weir_path_exists(weir_test_path("store/shard-001.repair")));
+    rename_in_store("away", "shard-001");
     assert_ok(trouble_open(&s, MEMORY, 0));
     assert_int_equal(count_edges(&s), 50);
     assert_ok(trouble_close(&s));
+    trouble_free(&s);
+}
+
+/* Of graph.yaml 503 of 1,000 vertices were gone, and the server ready; without schema.yaml any schema was the store's,
+ * and under one with another order of types none of them was found. */
+static void a_lost_description_is_not_made_anew(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *said;
+    } lost[] = {{"graph.yaml", "that is lost, not new"}, {"schema.yaml", "under which schema"}};
+    trouble_store s = {0};
+    make(&s, 50);
+    for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
+        rename_in_store(lost[i].name, "away");
+        for (int tries = 0; tries < 2; tries++)
+            assert_err(trouble_open(&s, MEMORY, 0), WEIR_ECORRUPT, lost[i].said);
+        rename_in_store("away", lost[i].name);
+        assert_ok(trouble_open(&s, MEMORY, 0));
+        assert_int_equal(count_edges(&s), 50);
+        assert_ok(trouble_close(&s));
+    }
     trouble_free(&s);
 }
 
@@ -138,5 +164,6 @@ static void a_checkpoint_carries_it(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(exchanged_shards_are_refused), WEIR_CASE(another_stores_shard_and_a_missing_one_are_refused),
-           WEIR_CASE(a_lost_description_is_not_made_anew), WEIR_CASE(a_creation_that_fails_once_is_begun_again),
+           WEIR_CASE(a_missing_shard_is_not_a_damaged_one), WEIR_CASE(a_lost_description_is_not_made_anew),
+           WEIR_CASE(a_creation_that_fails_once_is_begun_again),
            WEIR_CASE(a_creation_that_was_cut_short_is_begun_again), WEIR_CASE(a_checkpoint_carries_it))

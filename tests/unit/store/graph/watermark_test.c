@@ -287,6 +287,27 @@ static void w3_a_wall_clock_that_goes_back_changes_nothing(void **state) {
     fixture_close(&f);
 }
 
+/* A clock that has followed a wrong one goes back with it, and then nobody stands for a time that others were held to:
+ * who says a later one now does not move it, neither on nor back. */
+static void w3_what_lost_its_majority_is_not_taken_back(void **state) {
+    (void)state;
+    fixture f;
+    fixture_open(&f, Y2026_US);
+    submit_some(&f, 1, Y2023_US, 1);
+    submit_some(&f, 0, Y2026_US - DAY_US, 100);
+    submit_some(&f, 1, Y2023_US - 10 * YEAR_US, 3);
+    int64_t before_us = watermark(&f);
+    assert_int_equal(before_us, Y2023_US); /* of the one, and of a majority by the hundred */
+    weir_clock_manual_set_wall(f.clock, Y2023_US + YEAR_US);
+    submit_some(&f, 0, Y2023_US - 5 * YEAR_US, 100); /* later than the clock on the wall, so it goes back */
+    assert_int_equal(watermark(&f), before_us);
+    say(&f, 0, WEIR_CLOCK_IDLE);
+    say(&f, 1, WEIR_CLOCK_IDLE);
+    submit_some(&f, 2, Y2023_US + DAY_US, 10);
+    assert_int_equal(watermark(&f), before_us);
+    fixture_close(&f);
+}
+
 /* --- batches and crashes ---------------------------------------------------------------------------------------- */
 
 static int64_t hostile(weir_rng *rng, int64_t now_us) {
@@ -380,5 +401,6 @@ WEIR_TESTS(WEIR_CASE(w2_one_wild_event_makes_nothing_old), WEIR_CASE(w2_a_majori
            WEIR_CASE(w1_a_small_store_forgets), WEIR_CASE(w1_who_is_behind_holds_and_who_is_silent_does_not),
            WEIR_CASE(w1_what_is_not_read_yet_holds), WEIR_CASE(w1_idle_begins_behind_what_was_submitted),
            WEIR_CASE(w3_a_wall_clock_that_was_in_2036_leaves_nothing_behind),
-           WEIR_CASE(w3_a_wall_clock_that_goes_back_changes_nothing), WEIR_CASE(how_events_are_batched_does_not_matter),
+           WEIR_CASE(w3_a_wall_clock_that_goes_back_changes_nothing),
+           WEIR_CASE(w3_what_lost_its_majority_is_not_taken_back), WEIR_CASE(how_events_are_batched_does_not_matter),
            WEIR_CASE(w4_a_crash_at_any_seal))

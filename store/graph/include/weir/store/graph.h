@@ -55,7 +55,12 @@ typedef struct weir_graph_opts {
     uint32_t window;       /* W: newest edges kept per cached window, unless more are asked for; 0: 128       */
     uint32_t event_window; /* of a store that is created: see weir_graph_event_window; 0: 131072            */
     bool create;
-    bool from_log;     /* what is created is filled from a log: see weir_graph_filling                 */
+    bool from_log; /* what is created is filled from a log: see weir_graph_filling                 */
+    /* A shard whose files are damaged so that it cannot be opened is set aside as shard-NNN.damaged, and begins with
+     * what the best of the checkpoints in a folder has, or empty: it is filled from the log. NULL: no such folder;
+     * borrowed for the call. */
+    bool repairs;
+    const char *checkpoints;
     bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
     /* Of a store that is created: what its ids depend on, or else a file of it; neither, or "": drawn. Two stores of
@@ -133,8 +138,8 @@ weir_err weir_graph_drain(weir_graph *graph);
  * tried again. */
 weir_err weir_graph_seal(weir_graph *graph);
 
-/* A part of the store that is not well: "apply", "seal" or "files" of a shard. It lasts until the part is well again,
- * and so do its words. */
+/* A part of the store that is not well: "apply", "seal", "files" or "repair" of a shard. It lasts until the part is
+ * well again, and so do its words. */
 typedef struct weir_graph_trouble {
     uint32_t shard;
     const char *part;
@@ -150,10 +155,9 @@ weir_err weir_graph_health(weir_graph *graph);
 
 /* A claim of this vertex follows soon: begins to fetch what it will look at. Worth it for several at once.  [ingest] */
 void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex);
-/* *newp: the store has not been told the name of this vertex, so a put must carry it; once is enough, also over
- * deletions. Remembers vertices that were asked for and are on their way.  [ingest]  WEIR_EIO, WEIR_ECORRUPT,
- * WEIR_ENOMEM. */
-weir_err weir_graph_name_claim(weir_graph *graph, weir_vertex vertex, bool *newp);
+/* Whether the next put of this vertex is to carry its name: for a vertex that was not named for long, or not since the
+ * start, also over deletions. Naming one twice is never wrong.  [ingest] */
+bool weir_graph_name_claim(weir_graph *graph, weir_vertex vertex);
 
 /* --- what time it is -------------------------------------------------------------------------------------------- */
 
@@ -259,6 +263,11 @@ weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit vis
 typedef weir_err (*weir_graph_offset_visit)(void *context, const char *source, uint32_t partition, uint64_t sealed,
                                             uint64_t applied);
 weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, void *context);
+/* Calls visit for each source partition of which a shard has applied less than another; `shard` has least. In a store
+ * that was just opened, who reads the partition on makes them even; one that nobody reads stays so.  [any] */
+typedef weir_err (*weir_graph_uneven_visit)(void *context, const char *source, uint32_t partition, uint32_t shard,
+                                            uint64_t least, uint64_t most);
+weir_err weir_graph_uneven(weir_graph *graph, weir_graph_uneven_visit visit, void *context);
 
 /* --- operations ------------------------------------------------------------------------------------------------- */
 

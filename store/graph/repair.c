@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * repair.c - a shard's cold store made anew beside the damaged one, out of the events that it was made of.
+ *
+ *   begin ──► FOLDER/shard-001.repair ◄── add*: what events say of this shard's vertices      readers go on meanwhile
+ *     hold ─► covered up to all that is sealed ──► compare ──► replace: the folders are exchanged in one step
+ *                                                     └► the damaged one is kept as FOLDER/shard-001.damaged
+ *
+ * The store is a set of records, and each follows from one event (S4). So what is made of the same events is the same,
+ * in whatever order they come. Nothing is taken on trust: each record of the damaged store that can still be read must
+ * be in the new one, else a log that has lost events, or a schema that reads them in another way, would take away what
+ * was there.
+ *
+ * One thread uses a repair.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/bytes.h>
+#include <weir/base/fault.h>
+#include <weir/base/log.h>
+#include <weir/store/key.h>
+#include <weir/store/repair.h>
+
+#include "graph_private.h"
+
+#define DELTA_SHARE   4u /* of what a shard's delta may have: the server goes on beside it */
+#define DELTA_MIN     (1u << 20)
+#define LOOK_RECORDS  4096u
+#define EXACT_RECORDS 4096u /* a block of 8 KiB has fewer */
+#define AHEAD_RECORDS 64u
+#define PLACE_BYTES   58u /* no key is longer, nor as long */
+
+struct weir_graph_repair {
+    weir_shard *shard;
+    uint32_t shards;
+    char place[WEIR_GRAPH_PATH_MAX], folder[WEIR_GRAPH_PATH_MAX], damaged[WEIR_GRAPH_PATH_MAX];
+    weir_engine_cache *blocks; /* borrowed */
+    weir_engine *engine;       /* NULL: closed, because it is about to be put in place */
+    weir_delta *delta;
+    size_t delta_bytes;
+    weir_names *names;
+    weir_offsets *covered;
+    bool held;
+    bool compared; /* with all that can be read; what was sealed since is the last that was added */
+};
+
+/* --- begin and end ---------------------------------------------------------------------------------------------- */
+
+static weir_err repair_path(const weir_graph *graph, uint32_t shard, const char *suffix,
+                            char path[WEIR_GRAPH_PATH_MAX]) {
+    char name[32];
+    snprintf(name, sizeof name, "shard-%03u%s", shard, suffix);
+    return weir_graph_path(graph->folder, name, path);
+}
+
+static weir_err repair_open_engine(weir_graph_repair *repair, bool create) {
+    const weir_engine_opts opts = {.cache = repair->blocks, .create = create};
+    return weir_engine_open(repair->folder, &opts, &repair->engine);
+}
+
+/* Closed when it was about to be put in place, in vain. */
+static weir_err repair_ready(weir_graph_repair *repair) {
+    return repair->engine ? WEIR_OK : repair_open_engine(repair, false);
+}
+
+weir_err weir_graph_repair_clean(const weir_graph *graph) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
+        err = repair_path(graph, i, ".repair", path);
+        if (!err && weir_path_exists(path)) err = weir_folder_remove(path);
+    }
+    return err;
+}
+
+static weir_err repair_load_offset(void *context, const void *key, size_t key_length, const void *value,
+                                   size_t value_length) {
+    weir_graph_repair *repair = context;
+    uint32_t source, partition;
+    uint64_t offset;
+    weir_event_clock clock;
+    if (!weir_shard_offset_read(key, key_length, value, value_length, &source, &partition, &offset, &clock))
+        return WEIR_ERR(WEIR_ECORRUPT, "an offset of %s is damaged", repair->folder);
+    return weir_offsets_set(repair->covered, source, partition, offset, &clock);
+}
+
+weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *checkpoints,
+                                 weir_graph_repair **repairp) {
+    bool based = false;
+    *repairp = NULL;
+    weir_graph_repair *repair = weir_calloc(1, sizeof *repair);
+    if (!repair) return WEIR_ERR(WEIR_ENOMEM, "no memory to repair shard %u", shard);
+    repair->shard = graph->shards[shard];
+    repair->shards = graph->shard_count;
+    repair->blocks = graph->blocks;
+    repair->delta_bytes = repair->shard->seal_bytes / DELTA_SHARE;
+    if (repair->delta_bytes < DELTA_MIN) repair->delta_bytes = DELTA_MIN;
+    weir_err err = weir_graph_shard_path(graph->folder, shard, repair->place);
+    if (!err) err = repair_path(graph, shard, ".repair", repair->folder);
+    if (!err) err = repair_path(graph, shard, ".damaged", repair->damaged);
+    if (!err && weir_path_exists(repair->folder)) err = weir_folder_remove(repair->folder);
+    if (!err && checkpoints) err = weir_graph_repair_base(graph, shard, checkpoints, repair->folder, &based);
+    if (!err) err = repair_open_engine(repair, !based);
+    if (!err) err = weir_graph_identity_write(graph, shard, repair->folder);
+    if (!err) err = weir_delta_open(repair->delta_bytes * 2, &repair->delta);
+    if (!err) err = weir_names_open(WEIR_GRAPH_REPAIR_NAMES_BYTES, &repair->names);
+    if (!err) err = weir_offsets_open(&repair->covered);
+    if (!err && based) err = weir_shard_scan_kind(repair->engine, 'O', repair_load_offset, repair);
+    if (err) {
+        weir_graph_repair_close(repair);
+        return err;
+    }
+    *repairp = repair;
+    return WEIR_OK;
+}
+
+void weir_graph_repair_close(weir_graph_repair *repair) {
+    if (!repair) return;
+    weir_graph_repair_release(repair);
+    weir_delta_release(repair->delta);
+    weir_names_close(repair->names);
+    weir_offsets_close(repair->covered);
+    weir_engine_close(repair->engine);
+    if (weir_path_exists(repair->folder)) {
+        weir_err err = weir_folder_remove(repair->folder);
+        if (err) weir_log_error("graph.repair_left", err); /* the next repair, or the next start, removes it */
+    }
+    weir_free(repair);
+}
+
+/* --- what it is made of ----------------------------------------------------------------------------------------- */
+
+static weir_err repair_take_record(void *writer, const uint8_t *key, size_t key_length, const uint8_t *value,
+                                   size_t value_length) {
+    return weir_engine_writer_add(writer, key, key_length, value, value_length);
+}
+
+/* What is in memory becomes a sorted file. */
+static weir_err repair_flush(weir_graph_repair *repair) {
+    weir_engine_writer *writer;
+    weir_delta *fresh = NULL;
+    if (weir_delta_records(repair->delta) == 0) return WEIR_OK;
+    weir_err err = repair_ready(repair);
+    if (!err) err = weir_engine_writer_open(repair->engine, &writer);
+    if (err) return err;
+    weir_delta_freeze(repair->delta);
+    err = weir_delta_walk(repair->delta, repair_take_record, writer);
+    if (!err) err = weir_delta_walk_deletions(repair->delta, repair_take_record, writer);
+    if (!err) err = weir_delta_open(repair->delta_bytes * 2, &fresh);
+    if (err) {
+        weir_engine_writer_cancel(writer);
+        return err;
+    }
+    err = weir_engine_writer_ingest(writer);
+    weir_delta_release(repair->delta);
+    repair->delta = fresh;
+    weir_kill_point("repair.flushed");
+    return err;
+}
+
+static weir_err repair_apply(weir_graph_repair *repair, const weir_mutation *group, size_t count) {
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < count; i++)
+        if (group[i].kind == WEIR_DELETE_VERTEX)
+            err = weir_delta_put_deletion(repair->delta, group[i].vertex, group[i].time_us);
+    return err ? err : weir_delta_apply(repair->delta, group, count);
+}
+
+bool weir_graph_repair_wants(const weir_graph_repair *repair, const weir_mutation *mutation) {
+    return mutation->kind == WEIR_DELETE_VERTEX ||
+           weir_shard_of(mutation->vertex, repair->shards) == repair->shard->index;
+}
+
+weir_err weir_graph_repair_add(weir_graph_repair *repair, const weir_mutation *mutations, size_t count) {
+    weir_err err = WEIR_OK;
+    for (size_t begin = 0, end; !err && begin < count; begin = end) {
+        for (end = begin + 1; end < count && mutations[end].vertex == mutations[begin].vertex; end++) {
+        }
+        err = repair_apply(repair, mutations + begin, end - begin);
+        if (!weir_err_is(err, WEIR_ENOMEM)) continue;
+        err = repair_flush(repair); /* what of the group is in the file, and again in the next, counts once (S4) */
+        if (!err) err = repair_apply(repair, mutations + begin, end - begin);
+    }
+    return !err && weir_delta_bytes(repair->delta) >= repair->delta_bytes ? repair_flush(repair) : err;
+}
+
+bool weir_graph_repair_claim(weir_graph_repair *repair, weir_vertex vertex) {
+    return weir_names_claim(repair->names, vertex);
+}
+
+weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_vertex, uint64_t from,
+                                 weir_graph_repair_note visit, void *context) {
+    const weir_version_key newest = {.vertex = source_vertex, .time_us = INT64_MAX};
+    uint8_t first[WEIR_EVENT_KEY_BYTES];
+    weir_engine_cursor *cursor;
+    weir_version_key key;
+    weir_err err = repair_ready(repair);
+    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_PROBE, &cursor);
+    if (err) return err;
+    weir_event_key_write(&newest, first);
+    weir_engine_cursor_seek(cursor, first, sizeof first);
+    for (; !err && weir_engine_cursor_valid(cursor); weir_engine_cursor_next(cursor)) {
+        size_t length;
+        const void *bytes = weir_engine_cursor_key(cursor, &length);
+        if (!weir_event_key_read(bytes, length, &key) || key.vertex != source_vertex || key.time_us < (int64_t)from)
+            break;
+        err = visit(context, &(weir_event_note){(uint64_t)key.time_us, key.event, key.content});
+    }
+    if (!err) err = weir_engine_cursor_err(cursor);
+    weir_engine_cursor_close(cursor);
+    return err;
+}
+
+/* --- how far it is ---------------------------------------------------------------------------------------------- */
+
+typedef struct repair_walk {
+    weir_graph_repair *repair;
+    weir_graph_repair_visit visit;
+    void *context;
+} repair_walk;
+
+static weir_err repair_visit(void *context, uint32_t source, uint32_t partition, uint64_t sealed,
+                             const weir_event_clock *clock) {
+    const repair_walk *w = context;
+    uint64_t covered = 0;
+    (void)clock;
+    weir_offsets_get(w->repair->covered, source, partition, &covered);
+    return covered < sealed ? w->visit(w->context, source, partition, covered, sealed) : WEIR_OK;
+}
+
+weir_err weir_graph_repair_missing(weir_graph_repair *repair, weir_graph_repair_visit visit, void *context) {
+    repair_walk w = {repair, visit, context};
+    return weir_offsets_walk(repair->shard->sealed, repair_visit, &w);
+}
+
+weir_err weir_graph_repair_covered(weir_graph_repair *repair, uint32_t source, uint32_t partition, uint64_t offset) {
+    const weir_event_clock none = weir_event_clock_unset();
+    return weir_offsets_set(repair->covered, source, partition, offset, &none);
+}
+
+weir_err weir_graph_repair_hold(weir_graph_repair *repair) {
+    repair->held = true;
+    return weir_shard_hold(repair->shard);
+}
+
+void weir_graph_repair_release(weir_graph_repair *repair) {
+    if (repair->held) weir_shard_release(repair->shard);
+    repair->held = false;
+}
+
+/* --- whether it has all that can still be read ------------------------------------------------------------------ */
+
+/* A place in the order of keys: as a number, most significant byte first. */
+typedef struct repair_place {
+    uint8_t bytes[PLACE_BYTES];
+} repair_place;
+
+typedef struct repair_compare {
+    weir_engine *engine; /* of was */
+    weir_engine_cursor *was, *is;
+    repair_place from; /* where `was` was asked for last, or stood */
+    uint64_t misses;   /* places in a row from where nothing can be read */
+} repair_compare;
+
+static int repair_order(const weir_engine_cursor *a, const weir_engine_cursor *b) {
+    size_t a_length, b_length;
+    const void *a_key = weir_engine_cursor_key(a, &a_length), *b_key = weir_engine_cursor_key(b, &b_length);
+    int order = memcmp(a_key, b_key, a_length < b_length ? a_length : b_length);
+    return order ? order : (a_length > b_length) - (a_length < b_length);
+}
+
+/* Behind all, if it stands nowhere. */
+static repair_place repair_place_of(const weir_engine_cursor *cursor) {
+    repair_place place;
+    size_t length;
+    bool valid = weir_engine_cursor_valid(cursor);
+    memset(&place, valid ? 0 : 0xff, sizeof place);
+    if (!valid) return place;
+    const void *key = weir_engine_cursor_key(cursor, &length);
+    memcpy(place.bytes, key, length < sizeof place ? length : sizeof place);
+    return place;
+}
+
+static repair_place repair_between(const repair_place *low, const repair_place *high) {
+    repair_place middle;
+    unsigned sum[PLACE_BYTES], carry = 0;
+    for (size_t i = PLACE_BYTES; i-- > 0; carry = sum[i] >> 8)
+        sum[i] = low->bytes[i] + high->bytes[i] + carry;
+    for (size_t i = 0; i < PLACE_BYTES; i++) {
+        unsigned above = i == 0 ? carry : sum[i - 1] & 1;
+        middle.bytes[i] = (uint8_t)(above << 7 | (sum[i] & 0xff) >> 1);
+    }
+    return middle;
+}
+
+/* A cursor that has met damage may meet it again elsewhere, so it is another one. What is passed over is damaged for
+ * ever: what cannot be read just now may be well. */
+static bool repair_reads(repair_compare *c, const repair_place *place, weir_err *errp) {
+    weir_engine_cursor_close(c->was);
+    weir_err err = weir_engine_cursor_open(c->engine, WEIR_ENGINE_PROBE, &c->was);
+    if (!err) weir_engine_cursor_seek(c->was, place->bytes, sizeof place->bytes);
+    if (!err && !weir_engine_cursor_valid(c->was)) err = weir_engine_cursor_err(c->was);
+    if (!c->was || (err && !weir_err_is(err, WEIR_ECORRUPT))) *errp = err;
+    return !err;
+}
+
+/* From `high` on it reads again, from c->from on it does not: to the first place where it does, which may be before the
+ * next that the new store has. */
+static weir_err repair_step_back(repair_compare *c, repair_place high) {
+    repair_place low = c->from;
+    weir_err err = WEIR_OK;
+    for (;;) {
+        const repair_place middle = repair_between(&low, &high);
+        if (err || memcmp(&middle, &low, sizeof low) == 0) break;
+        *(repair_reads(c, &middle, &err) ? &high : &low) = middle;
+    }
+    if (!err) (void)repair_reads(c, &high, &err);
+    weir_engine_cursor_seek(c->is, high.bytes, sizeof high.bytes);
+    c->misses = 0;
+    return err;
+}
+
+/* Nothing can be read where `was` stands. The new store knows where it may go on: where each of its records is, and at
+ * the end. Of a block that is damaged each is tried, for the next block may be well, and the one behind that damaged;
+ * there are more only where a whole file cannot be read. *endp: nor can what is left. */
+static weir_err repair_pass_damage(repair_compare *c, bool *endp) {
+    weir_err err = WEIR_OK;
+    const repair_place place = repair_place_of(c->is);
+    bool more = weir_engine_cursor_valid(c->is);
+    if (repair_reads(c, &place, &err)) return repair_step_back(c, place);
+    c->from = place;
+    *endp = !more;
+    for (uint64_t i = c->misses++ < EXACT_RECORDS ? 1 : AHEAD_RECORDS; i > 0 && weir_engine_cursor_valid(c->is); i--)
+        weir_engine_cursor_next(c->is);
+    return err;
+}
+
+/* Offsets and the newest time are not of events; names are of whichever put came first. */
+static bool repair_is_of_events(const weir_engine_cursor *cursor) {
+    size_t length;
+    const char *key = weir_engine_cursor_key(cursor, &length);
+    return length > 0 && key[0] != 'O' && key[0] != 'P';
+}
+
+static weir_err repair_lost(const weir_graph_repair *repair, const weir_engine_cursor *cursor) {
+    size_t length;
+    const char *key = weir_engine_cursor_key(cursor, &length);
+    return WEIR_ERR(
+        WEIR_EDATA,
+        "shard %u has records that can be read and do not follow from the log, the first of kind %c: the log "
+        "has lost events, or the schema says other things of them now. Bring the damaged file back from a "
+        "copy, or restore a checkpoint",
+        repair->shard->index, key[0]);
+}
+
+/* One record, of either or of both. */
+static weir_err repair_compare_one(const weir_graph_repair *repair, repair_compare *c) {
+    bool more = weir_engine_cursor_valid(c->is);
+    weir_err err = more ? WEIR_OK : weir_engine_cursor_err(c->is);
+    int order = more ? repair_order(c->was, c->is) : -1;
+    if (!err && order < 0 && repair_is_of_events(c->was)) err = repair_lost(repair, c->was); // R1
+    if (err) return err;
+    if (order <= 0) c->from = repair_place_of(c->was);
+    if (order >= 0) weir_engine_cursor_next(c->is);
+    if (order <= 0) weir_engine_cursor_next(c->was);
+    return WEIR_OK;
+}
+
+static weir_err repair_compare_rest(const weir_graph_repair *repair, repair_compare *c, weir_graph_repair_go_on go_on,
+                                    void *context) {
+    weir_err err = WEIR_OK;
+    bool end = false;
+    for (uint64_t steps = 1; !err && !end; steps++) {
+        bool valid = weir_engine_cursor_valid(c->was);
+        weir_err unread = valid ? WEIR_OK : weir_engine_cursor_err(c->was);
+        if (!valid && !unread) break;
+        if (steps % LOOK_RECORDS == 0 && !go_on(context)) return WEIR_ERR(WEIR_ECLOSED, "the repair is stopped");
+        err = valid ? repair_compare_one(repair, c) : repair_pass_damage(c, &end);
+    }
+    return err ? err : weir_engine_cursor_err(c->is);
+}
+
+/* Keys are compared: a schema that has grown since may give a record more columns than it had. */
+static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
+    const weir_engine_opts opts = {.read_only = true};
+    repair_compare c = {.engine = repair->shard->engine};
+    weir_engine *opened = NULL; /* the shard may have closed it, because it could not be opened again just then */
+    weir_err err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
+    if (weir_err_is(err, WEIR_ECORRUPT)) {
+        err = weir_engine_open(repair->place, &opts, &opened);
+        if (weir_err_is(err, WEIR_ECORRUPT)) return WEIR_OK; /* nobody can open it: nothing can be read */
+        c.engine = opened;
+        if (!err) err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
+    }
+    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_PROBE, &c.is);
+    if (!err) {
+        weir_engine_cursor_seek(c.is, "", 0);
+        weir_engine_cursor_seek(c.was, "", 0);
+        err = repair_compare_rest(repair, &c, go_on, context);
+    }
+    weir_engine_cursor_close(c.is);
+    weir_engine_cursor_close(c.was);
+    weir_engine_close(opened);
+    repair->compared = !err;
+    return err;
+}
+
+/* --- in its place ----------------------------------------------------------------------------------------------- */
+
+static weir_err repair_is_missing(void *context, uint32_t source, uint32_t partition, uint64_t covered,
+                                  uint64_t sealed) {
+    (void)context;
+    return WEIR_ERR(WEIR_EINTERNAL, "source %u partition %u is covered to %llu, and sealed to %llu", source, partition,
+                    (unsigned long long)covered, (unsigned long long)sealed);
+}
+
+static weir_err repair_finish(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
+    weir_engine_writer *writer;
+    weir_err err = weir_graph_repair_missing(repair, repair_is_missing, NULL);
+    if (!err) err = repair_flush(repair);
+    if (!err && !repair->compared) err = repair_compare_all(repair, go_on, context);
+    if (!err) err = weir_engine_writer_open(repair->engine, &writer);
+    if (err) return err;
+    err = weir_shard_write_sealed(repair->shard, writer);
+    if (!err) return weir_engine_writer_ingest(writer);
+    weir_engine_writer_cancel(writer);
+    return err;
+}
+
+/* One damaged store is kept for whoever wants to look at it; the one before makes room. */
+static weir_err repair_keep_damaged(const char *folder, const char *damaged) {
+    weir_err err = weir_path_exists(damaged) ? weir_folder_remove(damaged) : WEIR_OK;
+    return err ? err : weir_file_rename(folder, damaged);
+}
+
+weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
+    weir_err err = repair_ready(repair);
+    if (!err) err = repair_finish(repair, go_on, context);
+    if (err) return err;
+    weir_engine_close(repair->engine);
+    repair->engine = NULL;
+    weir_kill_point("repair.whole");
+    err = weir_shard_replace(repair->shard, repair->folder);
+    if (err) return err;
+    weir_kill_point("repair.replaced");
+    err = repair_keep_damaged(repair->folder, repair->damaged);
+    if (err) weir_log_error("graph.repair_left", err);
+    return WEIR_OK;
+}
+
+/* A crash leaves the damaged shard, or what is to be filled: never none. */
+weir_err weir_graph_repair_set_aside(weir_graph *graph, uint32_t shard, const char *checkpoints, bool *emptyp) {
+    char path[WEIR_GRAPH_PATH_MAX], fresh[WEIR_GRAPH_PATH_MAX], damaged[WEIR_GRAPH_PATH_MAX];
+    bool based = false;
+    weir_err err = weir_graph_shard_path(graph->folder, shard, path);
+    if (!err) err = repair_path(graph, shard, ".repair", fresh);
+    if (!err) err = repair_path(graph, shard, ".damaged", damaged);
+    if (!err && weir_path_exists(fresh)) err = weir_folder_remove(fresh);
+    if (!err && checkpoints) err = weir_graph_repair_base(graph, shard, checkpoints, fresh, &based);
+    if (!err && !based) err = weir_folder_create(fresh);
+    if (!err) err = weir_graph_identity_write(graph, shard, fresh);
+    if (!err) err = weir_folder_exchange(path, fresh);
+    weir_kill_point("repair.set_aside");
+    if (!err) err = repair_keep_damaged(fresh, damaged);
+    *emptyp = !based;
+    if (!err)
+        WEIR_LOG(WARN, "graph.set_aside", "a damaged shard was set aside; it is filled from the log",
+                 WEIR_U64("shard", shard), WEIR_TEXT("aside", damaged));
+    return err;
+}
+
+void weir_graph_repair_say(weir_graph *graph, uint32_t shard, weir_err err) {
+    weir_shard *s = graph->shards[shard];
+    weir_mutex_lock(&s->mutex);
+    weir_err_kept_set(&s->repair, err);
+    weir_mutex_unlock(&s->mutex);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * repair_base.c - which checkpoint a repair begins from, so that it need not read the log from its beginning.
+ *
+ * Of the checkpoints of this store that are whole, the one whose shard has most events: the log has the rest. A damaged
+ * one is not believed, nor one that has more than the store has: that is of another life of it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/log.h>
+#include <weir/store/trust.h>
+
+#include "graph_private.h"
+
+typedef struct repair_choice {
+    weir_graph *graph;
+    uint32_t shard;
+    const char *checkpoints;
+    uint64_t below; /* only those that have fewer events: the others were tried */
+    uint64_t events;
+    char best[WEIR_GRAPH_PATH_MAX]; /* "": none */
+} repair_choice;
+
+/* Sources have numbers in the order in which they came, so those of a checkpoint are the first of the store's. */
+static bool repair_is_of_store(const weir_graph *graph, const char *checkpoint) {
+    weir_graph *described = weir_calloc(1, sizeof *described);
+    char folder[WEIR_GRAPH_PATH_MAX];
+    if (!described) return false;
+    snprintf(folder, sizeof folder, "%s", checkpoint);
+    described->folder = folder;
+    weir_err err = weir_graph_read_description(described);
+    bool same = !err && described->identity == graph->identity && described->shard_count == graph->shard_count &&
+                memcmp(&described->id_key, &graph->id_key, sizeof graph->id_key) == 0 &&
+                described->source_count <= graph->source_count;
+    for (uint32_t i = 0; same && i < described->source_count; i++)
+        same = strcmp(described->sources[i].name, graph->sources[i].name) == 0 &&
+               described->sources[i].identity == graph->sources[i].identity;
+    weir_free(described);
+    return same;
+}
+
+typedef struct repair_sum {
+    weir_offsets *sealed; /* of the store; NULL: it cannot be opened */
+    uint64_t events;
+} repair_sum;
+
+static weir_err repair_sum_offset(void *context, const void *key, size_t key_length, const void *value,
+                                  size_t value_length) {
+    repair_sum *sum = context;
+    uint32_t source, partition;
+    uint64_t offset, sealed;
+    weir_event_clock clock;
+    if (!weir_shard_offset_read(key, key_length, value, value_length, &source, &partition, &offset, &clock))
+        return WEIR_ERR(WEIR_ECORRUPT, "an offset of the checkpoint is damaged");
+    if (sum->sealed && (!weir_offsets_get(sum->sealed, source, partition, &sealed) || offset > sealed))
+        return WEIR_ERR(WEIR_EDATA, "the checkpoint has events that the store has not");
+    sum->events += offset;
+    return WEIR_OK;
+}
+
+static weir_err repair_look_at(void *context, const char *name) {
+    repair_choice *choice = context;
+    char checkpoint[WEIR_GRAPH_PATH_MAX], path[WEIR_GRAPH_PATH_MAX];
+    const weir_engine_opts opts = {.read_only = true};
+    const weir_shard *shard = choice->graph->shards[choice->shard];
+    repair_sum sum = {.sealed = shard ? shard->sealed : NULL};
+    weir_engine *engine = NULL;
+    weir_err err = weir_graph_path(choice->checkpoints, name, checkpoint);
+    if (!err) err = weir_graph_shard_path(checkpoint, choice->shard, path);
+    if (err || !weir_path_exists(path) || !repair_is_of_store(choice->graph, checkpoint)) return WEIR_OK;
+    err = weir_engine_open(path, &opts, &engine);
+    if (!err) err = weir_shard_scan_kind(engine, 'O', repair_sum_offset, &sum);
+    weir_engine_close(engine);
+    if (err || sum.events >= choice->below || sum.events <= choice->events) return WEIR_OK;
+    choice->events = sum.events;
+    memcpy(choice->best, checkpoint, sizeof choice->best);
+    return WEIR_OK;
+}
+
+static weir_err repair_copy(const repair_choice *choice, const char *folder) {
+    char from[WEIR_GRAPH_PATH_MAX];
+    weir_err err = weir_manifest_verify(choice->best);
+    if (!err) err = weir_graph_shard_path(choice->best, choice->shard, from);
+    return err ? err : weir_graph_copy_folder(from, folder);
+}
+
+weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *checkpoints, const char *folder,
+                                bool *foundp) {
+    repair_choice *choice = weir_calloc(1, sizeof *choice);
+    if (!choice) return WEIR_ERR(WEIR_ENOMEM, "no memory to look at the checkpoints");
+    *choice = (repair_choice){.graph = graph, .shard = shard, .checkpoints = checkpoints, .below = UINT64_MAX};
+    weir_err err = WEIR_OK;
+    *foundp = false;
+    while (!err && !*foundp && weir_path_exists(checkpoints)) {
+        choice->best[0] = 0;
+        choice->events = 0;
+        err = weir_folder_list(checkpoints, repair_look_at, choice);
+        if (err || !choice->best[0]) break;
+        weir_err no = repair_copy(choice, folder);
+        *foundp = !no;
+        choice->below = choice->events;
+        if (!no)
+            WEIR_LOG(INFO, "store.repair_from", "the repair begins from a checkpoint",
+                     WEIR_TEXT("checkpoint", choice->best), WEIR_U64("events", choice->events));
+        if (no) weir_log_error("store.repair_not_from", no);
+        if (no && weir_path_exists(folder)) err = weir_folder_remove(folder);
+    }
+    weir_free(choice);
+    return err;
+}

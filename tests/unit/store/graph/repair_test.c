@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * repair_test.c - a shard is made anew beside its damaged files, and takes their place or does not.
+ *
+ * The log is an array of random events: edges with rows, names, deletions, notes. Each has a time of its own, so that a
+ * record tells of which event it is.
+ */
+#include "trouble.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/fault.h>
+#include <weir/base/file.h>
+#include <weir/base/rng.h>
+#include <weir/base/thread.h>
+#include <weir/store/engine.h>
+#include <weir/store/key.h>
+#include <weir/store/repair.h>
+
+#include "damage.h"
+#include "graph_private.h"
+
+#define EVENTS   6000u
+#define VERTICES 400u
+#define ROW_MAX  1600u
+#define SEALS    3u /* before compaction begins */
+#define NO_EVENT UINT64_MAX
+
+typedef struct event {
+    uint64_t a, b, what;
+    uint8_t row[200];
+} event;
+
+typedef struct world {
+    trouble_store store;
+    weir_rng rng;
+    uint32_t row_length; /* 0: of each event its own */
+    event events[EVENTS];
+    uint64_t peak; /* of live bytes */
+} world;
+
+/* --- the log -------------------------------------------------------------------------------------------------- */
+
+static int64_t time_of(uint64_t offset) {
+    return 1000000 + 10 * (int64_t)offset;
+}
+
+static uint32_t row_of(const world *w, uint64_t offset, uint8_t row[ROW_MAX]) {
+    const event *e = &w->events[offset];
+    for (size_t i = 0; i < ROW_MAX; i++)
+        row[i] = (uint8_t)(e->row[i % sizeof e->row] + i / sizeof e->row);
+    return w->row_length ? w->row_length : 20 + (uint32_t)(offset % 180);
+}
+
+/* The mutations of an event, by vertex; row and key live as long as the next call. */
+static size_t mutations_of(const world *w, uint64_t offset, weir_mutation m[4]) {
+    static _Thread_local uint8_t row[ROW_MAX];
+    static _Thread_local char key[32];
+    const event *e = &w->events[offset];
+    size_t count = 1;
+    uint32_t row_length = row_of(w, offset, row);
+    m[0] = (weir_mutation){.time_us = time_of(offset), .event = offset + 1, .offset = offset};
+    m[0].vertex = trouble_vertex(e->a);
+    if (e->what == 0) {
+        m[0].kind = WEIR_DELETE_VERTEX;
+    } else if (e->what < 3) {
+        m[0].kind = WEIR_PUT_VERTEX;
+        m[0].key = key;
+        m[0].key_length = (uint16_t)snprintf(key, sizeof key, "key-%llu", (unsigned long long)e->a);
+    } else {
+        m[0].kind = WEIR_PUT_EDGE;
+        m[0].row = row;
+        m[0].row_length = row_length;
+        m[count++] = m[0];
+        m[1].direction = WEIR_IN;
+        m[1].vertex = m[0].neighbor = trouble_vertex(1000000 + e->b);
+        m[1].neighbor = m[0].vertex;
+    }
+    m[count] = (weir_mutation){.kind = WEIR_NOTE_EVENT, .event = offset + 1, .offset = offset};
+    m[count].time_us = (int64_t)offset;
+    m[count].vertex = weir_graph_source_vertex(w->store.graph, w->store.source, 0);
+    return count + 1;
+}
+
+static void submit_until(world *w, uint64_t end) {
+    weir_mutation m[4];
+    while (w->store.offset < end) {
+        size_t count = mutations_of(w, w->store.offset, m);
+        assert_ok(trouble_submit(&w->store, m, count, 0));
+    }
+    assert_ok(weir_graph_seal(w->store.graph));
+}
+
+static void world_open(world *w, uint64_t memory_bytes) {
+    w->rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    for (size_t i = 0; i < EVENTS; i++) {
+        event *e = &w->events[i];
+        e->a = 1 + weir_rng_below(&w->rng, VERTICES);
+        e->b = 1 + weir_rng_below(&w->rng, VERTICES);
+        e->what = weir_rng_below(&w->rng, 20);
+        for (size_t k = 0; k < sizeof e->row; k++)
+            e->row[k] = (uint8_t)weir_rng_below(&w->rng, 256);
+    }
+    trouble_in_memory();
+    assert_ok(trouble_open(&w->store, memory_bytes, 3600 * WEIR_US_PER_S));
+}
+
+static world *world_filled(uint64_t end) {
+    world *w = weir_calloc(1, sizeof *w);
+    assert_non_null(w);
+    world_open(w, 64u << 20);
+    for (uint64_t i = 1; i <= SEALS; i++)
+        submit_until(w, end * i / SEALS);
+    return w;
+}
+
+static void world_close(world *w) {
+    assert_ok(trouble_close(&w->store));
+    trouble_free(&w->store);
+    weir_free(w);
+}
+
+/* --- damage --------------------------------------------------------------------------------------------------- */
+
+static weir_buf dump_shard(world *w, uint32_t shard) {
+    return damage_dump(w->store.graph, shard);
+}
+
+static void is_the_same(world *w, uint32_t shard, const weir_buf *wanted) {
+    damage_same(w->store.graph, shard, wanted);
+}
+
+/* A scrub must find it; what it hits may be about to be removed by a compaction. */
+static void damage(world *w, uint32_t shard, uint64_t bits) {
+    do
+        damage_bits(&w->rng, "store", shard, bits);
+    while (!weir_graph_scrub(w->store.graph, damage_never_wait, NULL));
+    assert_err(weir_graph_health(w->store.graph), WEIR_ECORRUPT, NULL);
+}
+
+/* --- a repair ------------------------------------------------------------------------------------------------- */
+
+static bool go_on(void *context) {
+    (void)context;
+    return true;
+}
+
+static void watch_memory(world *w) {
+    weir_alloc_stats stats;
+    weir_alloc_stats_get(&stats);
+    if (stats.live_bytes > w->peak) w->peak = stats.live_bytes;
+}
+
+/* As a pipeline does it: by vertex, names claimed, only what the shard wants. */
+static weir_err add_event(world *w, weir_graph_repair *repair, uint64_t offset) {
+    weir_mutation m[4], wanted[4];
+    size_t count = mutations_of(w, offset, m), taken = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!weir_graph_repair_wants(repair, &m[i])) continue;
+        bool named = m[i].kind == WEIR_PUT_VERTEX && weir_graph_repair_claim(repair, m[i].vertex);
+        if (!named) m[i].key_length = 0;
+        wanted[taken++] = m[i];
+    }
+    watch_memory(w);
+    return taken ? weir_graph_repair_add(repair, wanted, taken) : WEIR_OK;
+}
+
+static weir_err add_events(world *w, weir_graph_repair *repair, uint64_t begin, uint64_t omitted) {
+    weir_err err = WEIR_OK;
+    for (uint64_t offset = begin; !err && offset < w->store.offset; offset++)
+        if (offset != omitted) err = add_event(w, repair, offset);
+    return err ? err : weir_graph_repair_covered(repair, w->store.source, 0, w->store.offset);
+}
+
+static weir_err put_in_place(weir_graph_repair *repair) {
+    weir_err err = weir_graph_repair_hold(repair);
+    if (!err) err = weir_graph_repair_replace(repair, go_on, NULL);
+    weir_graph_repair_release(repair);
+    return err;
+}
+
+static weir_err make_anew(world *w, uint32_t shard, uint64_t omitted) {
+    weir_graph_repair *repair;
+    weir_err err = weir_graph_repair_begin(w->store.graph, shard, NULL, &repair);
+    if (err) return err;
+    err = add_events(w, repair, 0, omitted);
+    if (!err) err = put_in_place(repair);
+    weir_graph_repair_close(repair);
+    return err;
+}
+
+static bool lies_beside(uint32_t shard, const char *suffix) {
+    return damage_beside("store", shard, suffix);
+}
+
+static void what_was_damaged_is_as_it_was(void **state) {
+    (void)state;
+    world *w = world_filled(EVENTS * 3 / 4);
+    for (uint64_t round = 0; round < weir_test_rounds(4); round++) {
+        weir_buf wanted[TROUBLE_SHARDS];
+        uint64_t sealed = weir_graph_offset_sealed(w->store.graph, w->store.source, 0);
+        int64_t watermark = weir_graph_watermark(w->store.graph);
+        for (uint32_t i = 0; i < TROUBLE_SHARDS; i++)
+            wanted[i] = dump_shard(w, i);
+        uint32_t shard = (uint32_t)weir_rng_below(&w->rng, TROUBLE_SHARDS);
+        damage(w, shard, 1 + weir_rng_below(&w->rng, 20));
+        assert_ok(make_anew(w, shard, NO_EVENT));
+        assert_ok(weir_graph_health(w->store.graph));
+        assert_ok(weir_graph_scrub(w->store.graph, damage_never_wait, NULL));
+        assert_true(lies_beside(shard, ".damaged") && !lies_beside(shard, ".repair"));
+        assert_ok(trouble_close(&w->store));
+        assert_ok(trouble_open(&w->store, 64u << 20, 3600 * WEIR_US_PER_S));
+        assert_int_equal(weir_graph_offset_sealed(w->store.graph, w->store.source, 0), sealed);
+        assert_int_equal(weir_graph_watermark(w->store.graph), watermark);
+        for (uint32_t i = 0; i < TROUBLE_SHARDS; i++) {
+            is_the_same(w, i, &wanted[i]);
+            weir_buf_free(&wanted[i]);
+        }
+    }
+    submit_until(w, EVENTS);
+    world_close(w);
+}
+
+/* --- R1 ------------------------------------------------------------------------------------------------------- */
+
+/* ~time as keys have it: in each record of the event, and in no other. */
+static void time_bytes(int64_t time_us, uint8_t bytes[8]) {
+    uint64_t folded = ~((uint64_t)time_us ^ (1ull << 63));
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(folded >> (56 - 8 * i));
+}
+
+#define KEYS_MAX 16
+
+typedef struct event_keys {
+    uint8_t time[8], offset[8];
+    uint8_t keys[KEYS_MAX][64];
+    size_t lengths[KEYS_MAX], count;
+} event_keys;
+
+static weir_err take_key(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
+    event_keys *e = context;
+    bool of_it = memmem(key, key_length, *(const char *)key == 'I' ? e->offset : e->time, 8) != NULL;
+    (void)value, (void)value_length;
+    if (!of_it || *(const char *)key == 'P') return WEIR_OK;
+    assert_true(e->count < KEYS_MAX && key_length <= sizeof e->keys[0]);
+    memcpy(e->keys[e->count], key, key_length);
+    e->lengths[e->count++] = key_length;
+    return WEIR_OK;
+}
+
+static void keys_of(world *w, uint32_t shard, uint64_t offset, event_keys *e) {
+    *e = (event_keys){0};
+    time_bytes(time_of(offset), e->time);
+    time_bytes((int64_t)offset, e->offset);
+    assert_ok(weir_graph_scan(w->store.graph, shard, take_key, e));
+}
+
+static weir_err take_edge(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
+    (void)value, (void)value_length;
+    if (*(const char *)key == 'E') weir_buf_append(context, key, key_length);
+    return WEIR_OK;
+}
+
+static bool can_be_read(world *w, uint32_t shard, const void *key, size_t key_length) {
+    weir_engine_cursor *cursor;
+    size_t length = 0;
+    assert_ok(weir_engine_cursor_open(w->store.graph->shards[shard]->engine, WEIR_ENGINE_SCAN, &cursor));
+    weir_engine_cursor_seek(cursor, key, key_length);
+    const void *found = weir_engine_cursor_valid(cursor) ? weir_engine_cursor_key(cursor, &length) : "";
+    bool same = length == key_length && memcmp(found, key, length) == 0;
+    weir_engine_cursor_close(cursor);
+    return same;
+}
+
+/* Of the edges, an event of one that can be read and stands behind one that cannot; false: there is none. */
+static bool behind_damage(world *w, uint32_t shard, const weir_buf *edges, uint64_t *offsetp) {
+    size_t count = edges->length / WEIR_EDGE_KEY_BYTES, found = 0;
+    bool before = true;
+    for (size_t i = 0; i < count; i++) {
+        const char *key = edges->bytes + i * WEIR_EDGE_KEY_BYTES;
+        weir_edge_key edge;
+        bool read = can_be_read(w, shard, key, WEIR_EDGE_KEY_BYTES);
+        if (read && !before && weir_rng_below(&w->rng, ++found) == 0) {
+            assert_true(weir_edge_key_read(key, WEIR_EDGE_KEY_BYTES, &edge));
+            *offsetp = edge.event - 1;
+        }
+        before = read;
+    }
+    return found > 0;
+}
+
+static uint64_t readable(world *w, uint32_t shard, const event_keys *e) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < e->count; i++)
+        count += can_be_read(w, shard, e->keys[i], e->lengths[i]);
+    return count;
+}
+
+/* Whether it was refused. */
+static bool r1_round(world *w, uint32_t shard) {
+    event_keys keys;
+    uint64_t omitted = weir_rng_below(&w->rng, w->store.offset), bits = 1 + weir_rng_below(&w->rng, 40);
+    weir_buf wanted = dump_shard(w, shard), other = dump_shard(w, 1 - shard), edges = {0};
+    assert_ok(weir_graph_scan(w->store.graph, shard, take_edge, &edges));
+    keys_of(w, shard, omitted, &keys);
+    damage(w, shard, weir_rng_below(&w->rng, 2) ? 1 : bits);
+    bool refused = readable(w, shard, &keys) > 0;
+    if (weir_rng_below(&w->rng, 2) && behind_damage(w, shard, &edges, &omitted)) refused = true;
+    weir_err err = make_anew(w, shard, omitted);
+    if (refused) {
+        assert_err(err, WEIR_EDATA, "records that can be read and do not follow from the log");
+        assert_err(weir_graph_health(w->store.graph), WEIR_ECORRUPT, NULL);
+    } else {
+        assert_ok(err);
+    }
+    assert_false(lies_beside(shard, ".repair"));
+    assert_ok(make_anew(w, shard, NO_EVENT));
+    is_the_same(w, shard, &wanted);
+    is_the_same(w, 1 - shard, &other);
+    weir_buf_free(&wanted);
+    weir_buf_free(&other);
+    weir_buf_free(&edges);
+    return refused;
+}
+
+/* An event that the log has lost: as long as one of its records can be read, wherever it stands beside the damage, the
+ * damaged store stays. */
+static void r1_what_could_be_read_before_is_there_after(void **state) {
+    (void)state;
+    world *w = world_filled(EVENTS / 3);
+    uint64_t refused = 0, rounds = weir_test_rounds(30);
+    for (uint64_t round = 0; round < rounds; round++)
+        refused += r1_round(w, (uint32_t)weir_rng_below(&w->rng, TROUBLE_SHARDS));
+    printf("%llu refused of %llu\n", (unsigned long long)refused, (unsigned long long)rounds);
+    assert_in_range(refused, 1, rounds - 1);
+    world_close(w);
+}
+
+/* What cannot be read just now is not damaged for ever, and may not be passed over: no try may take what was lost away.
+ */
+static void r1_what_fails_while_it_is_compared_is_not_passed_over(void **state) {
+    (void)state;
+    world *w = world_filled(EVENTS / 20);
+    uint64_t omitted = w->store.offset, nth = 0, failures = 0;
+    event_keys keys = {0};
+    while (keys.count == 0) /* the last that left something in this shard */
+        keys_of(w, 0, --omitted, &keys);
+    for (bool met = true; met;) {
+        char spec[64];
+        weir_graph_repair *repair;
+        assert_ok(weir_graph_repair_begin(w->store.graph, 0, NULL, &repair));
+        assert_ok(add_events(w, repair, 0, omitted));
+        nth += 7; /* some of them, in order */
+        snprintf(spec, sizeof spec, "engine:%d:EIO:once", (int)nth);
+        assert_ok(weir_fault_arm(spec));
+        weir_err err = put_in_place(repair);
+        met = weir_fault_seen() >= nth;
+        assert_ok(weir_fault_arm(NULL));
+        weir_graph_repair_close(repair);
+        if (met && weir_err_is(err, WEIR_EIO))
+            failures++;
+        else
+            assert_err(err, WEIR_EDATA, NULL);
+    }
+    assert_true(failures > 10);
+    world_close(w);
+}
+
+/* --- what is in the way --------------------------------------------------------------------------------------- */
+
+static void who_reads_for_long_has_it_put_off_and_it_goes_on(void **state) {
+    (void)state;
+    world *w = weir_calloc(1, sizeof *w);
+    weir_graph_repair *repair;
+    weir_engine_cursor *cursor;
+    assert_non_null(w);
+    w->row_length = ROW_MAX;
+    world_open(w, 64u << 20);
+    submit_until(w, EVENTS / 3);
+    uint64_t begin = w->store.offset;
+    damage(w, 1, 3);
+    assert_ok(weir_graph_repair_begin(w->store.graph, 1, NULL, &repair));
+    assert_ok(add_events(w, repair, 0, NO_EVENT));
+    assert_ok(weir_engine_cursor_open(w->store.graph->shards[1]->engine, WEIR_ENGINE_SCAN, &cursor));
+    assert_err(put_in_place(repair), WEIR_EBUSY, "while it is read");
+    assert_err(weir_graph_health(w->store.graph), WEIR_ECORRUPT, NULL);
+    weir_engine_cursor_close(cursor);
+    submit_until(w, EVENTS); /* as much as becomes files of its own */
+    assert_ok(add_events(w, repair, begin, NO_EVENT));
+    assert_ok(put_in_place(repair));
+    weir_graph_repair_close(repair);
+    assert_ok(weir_graph_health(w->store.graph));
+    weir_buf is = dump_shard(w, 1);
+    damage(w, 1, 1); /* the same, made in one go */
+    assert_ok(make_anew(w, 1, NO_EVENT));
+    is_the_same(w, 1, &is);
+    weir_buf_free(&is);
+    world_close(w);
+}
+
+static weir_err no_missing(void *context, uint32_t source, uint32_t partition, uint64_t covered, uint64_t sealed) {
+    uint64_t *missing = context;
+    (void)source, (void)partition;
+    *missing += sealed - covered;
+    return WEIR_OK;
+}
+
+static void what_is_missing_is_named_and_must_be_added(void **state) {
+    (void)state;
+    world *w = world_filled(EVENTS / 10);
+    weir_graph_repair *repair;
+    uint64_t missing = 0, half = w->store.offset / 2;
+    damage(w, 0, 1);
+    assert_ok(weir_graph_repair_begin(w->store.graph, 0, NULL, &repair));
+    assert_ok(weir_graph_repair_missing(repair, no_missing, &missing));
+    assert_int_equal(missing, w->store.offset);
+    for (uint64_t offset = 0; offset < half; offset++)
+        assert_ok(add_event(w, repair, offset));
+    assert_ok(weir_graph_repair_covered(repair, w->store.source, 0, half));
+    missing = 0;
+    assert_ok(weir_graph_repair_missing(repair, no_missing, &missing));
+    assert_int_equal(missing, w->store.offset - half);
+    assert_err(put_in_place(repair), WEIR_EINTERNAL, "is covered to");
+    assert_ok(add_events(w, repair, half, NO_EVENT));
+    assert_ok(put_in_place(repair));
+    weir_graph_repair_close(repair);
+    assert_ok(weir_graph_health(w->store.graph));
+    world_close(w);
+}
+
+static void seal(void *context) {
+    assert_ok(weir_graph_seal(context));
+}
+
+static bool waits_to_be_sealed(world *w, uint32_t shard) {
+    weir_shard *s = w->store.graph->shards[shard];
+    weir_mutex_lock(&s->mutex);
+    bool frozen = s->frozen != NULL;
+    weir_mutex_unlock(&s->mutex);
+    return frozen;
+}
+
+/* Submits go on while it is held: they wait in memory, for longer than the sealer sleeps. */
+static void nothing_is_sealed_while_it_is_held(void **state) {
+    (void)state;
+    world *w = world_filled(EVENTS / 10);
+    weir_graph_repair *repair;
+    weir_thread *sealer;
+    uint64_t sealed = w->store.offset;
+    assert_ok(weir_graph_repair_begin(w->store.graph, 0, NULL, &repair));
+    assert_ok(add_events(w, repair, 0, NO_EVENT));
+    assert_ok(weir_graph_repair_hold(repair));
+    for (int i = 0; i < 100; i++) {
+        weir_mutation m[4];
+        size_t count = mutations_of(w, w->store.offset, m);
+        assert_ok(trouble_submit(&w->store, m, count, 0));
+    }
+    assert_ok(weir_thread_start("sealer", WEIR_ROLE_TEST, seal, w->store.graph, &sealer));
+    while (!waits_to_be_sealed(w, 0))
+        trouble_nap();
+    for (int i = 0; i < 700; i++)
+        trouble_nap();
+    assert_int_equal(weir_graph_offset_sealed(w->store.graph, w->store.source, 0), sealed);
+    assert_ok(weir_graph_repair_replace(repair, go_on, NULL));
+    assert_int_equal(weir_graph_offset_sealed(w->store.graph, w->store.source, 0), sealed);
+    weir_graph_repair_close(repair);
+    weir_thread_join(sealer);
+    assert_int_equal(weir_graph_offset_sealed(w->store.graph, w->store.source, 0), w->store.offset);
+    world_close(w);
+}
+
+static void a_full_disk_changes_nothing(void **state) {
+    (void)state;
+    world *w = world_filled(EVENTS / 3);
+    weir_buf wanted = dump_shard(w, 0), other = dump_shard(w, 1);
+    damage(w, 0, 4);
+    assert_ok(weir_fault_arm("write:1:ENOSPC:.repair/"));
+    assert_err(make_anew(w, 0, NO_EVENT), WEIR_EFULL, "space");
+    assert_true(weir_fault_seen() > 0);
+    assert_ok(weir_fault_arm(NULL));
+    assert_err(weir_graph_health(w->store.graph), WEIR_ECORRUPT, NULL);
+    assert_false(lies_beside(0, ".repair") || lies_beside(0, ".damaged"));
+    is_the_same(w, 1, &other);
+    assert_ok(make_anew(w, 0, NO_EVENT));
+    is_the_same(w, 0, &wanted);
+    weir_buf_free(&wanted);
+    weir_buf_free(&other);
+    world_close(w);
+}
+
+/* --- readers beside -------------------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    world *w;
+    atomic_bool over;
+    atomic_uint reads;
+    uint32_t degrees[VERTICES + 1];
+} reader;
+
+/* Right, or an error of damage. */
+static void read_over_and_over(void *context) {
+    reader *r = context;
+    weir_rng rng = weir_rng_stream(1, 0, 0);
+    while (!atomic_load(&r->over)) {
+        uint64_t a = 1 + weir_rng_below(&rng, VERTICES);
+        uint32_t count;
+        weir_err err = trouble_degree(&r->w->store, a, WEIR_OUT, &count);
+        if (err)
+            assert_err(err, WEIR_ECORRUPT, NULL);
+        else
+            assert_int_equal(count, r->degrees[a]);
+        atomic_fetch_add(&r->reads, 1);
+    }
+}
+
+static void readers_go_on(void **state) {
+    (void)state;
+    world *w = world_filled(EVENTS / 3);
+    reader r = {.w = w};
+    weir_thread *threads[2];
+    for (uint64_t a = 1; a <= VERTICES; a++)
+        assert_ok(trouble_degree(&w->store, a, WEIR_OUT, &r.degrees[a]));
+    assert_ok(trouble_close(&w->store)); /* with the windows that were read */
+    assert_ok(trouble_open(&w->store, 64u << 20, 3600 * WEIR_US_PER_S));
+    for (size_t i = 0; i < 2; i++)
+        assert_ok(weir_thread_start("reader", WEIR_ROLE_TEST, read_over_and_over, &r, &threads[i]));
+    for (uint64_t round = 0; round < weir_test_rounds(4); round++) {
+        uint32_t shard = (uint32_t)(round % TROUBLE_SHARDS);
+        unsigned before = atomic_load(&r.reads);
+        damage(w, shard, 5);
+        assert_ok(make_anew(w, shard, NO_EVENT));
+        while (atomic_load(&r.reads) < before + 100)
+            trouble_nap();
+    }
+    atomic_store(&r.over, true);
+    for (size_t i = 0; i < 2; i++)
+        weir_thread_join(threads[i]);
+    assert_ok(weir_graph_health(w->store.graph));
+    for (uint64_t a = 1; a <= VERTICES; a++) {
+        uint32_t count;
+        assert_ok(trouble_degree(&w->store, a, WEIR_OUT, &count));
+        assert_int_equal(count, r.degrees[a]);
+    }
+    world_close(w);
+}
+
+/* --- memory, kills --------------------------------------------------------------------------------------------- */
+
+static void it_takes_no_more_memory_than_it_says(void **state) {
+    (void)state;
+    world *w = weir_calloc(1, sizeof *w);
+    weir_alloc_stats before;
+    assert_non_null(w);
+    w->row_length = ROW_MAX;
+    world_open(w, 128u << 20);
+    submit_until(w, EVENTS);
+    size_t quarter = w->store.graph->shards[0]->seal_bytes * 2 / 4;
+    weir_alloc_stats_get(&before);
+    assert_ok(make_anew(w, 0, NO_EVENT));
+    uint64_t took = w->peak - before.live_bytes;
+    printf("%llu KiB of %llu\n", (unsigned long long)took >> 10,
+           (unsigned long long)(quarter + WEIR_GRAPH_REPAIR_NAMES_BYTES) >> 10);
+    assert_true(w->row_length * (uint64_t)w->store.offset > 2 * quarter); /* more than once around */
+    assert_true(took <= quarter + WEIR_GRAPH_REPAIR_NAMES_BYTES);
+    world_close(w);
+}
+
+static void killed_at(const char *point, bool *replacedp) {
+    world *w = world_filled(EVENTS / 3);
+    weir_buf wanted = dump_shard(w, 0);
+    int status;
+    damage_a_block("store", 0);
+    assert_ok(trouble_close(&w->store));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if (trouble_open(&w->store, 64u << 20, 3600 * WEIR_US_PER_S)) _exit(1);
+        if (weir_fault_kill_arm(point)) _exit(2);
+        _exit(make_anew(w, 0, NO_EVENT) ? 3 : 4);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_true(lies_beside(0, ".repair"));
+    assert_ok(trouble_open(&w->store, 64u << 20, 3600 * WEIR_US_PER_S));
+    assert_false(lies_beside(0, ".repair"));
+    *replacedp = !weir_graph_scrub(w->store.graph, damage_never_wait, NULL);
+    if (!*replacedp) assert_ok(make_anew(w, 0, NO_EVENT));
+    is_the_same(w, 0, &wanted);
+    weir_buf_free(&wanted);
+    world_close(w);
+    assert_ok(weir_folder_remove(weir_test_path("store")));
+}
+
+static void a_kill_leaves_one_or_the_other_and_no_scratch(void **state) {
+    (void)state;
+    static const struct {
+        const char *point;
+        bool replaced;
+    } cases[] = {{"repair.flushed:1", false},
+                 {"repair.whole:1", false},
+                 {"engine.replaced:1", true},
+                 {"repair.replaced:1", true}};
+    if (strcmp(weir_test_sanitizer(), "thread") == 0)
+        weir_test_skip("the thread sanitizer does not follow a fork of a process with threads");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool replaced;
+        killed_at(cases[i].point, &replaced);
+        assert_int_equal(replaced, cases[i].replaced);
+    }
+}
+
+/* --- scrub ----------------------------------------------------------------------------------------------------- */
+
+static weir_err count_files(void *context, const weir_graph_trouble *trouble) {
+    uint32_t *shards = context;
+    assert_string_equal(trouble->part, "files");
+    *shards |= 1u << trouble->shard;
+    return WEIR_OK;
+}
+
+static bool end_at_once(void *context, uint64_t bytes) {
+    uint64_t *calls = context;
+    (void)bytes;
+    ++*calls;
+    return false;
+}
+
+static void a_scrub_looks_at_every_shard_and_ends_when_told(void **state) {
+    (void)state;
+    world *w = world_filled(EVENTS / 10);
+    uint64_t calls = 0;
+    uint32_t shards = 0;
+    assert_ok(weir_graph_scrub(w->store.graph, damage_never_wait, NULL));
+    assert_ok(weir_graph_health(w->store.graph));
+    assert_ok(weir_graph_scrub(w->store.graph, end_at_once, &calls));
+    assert_int_equal(calls, 1);
+    for (uint32_t i = 0; i < TROUBLE_SHARDS; i++)
+        damage(w, i, 1);
+    assert_ok(weir_graph_troubles(w->store.graph, count_files, &shards));
+    assert_int_equal(shards, (1u << TROUBLE_SHARDS) - 1);
+    world_close(w);
+}
+
+static void a_shard_s_identity_is_written_anew(void **state) {
+    (void)state;
+    world *w = world_filled(30);
+    const char *path = weir_test_path("store/shard-001/identity");
+    char *was, *is;
+    size_t length;
+    assert_ok(weir_file_load(path, 1000, &was, &length));
+    assert_true(damage_flip(path, length / 2, 1));
+    assert_ok(weir_graph_scrub(w->store.graph, damage_never_wait, NULL));
+    assert_ok(weir_file_load(path, 1000, &is, &length));
+    assert_string_equal(is, was);
+    weir_free(is);
+    assert_ok(weir_file_remove(path));
+    assert_ok(weir_graph_scrub(w->store.graph, damage_never_wait, NULL));
+    assert_ok(weir_file_load(path, 1000, &is, &length));
+    assert_string_equal(is, was);
+    weir_free(is);
+    weir_free(was);
+    world_close(w);
+}
+
+WEIR_TESTS(WEIR_CASE(what_was_damaged_is_as_it_was), WEIR_CASE(r1_what_could_be_read_before_is_there_after),
+           WEIR_CASE(r1_what_fails_while_it_is_compared_is_not_passed_over),
+           WEIR_CASE(who_reads_for_long_has_it_put_off_and_it_goes_on),
+           WEIR_CASE(what_is_missing_is_named_and_must_be_added), WEIR_CASE(nothing_is_sealed_while_it_is_held),
+           WEIR_CASE(a_full_disk_changes_nothing), WEIR_CASE(readers_go_on),
+           WEIR_CASE(it_takes_no_more_memory_than_it_says), WEIR_CASE(a_kill_leaves_one_or_the_other_and_no_scratch),
+           WEIR_CASE(a_scrub_looks_at_every_shard_and_ends_when_told), WEIR_CASE(a_shard_s_identity_is_written_anew))
