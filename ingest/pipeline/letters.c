@@ -83,6 +83,7 @@ weir_err weir_letters_close(weir_letters *letters) {
 
 typedef struct loading {
     weir_letters *letters;
+    places *to;
     uint64_t born;
     weir_letters_source_of source_of;
     void *context;
@@ -94,22 +95,7 @@ static weir_err load_one(const loading *load, const weir_record *record) {
     if (err) return err;
     uint32_t source = load->source_of(load->context, letter.source, letter.source_length, letter.identity);
     const place at = {source, letter.partition, letter.offset, record->offset, record->offset >= load->born};
-    return source == UINT32_MAX ? WEIR_OK : places_add(&load->letters->loaded, &at);
-}
-
-static weir_err load_all(const loading *load, uint64_t from) {
-    weir_record records[READ_RECORDS];
-    weir_eventlog_reader *reader;
-    size_t count;
-    weir_err err = weir_eventlog_reader_open(load->letters->log, 0, from, &reader);
-    if (err) return err;
-    do {
-        err = weir_eventlog_reader_next(reader, records, READ_RECORDS, &count);
-        for (size_t i = 0; !err && i < count; i++)
-            err = load_one(load, &records[i]);
-    } while (!err && count);
-    weir_eventlog_reader_close(reader);
-    return err;
+    return source == UINT32_MAX ? WEIR_OK : places_add(load->to, &at);
 }
 
 static int compare_places(const void *a, const void *b) {
@@ -119,18 +105,44 @@ static int compare_places(const void *a, const void *b) {
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-weir_err weir_letters_load(weir_letters *letters, uint64_t from, uint64_t born, weir_letters_source_of source_of,
-                           void *context) {
-    const loading load = {letters, born, source_of, context};
-    places *loaded = &letters->loaded;
+/* Sorted. */
+static weir_err load_all(const loading *load, uint64_t from) {
+    weir_record records[READ_RECORDS];
     weir_eventlog_partition_stats stats = {0};
-    weir_err err = weir_eventlog_stats_get(letters->log, 0, &stats);
+    weir_eventlog_reader *reader;
+    size_t count;
+    weir_err err = weir_eventlog_stats_get(load->letters->log, 0, &stats);
     if (err) return err;
     if (from < stats.offset_begin || from > stats.offset_end) from = stats.offset_begin;
-    err = load_all(&load, from);
-    if (!err && loaded->count) qsort(loaded->items, loaded->count, sizeof *loaded->items, compare_places);
+    err = weir_eventlog_reader_open(load->letters->log, 0, from, &reader);
+    if (err) return err;
+    do {
+        err = weir_eventlog_reader_next(reader, records, READ_RECORDS, &count);
+        for (size_t i = 0; !err && i < count; i++)
+            err = load_one(load, &records[i]);
+    } while (!err && count);
+    weir_eventlog_reader_close(reader);
+    if (load->to->count) qsort(load->to->items, load->to->count, sizeof *load->to->items, compare_places);
+    return err;
+}
+
+weir_err weir_letters_load(weir_letters *letters, uint64_t from, uint64_t born, weir_letters_source_of source_of,
+                           void *context) {
+    places *loaded = &letters->loaded;
+    const loading load = {letters, loaded, born, source_of, context};
+    weir_err err = load_all(&load, from);
     for (size_t i = 0; !err && i < loaded->count; i++)
         err = places_add(&letters->unsealed, &loaded->items[i]);
+    return err;
+}
+
+weir_err weir_letters_all(weir_letters *letters, uint64_t born, weir_letters_source_of source_of, void *context,
+                          weir_letters_place **placesp, size_t *countp) {
+    places all = {0};
+    const loading load = {letters, &all, born, source_of, context};
+    weir_err err = load_all(&load, 0);
+    *placesp = all.items;
+    *countp = all.count;
     return err;
 }
 

@@ -37,6 +37,9 @@ typedef struct weir_letters_place {
  * [any] */
 void weir_letters_known(const weir_letters *letters, uint32_t source, uint32_t partition, uint64_t from,
                         const weir_letters_place **placesp, size_t *countp);
+/* All that the topic has now, sorted by place; free with weir_free, also after an error.  [any] */
+weir_err weir_letters_all(weir_letters *letters, uint64_t born, weir_letters_source_of source_of, void *context,
+                          weir_letters_place **placesp, size_t *countp);
 /* Appends; not durable until sync. source: the graph's number.  [any]  Errors are those of weir_eventlog_append. */
 weir_err weir_letters_add(weir_letters *letters, uint32_t source, weir_dead_letter *letter, weir_buf *scratch);
 weir_err weir_letters_sync(weir_letters *letters); /* [any] */

@@ -117,7 +117,7 @@ static void close_worker(weir_worker *worker) {
 
 /* The source of this pipeline that a letter came from. Those of topics that were recreated since, or that are not
  * read here, are nobody's; files go by one identity, so any may be asked for. */
-static uint32_t letter_source(void *context, const char *source, size_t length, uint64_t identity) {
+uint32_t weir_pipeline_letter_source(void *context, const char *source, size_t length, uint64_t identity) {
     weir_pipeline *pipeline = context;
     const weir_schema *schema = weir_graph_schema(pipeline->graph);
     uint32_t number = UINT32_MAX;
@@ -146,7 +146,8 @@ static weir_err open_letters(weir_pipeline *pipeline, const char *folder) {
 
 static weir_err load_letters(weir_pipeline *pipeline) {
     const weir_positions_letters numbers = weir_positions_letters_get(pipeline->positions);
-    return weir_letters_load(pipeline->letters, numbers.from, numbers.born, letter_source, pipeline);
+    uint64_t from = weir_graph_filling(pipeline->graph) ? 0 : numbers.from; /* a shard may begin again at the first */
+    return weir_letters_load(pipeline->letters, from, numbers.born, weir_pipeline_letter_source, pipeline);
 }
 
 static weir_err open_workers(weir_pipeline *pipeline, const weir_pipeline_opts *opts) {
@@ -156,6 +157,21 @@ static weir_err open_workers(weir_pipeline *pipeline, const weir_pipeline_opts *
     for (size_t i = 0; !err && i < opts->source_count; i++)
         err = open_worker(pipeline, &opts->sources[i], &pipeline->workers[i]);
     return err;
+}
+
+/* What nobody reads any more must be the same in all shards: one that was emptied would lack it for ever. */
+static weir_err refuse_gap(void *context, const char *source, uint32_t partition, uint32_t shard, uint64_t least,
+                           uint64_t most) {
+    const weir_pipeline *pipeline = context;
+    for (size_t i = 0; i < pipeline->worker_count; i++) {
+        const weir_worker *worker = &pipeline->workers[i];
+        if (worker->from.stream == WEIR_PIPELINE_FILE || !strcmp(worker->schema_source->topic, source)) return WEIR_OK;
+    }
+    return WEIR_ERR(
+        WEIR_EDATA,
+        "shard %u of the store has %llu of the %llu records of '%s', partition %u, and no log has them: load "
+        "the file again if its load was cut short, or else restore a checkpoint",
+        shard, (unsigned long long)least, (unsigned long long)most, source, partition);
 }
 
 weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipelinep) {
@@ -173,12 +189,18 @@ weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipe
     pipeline->kafka_timeout_us = opts->kafka_timeout_us ? opts->kafka_timeout_us : KAFKA_TIMEOUT_DEFAULT;
     pipeline->kafka_buffer_bytes = opts->kafka_buffer_bytes;
     pipeline->idle_us = opts->idle_us ? opts->idle_us : IDLE_DEFAULT;
+    pipeline->repairs = opts->repairs;
+    pipeline->scrub_us = opts->scrub_us;
+    pipeline->keep_us = opts->keep_us ? opts->keep_us : WEIR_US_PER_S;
     weir_err err = WEIR_OK;
     if (opts->brokers && !(pipeline->brokers = weir_strdup(opts->brokers)))
+        err = WEIR_ERR(WEIR_ENOMEM, "no memory for a pipeline");
+    if (!err && opts->checkpoints && !(pipeline->checkpoints = weir_strdup(opts->checkpoints)))
         err = WEIR_ERR(WEIR_ENOMEM, "no memory for a pipeline");
     if (!err) err = weir_positions_open(opts->folder, &pipeline->positions);
     if (!err) err = open_letters(pipeline, opts->letter_folder);
     if (!err) err = open_workers(pipeline, opts);
+    if (!err) err = weir_graph_uneven(pipeline->graph, refuse_gap, pipeline);
     if (!err) err = load_letters(pipeline);
     if (err) {
         weir_err_keep(&err, weir_pipeline_close(pipeline));
@@ -197,7 +219,7 @@ weir_err weir_pipeline_start(weir_pipeline *pipeline) {
         worker->begun_us = weir_clock_wall_us(pipeline->clock);
         err = weir_thread_start(name, WEIR_ROLE_INGEST, weir_worker_main, worker, &worker->thread);
     }
-    return err;
+    return err ? err : weir_keeper_start(pipeline);
 }
 
 weir_err weir_pipeline_stop(weir_pipeline *pipeline) {
@@ -206,6 +228,7 @@ weir_err weir_pipeline_stop(weir_pipeline *pipeline) {
     pipeline->stopping = true;
     weir_cond_broadcast(&pipeline->changed);
     weir_mutex_unlock(&pipeline->mutex);
+    weir_keeper_stop(pipeline);
     weir_graph_interrupt(pipeline->graph, true); /* who waits for room in a shard that is stuck would wait for ever */
     for (size_t i = 0; i < pipeline->worker_count; i++) {
         started = started || pipeline->workers[i].thread;
@@ -227,8 +250,16 @@ weir_err weir_pipeline_close(weir_pipeline *pipeline) {
     weir_mutex_destroy(&pipeline->mutex);
     weir_free(pipeline->workers);
     weir_free(pipeline->brokers);
+    weir_free(pipeline->checkpoints);
     weir_free(pipeline);
     return err;
+}
+
+bool weir_pipeline_stopping(weir_pipeline *pipeline) {
+    weir_mutex_lock(&pipeline->mutex);
+    bool stop = pipeline->stopping;
+    weir_mutex_unlock(&pipeline->mutex);
+    return stop;
 }
 
 /* --- waking and waiting ----------------------------------------------------------------------------------------- */

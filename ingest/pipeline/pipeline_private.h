@@ -9,6 +9,7 @@
 #include <weir/ingest/map.h>
 #include <weir/ingest/pipeline.h>
 #include <weir/ingest/repeats.h>
+#include <weir/store/repair.h>
 
 #include "letters.h"
 #include "positions.h"
@@ -80,6 +81,10 @@ struct weir_pipeline {
     weir_positions *positions;
     weir_worker *workers;
     size_t worker_count;
+    bool repairs;
+    char *checkpoints;         /* NULL: none  */
+    int64_t keep_us, scrub_us; /* 0: never    */
+    weir_thread *keeper;       /* NULL: none  */
 
     weir_mutex mutex;  /* LEAF; guards the fields below */
     weir_cond changed; /* any of them, or a worker's status or drained */
@@ -87,6 +92,37 @@ struct weir_pipeline {
     uint64_t drains; /* asked for */
     bool stopping;
 };
+
+/* choose.c: of an event's mutations, those that are handed over, by vertex. A put carries its name once; claim says
+ * whether this is the time. Up to WEIR_MAP_MUTATIONS_MAX are chosen. */
+typedef struct weir_chosen {
+    uint16_t index; /* into the event's mutations  */
+    bool named;     /* a put that carries its name */
+} weir_chosen;
+typedef bool (*weir_claim)(void *context, weir_vertex vertex);
+size_t weir_choose(const weir_mapped *event, weir_claim claim, void *context, weir_chosen *chosen);
+weir_mutation weir_chosen_mutation(const weir_mapped *event, weir_chosen chosen);
+/* Tells the partition's later events, also after a restart, that this one was the first of its id. */
+weir_mutation weir_event_note_mutation(const weir_worker *worker, uint32_t partition, const weir_mapped *event,
+                                       uint64_t offset);
+
+/* replay.c: adds to a repair what it is missing, out of the sources' logs: with each run what was sealed since the one
+ * before. After an error neither is of any use. counted is called now and then, with how many events were read and how
+ * many are to be read in all; false: stop, with WEIR_ECLOSED.  Blocks.  WEIR_ENOTFOUND a source that nobody can read
+ * any more; WEIR_ETIMEOUT; what the sources, the mapping and the repair return. */
+typedef struct weir_replay weir_replay;
+typedef bool (*weir_replay_counted)(void *context, uint64_t read, uint64_t wanted);
+weir_err weir_replay_open(weir_pipeline *pipeline, weir_graph_repair *repair, weir_replay_counted counted,
+                          void *context, weir_replay **replayp);
+weir_err weir_replay_run(weir_replay *replay);
+void weir_replay_close(weir_replay *replay); /* NULL is allowed */
+
+/* pipeline.c: the source of a pipeline that a letter came from, or UINT32_MAX; context: the pipeline. */
+uint32_t weir_pipeline_letter_source(void *context, const char *source, size_t length, uint64_t identity);
+
+/* keeper.c: the thread that looks after what is stored. Stop waits; without a start it does nothing. */
+weir_err weir_keeper_start(weir_pipeline *pipeline);
+void weir_keeper_stop(weir_pipeline *pipeline);
 
 /* run.c: records of one partition become batches. */
 weir_err weir_run_open(weir_worker *worker, weir_run **runp);
@@ -111,7 +147,8 @@ void weir_worker_told(void *context, const weir_kafka_told *parts, size_t count,
  *     do err = try(); while (weir_worker_waits(worker, err));   [ingest] */
 bool weir_worker_waits(weir_worker *worker, weir_err err);
 /* The thread of a source. */
-void weir_worker_main(void *context); /* a weir_worker */
+void weir_worker_main(void *context);                 /* a weir_worker */
+bool weir_pipeline_stopping(weir_pipeline *pipeline); /* [any] */
 /* Tells those who wait for a status or for a drain. */
 void weir_pipeline_changed(weir_pipeline *pipeline);
 

@@ -21,12 +21,6 @@
 
 #define BATCH_BYTES (256u << 10)
 
-/* Of an event's mutations, those that are handed over, in the order in which they are. */
-typedef struct chosen {
-    uint16_t index; /* into the event's mutations  */
-    bool named;     /* a put that carries its name */
-} chosen;
-
 struct weir_run {
     weir_worker *worker;
     weir_mapper *mapper;
@@ -34,7 +28,7 @@ struct weir_run {
     weir_buf *batches;  /* one a shard                */
     uint32_t *in_batch; /* mutations in each of them  */
     weir_buf scratch;   /* header of a letter         */
-    chosen chosen[WEIR_MAP_MUTATIONS_MAX];
+    weir_chosen chosen[WEIR_MAP_MUTATIONS_MAX];
     size_t chosen_count;
     /* of the span in hand */
     weir_part *part;
@@ -126,46 +120,8 @@ static weir_err refuse(weir_run *run, const weir_stream_record *record, weir_err
 
 /* --- an event --------------------------------------------------------------------------------------------------- */
 
-/* When a vertex was put must be told, because a deletion may come late; an edge of the event tells it. */
-static bool edge_tells(const weir_mapped *event, const weir_mutation *put) {
-    for (size_t i = 0; i < event->count; i++) {
-        const weir_mutation *m = &event->mutations[i];
-        if (m->kind == WEIR_PUT_EDGE && m->vertex == put->vertex) return true;
-    }
-    return false;
-}
-
-/* Claims each name; leaves out puts that say nothing new. */
-static weir_err choose(weir_run *run, const weir_mapped *event) {
-    weir_graph *graph = run->worker->pipeline->graph;
-    weir_err err = WEIR_OK;
-    run->chosen_count = 0;
-    for (size_t i = 0; i < event->count; i++) {
-        if (event->mutations[i].kind == WEIR_PUT_VERTEX) weir_graph_name_ahead(graph, event->mutations[i].vertex);
-    }
-    for (size_t i = 0; !err && i < event->count; i++) {
-        const weir_mutation *m = &event->mutations[i];
-        chosen c = {.index = (uint16_t)i};
-        if (m->kind == WEIR_PUT_VERTEX) {
-            do
-                err = weir_graph_name_claim(graph, m->vertex, &c.named);
-            while (weir_worker_waits(run->worker, err));
-            if (!c.named && m->row_length == 0 && edge_tells(event, m)) continue;
-        }
-        if (!err) run->chosen[run->chosen_count++] = c;
-    }
-    return err;
-}
-
-/* By vertex, each vertex's own order kept: readers see an event at a vertex whole (S2). Few, so by insertion. */
-static void sort_by_vertex(weir_run *run, const weir_mutation *mutations) {
-    for (size_t i = 1; i < run->chosen_count; i++) {
-        chosen c = run->chosen[i];
-        size_t at = i;
-        for (; at > 0 && mutations[run->chosen[at - 1].index].vertex > mutations[c.index].vertex; at--)
-            run->chosen[at] = run->chosen[at - 1];
-        run->chosen[at] = c;
-    }
+static bool claim(void *graph, weir_vertex vertex) {
+    return weir_graph_name_claim(graph, vertex);
 }
 
 static void add_to(weir_run *run, uint32_t shard, const weir_mutation *m) {
@@ -191,8 +147,7 @@ static weir_err room_for(weir_run *run, const weir_mapped *event) {
 
 static void hand_on(weir_run *run, const weir_mapped *event) {
     for (size_t i = 0; i < run->chosen_count; i++) {
-        weir_mutation m = event->mutations[run->chosen[i].index];
-        if (m.kind == WEIR_PUT_VERTEX && !run->chosen[i].named) m.key_length = 0;
+        const weir_mutation m = weir_chosen_mutation(event, run->chosen[i]);
         if (m.kind != WEIR_DELETE_VERTEX) {
             add_to(run, weir_shard_of(m.vertex, run->shards), &m);
             continue;
@@ -201,19 +156,6 @@ static void hand_on(weir_run *run, const weir_mapped *event) {
             add_to(run, shard, &m); /* any may hold an edge to it */
     }
     run->mutations += run->chosen_count;
-}
-
-/* Tells the partition's later events, also after a restart, that this one was the first of its id. */
-static void note_event(weir_run *run, const weir_mapped *event, uint64_t offset) {
-    const weir_worker *worker = run->worker;
-    const weir_mutation note = {
-        .kind = WEIR_NOTE_EVENT,
-        .vertex = weir_graph_source_vertex(worker->pipeline->graph, worker->graph_source, run->part->partition),
-        .time_us = (int64_t)offset,
-        .offset = offset,
-        .event = event->event,
-        .content = event->content};
-    add_to(run, weir_shard_of(note.vertex, run->shards), &note);
 }
 
 static weir_err conflict(uint64_t first) {
@@ -236,16 +178,20 @@ static weir_err take_event(weir_run *run, const weir_mapped *event, uint64_t off
     do
         err = room_for(run, event);
     while (weir_worker_waits(run->worker, err));
-    if (!err) err = choose(run, event);
     if (err) return err;
     do
         err = event->event_id ? weir_repeats_add(run->part->repeats, event->event, event->content, offset) : WEIR_OK;
     while (weir_worker_waits(run->worker, err));
     if (err) return err;
-    sort_by_vertex(run, event->mutations);
+    weir_graph *graph = run->worker->pipeline->graph;
+    for (size_t i = 0; i < event->count; i++)
+        if (event->mutations[i].kind == WEIR_PUT_VERTEX) weir_graph_name_ahead(graph, event->mutations[i].vertex);
+    run->chosen_count = weir_choose(event, claim, graph, run->chosen);
     if (event->time_us > run->event_time_us) run->event_time_us = event->time_us;
     hand_on(run, event);
-    if (event->event_id) note_event(run, event, offset);
+    if (!event->event_id) return WEIR_OK;
+    const weir_mutation note = weir_event_note_mutation(run->worker, run->part->partition, event, offset);
+    add_to(run, weir_shard_of(note.vertex, run->shards), &note);
     return WEIR_OK;
 }
 

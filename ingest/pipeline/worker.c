@@ -27,13 +27,6 @@
 
 /* --- what others see -------------------------------------------------------------------------------------------- */
 
-static bool stopping(weir_pipeline *pipeline) {
-    weir_mutex_lock(&pipeline->mutex);
-    bool stop = pipeline->stopping;
-    weir_mutex_unlock(&pipeline->mutex);
-    return stop;
-}
-
 /* Until the time has passed, or somebody says that there is something to do. */
 static void idle(weir_pipeline *pipeline, uint64_t wakes, int64_t us) {
     int64_t until_us = weir_clock_mono_us(weir_clock_system()) + us;
@@ -81,14 +74,14 @@ bool weir_worker_waits(weir_worker *worker, weir_err err) {
         weir_worker_status_set(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
         return false;
     }
-    if (!will_pass(worker, err) || stopping(worker->pipeline)) return false;
+    if (!will_pass(worker, err) || weir_pipeline_stopping(worker->pipeline)) return false;
     worker->wait_us = worker->wait_us == 0             ? WAIT_US_MIN
                       : worker->wait_us < RETRY_US / 2 ? worker->wait_us * 2
                                                        : RETRY_US;
     weir_worker_status_set(worker, WEIR_PIPELINE_WAITING, err);
     wait_out(worker->pipeline, worker->wait_us);
     if (weir_err_is(err, WEIR_EPOISONED)) (void)weir_letters_resume(worker->pipeline->letters); /* the next try tells */
-    return !stopping(worker->pipeline);
+    return !weir_pipeline_stopping(worker->pipeline);
 }
 
 static uint64_t wakes_and_drains(weir_pipeline *pipeline, uint64_t *drainsp) {
@@ -224,7 +217,7 @@ static weir_err check_partitions(weir_worker *worker) {
 }
 
 static bool is_to_stop(void *context) {
-    return stopping(((weir_worker *)context)->pipeline);
+    return weir_pipeline_stopping(((weir_worker *)context)->pipeline);
 }
 
 /* The first tries are short, so that a source that cannot be reached says so soon. */
@@ -449,7 +442,7 @@ static weir_err read_on(weir_worker *worker, bool *endedp) {
     if (err) return err;
     worker->tries = 0;
     weir_worker_status_set(worker, WEIR_PIPELINE_RUNNING, WEIR_OK);
-    while (!err && !*endedp && !stopping(worker->pipeline))
+    while (!err && !*endedp && !weir_pipeline_stopping(worker->pipeline))
         err = turn(worker, &idle_us, endedp);
     if (!err || worker->of_stream) weir_err_keep(&err, pass_clear(worker)); /* nothing is in hand */
     return err;
@@ -481,7 +474,8 @@ static void log_again(const weir_worker *worker, weir_err err) {
 }
 
 static void finish(weir_worker *worker, weir_err err, bool ended) {
-    if (weir_err_is(err, WEIR_ECANCELLED) && stopping(worker->pipeline)) err = WEIR_OK; /* the log has the rest */
+    if (weir_err_is(err, WEIR_ECANCELLED) && weir_pipeline_stopping(worker->pipeline))
+        err = WEIR_OK; /* the log has the rest */
     if (worker->of_stream && weir_err_is(err, WEIR_ECORRUPT)) err = weir_worker_doubt(worker, err);
     weir_err_keep(&err, tick(worker, true));
     worker->wait_us = 0;
@@ -513,7 +507,8 @@ void weir_worker_main(void *context) {
         }
         err = WEIR_OK;
         idle(worker->pipeline, wakes_and_drains(worker->pipeline, &drains), again ? AGAIN_US : RETRY_US);
-    } while (!stopping(worker->pipeline));
-    if (stopping(worker->pipeline) && worker->of_stream && weir_err_is(err, WEIR_ECANCELLED)) err = WEIR_OK;
+    } while (!weir_pipeline_stopping(worker->pipeline));
+    if (weir_pipeline_stopping(worker->pipeline) && worker->of_stream && weir_err_is(err, WEIR_ECANCELLED))
+        err = WEIR_OK;
     finish(worker, err, ended);
 }

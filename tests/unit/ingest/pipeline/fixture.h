@@ -27,7 +27,8 @@ typedef struct fixture {
     weir_schema *schema;
     weir_eventlog *logs[FIXTURE_SOURCES];
     size_t log_count;
-    uint32_t partitions; /* of each log; 0: 2 */
+    uint32_t partitions;    /* of each log; 0: 2 */
+    uint64_t segment_bytes; /* 0: as ever; else retention may remove all but the last segment */
     weir_graph *graph;
     weir_graph_opts graph_opts;
     weir_pipeline *pipeline;
@@ -43,7 +44,9 @@ static inline void fixture_open_logs(fixture *f) {
     f->log_count = weir_schema_source_count(f->schema);
     assert_true(f->log_count <= FIXTURE_SOURCES);
     for (uint32_t i = 0; i < f->log_count; i++) {
-        const weir_eventlog_opts opts = {.partitions = f->partitions ? f->partitions : 2};
+        const weir_eventlog_opts opts = {.partitions = f->partitions ? f->partitions : 2,
+                                         .segment_bytes = f->segment_bytes,
+                                         .retain_bytes = f->segment_bytes ? 1 : 0};
         const char *topic = weir_schema_source_at(f->schema, i)->topic;
         assert_ok(weir_eventlog_open(weir_test_path("log"), topic, &opts, &f->logs[i]));
     }

@@ -12,6 +12,7 @@
 #include <weir/ingest/kafka.h>
 
 #include "fixture.h"
+#include "positions.h"
 
 static const char cards[] = "version: 1\n"
                             "name: cards\n"
@@ -153,6 +154,41 @@ static void a_refusal_that_ends_is_waited_for(void **state) {
     mock_close(&mock);
 }
 
+/* What of the topic is written down to know it again by; false: nothing. */
+static bool written_down(weir_position *foundp) {
+    weir_positions *positions;
+    bool found = false;
+    assert_ok(weir_positions_open(weir_test_path("store"), &positions));
+    for (uint32_t source = 0; !found && source < 8; source++)
+        found = weir_positions_get(positions, source, 0, foundp) && foundp->check;
+    weir_positions_close(positions);
+    return found;
+}
+
+/* After a crash it is read on from what is sealed: by a record behind that nobody would know the topic again, and one
+ * that was made anew would be taken for it. */
+static void a_topic_is_known_by_what_is_sealed(void **state) {
+    (void)state;
+    mock_broker mock = mock_open("cards", 1);
+    fixture f = {.schema = fixture_schema(cards)};
+    weir_position position;
+    f.graph_opts = (weir_graph_opts){.shards = 2, .memory_bytes = 64u << 20, .seal_us = 3600 * WEIR_US_PER_S};
+    fixture_open_logs(&f);
+    fixture_open_graph(&f);
+    produce(&f, &mock, 0, 50);
+    kafka_start(&f, &mock);
+    wait_for_records(&f, 50);
+    assert_ok(weir_graph_seal(f.graph));
+    produce(&f, &mock, 50, 100);
+    wait_for_records(&f, 100);
+    assert_ok(weir_pipeline_close(f.pipeline));
+    f.pipeline = NULL;
+    assert_true(written_down(&position));
+    assert_in_range(position.offset, 1, 50);
+    fixture_close(&f);
+    mock_close(&mock);
+}
+
 /* The same name, the same length and more, other records. */
 static void a_recreated_topic_is_found_out(void **state) {
     (void)state;
@@ -226,4 +262,5 @@ static void a_log_is_not_a_topic_of_the_same_name(void **state) {
 
 WEIR_TESTS(WEIR_CASE(a_topic_is_read_on_where_the_store_is), WEIR_CASE(a_broker_that_is_away_is_waited_for),
            WEIR_CASE(a_refusal_that_ends_is_waited_for), WEIR_CASE(a_recreated_topic_is_found_out),
-           WEIR_CASE(a_topic_with_fewer_partitions_is_another), WEIR_CASE(a_log_is_not_a_topic_of_the_same_name))
+           WEIR_CASE(a_topic_is_known_by_what_is_sealed), WEIR_CASE(a_topic_with_fewer_partitions_is_another),
+           WEIR_CASE(a_log_is_not_a_topic_of_the_same_name))

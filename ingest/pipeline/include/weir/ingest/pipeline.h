@@ -66,6 +66,12 @@ typedef struct weir_pipeline_opts {
     uint64_t kafka_buffer_bytes; /* fetched ahead; 0: 64 MiB           */
     int64_t idle_us;             /* a partition that has been at its end for so long is idle; 0: 5 min */
     weir_clock *clock;           /* borrowed; NULL: the system's       */
+    bool repairs;                /* a shard whose files are damaged is made anew from the sources */
+    const char *checkpoints;     /* folder of checkpoints that this may begin from; borrowed for the call; NULL: none */
+    int64_t scrub_us;            /* every file of the store is read once in so long; 0: never     */
+    /* Damage is looked for once in so long, and waited for 3 times as long, because it may be over; a repair that has
+     * failed is tried again after 10, 20, … 3600 times. 0: 1 s. */
+    int64_t keep_us;
 } weir_pipeline_opts;
 
 /* Registers the sources with the graph, reads where it was and which dead letters there are. Starts nothing.
