@@ -112,12 +112,6 @@ weir_err weir_api_keeps_up(weir_api *api) {
         source, (unsigned long long)api->behind_max);
 }
 
-/* What has been reached counts at once; that it is kept over a restart is tried again at the next one. */
-static void is_whole(weir_api *api) {
-    weir_err err = weir_graph_filled(api->graph);
-    if (err) weir_log_error("serve.filled", weir_err_prefix(err, "after a restart the log is read again first"));
-}
-
 bool weir_api_look(weir_api *api) {
     int state = atomic_load(&api->state);
     if (state == WEIR_API_STARTING && all_run(api)) {
@@ -125,7 +119,9 @@ bool weir_api_look(weir_api *api) {
         if (!weir_pipeline_partitions(api->pipeline, set_goal, api)) state = WEIR_API_CATCHING_UP;
     }
     if (state == WEIR_API_CATCHING_UP && !weir_pipeline_partitions(api->pipeline, reached, api)) {
-        is_whole(api);          // A5
+        /* What has been reached counts at once; that it is kept over a restart is tried again at the next one. */
+        weir_err err = weir_graph_filled(api->graph); // A5
+        if (err) weir_log_error("serve.filled", weir_err_prefix(err, "after a restart the log is read again first"));
         state = WEIR_API_READY; // A4
     }
     if (state != WEIR_API_STOPPING) atomic_store(&api->state, state);

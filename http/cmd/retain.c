@@ -3,7 +3,8 @@
  * retain.c - the event log's retention, where it can be known what it may take.
  *
  * A store is a view of the log, and is built from it again after a crash: what not every shard has sealed must stay,
- * whatever its age. Only the server knows that, so only the server removes segments; who appends does not.
+ * whatever its age. Only the server knows that, so only the server removes segments; who appends does not. While a part
+ * of the store is damaged nothing is removed at all: it may be made anew of what the log still has.
  */
 #include <weir/base/alloc.h>
 #include <weir/base/clock.h>
@@ -32,6 +33,7 @@ void weir_serve_retain(weir_graph *graph, weir_eventlog *log, const char *topic,
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     if (*retained_usp && now_us - *retained_usp < EVERY_US) return;
     *retained_usp = now_us;
+    if (weir_graph_health(graph)) return;
     weir_err err = retain(graph, log, topic);
     if (err) weir_log_error("serve.retention", err); /* nothing is lost by what stays */
 }

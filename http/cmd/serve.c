@@ -201,6 +201,8 @@ static weir_err open_graph(service *serve) {
         .id_key = serve->has_id_key ? &serve->id_key : NULL,
         .create = true,
         .from_log = true,
+        .repairs = weir_config_bool(serve->config, WEIR_CONFIG_STORE_REPAIR),
+        .checkpoints = serve->checkpoints,
     };
     return weir_graph_open(serve->store, serve->schema, &opts, &serve->graph);
 }
@@ -215,6 +217,9 @@ static weir_err open_pipeline(service *serve) {
         .brokers = serve->brokers,
         .kafka_timeout_us = weir_config_us(serve->config, WEIR_CONFIG_KAFKA_TIMEOUT),
         .idle_us = weir_config_us(serve->config, WEIR_CONFIG_INGEST_IDLE),
+        .checkpoints = serve->checkpoints,
+        .repairs = weir_config_bool(serve->config, WEIR_CONFIG_STORE_REPAIR),
+        .scrub_us = weir_config_us(serve->config, WEIR_CONFIG_STORE_SCRUB_INTERVAL),
     };
     weir_kill_point("serve.opened"); /* what was sealed is there, nothing is replayed */
     weir_err err = weir_pipeline_open(&opts, &serve->pipeline);

@@ -102,6 +102,50 @@ static inline void serve_await(const serve_child *child, const char *path, const
     }
 }
 
+#define SERVE_JSON  "application/json"
+#define SERVE_LINES "application/x-ndjson"
+
+static inline void serve_get(const serve_child *child, const char *path, http_answer *answer) {
+    char text[512];
+    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    client_ask(child->port, text, answer);
+}
+
+static inline void serve_post(const serve_child *child, const char *path, const char *type, const char *body,
+                              size_t length, http_answer *answer) {
+    char head[512];
+    http_client client;
+    snprintf(head, sizeof head,
+             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n", path, type,
+             length);
+    client_open(&client, child->port);
+    client_text(&client, head);
+    client_send(&client, body, length);
+    client_read(&client, answer);
+    client_close(&client);
+}
+
+/* Fails unless it was answered with this status, and with this part in it (NULL: any); frees the answer. */
+static inline void serve_expect(const char *asked, http_answer *answer, int status, const char *part) {
+    if (answer->status != status || (part && !strstr(answer->body, part)))
+        fail_msg("%s was answered %d, and not %d%s%s: %.4000s", asked, answer->status, status, part ? " with " : "",
+                 part ? part : "", answer->body);
+    answer_free(answer);
+}
+
+static inline void serve_expect_get(const serve_child *child, const char *path, int status, const char *part) {
+    http_answer answer;
+    serve_get(child, path, &answer);
+    serve_expect(path, &answer, status, part);
+}
+
+static inline void serve_expect_post(const serve_child *child, const char *path, const char *type, const char *body,
+                                     int status, const char *part) {
+    http_answer answer;
+    serve_post(child, path, type, body, strlen(body), &answer);
+    serve_expect(path, &answer, status, part);
+}
+
 static inline bool serve_nothing_is_behind(const serve_child *child) {
     http_answer answer;
     client_ask(child->port, "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);

@@ -7,27 +7,29 @@
 
 #define SERVE_PAYMENTS_MAX 2000u
 
+/* Lines of payments; the status, and how the answer begins. */
+static inline int serve_post_lines(const serve_child *child, const char *lines, size_t length, char *said,
+                                   size_t size) {
+    http_answer answer;
+    serve_post(child, "/v1/events?source=payments", SERVE_LINES, lines, length, &answer);
+    int status = answer.status;
+    snprintf(said, size, "%s", answer.body ? answer.body : "");
+    answer_free(&answer);
+    return status;
+}
+
 /* Payments p<first> and on, of so many accounts; the status, and how the answer begins. */
 static inline int serve_post_payments(const serve_child *child, unsigned first, unsigned count, unsigned accounts,
                                       char said[400]) {
-    static char body[SERVE_PAYMENTS_MAX * 160], text[sizeof body + 256];
+    static char body[SERVE_PAYMENTS_MAX * 160];
     size_t length = 0;
-    http_answer answer;
     assert_in_range(count, 1, SERVE_PAYMENTS_MAX);
     for (unsigned n = first; n < first + count; n++)
         length += (size_t)snprintf(body + length, sizeof body - length,
                                    "{\"id\":\"p%u\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a%u\",\"amount\":1,"
                                    "\"currency\":\"EUR\",\"channel\":\"web\"}\n",
                                    n, n % accounts);
-    snprintf(text, sizeof text,
-             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
-             "Content-Length: %zu\r\n\r\n%s",
-             length, body);
-    client_ask(child->port, text, &answer);
-    int status = answer.status;
-    snprintf(said, 400, "%s", answer.body ? answer.body : "");
-    answer_free(&answer);
-    return status;
+    return serve_post_lines(child, body, length, said, 400);
 }
 
 #endif /* SERVE_PAYMENTS_H */

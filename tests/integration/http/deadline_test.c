@@ -75,8 +75,8 @@ static bool all_whole(const json_t *root) {
     return true;
 }
 
-static void start(serve_child *child) {
-    static const char *const more[] = {"--set", "models.require_signature=false", NULL};
+static void start(serve_child *child, const char *delay) {
+    const char *const more[] = {"--set", "models.require_signature=false", "--set", delay, NULL};
     const weir_model_opts unsigned_too = {.accept_unsigned = true};
     char id[WEIR_MODEL_ID_MAX];
     weir_schema *schema = register_schema();
@@ -92,28 +92,44 @@ static void start(serve_child *child) {
     serve_await(child, "/readyz", NULL, 200, NULL);
 }
 
+/* Asks with deadlines of so many milliseconds and a little more, until one was too short for all of it. */
+static bool is_cut(const serve_child *child, int beyond_ms) {
+    json_t *root;
+    bool cut = false;
+    for (int i = 0; i < TRIES && !cut; i++) {
+        char more[64];
+        snprintf(more, sizeof more, "\"deadline_ms\":%d,", beyond_ms + 1 + i % DEADLINES);
+        int status = post(child, "/v1/score", ask_for_all(more), &root);
+        assert_true(status == 200 || status == 503 || status == 504);
+        cut = status == 200 && !all_whole(root);
+        json_decref(root);
+    }
+    return cut;
+}
+
 static void a_deadline_cuts_short_and_none_does_not(void **state) {
     (void)state;
     serve_child child;
     json_t *root;
-    bool cut = false;
-    start(&child);
+    start(&child, "score.delay=0s");
     store(&child);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(post(&child, "/v1/score", ask_for_all(""), &root), 200);
         assert_true(all_whole(root));
         json_decref(root);
     }
-    for (int i = 0; i < TRIES && !cut; i++) {
-        char more[64];
-        snprintf(more, sizeof more, "\"deadline_ms\":%d,", 1 + i % DEADLINES);
-        int status = post(&child, "/v1/score", ask_for_all(more), &root);
-        assert_true(status == 200 || status == 503 || status == 504);
-        cut = status == 200 && !all_whole(root);
-        json_decref(root);
-    }
-    assert_true(cut);
+    assert_true(is_cut(&child, 0));
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-WEIR_TESTS(WEIR_CASE(a_deadline_cuts_short_and_none_does_not))
+/* A tenth of a second of it is over before the worker begins: counted from there, all of these are long enough. */
+static void a_deadline_runs_while_the_request_waits(void **state) {
+    (void)state;
+    serve_child child;
+    start(&child, "score.delay=100ms");
+    store(&child);
+    assert_true(is_cut(&child, 100));
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+WEIR_TESTS(WEIR_CASE(a_deadline_cuts_short_and_none_does_not), WEIR_CASE(a_deadline_runs_while_the_request_waits))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rebuild_test.c - a store made again from its log answers as the one before, also where times are equal. */
-#include "serve_child.h"
+#include "serve_payments.h"
 
 #include <sys/stat.h>
 
@@ -8,33 +8,15 @@
 
 /* All of one account and one moment, so that nothing but ids says which are the newest five. */
 static void post_ties(const serve_child *child) {
-    char events[EVENTS * 160], head[256];
-    size_t length = 0;
-    http_client client;
-    http_answer answer;
-    for (int i = 0; i < EVENTS; i++)
-        length += (size_t)snprintf(events + length, sizeof events - length,
-                                   "{\"id\":\"p%d\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a1\",\"amount\":%d,"
-                                   "\"currency\":\"EUR\",\"channel\":\"web\"}\n",
-                                   i, i + 1);
-    snprintf(head, sizeof head,
-             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
-             "Content-Length: %zu\r\n\r\n",
-             length);
-    client_open(&client, child->port);
-    client_text(&client, head);
-    client_text(&client, events);
-    client_read(&client, &answer);
-    client_close(&client);
-    assert_int_equal(answer.status, 200);
-    answer_free(&answer);
+    char said[400];
+    assert_int_equal(serve_post_payments(child, 0, EVENTS, 1, said), 200);
 }
 
 /* What the store says of five neighbours, up to how fresh it is; free it. */
 static char *five(const serve_child *child) {
     http_answer answer;
     serve_await(child, "/readyz", NULL, 200, "\"behind\":0");
-    client_ask(child->port, "GET /v1/neighbors/account/a1?limit=5 HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
+    client_ask(child->port, "GET /v1/neighbors/account/a0?limit=5 HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
     assert_int_equal(answer.status, 200);
     char *fresh = strstr(answer.body, "\"freshness\""), *text;
     assert_non_null(fresh);

@@ -16,6 +16,8 @@
 
 #define ASK_P1 "{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"},{\"type\":\"payment\",\"key\":\"p2\"}]}"
 
+#define ASK_P2 "{\"targets\":[{\"type\":\"payment\",\"key\":\"p2\"}]}"
+
 static const char *const events[] = {
     "{\"id\":\"p1\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a1\",\"card\":\"c1\",\"device\":\"d1\","
     "\"merchant\":\"m1\",\"amount\":17.99,\"currency\":\"EUR\",\"channel\":\"web\"}",
@@ -112,6 +114,101 @@ static void an_event_is_judged_before_it_is_stored(void **state) {
                            json_object_get(json_array_get(json_object_get(b, "reasons"), 0), "key")));
     json_decref(before);
     json_decref(after);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+static const char *neighborhood_of(json_t *root) {
+    return json_string_value(json_object_get(json_array_get(json_object_get(root, "scores"), 0), "neighborhood"));
+}
+
+static json_t *score_within(const serve_child *child, int nodes_max) {
+    char body[256];
+    snprintf(body, sizeof body, "{\"targets\":[{\"type\":\"payment\",\"key\":\"p2\"}],\"nodes_max\":%d}", nodes_max);
+    return post_json(child, "/v1/score", body, 200);
+}
+
+static void more_nodes_than_are_wanted_are_not_looked_at(void **state) {
+    (void)state;
+    serve_child child;
+    char id[WEIR_MODEL_ID_MAX];
+    register_make(weir_test_path("data/models"), 5, id);
+    start(&child, true);
+    store_event(&child, 0, "/v1/vertices/payment/p1");
+    store_event(&child, 1, "/v1/vertices/payment/p2");
+    json_t *whole = post_json(&child, "/v1/score", ASK_P2, 200);
+    int nodes = (int)number_of(whole, 0, "nodes");
+    json_t *enough = score_within(&child, nodes), *less = score_within(&child, nodes - 1);
+    assert_string_equal(neighborhood_of(whole), "whole");
+    assert_string_equal(neighborhood_of(enough), "whole");
+    assert_string_not_equal(neighborhood_of(less), "whole");
+    json_decref(whole);
+    json_decref(enough);
+    json_decref(less);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* --- how fresh a score is --------------------------------------------------------------------------------------- */
+
+/* Payment i, at 10:00 or at 9:00, of an account of its own: what came earlier is in its neighbourhood. */
+static json_t *post_payment(const serve_child *child, int i, bool is_target) {
+    char event[256];
+    snprintf(event, sizeof event,
+             "{\"id\":\"%s%d\",\"time\":\"2026-01-05T%s:00:00Z\",\"account\":\"a%d\",\"amount\":1,"
+             "\"currency\":\"EUR\",\"channel\":\"web\"}",
+             is_target ? "t" : "p", i, is_target ? "10" : "09", i);
+    return post_json(child, "/v1/events?source=payments", event, 200);
+}
+
+/* The target many times over, so that there is time between what is read and what is written. */
+static json_t *score_target(const serve_child *child, int i) {
+    enum { TARGETS = 64 };
+    char body[TARGETS * 64];
+    size_t used = (size_t)snprintf(body, sizeof body, "{\"reasons\":0,\"targets\":[");
+    for (int t = 0; t < TARGETS; t++)
+        used += (size_t)snprintf(body + used, sizeof body - used, "%s{\"type\":\"payment\",\"key\":\"t%d\"}",
+                                 t ? "," : "", i);
+    snprintf(body + used, sizeof body - used, "]}");
+    return post_json(child, "/v1/score", body, 200);
+}
+
+/* Whether the answer says that what was acknowledged so is applied. */
+static bool says_applied(json_t *answer, json_t *acknowledged) {
+    json_t *at = json_array_get(json_object_get(acknowledged, "events"), 0);
+    json_t *source = json_object_get(json_object_get(answer, "freshness"), "payments");
+    json_t *offset = json_object_get(at, "offset"), *partition = json_object_get(at, "partition");
+    assert_true(json_is_integer(offset) && json_is_integer(partition));
+    json_t *applied = json_array_get(json_object_get(source, "applied"), (size_t)json_integer_value(partition));
+    return json_integer_value(applied) > json_integer_value(offset);
+}
+
+/* Asks at once after each event: as soon as a score says that the event was applied, it was made with it. */
+static void a3_what_freshness_says_is_in_the_score(void **state) {
+    (void)state;
+    enum { EVENTS = 60 };
+    serve_child child;
+    char id[WEIR_MODEL_ID_MAX], path[64];
+    weir_schema *schema = register_schema();
+    weir_models *models;
+    assert_ok(weir_models_open(weir_test_path("data/models"), weir_clock_system(), &models));
+    assert_ok(register_add(models, schema, 256, 5, NULL, id));
+    promote(models, id);
+    start(&child, true);
+    for (int i = 0; i < EVENTS; i++) {
+        json_decref(post_payment(&child, i, true));
+        snprintf(path, sizeof path, "/v1/vertices/payment/t%d", i);
+        serve_await(&child, path, NULL, 200, NULL);
+        json_t *at = post_payment(&child, i, false);
+        for (bool applied = false; !applied;) {
+            json_t *answer = score_target(&child, i);
+            applied = says_applied(answer, at);
+            if (applied && number_of(answer, 0, "nodes") < 3) /* the target, its account, and what that paid before */
+                fail_msg("p%d is said to be applied, and the score is without it", i);
+            json_decref(answer);
+        }
+        json_decref(at);
+    }
+    weir_models_close(models);
+    weir_schema_free(schema);
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -420,6 +517,7 @@ static void swaps_under_load_fail_no_request(void **state) {
 
 WEIR_TESTS(WEIR_CASE(an_event_is_refused_as_the_log_would), WEIR_CASE(a_pipe_in_the_place_of_a_model_hangs_nothing),
            WEIR_CASE(what_others_may_write_is_refused), WEIR_CASE(an_event_is_judged_before_it_is_stored),
+           WEIR_CASE(more_nodes_than_are_wanted_are_not_looked_at), WEIR_CASE(a3_what_freshness_says_is_in_the_score),
            WEIR_CASE(bodies_that_are_refused), WEIR_CASE(bad_models_leave_the_good_one),
            WEIR_CASE(an_unsigned_model_is_refused_by_default), WEIR_CASE(keys_beside_the_data_may_come_after_the_start),
            WEIR_CASE(swaps_under_load_fail_no_request))

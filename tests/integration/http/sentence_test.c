@@ -9,23 +9,6 @@
 #define RING   256u  /* of err.c */
 #define CUT_TO 3000L /* within the first segment's records */
 
-static void post(const serve_child *child, const char *body, int status) {
-    http_client client;
-    http_answer answer;
-    char head[256];
-    snprintf(head, sizeof head,
-             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-             "Content-Length: %zu\r\n\r\n",
-             strlen(body));
-    client_open(&client, child->port);
-    client_text(&client, head);
-    client_text(&client, body);
-    client_read(&client, &answer);
-    if (answer.status != status) fail_msg("an event was answered %d: %s", answer.status, answer.body);
-    answer_free(&answer);
-    client_close(&client);
-}
-
 static void start(serve_child *child) {
     setenv("WEIR_EVENTLOG_PARTITIONS", "1", 1);
     setenv("WEIR_EVENTLOG_SEGMENT_BYTES", "64KiB", 1);
@@ -43,7 +26,7 @@ static void fill(const serve_child *child) {
                                  "\"currency\":\"EUR\",\"channel\":\"web\"}",
                                  i ? ',' : '[', i);
     snprintf(text + used, 2, "]");
-    post(child, text, 200);
+    serve_expect_post(child, "/v1/events?source=payments", SERVE_JSON, text, 200, NULL);
     free(text);
 }
 
@@ -61,17 +44,11 @@ static void make_a_source_fail(serve_child *child) {
     serve_await(child, "/readyz?verbose", NULL, 503, "\"source\":\"payments\",\"status\":\"failed\"");
 }
 
-static void ask(const serve_child *child, const char *path, http_answer *answer) {
-    char text[256];
-    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
-    client_ask(child->port, text, answer);
-}
-
 static uint64_t errors_so_far(const serve_child *child) {
     static const char name[] = "\nweir_errors_total{";
     http_answer answer;
     uint64_t sum = 0;
-    ask(child, "/metrics", &answer);
+    serve_get(child, "/metrics", &answer);
     assert_int_equal(answer.status, 200);
     for (const char *at = strstr(answer.body, name); at; at = strstr(at + 1, name))
         sum += strtoull(strchr(at, '}') + 1, NULL, 10);
@@ -81,7 +58,7 @@ static uint64_t errors_so_far(const serve_child *child) {
 
 static void ask_nonsense(const serve_child *child) {
     http_answer answer;
-    ask(child, "/v1/vertices/nothing/1", &answer);
+    serve_get(child, "/v1/vertices/nothing/1", &answer);
     assert_true(answer.status >= 400);
     answer_free(&answer);
 }
@@ -89,7 +66,7 @@ static void ask_nonsense(const serve_child *child) {
 /* What is said of the source; it names the segment. */
 static char *sentence_of(const serve_child *child) {
     http_answer answer;
-    ask(child, "/readyz?verbose", &answer);
+    serve_get(child, "/readyz?verbose", &answer);
     assert_int_equal(answer.status, 503);
     const char *at = strstr(answer.body, "\"payments\"");
     if (!at) fail_msg("it says: %s", answer.body);

@@ -4,6 +4,7 @@
  *
  * Nothing here looks at a clock but to say how long it took: a stop that hangs meets the limit of its case.
  */
+#include "flip.h"
 #include "serve_payments.h"
 
 #include <sys/resource.h>
@@ -13,10 +14,12 @@
 
 #define EVENTS  500u
 #define READERS 60
+#define LOGGED  60000u /* to make a shard of so many takes a while */
 
 typedef struct trouble {
     const char *fault; /* of WEIR_FAULT; NULL: none */
     void (*drive)(const serve_child *child);
+    bool refills; /* its store is made anew from a log that has events */
 } trouble;
 
 static int held[READERS];
@@ -89,6 +92,42 @@ static void drive_out_of_descriptors(const serve_child *child) {
     assert_int_equal(prlimit(child->pid, RLIMIT_NOFILE, &none, NULL), 0);
 }
 
+/* It answers as soon as all is applied; whether that can be sealed it waits for then. */
+static void drive_filled(const serve_child *child) {
+    serve_await(child, "/v1/vertices/payment/p1", NULL, 200, NULL);
+}
+
+static void leave_a_log(const char *data, const char *const *more) {
+    char store[520];
+    serve_child child;
+    serve_start(&child, data, more);
+    assert_true(child.port);
+    drive_events(&child);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+    snprintf(store, sizeof store, "%s/store", data);
+    assert_ok(weir_folder_remove(store));
+}
+
+/* Damaged again where it was too fast to be seen. */
+static void drive_a_repair(const serve_child *child) {
+    bool under_way = false, red = false;
+    char said[400], store[512];
+    snprintf(store, sizeof store, "%s/data/store", weir_test_folder());
+    for (unsigned first = 0; first < LOGGED; first += SERVE_PAYMENTS_MAX)
+        assert_int_equal(serve_post_payments(child, first, SERVE_PAYMENTS_MAX, 100, said), 200);
+    serve_await_applied(child);
+    while (!under_way) {
+        http_answer answer;
+        for (unsigned shard = 0; !red && shard < 2; shard++)
+            (void)flip_shard(store, shard);
+        client_ask(child->port, "GET /readyz?verbose HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
+        red = answer.status == 503;
+        under_way = answer.body && strstr(answer.body, "made anew from the log:");
+        answer_free(&answer);
+        usleep(1000);
+    }
+}
+
 static void stop(const char *name, const trouble *t) {
     int64_t longest_us = 0;
     uint64_t rounds = weir_test_rounds(1);
@@ -97,8 +136,10 @@ static void stop(const char *name, const trouble *t) {
         char data[512];
         serve_child child;
         const char *const more[] = {"--set", "store.seal_interval=20ms", "--set", "http.stop_timeout=1s",
-                                    "--set", "store.memory=64MiB",       NULL};
+                                    "--set", "store.memory=64MiB",       "--set", "store.scrub_interval=10ms",
+                                    NULL};
         snprintf(data, sizeof data, "%s/data", weir_test_folder());
+        if (t->refills) leave_a_log(data, more);
         if (t->fault) setenv("WEIR_FAULT", t->fault, 1);
         serve_start(&child, data, more);
         unsetenv("WEIR_FAULT");
@@ -117,12 +158,13 @@ static void stop(const char *name, const trouble *t) {
     printf("%s: %llu stops, the longest %.1f s\n", name, (unsigned long long)rounds, (double)longest_us / 1e6);
 }
 
-#define STOP(name, ...)                  \
+#define STOP_OF(name, ...)               \
     static void name(void **state) {     \
         const trouble t = {__VA_ARGS__}; \
         (void)state;                     \
         stop(#name, &t);                 \
     }
+#define STOP(name, fault, drive) STOP_OF(name, fault, drive, false)
 
 STOP(at_once, NULL, drive_nothing)
 STOP(with_events_under_way, NULL, drive_events)
@@ -130,12 +172,15 @@ STOP(while_seals_fail, "write:1:ENOSPC:/seal-", drive_events)
 STOP(while_the_disk_and_the_queues_are_full, "write:1:ENOSPC:/seal-", drive_until_it_waits)
 STOP(while_the_log_is_poisoned, "sync:1:EIO:/payments/0", drive_events)
 STOP(while_no_call_into_the_files_goes_well, "engine:40:EIO:/store/shard-", drive_events)
+STOP_OF(while_a_store_is_filled_on_a_full_disk, "write:1:ENOSPC:/seal-", drive_filled, true)
 STOP(while_answers_are_not_read, NULL, drive_readers)
 STOP(while_requests_do_not_end, NULL, drive_writers)
+STOP(while_a_shard_is_made_anew, NULL, drive_a_repair)
 STOP(without_memory, NULL, drive_out_of_memory)
 STOP(without_descriptors, NULL, drive_out_of_descriptors)
 
 WEIR_TESTS(WEIR_CASE(at_once), WEIR_CASE(with_events_under_way), WEIR_CASE(while_seals_fail),
            WEIR_CASE(while_the_disk_and_the_queues_are_full), WEIR_CASE(while_the_log_is_poisoned),
-           WEIR_CASE(while_no_call_into_the_files_goes_well), WEIR_CASE(while_answers_are_not_read),
-           WEIR_CASE(while_requests_do_not_end), WEIR_CASE(without_memory), WEIR_CASE(without_descriptors))
+           WEIR_CASE(while_no_call_into_the_files_goes_well), WEIR_CASE(while_a_store_is_filled_on_a_full_disk),
+           WEIR_CASE(while_answers_are_not_read), WEIR_CASE(while_requests_do_not_end),
+           WEIR_CASE(while_a_shard_is_made_anew), WEIR_CASE(without_memory), WEIR_CASE(without_descriptors))

@@ -4,40 +4,13 @@
 
 #include "serve_child.h"
 
-static void post(const serve_child *child, const char *id, http_answer *answer) {
-    http_client client;
-    char event[512], head[256];
+static void expect_post(const serve_child *child, const char *id, int status, const char *part) {
+    char event[512];
     snprintf(event, sizeof event,
              "{\"id\":\"%s\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a1\",\"amount\":1,\"currency\":\"EUR\","
              "\"channel\":\"web\"}",
              id);
-    snprintf(head, sizeof head,
-             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
-             "Content-Length: %zu\r\n\r\n",
-             strlen(event));
-    client_open(&client, child->port);
-    client_text(&client, head);
-    client_text(&client, event);
-    client_read(&client, answer);
-    client_close(&client);
-}
-
-static void expect_post(const serve_child *child, const char *id, int status, const char *part) {
-    http_answer answer;
-    post(child, id, &answer);
-    if (answer.status != status || !strstr(answer.body, part))
-        fail_msg("%s was answered %d: %s", id, answer.status, answer.body);
-    answer_free(&answer);
-}
-
-static void expect_get(const serve_child *child, const char *path, int status, const char *part) {
-    http_answer answer;
-    char text[512];
-    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
-    client_ask(child->port, text, &answer);
-    if (answer.status != status || !strstr(answer.body, part))
-        fail_msg("%s was answered %d: %s", path, answer.status, answer.body);
-    answer_free(&answer);
+    serve_expect_post(child, "/v1/events?source=payments", SERVE_LINES, event, status, part);
 }
 
 static void start(serve_child *child, const char *fault) {
@@ -58,7 +31,7 @@ static void the_log_goes_on_after(const char *fault) {
     expect_post(&child, "p1", 200, "\"duplicate\":true");
     expect_post(&child, "p2", 200, "\"duplicate\":false");
     serve_await(&child, "/v1/neighbors/account/a1", NULL, 200, "\"p2\"");
-    expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
+    serve_expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
     assert_int_equal(serve_end(&child, SIGTERM), 0);
     start(&child, NULL);
     serve_await(&child, "/readyz", NULL, 200, NULL);
@@ -83,9 +56,9 @@ static void a_poisoned_log_is_named_and_a_stop_ends(void **state) {
     serve_await(&child, "/readyz", NULL, 200, NULL);
     expect_post(&child, "p1", 503, "not known");
     expect_post(&child, "p2", 503, "no event of the request was taken");
-    expect_get(&child, "/readyz?verbose", 503, "the event log");
-    expect_get(&child, "/v1/status", 200, "\"part\":\"eventlog\"");
-    expect_get(&child, "/v1/neighbors/account/a1", 404, "");
+    serve_expect_get(&child, "/readyz?verbose", 503, "the event log");
+    serve_expect_get(&child, "/v1/status", 200, "\"part\":\"eventlog\"");
+    serve_expect_get(&child, "/v1/neighbors/account/a1", 404, "");
     assert_int_not_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -96,13 +69,13 @@ static void a_full_store_disk_is_named_and_a_stop_ends(void **state) {
     start(&child, "write:1:ENOSPC:/seal-");
     expect_post(&child, "p1", 200, "\"duplicate\":false");
     serve_await(&child, "/readyz", NULL, 503, "seal");
-    expect_get(&child, "/v1/status", 200, "/seal\"");
+    serve_expect_get(&child, "/v1/status", 200, "/seal\"");
     serve_await(&child, "/v1/neighbors/account/a1", NULL, 200, "\"p1\"");
     int status = serve_end(&child, SIGTERM);
     assert_true(status != 0 && status < 128);
     start(&child, NULL);
     serve_await(&child, "/readyz", NULL, 200, NULL);
-    expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
+    serve_expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -151,6 +124,7 @@ static void flip_all(void) {
     assert_true(flipped_count > 0);
 }
 
+/* Somebody brings the files back: the server shall not make others with their names meanwhile. */
 static void flip_back(void) {
     for (unsigned i = 0; i < flipped_count; i++)
         flip(flipped[i]);
@@ -161,6 +135,7 @@ static void a_damaged_read_turns_readiness_red_until_it_is_mended(void **state) 
     (void)state;
     serve_child child;
     http_answer answer;
+    setenv("WEIR_STORE_REPAIR", "false", 1);
     start(&child, NULL);
     serve_await(&child, "/readyz", NULL, 200, NULL);
     expect_post(&child, "p1", 200, "\"duplicate\":false");
@@ -172,11 +147,11 @@ static void a_damaged_read_turns_readiness_red_until_it_is_mended(void **state) 
     client_ask(child.port, "GET /v1/neighbors/account/a1 HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
     assert_true(answer.status >= 500);
     answer_free(&answer);
-    expect_get(&child, "/readyz", 503, ".sst");
-    expect_get(&child, "/v1/status", 200, "/files\"");
+    serve_expect_get(&child, "/readyz", 503, ".sst");
+    serve_expect_get(&child, "/v1/status", 200, "/files\"");
     flip_back();
     serve_await(&child, "/readyz", NULL, 200, NULL);
-    expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
+    serve_expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -212,7 +187,7 @@ static void are_visible(const serve_child *child, unsigned count) {
     for (unsigned n = 0; n < count; n++) {
         snprintf(path, sizeof path, "/v1/vertices/payment/q%u", n);
         snprintf(part, sizeof part, "\"q%u\"", n);
-        expect_get(child, path, 200, part);
+        serve_expect_get(child, path, 200, part);
     }
 }
 
@@ -222,6 +197,7 @@ static void a_damaged_compaction_is_named_and_a_stop_ends(void **state) {
     (void)state;
     serve_child child;
     unsigned count = 0;
+    setenv("WEIR_STORE_REPAIR", "false", 1);
     start(&child, NULL);
     serve_await(&child, "/readyz", NULL, 200, NULL);
     expect_post(&child, "p1", 200, "\"duplicate\":false");
@@ -287,7 +263,7 @@ static void a_load_that_is_not_whole_does_not_end_well(void **state) {
             char path[64], part[32];
             snprintf(path, sizeof path, "/v1/vertices/payment/p%d", p);
             snprintf(part, sizeof part, "\"p%d\"", p);
-            expect_get(&child, path, 200, part);
+            serve_expect_get(&child, path, 200, part);
         }
         assert_int_equal(serve_end(&child, SIGTERM), 0);
     }

@@ -9,18 +9,6 @@
     "{\"id\":\"p1\",\"time\":\"2026-01-05T10:00:00Z\",\"account\":\"a1\",\"amount\":1,\"currency\":\"EUR\"," \
     "\"channel\":\"web\"}"
 
-static void post(const serve_child *child) {
-    http_answer answer;
-    char text[1024];
-    snprintf(text, sizeof text,
-             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-             "Content-Length: %zu\r\n\r\n%s",
-             strlen(EVENT), EVENT);
-    client_ask(child->port, text, &answer);
-    if (answer.status != 200) fail_msg("the event was answered %d: %s", answer.status, answer.body);
-    answer_free(&answer);
-}
-
 static void a_source_that_waits_is_not_ready(void **state) {
     (void)state;
     serve_child child;
@@ -29,7 +17,7 @@ static void a_source_that_waits_is_not_ready(void **state) {
     unsetenv("WEIR_FAULT");
     assert_true(child.port);
     serve_await(&child, "/readyz", NULL, 200, NULL);
-    post(&child);
+    serve_expect_post(&child, "/v1/events?source=payments", SERVE_JSON, EVENT, 200, NULL);
     serve_await(&child, "/readyz?verbose", NULL, 503, "source 'payments' waits: ");
     serve_await(&child, "/v1/status", NULL, 200, "\"part\":\"source\"");
     assert_int_equal(serve_end(&child, SIGTERM), 0);

@@ -347,6 +347,46 @@ static inline void living_add(uint8_t *truth, uint64_t first, uint64_t count) {
         truth[n] = 1;
 }
 
+static uint8_t truth[LIVING_EVENTS_MAX]; /* how often each event is to be there: 0 or 1 */
+
+/* --- transactions and records without a value ------------------------------------------------------------------- */
+
+/* A client whose events are in transactions; name: its own. */
+__attribute__((unused)) static rd_kafka_t *living_transactional(const char *name) {
+    const char *const settings[][2] = {{"transactional.id", name}, {"transaction.timeout.ms", "600000"}, {NULL, NULL}};
+    rd_kafka_t *rk = living_client(settings);
+    assert_null(rd_kafka_init_transactions(rk, LIVING_WAIT_MS));
+    return rk;
+}
+
+__attribute__((unused)) static void living_end(rd_kafka_t *rk, bool commit) {
+    assert_null(commit ? rd_kafka_commit_transaction(rk, LIVING_WAIT_MS)
+                       : rd_kafka_abort_transaction(rk, LIVING_WAIT_MS));
+}
+
+/* Events from `first` on in a transaction that is ended; pause_ms before that. */
+__attribute__((unused)) static void living_transact(const char *topic, int32_t partition, uint64_t first,
+                                                    uint64_t count, bool commit, unsigned pause_ms) {
+    rd_kafka_t *rk = living_transactional(topic);
+    assert_null(rd_kafka_begin_transaction(rk));
+    for (uint64_t n = first; n < first + count; n++)
+        living_send(rk, topic, partition, n, 0);
+    assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
+    usleep(pause_ms * 1000);
+    living_end(rk, commit);
+    if (commit) living_add(truth, first, count);
+    rd_kafka_destroy(rk);
+}
+
+/* A record without a value; key: NULL for none. */
+__attribute__((unused)) static void living_tombstone(rd_kafka_t *rk, const char *topic, int32_t partition,
+                                                     const char *key) {
+    char text[16];
+    snprintf(text, sizeof text, "%s", key ? key : "");
+    living_put(rk, topic, partition, key ? text : NULL, NULL, 0, 0);
+    assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
+}
+
 /* --- what the server has ------------------------------------------------------------------------------------------ */
 
 /* The end of each partition, as the broker has it. One that has just come back may not know all leaders yet. */
@@ -441,8 +481,6 @@ __attribute__((unused)) static void living_await_known(const serve_child *server
 }
 
 /* --- another log under the same name ------------------------------------------------------------------------------ */
-
-static uint8_t truth[LIVING_EVENTS_MAX]; /* how often each event is to be there: 0 or 1 */
 
 /* The same name again, with one partition and so many events from `first` on. */
 __attribute__((unused)) static void living_remake(const char *topic, uint64_t first, uint64_t count, int64_t stamp_ms) {

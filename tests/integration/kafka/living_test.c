@@ -213,18 +213,6 @@ static void a_rebuild_keeps_the_old_store_aside(void **state) {
 
 /* --- transactions ------------------------------------------------------------------------------------------------- */
 
-static rd_kafka_t *open_transactional(const char *name) {
-    const char *const settings[][2] = {{"transactional.id", name}, {"transaction.timeout.ms", "600000"}, {NULL, NULL}};
-    rd_kafka_t *rk = living_client(settings);
-    assert_null(rd_kafka_init_transactions(rk, LIVING_WAIT_MS));
-    return rk;
-}
-
-static void end_transaction(rd_kafka_t *rk, bool commit) {
-    assert_null(commit ? rd_kafka_commit_transaction(rk, LIVING_WAIT_MS)
-                       : rd_kafka_abort_transaction(rk, LIVING_WAIT_MS));
-}
-
 static void an_open_transaction_is_said(void **state) {
     (void)state;
     serve_child server;
@@ -237,7 +225,7 @@ static void an_open_transaction_is_said(void **state) {
     living_add(truth, 0, 20);
     living_serve(&server, NULL);
     living_await_truth(&server, truth);
-    rd_kafka_t *rk = open_transactional("open");
+    rd_kafka_t *rk = living_transactional("open");
     assert_null(rd_kafka_begin_transaction(rk));
     for (uint64_t n = 20; n < 30; n++)
         living_send(rk, "open", 0, n, 0);
@@ -246,14 +234,14 @@ static void an_open_transaction_is_said(void **state) {
     printf("%s\n", sentence);
     living_await_behind(&server, 10, 10);
     stays(&server, "open transaction");
-    end_transaction(rk, true);
+    living_end(rk, true);
     living_add(truth, 20, 10);
     living_await_truth(&server, truth);
     serve_await(&server, "/readyz", NULL, 200, "\"behind\":0"); /* the mark of the commit is not an event */
     assert_null(rd_kafka_begin_transaction(rk));
     living_send(rk, "open", 0, 30, 0);
     assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
-    end_transaction(rk, false);
+    living_end(rk, false);
     serve_await(&server, "/readyz", NULL, 200, "\"behind\":0");
     living_await_truth(&server, truth);
     rd_kafka_destroy(rk);
@@ -262,31 +250,18 @@ static void an_open_transaction_is_said(void **state) {
 
 /* --- what retention removes behind the last event ----------------------------------------------------------------- */
 
-/* Events from `first` on in a transaction that is ended; pause_ms before that. */
-static void transact(const char *topic, uint64_t first, uint64_t count, bool commit, unsigned pause_ms) {
-    rd_kafka_t *rk = open_transactional(topic);
-    assert_null(rd_kafka_begin_transaction(rk));
-    for (uint64_t n = first; n < first + count; n++)
-        living_send(rk, topic, 0, n, 0);
-    assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
-    usleep(pause_ms * 1000);
-    end_transaction(rk, commit);
-    if (commit) living_add(truth, first, count);
-    rd_kafka_destroy(rk);
-}
-
 static void committed(const char *topic) {
-    transact(topic, 0, 10, true, 0);
+    living_transact(topic, 0, 0, 10, true, 0);
 }
 
 static void aborted(const char *topic) {
     living_produce(topic, 0, 0, 10);
     living_add(truth, 0, 10);
-    transact(topic, 10, 10, false, 0);
+    living_transact(topic, 0, 10, 10, false, 0);
 }
 
 static void only_aborted(const char *topic) {
-    transact(topic, 0, 10, false, 0);
+    living_transact(topic, 0, 0, 10, false, 0);
 }
 
 /* Bytes of the partition's records on the broker's disk. */
@@ -312,7 +287,7 @@ static void compacted(const char *topic) {
     off_t bytes;
     living_produce(topic, 0, 0, 10);
     living_add(truth, 0, 10);
-    transact(topic, 10, 500, false, 300);
+    living_transact(topic, 0, 10, 500, false, 300);
     bytes = bytes_of(topic);
     for (int waited_ms = 0; bytes_of(topic) > bytes / 2; waited_ms += 50) {
         if (waited_ms >= LIVING_WAIT_MS) fail_msg("%s is not compacted: %lld bytes", topic, (long long)bytes_of(topic));
@@ -390,7 +365,7 @@ static void a_commit_that_retention_removes_under_a_server_is_not_missed(void **
     living_make("commit-running", 1, NULL);
     living_describe("commit-running", "");
     living_serve(&server, NULL);
-    transact("commit-running", 0, 10, true, 0);
+    living_transact("commit-running", 0, 0, 10, true, 0);
     living_await_truth(&server, truth);
     living_await_applied(&server, "commit-running", 1);
     living_remove_records("commit-running", 1);
@@ -413,7 +388,7 @@ static void is_missed(const char *topic, bool killed) {
     living_produce(topic, 0, 0, 20);
     living_add(truth, 0, 20);
     living_serve(&server, NULL);
-    rd_kafka_t *rk = open_transactional(topic);
+    rd_kafka_t *rk = living_transactional(topic);
     assert_null(rd_kafka_begin_transaction(rk));
     for (uint64_t n = 20; n < 30; n++)
         living_send(rk, topic, 0, n, 0);
@@ -423,7 +398,7 @@ static void is_missed(const char *topic, bool killed) {
     living_await_behind(&server, 20, 20);
     living_checkpoint(&server);
     assert_int_equal(serve_end(&server, killed ? SIGKILL : SIGTERM), killed ? 128 + SIGKILL : 0);
-    end_transaction(rk, true);
+    living_end(rk, true);
     rd_kafka_destroy(rk);
     living_remove_records(topic, 1);
     living_serve(&server, NULL);
@@ -446,7 +421,7 @@ static void is_found_behind_a_mark(const char *topic, uint64_t count) {
     broker_needed();
     living_make(topic, 1, NULL);
     living_describe(topic, "");
-    transact(topic, 0, events, true, 0);
+    living_transact(topic, 0, 0, events, true, 0);
     living_serve(&server, NULL);
     living_await_truth(&server, truth);
     living_await_applied(&server, topic, 1);
@@ -510,13 +485,6 @@ static void a_silent_broker_is_not_zero_behind(void **state) {
 
 /* --- records without a value -------------------------------------------------------------------------------------- */
 
-static void send_tombstone(rd_kafka_t *rk, const char *topic, const char *key) {
-    char text[16];
-    snprintf(text, sizeof text, "%s", key ? key : "");
-    living_put(rk, topic, 0, key ? text : NULL, NULL, 0, 0);
-    assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
-}
-
 static int64_t number_of(const serve_child *server, const char *name) {
     json_t *root;
     living_ask(server, "/readyz?verbose", &root);
@@ -534,7 +502,7 @@ static void tombstones_are_passed_over_and_counted(void **state) {
     living_produce("nulls", 0, 0, 8);
     rd_kafka_t *rk = living_client(NULL);
     for (int i = 0; i < 25; i++)
-        send_tombstone(rk, "nulls", i % 2 ? "a1" : NULL);
+        living_tombstone(rk, "nulls", 0, i % 2 ? "a1" : NULL);
     rd_kafka_destroy(rk);
     living_produce("nulls", 0, 8, 8);
     living_add(truth, 0, 16);
@@ -554,8 +522,8 @@ static void tombstones_delete_what_the_schema_says(void **state) {
     living_describe("deletes", "    tombstone: {delete_vertex: account}\n");
     living_produce("deletes", 0, 0, 16);
     rd_kafka_t *rk = living_client(NULL);
-    send_tombstone(rk, "deletes", "a3");
-    send_tombstone(rk, "deletes", NULL);
+    living_tombstone(rk, "deletes", 0, "a3");
+    living_tombstone(rk, "deletes", 0, NULL);
     rd_kafka_destroy(rk);
     living_add(truth, 0, 16);
     truth[3] = truth[11] = 0;

@@ -5,31 +5,6 @@
 
 #define EVENTS 600
 
-static void ask(const serve_child *child, const char *request, int status, const char *part) {
-    http_answer answer;
-    client_ask(child->port, request, &answer);
-    if (answer.status != status || !strstr(answer.body, part))
-        fail_msg("%s was answered %d: %s", request, answer.status, answer.body);
-    answer_free(&answer);
-}
-
-static void expect_get(const serve_child *child, const char *path, int status, const char *part) {
-    char text[512];
-    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
-    ask(child, text, status, part);
-}
-
-static void expect_post(const serve_child *child, const char *path, const char *body, int status, const char *part) {
-    char *text;
-    int length = asprintf(&text,
-                          "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                          "Content-Length: %zu\r\n\r\n%s",
-                          path, strlen(body), body);
-    assert_true(length > 0);
-    ask(child, text, status, part);
-    free(text);
-}
-
 static void start(serve_child *child) {
     setenv("WEIR_STORE_SEAL_INTERVAL", "10ms", 1);
     serve_start(child, weir_test_path("data"), NULL);
@@ -46,7 +21,7 @@ static void post_events(const serve_child *child) {
                              "\"currency\":\"EUR\",\"channel\":\"web\"}",
                              i ? ',' : '[', i);
     snprintf(events + length, sizeof events - length, "]");
-    expect_post(child, "/v1/events?source=payments", events, 200, "");
+    serve_expect_post(child, "/v1/events?source=payments", SERVE_JSON, events, 200, NULL);
 }
 
 static void expect_no_answers(void) {
@@ -56,13 +31,14 @@ static void expect_no_answers(void) {
     start(&child);
     serve_await(&child, "/readyz", NULL, 503, ".seg");
     for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++)
-        expect_get(&child, asks[i], 503, "is not whole yet");
-    expect_post(&child, "/v1/sample",
-                "{\"targets\":[{\"type\":\"account\",\"key\":\"a1\"}],"
-                "\"steps\":[{\"relation\":\"paid_by\",\"direction\":\"in\",\"fanout\":2}]}",
-                503, "is not whole yet");
-    expect_post(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"}]}", 503, "is not whole yet");
-    expect_get(&child, "/v1/vertices/acount/a1", 404, "account"); /* what is wrong with the question, it says */
+        serve_expect_get(&child, asks[i], 503, "is not whole yet");
+    serve_expect_post(&child, "/v1/sample", SERVE_JSON,
+                      "{\"targets\":[{\"type\":\"account\",\"key\":\"a1\"}],"
+                      "\"steps\":[{\"relation\":\"paid_by\",\"direction\":\"in\",\"fanout\":2}]}",
+                      503, "is not whole yet");
+    serve_expect_post(&child, "/v1/score", SERVE_JSON, "{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"}]}", 503,
+                      "is not whole yet");
+    serve_expect_get(&child, "/v1/vertices/acount/a1", 404, "account"); /* what is wrong with the question, it says */
     assert_true(serve_end(&child, SIGTERM) < 128);
 }
 
@@ -82,7 +58,7 @@ static void a5_a_store_that_cannot_be_filled_answers_nothing(void **state) {
           "truncate -s 3000 00000000000000000000.seg");
     start(&child); /* its store has read that long ago */
     serve_await(&child, "/readyz", NULL, 200, NULL);
-    expect_get(&child, "/v1/vertices/payment/p0", 200, "");
+    serve_expect_get(&child, "/v1/vertices/payment/p0", 200, "");
     assert_int_equal(serve_end(&child, SIGTERM), 0);
     shell("mv $data/store $data/aside");
     expect_no_answers();
@@ -92,7 +68,7 @@ static void a5_a_store_that_cannot_be_filled_answers_nothing(void **state) {
     serve_await(&child, "/readyz", NULL, 200, NULL);
     for (int i = 0; i < EVENTS; i += 7) {
         snprintf(path, sizeof path, "/v1/vertices/payment/p%d", i);
-        expect_get(&child, path, 200, "");
+        serve_expect_get(&child, path, 200, "");
     }
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }

@@ -15,18 +15,10 @@ static const char events[] =
     "\"country\":\"DE\",\"mcc\":\"5814\"}\n";
 
 static void serve_with_events(serve_child *serve) {
-    char request[4096];
-    http_answer answer;
     serve_start(serve, weir_test_path("d"), NULL);
     assert_true(serve->port);
     serve_await(serve, "/readyz", NULL, 200, NULL);
-    snprintf(request, sizeof request,
-             "POST /v1/events?source=payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
-             "Content-Length: %zu\r\n\r\n%s",
-             strlen(events), events);
-    client_ask(serve->port, request, &answer);
-    if (answer.status != 200) fail_msg("%d %s", answer.status, answer.body);
-    answer_free(&answer);
+    serve_expect_post(serve, "/v1/events?source=payments", SERVE_LINES, events, 200, NULL);
     serve_await(serve, "/v1/vertices/payment/p2", NULL, 200, NULL);
 }
 
