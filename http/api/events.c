@@ -334,6 +334,7 @@ static void sync_targets(weir_api_writer *writer) {
 }
 
 static void answer_group(weir_api_writer *writer, size_t count) {
+    atomic_fetch_add(&writer->api->acknowledged, 1); // A3
     weir_pipeline_wake(writer->api->pipeline);
     for (size_t i = 0; i < count; i++) {
         event_pending *pending = &writer->group[i];

@@ -2,8 +2,9 @@
 /*
  * freshness.c - how far the graph is behind its sources, in every answer.
  *
- * Asking each partition costs more than many a read, so each thread keeps the text for a few milliseconds. That errs to
- * the safe side: an older text claims less to be applied than there is, never more (A3).
+ * Asking each partition costs more than many a read, so each thread keeps the text for a few milliseconds, unless events
+ * were acknowledged since. That errs to the safe side: an older text claims less to be applied than there is, never
+ * more, and nobody who has sent an event is told of an end before it (A3).
  */
 #include <string.h>
 
@@ -130,9 +131,12 @@ static void make(weir_api *api, weir_api_fresh *fresh) {
 void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *request) {
     weir_api_fresh *fresh = &api->fresh[thread];
     int64_t now_us = weir_clock_mono_us(api->clock);
-    if (!fresh->made_us || now_us - fresh->made_us >= KEPT_US || fresh->member.failed || fresh->header.failed) {
+    uint64_t acknowledged = atomic_load(&api->acknowledged);
+    bool old = !fresh->made_us || now_us - fresh->made_us >= KEPT_US || fresh->acknowledged != acknowledged;
+    if (old || fresh->member.failed || fresh->header.failed) {
         make(api, fresh);
         fresh->made_us = now_us;
+        fresh->acknowledged = acknowledged;
     }
     if (!fresh->header.length || fresh->header.failed) return; /* no partition is known yet */
     char *header = weir_arena_strndup(weir_http_arena(request), fresh->header.bytes, fresh->header.length);

@@ -16,7 +16,8 @@ typedef struct weir_api_pool weir_api_pool;
 
 typedef struct weir_api_fresh {
     int64_t made_us;
-    weir_buf member; /* a JSON object  */
+    uint64_t acknowledged; /* groups of events, when it was made */
+    weir_buf member;       /* a JSON object  */
     weir_buf header;
 } weir_api_fresh;
 
@@ -49,7 +50,8 @@ struct weir_api {
     weir_clock *clock;
     uint32_t loops;
     uint32_t fresh_count;
-    weir_api_fresh *fresh; /* one a loop, then the writer's, then the pool's threads', then those that score */
+    weir_api_fresh *fresh;         /* one a loop, then the writer's, then the pool's threads', then those that score */
+    _Atomic uint64_t acknowledged; /* groups of events that the log has */
     weir_api_writer *writer;
     weir_api_pool *pool;
     weir_scoring *scoring;     /* borrowed; NULL: no scores */
