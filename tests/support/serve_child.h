@@ -166,7 +166,7 @@ static inline char *serve_why_red(const serve_child *child) {
     return sentence;
 }
 
-/* Until /readyz is red with this part in its sentence, which is returned, to be freed. since_us: when the state began. */
+/* Until /readyz is red with this part in its sentence, returned, to be freed. since_us: when the state began. */
 static inline char *serve_await_red(const serve_child *child, const char *state, int64_t since_us, const char *part) {
     char *sentence = NULL;
     while (!sentence || !strstr(sentence, part)) {

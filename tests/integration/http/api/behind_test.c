@@ -16,7 +16,7 @@ static void start(serve_child *child, const char *fault, const char *limit) {
     assert_true(child->port);
 }
 
-/* It was ready 289,330 events behind. Here nothing can be sealed; and what is refused once may have been applied a moment
+/* It was ready 289,330 events behind. Here nothing can be sealed; what is refused once may have been applied a moment
  * later, until the deltas are full. */
 static void who_does_not_keep_up_takes_no_more(void **state) {
     (void)state;
