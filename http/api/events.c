@@ -347,13 +347,26 @@ static void answer_group(weir_api_writer *writer, size_t count) {
     }
 }
 
+/* Where nothing is applied before a new start, nobody is told that all is well, up to ingest.behind_max or for ever. */
+static weir_err is_applied(weir_api_writer *writer, uint32_t source) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err err = weir_api_stopped(writer->api, weir_schema_source_at(writer->api->schema, source)->name);
+    if (!err) return WEIR_OK;
+    weir_err_sentence(err, sentence, sizeof sentence);
+    return WEIR_ERR(WEIR_EUNAVAILABLE,
+                    "nothing more is applied before the server is started again, so no event of the "
+                    "request was taken: %s",
+                    sentence);
+}
+
 static void run_group(weir_api_writer *writer, const event_post *posts, size_t count) {
     weir_err behind = weir_api_keeps_up(writer->api);
     for (size_t i = 0; i < count; i++) {
         event_pending *pending = &writer->group[i];
         memset(pending, 0, sizeof *pending);
         pending->post = posts[i];
-        weir_err err = behind ? behind : take_post(writer, pending);
+        weir_err err = is_applied(writer, posts[i].source);
+        if (!err) err = behind ? behind : take_post(writer, pending);
         pending->waits = !err;
         if (err) refuse(posts[i].request, err);
     }

@@ -22,6 +22,12 @@ static weir_err stuck_source(weir_api *api) {
     return WEIR_OK;
 }
 
+/* A shard before a source: the sources fail because of it, one after the other, and its words shall stay. */
+weir_err weir_api_stopped(weir_api *api, const char *source) {
+    weir_err err = weir_graph_stopped(api->graph);
+    return err ? err : weir_api_failure(api, source);
+}
+
 weir_err weir_api_parts(weir_api *api) {
     weir_err err = weir_graph_health(api->graph);
     if (!err) err = weir_err_prefix(weir_api_writer_failure(api->writer), "the event log");

@@ -76,8 +76,10 @@ struct weir_api {
 weir_err weir_api_whole(const weir_api *api);
 /* Success, or WEIR_EUNAVAILABLE: more comes in than is applied, so that more would only make it later.  [any] */
 weir_err weir_api_keeps_up(weir_api *api);
-/* The first source that has failed, or success.  [any] */
-weir_err weir_api_failure(weir_api *api);
+/* The first source that has failed, or the one of this name if it has; or success.  [any] */
+weir_err weir_api_failure(weir_api *api, const char *source);
+/* health.c: why nothing of this source (NULL: of any) is applied before a new start, or success.  [any] */
+weir_err weir_api_stopped(weir_api *api, const char *source);
 /* health.c: the first part of the server that is not well, named, or success.  [any] */
 weir_err weir_api_parts(weir_api *api);
 /* "troubles": all of them.  [any] */

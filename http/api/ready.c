@@ -21,10 +21,11 @@
 
 /* --- the state ------------------------------------------------------------------------------------------------ */
 
-weir_err weir_api_failure(weir_api *api) {
+weir_err weir_api_failure(weir_api *api, const char *source) {
     for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
         weir_pipeline_source_stats stats;
         weir_pipeline_source_stats_get(api->pipeline, i, &stats);
+        if (source && strcmp(stats.name, source) != 0) continue;
         if (stats.status == WEIR_PIPELINE_FAILED) return stats.err;
     }
     return WEIR_OK;
@@ -204,7 +205,7 @@ static bool lacks_its_model(weir_api *api, char *buffer, size_t size) {
 
 /* NULL: ready. */
 static const char *reason(weir_api *api, char *buffer, size_t size) {
-    weir_err failure = weir_api_failure(api);
+    weir_err failure = weir_api_stopped(api, NULL);
     if (!failure) failure = weir_api_parts(api);
     if (!failure) failure = weir_api_keeps_up(api);
     int state = atomic_load(&api->state);

@@ -40,6 +40,8 @@ constexpr double filter_bits = 10.0;
 constexpr size_t scan_read_ahead = 2u << 20;
 constexpr size_t scrub_part = 1u << 20;
 constexpr int level0_trigger = 4;
+/* One after the other: a key has at most as many as there are files, and each search asks all of those. */
+constexpr uint64_t versions_skipped = 1000;
 constexpr int background_jobs = 2;
 constexpr size_t log_bytes_max = 1u << 20;
 constexpr size_t log_files = 2;
@@ -243,6 +245,7 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(WEIR_ENGINE_PREFIX_BYTES));
     options.level0_file_num_compaction_trigger = level0_trigger;
     options.disable_auto_compactions = !opts->compacts;
+    options.max_sequential_skip_in_iterations = versions_skipped;
     options.max_background_jobs = background_jobs;
     options.max_file_opening_threads = 1; /* ours: what a damaged file makes it throw is caught */
     options.keep_log_file_num = log_files;

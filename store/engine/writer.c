@@ -56,7 +56,7 @@ weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **write
     *writerp = NULL;
     if (engine->opts.read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
     weir_engine_writer *writer = weir_calloc(1, sizeof *writer);
-    if (writer) writer->path = path_of(engine, engine->next_file++);
+    if (writer) writer->path = path_of(engine, engine->next_file);
     if (!writer || !writer->path) {
         writer_free(writer);
         return WEIR_ERR(WEIR_ENOMEM, "no memory to write into %s", engine->folder);
@@ -127,7 +127,8 @@ weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
         if (!err) err = link_into_store(writer); /* N1, N2 */
         weir_kill_point("engine.ingested");
     }
-    weir_engine_writer_cancel(writer); /* a link of it is in the store, or nobody wants it */
+    if (!err) writer->engine->next_file++; /* one that failed left no file: the next has its name, and says the same */
+    weir_engine_writer_cancel(writer);     /* a link of it is in the store, or nobody wants it */
     return err;
 }
 

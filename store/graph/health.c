@@ -48,3 +48,13 @@ weir_err weir_graph_health(weir_graph *graph) {
     (void)weir_graph_troubles(graph, take_first, &first);
     return first;
 }
+
+static weir_err take_stopped(void *context, const weir_graph_trouble *trouble) {
+    return trouble->stopped ? take_first(context, trouble) : WEIR_OK;
+}
+
+weir_err weir_graph_stopped(weir_graph *graph) {
+    weir_err first = WEIR_OK;
+    (void)weir_graph_troubles(graph, take_stopped, &first);
+    return first;
+}

@@ -146,6 +146,79 @@ static inline void serve_expect_post(const serve_child *child, const char *path,
     serve_expect(path, &answer, status, part);
 }
 
+/* --- what a failing state looks like from outside -------------------------------------------------------------------
+ * How long it takes until it shows is printed, for people; a state that never shows meets the limit of its case. */
+
+static inline int64_t serve_now_us(void) {
+    return weir_clock_mono_us(weir_clock_system());
+}
+
+/* What /readyz says of why it is red; NULL: it is green. To be freed. */
+static inline char *serve_why_red(const serve_child *child) {
+    http_answer answer;
+    char *sentence = NULL;
+    serve_get(child, "/readyz", &answer);
+    const char *from = answer.status == 503 ? strstr(answer.body, "\"detail\":\"") : NULL;
+    const char *to = from ? strstr(from, "\",\"ready\":false") : NULL;
+    if (to) sentence = strndup(from + strlen("\"detail\":\""), (size_t)(to - from) - strlen("\"detail\":\""));
+    if (!sentence && answer.status != 200) fail_msg("/readyz was answered %d: %s", answer.status, answer.body);
+    answer_free(&answer);
+    return sentence;
+}
+
+/* Until /readyz is red with this part in its sentence, returned, to be freed. since_us: when the state began. */
+static inline char *serve_await_red(const serve_child *child, const char *state, int64_t since_us, const char *part) {
+    char *sentence = NULL;
+    while (!sentence || !strstr(sentence, part)) {
+        if (sentence) usleep(10000);
+        if (serve_now_us() - since_us > serve_await_ms() * 1000)
+            fail_msg("%s: '%s' is wanted; /readyz says '%s'", state, part, sentence ? sentence : "ready");
+        free(sentence);
+        sentence = serve_why_red(child);
+    }
+    printf("red after %.2f s: %s\n", (double)(serve_now_us() - since_us) / 1e6, state);
+    return sentence;
+}
+
+/* Ever the same, also when more than all the words that errors are kept in have been used since. Frees the sentence. */
+static inline void serve_is_as_red(const serve_child *child, char *sentence) {
+    for (unsigned i = 0; i < 600; i++) {
+        http_answer answer;
+        serve_get(child, "/v1/vertices/nothing/1", &answer);
+        assert_int_equal(answer.status, 404);
+        answer_free(&answer);
+        char *again = i % 100 == 99 ? serve_why_red(child) : NULL;
+        if (i % 100 == 99 && (!again || strcmp(again, sentence) != 0))
+            fail_msg("it said '%s', and then '%s'", sentence, again ? again : "ready");
+        free(again);
+    }
+    free(sentence);
+}
+
+/* Over a connection that is open: for who has no descriptors left. */
+static inline double serve_metric_over(http_client *client, const char *name) {
+    http_answer answer;
+    char line[128];
+    snprintf(line, sizeof line, "\n%s ", name);
+    client_text(client, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client_read(client, &answer);
+    const char *at = answer.status == 200 ? strstr(answer.body, line) : NULL;
+    if (!at) fail_msg("/metrics was answered %d, without %s", answer.status, name);
+    double value = strtod(at + strlen(line), NULL);
+    answer_free(&answer);
+    return value;
+}
+
+/* Until the metric is above this. */
+static inline void serve_await_metric(http_client *client, const char *state, int64_t since_us, const char *name,
+                                      double above) {
+    while (serve_metric_over(client, name) <= above) {
+        if (serve_now_us() - since_us > serve_await_ms() * 1000) fail_msg("%s: %s stays as it was", state, name);
+        usleep(10000);
+    }
+    printf("%s after %.2f s: %s\n", name, (double)(serve_now_us() - since_us) / 1e6, state);
+}
+
 static inline bool serve_nothing_is_behind(const serve_child *child) {
     http_answer answer;
     client_ask(child->port, "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);

@@ -112,6 +112,13 @@ static void serving_comes_back_with_the_descriptors(void **state) {
     serve_await(&child, "/readyz", NULL, 200, NULL);
     assert_int_equal(prlimit(child.pid, RLIMIT_NOFILE, NULL, &before), 0);
     none.rlim_max = before.rlim_max;
+    http_client earlier; /* one whose request has begun is not closed for want of descriptors */
+    client_open(&earlier, child.port);
+    client_text(&earlier, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\nGET /metrics HTTP/1.1\r\n");
+    http_answer answer;
+    client_read(&earlier, &answer);
+    assert_int_equal(answer.status, 200);
+    answer_free(&answer);
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     assert_int_equal(prlimit(child.pid, RLIMIT_NOFILE, &none, NULL), 0);
     int waiting = connect_from(&child, 1);
@@ -119,6 +126,14 @@ static void serving_comes_back_with_the_descriptors(void **state) {
     assert_int_equal(send(waiting, ask, sizeof ask - 1, MSG_NOSIGNAL), sizeof ask - 1);
     struct pollfd wait = {.fd = waiting, .events = POLLIN};
     assert_int_equal(poll(&wait, 1, 1000), 0); /* nobody answers */
+    client_text(&earlier, "Host: localhost\r\n\r\n");
+    client_read(&earlier, &answer);
+    const char *told = strstr(answer.body, "\nweir_http_accept_failures_total ");
+    assert_true(told && strtoul(strchr(told, ' ') + 1, NULL, 10) > 0);
+    printf("weir_http_accept_failures_total within %.2f s: no descriptors\n",
+           (double)(serve_now_us() - begin_us) / 1e6);
+    answer_free(&answer);
+    client_close(&earlier);
     assert_int_equal(prlimit(child.pid, RLIMIT_NOFILE, &before, NULL), 0);
     http_client client = {.fd = waiting, .bytes = malloc(CLIENT_BYTES_MAX + 1)};
     assert_non_null(client.bytes);

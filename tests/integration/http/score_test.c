@@ -384,10 +384,12 @@ static void a_pipe_in_the_place_of_a_model_hangs_nothing(void **state) {
     assert_int_equal(rename(path, aside), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
     const char *const more[] = {"--set", "models.require_signature=false", NULL};
+    int64_t since_us = serve_now_us();
     serve_start(&child, weir_test_path("data"), more);
     assert_true(child.port != 0);
-    serve_await(&child, "/readyz", NULL, 503, "model.json is not a regular file");
+    char *sentence = serve_await_red(&child, "no model", since_us, "model.json is not a regular file");
     reload(&child, NULL, "model.json is not a regular file");
+    serve_is_as_red(&child, sentence);
     assert_int_equal(rename(aside, path), 0);
     serve_await(&child, "/readyz", NULL, 200, NULL); /* nobody has to say that it is mended */
     store_event(&child, 0, "/v1/vertices/payment/p1");

@@ -54,11 +54,13 @@ static void a_poisoned_log_is_named_and_a_stop_ends(void **state) {
     serve_child child;
     start(&child, "sync:1:EIO:/payments/0");
     serve_await(&child, "/readyz", NULL, 200, NULL);
+    int64_t since_us = serve_now_us();
     expect_post(&child, "p1", 503, "not known");
     expect_post(&child, "p2", 503, "no event of the request was taken");
-    serve_expect_get(&child, "/readyz?verbose", 503, "the event log");
+    char *sentence = serve_await_red(&child, "log poisoned", since_us, "the event log");
     serve_expect_get(&child, "/v1/status", 200, "\"part\":\"eventlog\"");
     serve_expect_get(&child, "/v1/neighbors/account/a1", 404, "");
+    serve_is_as_red(&child, sentence);
     assert_int_not_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -67,10 +69,12 @@ static void a_full_store_disk_is_named_and_a_stop_ends(void **state) {
     (void)state;
     serve_child child;
     start(&child, "write:1:ENOSPC:/seal-");
+    int64_t since_us = serve_now_us();
     expect_post(&child, "p1", 200, "\"duplicate\":false");
-    serve_await(&child, "/readyz", NULL, 503, "seal");
-    serve_expect_get(&child, "/v1/status", 200, "/seal\"");
+    free(serve_await_red(&child, "seal failing", since_us, "seal"));
+    serve_await(&child, "/v1/status", NULL, 200, "store/shard-000/seal\""); /* which is told first */
     serve_await(&child, "/v1/neighbors/account/a1", NULL, 200, "\"p1\"");
+    serve_is_as_red(&child, serve_why_red(&child));
     int status = serve_end(&child, SIGTERM);
     assert_true(status != 0 && status < 128);
     start(&child, NULL);
@@ -143,12 +147,15 @@ static void a_damaged_read_turns_readiness_red_until_it_is_mended(void **state) 
     assert_int_equal(serve_end(&child, SIGTERM), 0); /* all is sealed, and nothing cached */
     start(&child, NULL);
     serve_await(&child, "/readyz", NULL, 200, NULL);
+    int64_t since_us = serve_now_us();
     flip_all();
     client_ask(child.port, "GET /v1/neighbors/account/a1 HTTP/1.1\r\nHost: localhost\r\n\r\n", &answer);
     assert_true(answer.status >= 500);
     answer_free(&answer);
     serve_expect_get(&child, "/readyz", 503, ".sst");
+    char *sentence = serve_await_red(&child, "corrupt read", since_us, ".sst");
     serve_expect_get(&child, "/v1/status", 200, "/files\"");
+    serve_is_as_red(&child, sentence);
     flip_back();
     serve_await(&child, "/readyz", NULL, 200, NULL);
     serve_expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");

@@ -15,6 +15,14 @@ static void stays(const serve_child *server, const char *words) {
     }
 }
 
+/* The metric tells sooner than readiness, which waits for ingest.stale_max. */
+static void is_measured(const serve_child *server, const char *what, int64_t since_us, const char *metric) {
+    http_client client;
+    client_open(&client, server->port);
+    serve_await_metric(&client, what, since_us, metric, 0);
+    client_close(&client);
+}
+
 /* --- partitions and topics that appear ---------------------------------------------------------------------------- */
 
 static void partitions_added_while_running_are_read(void **state) {
@@ -28,12 +36,14 @@ static void partitions_added_while_running_are_read(void **state) {
     living_add(truth, 0, 100);
     living_serve(&server, NULL);
     living_await_truth(&server, truth);
+    int64_t since_us = serve_now_us();
     living_widen("widened", 4);
     living_produce("widened", 2, 100, 50); /* from their first records on */
     living_produce("widened", 3, 150, 50);
     living_produce("widened", 0, 200, 50);
     living_add(truth, 100, 150);
     living_await_truth(&server, truth);
+    printf("all read after %.2f s: partitions added\n", (double)(serve_now_us() - since_us) / 1e6);
     living_stop(&server);
     living_serve(&server, NULL);
     living_await_truth(&server, truth);
@@ -70,8 +80,10 @@ static void is_remade(const char *topic, uint64_t first, uint64_t count, int64_t
     living_await_truth(&server, truth);
     living_await_known(&server, topic, 1);
     if (!running) living_stop(&server);
+    int64_t since_us = serve_now_us();
     living_remake(topic, first, count, stamp_ms ? stamp_ms + 7 : 0);
     if (!running) living_serve(&server, NULL);
+    free(serve_await_red(&server, "topic remade", since_us, words));
     living_is_found(&server, words);
     stays(&server, words);
     living_stop(&server);
@@ -229,7 +241,10 @@ static void an_open_transaction_is_said(void **state) {
     assert_null(rd_kafka_begin_transaction(rk));
     for (uint64_t n = 20; n < 30; n++)
         living_send(rk, "open", 0, n, 0);
+    int64_t since_us = serve_now_us();
     assert_int_equal(rd_kafka_flush(rk, LIVING_WAIT_MS), 0);
+    is_measured(&server, "stuck transaction", since_us, "weir_ingest_transaction_records");
+    free(serve_await_red(&server, "stuck transaction, ingest.stale_max=2s", since_us, "open transaction"));
     living_await_failure(&server, "open transaction", sentence);
     printf("%s\n", sentence);
     living_await_behind(&server, 10, 10);
@@ -468,12 +483,18 @@ static void a_silent_broker_is_not_zero_behind(void **state) {
     living_serve(&server, NULL);
     living_await_truth(&server, truth);
     serve_await(&server, "/readyz", NULL, 200, "\"behind\":0");
+    int64_t since_us = serve_now_us();
     broker_kill();
+    is_measured(&server, "broker gone", since_us, "weir_ingest_unconnected_sources");
+    free(serve_await_red(&server, "broker gone, ingest.stale_max=3s", since_us, "no word of its brokers since"));
     is_unknown(&server);
     broker_start_again();
     serve_await(&server, "/readyz", NULL, 200, "\"behind\":0");
     pid_t broker = broker_pid(broker_folder);
+    since_us = serve_now_us();
     assert_int_equal(kill(broker, SIGSTOP), 0); /* its connections stay, and say nothing */
+    is_measured(&server, "broker silent", since_us, "weir_ingest_unconnected_sources");
+    free(serve_await_red(&server, "broker silent, ingest.stale_max=3s", since_us, "no word of its brokers since"));
     is_unknown(&server);
     assert_int_equal(kill(broker, SIGCONT), 0);
     living_produce("silent", 1, 20, 20);

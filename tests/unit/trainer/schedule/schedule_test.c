@@ -164,13 +164,17 @@ static void a_night_that_does_not_end_well_is_overdue_until_one_does(void **stat
     rig_open(&r, program, "2026-11-21T10:09:00Z");
     weir_scheduler_stats_get(r.scheduler, &r.stats);
     assert_int_equal(r.stats.due_us, 0);
+    int64_t since_us = 0;
     for (uint64_t night = 1; night <= 3; night++) {
+        since_us = weir_clock_mono_us(weir_clock_system());
         weir_clock_manual_advance(r.clock, (night == 1 ? 60 : 600) * WEIR_US_PER_S);
         await(&r, night, true);
         assert_true(r.stats.due_us == at("2026-11-21T10:10:00Z")); /* the first of them */
     }
     while (weir_metric_gauge(WEIR_METRIC_NIGHTLY_OVERDUE) != 1200)
         usleep(10000);
+    printf("weir_nightly_overdue_seconds after %.2f s: schedule overdue\n",
+           (double)(weir_clock_mono_us(weir_clock_system()) - since_us) / 1e6);
     FILE *go = fopen(weir_test_path("go"), "w");
     assert_non_null(go);
     fclose(go);

@@ -97,7 +97,7 @@ weir_err weir_engine_replace(weir_engine *engine, const char *folder);
 typedef bool (*weir_engine_pace)(void *context, uint64_t bytes);
 weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context);
 
-/* A sorted file beside the engine (same file system). Keys must rise strictly: WEIR_EORDER.  [owner] */
+/* A sorted file beside the engine (same file system), one at a time. Keys must rise strictly: WEIR_EORDER.  [owner] */
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
 weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
                                 size_t value_length);

@@ -152,6 +152,8 @@ typedef weir_err (*weir_graph_trouble_visit)(void *context, const weir_graph_tro
 weir_err weir_graph_troubles(weir_graph *graph, weir_graph_trouble_visit visit, void *context);
 /* The first of them, named; success: the store is well.  [any] */
 weir_err weir_graph_health(weir_graph *graph);
+/* The first that does not come back without a new start, named: no submit goes well from then on.  [any] */
+weir_err weir_graph_stopped(weir_graph *graph);
 
 /* A claim of this vertex follows soon: begins to fetch what it will look at. Worth it for several at once.  [ingest] */
 void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex);
