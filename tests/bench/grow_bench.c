@@ -30,8 +30,8 @@
 #define RECORDS_QUICK  20000u
 #define FIRST_RECORDS  250000u
 #define PIECE_PAYMENTS 2000000u /* that the log has at a time: less than a gigabyte */
-#define SAMPLE         4096u
-#define SAMPLE_QUICK   256u
+#define READS          2048u
+#define READS_QUICK    64u
 #define SEGMENT_BYTES  (32ull << 20)
 #define LOOK_US        20000
 #define LOOKS_IDLE     3u
@@ -184,36 +184,36 @@ static weir_err print_head(const growing *g, bool json) {
     weir_buf_printf(&out, "grow       %s payments, a budget of %.0f MiB, %u shards; reads in microseconds, p50/p99\n",
                     g->run->stream, (double)weir_config_u64(g->config, WEIR_CONFIG_STORE_MEMORY) / (1 << 20),
                     weir_graph_shards(g->graph));
-    weir_buf_printf(&out, "%10s %9s %25s %7s %7s %13s %8s %6s %3s %11s %15s %13s %13s %13s\n", "", "",
-                    "krecords a second of", "CPU s", "bytes", "written", "live", "", "", "MiB", "neighbours", "", "",
-                    "");
-    weir_buf_printf(&out, "%10s %9s %8s %8s %7s %7s %7s %6s %6s %8s %6s %3s %5s %5s %15s %13s %13s %13s\n", "records",
-                    "payments", "CPU", "with owed", "wall", "owed", "kept", "/rec", "/kept", "MiB", "files", "L0",
-                    "RSS", "peak", "first", "again", "hub", "features");
+    weir_buf_text(&out, "                       krecords a second of          CPU s  bytes   bytes written     "
+                        "live             MiB of RSS  neighbours\n");
+    weir_buf_text(&out,
+                  "   records  payments    CPU  +owed so far   wall   owed   kept   /rec  /kept      MiB  files   "
+                  "L0   now  peak         first         again           hub      features\n");
     return print(&out);
 }
 
-static void print_latency(weir_buf *out, const grow_latency *latency, int width) {
+static void print_latency(weir_buf *out, const grow_latency *latency) {
     char text[40];
-    snprintf(text, sizeof text, "%.3g/%.3g", latency->p50_us, latency->p99_us);
-    weir_buf_printf(out, " %*s", width, text);
+    snprintf(text, sizeof text, "%.1f/%.*f", latency->p50_us, latency->p99_us < 100 ? 1 : 0, latency->p99_us);
+    weir_buf_printf(out, " %13s", text);
 }
 
 static weir_err print_row(const grow_row *r) {
     const double mib = 1 << 20;
     weir_buf out = {0};
     double records = (double)r->step_records;
-    weir_buf_printf(&out, "%10" PRIu64 " %9" PRIu64 " %8.1f %8.1f %8.1f %7.2f %7.1f", r->records, r->payments,
+    weir_buf_printf(&out, "%10" PRIu64 " %9" PRIu64 " %6.1f %6.1f %6.1f %6.1f %6.2f %6.1f", r->records, r->payments,
                     per(records, r->feed_cpu_s) / 1000, per(records, r->feed_cpu_s + r->owed_cpu_s) / 1000,
-                    per(records, r->feed_wall_s) / 1000, r->owed_cpu_s, per((double)r->live_bytes, (double)r->records));
-    weir_buf_printf(&out, " %6.1f %6.2f %8.1f %6" PRIu64 " %3" PRIu64 " %5.0f %5.0f",
+                    per((double)r->records, r->so_far_cpu_s) / 1000, per(records, r->feed_wall_s) / 1000, r->owed_cpu_s,
+                    per((double)r->live_bytes, (double)r->records));
+    weir_buf_printf(&out, " %6.1f %6.2f %8.1f %6" PRIu64 " %4" PRIu64 " %5.0f %5.0f",
                     per((double)r->written_bytes, records), per((double)r->written_so_far_bytes, (double)r->live_bytes),
                     (double)r->live_bytes / mib, r->files, r->level0_files, (double)r->resident_bytes / mib,
                     (double)r->peak_bytes / mib);
-    print_latency(&out, &r->first, 15);
-    print_latency(&out, &r->again, 13);
-    print_latency(&out, &r->hub, 13);
-    print_latency(&out, &r->features, 13);
+    print_latency(&out, &r->first);
+    print_latency(&out, &r->again);
+    print_latency(&out, &r->hub);
+    print_latency(&out, &r->features);
     weir_buf_text(&out, "\n");
     return print(&out);
 }
@@ -238,19 +238,13 @@ static weir_err print_row_json(const grow_run *run, const grow_row *r) {
     const struct {
         const char *name;
         double value;
-    } figures[] = {{"feed_cpu_s", r->feed_cpu_s},
-                   {"owed_cpu_s", r->owed_cpu_s},
-                   {"compaction_cpu_s", r->compaction_cpu_s},
-                   {"feed_wall_s", r->feed_wall_s},
-                   {"owed_wall_s", r->owed_wall_s},
-                   {"first_p50_us", r->first.p50_us},
-                   {"first_p99_us", r->first.p99_us},
-                   {"again_p50_us", r->again.p50_us},
-                   {"again_p99_us", r->again.p99_us},
-                   {"hub_p50_us", r->hub.p50_us},
-                   {"hub_p99_us", r->hub.p99_us},
-                   {"features_p50_us", r->features.p50_us},
-                   {"features_p99_us", r->features.p99_us}};
+    } figures[] = {{"feed_cpu_s", r->feed_cpu_s},           {"owed_cpu_s", r->owed_cpu_s},
+                   {"so_far_cpu_s", r->so_far_cpu_s},       {"compaction_cpu_s", r->compaction_cpu_s},
+                   {"feed_wall_s", r->feed_wall_s},         {"owed_wall_s", r->owed_wall_s},
+                   {"first_p50_us", r->first.p50_us},       {"first_p99_us", r->first.p99_us},
+                   {"again_p50_us", r->again.p50_us},       {"again_p99_us", r->again.p99_us},
+                   {"hub_p50_us", r->hub.p50_us},           {"hub_p99_us", r->hub.p99_us},
+                   {"features_p50_us", r->features.p50_us}, {"features_p99_us", r->features.p99_us}};
     weir_json_object(&json);
     weir_json_key(&json, "bench");
     weir_json_string(&json, "grow");
@@ -332,11 +326,13 @@ static uint64_t next_mark(uint64_t after, uint64_t records) {
 
 static weir_err grow(growing *g, uint64_t records, bool json) {
     uint64_t written_before = used_by_others().written_bytes;
+    double so_far_cpu_s = 0;
     weir_err err = print_head(g, json);
     for (uint64_t mark = 0; !err && mark < records && g->run->count < GROW_ROWS_MAX;) {
         grow_row *row = &g->run->rows[g->run->count];
         mark = next_mark(mark, records);
         err = step(g, mark, row);
+        row->so_far_cpu_s = so_far_cpu_s += row->feed_cpu_s + row->owed_cpu_s;
         row->written_so_far_bytes = used_by_others().written_bytes - written_before;
         g->run->records_a_payment = g->records_a_payment;
         g->run->count++;
@@ -388,7 +384,7 @@ static weir_err run_stream(const weir_cli *cli, const char *name, uint64_t recor
     if (!err) err = weir_bench_stream_open(name, &g.stream);
     if (!err) err = weir_bench_stream_schema(g.stream, &g.schema);
     if (!err) g.source = weir_schema_source_find(g.schema, weir_bench_stream_source(g.stream));
-    if (!err) err = weir_grow_sample_open(weir_bench_quick(cli) ? SAMPLE_QUICK : SAMPLE, &g.sample);
+    if (!err) err = weir_grow_sample_open(weir_bench_quick(cli) ? READS_QUICK : READS, &g.sample);
     if (!err) err = open_store(&g);
     if (!err) err = grow(&g, records, weir_cli_given(cli, "json"));
     close_all(&g, &err);
@@ -437,7 +433,8 @@ const weir_command weir_bench_grow = {
         "them. Time and bytes of making the payments and of writing the log are not counted.\n"
         "CPU: seconds of the processor until all is sealed; owed: what compaction took from then on until it "
         "had nothing left to do. kept: live bytes a record; /rec: bytes of write calls a record in this "
-        "step; /kept: all of them so far over the live bytes. L0: files at level 0 before what was owed.\n"
+        "step; /kept: all of them so far over the live bytes. L0: files at level 0 before what was owed. RSS: of the "
+        "process, about 30 MiB of the bench's own among it.\n"
         "Reads: the newest ten neighbours of vertices that payments of any age went to (first, and the same "
         "again), of the hottest vertex as of moments of any age (hub), and features.",
     .example = "weir bench grow --records 2000000 --stream foreign --svg grow.svg",

@@ -21,6 +21,7 @@ typedef struct grow_row {
     double feed_cpu_s, feed_wall_s; /* until all of it is sealed                                                  */
     double owed_cpu_s, owed_wall_s; /* from then on, until RocksDB has nothing left to do                         */
     double compaction_cpu_s;        /* RocksDB's own count of its compactions, within both                        */
+    double so_far_cpu_s;            /* fed and owed, of all steps                             */
     uint64_t written_bytes;         /* all write calls, within both                                               */
     uint64_t compacted_bytes;       /* of them by compactions                                                     */
     uint64_t written_so_far_bytes;  /* all write calls since the store was made                                   */
@@ -44,7 +45,8 @@ typedef struct grow_run {
 
 typedef struct grow_sample grow_sample;
 
-weir_err weir_grow_sample_open(uint32_t payments, grow_sample **samplep);
+/* reads: of each kind, in a step. */
+weir_err weir_grow_sample_open(uint32_t reads, grow_sample **samplep);
 /* Each payment of the stream so far is as likely to be kept as another.  For weir_bench_stream_append. */
 void weir_grow_sample_offer(void *sample, const weir_record *record);
 /* Sets the latencies of the row.  WEIR_EDATA: most of what was fed is not there. */

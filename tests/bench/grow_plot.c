@@ -31,6 +31,9 @@ static double by_cpu(const grow_row *r) {
 static double by_cpu_with_owed(const grow_row *r) {
     return (double)r->step_records / fmax(r->feed_cpu_s + r->owed_cpu_s, 1e-9) / 1000;
 }
+static double by_cpu_so_far(const grow_row *r) {
+    return (double)r->records / fmax(r->so_far_cpu_s, 1e-9) / 1000;
+}
 static double first_p50(const grow_row *r) {
     return r->first.p50_us;
 }
@@ -50,7 +53,9 @@ static double features_p99(const grow_row *r) {
     return r->features.p99_us;
 }
 
-static const series rates[] = {{"sealed", "#1b6ca8", "", by_cpu}, {"with owed", "#c1440e", "", by_cpu_with_owed}};
+static const series rates[] = {{"sealed", "#1b6ca8", "", by_cpu},
+                               {"with owed", "#c1440e", "", by_cpu_with_owed},
+                               {"so far", "#3a7d34", "", by_cpu_so_far}};
 static const series reads[] = {
     {"neighbours p50", "#1b6ca8", "", first_p50},  {"neighbours p99", "#1b6ca8", "6 3", first_p99},
     {"hub p50", "#c1440e", "", hub_p50},           {"hub p99", "#c1440e", "6 3", hub_p99},
@@ -100,7 +105,7 @@ static void fit(panel *p, const grow_run *runs, size_t count) {
     if (high <= 0) low = high = 1;
     double power = pow(10, floor(log10(high)));
     p->low = p->logarithmic ? pow(10, floor(log10(low))) : 0;
-    p->high = p->logarithmic ? power * 10 : ceil(high / power * 2) * power / 2;
+    p->high = p->logarithmic ? power * 10 : ceil(high / power) * power;
 }
 
 static void text(weir_buf *out, double x, double y, const char *anchor, const char *words) {
@@ -111,6 +116,12 @@ static void line(weir_buf *out, double x1, double y1, double x2, double y2) {
     weir_buf_printf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", x1, y1, x2, y2);
 }
 
+/* Four to ten steps. */
+static double tick_of(double high) {
+    double power = pow(10, floor(log10(high)));
+    return high / power < 2 ? power / 4 : high / power < 4 ? power / 2 : power;
+}
+
 static void draw_y(weir_buf *out, const panel *p) {
     char words[32];
     double tick = p->low;
@@ -119,7 +130,7 @@ static void draw_y(weir_buf *out, const panel *p) {
         line(out, LEFT, y, RIGHT, y);
         snprintf(words, sizeof words, "%g", tick);
         text(out, LEFT - 8, y + 4, "end", words);
-        tick = p->logarithmic ? tick * 10 : tick + p->high / 5;
+        tick = p->logarithmic ? tick * 10 : tick + tick_of(p->high);
     }
 }
 
@@ -187,7 +198,7 @@ static void draw(weir_buf *out, panel *p, const grow_run *runs, size_t count, ra
 }
 
 void weir_grow_plot(const grow_run *runs, size_t count, weir_buf *out) {
-    panel rate = {.title = "Thousand records a second of CPU", .top = 50, .of = rates, .count = 2};
+    panel rate = {.title = "Thousand records a second of CPU", .top = 50, .of = rates, .count = 3};
     panel read = {.title = "Reads, microseconds", .top = 430, .logarithmic = true, .of = reads, .count = 6};
     range x = records_of(runs, count);
     weir_buf_printf(out,

@@ -4,7 +4,8 @@
  *
  * A sample of messages is kept while they are made. To read, each is mapped once more: its mutations say which lists
  * and which features it went to. So nothing need be known of a stream, and a vertex is as likely to be read as it is to
- * be paid with. Reads follow each other on one thread, on a store that has nothing else to do.
+ * be paid with. Each step reads another part of the sample: what the step before has read lies in the window cache.
+ * Reads follow each other on one thread, on a store that has nothing else to do.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 
 #define EDGES       10u
 #define ARENA_BYTES (16u << 20)
+#define STEPS       16u /* until what was read is read again */
 
 /* One list of edges, or the features of a vertex, as of a time. */
 typedef struct question {
@@ -29,31 +31,42 @@ typedef struct question {
 
 struct grow_sample {
     weir_rng rng;
-    uint32_t capacity, count;
+    uint32_t reads;           /* messages that a step reads */
+    uint32_t capacity, count; /* messages that are kept     */
+    uint32_t *order;          /* of them, any; the next step begins at `next` */
+    uint32_t next;
     uint64_t offered;
     weir_buf *messages;
-    question *lists;    /* one of each message, any of its edges     */
-    question *features; /* one of each message that puts features    */
-    question *hub;      /* the hottest list, as of each message      */
-    uint32_t list_count, feature_count;
+    question *lists;    /* one of each message that is read, any of its edges  */
+    question *features; /* one of each of them that puts features              */
+    question *hub;      /* the hottest list of all, as of each of them         */
+    uint32_t list_count, feature_count, hub_count;
     double *took_us;
     weir_arena *arena;
 };
 
-weir_err weir_grow_sample_open(uint32_t payments, grow_sample **samplep) {
+weir_err weir_grow_sample_open(uint32_t reads, grow_sample **samplep) {
     grow_sample *s = weir_calloc(1, sizeof *s);
     *samplep = s;
     if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a sample of payments");
     s->rng = weir_rng_stream(2, 0, 0);
-    s->capacity = payments;
-    s->messages = weir_calloc(payments, sizeof *s->messages);
-    s->lists = weir_calloc(payments, sizeof *s->lists);
-    s->features = weir_calloc(payments, sizeof *s->features);
-    s->hub = weir_calloc(payments, sizeof *s->hub);
-    s->took_us = weir_calloc(payments, sizeof *s->took_us);
+    s->reads = reads;
+    s->capacity = reads * STEPS;
+    s->messages = weir_calloc(s->capacity, sizeof *s->messages);
+    s->order = weir_calloc(s->capacity, sizeof *s->order);
+    s->lists = weir_calloc(reads, sizeof *s->lists);
+    s->features = weir_calloc(reads, sizeof *s->features);
+    s->hub = weir_calloc(reads, sizeof *s->hub);
+    s->took_us = weir_calloc(reads, sizeof *s->took_us);
     weir_err err = weir_arena_open(ARENA_BYTES, &s->arena);
-    if (err || (s->messages && s->lists && s->features && s->hub && s->took_us)) return err;
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for a sample of payments");
+    if (!err && !(s->messages && s->order && s->lists && s->features && s->hub && s->took_us))
+        err = WEIR_ERR(WEIR_ENOMEM, "no memory for a sample of payments");
+    for (uint32_t i = 0; !err && i < s->capacity; i++) {
+        uint32_t other = (uint32_t)weir_rng_below(&s->rng, i + 1);
+        s->order[i] = s->order[other];
+        s->order[other] = i;
+    }
+    return err;
 }
 
 void weir_grow_sample_close(grow_sample *sample) {
@@ -61,6 +74,7 @@ void weir_grow_sample_close(grow_sample *sample) {
     for (uint32_t i = 0; sample->messages && i < sample->count; i++)
         weir_buf_free(&sample->messages[i]);
     weir_free(sample->messages);
+    weir_free(sample->order);
     weir_free(sample->lists);
     weir_free(sample->features);
     weir_free(sample->hub);
@@ -88,8 +102,8 @@ static int compare_lists(const void *a, const void *b) {
     return (int)x->direction - (int)y->direction;
 }
 
-/* Any edge of it to read, its first features, and all of its edges to look for the hottest. */
-static weir_err take_message(grow_sample *s, const weir_mapped *m, weir_buf *edges) {
+/* All of its edges, to look for the hottest; of one that is read any edge, its first features, and its time. */
+static weir_err take_message(grow_sample *s, const weir_mapped *m, bool read, weir_buf *edges) {
     uint32_t seen = 0;
     bool has_features = false;
     for (size_t i = 0; i < m->count; i++) {
@@ -97,13 +111,14 @@ static weir_err take_message(grow_sample *s, const weir_mapped *m, weir_buf *edg
         question q = {mutation->vertex, WEIR_BEFORE_ALL, mutation->type, mutation->direction};
         if (mutation->kind == WEIR_PUT_EDGE) {
             weir_buf_append(edges, &q, sizeof q);
-            if (weir_rng_below(&s->rng, ++seen) == 0) s->lists[s->list_count] = q;
-        } else if (mutation->kind == WEIR_PUT_VERTEX && mutation->row_length && !has_features) {
+            if (read && weir_rng_below(&s->rng, ++seen) == 0) s->lists[s->list_count] = q;
+        } else if (read && mutation->kind == WEIR_PUT_VERTEX && mutation->row_length && !has_features) {
             has_features = true;
             s->features[s->feature_count++] = q;
         }
     }
     s->list_count += seen > 0;
+    if (read) s->hub[s->hub_count++].before_us = m->time_us;
     return weir_buf_err(edges);
 }
 
@@ -123,20 +138,22 @@ static question hottest(weir_buf *edges) {
 static weir_err choose(grow_sample *s, weir_graph *graph, uint32_t source) {
     weir_mapper *mapper;
     weir_buf edges = {0};
-    s->list_count = s->feature_count = 0;
+    s->list_count = s->feature_count = s->hub_count = 0;
     weir_err err = weir_mapper_open(weir_graph_schema(graph), source, weir_graph_id_key(graph), &mapper);
     if (err) return err;
-    for (uint32_t i = 0; !err && i < s->count; i++) {
+    for (uint32_t i = 0; !err && i < s->capacity; i++) {
+        const weir_buf *message = &s->messages[s->order[(s->next + i) % s->capacity]];
         weir_mapped mapped = {0};
-        err = weir_buf_err(&s->messages[i]);
-        if (!err) err = weir_mapper_map(mapper, 0, 0, s->messages[i].bytes, s->messages[i].length, &mapped);
-        s->hub[i].before_us = mapped.time_us;
-        if (!err) err = take_message(s, &mapped, &edges);
+        if (!message->length) continue;
+        err = weir_buf_err(message);
+        if (!err) err = weir_mapper_map(mapper, 0, 0, message->bytes, message->length, &mapped);
+        if (!err) err = take_message(s, &mapped, s->hub_count < s->reads, &edges);
     }
+    s->next = (s->next + s->reads) % s->capacity;
     if (!err && !s->list_count) err = WEIR_ERR(WEIR_EINVAL, "no edge was fed, so there is none to read");
     if (!err) {
         question hub = hottest(&edges);
-        for (uint32_t i = 0; i < s->count; i++)
+        for (uint32_t i = 0; i < s->hub_count; i++)
             s->hub[i] = (question){hub.vertex, s->hub[i].before_us, hub.relation, hub.direction};
     }
     weir_mapper_close(mapper);
@@ -194,7 +211,7 @@ weir_err weir_grow_sample_read(grow_sample *sample, weir_graph *graph, uint32_t 
     weir_err err = choose(s, graph, source);
     if (!err) err = time_all(s, graph, s->lists, s->list_count, read_list, &row->first);
     if (!err) err = time_all(s, graph, s->lists, s->list_count, read_list, &row->again);
-    if (!err) err = time_all(s, graph, s->hub, s->count, read_list, &row->hub);
+    if (!err) err = time_all(s, graph, s->hub, s->hub_count, read_list, &row->hub);
     if (!err) err = time_all(s, graph, s->features, s->feature_count, read_features, &row->features);
     return err;
 }
