@@ -40,7 +40,7 @@
 
 typedef struct used {
     double cpu_s;
-    uint64_t written_bytes;
+    uint64_t written_bytes, read_bytes;
 } used;
 
 static double cpu_seconds(clockid_t of) {
@@ -49,20 +49,24 @@ static double cpu_seconds(clockid_t of) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Of "/proc/self/io" and the like; 0 where there is no such file. */
-static uint64_t written_bytes(const char *path) {
+/* A line of "/proc/self/io" or "/proc/thread-self/io"; 0 where there is no such file. */
+static uint64_t bytes_of(const char *path, const char *name) {
     char line[128];
     uint64_t bytes = 0;
     FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, "wchar:", 6) == 0) bytes = strtoull(line + 6, NULL, 10);
+        if (strncmp(line, name, strlen(name)) == 0) bytes = strtoull(line + strlen(name), NULL, 10);
     if (file) fclose(file);
     return bytes;
 }
 
+static uint64_t bytes_of_others(const char *name) {
+    return bytes_of("/proc/self/io", name) - bytes_of("/proc/thread-self/io", name);
+}
+
 static used used_by_others(void) {
     return (used){cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_seconds(CLOCK_THREAD_CPUTIME_ID),
-                  written_bytes("/proc/self/io") - written_bytes("/proc/thread-self/io")};
+                  bytes_of_others("wchar:"), bytes_of_others("read_bytes:")};
 }
 
 static double seconds_now(void) {
@@ -159,6 +163,7 @@ static weir_err step(growing *g, uint64_t records, grow_row *row) {
     row->feed_cpu_s = fed.cpu_s - start.cpu_s;
     row->owed_cpu_s = done.cpu_s - fed.cpu_s;
     row->written_bytes = done.written_bytes - start.written_bytes;
+    row->read_bytes = done.read_bytes - start.read_bytes;
     row->resident_bytes = weir_bench_memory("VmRSS:");
     row->peak_bytes = weir_bench_memory("VmHWM:");
     g->records_a_payment = (double)row->records / (double)row->payments;
@@ -184,11 +189,11 @@ static weir_err print_head(const growing *g, bool json) {
     weir_buf_printf(&out, "grow       %s payments, a budget of %.0f MiB, %u shards; reads in microseconds, p50/p99\n",
                     g->run->stream, (double)weir_config_u64(g->config, WEIR_CONFIG_STORE_MEMORY) / (1 << 20),
                     weir_graph_shards(g->graph));
-    weir_buf_text(&out, "                       krecords a second of          CPU s  bytes   bytes written     "
+    weir_buf_text(&out, "                       krecords a second of          CPU s  bytes   bytes written   read     "
                         "live             MiB of RSS  neighbours\n");
-    weir_buf_text(&out,
-                  "   records  payments    CPU  +owed so far   wall   owed   kept   /rec  /kept      MiB  files   "
-                  "L0   now  peak         first         again           hub      features\n");
+    weir_buf_text(
+        &out, "   records  payments    CPU  +owed so far   wall   owed   kept   /rec  /kept   /rec      MiB  files   "
+              "L0   now  peak         first         again           hub      features\n");
     return print(&out);
 }
 
@@ -206,10 +211,10 @@ static weir_err print_row(const grow_row *r) {
                     per(records, r->feed_cpu_s) / 1000, per(records, r->feed_cpu_s + r->owed_cpu_s) / 1000,
                     per((double)r->records, r->so_far_cpu_s) / 1000, per(records, r->feed_wall_s) / 1000, r->owed_cpu_s,
                     per((double)r->live_bytes, (double)r->records));
-    weir_buf_printf(&out, " %6.1f %6.2f %8.1f %6" PRIu64 " %4" PRIu64 " %5.0f %5.0f",
+    weir_buf_printf(&out, " %6.1f %6.2f %6.1f %8.1f %6" PRIu64 " %4" PRIu64 " %5.0f %5.0f",
                     per((double)r->written_bytes, records), per((double)r->written_so_far_bytes, (double)r->live_bytes),
-                    (double)r->live_bytes / mib, r->files, r->level0_files, (double)r->resident_bytes / mib,
-                    (double)r->peak_bytes / mib);
+                    per((double)r->read_bytes, records), (double)r->live_bytes / mib, r->files, r->level0_files,
+                    (double)r->resident_bytes / mib, (double)r->peak_bytes / mib);
     print_latency(&out, &r->first);
     print_latency(&out, &r->again);
     print_latency(&out, &r->hub);
@@ -228,6 +233,7 @@ static weir_err print_row_json(const grow_run *run, const grow_row *r) {
                   {"payments", r->payments},
                   {"step_records", r->step_records},
                   {"written_bytes", r->written_bytes},
+                  {"read_bytes", r->read_bytes},
                   {"written_so_far_bytes", r->written_so_far_bytes},
                   {"compacted_bytes", r->compacted_bytes},
                   {"live_bytes", r->live_bytes},
@@ -433,7 +439,8 @@ const weir_command weir_bench_grow = {
         "them. Time and bytes of making the payments and of writing the log are not counted.\n"
         "CPU: seconds of the processor until all is sealed; owed: what compaction took from then on until it "
         "had nothing left to do. kept: live bytes a record; /rec: bytes of write calls a record in this "
-        "step; /kept: all of them so far over the live bytes. L0: files at level 0 before what was owed. RSS: of the "
+        "step; /kept: all of them so far over the live bytes; read: from the disk, because the page cache did not have "
+        "it. L0: files at level 0 before what was owed. RSS: of the "
         "process, about 30 MiB of the bench's own among it.\n"
         "Reads: the newest ten neighbours of vertices that payments of any age went to (first, and the same "
         "again), of the hottest vertex as of moments of any age (hub), and features.",

@@ -24,6 +24,7 @@ typedef struct grow_row {
     double so_far_cpu_s;            /* fed and owed, of all steps                             */
     uint64_t written_bytes;         /* all write calls, within both                                               */
     uint64_t compacted_bytes;       /* of them by compactions                                                     */
+    uint64_t read_bytes;            /* from the disk, within both: what the page cache did not have */
     uint64_t written_so_far_bytes;  /* all write calls since the store was made                                   */
     uint64_t live_bytes;            /* of all sorted files                                                        */
     uint64_t files, level0_files;   /* level0_files: before the compactions that were owed                        */
