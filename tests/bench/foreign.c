@@ -232,7 +232,7 @@ void weir_bench_foreign_next(weir_bench_foreign *foreign, const char **valuep, s
     put_decimal(f, mixed(payer), 20);
     put_payee(f, draw_payee(f));
     if (weir_rng_below(&f->rng, 100) < 60) put_terminal(f, payer);
-    if (weir_rng_below(&f->rng, 100) < 42) put_network(f);
+    if (weir_rng_below(&f->rng, 100) < 45) put_network(f);
     PUT(f, ",\"memo\":\"\\u20ac\\t100 %\"}");
     f->messages++;
     *valuep = f->message;

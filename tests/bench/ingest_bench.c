@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_bench.c - payments of 220 to 330 bytes of JSON, through mapper, pipeline and graph, until all is sealed.
+ * ingest_bench.c - payments of 220 to 270 bytes of JSON, through mapper, pipeline and graph, until all is sealed.
  *
  *   event log (or Kafka) ──► map ──► claim ──► batches ──► shards ──► delta ──► sorted files
  *
