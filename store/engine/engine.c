@@ -284,5 +284,9 @@ void weir_engine_stats_get(weir_engine *engine, weir_engine_stats *statsp) {
         .keys_estimate = numbers.keys_estimate,
         .level0_files = numbers.level0_files,
         .compaction_bytes = numbers.compaction_bytes,
+        .jobs = numbers.jobs,
+        .taken_bytes = numbers.taken_bytes,
+        .compacted_bytes = numbers.compacted_bytes,
+        .compaction_cpu_us = numbers.compaction_cpu_us,
     };
 }

@@ -198,9 +198,29 @@ rocksdb::Slice slice(const void *bytes, size_t length) {
     return rocksdb::Slice(static_cast<const char *>(bytes), length);
 }
 
+/* What RocksDB has written since a database was opened, and what its compactions took of the processor. */
+struct Work {
+    std::atomic<uint64_t> taken_bytes{0}, compacted_bytes{0}, compaction_cpu_us{0};
+};
+
+uint64_t table_bytes(const rocksdb::TableProperties &table) {
+    return table.data_size + table.index_size + table.filter_size;
+}
+
 class Listener : public rocksdb::EventListener {
   public:
-    Listener(weir_rocks_alarm alarm, void *context) : alarm_(alarm), context_(context) {}
+    Listener(weir_rocks_alarm alarm, void *context, std::shared_ptr<Work> work)
+        : alarm_(alarm), context_(context), work_(std::move(work)) {}
+    void OnExternalFileIngested(rocksdb::DB *, const rocksdb::ExternalFileIngestionInfo &info) override {
+        work_->taken_bytes += table_bytes(info.table_properties);
+    }
+    void OnFlushCompleted(rocksdb::DB *, const rocksdb::FlushJobInfo &info) override {
+        work_->taken_bytes += table_bytes(info.table_properties);
+    }
+    void OnCompactionCompleted(rocksdb::DB *, const rocksdb::CompactionJobInfo &info) override {
+        work_->compacted_bytes += info.stats.total_output_bytes;
+        work_->compaction_cpu_us += info.stats.cpu_micros;
+    }
     void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status *bg_error) override {
         weir_rocks_status status;
         if (bg_error->ok()) return;
@@ -219,6 +239,7 @@ class Listener : public rocksdb::EventListener {
 
     weir_rocks_alarm alarm_;
     void *context_;
+    std::shared_ptr<Work> work_;
 };
 
 /* --- options ------------------------------------------------------------------------------------------------------- */
@@ -237,7 +258,8 @@ rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cac
     return table;
 }
 
-rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<rocksdb::Cache> &cache) {
+rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<rocksdb::Cache> &cache,
+                            const std::shared_ptr<Work> &work) {
     rocksdb::Options options;
     options.create_if_missing = opts->create;
     options.paranoid_checks = true;
@@ -255,7 +277,7 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
     options.force_consistency_checks = true;
     options.file_checksum_gen_factory = rocksdb::GetFileChecksumGenCrc32cFactory();
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(cache)));
-    if (opts->alarm) options.listeners.push_back(std::make_shared<Listener>(opts->alarm, opts->context));
+    if (opts->alarm) options.listeners.push_back(std::make_shared<Listener>(opts->alarm, opts->context, work));
     return options;
 }
 
@@ -279,6 +301,7 @@ using Moment = std::shared_ptr<rocksdb::ManagedSnapshot>;
 
 struct weir_rocks {
     rocksdb::Options options;
+    std::shared_ptr<Work> work = std::make_shared<Work>();
     std::string folder;
     std::unique_ptr<rocksdb::DB> db;
     std::atomic<bool> held{false}; /* a read was thrown out of */
@@ -419,7 +442,7 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
         rocksdb::DB *opened = nullptr;
         rocksdb::Status s = check_footers(folder);
         if (!s.ok()) return s;
-        db->options = options_of(opts, opts->cache ? opts->cache->cache : nullptr);
+        db->options = options_of(opts, opts->cache ? opts->cache->cache : nullptr, db->work);
         db->folder = folder;
         s = opts->read_only ? rocksdb::DB::OpenForReadOnly(db->options, folder, &opened)
                             : rocksdb::DB::Open(db->options, folder, &opened);
@@ -727,7 +750,17 @@ void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp) {
         numbers.live_files = files.size();
         for (const auto &file : files)
             numbers.level0_files += file.level == 0;
+        for (const auto &name :
+             {rocksdb::DB::Properties::kNumRunningCompactions, rocksdb::DB::Properties::kCompactionPending,
+              rocksdb::DB::Properties::kNumRunningFlushes, rocksdb::DB::Properties::kMemTableFlushPending}) {
+            uint64_t jobs = 0;
+            db->db->GetIntProperty(name, &jobs);
+            numbers.jobs += jobs;
+        }
         return rocksdb::Status::OK();
     });
+    numbers.taken_bytes = db->work->taken_bytes;
+    numbers.compacted_bytes = db->work->compacted_bytes;
+    numbers.compaction_cpu_us = db->work->compaction_cpu_us;
     *numbersp = numbers;
 }

@@ -239,6 +239,13 @@ void weir_graph_stats_get(weir_graph *graph, weir_graph_stats *statsp) {
         statsp->cache_hits += cache.hits;
         statsp->cache_misses += cache.misses;
         statsp->cold_bytes += engine.live_bytes;
+        statsp->cold_files += engine.live_files;
+        statsp->level0_files += engine.level0_files;
+        statsp->compaction_bytes += engine.compaction_bytes;
+        statsp->compactions += engine.jobs;
+        statsp->taken_bytes += engine.taken_bytes;
+        statsp->compacted_bytes += engine.compacted_bytes;
+        statsp->compaction_cpu_us += engine.compaction_cpu_us;
         int64_t last = atomic_load(&s->event_time_last_us);
         if (last > statsp->event_time_last_us) statsp->event_time_last_us = last;
     }

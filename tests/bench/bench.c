@@ -55,10 +55,28 @@ weir_err weir_bench_folder(const char **pathp) {
     return WEIR_OK;
 }
 
-static void folder_remove(weir_err *errp) {
+void weir_bench_folder_remove(weir_err *errp) {
     if (bench_folder[0] == '\0') return;
     weir_err_keep(errp, weir_folder_remove(bench_folder));
     bench_folder[0] = '\0';
+}
+
+uint64_t weir_bench_memory(const char *name) {
+    char line[256];
+    uint64_t kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, name, strlen(name)) == 0) kib = strtoull(line + strlen(name), NULL, 10);
+    }
+    if (file) fclose(file);
+    return kib << 10;
+}
+
+void weir_bench_memory_mark(void) {
+    FILE *file = fopen("/proc/self/clear_refs", "we");
+    if (!file) return;
+    fputs("5", file); /* the peak begins anew */
+    fclose(file);
 }
 
 static int compare_doubles(const void *a, const void *b) {
@@ -187,7 +205,7 @@ weir_err weir_bench_run(const weir_cli *cli, const char *bench, const weir_bench
         if (lines[i].against) err = line_find(lines, count, lines[i].against, &ignored);
     }
     if (!err) err = run_rounds(lines, count, rounds);
-    folder_remove(&err);
+    weir_bench_folder_remove(&err);
     if (!err) err = print_lines(cli, bench, lines, count, rounds);
     return err;
 }

@@ -24,7 +24,8 @@
  *     }
  *     const weir_command weir_bench_log = {.name = "log", …, .options = weir_bench_options, .run = run};
  *
- * and one row in benches.def. Every bench understands --rounds N, --quick (least work that still runs every line)
+ * and one row in benches.def. A bench that is not made of lines and rounds prints its own table. Every bench
+ * understands --rounds N, --quick (least work that still runs every line)
  * and --json.
  */
 #ifndef WEIR_BENCH_H
@@ -62,6 +63,11 @@ bool weir_bench_quick(const weir_cli *cli);
 /* A fresh folder for the bench's files, on the disk of the current folder unless WEIR_BENCH_FOLDER names another;
  * removed by weir_bench_run. */
 weir_err weir_bench_folder(const char **pathp);
+/* For a bench that is not run by weir_bench_run. */
+void weir_bench_folder_remove(weir_err *errp);
+/* A line of /proc/self/status in bytes: "VmRSS:" what the process has in memory, "VmHWM:" its most since the mark. */
+uint64_t weir_bench_memory(const char *name);
+void weir_bench_memory_mark(void);
 /* Runs and prints; the first error of a line ends it.  WEIR_EINVAL an `against` that no line has. */
 weir_err weir_bench_run(const weir_cli *cli, const char *bench, const weir_bench_line *lines, size_t count);
 

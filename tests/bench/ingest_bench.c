@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_bench.c - payments of 220 bytes of JSON, through mapper, pipeline and graph, until all is sealed.
+ * ingest_bench.c - payments of 220 to 270 bytes of JSON, through mapper, pipeline and graph, until all is sealed.
  *
  *   event log (or Kafka) ──► map ──► claim ──► batches ──► shards ──► delta ──► sorted files
  *
- * Lines are records of the cold store in a second, 9 to 10 of which are one payment, so that all lines count the same
+ * Lines are records of the cold store in a second, 10 to 16 of which are one payment, so that all lines count the same
  * thing. The shards' content is read out of a store that was filled before the rounds; its counts say what the limits
- * write. Memory is what the process grew by while ours ran, at its most, against the graph's budget and what else it
- * may hold (queues of batches, engines).
+ * write. Foreign payments (foreign.h) instead of the simulated ones say whether a ratio hangs on what is fed. Memory is
+ * what the process grew by while ours ran, at its most, against the graph's budget and what else it may hold (queues of
+ * batches, engines).
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -26,7 +27,6 @@
 #define PAYMENTS       100000u
 #define PAYMENTS_QUICK 500u
 #define BUDGET_BYTES   (256ull << 20)
-#define APPEND_RECORDS 1000u
 #define TOPIC          "payments"
 #define TOPIC_KAFKA    "weir-bench-ingest"
 
@@ -38,30 +38,15 @@ weir_err weir_ingest_bench_fresh(const ingest_context *c, const char *name, char
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-static uint64_t status_bytes(const char *name) {
-    char line[256];
-    uint64_t kib = 0;
-    FILE *file = fopen("/proc/self/status", "re");
-    while (file && fgets(line, sizeof line, file)) {
-        if (strncmp(line, name, strlen(name)) == 0) kib = strtoull(line + strlen(name), NULL, 10);
-    }
-    if (file) fclose(file);
-    return kib << 10;
-}
-
 /* What was freed before is given back first, so that it does not hide what is taken now. */
 static uint64_t memory_mark(void) {
     malloc_trim(0);
-    FILE *file = fopen("/proc/self/clear_refs", "we");
-    if (file) {
-        fputs("5", file); /* the peak begins anew */
-        fclose(file);
-    }
-    return status_bytes("VmRSS:");
+    weir_bench_memory_mark();
+    return weir_bench_memory("VmRSS:");
 }
 
 static void memory_peak(ingest_context *c, uint64_t before_bytes) {
-    uint64_t peak_bytes = status_bytes("VmHWM:");
+    uint64_t peak_bytes = weir_bench_memory("VmHWM:");
     uint64_t grown_bytes = peak_bytes > before_bytes ? peak_bytes - before_bytes : 0;
     if (grown_bytes > c->peak_bytes) c->peak_bytes = grown_bytes;
 }
@@ -76,7 +61,8 @@ typedef struct running {
 
 static weir_err start(const ingest_context *c, running *r) {
     const weir_graph_opts graph_opts = {.shards = INGEST_SHARDS, .memory_bytes = c->budget_bytes, .create = true};
-    const weir_pipeline_source source = {.source = weir_schema_source_find(c->schema, "payments"),
+    const weir_pipeline_source source = {.source =
+                                             weir_schema_source_find(c->schema, weir_bench_stream_source(c->stream)),
                                          .stream = c->brokers ? WEIR_PIPELINE_KAFKA : WEIR_PIPELINE_EVENTLOG,
                                          .log = c->log};
     const weir_pipeline_opts opts = {
@@ -129,42 +115,10 @@ static weir_err run_ingest(void *context, uint64_t round, weir_bench_sample *sam
 
 /* --- before the rounds: the payments, and what they become -------------------------------------------------------- */
 
-static weir_err append(weir_eventlog *log, weir_buf *bytes, weir_record *records, size_t count) {
-    uint64_t offset;
-    size_t at = 0;
-    for (size_t i = 0; i < count; i++) {
-        records[i].value = bytes->bytes + at;
-        at += records[i].value_length;
-    }
-    weir_err err = weir_buf_err(bytes);
-    if (!err && count) err = weir_eventlog_append(log, 0, records, count, &offset);
-    weir_buf_clear(bytes);
-    return err;
-}
-
 static weir_err fill_log(ingest_context *c) {
-    static weir_record records[APPEND_RECORDS];
     const weir_eventlog_opts log_opts = {.partitions = 1};
-    weir_simulate_payments_opts opts = weir_simulate_payments_defaults();
-    weir_simulate *sim;
-    weir_buf bytes = {0};
-    size_t held = 0;
     weir_err err = weir_eventlog_open(c->folder, TOPIC, &log_opts, &c->log);
-    if (!err) err = weir_simulate_payments_open(&opts, &sim);
-    if (err) return err;
-    for (uint64_t i = 0; !err && i < c->payments;) {
-        weir_simulate_message m;
-        weir_simulate_next(sim, &m);
-        if (m.topic != WEIR_SIMULATE_PAYMENTS) continue;
-        weir_buf_append(&bytes, m.value, m.value_length);
-        records[held++] = (weir_record){.time_us = m.time_us, .value_length = m.value_length};
-        if (++i < c->payments && held < APPEND_RECORDS) continue;
-        err = append(c->log, &bytes, records, held);
-        held = 0;
-    }
-    weir_simulate_close(sim);
-    weir_buf_free(&bytes);
-    return err ? err : weir_eventlog_sync(c->log);
+    return err ? err : weir_bench_stream_append(c->stream, c->log, c->payments, NULL, NULL);
 }
 
 static weir_err keep_record(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
@@ -225,11 +179,12 @@ static weir_err prepare(ingest_context *c) {
 
 /* In Kafka the topic is the bench's own: a person's `payments` are left alone. */
 static weir_err open_schema(ingest_context *c) {
+    if (!c->brokers) return weir_bench_stream_schema(c->stream, &c->schema);
     const weir_schema_shipped *shipped = weir_schema_shipped_find("payments");
     static const char wanted[] = "topic: " TOPIC "\n";
     const char *at = strstr(shipped->text, wanted);
     weir_buf text = {0};
-    if (!c->brokers || !at) return weir_schema_parse(shipped->name, shipped->text, shipped->length, &c->schema);
+    if (!at) return weir_schema_parse(shipped->name, shipped->text, shipped->length, &c->schema);
     weir_buf_append(&text, shipped->text, (size_t)(at - shipped->text));
     weir_buf_text(&text, "topic: " TOPIC_KAFKA "\n");
     weir_buf_text(&text, at + sizeof wanted - 1);
@@ -237,6 +192,10 @@ static weir_err open_schema(ingest_context *c) {
     if (!err) err = weir_schema_parse(shipped->name, (const char *)text.bytes, text.length, &c->schema);
     weir_buf_free(&text);
     return err;
+}
+
+static const char *name_of(const ingest_context *c) {
+    return c->foreign ? "ingest-foreign" : "ingest";
 }
 
 static weir_err run_lines(weir_cli *cli, ingest_context *c) {
@@ -252,7 +211,7 @@ static weir_err run_lines(weir_cli *cli, ingest_context *c) {
          c},
     };
     if (c->brokers) return weir_bench_run(cli, "ingest", from_kafka, sizeof from_kafka / sizeof from_kafka[0]);
-    return weir_bench_run(cli, "ingest", from_log, sizeof from_log / sizeof from_log[0]);
+    return weir_bench_run(cli, name_of(c), from_log, sizeof from_log / sizeof from_log[0]);
 }
 
 static weir_err print_memory(const weir_cli *cli, const ingest_context *c) {
@@ -260,12 +219,12 @@ static weir_err print_memory(const weir_cli *cli, const ingest_context *c) {
     const double each = (double)c->records / (double)c->payments;
     weir_buf out = {0};
     if (weir_cli_given(cli, "json")) {
-        weir_buf_printf(&out, "{\"bench\":\"ingest\",\"what\":\"memory at its most\",\"unit\":\"MiB\",\"most\":%.1f",
-                        peak);
+        weir_buf_printf(&out, "{\"bench\":\"%s\",\"what\":\"memory at its most\",\"unit\":\"MiB\",\"most\":%.1f",
+                        name_of(c), peak);
         weir_buf_printf(&out, ",\"budget\":%.1f,\"records_a_payment\":%.2f}\n", budget, each);
     } else {
-        weir_buf_printf(&out, "ingest     memory at its most: %.1f MiB, of a budget of %.1f; %.2f records a payment\n",
-                        peak, budget, each);
+        weir_buf_printf(&out, "%-10s memory at its most: %.1f MiB, of a budget of %.1f; %.2f records a payment\n",
+                        name_of(c), peak, budget, each);
     }
     weir_err err = weir_buf_err(&out);
     if (!err) err = weir_cli_output(out.bytes, out.length);
@@ -281,6 +240,7 @@ static void close_context(ingest_context *c, weir_err *errp) {
         weir_free(c->shards[i].shuffled);
     }
     weir_schema_free(c->schema);
+    weir_bench_stream_close(c->stream);
 }
 
 static weir_err run(weir_cli *cli) {
@@ -289,7 +249,12 @@ static weir_err run(weir_cli *cli) {
     if (from_kafka) c.brokers = weir_cli_text(cli, "brokers");
     if (from_kafka && !c.brokers)
         return WEIR_ERR(WEIR_EUSAGE, "--kafka needs --brokers; ops/kafka up starts one and prints it");
+    const char *stream = weir_cli_text(cli, "stream");
+    c.foreign = stream && strcmp(stream, "foreign") == 0;
+    if (from_kafka && c.foreign)
+        return WEIR_ERR(WEIR_EUSAGE, "--kafka is for the simulated stream; leave out --stream foreign");
     weir_err err = weir_cli_u64(cli, "payments", 100, 50000000, &c.payments);
+    if (!err) err = weir_bench_stream_open(c.foreign ? "foreign" : "simulated", &c.stream);
     if (!err) err = open_schema(&c);
     if (!err && c.brokers) weir_ingest_bench_remove_topic(&c);
     if (!err) err = prepare(&c);
@@ -304,6 +269,7 @@ static const weir_option options[] = {
     WEIR_BENCH_OPTIONS,
     {"kafka", 'k', NULL, "from a broker instead of the event log", NULL},
     {"brokers", 'b', "HOST:PORT", "the broker of --kafka", NULL},
+    {"stream", 's', "NAME", "which payments (default simulated)", WEIR_BENCH_STREAMS},
     {"payments", 'p', "N", "payments in a round (default 100000; quick: 500)", NULL},
     {0},
 };

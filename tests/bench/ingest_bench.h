@@ -10,6 +10,7 @@
 #include <weir/store/graph.h>
 
 #include "bench.h"
+#include "stream.h"
 
 #define INGEST_SHARDS 2u
 
@@ -29,6 +30,8 @@ typedef struct ingest_records {
 
 typedef struct ingest_context {
     const char *folder;
+    weir_bench_stream *stream; /* of the payments in the log */
+    bool foreign;
     weir_schema *schema;
     weir_eventlog *log;  /* of the payments        */
     const char *brokers; /* NULL: from the log     */

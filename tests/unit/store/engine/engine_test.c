@@ -26,6 +26,29 @@ static void newer_file_wins_and_points_are_found(void **state) {
     weir_engine_close(engine);
 }
 
+/* What is due beside a compaction that was asked for ends by itself. */
+static void what_came_in_and_what_compactions_wrote_is_counted(void **state) {
+    (void)state;
+    weir_engine *engine = engine_open(true);
+    weir_engine_stats stats;
+    weir_engine_stats_get(engine, &stats);
+    assert_true(stats.taken_bytes == 0 && stats.compacted_bytes == 0 && stats.jobs == 0);
+    assert_ok(write_file(engine, RECORDS, "old"));
+    assert_ok(write_file(engine, RECORDS, "new"));
+    weir_engine_stats_get(engine, &stats);
+    assert_in_range(stats.taken_bytes, stats.live_bytes / 2, stats.live_bytes);
+    assert_int_equal(stats.compacted_bytes, 0);
+    uint64_t taken_bytes = stats.taken_bytes;
+    assert_ok(weir_engine_compact(engine));
+    do
+        weir_engine_stats_get(engine, &stats);
+    while (stats.jobs);
+    assert_int_equal(stats.taken_bytes, taken_bytes);
+    assert_in_range(stats.compacted_bytes, 1, taken_bytes);
+    assert_true(stats.compaction_cpu_us > 0);
+    weir_engine_close(engine);
+}
+
 /* A cursor of before sees nothing of a file that came after: not half, not all. */
 static void n1_a_file_is_seen_whole_or_not_at_all(void **state) {
     (void)state;
@@ -257,6 +280,7 @@ static void checkpoints_beside_readers_end_and_are_whole(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(checkpoints_beside_readers_end_and_are_whole), WEIR_CASE(newer_file_wins_and_points_are_found),
+           WEIR_CASE(what_came_in_and_what_compactions_wrote_is_counted),
            WEIR_CASE(n1_a_file_is_seen_whole_or_not_at_all), WEIR_CASE(n2_what_ingest_returned_for_survives_a_kill),
            WEIR_CASE(n3_a_flipped_bit_is_an_error), WEIR_CASE(n1_a_file_that_was_not_taken_is_not_seen),
            WEIR_CASE(keys_that_do_not_rise_are_refused), WEIR_CASE(bad_folders_are_one_sentence_each),

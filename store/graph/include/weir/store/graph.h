@@ -299,6 +299,13 @@ typedef struct weir_graph_stats {
     uint64_t cache_bytes;              /* gauge: window cache                             */
     uint64_t cache_hits, cache_misses; /* counters                                  */
     uint64_t cold_bytes;               /* gauge                                           */
+    uint64_t cold_files;               /* gauge                                           */
+    uint64_t level0_files;             /* gauge: many of them slow reads                  */
+    uint64_t compaction_bytes;         /* gauge: still to be compacted, estimated         */
+    uint64_t compactions;              /* gauge: that run or are due                      */
+    uint64_t taken_bytes;              /* counter: sorted files that came in, as engine.h */
+    uint64_t compacted_bytes;          /* counter: written by compactions, as engine.h    */
+    uint64_t compaction_cpu_us;        /* counter: of those, as engine.h                  */
     uint64_t deleted_vertices;         /* gauge                                           */
     int64_t event_time_last_us;        /* gauge: newest event time applied; INT64_MIN: no event. Of one sender: what
                                         * time it is says weir_graph_watermark          */

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * grow_reads.c - how long reads take, of what was fed at any time before.
+ *
+ * A sample of messages is kept while they are made. To read, each is mapped once more: its mutations say which lists
+ * and which features it went to. So nothing need be known of a stream, and a vertex is as likely to be read as it is to
+ * be paid with. Each step reads another part of the sample: what the step before has read lies in the window cache.
+ * Reads follow each other on one thread, on a store that has nothing else to do.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/clock.h>
+#include <weir/base/rng.h>
+#include <weir/ingest/map.h>
+
+#include "grow_bench.h"
+
+#define EDGES       10u
+#define ARENA_BYTES (16u << 20)
+#define STEPS       16u /* until what was read is read again */
+
+/* One list of edges, or the features of a vertex, as of a time. */
+typedef struct question {
+    weir_vertex vertex;
+    int64_t before_us;
+    uint16_t relation;
+    weir_direction direction;
+} question;
+
+struct grow_sample {
+    weir_rng rng;
+    uint32_t reads;           /* messages that a step reads */
+    uint32_t capacity, count; /* messages that are kept     */
+    uint32_t *order;          /* of them, any; the next step begins at `next` */
+    uint32_t next;
+    uint64_t offered;
+    weir_buf *messages;
+    question *lists;    /* one of each message that is read, any of its edges  */
+    question *features; /* one of each of them that puts features              */
+    question *hub;      /* the hottest list of all, as of each of them         */
+    uint32_t list_count, feature_count, hub_count;
+    double *took_us;
+    weir_arena *arena;
+};
+
+weir_err weir_grow_sample_open(uint32_t reads, grow_sample **samplep) {
+    grow_sample *s = weir_calloc(1, sizeof *s);
+    *samplep = s;
+    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a sample of payments");
+    s->rng = weir_rng_stream(2, 0, 0);
+    s->reads = reads;
+    s->capacity = reads * STEPS;
+    s->messages = weir_calloc(s->capacity, sizeof *s->messages);
+    s->order = weir_calloc(s->capacity, sizeof *s->order);
+    s->lists = weir_calloc(reads, sizeof *s->lists);
+    s->features = weir_calloc(reads, sizeof *s->features);
+    s->hub = weir_calloc(reads, sizeof *s->hub);
+    s->took_us = weir_calloc(reads, sizeof *s->took_us);
+    weir_err err = weir_arena_open(ARENA_BYTES, &s->arena);
+    if (!err && !(s->messages && s->order && s->lists && s->features && s->hub && s->took_us))
+        err = WEIR_ERR(WEIR_ENOMEM, "no memory for a sample of payments");
+    for (uint32_t i = 0; !err && i < s->capacity; i++) {
+        uint32_t other = (uint32_t)weir_rng_below(&s->rng, i + 1);
+        s->order[i] = s->order[other];
+        s->order[other] = i;
+    }
+    return err;
+}
+
+void weir_grow_sample_close(grow_sample *sample) {
+    if (!sample) return;
+    for (uint32_t i = 0; sample->messages && i < sample->count; i++)
+        weir_buf_free(&sample->messages[i]);
+    weir_free(sample->messages);
+    weir_free(sample->order);
+    weir_free(sample->lists);
+    weir_free(sample->features);
+    weir_free(sample->hub);
+    weir_free(sample->took_us);
+    weir_arena_close(sample->arena);
+    weir_free(sample);
+}
+
+void weir_grow_sample_offer(void *sample, const weir_record *record) {
+    grow_sample *s = sample;
+    uint64_t at = s->offered++;
+    if (at >= s->capacity) at = weir_rng_below(&s->rng, s->offered);
+    if (at >= s->capacity) return;
+    if (s->count < s->capacity) s->count++;
+    weir_buf_clear(&s->messages[at]);
+    weir_buf_append(&s->messages[at], record->value, record->value_length);
+}
+
+/* --- what to read ------------------------------------------------------------------------------------------------- */
+
+static int compare_lists(const void *a, const void *b) {
+    const question *x = a, *y = b;
+    if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
+    if (x->relation != y->relation) return x->relation < y->relation ? -1 : 1;
+    return (int)x->direction - (int)y->direction;
+}
+
+/* All of its edges, to look for the hottest; of one that is read any edge, its first features, and its time. */
+static weir_err take_message(grow_sample *s, const weir_mapped *m, bool read, weir_buf *edges) {
+    uint32_t seen = 0;
+    bool has_features = false;
+    for (size_t i = 0; i < m->count; i++) {
+        const weir_mutation *mutation = &m->mutations[i];
+        question q = {mutation->vertex, WEIR_BEFORE_ALL, mutation->type, mutation->direction};
+        if (mutation->kind == WEIR_PUT_EDGE) {
+            weir_buf_append(edges, &q, sizeof q);
+            if (read && weir_rng_below(&s->rng, ++seen) == 0) s->lists[s->list_count] = q;
+        } else if (read && mutation->kind == WEIR_PUT_VERTEX && mutation->row_length && !has_features) {
+            has_features = true;
+            s->features[s->feature_count++] = q;
+        }
+    }
+    s->list_count += seen > 0;
+    if (read) s->hub[s->hub_count++].before_us = m->time_us;
+    return weir_buf_err(edges);
+}
+
+static question hottest(weir_buf *edges) {
+    question *all = (question *)(void *)edges->bytes;
+    size_t count = edges->length / sizeof *all, best = 0, most = 0;
+    qsort(all, count, sizeof *all, compare_lists);
+    for (size_t i = 0, run = 0; i < count; i++) {
+        run = i > 0 && compare_lists(&all[i - 1], &all[i]) == 0 ? run + 1 : 1;
+        if (run <= most) continue;
+        most = run;
+        best = i;
+    }
+    return all[best];
+}
+
+static weir_err choose(grow_sample *s, weir_graph *graph, uint32_t source) {
+    weir_mapper *mapper;
+    weir_buf edges = {0};
+    s->list_count = s->feature_count = s->hub_count = 0;
+    weir_err err = weir_mapper_open(weir_graph_schema(graph), source, weir_graph_id_key(graph), &mapper);
+    if (err) return err;
+    for (uint32_t i = 0; !err && i < s->capacity; i++) {
+        const weir_buf *message = &s->messages[s->order[(s->next + i) % s->capacity]];
+        weir_mapped mapped = {0};
+        if (!message->length) continue;
+        err = weir_buf_err(message);
+        if (!err) err = weir_mapper_map(mapper, 0, 0, message->bytes, message->length, &mapped);
+        if (!err) err = take_message(s, &mapped, s->hub_count < s->reads, &edges);
+    }
+    s->next = (s->next + s->reads) % s->capacity;
+    if (!err && !s->list_count) err = WEIR_ERR(WEIR_EINVAL, "no edge was fed, so there is none to read");
+    if (!err) {
+        question hub = hottest(&edges);
+        for (uint32_t i = 0; i < s->hub_count; i++)
+            s->hub[i] = (question){hub.vertex, s->hub[i].before_us, hub.relation, hub.direction};
+    }
+    weir_mapper_close(mapper);
+    weir_buf_free(&edges);
+    return err;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static weir_err read_list(grow_sample *s, weir_graph *graph, const question *q, bool *foundp) {
+    const weir_edge *edges;
+    uint32_t count = 0;
+    weir_err err = weir_graph_neighbors(graph, q->vertex, q->relation, q->direction, q->before_us, EDGES, s->arena,
+                                        &edges, &count);
+    *foundp = count > 0;
+    return err;
+}
+
+static weir_err read_features(grow_sample *s, weir_graph *graph, const question *q, bool *foundp) {
+    weir_row_view view = {0};
+    weir_err err = weir_graph_features(graph, q->vertex, q->before_us, s->arena, &view);
+    *foundp = view.row != NULL;
+    return err;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef weir_err (*read_one)(grow_sample *s, weir_graph *graph, const question *q, bool *foundp);
+
+static weir_err time_all(grow_sample *s, weir_graph *graph, const question *questions, uint32_t count, read_one read,
+                         grow_latency *latencyp) {
+    weir_err err = WEIR_OK;
+    uint32_t found_count = 0;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        bool found = false;
+        weir_arena_reset(s->arena);
+        int64_t begin_ns = weir_clock_mono_ns(weir_clock_system());
+        err = read(s, graph, &questions[i], &found);
+        s->took_us[i] = (double)(weir_clock_mono_ns(weir_clock_system()) - begin_ns) / 1000;
+        found_count += found;
+    }
+    if (err || !count) return err;
+    if (found_count <= count / 2)
+        return WEIR_ERR(WEIR_EDATA, "of %u reads of what was fed only %u found something", count, found_count);
+    qsort(s->took_us, count, sizeof *s->took_us, compare_doubles);
+    *latencyp = (grow_latency){s->took_us[count / 2], s->took_us[count - 1 - count / 100]};
+    return WEIR_OK;
+}
+
+weir_err weir_grow_sample_read(grow_sample *sample, weir_graph *graph, uint32_t source, grow_row *row) {
+    grow_sample *s = sample;
+    weir_err err = choose(s, graph, source);
+    if (!err) err = time_all(s, graph, s->lists, s->list_count, read_list, &row->first);
+    if (!err) err = time_all(s, graph, s->lists, s->list_count, read_list, &row->again);
+    if (!err) err = time_all(s, graph, s->hub, s->hub_count, read_list, &row->hub);
+    if (!err) err = time_all(s, graph, s->features, s->feature_count, read_features, &row->features);
+    return err;
+}
