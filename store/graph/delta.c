@@ -14,8 +14,7 @@
 
 #include "delta_private.h"
 
-#define SLOTS_MIN        64u /* a power of two */
-#define LIST_ENTRIES_MIN 2u
+#define SLOTS_MIN 64u /* a power of two */
 
 /* --- life ------------------------------------------------------------------------------------------------------ */
 
@@ -99,7 +98,7 @@ static list *list_find(const node *n, weir_list id) {
 /* --- applying -------------------------------------------------------------------------------------------------- */
 
 static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for the delta; lower store.seal_bytes or raise store.memory");
+    return WEIR_ERR(WEIR_ENOMEM, "no memory for the delta; raise store.memory");
 }
 
 static bool slots_grow(stripe *s) {
@@ -138,6 +137,8 @@ static list *list_get(weir_delta *delta, node *n, weir_list id) {
     if (!added) return NULL;
     delta->lists[WEIR_LIST_KIND(id)]++;
     added->id = id;
+    added->entries = added->first;
+    added->capacity = 1;
     added->next = *at;
     *at = added;
     return added;
@@ -164,10 +165,10 @@ static uint32_t list_place(const list *l, const weir_entry *wanted) {
 }
 
 static bool list_grow(weir_delta *delta, list *l) {
-    uint32_t capacity = l->capacity ? l->capacity * 2 : LIST_ENTRIES_MIN;
+    uint32_t capacity = l->capacity * 2;
     weir_entry *entries = weir_arena_alloc(delta->arena, capacity * sizeof *entries);
     if (!entries) return false;
-    if (l->count) memcpy(entries, l->entries, l->count * sizeof *entries);
+    memcpy(entries, l->entries, l->count * sizeof *entries);
     l->entries = entries;
     l->capacity = capacity;
     return true;
@@ -195,21 +196,18 @@ static uint8_t *bytes_copy(weir_delta *delta, const void *bytes, size_t length, 
 }
 
 static bool put_entry(weir_delta *delta, node *n, weir_list id, const weir_mutation *m, bool deletion) {
-    weir_entry entry = {.time_us = m->time_us,
-                        .event = m->event,
-                        .content = deletion ? 0 : m->content,
-                        .row_length = m->row_length,
-                        .deletion = deletion};
+    weir_entry entry = {
+        .time_us = m->time_us, .event = m->event, .content = deletion ? 0 : m->content, .deletion = deletion};
     list *l = list_get(delta, n, id);
     if (!l) return false;
     if (WEIR_LIST_KIND(id) == WEIR_LIST_KIND_EDGES) entry.neighbor = m->neighbor;
-    if (WEIR_LIST_KIND(id) == WEIR_LIST_KIND_FEATURES) entry.row_length += WEIR_STORED_FEATURES_PREFIX;
-    if (entry.row_length) {
-        uint32_t prefix = entry.row_length - m->row_length;
+    uint32_t prefix = WEIR_LIST_KIND(id) == WEIR_LIST_KIND_FEATURES ? WEIR_STORED_FEATURES_PREFIX : 0;
+    if (prefix + m->row_length) {
         uint8_t *copy = bytes_copy(delta, m->row, m->row_length, prefix);
         if (!copy) return false;
         if (prefix) weir_put_u16(copy, m->type);
         entry.row = copy;
+        entry.row_length = (prefix + m->row_length) & INT32_MAX;
     }
     return list_insert(delta, l, &entry);
 }

@@ -7,12 +7,13 @@
 
 #define STRIPES 64u
 
-/* Oldest first: the reverse of weir_entry_order. */
+/* Oldest first: the reverse of weir_entry_order. Most lists never have more than the one entry that lies in them. */
 typedef struct list {
     struct list *next;
     weir_list id;
     uint32_t count, capacity;
     weir_entry *entries;
+    weir_entry first[1];
 } list;
 
 typedef struct node {

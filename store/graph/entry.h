@@ -35,10 +35,11 @@ typedef struct weir_entry {
     int64_t time_us;
     uint64_t event; /* of a deletion: the one it is about, 0 for all */
     const uint8_t *row;
-    uint32_t row_length;
     uint32_t content; /* of the message that said so; of a deletion 0 */
-    bool deletion;
+    uint32_t row_length : 31, deletion : 1;
 } weir_entry;
+
+_Static_assert(sizeof(weir_entry) == 48, "deltas and windows are made of these: a word more is a third more memory");
 
 typedef struct weir_name {
     uint16_t vertex_type;

@@ -18,13 +18,13 @@
 
 #define EVENT_WINDOW_DEFAULT 131072u
 
-/* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each allowed twice its seal
- * size for a moment), a quarter for windows, an eighth for blocks of the cold store, an eighth for names. */
+/* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each with what it may have
+ * beyond its seal size), a quarter for windows, an eighth for blocks of the cold store, an eighth for names. */
 #define DELTAS_SHARE   2
 #define WINDOWS_SHARE  4
 #define BLOCKS_SHARE   8
 #define NAMES_SHARE    8
-#define DELTAS_A_SHARD 4
+#define DELTAS_A_SHARD 2
 
 weir_err weir_graph_path(const char *folder, const char *name, char path[WEIR_GRAPH_PATH_MAX]) {
     int length = snprintf(path, WEIR_GRAPH_PATH_MAX, "%s/%s", folder, name);
@@ -156,7 +156,8 @@ static bool is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, 
 
 static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
     uint64_t memory = opts->memory_bytes ? opts->memory_bytes : MEMORY_DEFAULT;
-    uint64_t seal_share = memory / DELTAS_SHARE / graph->shard_count / DELTAS_A_SHARD;
+    uint64_t delta_share = memory / DELTAS_SHARE / graph->shard_count / DELTAS_A_SHARD;
+    uint64_t seal_share = delta_share / (WEIR_SHARD_SPARE_SHARE + 1) * WEIR_SHARD_SPARE_SHARE;
     char path[WEIR_GRAPH_PATH_MAX];
     weir_shard_opts shard = {
         .folder = path,

@@ -100,7 +100,7 @@ static weir_err copy_value(weir_engine_cursor *cursor, weir_arena *arena, weir_e
     void *copy = weir_arena_alloc_aligned(arena, 1, length);
     if (!copy) return arena_full(arena);
     entry->row = memcpy(copy, value, length);
-    entry->row_length = (uint32_t)length;
+    entry->row_length = (uint32_t)length & INT32_MAX;
     return WEIR_OK;
 }
 

@@ -79,7 +79,7 @@ static weir_err freeze(weir_shard *shard, bool must) {
     weir_err err = WEIR_OK;
     shard->postponed = false;
     if (is_empty(shard) && !shard->news && !time_has_passed(shard)) goto end;
-    err = weir_delta_open(shard->seal_bytes * 2, &fresh);
+    err = weir_delta_open(shard->delta_bytes, &fresh);
     if (err) return err;
     weir_mutex_lock(&shard->mutex);
     wait_for_room(shard, must);
@@ -455,7 +455,7 @@ static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     if (!err) err = weir_offsets_open(&shard->sealed);
     if (!err) err = weir_offsets_open(&shard->frozen_offsets);
     if (!err) err = weir_queue_open(QUEUE_BATCHES, sizeof(message), &shard->queue);
-    if (!err) err = weir_delta_open(shard->seal_bytes * 2, &shard->active);
+    if (!err) err = weir_delta_open(shard->delta_bytes, &shard->active);
     if (!err) err = weir_shard_scan_kind(shard->engine, 'O', load_offset, shard);
     if (!err) err = weir_shard_scan_kind(shard->engine, 'P', load_newest, shard);
     if (!err) err = weir_shard_scan_kind(shard->engine, 'T', load_deletion, shard);
@@ -483,6 +483,7 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     shard->watermark = opts->watermark;
     shard->frozen_mark.now_us = WEIR_EVENT_CLOCK_NONE;
     shard->seal_bytes = opts->seal_bytes;
+    shard->delta_bytes = opts->seal_bytes + opts->seal_bytes / WEIR_SHARD_SPARE_SHARE;
     shard->seal_us = opts->seal_us;
     shard->window = opts->window;
     shard->index = opts->index;

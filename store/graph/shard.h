@@ -27,7 +27,8 @@
 #include "offsets.h"
 #include "watermark.h"
 
-#define WEIR_NEWEST_BYTES 24u /* of its record: the newest event time, the watermark, its turn */
+#define WEIR_NEWEST_BYTES      24u /* of its record: the newest event time, the watermark, its turn */
+#define WEIR_SHARD_SPARE_SHARE 4u  /* of its seal size a delta may have beyond it, for the event that fills it */
 
 typedef struct weir_shard_opts {
     const char *folder;        /* of this shard; borrowed for the call */
@@ -52,7 +53,7 @@ typedef struct weir_shard {
     weir_thread *owner, *sealer;
     weir_clock *clock;
     weir_watermark *watermark;
-    size_t seal_bytes;
+    size_t seal_bytes, delta_bytes; /* when a delta is frozen; what it may have */
     int64_t seal_us;
     uint32_t window, index;
     bool read_only;

@@ -556,7 +556,7 @@ static void it_takes_no_more_memory_than_it_says(void **state) {
     weir_alloc_stats before;
     assert_non_null(w);
     w->row_length = ROW_MAX;
-    world_open(w, 128u << 20);
+    world_open(w, 80u << 20);
     submit_until(w, EVENTS);
     size_t quarter = w->store.graph->shards[0]->seal_bytes * 2 / 4;
     weir_alloc_stats_get(&before);

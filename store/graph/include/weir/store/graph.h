@@ -50,7 +50,7 @@ typedef struct weir_graph weir_graph;
 typedef struct weir_graph_opts {
     uint32_t shards;       /* of a store that is created; an existing one keeps its own; 0: as stored, or 2  */
     uint64_t memory_bytes; /* budget for deltas, window cache and block cache together; 0: 1 GiB             */
-    uint64_t seal_bytes;   /* a delta is frozen at this size; 0: an eighth of the budget over all shards     */
+    uint64_t seal_bytes;   /* a delta is frozen at this size; 0: a fifth of the budget over all shards       */
     int64_t seal_us;       /* or at this age; 0: 10 s                                                        */
     uint32_t window;       /* W: newest edges kept per cached window, unless more are asked for; 0: 128       */
     uint32_t event_window; /* of a store that is created: see weir_graph_event_window; 0: 131072            */
