@@ -39,10 +39,11 @@ constexpr size_t block_bytes = 8192;
 constexpr double filter_bits = 10.0;
 constexpr size_t scan_read_ahead = 2u << 20;
 constexpr size_t scrub_part = 1u << 20;
-constexpr int level0_trigger = 4;
 /* One after the other: a key has at most as many as there are files, and each search asks all of those. */
 constexpr uint64_t versions_skipped = 1000;
-constexpr int background_jobs = 2;
+constexpr int runs_max = 8;
+constexpr int background_jobs = 4;
+constexpr unsigned amplified_without_bound = 1000000;
 constexpr size_t log_bytes_max = 1u << 20;
 constexpr size_t log_files = 2;
 
@@ -258,6 +259,18 @@ rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cac
     return table;
 }
 
+/* Sorted files are merged with others of their size, so that a record is written again each time that there are some
+ * eight times as many, and not several times on each level. Readers look through some eight runs of files. A record
+ * is hardly ever stored twice, which is therefore no reason to merge everything. While large runs are merged, small ones
+ * are, too. */
+void set_compaction(rocksdb::Options *options, bool compacts) {
+    options->compaction_style = rocksdb::kCompactionStyleUniversal;
+    options->level0_file_num_compaction_trigger = runs_max;
+    options->compaction_options_universal.max_size_amplification_percent = amplified_without_bound;
+    options->disable_auto_compactions = !compacts;
+    options->max_background_jobs = background_jobs;
+}
+
 rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<rocksdb::Cache> &cache,
                             const std::shared_ptr<Work> &work) {
     rocksdb::Options options;
@@ -265,10 +278,8 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
     options.paranoid_checks = true;
     options.compression = rocksdb::kLZ4Compression;
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(WEIR_ENGINE_PREFIX_BYTES));
-    options.level0_file_num_compaction_trigger = level0_trigger;
-    options.disable_auto_compactions = !opts->compacts;
+    set_compaction(&options, opts->compacts);
     options.max_sequential_skip_in_iterations = versions_skipped;
-    options.max_background_jobs = background_jobs;
     options.max_file_opening_threads = 1; /* ours: what a damaged file makes it throw is caught */
     options.keep_log_file_num = log_files;
     options.max_log_file_size = log_bytes_max;
@@ -331,7 +342,8 @@ struct weir_rocks_writer {
     weir_rocks *db;
     rocksdb::SstFileWriter writer;
     std::atomic<bool> held{false}; /* it was thrown out of, in the middle of a block */
-    explicit weir_rocks_writer(weir_rocks *of) : db(of), writer(rocksdb::EnvOptions(), of->options) {}
+    /* Its pages stay in the page cache: whoever takes the file in reads it, and so do the readers of what is newest. */
+    explicit weir_rocks_writer(weir_rocks *of) : db(of), writer(rocksdb::EnvOptions(), of->options, nullptr, false) {}
 };
 
 namespace {
