@@ -21,7 +21,9 @@
 #include <rocksdb/env.h>
 #include <rocksdb/file_checksum.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/iostats_context.h>
 #include <rocksdb/listener.h>
+#include <rocksdb/perf_context.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/sst_file_reader.h>
 #include <rocksdb/sst_file_writer.h>
@@ -30,6 +32,7 @@
 
 #include <weir/base/clock.h>
 #include <weir/base/fault.h>
+#include <weir/base/thread.h>
 #include <weir/store/engine.h>
 
 namespace {
@@ -61,6 +64,7 @@ constexpr size_t log_files = 2;
  *
  * and the end of the process takes it away. */
 constexpr size_t reserve_bytes = 4u << 20;
+constexpr size_t prepared_bytes = 4096; /* more than a thread keeps for itself of what it frees */
 constexpr int64_t patience_us = 1000000;
 constexpr timespec nap = {0, 2000000};
 
@@ -99,6 +103,14 @@ void *must_have(size_t bytes) {
     for (; !memory; memory = malloc(bytes))
         wait_for_memory();
     return memset(memory, 0, bytes);
+}
+
+/* RocksDB keeps counters for each thread, and glibc ends the process if it finds no memory for what destroys them. So
+ * they are made when a thread begins, with memory that is known to be there. */
+extern "C" void prepare_thread() {
+    free(must_have(prepared_bytes));
+    (void)rocksdb::get_perf_context();
+    (void)rocksdb::get_iostats_context();
 }
 
 class Inside {
@@ -448,6 +460,7 @@ void weir_rocks_cache_close(weir_rocks_cache *cache) {
 
 bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks **dbp, weir_rocks_status *status) {
     *dbp = nullptr;
+    weir_thread_prepare(prepare_thread);
     Patient here(opts->read_only); /* OpenForReadOnly locks by hand, and then destroys what it has locked */
     return guarded(folder, status, &held, [&] {
         auto db = std::make_unique<weir_rocks>();
