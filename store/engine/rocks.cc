@@ -39,6 +39,7 @@ namespace {
 
 constexpr size_t own_cache_bytes = 8u << 20;
 constexpr size_t block_bytes = 8192;
+constexpr size_t metadata_bytes = 8192;
 constexpr double filter_bits = 10.0;
 constexpr size_t scan_read_ahead = 2u << 20;
 constexpr size_t scrub_part = 1u << 20;
@@ -265,9 +266,13 @@ rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cac
     table.block_cache = cache ? cache : rocksdb::NewLRUCache(own_cache_bytes);
     table.cache_index_and_filter_blocks = true;
     table.pin_l0_filter_and_index_blocks_in_cache = true;
-    /* The filters hold prefixes, which is what every read seeks by: names are their own prefix. */
+    /* The filters hold prefixes, which is what every read seeks by: names are their own prefix. In parts, like the index:
+     * that of a large file would be larger than what a shard of the cache may hold, and be read for each question. */
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(filter_bits, false));
     table.whole_key_filtering = false;
+    table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+    table.partition_filters = true;
+    table.metadata_block_size = metadata_bytes;
     return table;
 }
 

@@ -95,6 +95,61 @@ static void n2_what_ingest_returned_for_survives_a_kill(void **state) {
     weir_engine_close(engine);
 }
 
+/* --- filters --------------------------------------------------------------------------------------------------------- */
+
+#define VERTICES 40000u /* the filter of so many prefixes is of several parts */
+
+/* Of a prefix as long as a filter's; keys of one differ behind it. Each third vertex has none. */
+static size_t vertex_key(uint32_t vertex, uint32_t nth, char key[32]) {
+    return (size_t)snprintf(key, 32, "K%016u%03u", vertex, nth);
+}
+
+static void write_vertices(weir_engine *engine) {
+    weir_engine_writer *writer;
+    char key[32];
+    assert_ok(weir_engine_writer_open(engine, &writer));
+    for (uint32_t vertex = 0; vertex < VERTICES; vertex++) {
+        for (uint32_t nth = 0; vertex % 3 && nth < 1 + vertex % 4; nth++)
+            assert_ok(weir_engine_writer_add(writer, key, vertex_key(vertex, 10 * nth, key), "v", 1));
+    }
+    assert_ok(weir_engine_writer_ingest(writer));
+}
+
+/* What a seek must find: the first key of the vertex that is not before this, if there is one. */
+static void seek_finds(weir_engine *engine, uint32_t vertex, uint32_t from) {
+    weir_engine_cursor *cursor;
+    char key[32], wanted[32];
+    size_t length = vertex_key(vertex, from, key), found_length = 0;
+    uint32_t nth = (from + 9) / 10, count = vertex % 3 ? 1 + vertex % 4 : 0;
+    assert_ok(weir_engine_cursor_open(engine, WEIR_ENGINE_POINT, &cursor));
+    weir_engine_cursor_seek(cursor, key, length);
+    bool valid = weir_engine_cursor_valid(cursor);
+    const char *found = valid ? weir_engine_cursor_key(cursor, &found_length) : NULL;
+    bool of_it = valid && memcmp(found, key, WEIR_ENGINE_PREFIX_BYTES) == 0;
+    assert_int_equal(of_it, nth < count);
+    if (of_it) {
+        assert_int_equal(found_length, vertex_key(vertex, 10 * nth, wanted));
+        assert_memory_equal(found, wanted, found_length);
+    }
+    assert_ok(weir_engine_cursor_err(cursor));
+    weir_engine_cursor_close(cursor);
+}
+
+/* A vertex may begin in one part of the filter and end in the next. */
+static void no_part_of_a_filter_hides_a_key(void **state) {
+    (void)state;
+    static const uint32_t from[] = {0, 1, 10, 11, 31};
+    weir_engine *engine = engine_open(true);
+    write_vertices(engine);
+    for (int compacted = 0; compacted < 2; compacted++) {
+        for (uint32_t vertex = 0; vertex < VERTICES; vertex++)
+            seek_finds(engine, vertex, from[vertex % (sizeof from / sizeof from[0])]);
+        write_vertices(engine);
+        assert_ok(weir_engine_compact(engine));
+    }
+    weir_engine_close(engine);
+}
+
 /* --- flipped bits ----------------------------------------------------------------------------------------------------
  * */
 
@@ -280,7 +335,7 @@ static void checkpoints_beside_readers_end_and_are_whole(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(checkpoints_beside_readers_end_and_are_whole), WEIR_CASE(newer_file_wins_and_points_are_found),
-           WEIR_CASE(what_came_in_and_what_compactions_wrote_is_counted),
+           WEIR_CASE(no_part_of_a_filter_hides_a_key), WEIR_CASE(what_came_in_and_what_compactions_wrote_is_counted),
            WEIR_CASE(n1_a_file_is_seen_whole_or_not_at_all), WEIR_CASE(n2_what_ingest_returned_for_survives_a_kill),
            WEIR_CASE(n3_a_flipped_bit_is_an_error), WEIR_CASE(n1_a_file_that_was_not_taken_is_not_seen),
            WEIR_CASE(keys_that_do_not_rise_are_refused), WEIR_CASE(bad_folders_are_one_sentence_each),
