@@ -2,9 +2,9 @@
 /*
  * freshness.c - how far the graph is behind its sources, in every answer.
  *
- * Asking each partition costs more than many a read, so each thread keeps the text for a few milliseconds, unless events
- * were acknowledged since. That errs to the safe side: an older text claims less to be applied than there is, never
- * more, and nobody who has sent an event is told of an end before it (A3).
+ * Asking each partition costs more than many a read, so each thread keeps the text for a few milliseconds, unless
+ * events were acknowledged since. That errs to the safe side: an older text claims less to be applied than there is,
+ * never more, and nobody who has sent an event is told of an end before it (A3).
  */
 #include <string.h>
 

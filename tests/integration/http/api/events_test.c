@@ -298,8 +298,8 @@ static long long offset_of(const http_answer *answer, const char *what, long lon
     return offset;
 }
 
-/* Asks at once after each event: every answer knows of it, and as soon as one says that it was applied, it must hold it.
- */
+/* Asks at once after each event: every answer knows of it, and as soon as one says that it was applied, it must hold
+ * it. */
 static void a3_what_freshness_says_is_in_the_answer(void **state) {
     (void)state;
     enum { EVENTS = 100 };

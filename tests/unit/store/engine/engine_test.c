@@ -95,7 +95,7 @@ static void n2_what_ingest_returned_for_survives_a_kill(void **state) {
     weir_engine_close(engine);
 }
 
-/* --- filters --------------------------------------------------------------------------------------------------------- */
+/* --- filters ---------------------------------------------------------------------------------------------------- */
 
 #define VERTICES 40000u /* the filter of so many prefixes is of several parts */
 

@@ -12,8 +12,8 @@
  *   A1  An event is acknowledged only when the log has it durably; the events of one request are taken all or none.
  *   A2  An event whose id a partition of its source remembers (repeats.h) is not appended again: if it says the same,
  *       the answer is the first one's place, else the request is refused.
- *   A3  The freshness of an answer was taken before the answer was read: what it says was applied is in it. The end that
- *       it gives has every event that was acknowledged before.
+ *   A3  The freshness of an answer was taken before the answer was read: what it says was applied is in it. The end
+ *       that it gives has every event that was acknowledged before.
  *   A4  Ready is said only after all that the sources had at the start is applied, and never while stopping or failed.
  *   A5  No answer comes from a store that is made from a log before it has had all that was in the log then.
  */
