@@ -153,20 +153,26 @@ static weir_err may_close(const weir_engine *engine) {
                     engine->folder);
 }
 
-/* A failure leaves it closed: reads say why, and the next call tries again. */
-static weir_err exchange(weir_engine *engine, bool compacts) {
-    weir_err err = may_close(engine);
-    if (!err && engine->db) err = weir_engine_try(engine->folder);
-    if (err) return err;
+/* The door is shut then, and RocksDB closed. what: the engine is to be, for the sentence. */
+static weir_err take_out(weir_engine *engine, const char *what) {
     if (!close_door(engine))
-        return WEIR_ERR(WEIR_EBUSY, "%s cannot be opened again while it is read; it is tried again", engine->folder);
-    err = may_close(engine); /* who was inside meanwhile may have been thrown out */
+        return WEIR_ERR(WEIR_EBUSY, "%s cannot be %s while it is read; it is tried again", engine->folder, what);
+    weir_err err = may_close(engine); /* who was inside meanwhile may have been thrown out */
     if (err) {
         open_door(engine);
         return err;
     }
     weir_rocks_close(engine->db);
     engine->db = NULL;
+    return WEIR_OK;
+}
+
+/* A failure leaves it closed: reads say why, and the next call tries again. */
+static weir_err exchange(weir_engine *engine, bool compacts) {
+    weir_err err = may_close(engine);
+    if (!err && engine->db) err = weir_engine_try(engine->folder);
+    if (!err) err = take_out(engine, "opened again");
+    if (err) return err;
     err = weir_engine_rocks_open(engine, compacts, &engine->db);
     open_door(engine);
     return err;
@@ -208,16 +214,8 @@ weir_err weir_engine_replace(weir_engine *engine, const char *folder) {
     if (weir_rocks_torn()) return weir_engine_health(engine);
     weir_err back = WEIR_OK, err = may_close(engine);
     if (!err) err = weir_engine_try(folder);
+    if (!err) err = take_out(engine, "replaced");
     if (err) return err;
-    if (!close_door(engine))
-        return WEIR_ERR(WEIR_EBUSY, "%s cannot be replaced while it is read; it is tried again", engine->folder);
-    err = may_close(engine); /* who was inside meanwhile may have been thrown out */
-    if (err) {
-        open_door(engine);
-        return err;
-    }
-    weir_rocks_close(engine->db);
-    engine->db = NULL;
     err = weir_folder_exchange(engine->folder, folder);
     weir_kill_point("engine.replaced");
     bool exchanged = !err;
