@@ -30,6 +30,8 @@
 #define GROUP_MAX 256u
 #define TAIL_READ 1024u /* records at a time */
 
+#define NOT_WRITTEN "the log cannot be written, which is tried every second"
+
 typedef struct event_post {
     weir_http_request *request;
     uint32_t source;
@@ -89,9 +91,10 @@ static weir_err failure_of(weir_api_writer *writer, event_target *target) {
     return err;
 }
 
+/* What was said first stays until it is over: a later try may fail at another call, for the same cause. */
 static void set_failure(weir_api_writer *writer, event_target *target, weir_err err) {
     weir_mutex_lock(&writer->failures);
-    weir_err_kept_set(&target->failure, err);
+    if (!err || !target->failure.err) weir_err_kept_set(&target->failure, err);
     weir_mutex_unlock(&writer->failures);
     atomic_store_explicit(&target->failed, err != WEIR_OK, memory_order_release);
 }
@@ -224,7 +227,7 @@ static weir_err append(weir_api_writer *writer, event_target *target, int64_t no
     }
     uint64_t first;
     weir_err err = weir_eventlog_append(target->log, target->partition, records, pending->fresh, &first);
-    if (err && weir_eventlog_health(target->log)) set_failure(writer, target, err);
+    if (err && weir_eventlog_health(target->log)) set_failure(writer, target, weir_err_prefix(err, NOT_WRITTEN));
     if (err) return err;
     WEIR_ASSERT(first == target->next[target->partition]); /* nobody else appends to a topic */
     target->dirty = true;
@@ -325,7 +328,7 @@ static void sync_targets(weir_api_writer *writer) {
         weir_err err = weir_eventlog_sync_partition(target->log, target->partition);
         if (err) {
             weir_log_error("events.failed", err);
-            set_failure(writer, target, weir_err_prefix(err, "the log cannot be written, which is tried every second"));
+            set_failure(writer, target, weir_err_prefix(err, NOT_WRITTEN));
         }
         target->dirty = false;
         target->partition = (target->partition + 1) % weir_eventlog_partitions(target->log);
@@ -440,7 +443,7 @@ static void resume_targets(weir_api_writer *writer) {
         event_target *target = &writer->targets[i];
         if (!atomic_load(&target->failed)) continue;
         weir_err err = weir_eventlog_resume(target->log);
-        set_failure(writer, target, weir_err_prefix(err, "the log cannot be written, which is tried every second"));
+        set_failure(writer, target, weir_err_prefix(err, NOT_WRITTEN));
         if (err) continue;
         weir_pipeline_wake(writer->api->pipeline);
         remember_ids(writer, i);
