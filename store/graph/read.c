@@ -22,7 +22,6 @@
 #define WIDE_MAX      8192u /* entries that a window is made for: more is a dump, and takes the place of too many */
 #define SOURCES       3u    /* active, frozen, cold: newest first */
 #define COLD          2u
-#define SEEK_STEPS    8u /* of a budget: a seek costs about as much as so many records that follow one another */
 #define CLOCK_STEPS   1024u
 #define HIDDEN_MIN    16u /* a power of two */
 
@@ -50,7 +49,7 @@ static weir_err arena_full(const weir_arena *arena) {
     return WEIR_ARENA_ERR(arena, "the read needs more memory than its request may use; ask for fewer neighbours");
 }
 
-/* --- what a read may cost ------------------------------------------------------------------------------------------ */
+/* --- what a read may cost ----------------------------------------------------------------------------------------- */
 
 weir_err weir_shard_spend(weir_graph_budget *budget, uint64_t steps) {
     if (!budget) return WEIR_OK;
@@ -65,6 +64,13 @@ weir_err weir_shard_spend(weir_graph_budget *budget, uint64_t steps) {
     if (weir_clock_mono_us(budget->clock) < budget->until_us) return WEIR_OK;
     return WEIR_ERR(WEIR_ETIMEOUT, "the read has taken as long as a request may (http.request_timeout); ask for fewer "
                                    "neighbours, or of an earlier time");
+}
+
+weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps) {
+    weir_graph_budget tried = *budget;
+    weir_err err = weir_shard_spend(&tried, steps);
+    budget->exceeded = tried.exceeded;
+    return err;
 }
 
 /* --- the cold source -----------------------------------------------------------------------------------------------
@@ -454,7 +460,7 @@ static weir_err oldest_cold(weir_shard *shard, const weir_list_query *query, boo
     size_t length = last_key(query, key);
     weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cursor);
     if (err) return err;
-    err = weir_shard_spend(query->budget, SEEK_STEPS);
+    err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
     weir_engine_cursor_seek_last(cursor, key, length);
     for (; !err && entry.deletion; weir_engine_cursor_previous(cursor)) {
         if (!weir_engine_cursor_valid(cursor)) {
@@ -524,7 +530,7 @@ weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budge
     weir_delta *deltas[2];
     weir_name found;
     *foundp = false;
-    weir_err err = weir_shard_spend(budget, SEEK_STEPS);
+    weir_err err = weir_shard_spend(budget, WEIR_GRAPH_SEEK_STEPS);
     if (err) return err;
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
     for (size_t i = 0; i < 2 && !*foundp; i++)
