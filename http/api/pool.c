@@ -8,10 +8,14 @@
 #include "private.h"
 
 #define QUEUE_MAX 256u
+/* Of the graph, for a read on a loop: about a millisecond. 160 neighbours and their names take as many. */
+#define LOOP_STEPS 4096u
+#define REPLY_PART 8u /* of the time that is left, for the reply that says that the rest was not enough */
 
 typedef struct pool_job {
     weir_http_request *request;
-    weir_api_work work;
+    weir_api_work work; /* or … */
+    weir_api_read read;
 } pool_job;
 
 typedef struct pool_thread {
@@ -27,12 +31,20 @@ struct weir_api_pool {
     pool_thread threads[WEIR_API_POOL_THREADS];
 };
 
+static weir_err read_until(weir_api *api, uint32_t thread, const pool_job *job) {
+    int64_t left_us = weir_http_left_us(job->request);
+    weir_graph_budget budget = {.steps = UINT64_MAX, .clock = api->clock};
+    budget.until_us = weir_clock_mono_us(api->clock) + left_us - left_us / REPLY_PART;
+    return job->read(api, thread, job->request, &budget);
+}
+
 static void pool_main(void *context) {
     const pool_thread *self = context;
     pool_job job;
     size_t count;
     while (!weir_queue_pop(self->pool->queue, &job, 1, WEIR_QUEUE_FOREVER, &count)) {
-        weir_err err = job.work(self->pool->api, self->index, job.request);
+        weir_api *api = self->pool->api;
+        weir_err err = job.read ? read_until(api, self->index, &job) : job.work(api, self->index, job.request);
         if (err) weir_http_problem_err(job.request, err);
         weir_http_finish(job.request);
     }
@@ -60,13 +72,28 @@ weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poo
     return WEIR_OK;
 }
 
+static void push(weir_api_pool *pool, const pool_job *job) {
+    weir_http_defer(job->request);
+    if (!weir_queue_push(pool->queue, job, 0)) return;
+    weir_http_problem(job->request, 503, NULL, "too many requests wait already; try again in a second");
+    weir_http_finish(job->request);
+}
+
 void weir_api_pool_run(weir_api_pool *pool, weir_http_request *request, weir_api_work work) {
     WEIR_ON_ROLE(LOOP);
-    pool_job job = {request, work};
-    weir_http_defer(request);
-    if (!weir_queue_push(pool->queue, &job, 0)) return;
-    weir_http_problem(request, 503, NULL, "too many requests wait already; try again in a second");
-    weir_http_finish(request);
+    const pool_job job = {.request = request, .work = work};
+    push(pool, &job);
+}
+
+weir_err weir_api_pool_read(weir_api_pool *pool, weir_http_request *request, weir_api_read read) {
+    WEIR_ON_ROLE(LOOP);
+    const pool_job job = {.request = request, .read = read};
+    weir_graph_budget budget = {.steps = LOOP_STEPS};
+    weir_err err = read(pool->api, weir_http_loop_index(request), request, &budget);
+    if (!budget.exceeded) return err;
+    weir_http_start_over(request);
+    push(pool, &job);
+    return WEIR_OK;
 }
 
 void weir_api_pool_close(weir_api_pool *pool) {

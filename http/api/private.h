@@ -183,9 +183,16 @@ void weir_api_json_serving(weir_api *api, weir_json *json);
 
 typedef weir_err (*weir_api_work)(weir_api *api, uint32_t thread, weir_http_request *request);
 
+/* What only reads: handed a budget to read within, it returns the error of the first read that is over it. */
+typedef weir_err (*weir_api_read)(weir_api *api, uint32_t thread, weir_http_request *request,
+                                  weir_graph_budget *budget);
+
 weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poolp);
 /* Defers the request and has work answer it, or answers it that there is no room.  [loop] */
 void weir_api_pool_run(weir_api_pool *pool, weir_http_request *request, weir_api_work work);
+/* Answers on the loop what takes few steps. What takes more is done anew by a thread of the pool, until the time of the
+ * request is nearly over: no read holds a loop, whatever is asked and of whatever vertex.  [loop] */
+weir_err weir_api_pool_read(weir_api_pool *pool, weir_http_request *request, weir_api_read read);
 void weir_api_pool_close(weir_api_pool *pool);
 
 #define WEIR_API_POOL_THREADS 2u

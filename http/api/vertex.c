@@ -7,7 +7,9 @@
 /* What both routes ask. */
 typedef struct question {
     weir_api *api;
+    uint32_t thread;
     weir_http_request *request;
+    weir_graph_budget *budget;
     weir_arena *arena;
     weir_api_vertex vertex;
     weir_vertex id;
@@ -15,10 +17,12 @@ typedef struct question {
     uint32_t limit; /* neighbours */
 } question;
 
-static weir_err read_question(weir_api *api, weir_http_request *request, question *ask) {
+static weir_err read_question(question *ask) {
     size_t type_length, key_length;
+    weir_api *api = ask->api;
+    weir_http_request *request = ask->request;
     const char *type = weir_http_param(request, 0, &type_length), *key = weir_http_param(request, 1, &key_length);
-    *ask = (question){.api = api, .request = request, .arena = weir_http_arena(request)};
+    ask->arena = weir_http_arena(request);
     if (strlen(type) != type_length) return WEIR_ERR(WEIR_EDATA, "the vertex type has a 0 byte in it");
     weir_err err = weir_api_vertex_read(api->schema, ask->arena, type, key, key_length, &ask->vertex);
     if (!err) ask->id = weir_api_vertex_id(api, &ask->vertex);
@@ -39,7 +43,7 @@ static weir_err check_known(question *ask) {
     uint16_t type;
     const char *key;
     uint32_t length;
-    weir_err err = weir_graph_name(ask->api->graph, ask->id, ask->arena, &type, &key, &length);
+    weir_err err = weir_graph_name_within(ask->api->graph, ask->id, ask->budget, ask->arena, &type, &key, &length);
     if (err) return err;
     bool same =
         key && type == ask->vertex.type && length == ask->vertex.key_length && !memcmp(key, ask->vertex.key, length);
@@ -50,7 +54,7 @@ static weir_err check_known(question *ask) {
 
 /* Ends an answer that was begun as an object. */
 static weir_err finish(question *ask, weir_json *json) {
-    weir_api_json_answer(ask->api, weir_http_loop_index(ask->request), json, ask->request);
+    weir_api_json_answer(ask->api, ask->thread, json, ask->request);
     return WEIR_OK;
 }
 
@@ -60,7 +64,7 @@ static weir_err write_features(question *ask, weir_json *json) {
     size_t count;
     weir_row_view view;
     const weir_schema_vertex *vertex = weir_schema_vertex_at(ask->api->schema, ask->vertex.type);
-    weir_err err = weir_graph_features(ask->api->graph, ask->id, ask->before_us, ask->arena, &view);
+    weir_err err = weir_graph_features_within(ask->api->graph, ask->id, ask->before_us, ask->budget, ask->arena, &view);
     if (err) return err;
     const weir_value_kind *kinds = weir_graph_vertex_kinds(ask->api->graph, ask->vertex.type, &count);
     if (view.row) {
@@ -76,7 +80,8 @@ static weir_err write_label(question *ask, weir_json *json, uint16_t id, const w
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
     weir_row_view view;
     weir_value value;
-    weir_err err = weir_graph_label(ask->api->graph, ask->id, id, ask->before_us, ask->arena, &view);
+    weir_err err =
+        weir_graph_label_within(ask->api->graph, ask->id, id, ask->before_us, ask->budget, ask->arena, &view);
     if (err || !view.row) return err;
     weir_row_read(&kind, 1, view.row, view.row_length, &value);
     weir_json_key(json, label->name);
@@ -105,11 +110,10 @@ static weir_err write_labels(question *ask, weir_json *json) {
     return WEIR_OK;
 }
 
-weir_err weir_api_get_vertex(void *context, weir_http_request *request) {
-    question ask;
-    weir_api *api = context;
-    weir_api_fresh_begin(api, weir_http_loop_index(request), request); // A3
-    weir_err err = read_question(api, request, &ask);
+static weir_err answer_vertex(weir_api *api, uint32_t thread, weir_http_request *request, weir_graph_budget *budget) {
+    question ask = {.api = api, .thread = thread, .request = request, .budget = budget};
+    weir_api_fresh_begin(api, thread, request); // A3
+    weir_err err = read_question(&ask);
     if (!err) err = weir_api_whole(api);
     if (!err) err = check_known(&ask);
     if (err) return err;
@@ -119,6 +123,11 @@ weir_err weir_api_get_vertex(void *context, weir_http_request *request) {
     err = write_features(&ask, &json);
     if (!err) err = write_labels(&ask, &json);
     return err ? err : finish(&ask, &json);
+}
+
+weir_err weir_api_get_vertex(void *context, weir_http_request *request) {
+    weir_api *api = context;
+    return weir_api_pool_read(api->pool, request, answer_vertex);
 }
 
 /* --- neighbours ----------------------------------------------------------------------------------------------- */
@@ -131,7 +140,8 @@ static weir_err write_end(question *ask, weir_json *json, const weir_edge *edge)
     uint16_t type;
     const char *key;
     uint32_t length;
-    weir_err err = weir_graph_name(ask->api->graph, edge->neighbor, ask->arena, &type, &key, &length);
+    weir_err err =
+        weir_graph_name_within(ask->api->graph, edge->neighbor, ask->budget, ask->arena, &type, &key, &length);
     if (err) return err;
     weir_json_key(json, "key");
     if (key)
@@ -176,8 +186,10 @@ static weir_err write_list(question *ask, weir_json *json, uint16_t relation, we
     edge_list list = {
         .relation = relation, .direction = direction, .of = weir_schema_relation_at(ask->api->schema, relation)};
     list.kinds = weir_graph_relation_kinds(ask->api->graph, relation, &list.kind_count);
-    weir_err err = weir_graph_neighbors(ask->api->graph, ask->id, relation, direction, ask->before_us, ask->limit,
-                                        ask->arena, &edges, &count);
+    weir_err err = weir_graph_neighbors_within(ask->api->graph, ask->id, relation, direction, ask->before_us,
+                                               ask->limit, ask->budget, ask->arena, &edges, &count);
+    /* Their names take longest: what is too much for a loop is known before they are read. */
+    if (!err) err = weir_graph_budget_covers(ask->budget, (uint64_t)count * WEIR_GRAPH_SEEK_STEPS);
     for (uint32_t i = 0; !err && i < count; i++)
         err = write_neighbor(ask, json, &list, &edges[i]);
     return err;
@@ -243,12 +255,12 @@ static weir_err write_lists(question *ask, weir_json *json, const list_choice *c
     return err;
 }
 
-weir_err weir_api_get_neighbors(void *context, weir_http_request *request) {
-    question ask;
+static weir_err answer_neighbors(weir_api *api, uint32_t thread, weir_http_request *request,
+                                 weir_graph_budget *budget) {
+    question ask = {.api = api, .thread = thread, .request = request, .budget = budget};
     list_choice choice = {0};
-    weir_api *api = context;
-    weir_api_fresh_begin(api, weir_http_loop_index(request), request); // A3
-    weir_err err = read_question(api, request, &ask);
+    weir_api_fresh_begin(api, thread, request); // A3
+    weir_err err = read_question(&ask);
     if (!err) err = read_choice(&ask, &choice);
     if (!err) err = read_limit(&ask);
     if (!err) err = weir_api_whole(api);
@@ -262,4 +274,9 @@ weir_err weir_api_get_neighbors(void *context, weir_http_request *request) {
     err = write_lists(&ask, &json, &choice);
     weir_json_array_end(&json);
     return err ? err : finish(&ask, &json);
+}
+
+weir_err weir_api_get_neighbors(void *context, weir_http_request *request) {
+    weir_api *api = context;
+    return weir_api_pool_read(api->pool, request, answer_neighbors);
 }

@@ -166,6 +166,12 @@ const char *weir_http_body(const weir_http_request *request, size_t *lengthp) {
     return request->body.bytes ? request->body.bytes : "";
 }
 
+int64_t weir_http_left_us(const weir_http_request *request) {
+    const weir_http *http = request->loop->http;
+    int64_t left_us = request->started_us + http->opts.request_us - weir_clock_mono_us(http->clock);
+    return left_us > 0 ? left_us : 0;
+}
+
 weir_err weir_http_hold(weir_http_request *request, uint64_t bytes) {
     if (weir_http_charge(request, bytes)) return WEIR_OK; // W4
     return WEIR_ERR(WEIR_EBUSY, "the server holds as much as it may; try again in a second");
@@ -175,6 +181,11 @@ weir_err weir_http_hold(weir_http_request *request, uint64_t bytes) {
 
 weir_buf *weir_http_out(weir_http_request *request) {
     return &request->out;
+}
+
+void weir_http_start_over(weir_http_request *request) {
+    weir_buf_clear(&request->out);
+    request->header_count = 0;
 }
 
 void weir_http_reply(weir_http_request *request, unsigned status, const char *content_type) {

@@ -299,9 +299,10 @@ static bool lock_unless_frozen(weir_delta *delta, stripe *s) {
     return true;
 }
 
-static size_t collect(const list *l, int64_t before_us, weir_entry *entries, size_t capacity, bool *completep) {
+/* How many entries are older than before_us: those that stand first. */
+static uint32_t count_before(const list *l, int64_t before_us) {
     uint32_t low = 0, high = l->count;
-    while (low < high) { /* entries below low are older than before_us */
+    while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (l->entries[middle].time_us < before_us) {
             low = middle + 1;
@@ -309,6 +310,11 @@ static size_t collect(const list *l, int64_t before_us, weir_entry *entries, siz
             high = middle;
         }
     }
+    return low;
+}
+
+static size_t collect(const list *l, int64_t before_us, weir_entry *entries, size_t capacity, bool *completep) {
+    uint32_t low = count_before(l, before_us);
     size_t count = low < capacity ? low : capacity;
     for (size_t i = 0; i < count; i++)
         entries[i] = l->entries[low - 1 - i];
@@ -325,6 +331,16 @@ size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, i
     const node *n = node_find(s, vertex);
     const list *l = n ? list_find(n, id) : NULL;
     if (l) count = collect(l, before_us, entries, capacity, completep);
+    if (locked) weir_mutex_unlock(&s->mutex);
+    return count;
+}
+
+size_t weir_delta_count(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us) {
+    stripe *s = stripe_of(delta, vertex);
+    bool locked = lock_unless_frozen(delta, s);
+    const node *n = node_find(s, vertex);
+    const list *l = n ? list_find(n, id) : NULL;
+    size_t count = l ? count_before(l, before_us) : 0;
     if (locked) weir_mutex_unlock(&s->mutex);
     return count;
 }

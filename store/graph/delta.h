@@ -43,6 +43,8 @@ void weir_delta_freeze(weir_delta *delta);
  * behind them. Rows stay in the delta: they live as long as the caller's reference.  [any] */
 size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us, weir_entry *entries,
                           size_t capacity, bool *completep);
+/* How many entries of a list are older than before_us.  [any] */
+size_t weir_delta_count(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us);
 /* Whether a list has an entry, no deletion, of this span: older than before_us and newer than newer_than_us (the least
  * of int64: of any age); *time_usp: of the oldest.  [any] */
 bool weir_delta_oldest(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t newer_than_us, int64_t before_us,

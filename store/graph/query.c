@@ -25,9 +25,9 @@ static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t be
     return edge_us;
 }
 
-weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
-                              int64_t before_us, uint32_t limit, weir_arena *arena, const weir_edge **edgesp,
-                              uint32_t *countp) {
+weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
+                                     int64_t before_us, uint32_t limit, weir_graph_budget *budget, weir_arena *arena,
+                                     const weir_edge **edgesp, uint32_t *countp) {
     const weir_entry *entries;
     *edgesp = NULL;
     *countp = 0;
@@ -40,7 +40,8 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
                              .list = WEIR_LIST_EDGES(relation, direction),
                              .before_us = before_us,
                              .newer_than_us = expired_at(graph, expire_us, before_us),
-                             .limit = limit};
+                             .limit = limit,
+                             .budget = budget};
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, countp);
     if (err) return err;
     weir_edge *edges = weir_arena_alloc(arena, *countp * sizeof *edges);
@@ -53,6 +54,13 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
     return WEIR_OK;
 }
 
+weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
+                              int64_t before_us, uint32_t limit, weir_arena *arena, const weir_edge **edgesp,
+                              uint32_t *countp) {
+    return weir_graph_neighbors_within(graph, vertex, relation, direction, before_us, limit, NULL, arena, edgesp,
+                                       countp);
+}
+
 /* --- the puts of a vertex ---------------------------------------------------------------------------------------- */
 
 /* Each put of a vertex leaves a record of its time (key.h): a row, an edge of its event, or one of its own. These are
@@ -63,6 +71,7 @@ typedef struct puts {
     uint32_t type;
     int64_t deleted_us, before_us, newer_than_us;
     weir_arena *arena; /* of who asks whether there is any; NULL: the oldest is looked for, in all lists */
+    weir_graph_budget *budget;
     bool found;
     int64_t oldest_us;
 } puts;
@@ -107,7 +116,8 @@ static weir_err look_into(puts *p, weir_list list) {
                                    .before_us = p->before_us,
                                    .newer_than_us = p->newer_than_us > p->deleted_us ? p->newer_than_us : p->deleted_us,
                                    .limit = 1,
-                                   .hidden_too = true};
+                                   .hidden_too = true,
+                                   .budget = p->budget};
     return p->arena ? look_for_any(p, &query) : look_for_oldest(p, &query);
 }
 
@@ -130,8 +140,9 @@ static weir_err look_for_puts(puts *p) {
  * in whatever order puts and deletions come, and however often. Only vertices that were deleted, or whose type expires,
  * pay for the looks. */
 static weir_err is_there(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                         weir_arena *arena, bool *therep) {
+                         weir_graph_budget *budget, weir_arena *arena, bool *therep) {
     puts p = puts_before(graph, vertex, type, before_us);
+    p.budget = budget;
     *therep = p.deleted_us == WEIR_DELETED_NEVER && p.newer_than_us == INT64_MIN;
     if (*therep) return WEIR_OK;
     p.arena = arena;
@@ -158,9 +169,10 @@ static weir_err leap_back(puts *p, int64_t expire_us, int64_t reach_us) {
  * the sources agree on, and back from these the ones that are less than an expiry apart. *therep false: none. *firstp
  * is its oldest put; or, if that is older than reach_us, one that is. */
 static weir_err find_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                          int64_t reach_us, bool *therep, int64_t *firstp) {
+                          int64_t reach_us, weir_graph_budget *budget, bool *therep, int64_t *firstp) {
     int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
     puts p = puts_before(graph, vertex, type, before_us);
+    p.budget = budget;
     weir_err err = look_for_puts(&p);
     *therep = p.found;
     if (!err && expire_us) err = leap_back(&p, expire_us, reach_us);
@@ -170,8 +182,9 @@ static weir_err find_life(const weir_graph *graph, weir_vertex vertex, uint32_t 
 
 /* Whether anything was put before this, in whatever life. */
 static weir_err was_put_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                               bool *putp) {
+                               weir_graph_budget *budget, bool *putp) {
     puts p = puts_before(graph, vertex, type, before_us);
+    p.budget = budget;
     p.deleted_us = WEIR_DELETED_NEVER;
     p.newer_than_us = INT64_MIN;
     weir_err err = look_for_puts(&p);
@@ -234,10 +247,10 @@ static weir_err view_rows(const weir_graph *graph, weir_vertex vertex, const wei
 /* How many rows, from the newest on, are of the life that the vertex has before the time. Those that are less than an
  * expiry apart need no look at other puts. */
 static weir_err rows_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                             const weir_entry *entries, uint32_t *countp) {
+                             const weir_entry *entries, weir_graph_budget *budget, uint32_t *countp) {
     int64_t first_us;
     bool there;
-    weir_err err = find_life(graph, vertex, type, before_us, entries[*countp - 1].time_us, &there, &first_us);
+    weir_err err = find_life(graph, vertex, type, before_us, entries[*countp - 1].time_us, budget, &there, &first_us);
     while (!err && *countp && (!there || entries[*countp - 1].time_us < first_us))
         --*countp;
     return err;
@@ -256,7 +269,8 @@ static uint32_t rows_together(const weir_entry *entries, uint32_t count, int64_t
 
 /* *enoughp: older rows would change nothing. */
 static weir_err view_life(const weir_graph *graph, weir_vertex vertex, int64_t before_us, const weir_entry *entries,
-                          uint32_t count, weir_arena *arena, bool *enoughp, weir_row_view *viewp) {
+                          uint32_t count, weir_graph_budget *budget, weir_arena *arena, bool *enoughp,
+                          weir_row_view *viewp) {
     if (entries[0].row_length < WEIR_STORED_FEATURES_PREFIX) return damaged(vertex);
     uint32_t type = weir_get_u16(entries[0].row);
     if (type >= weir_schema_vertex_count(graph->schema)) return damaged(vertex);
@@ -270,14 +284,14 @@ static weir_err view_life(const weir_graph *graph, weir_vertex vertex, int64_t b
     if (!old) err = view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
     if (err || (!old && (*enoughp || of_life == count))) return err;
     of_life = count;
-    err = rows_of_life(graph, vertex, type, before_us, entries, &of_life);
+    err = rows_of_life(graph, vertex, type, before_us, entries, budget, &of_life);
     if (!err && of_life) err = view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
     *enoughp = *enoughp || of_life < count;
     return err;
 }
 
-weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
-                             weir_row_view *viewp) {
+weir_err weir_graph_features_within(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_graph_budget *budget,
+                                    weir_arena *arena, weir_row_view *viewp) {
     const weir_entry *entries;
     uint32_t count;
     bool enough = false;
@@ -288,36 +302,42 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
                                  .list = WEIR_LIST_FEATURES,
                                  .before_us = before_us,
                                  .newer_than_us = INT64_MIN,
-                                 .limit = limit};
+                                 .limit = limit,
+                                 .budget = budget};
         err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
         if (err || count == 0) break;
-        err = view_life(graph, vertex, before_us, entries, count, arena, &enough, viewp);
+        err = view_life(graph, vertex, before_us, entries, count, budget, arena, &enough, viewp);
         enough = enough || count < limit || limit >= ROWS_MAX;
     }
     if (err) *viewp = (weir_row_view){0};
     return err;
 }
 
+weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
+                             weir_row_view *viewp) {
+    return weir_graph_features_within(graph, vertex, before_us, NULL, arena, viewp);
+}
+
 /* --- labels ------------------------------------------------------------------------------------------------------ */
 
 /* Whether a label of this time is of the life that its vertex has before before_us. */
 static weir_err label_is_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t label_us,
-                                 int64_t before_us, bool *isp) {
+                                 int64_t before_us, weir_graph_budget *budget, bool *isp) {
     bool deleted = weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us) != WEIR_DELETED_NEVER;
     int64_t first_us;
     bool earlier = false;
     *isp = !deleted && !weir_schema_vertex_at(graph->schema, type)->expire_us;
     if (*isp) return WEIR_OK;
     int64_t reach_us = label_us == INT64_MIN ? label_us : label_us - 1;
-    weir_err err = find_life(graph, vertex, type, before_us, reach_us, isp, &first_us);
+    weir_err err = find_life(graph, vertex, type, before_us, reach_us, budget, isp, &first_us);
     if (err || !*isp || first_us < label_us) return err;
-    err = was_put_before(graph, vertex, type, first_us, &earlier);
+    err = was_put_before(graph, vertex, type, first_us, budget, &earlier);
     *isp = !earlier;
     return err;
 }
 
-weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
-                          weir_row_view *viewp) {
+weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us,
+                                 weir_graph_budget *budget, weir_arena *arena, weir_row_view *viewp) {
     const weir_entry *entries;
     uint32_t count;
     *viewp = (weir_row_view){0};
@@ -326,27 +346,33 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
                              .list = WEIR_LIST_LABEL(label),
                              .before_us = before_us,
                              .newer_than_us = INT64_MIN,
-                             .limit = 1};
+                             .limit = 1,
+                             .budget = budget};
     const weir_schema_label *schema = weir_schema_label_at(graph->schema, label);
     bool counts = true;
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
     if (!err && count && !schema->on_relation)
-        err = label_is_of_life(graph, vertex, schema->target, entries[0].time_us, before_us, &counts);
+        err = label_is_of_life(graph, vertex, schema->target, entries[0].time_us, before_us, budget, &counts);
     if (!err && count && counts) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
     return err;
 }
 
+weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
+                          weir_row_view *viewp) {
+    return weir_graph_label_within(graph, vertex, label, before_us, NULL, arena, viewp);
+}
+
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
-                         const char **keyp, uint32_t *key_lengthp) {
+weir_err weir_graph_name_within(weir_graph *graph, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
+                                uint16_t *vertex_typep, const char **keyp, uint32_t *key_lengthp) {
     weir_name name = {0};
     bool there;
     *vertex_typep = 0;
     *keyp = NULL;
     *key_lengthp = 0;
-    weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, &there);
-    if (!err && there) err = is_there(graph, vertex, name.vertex_type, WEIR_BEFORE_ALL, arena, &there);
+    weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, budget, arena, &name, &there);
+    if (!err && there) err = is_there(graph, vertex, name.vertex_type, WEIR_BEFORE_ALL, budget, arena, &there);
     if (err || !there) return err;
     *vertex_typep = name.vertex_type;
     *keyp = name.key;
@@ -354,12 +380,17 @@ weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *aren
     return WEIR_OK;
 }
 
+weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
+                         const char **keyp, uint32_t *key_lengthp) {
+    return weir_graph_name_within(graph, vertex, NULL, arena, vertex_typep, keyp, key_lengthp);
+}
+
 weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena, bool *knownp,
                               int64_t *time_usp) {
     weir_name name = {0};
-    weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, arena, &name, knownp);
+    weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, NULL, arena, &name, knownp);
     if (err || !*knownp) return err;
-    return find_life(graph, vertex, name.vertex_type, before_us, INT64_MIN, knownp, time_usp);
+    return find_life(graph, vertex, name.vertex_type, before_us, INT64_MIN, NULL, knownp, time_usp);
 }
 
 /* --- deletions --------------------------------------------------------------------------------------------------- */

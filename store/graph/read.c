@@ -6,6 +6,9 @@
  * once (the newer source's). How many entries must be taken for `limit` visible ones is not known before the deletions
  * are met, and a deletion may sit in another source than what it hides (an edge that comes late, after its deletion was
  * sealed). So a few more than `limit` are taken of each; when that was not enough, the read is done again with more.
+ * When even many were not, the list begins with a long run of deletions. Then the deltas are taken whole, because what
+ * comes while they are read must not be seen in part (S2), and the cold store is read record by record from one cursor,
+ * which sees one moment. So a read costs what it passes, and a few bytes for each deletion that it has met.
  */
 #include <string.h>
 
@@ -18,24 +21,56 @@
 #define SPARE_ENTRIES 8u
 #define WIDE_MAX      8192u /* entries that a window is made for: more is a dump, and takes the place of too many */
 #define SOURCES       3u    /* active, frozen, cold: newest first */
+#define COLD          2u
+#define CLOCK_STEPS   1024u
+#define HIDDEN_MIN    16u /* a power of two */
 
 typedef struct source {
     weir_entry *entries;
     size_t count, next;
     bool complete;
+    weir_engine_cursor *cursor; /* where the cold store is read record by record: `entries` has room for one */
 } source;
 
-/* Deletions met so far: few, so a line that is searched. */
+/* Deletions met so far: a table with open addressing, so that a list of many thousands is passed in a time that grows
+ * with its length only. */
 typedef struct hidden {
-    struct {
+    struct hidden_edge {
         weir_vertex neighbor;
-        uint64_t event; /* 0: all */
+        uint64_t event; /* 0: all of the neighbour */
+        bool used;
     } * edges;
-    size_t count, capacity;
+    size_t count, capacity; /* a power of two, or 0 */
+    bool neighbors;         /* there is one of all of a neighbour */
+    uint64_t steps;         /* places looked at */
 } hidden;
 
 static weir_err arena_full(const weir_arena *arena) {
     return WEIR_ARENA_ERR(arena, "the read needs more memory than its request may use; ask for fewer neighbours");
+}
+
+/* --- what a read may cost ----------------------------------------------------------------------------------------- */
+
+weir_err weir_shard_spend(weir_graph_budget *budget, uint64_t steps) {
+    if (!budget) return WEIR_OK;
+    if (steps > budget->steps) {
+        budget->exceeded = true;
+        return WEIR_ERR(WEIR_EBUSY, "the read needs more steps than it may take; ask for fewer neighbours");
+    }
+    budget->steps -= steps;
+    budget->unlooked += steps;
+    if (!budget->clock || budget->unlooked < CLOCK_STEPS) return WEIR_OK;
+    budget->unlooked = 0;
+    if (weir_clock_mono_us(budget->clock) < budget->until_us) return WEIR_OK;
+    return WEIR_ERR(WEIR_ETIMEOUT, "the read has taken as long as a request may (http.request_timeout); ask for fewer "
+                                   "neighbours, or of an earlier time");
+}
+
+weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps) {
+    weir_graph_budget tried = *budget;
+    weir_err err = weir_shard_spend(&tried, steps);
+    budget->exceeded = tried.exceeded;
+    return err;
 }
 
 /* --- the cold source -----------------------------------------------------------------------------------------------
@@ -93,14 +128,26 @@ static bool entry_of_key(const void *key, size_t length, weir_vertex vertex, wei
     return read && version.vertex == vertex;
 }
 
-static weir_err copy_value(weir_engine_cursor *cursor, weir_arena *arena, weir_entry *entry) {
+/* The record that the cursor stands at, its row borrowed until the cursor moves. *completep: the list is over. */
+static weir_err cold_entry(const weir_engine_cursor *cursor, const weir_list_query *query, weir_entry *entry,
+                           bool *completep) {
     size_t length;
-    const void *value = weir_engine_cursor_value(cursor, &length);
-    if (length == 0) return WEIR_OK;
-    void *copy = weir_arena_alloc_aligned(arena, 1, length);
-    if (!copy) return arena_full(arena);
-    entry->row = memcpy(copy, value, length);
+    *completep = true;
+    if (!weir_engine_cursor_valid(cursor)) return weir_engine_cursor_err(cursor);
+    const void *key = weir_engine_cursor_key(cursor, &length);
+    if (!entry_of_key(key, length, query->vertex, query->list, entry)) return WEIR_OK;
+    const void *row = weir_engine_cursor_value(cursor, &length);
+    if (length) entry->row = row;
     entry->row_length = (uint32_t)length & INT32_MAX;
+    *completep = false;
+    return WEIR_OK;
+}
+
+static weir_err copy_row(weir_arena *arena, weir_entry *entry) {
+    if (entry->row_length == 0) return WEIR_OK;
+    void *copy = weir_arena_alloc_aligned(arena, 1, entry->row_length);
+    if (!copy) return arena_full(arena);
+    entry->row = memcpy(copy, entry->row, entry->row_length);
     return WEIR_OK;
 }
 
@@ -116,22 +163,25 @@ static weir_err scan_cold(weir_shard *shard, const weir_list_query *query, int64
     s->complete = false;
     for (weir_engine_cursor_seek(cursor, key, key_length); !err && s->count < capacity;
          weir_engine_cursor_next(cursor)) {
-        size_t length;
-        if (!weir_engine_cursor_valid(cursor)) {
-            err = weir_engine_cursor_err(cursor);
-            s->complete = true;
-            break;
-        }
-        const void *found = weir_engine_cursor_key(cursor, &length);
-        if (!entry_of_key(found, length, query->vertex, query->list, &s->entries[s->count])) {
-            s->complete = true;
-            break;
-        }
-        err = copy_value(cursor, arena, &s->entries[s->count]);
+        weir_entry *entry = &s->entries[s->count];
+        err = cold_entry(cursor, query, entry, &s->complete);
+        if (err || s->complete) break;
+        err = copy_row(arena, entry);
         if (!err) s->count++;
     }
     weir_engine_cursor_close(cursor);
     return err;
+}
+
+/* The next record, where the cold store is read record by record and the last one was taken. */
+static weir_err step_cold(const weir_list_query *query, source *s) {
+    if (!s->cursor || s->complete || s->next < s->count) return WEIR_OK;
+    if (s->count) weir_engine_cursor_next(s->cursor);
+    s->count = s->next = 0;
+    weir_err err = cold_entry(s->cursor, query, s->entries, &s->complete);
+    if (err || s->complete) return err;
+    s->count = 1;
+    return weir_shard_spend(query->budget, 1);
 }
 
 static void *allocate_row(void *arena, size_t size) {
@@ -181,26 +231,44 @@ static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, si
 /* --- the merge -----------------------------------------------------------------------------------------------------
  * */
 
-static weir_err hide(hidden *h, const weir_entry *deletion, weir_arena *arena) {
-    if (h->count == h->capacity) {
-        size_t capacity = h->capacity ? h->capacity * 2 : 16;
-        void *edges = weir_arena_alloc(arena, capacity * sizeof *h->edges);
-        if (!edges) return arena_full(arena);
-        if (h->count) memcpy(edges, h->edges, h->count * sizeof *h->edges);
-        h->edges = edges;
-        h->capacity = capacity;
+/* Where this deletion stands in the table, or where it would. */
+static struct hidden_edge *hidden_place(hidden *h, weir_vertex neighbor, uint64_t event) {
+    uint64_t mixed = (weir_vertex_fold(neighbor) ^ event * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    size_t at = (size_t)(mixed ^ mixed >> 32) & (h->capacity - 1);
+    h->steps++;
+    while (h->edges[at].used && (h->edges[at].neighbor != neighbor || h->edges[at].event != event)) {
+        at = (at + 1) & (h->capacity - 1);
+        h->steps++;
     }
-    h->edges[h->count].neighbor = deletion->neighbor;
-    h->edges[h->count++].event = deletion->event;
+    return &h->edges[at];
+}
+
+static weir_err hidden_grow(hidden *h, weir_arena *arena) {
+    const hidden old = *h;
+    h->capacity = old.capacity ? old.capacity * 2 : HIDDEN_MIN;
+    h->edges = weir_arena_calloc(arena, h->capacity, sizeof *h->edges);
+    if (!h->edges) return arena_full(arena);
+    for (size_t i = 0; i < old.capacity; i++) {
+        const struct hidden_edge *edge = &old.edges[i];
+        if (edge->used) *hidden_place(h, edge->neighbor, edge->event) = *edge;
+    }
     return WEIR_OK;
 }
 
-static bool is_hidden(const hidden *h, const weir_entry *e) {
-    for (size_t i = 0; i < h->count; i++) {
-        if (h->edges[i].neighbor == e->neighbor && (h->edges[i].event == 0 || h->edges[i].event == e->event))
-            return true;
-    }
-    return false;
+static weir_err hide(hidden *h, const weir_entry *deletion, weir_arena *arena) {
+    weir_err err = h->count * 3 >= h->capacity * 2 ? hidden_grow(h, arena) : WEIR_OK;
+    if (err) return err;
+    struct hidden_edge *edge = hidden_place(h, deletion->neighbor, deletion->event);
+    if (!edge->used) h->count++;
+    *edge = (struct hidden_edge){deletion->neighbor, deletion->event, true};
+    h->neighbors = h->neighbors || deletion->event == 0;
+    return WEIR_OK;
+}
+
+static bool is_hidden(hidden *h, const weir_entry *e) {
+    if (h->count == 0) return false;
+    if (hidden_place(h, e->neighbor, e->event)->used) return true;
+    return h->neighbors && hidden_place(h, e->neighbor, 0)->used;
 }
 
 static bool neighbor_deleted(weir_shard *shard, const weir_list_query *query, const weir_entry *e) {
@@ -239,17 +307,22 @@ static weir_err merge(weir_shard *shard, const weir_list_query *query, source *s
     int64_t own_deletion = weir_deleted_time(shard->deleted, query->vertex, query->before_us);
     int64_t newer_than = query->newer_than_us > own_deletion ? query->newer_than_us : own_deletion;
     hidden h = {0};
-    weir_err err = WEIR_OK;
     out->count = 0;
     out->is_short = false;
+    weir_err err = step_cold(query, &sources[COLD]);
     while (!err && out->count < query->limit) {
+        uint64_t steps = h.steps;
         const weir_entry *e = merge_next(sources, &out->is_short);
         if (!e || (e->time_us <= newer_than && newer_than != INT64_MIN)) break; /* all that follow are older */
         if (e->deletion) {
             err = hide(&h, e, arena);
         } else if (query->hidden_too || (!is_hidden(&h, e) && !neighbor_deleted(shard, query, e))) {
-            out->entries[out->count++] = *e;
+            out->entries[out->count] = *e;
+            if (sources[COLD].cursor) err = copy_row(arena, &out->entries[out->count]);
+            if (!err) out->count++;
         }
+        if (!err) err = weir_shard_spend(query->budget, h.steps - steps);
+        if (!err) err = step_cold(query, &sources[COLD]);
     }
     return err;
 }
@@ -279,13 +352,47 @@ static weir_err list_once(weir_shard *shard, const weir_list_query *query, weir_
         sources[i].entries = weir_arena_alloc(arena, capacity * sizeof(weir_entry));
         if (!sources[i].entries) return arena_full(arena);
     }
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < COLD; i++) {
         if (!deltas[i]) continue;
         sources[i].count = weir_delta_collect(deltas[i], query->vertex, query->list, query->before_us,
                                               sources[i].entries, capacity, &sources[i].complete);
     }
-    weir_err err = collect_cold(shard, query, capacity, arena, &sources[2]);
+    weir_err err = collect_cold(shard, query, capacity, arena, &sources[COLD]);
+    if (!err) err = weir_shard_spend(query->budget, sources[0].count + sources[1].count + sources[COLD].count);
     if (!err) err = merge(shard, query, sources, arena, out);
+    return err;
+}
+
+/* All that a delta has of the list, at one moment: more may come while room is made for it. */
+static weir_err collect_whole(weir_delta *delta, const weir_list_query *query, weir_arena *arena, source *s) {
+    weir_err err = WEIR_OK;
+    s->complete = !delta;
+    while (!err && !s->complete) {
+        size_t capacity = weir_delta_count(delta, query->vertex, query->list, query->before_us) + SPARE_ENTRIES;
+        err = weir_shard_spend(query->budget, capacity);
+        if (err) return err;
+        s->entries = weir_arena_alloc(arena, capacity * sizeof(weir_entry));
+        if (!s->entries) return arena_full(arena);
+        s->count =
+            weir_delta_collect(delta, query->vertex, query->list, query->before_us, s->entries, capacity, &s->complete);
+    }
+    return err;
+}
+
+/* Through a list whose newest entries are mostly hidden: as far as it takes, and never again from its beginning. */
+static weir_err list_long(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
+                          weir_arena *arena, merged *out) {
+    uint8_t key[WEIR_EDGE_KEY_BYTES];
+    weir_entry cold;
+    source sources[SOURCES] = {[COLD] = {.entries = &cold}};
+    size_t length = seek_key(query->vertex, query->list, query->before_us, key);
+    weir_err err = collect_whole(deltas[0], query, arena, &sources[0]);
+    if (!err) err = collect_whole(deltas[1], query, arena, &sources[1]);
+    if (!err) err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &sources[COLD].cursor);
+    if (err) return err;
+    weir_engine_cursor_seek(sources[COLD].cursor, key, length);
+    err = merge(shard, query, sources, arena, out);
+    weir_engine_cursor_close(sources[COLD].cursor);
     return err;
 }
 
@@ -293,14 +400,20 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
                          const weir_entry **entriesp, uint32_t *countp) {
     weir_delta *deltas[2];
     merged out = {.entries = weir_arena_alloc(arena, query->limit * sizeof(weir_entry))};
-    weir_err err = WEIR_OK;
     *entriesp = NULL;
     *countp = 0;
     if (!out.entries) return arena_full(arena);
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
-    for (size_t capacity = (size_t)query->limit + SPARE_ENTRIES;; capacity *= 4) {
-        err = list_once(shard, query, deltas, capacity, arena, &out);
-        if (err || !out.is_short) break;
+    size_t capacity = (size_t)query->limit + SPARE_ENTRIES;
+    weir_err err = list_once(shard, query, deltas, capacity, arena, &out);
+    while (!err && out.is_short) {
+        capacity *= 4;
+        if (capacity > WIDE_MAX) {
+            err = list_long(shard, query, deltas, arena, &out);
+        } else {
+            err = weir_shard_spend(query->budget, capacity); /* before it is begun, so that little is done in vain */
+            if (!err) err = list_once(shard, query, deltas, capacity, arena, &out);
+        }
     }
     if (!err) err = copy_rows(&out, arena);
     weir_delta_release(deltas[0]);
@@ -347,8 +460,9 @@ static weir_err oldest_cold(weir_shard *shard, const weir_list_query *query, boo
     size_t length = last_key(query, key);
     weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cursor);
     if (err) return err;
+    err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
     weir_engine_cursor_seek_last(cursor, key, length);
-    for (; entry.deletion; weir_engine_cursor_previous(cursor)) {
+    for (; !err && entry.deletion; weir_engine_cursor_previous(cursor)) {
         if (!weir_engine_cursor_valid(cursor)) {
             err = weir_engine_cursor_err(cursor);
             break;
@@ -358,6 +472,7 @@ static weir_err oldest_cold(weir_shard *shard, const weir_list_query *query, boo
             entry.deletion = true;
             break;
         }
+        err = weir_shard_spend(query->budget, 1);
     }
     weir_engine_cursor_close(cursor);
     *foundp = !err && !entry.deletion && entry.time_us < query->before_us;
@@ -410,11 +525,13 @@ static weir_err name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *are
 }
 
 /* A vertex has one name, whoever carried it: the deltas are asked first, because that is cheap. */
-weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp) {
+weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
+                         weir_name *namep, bool *foundp) {
     weir_delta *deltas[2];
     weir_name found;
-    weir_err err = WEIR_OK;
     *foundp = false;
+    weir_err err = weir_shard_spend(budget, WEIR_GRAPH_SEEK_STEPS);
+    if (err) return err;
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
     for (size_t i = 0; i < 2 && !*foundp; i++)
         *foundp = deltas[i] && weir_delta_name(deltas[i], vertex, &found);

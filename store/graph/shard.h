@@ -129,15 +129,20 @@ typedef struct weir_list_query {
     int64_t before_us;
     int64_t newer_than_us; /* expiry: what is of this time or older is gone; INT64_MIN: none */
     uint32_t limit;
-    bool hidden_too; /* also edges that the deletion of an edge or of the neighbour hides */
+    bool hidden_too;           /* also edges that the deletion of an edge or of the neighbour hides */
+    weir_graph_budget *budget; /* NULL: any */
 } weir_list_query;
+
+/* Takes steps from a budget (NULL: any).  WEIR_EBUSY, WEIR_ETIMEOUT as weir_graph_budget says.  [any] */
+weir_err weir_shard_spend(weir_graph_budget *budget, uint64_t steps);
 
 weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
                          const weir_entry **entriesp, uint32_t *countp);
 /* The time of the oldest entry, no deletion, of a list, whatever hides it: of the query's span, whose limit is not
  * looked at. A seek, however long the list is.  [any] */
 weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp);
-weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp);
+weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
+                         weir_name *namep, bool *foundp);
 
 /* Writes the frozen delta into the cold store and drops it.  [worker] */
 weir_err weir_shard_write_frozen(weir_shard *shard);

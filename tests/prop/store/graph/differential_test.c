@@ -5,7 +5,7 @@
  *
  * Times come late, events come twice, vertices and edges are deleted before and after what they delete, batches are of
  * any size and come again, the store is sealed, checkpointed and reopened in between. Windows and limits are small, so
- * that every path of a read (delta, frozen, window, cold, again with more) is walked often.
+ * that every path of a read (delta, frozen, window, cold, again with more, record by record) is walked often.
  *
  * Times are hostile too: single ones far ahead, bursts of them, partitions that are ahead or behind as a whole, fall
  * silent, and come back; the wall clock jumps. What has no time given is compared with naive_clock.h.
@@ -32,6 +32,8 @@
 #define MUTATIONS       7500u /* a store; all cases together 300,000, and 6,000,000 in ops/check --long */
 #define ANSWERS_A_ROUND 40u
 #define LIMIT_MAX       300u
+#define UNDONE          1500u /* edges that are put, and then deleted: more than a read takes at once */
+#define LONG_STEPS      4000u /* a read that takes as many has passed most of them */
 
 static const char schema_text[] =
     "version: 1\n"
@@ -51,6 +53,7 @@ typedef struct profile {
     uint64_t vertices;
     uint64_t deletions;
     uint64_t edges;
+    bool undone; /* a store's history begins with many edges of one vertex, most of which are deleted then */
 } profile;
 
 typedef struct campaign {
@@ -69,6 +72,8 @@ typedef struct campaign {
     uint32_t wild;     /* of a hundred events of the run in hand */
     uint64_t advances; /* of the watermark */
     uint64_t mutations, answers, reopened;
+    uint32_t undone; /* events of the long run that were made */
+    uint64_t undone_seed, steps_most;
     /* the last run of each partition, to be submitted again */
     weir_buf last[PARTITIONS][SHARDS];
 } campaign;
@@ -123,8 +128,26 @@ static uint32_t label_row(campaign *c, uint8_t *row) {
     return (uint32_t)weir_row_write(&kind, &value, 1, row);
 }
 
+/* Edges are put, and then deleted by their events; of some the neighbour is, a few are kept. */
+static size_t undone_event(campaign *c, weir_mutation m[2], uint8_t *row) {
+    uint32_t i = c->undone++ % UNDONE;
+    bool deletion = c->undone > UNDONE;
+    weir_rng edge = weir_rng_stream(c->undone_seed, i, 0);
+    m[0] = (weir_mutation){.kind = deletion ? WEIR_DELETE_EDGE : WEIR_PUT_EDGE, .vertex = 1, .time_us = c->now_us};
+    m[0].neighbor = 1 + weir_rng_below(&edge, c->profile.vertices) * 0x9e3779b97f4a7c15ull;
+    m[0].event = (1u << 20) + 1 + i;
+    if (deletion && below(c, 100) == 0) m[0].event = below(c, 3) ? m[0].event + UNDONE : 0;
+    if (!deletion) m[0].row = row, m[0].row_length = some_row(c, 1, row);
+    m[1] = m[0];
+    m[1].direction = WEIR_IN;
+    m[1].vertex = m[0].neighbor;
+    m[1].neighbor = m[0].vertex;
+    return 2;
+}
+
 /* Mutations of one event into m; rows[i] are their bytes. Returns how many. */
 static size_t some_event(campaign *c, weir_mutation m[2], uint8_t rows[64], char key[24]) {
+    if (c->undone < 2 * UNDONE) return undone_event(c, m, rows);
     uint64_t dice = below(c, 100);
     bool deletion = below(c, 100) < c->profile.deletions;
     m[0] = (weir_mutation){.vertex = some_vertex(c), .time_us = some_time(c), .event = 1 + below(c, 1u << 20)};
@@ -221,7 +244,10 @@ static void compare_neighbors(campaign *c, weir_vertex vertex, int64_t before_us
     weir_direction direction = below(c, 2) ? WEIR_IN : WEIR_OUT;
     uint32_t limit = 1 + (uint32_t)below(c, below(c, 2) ? 5 : LIMIT_MAX - 1);
     int64_t expire_us = weir_schema_relation_at(c->schema, relation)->expire_us;
-    assert_ok(weir_graph_neighbors(c->graph, vertex, relation, direction, before_us, limit, c->arena, &got, &count));
+    weir_graph_budget budget = {.steps = UINT64_MAX};
+    assert_ok(weir_graph_neighbors_within(c->graph, vertex, relation, direction, before_us, limit, &budget, c->arena,
+                                          &got, &count));
+    if (UINT64_MAX - budget.steps > c->steps_most) c->steps_most = UINT64_MAX - budget.steps;
     size_t wanted_count = naive_graph_neighbors(c->naive, vertex, relation, direction, before_us, expire_us,
                                                 naive_graph_now(c->naive), limit, wanted);
     assert_int_equal(count, wanted_count);
@@ -329,6 +355,8 @@ static void move_wall(campaign *c, bool jump) {
 static void run_store(campaign *c) {
     uint64_t wanted = c->mutations + MUTATIONS;
     c->now_us = 1000000;
+    c->undone = c->profile.undone ? 0 : 2 * UNDONE;
+    c->undone_seed = below(c, UINT32_MAX);
     memset(c->offsets, 0, sizeof c->offsets);
     for (size_t i = 0; i < PARTITIONS * SHARDS; i++)
         weir_buf_clear(&c->last[i / SHARDS][i % SHARDS]);
@@ -367,6 +395,7 @@ static void run_campaign(profile p) {
            (unsigned long long)c->mutations, (unsigned long long)c->answers, (unsigned long long)c->reopened,
            (unsigned long long)c->advances);
     assert_true(c->advances > 0);
+    if (p.undone) assert_true(c->steps_most >= LONG_STEPS);
     for (size_t i = 0; i < PARTITIONS * SHARDS; i++)
         weir_buf_free(&c->last[i / SHARDS][i % SHARDS]);
     weir_arena_close(c->arena);
@@ -377,24 +406,30 @@ static void run_campaign(profile p) {
 
 static void s4_s5_few_vertices(void **state) {
     (void)state;
-    run_campaign((profile){12, 3, 70});
+    run_campaign((profile){.vertices = 12, .deletions = 3, .edges = 70});
 }
 
 static void s4_s5_many_vertices(void **state) {
     (void)state;
-    run_campaign((profile){500, 3, 70});
+    run_campaign((profile){.vertices = 500, .deletions = 3, .edges = 70});
 }
 
 static void s4_s5_mostly_deleted(void **state) {
     (void)state;
-    run_campaign((profile){30, 40, 70});
+    run_campaign((profile){.vertices = 30, .deletions = 40, .edges = 70});
 }
 
 /* Times wander by more than lies between a vertex's puts: deletions come before and behind puts of either side. */
 static void s4_vertices_put_again_and_deletions_late(void **state) {
     (void)state;
-    run_campaign((profile){200, 30, 10});
+    run_campaign((profile){.vertices = 200, .deletions = 30, .edges = 10});
+}
+
+/* The newest thousands of records of a vertex are deletions and what they hide. */
+static void s4_s5_long_runs_of_deletions(void **state) {
+    (void)state;
+    run_campaign((profile){.vertices = 400, .deletions = 10, .edges = 30, .undone = true});
 }
 
 WEIR_TESTS(WEIR_CASE(s4_s5_few_vertices), WEIR_CASE(s4_s5_many_vertices), WEIR_CASE(s4_s5_mostly_deleted),
-           WEIR_CASE(s4_vertices_put_again_and_deletions_late))
+           WEIR_CASE(s4_vertices_put_again_and_deletions_late), WEIR_CASE(s4_s5_long_runs_of_deletions))

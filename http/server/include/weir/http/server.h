@@ -127,6 +127,8 @@ const char *weir_http_query(const weir_http_request *request, const char *name);
 /* NULL: not sent. Only on the handler's thread.  [loop] */
 const char *weir_http_header(const weir_http_request *request, const char *name);
 const char *weir_http_body(const weir_http_request *request, size_t *lengthp);
+/* How long until the connection is closed, with or without a reply (W1); 0: that time has come. */
+int64_t weir_http_left_us(const weir_http_request *request);
 /* Counts what the handler is about to hold beside body and reply, until the reply is sent.  WEIR_EBUSY (W4). */
 weir_err weir_http_hold(weir_http_request *request, uint64_t bytes);
 
@@ -145,6 +147,8 @@ void weir_http_problem(weir_http_request *request, unsigned status, const char *
     __attribute__((format(printf, 4, 5)));
 /* The problem of an error, as if the handler had returned it. */
 void weir_http_problem_err(weir_http_request *request, weir_err err);
+/* What was written and the headers that were added are as if they had not been: another will answer instead. */
+void weir_http_start_over(weir_http_request *request);
 /* The handler will return before there is a reply: from then on the request belongs to who calls finish.  [loop] */
 void weir_http_defer(weir_http_request *request);
 /* The reply is ready; the request is gone for the caller.  [any] */

@@ -248,6 +248,35 @@ weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *aren
  * for each list of the vertex; of a type that expires, twice that for each expiry that the life is long.  [any] */
 weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena, bool *knownp,
                               int64_t *time_usp);
+
+/* Steps of a seek, or of a name: it takes about as long as to pass so many records. */
+#define WEIR_GRAPH_SEEK_STEPS 24u
+
+/* What a question may cost. The same one is handed to all reads of a request, and is used up by them. */
+typedef struct weir_graph_budget {
+    uint64_t steps;    /* that are left: a record that is passed is one; UINT64_MAX: any                    */
+    weir_clock *clock; /* borrowed; NULL: no deadline                                                       */
+    int64_t until_us;  /* by that clock's monotonic time                                                    */
+    uint64_t unlooked; /* steps since the clock was looked at; 0 at first                                   */
+    bool exceeded;     /* a read has ended for want of steps: with more of them it can be asked anew        */
+} weir_graph_budget;
+
+/* The same questions within a budget (NULL: any). What a list has is passed from its newest record on, hidden ones too:
+ * a vertex with many deleted edges costs as many steps.  [any]  Also WEIR_EBUSY, and `exceeded`: it takes more steps
+ * than are left; WEIR_ETIMEOUT: the deadline has passed, which is looked at every thousand steps. */
+weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
+                                     int64_t before_us, uint32_t limit, weir_graph_budget *budget, weir_arena *arena,
+                                     const weir_edge **edgesp, uint32_t *countp);
+weir_err weir_graph_features_within(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_graph_budget *budget,
+                                    weir_arena *arena, weir_row_view *viewp);
+weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us,
+                                 weir_graph_budget *budget, weir_arena *arena, weir_row_view *viewp);
+weir_err weir_graph_name_within(weir_graph *graph, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
+                                uint16_t *vertex_typep, const char **keyp, uint32_t *key_lengthp);
+
+/* Takes nothing: whether there are so many steps, for who knows what must follow.  Errors as if they were taken. */
+weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps);
+
 /* Every deletion of a vertex, by vertex and time, each once.  What visit returns; WEIR_ENOMEM.  [any] */
 typedef weir_err (*weir_graph_deletion_visit)(void *context, weir_vertex vertex, int64_t time_us);
 weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit, void *context);
