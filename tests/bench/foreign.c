@@ -85,8 +85,7 @@ struct weir_bench_foreign {
 
 /* As they stand in JSON: quotes, backslashes, a key's own separator, escapes of one and of two units, four scripts. */
 static const char *const payees[] = {
-    "B\xc3\xa4"
-    "ckerei M\xc3\xbcller",
+    "B\303\244ckerei M\xc3\xbcller",
     "\xe3\x82\xab\xe3\x83\x95\xe3\x82\xa7",
     "\xd0\x9e\xd0\x9e\xd0\x9e \\\"\xd0\xa0\xd0\xbe\xd0\xbc\xd0\xb0\xd1\x88\xd0\xba\xd0\xb0\\\"",
     "a|b\\\\c",

@@ -138,9 +138,9 @@ static void draw_x(weir_buf *out, const panel *p, range x) {
     static const double steps[] = {1, 2, 5};
     char words[32];
     double bottom = p->top + PANEL_HEIGHT;
-    for (double power = pow(10, floor(log10(x.low))); power <= x.high; power *= 10)
+    for (int power = (int)floor(log10(x.low)), last = (int)floor(log10(x.high)); power <= last; power++)
         for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-            double tick = power * steps[i];
+            double tick = pow(10, power) * steps[i];
             if (tick < x.low || tick > x.high) continue;
             line(out, place_x(tick, x), p->top, place_x(tick, x), bottom);
             snprintf(words, sizeof words, tick < 1e6 ? "%gk" : "%gM", tick < 1e6 ? tick / 1e3 : tick / 1e6);
@@ -173,13 +173,14 @@ static void draw_legend(weir_buf *out, const panel *p, const grow_run *runs, siz
         weir_buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" font-weight=\"bold\">%s</text>\n", RIGHT + 20, y + 4,
                         runs[i].stream);
         y += 18;
-        for (size_t s = 0; s < p->count; s++, y += 18) {
+        for (size_t s = 0; s < p->count; s++) {
             weir_buf_printf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" ", RIGHT + 20, y,
                             RIGHT + 50, y, p->of[s].color);
             weir_buf_printf(out, "stroke-width=\"2\" stroke-dasharray=\"%s\"/>\n", p->of[s].dash);
             weir_buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\" stroke=\"%s\"/>\n", RIGHT + 35, y,
                             i ? "#fff" : p->of[s].color, p->of[s].color);
             text(out, RIGHT + 58, y + 4, "start", p->of[s].name);
+            y += 18;
         }
         y += 8;
     }
