@@ -2,7 +2,8 @@
 /*
  * keeper.c - the thread that looks after what is stored, while events come in and questions are answered.
  *
- *   once a second   is a shard's file damaged?  for GRACE looks, because it may come back ──► made anew from the logs
+ *   once a second   is a shard's file damaged?  for GRACE looks, because it may come back ──► a checkpoint has it, or
+ *                   the shard is made anew from the logs
  *   once a day      every file is read from the disk, so that damage is found before a reader meets it
  *
  * A repair that fails is tried again, later each time. What is being done, and why it cannot be, the graph's troubles
@@ -23,6 +24,7 @@
 #define AGAIN_MAX  3600
 #define BUSY_TRIES 30u /* one a look: somebody reads for long */
 
+#define OPENED_US   (3 * WEIR_US_PER_S) /* a shard's owner looks once a second whether its files are well again */
 #define SAY_US      (WEIR_US_PER_S / 2)
 #define HELD_EVENTS 20000u       /* so much may be left to be read while the shard seals nothing */
 #define PASSES      8u           /* then it is held all the same: it is fed faster than it can be read again */
@@ -112,6 +114,27 @@ static weir_err keeper_make_anew(keeper *k) {
     return err;
 }
 
+/* Whether checkpoints had all that was damaged: the shard's owner opens it again then. If it is not well by the next try,
+ * there is nothing more to bring back, and it is made anew. */
+static bool keeper_bring_back(keeper *k, keeper_shard *s) {
+    weir_graph *graph = k->pipeline->graph;
+    uint32_t restored, left;
+    int64_t begun_us = keeper_now();
+    weir_graph_repair_say(graph, k->shard,
+                          WEIR_ERR(WEIR_EUNAVAILABLE, "its damaged files are looked for in the checkpoints"));
+    weir_err err =
+        weir_graph_repair_files(graph, k->shard, k->pipeline->checkpoints, keeper_goes_on, k, &restored, &left);
+    weir_metric_add(WEIR_METRIC_STORE_RESTORED_FILES, restored);
+    if (err) weir_log_error("store.not_restored", err);
+    if (err || left || !restored) return !keeper_goes_on(k);
+    s->next_us = keeper_now() + OPENED_US;
+    weir_metric_add(WEIR_METRIC_STORE_REPAIRS, 1);
+    WEIR_LOG(INFO, "store.restored", "what was damaged of the shard came back from checkpoints",
+             WEIR_U64("shard", k->shard), WEIR_U64("files", restored),
+             WEIR_F64("seconds", (double)(keeper_now() - begun_us) / WEIR_US_PER_S));
+    return true;
+}
+
 static void keeper_repair(keeper *k, uint32_t shard) {
     weir_graph *graph = k->pipeline->graph;
     keeper_shard *s = &k->shards[shard];
@@ -119,6 +142,7 @@ static void keeper_repair(keeper *k, uint32_t shard) {
     k->shard = shard;
     k->said_us = 0;
     int64_t begun_us = keeper_now();
+    if (keeper_bring_back(k, s)) return;
     WEIR_LOG(WARN, "store.repair", "the shard has damaged files; it is made anew from the log",
              WEIR_U64("shard", shard));
     weir_err err = keeper_make_anew(k);

@@ -738,21 +738,28 @@ static rocksdb::Status check_bytes(const rocksdb::LiveFileMetaData &file, const 
     return rocksdb::Status::Corruption("the checksum of the file is not the one that it was written with", path);
 }
 
+static bool has_checksum(const rocksdb::LiveFileMetaData &file) {
+    return file.file_checksum_func_name == "FileChecksumCrc32c";
+}
+
 /* From the disk: what the kernel remembers may be better. Some file systems have no other way. */
 static rocksdb::Status check_one(const weir_rocks *db, const rocksdb::LiveFileMetaData *file, const std::string &path) {
-    bool known = file && file->file_checksum_func_name == "FileChecksumCrc32c";
+    bool known = file && has_checksum(*file);
     rocksdb::Status s = known ? check_bytes(*file, path, true) : check_blocks(db, path, true);
     if (s.ok() || s.IsCorruption()) return s;
     return known ? check_bytes(*file, path, false) : check_blocks(db, path, false);
 }
 
-bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
-    std::vector<rocksdb::LiveFileMetaData> files;
-    bool listed = read_of(db, db->folder.c_str(), status, [&] {
-        db->db->GetLiveFilesMetaData(&files);
+static bool list_files(weir_rocks *db, std::vector<rocksdb::LiveFileMetaData> *files, weir_rocks_status *status) {
+    return read_of(db, db->folder.c_str(), status, [&] {
+        db->db->GetLiveFilesMetaData(files);
         return rocksdb::Status::OK();
     });
-    if (!listed) return false;
+}
+
+bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
+    std::vector<rocksdb::LiveFileMetaData> files;
+    if (!list_files(db, &files, status)) return false;
     /* Readers of their own: a damaged file may ask for more memory than there is in the world. */
     return guarded(path ? path : db->folder.c_str(), status, nullptr, [&] {
         std::string wanted = path ? path : "";
@@ -765,6 +772,16 @@ bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *
             s = check_one(db, &files[i], one);
         }
         return path && !met ? check_one(db, nullptr, wanted) : s;
+    });
+}
+
+bool weir_rocks_check_copy(weir_rocks *db, const char *name, const char *path, weir_rocks_status *status) {
+    std::vector<rocksdb::LiveFileMetaData> files;
+    if (!list_files(db, &files, status)) return false;
+    return guarded(path, status, nullptr, [&] {
+        for (const auto &file : files)
+            if (has_checksum(file) && file.name == std::string("/") + name) return check_one(db, &file, path);
+        return rocksdb::Status::NotFound("no checksum is known of", name);
     });
 }
 

@@ -112,6 +112,8 @@ bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *cont
 bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status);
 /* Reads every byte of one sorted file anew, past all caches; NULL: of all files. */
 bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status);
+/* Whether the file at `path` has the bytes that the database's sorted file `name` was written with. */
+bool weir_rocks_check_copy(weir_rocks *db, const char *name, const char *path, weir_rocks_status *status);
 void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp);
 
 #ifdef __cplusplus

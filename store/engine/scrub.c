@@ -60,7 +60,7 @@ static weir_err scrub_list_read(weir_engine *engine, scrub_list *list) {
     return err ? err : weir_buf_err(&list->sorted);
 }
 
-static weir_err scrub_path(const weir_engine *engine, const char *name, char path[WEIR_ENGINE_PATH_MAX]) {
+weir_err weir_engine_path(const weir_engine *engine, const char *name, char path[WEIR_ENGINE_PATH_MAX]) {
     int length = snprintf(path, WEIR_ENGINE_PATH_MAX, "%s/%s", engine->folder, name);
     if (length >= 0 && length < (int)WEIR_ENGINE_PATH_MAX) return WEIR_OK;
     return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", engine->folder);
@@ -115,10 +115,10 @@ static weir_err check_current(const char *path, const char *manifest, bool *whol
 static weir_err check_names(const weir_engine *engine, const scrub_list *list, char file[WEIR_ENGINE_PATH_MAX],
                             bool *damagedp) {
     bool whole = false;
-    weir_err err = scrub_path(engine, list->manifest, file);
+    weir_err err = weir_engine_path(engine, list->manifest, file);
     if (!err) err = check_manifest(file, list->manifest_bytes, &whole);
     if (!err && whole) {
-        err = scrub_path(engine, "CURRENT", file);
+        err = weir_engine_path(engine, "CURRENT", file);
         if (!err) err = check_current(file, list->manifest, &whole);
     }
     bool lost = weir_err_is(err, WEIR_ENOTFOUND) || weir_err_is(err, WEIR_ELIMIT);
@@ -162,13 +162,13 @@ static weir_err scrub_is_gone(weir_engine *engine, const char *name, bool *gonep
     return err;
 }
 
-static weir_err scrub_file(weir_engine *engine, const char *name, uint64_t *bytesp) {
+weir_err weir_engine_check_sorted(weir_engine *engine, const char *name, uint64_t *bytesp) {
     char path[WEIR_ENGINE_PATH_MAX];
     weir_rocks_status status;
     weir_file *file = NULL;
     bool gone = false;
     *bytesp = 0;
-    weir_err err = scrub_path(engine, name, path);
+    weir_err err = weir_engine_path(engine, name, path);
     if (err || !weir_engine_enter(engine, &err)) return err;
     bool whole = weir_rocks_check_file(engine->db, path, &status);
     weir_engine_leave(engine);
@@ -183,15 +183,33 @@ static weir_err scrub_file(weir_engine *engine, const char *name, uint64_t *byte
     return weir_file_close(file);
 }
 
-weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context) {
+weir_err weir_engine_walk_sorted(weir_engine *engine, weir_engine_visit_file visit, void *context) {
     scrub_list list;
-    bool goes_on = true;
     weir_err err = scrub_list_read(engine, &list);
-    for (size_t at = 0; !err && goes_on && at < list.sorted.length; at += strlen(list.sorted.bytes + at) + 1) {
-        uint64_t bytes;
-        err = scrub_file(engine, list.sorted.bytes + at, &bytes);
-        if (!err) goes_on = pace(context, bytes);
-    }
+    for (size_t at = 0; !err && at < list.sorted.length; at += strlen(list.sorted.bytes + at) + 1)
+        err = visit(context, list.sorted.bytes + at);
     weir_buf_free(&list.sorted);
-    return err || !goes_on ? err : scrub_names(engine);
+    return err;
+}
+
+typedef struct scrub_walk {
+    weir_engine *engine;
+    weir_engine_pace pace;
+    void *context;
+    bool ended;
+} scrub_walk;
+
+static weir_err scrub_one(void *context, const char *name) {
+    scrub_walk *walk = context;
+    uint64_t bytes;
+    if (walk->ended) return WEIR_OK;
+    weir_err err = weir_engine_check_sorted(walk->engine, name, &bytes);
+    if (!err) walk->ended = !walk->pace(walk->context, bytes);
+    return err;
+}
+
+weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context) {
+    scrub_walk walk = {engine, pace, context, false};
+    weir_err err = weir_engine_walk_sorted(engine, scrub_one, &walk);
+    return err || walk.ended ? err : scrub_names(engine);
 }

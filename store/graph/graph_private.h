@@ -80,6 +80,9 @@ weir_err weir_graph_copy_folder(const char *from, const char *to);
  * folder; *foundp: there was one. One that is damaged, or of another store, is passed over. */
 weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *checkpoints, const char *folder,
                                 bool *foundp);
+/* repair.c: FOLDER/shard-NNN with a suffix. */
+weir_err weir_graph_repair_path(const weir_graph *graph, uint32_t shard, const char *suffix,
+                                char path[WEIR_GRAPH_PATH_MAX]);
 /* repair.c: what cannot be opened becomes shard-NNN.damaged; in its place is what a checkpoint has, or, with *emptyp,
  * nothing but the identity. */
 weir_err weir_graph_repair_set_aside(weir_graph *graph, uint32_t shard, const char *checkpoints, bool *emptyp);

@@ -48,8 +48,8 @@ struct weir_graph_repair {
 
 /* --- begin and end ---------------------------------------------------------------------------------------------- */
 
-static weir_err repair_path(const weir_graph *graph, uint32_t shard, const char *suffix,
-                            char path[WEIR_GRAPH_PATH_MAX]) {
+weir_err weir_graph_repair_path(const weir_graph *graph, uint32_t shard, const char *suffix,
+                                char path[WEIR_GRAPH_PATH_MAX]) {
     char name[32];
     snprintf(name, sizeof name, "shard-%03u%s", shard, suffix);
     return weir_graph_path(graph->folder, name, path);
@@ -69,7 +69,7 @@ weir_err weir_graph_repair_clean(const weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
-        err = repair_path(graph, i, ".repair", path);
+        err = weir_graph_repair_path(graph, i, ".repair", path);
         if (!err && weir_path_exists(path)) err = weir_folder_remove(path);
     }
     return err;
@@ -98,8 +98,8 @@ weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *
     repair->delta_bytes = repair->shard->seal_bytes / DELTA_SHARE;
     if (repair->delta_bytes < DELTA_MIN) repair->delta_bytes = DELTA_MIN;
     weir_err err = weir_graph_shard_path(graph->folder, shard, repair->place);
-    if (!err) err = repair_path(graph, shard, ".repair", repair->folder);
-    if (!err) err = repair_path(graph, shard, ".damaged", repair->damaged);
+    if (!err) err = weir_graph_repair_path(graph, shard, ".repair", repair->folder);
+    if (!err) err = weir_graph_repair_path(graph, shard, ".damaged", repair->damaged);
     if (!err && weir_path_exists(repair->folder)) err = weir_folder_remove(repair->folder);
     if (!err && checkpoints) err = weir_graph_repair_base(graph, shard, checkpoints, repair->folder, &based);
     if (!err) err = repair_open_engine(repair, !based);
@@ -455,8 +455,8 @@ weir_err weir_graph_repair_set_aside(weir_graph *graph, uint32_t shard, const ch
     char path[WEIR_GRAPH_PATH_MAX], fresh[WEIR_GRAPH_PATH_MAX], damaged[WEIR_GRAPH_PATH_MAX];
     bool based = false;
     weir_err err = weir_graph_shard_path(graph->folder, shard, path);
-    if (!err) err = repair_path(graph, shard, ".repair", fresh);
-    if (!err) err = repair_path(graph, shard, ".damaged", damaged);
+    if (!err) err = weir_graph_repair_path(graph, shard, ".repair", fresh);
+    if (!err) err = weir_graph_repair_path(graph, shard, ".damaged", damaged);
     if (!err && weir_path_exists(fresh)) err = weir_folder_remove(fresh);
     if (!err && checkpoints) err = weir_graph_repair_base(graph, shard, checkpoints, fresh, &based);
     if (!err && !based) err = weir_folder_create(fresh);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repair_base.c - which checkpoint a repair begins from, so that it need not read the log from its beginning.
+ * repair_base.c - what checkpoints give to a repair, so that it need not read the log from its beginning.
  *
- * Of the checkpoints of this store that are whole, the one whose shard has most events: the log has the rest. A damaged
- * one is not believed, nor one that has more than the store has: that is of another life of it.
+ *   files    a checkpoint has the very file that is damaged: it comes back, and nothing has to be made anew
+ *   a base   of the checkpoints of this store that are whole, the one whose shard has most events: the log has the
+ *            rest. A damaged one is not believed, nor one that has more than the store has: that is of another life of it
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/log.h>
+#include <weir/store/repair.h>
 #include <weir/store/trust.h>
 
 #include "graph_private.h"
@@ -108,5 +110,50 @@ weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *c
         if (no && weir_path_exists(folder)) err = weir_folder_remove(folder);
     }
     weir_free(choice);
+    return err;
+}
+
+/* --- single files ----------------------------------------------------------------------------------------------- */
+
+#define COPIES_MAX 64u /* of the folder's checkpoints; large files are in each of them */
+
+typedef struct repair_copies {
+    const weir_graph *graph;
+    uint32_t shard;
+    const char *checkpoints;
+    char *folders[COPIES_MAX];
+    size_t count;
+} repair_copies;
+
+static weir_err repair_add_copy(void *context, const char *name) {
+    repair_copies *c = context;
+    char checkpoint[WEIR_GRAPH_PATH_MAX], path[WEIR_GRAPH_PATH_MAX];
+    weir_err err = weir_graph_path(c->checkpoints, name, checkpoint);
+    if (!err) err = weir_graph_shard_path(checkpoint, c->shard, path);
+    if (err || c->count == COPIES_MAX || !weir_path_exists(path) || !repair_is_of_store(c->graph, checkpoint))
+        return WEIR_OK;
+    c->folders[c->count] = weir_strdup(path);
+    if (!c->folders[c->count]) return WEIR_ERR(WEIR_ENOMEM, "no memory to look at the checkpoints");
+    c->count++;
+    return WEIR_OK;
+}
+
+weir_err weir_graph_repair_files(weir_graph *graph, uint32_t shard, const char *checkpoints,
+                                 weir_graph_repair_go_on go_on, void *context, uint32_t *restoredp, uint32_t *leftp) {
+    repair_copies c = {.graph = graph, .shard = shard, .checkpoints = checkpoints};
+    char aside[WEIR_GRAPH_PATH_MAX];
+    *restoredp = 0;
+    *leftp = UINT32_MAX;
+    weir_err err = weir_graph_repair_path(graph, shard, ".repair", aside);
+    if (!err && checkpoints && weir_path_exists(checkpoints)) err = weir_folder_list(checkpoints, repair_add_copy, &c);
+    if (!err && c.count > 0) {
+        const weir_engine_copies copies = {(const char *const *)c.folders, c.count, aside, go_on, context};
+        if (weir_path_exists(aside)) err = weir_folder_remove(aside);
+        if (!err) err = weir_folder_create(aside);
+        if (!err) err = weir_engine_restore(graph->shards[shard]->engine, &copies, restoredp, leftp);
+        if (weir_path_exists(aside)) weir_err_keep(&err, weir_folder_remove(aside));
+    }
+    for (size_t i = 0; i < c.count; i++)
+        weir_free(c.folders[i]);
     return err;
 }

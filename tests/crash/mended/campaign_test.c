@@ -7,7 +7,8 @@
  *           find nothing ── they end ── every answer is right, what was acknowledged is there
  *   world:  so many rounds, then the store is what the log says, and as one that is made anew of it
  *
- * Half of the rounds begin with a start, when nothing is in a cache. Every third damages a few bits of what nobody but
+ * Before every fourth round a checkpoint is made, so that files come back out of it, or it is begun from. Half of the
+ * rounds begin with a start, when nothing is in a cache. Every third damages a few bits of what nobody but
  * a start or a scrub reads, and a start follows. tests/crash/mended/run is the way to run it for long.
  */
 #include "mended.h"
@@ -17,16 +18,17 @@
 #include <weir/base/clock.h>
 #include <weir/base/thread.h>
 
-#define FLIPS           200u
-#define FLIPS_MAX       160u /* of a round */
-#define FLIPS_FEW       3u   /* of every third */
-#define READERS         3u
-#define ROUNDS_OF_WORLD 20u
-#define SPREAD_US       100000
-#define RED_TRIES       3
+#define FLIPS            200u
+#define FLIPS_MAX        160u /* of a round */
+#define FLIPS_FEW        3u   /* of every third */
+#define READERS          3u
+#define ROUNDS_OF_WORLD  20u
+#define CHECKPOINT_EVERY 4u
+#define SPREAD_US        100000
+#define RED_TRIES        3
 
 typedef struct totals {
-    uint64_t seed, rounds, red_rounds, flips[FLIPPED_KINDS], events, repairs, failures, reds;
+    uint64_t seed, rounds, red_rounds, flips[FLIPPED_KINDS], events, repairs, restored, failures, reds;
     int64_t red_us, red_most_us;
     atomic_uint_fast64_t right, errors;
 } totals;
@@ -183,6 +185,7 @@ static uint64_t draw_flips(uint64_t most) {
 /* Of a process: before each stop. */
 static void count_repairs(void) {
     sum->repairs += mended_metric(&all.m, "weir_store_repairs_total");
+    sum->restored += mended_metric(&all.m, "weir_store_restored_files_total");
     sum->failures += mended_metric(&all.m, "weir_store_repair_failures_total");
 }
 
@@ -207,6 +210,7 @@ static void damage_under_load(uint64_t flips) {
 
 static void round_of(uint64_t flips) {
     uint64_t known = atomic_load(&all.known), reds = sum->reds;
+    if (all.rounds % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1) mended_checkpoint(&all.m, "one");
     damage_under_load(flips);
     sum->red_rounds += sum->reds > reds;
     mended_await_ready(&all.m);
@@ -267,11 +271,11 @@ static void say(void) {
     for (int kind = 0; kind < FLIPPED_KINDS; kind++)
         printf("%s%" PRIu64 " in %s", kind ? ", " : "", sum->flips[kind], flipped_names[kind]);
     printf("\n%" PRIu64 " flips, %" PRIu64 " rounds, %" PRIu64 " of them red, %" PRIu64 " repairs, %" PRIu64
-           " tries that failed, %" PRIu64 " events, %" PRIu64 " right answers, %" PRIu64
-           " errors, red for %.1f s, at most %.1f s, seed %" PRIu64 "\n",
-           flips, sum->rounds, sum->red_rounds, sum->repairs, sum->failures, sum->events, atomic_load(&sum->right),
-           atomic_load(&sum->errors), sum->reds ? (double)sum->red_us / (double)sum->reds / 1e6 : 0,
-           (double)sum->red_most_us / 1e6, sum->seed);
+           " files out of checkpoints, %" PRIu64 " tries that failed, %" PRIu64 " events, %" PRIu64
+           " right answers, %" PRIu64 " errors, red for %.1f s, at most %.1f s, seed %" PRIu64 "\n",
+           flips, sum->rounds, sum->red_rounds, sum->repairs, sum->restored, sum->failures, sum->events,
+           atomic_load(&sum->right), atomic_load(&sum->errors),
+           sum->reds ? (double)sum->red_us / (double)sum->reds / 1e6 : 0, (double)sum->red_most_us / 1e6, sum->seed);
 }
 
 int main(int argc, char **argv) {

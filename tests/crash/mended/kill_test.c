@@ -44,7 +44,7 @@ static void goes_on(mended *m) {
     mended_is_what_the_log_says(m);
 }
 
-static void is_killed_at(const char *point) {
+static void is_killed_at(const char *point, bool has_checkpoint) {
     static mended m;
     uint64_t rounds = weir_test_rounds(1), seed = weir_test_seed();
     char kill_at[96], folder[512];
@@ -53,6 +53,7 @@ static void is_killed_at(const char *point) {
     for (uint64_t round = 0; round < rounds; round++) {
         weir_rng rng = weir_rng_stream(seed, round, 0);
         mended_make(&m, folder);
+        if (has_checkpoint) mended_checkpoint(&m, "one");
         mended_stop(&m); /* so that nothing is in a cache */
         snprintf(kill_at, sizeof kill_at, "%s:%" PRIu64, point, 1 + weir_rng_below(&rng, SHARDS));
         printf("%s\n", kill_at);
@@ -66,19 +67,23 @@ static void is_killed_at(const char *point) {
 
 static void killed_with_a_file_of_the_new_shard(void **state) {
     (void)state;
-    is_killed_at("repair.flushed");
+    is_killed_at("repair.flushed", false);
+}
+static void killed_when_a_file_has_come_back(void **state) {
+    (void)state;
+    is_killed_at("engine.restored", true);
 }
 static void killed_before_the_new_shard_takes_its_place(void **state) {
     (void)state;
-    is_killed_at("repair.whole");
+    is_killed_at("repair.whole", false);
 }
 static void killed_when_the_folders_are_exchanged(void **state) {
     (void)state;
-    is_killed_at("engine.replaced");
+    is_killed_at("engine.replaced", false);
 }
 static void killed_before_the_damaged_shard_is_put_aside(void **state) {
     (void)state;
-    is_killed_at("repair.replaced");
+    is_killed_at("repair.replaced", false);
 }
 
 /* By a start, which finds that it cannot open the shard. */
@@ -98,9 +103,9 @@ static void killed_when_a_shard_is_set_aside(void **state) {
 
 int main(int argc, char **argv) {
     static const weir_test_case cases[] = {
-        WEIR_CASE(killed_with_a_file_of_the_new_shard), WEIR_CASE(killed_before_the_new_shard_takes_its_place),
-        WEIR_CASE(killed_when_the_folders_are_exchanged), WEIR_CASE(killed_before_the_damaged_shard_is_put_aside),
-        WEIR_CASE(killed_when_a_shard_is_set_aside)};
+        WEIR_CASE(killed_with_a_file_of_the_new_shard),          WEIR_CASE(killed_when_a_file_has_come_back),
+        WEIR_CASE(killed_before_the_new_shard_takes_its_place),  WEIR_CASE(killed_when_the_folders_are_exchanged),
+        WEIR_CASE(killed_before_the_damaged_shard_is_put_aside), WEIR_CASE(killed_when_a_shard_is_set_aside)};
     setenv("WEIR_TEST_TIMEOUT_MULTIPLIER", "12", 0);
     return weir_test_main(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -227,6 +227,17 @@ static inline void mended_post(mended *m, const char *path, char *text) {
     free(text);
 }
 
+/* Beside the store, where a repair looks for it; the one of this name makes room. */
+static inline void mended_checkpoint(mended *m, const char *name) {
+    char path[PATH_LENGTH], text[64];
+    const char *body;
+    snprintf(path, sizeof path, "%s/d/checkpoints/%s", m->folder, name);
+    if (weir_path_exists(path)) assert_ok(weir_folder_remove(path));
+    snprintf(text, sizeof text, "{\"name\":\"%s\"}", name);
+    int status = ask_post(&m->boss, "/v1/admin/checkpoint", "application/json", text, &body);
+    if (status != 200) fail_msg("a checkpoint: %d %s", status, body);
+}
+
 /* A server on a new store that is whole, and what it answers. */
 static inline void mended_make(mended *m, const char *folder) {
     for (size_t i = 0; i < m->truth.question_count; i++)

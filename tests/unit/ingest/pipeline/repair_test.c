@@ -53,7 +53,7 @@ static const char rich_schema[] = "version: 1\n"
 
 /* A store of its own, with letters of its own. */
 typedef struct side {
-    const char *store, *letters;
+    const char *store, *letters, *checkpoints; /* NULL: none */
     bool repairs;
     int64_t scrub_us;
     weir_graph *graph;
@@ -97,6 +97,7 @@ static void start_with(world *w, side *s, const weir_pipeline_source *sources, s
     const weir_pipeline_opts opts = {.graph = s->graph,
                                      .folder = weir_test_path(s->store),
                                      .letter_folder = weir_test_path(s->letters),
+                                     .checkpoints = s->checkpoints ? weir_test_path(s->checkpoints) : NULL,
                                      .sources = sources,
                                      .source_count = count,
                                      .clock = w->clock,
@@ -439,14 +440,18 @@ static world *world_sealed(uint64_t messages) {
     return w;
 }
 
-static void r1_a_log_that_retention_has_cut(void **state) {
-    (void)state;
-    world *w = world_sealed(1500);
+static void cut_the_log(world *w) {
     uint64_t removed, keep_from[PARTITIONS];
     for (uint32_t p = 0; p < PARTITIONS; p++)
         keep_from[p] = weir_graph_offset_sealed(w->damaged.graph, 0, p);
     assert_ok(weir_eventlog_retain_from(w->logs.logs[0], keep_from, &removed));
     assert_true(removed > 0);
+}
+
+static void r1_a_log_that_retention_has_cut(void **state) {
+    (void)state;
+    world *w = world_sealed(1500);
+    cut_the_log(w);
     damage_a_block(w->damaged.store, 1);
     is_refused(&w->damaged, "retention has removed them. Restore a checkpoint");
     others_are_read(w, 1);
@@ -505,6 +510,77 @@ static void r1_a_store_that_was_fed_from_a_file_too(void **state) {
     world_close(w);
 }
 
+/* --- out of a checkpoint ---------------------------------------------------------------------------------------- */
+
+static uint64_t restored(void) {
+    return weir_metric_counter(WEIR_METRIC_STORE_RESTORED_FILES);
+}
+
+static void checkpoint_as(world *w, const char *name) {
+    char path[64];
+    snprintf(path, sizeof path, "checkpoints/%s", name);
+    if (!weir_path_exists(weir_test_path("checkpoints"))) assert_ok(weir_folder_create(weir_test_path("checkpoints")));
+    assert_ok(weir_graph_checkpoint(w->damaged.graph, weir_test_path(path)));
+}
+
+static world *world_with_checkpoints(uint64_t messages) {
+    world *w = world_open(tiny_schema);
+    close_side(&w->damaged);
+    w->damaged.checkpoints = "checkpoints";
+    open_side(w, &w->damaged);
+    append_many(w, messages);
+    both_are_the_same(w);
+    return w;
+}
+
+/* The log could not give it back any more. */
+static void a_file_that_a_checkpoint_has_needs_no_log(void **state) {
+    (void)state;
+    world *w = world_with_checkpoints(1500);
+    checkpoint_as(w, "first");
+    cut_the_log(w);
+    for (uint32_t shard = 0; shard < SHARDS; shard++) {
+        damage_a_block(w->damaged.store, shard);
+        until_well(&w->damaged);
+        assert_false(damage_beside(w->damaged.store, shard, ".damaged"));
+        assert_false(damage_beside(w->damaged.store, shard, ".repair"));
+    }
+    assert_int_equal(restored(), SHARDS);
+    assert_int_equal(repairs(), SHARDS);
+    assert_int_equal(failures(), 0);
+    append_many(w, 300); /* it is fed on */
+    both_are_the_same(w);
+    world_close(w);
+}
+
+/* Of files that came after it, or of a checkpoint of another store, nothing comes back: the shard is made anew. */
+static void a_file_that_no_checkpoint_has_is_made_anew(void **state) {
+    (void)state;
+    static damage_files files;
+    world *w = world_with_checkpoints(1500);
+    checkpoint_as(w, "first");
+    append_many(w, 300);
+    both_are_the_same(w);
+    damage_find(&files, w->damaged.store, 1);
+    for (size_t i = 0; i < files.count; i++)
+        assert_true(damage_flip(files.paths[i], 20, 2));
+    assert_err(weir_graph_scrub(w->damaged.graph, damage_never_wait, NULL), WEIR_ECORRUPT, NULL);
+    until_well(&w->damaged);
+    both_are_the_same(w);
+    assert_true(damage_beside(w->damaged.store, 1, ".damaged"));
+    assert_true(restored() > 0); /* what it has came back first */
+    uint64_t before = restored();
+    assert_ok(weir_folder_remove(weir_test_path("checkpoints")));
+    assert_ok(weir_folder_create(weir_test_path("checkpoints")));
+    assert_ok(weir_graph_checkpoint(w->whole.graph, weir_test_path("checkpoints/of-another")));
+    damage_a_block(w->damaged.store, 2);
+    until_well(&w->damaged);
+    both_are_the_same(w);
+    assert_true(damage_beside(w->damaged.store, 2, ".damaged"));
+    assert_int_equal(restored(), before);
+    world_close(w);
+}
+
 /* --- what is in the way ---------------------------------------------------------------------------------------- */
 
 static void a_full_disk_is_said_and_then_it_goes_on(void **state) {
@@ -545,5 +621,6 @@ static void without_repairs_damage_is_only_told(void **state) {
 WEIR_TESTS(WEIR_CASE(a_stream_of_the_tiny_schema), WEIR_CASE(a_stream_with_deletions_labels_and_two_sources),
            WEIR_CASE(a_stop_at_any_moment), WEIR_CASE(letters_of_an_earlier_store),
            WEIR_CASE(r1_a_log_that_retention_has_cut), WEIR_CASE(r1_events_that_are_not_in_the_log_any_more),
-           WEIR_CASE(r1_a_store_that_was_fed_from_a_file_too), WEIR_CASE(a_full_disk_is_said_and_then_it_goes_on),
+           WEIR_CASE(r1_a_store_that_was_fed_from_a_file_too), WEIR_CASE(a_file_that_a_checkpoint_has_needs_no_log),
+           WEIR_CASE(a_file_that_no_checkpoint_has_is_made_anew), WEIR_CASE(a_full_disk_is_said_and_then_it_goes_on),
            WEIR_CASE(without_repairs_damage_is_only_told))

@@ -102,6 +102,21 @@ weir_err weir_engine_replace(weir_engine *engine, const char *folder);
 typedef bool (*weir_engine_pace)(void *context, uint64_t bytes);
 weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context);
 
+/* Puts a copy in the place of each sorted file that is damaged or lost: out of the first of `folders`, which are copies
+ * of this engine (weir_engine_checkpoint), that has a file of its name with the very bytes it was written with. `aside` is
+ * a folder of this file system for what is on its way. *restoredp counts them; *leftp counts the files that are damaged
+ * still. weir_engine_mend, which finds that they are well, then opens the engine again. go_on is asked before each file;
+ * false: WEIR_ECLOSED.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+typedef struct weir_engine_copies {
+    const char *const *folders;
+    size_t count;
+    const char *aside;
+    bool (*go_on)(void *context);
+    void *context;
+} weir_engine_copies;
+weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copies, uint32_t *restoredp,
+                             uint32_t *leftp);
+
 /* A sorted file beside the engine (same file system), one at a time. Keys must rise strictly: WEIR_EORDER.  [owner] */
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
 weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,

@@ -2,6 +2,7 @@
 /*
  * repair.h - a shard whose files are damaged is made anew, out of the events that it was made of, while it is read.
  *
+ *   files ──► what a checkpoint has the very same comes back; if that is all that was damaged, there is no more to do
  *   begin ──► for each source partition that is missing: add what its events say, then say how far that covers it
  *         ──► hold ──► again, of what was sealed meanwhile ──► replace ──► close
  *
@@ -20,6 +21,15 @@ extern "C" {
 typedef struct weir_graph_repair weir_graph_repair;
 
 #define WEIR_GRAPH_REPAIR_NAMES_BYTES (5u << 20)
+
+typedef bool (*weir_graph_repair_go_on)(void *context); /* asked now and then; false: WEIR_ECLOSED */
+
+/* Damaged or lost sorted files of a shard come back out of the checkpoints of this store that are in a folder, if one has
+ * the very same; that takes the reading of the shard, and none of the log. *restoredp: so many did; *leftp: so many are
+ * damaged still, and there is nothing to be made anew if it is 0: within a second the shard is well.  WEIR_EFULL, WEIR_EIO,
+ * WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
+weir_err weir_graph_repair_files(weir_graph *graph, uint32_t shard, const char *checkpoints,
+                                 weir_graph_repair_go_on go_on, void *context, uint32_t *restoredp, uint32_t *leftp);
 
 /* Begins FOLDER/shard-NNN.repair: with what the best of the checkpoints in a folder has, or else empty; NULL: there is
  * no such folder. It takes a quarter of the memory of the shard's deltas and 5 MiB for names, and disk for as much as
@@ -56,7 +66,6 @@ void weir_graph_repair_release(weir_graph_repair *repair);
  * FOLDER/shard-NNN.damaged; the one that was kept before is removed.  WEIR_EBUSY somebody reads for long: release it,
  * and try again later; WEIR_EDATA the damaged store has records that were not added (R1); WEIR_EUNAVAILABLE this file
  * system cannot; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
-typedef bool (*weir_graph_repair_go_on)(void *context); /* asked now and then; false: WEIR_ECLOSED */
 weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context);
 
 /* What weir_graph_troubles says of the shard as its part "repair", until success is said.  [any] */
