@@ -114,8 +114,8 @@ static weir_err keeper_make_anew(keeper *k) {
     return err;
 }
 
-/* Whether checkpoints had all that was damaged: the shard's owner opens it again then. If it is not well by the next try,
- * there is nothing more to bring back, and it is made anew. */
+/* Whether checkpoints had all that was damaged: the shard's owner opens it again then. If it is not well by the next
+ * try, there is nothing more to bring back, and it is made anew. */
 static bool keeper_bring_back(keeper *k, keeper_shard *s) {
     weir_graph *graph = k->pipeline->graph;
     uint32_t restored, left;

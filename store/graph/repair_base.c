@@ -4,7 +4,7 @@
  *
  *   files    a checkpoint has the very file that is damaged: it comes back, and nothing has to be made anew
  *   a base   of the checkpoints of this store that are whole, the one whose shard has most events: the log has the
- *            rest. A damaged one is not believed, nor one that has more than the store has: that is of another life of it
+ *            rest. A damaged one is not believed, nor one that has more than the store has: that is of another life
  */
 #include <stdio.h>
 #include <string.h>
