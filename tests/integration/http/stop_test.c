@@ -5,6 +5,7 @@
  * Nothing here looks at a clock but to say how long it took: a stop that hangs meets the limit of its case.
  */
 #include "flip.h"
+#include "model_register.h"
 #include "serve_payments.h"
 
 #include <sys/resource.h>
@@ -19,7 +20,8 @@
 typedef struct trouble {
     const char *fault; /* of WEIR_FAULT; NULL: none */
     void (*drive)(const serve_child *child);
-    bool refills; /* its store is made anew from a log that has events */
+    void (*prepare)(const char *data); /* what the server finds; NULL: nothing */
+    const char *set;                   /* a setting of its own; NULL: none     */
 } trouble;
 
 static int held[READERS];
@@ -97,15 +99,49 @@ static void drive_filled(const serve_child *child) {
     serve_await(child, "/v1/vertices/payment/p1", NULL, 200, NULL);
 }
 
-static void leave_a_log(const char *data, const char *const *more) {
+static void leave_a_log(const char *data) {
     char store[520];
     serve_child child;
-    serve_start(&child, data, more);
+    serve_start(&child, data, NULL);
     assert_true(child.port);
     drive_events(&child);
     assert_int_equal(serve_end(&child, SIGTERM), 0);
     snprintf(store, sizeof store, "%s/store", data);
     assert_ok(weir_folder_remove(store));
+}
+
+/* What it has in place of a model is not signed. */
+static void leave_an_unsigned_model(const char *data) {
+    char models[520], id[WEIR_MODEL_ID_MAX];
+    snprintf(models, sizeof models, "%s/models", data);
+    register_make(models, 1, id);
+}
+
+static void drive_without_a_model(const serve_child *child) {
+    serve_await(child, "/readyz", NULL, 503, "no model can be loaded");
+    post(child, 0);
+}
+
+/* The last night was long ago, so one is begun at once; there is nothing to learn from, so it fails. */
+static void leave_an_old_schedule(const char *data) {
+    char path[520];
+    snprintf(path, sizeof path, "%s/nights", data);
+    if (!weir_path_exists(data)) assert_ok(weir_folder_create(data));
+    assert_ok(weir_folder_create(path));
+    snprintf(path, sizeof path, "%s/nights/scheduled", data);
+    assert_ok(weir_file_replace(path, "1000000\n", 8));
+}
+
+static void drive_until_a_night_is_overdue(const serve_child *child) {
+    serve_await(child, "/v1/nightly", NULL, 200, "\"failures\":1");
+    post(child, 0);
+}
+
+/* Events are refused: there are more in the queues than it may be behind. */
+static void drive_behind_a_limit(const serve_child *child) {
+    char said[400] = "";
+    for (unsigned first = 0; !strstr(said, "ingest.behind_max allows"); first += EVENTS)
+        (void)serve_post_payments(child, first, EVENTS, 3, said);
 }
 
 /* Damaged again where it was too fast to be seen. */
@@ -135,11 +171,14 @@ static void stop(const char *name, const trouble *t) {
     for (uint64_t i = 0; i < rounds; i++) {
         char data[512];
         serve_child child;
-        const char *const more[] = {"--set", "store.seal_interval=20ms", "--set", "http.stop_timeout=1s",
-                                    "--set", "store.memory=64MiB",       "--set", "store.scrub_interval=10ms",
+        const char *const more[] = {"--set", "store.seal_interval=20ms",
+                                    "--set", "http.stop_timeout=1s",
+                                    "--set", "store.memory=64MiB",
+                                    "--set", "store.scrub_interval=10ms",
+                                    "--set", t->set ? t->set : "store.repair=true",
                                     NULL};
         snprintf(data, sizeof data, "%s/data", weir_test_folder());
-        if (t->refills) leave_a_log(data, more);
+        if (t->prepare) t->prepare(data);
         if (t->fault) setenv("WEIR_FAULT", t->fault, 1);
         serve_start(&child, data, more);
         unsetenv("WEIR_FAULT");
@@ -164,7 +203,7 @@ static void stop(const char *name, const trouble *t) {
         (void)state;                     \
         stop(#name, &t);                 \
     }
-#define STOP(name, fault, drive) STOP_OF(name, fault, drive, false)
+#define STOP(name, fault, drive) STOP_OF(name, fault, drive, NULL, NULL)
 
 STOP(at_once, NULL, drive_nothing)
 STOP(with_events_under_way, NULL, drive_events)
@@ -172,10 +211,14 @@ STOP(while_seals_fail, "write:1:ENOSPC:/seal-", drive_events)
 STOP(while_the_disk_and_the_queues_are_full, "write:1:ENOSPC:/seal-", drive_until_it_waits)
 STOP(while_the_log_is_poisoned, "sync:1:EIO:/payments/0", drive_events)
 STOP(while_no_call_into_the_files_goes_well, "engine:40:EIO:/store/shard-", drive_events)
-STOP_OF(while_a_store_is_filled_on_a_full_disk, "write:1:ENOSPC:/seal-", drive_filled, true)
+STOP_OF(while_a_store_is_filled_on_a_full_disk, "write:1:ENOSPC:/seal-", drive_filled, leave_a_log, NULL)
 STOP(while_answers_are_not_read, NULL, drive_readers)
 STOP(while_requests_do_not_end, NULL, drive_writers)
 STOP(while_a_shard_is_made_anew, NULL, drive_a_repair)
+STOP_OF(without_a_model, NULL, drive_without_a_model, leave_an_unsigned_model, NULL)
+STOP_OF(while_a_night_is_overdue, NULL, drive_until_a_night_is_overdue, leave_an_old_schedule,
+        "nightly.cron=15 2 * * *")
+STOP_OF(while_it_is_behind_a_limit, "write:1:ENOSPC:/seal-", drive_behind_a_limit, NULL, "ingest.behind_max=100")
 STOP(without_memory, NULL, drive_out_of_memory)
 STOP(without_descriptors, NULL, drive_out_of_descriptors)
 
@@ -183,4 +226,5 @@ WEIR_TESTS(WEIR_CASE(at_once), WEIR_CASE(with_events_under_way), WEIR_CASE(while
            WEIR_CASE(while_the_disk_and_the_queues_are_full), WEIR_CASE(while_the_log_is_poisoned),
            WEIR_CASE(while_no_call_into_the_files_goes_well), WEIR_CASE(while_a_store_is_filled_on_a_full_disk),
            WEIR_CASE(while_answers_are_not_read), WEIR_CASE(while_requests_do_not_end),
-           WEIR_CASE(while_a_shard_is_made_anew), WEIR_CASE(without_memory), WEIR_CASE(without_descriptors))
+           WEIR_CASE(while_a_shard_is_made_anew), WEIR_CASE(without_a_model), WEIR_CASE(while_a_night_is_overdue),
+           WEIR_CASE(while_it_is_behind_a_limit), WEIR_CASE(without_memory), WEIR_CASE(without_descriptors))
