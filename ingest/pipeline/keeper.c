@@ -25,6 +25,7 @@
 #define BUSY_TRIES 30u /* one a look: somebody reads for long */
 
 #define OPENED_US   (3 * WEIR_US_PER_S) /* a shard's owner looks once a second whether its files are well again */
+#define OPENS       4u                  /* looks, each after twice the time */
 #define SAY_US      (WEIR_US_PER_S / 2)
 #define HELD_EVENTS 20000u       /* so much may be left to be read while the shard seals nothing */
 #define PASSES      8u           /* then it is held all the same: it is fed faster than it can be read again */
@@ -33,6 +34,7 @@
 
 typedef struct keeper_shard {
     bool damaged;
+    unsigned opens; /* times that its files were found whole, and it was still to be opened again */
     int64_t since_us, next_us, wait_us;
 } keeper_shard;
 
@@ -114,8 +116,8 @@ static weir_err keeper_make_anew(keeper *k) {
     return err;
 }
 
-/* Whether checkpoints had all that was damaged: the shard's owner opens it again then. If it is not well by the next
- * try, there is nothing more to bring back, and it is made anew. */
+/* Whether checkpoints had all that was damaged: the shard's owner opens it again then, when nobody reads in it. A shard
+ * whose files are whole and that cannot be opened for long is made anew. */
 static bool keeper_bring_back(keeper *k, keeper_shard *s) {
     weir_graph *graph = k->pipeline->graph;
     uint32_t restored, left;
@@ -126,8 +128,9 @@ static bool keeper_bring_back(keeper *k, keeper_shard *s) {
         weir_graph_repair_files(graph, k->shard, k->pipeline->checkpoints, keeper_goes_on, k, &restored, &left);
     weir_metric_add(WEIR_METRIC_STORE_RESTORED_FILES, restored);
     if (err) weir_log_error("store.not_restored", err);
-    if (err || left || !restored) return !keeper_goes_on(k);
-    s->next_us = keeper_now() + OPENED_US;
+    if (err || left || s->opens == OPENS) return !keeper_goes_on(k);
+    s->next_us = keeper_now() + (OPENED_US << s->opens++);
+    if (!restored) return true;
     weir_metric_add(WEIR_METRIC_STORE_REPAIRS, 1);
     WEIR_LOG(INFO, "store.restored", "what was damaged of the shard came back from checkpoints",
              WEIR_U64("shard", k->shard), WEIR_U64("files", restored),

@@ -21,6 +21,7 @@ struct weir_engine {
     weir_engine_opts opts;
     char *folder;
     uint64_t next_file; /* [owner] number of the next sorted file */
+    int64_t look_at_us; /* [owner] not before is it read again whether the damage is still there */
 
     atomic_uint inside;  /* calls and cursors that use db */
     atomic_bool closing; /* nobody new gets in: db is about to be replaced */
@@ -30,6 +31,7 @@ struct weir_engine {
     weir_err_kept trouble;           /* why RocksDB takes no more files, or what could not be read */
     bool stopped;                    /* RocksDB does not compact, and may take no files */
     bool damaged;                    /* something lies on the disk that cannot be read */
+    bool restored;                   /* no more, by restore.c: it is to be opened again   */
     char file[WEIR_ENGINE_PATH_MAX]; /* what is damaged; "": RocksDB has not said */
 };
 

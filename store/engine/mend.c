@@ -22,7 +22,9 @@
 
 #include "engine_private.h"
 
-#define DOOR_US WEIR_US_PER_S
+#define DOOR_US      WEIR_US_PER_S
+#define LOOK_LONG_US WEIR_US_PER_S /* a look at damaged files that takes longer comes no oftener than ... */
+#define LOOK_SHARE   4             /* ... for this part of the time: a repair needs the disk meanwhile */
 
 /* --- the door --------------------------------------------------------------------------------------------------- */
 
@@ -101,7 +103,7 @@ void weir_engine_stopped(weir_engine *engine, weir_err err) {
 }
 
 typedef struct state {
-    bool stopped, damaged;
+    bool stopped, damaged, restored;
     char file[WEIR_ENGINE_PATH_MAX];
 } state;
 
@@ -110,6 +112,7 @@ static state look(weir_engine *engine) {
     weir_mutex_lock(&engine->mutex);
     now.stopped = engine->stopped;
     now.damaged = engine->damaged;
+    now.restored = engine->restored;
     memcpy(now.file, engine->file, sizeof now.file);
     weir_mutex_unlock(&engine->mutex);
     return now;
@@ -119,6 +122,7 @@ static void well_again(weir_engine *engine, bool still_damaged) {
     weir_mutex_lock(&engine->mutex);
     engine->stopped = false;
     engine->damaged = still_damaged;
+    engine->restored = false;
     if (!still_damaged) {
         engine->file[0] = 0;
         weir_err_kept_set(&engine->trouble, WEIR_OK);
@@ -136,12 +140,16 @@ static bool still_damaged(weir_engine *engine, const state *now) {
     char file[WEIR_ENGINE_PATH_MAX];
     weir_rocks_status status;
     weir_err err = WEIR_OK;
+    int64_t begun_us = weir_clock_mono_us(weir_clock_system());
     bool any = !now->file[0], sorted = strstr(now->file, ".sst") != NULL, whole = true, damaged = false;
+    if (begun_us < engine->look_at_us) return true;
     if (sorted && !weir_path_exists(now->file)) return false;
     if (!weir_engine_enter(engine, &err)) return true;
     if (any || sorted) whole = weir_rocks_check_file(engine->db, any ? NULL : now->file, &status);
     weir_engine_leave(engine);
     if (whole && !sorted) err = weir_engine_check_names(engine, file, &damaged);
+    int64_t now_us = weir_clock_mono_us(weir_clock_system()), took_us = now_us - begun_us;
+    engine->look_at_us = took_us > LOOK_LONG_US ? now_us + took_us * (LOOK_SHARE - 1) : 0;
     return !whole || err || damaged;
 }
 
@@ -193,7 +201,7 @@ weir_err weir_engine_mend(weir_engine *engine) {
     if (weir_rocks_torn()) return weir_engine_health(engine);
     if (!now.stopped && !now.damaged) return WEIR_OK;
     if (engine->opts.read_only) return weir_engine_health(engine);
-    bool bad = now.damaged && still_damaged(engine, &now);
+    bool bad = now.damaged && !now.restored && still_damaged(engine, &now);
     if (!now.damaged && engine->db && resumed(engine)) {
         well_again(engine, false);
         return WEIR_OK;

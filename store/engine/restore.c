@@ -80,5 +80,8 @@ weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copi
     if (!err) err = weir_engine_check_names(engine, file, &damaged);
     *restoredp = r.restored;
     *leftp = r.left + damaged;
+    weir_mutex_lock(&engine->mutex);
+    engine->restored = !err && *leftp == 0;
+    weir_mutex_unlock(&engine->mutex);
     return err;
 }
