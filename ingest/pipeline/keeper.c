@@ -24,17 +24,17 @@
 #define AGAIN_MAX  3600
 #define BUSY_TRIES 30u /* one a look: somebody reads for long */
 
-#define OPENED_US   (3 * WEIR_US_PER_S) /* a shard's owner looks once a second whether its files are well again */
-#define OPENS       4u                  /* looks, each after twice the time */
-#define SAY_US      (WEIR_US_PER_S / 2)
-#define HELD_EVENTS 20000u       /* so much may be left to be read while the shard seals nothing */
-#define PASSES      8u           /* then it is held all the same: it is fed faster than it can be read again */
-#define SCRUB_BYTES (64ll << 20) /* a second */
-#define SCRUB_FIRST 24           /* the first scrub of a process begins after this part of the interval */
+#define OPENED_US      (3 * WEIR_US_PER_S) /* a shard's owner looks once a second whether it is to be opened again */
+#define OPENED_MOST_US (600 * WEIR_US_PER_S)
+#define SAY_US         (WEIR_US_PER_S / 2)
+#define HELD_EVENTS    20000u       /* so much may be left to be read while the shard seals nothing */
+#define PASSES         8u           /* then it is held all the same: it is fed faster than it can be read again */
+#define SCRUB_BYTES    (64ll << 20) /* a second */
+#define SCRUB_FIRST    24           /* the first scrub of a process begins after this part of the interval */
 
 typedef struct keeper_shard {
     bool damaged;
-    unsigned opens; /* times that its files were found whole, and it was still to be opened again */
+    uint32_t restored; /* files that came out of checkpoints */
     int64_t since_us, next_us, wait_us;
 } keeper_shard;
 
@@ -116,26 +116,30 @@ static weir_err keeper_make_anew(keeper *k) {
     return err;
 }
 
-/* Whether checkpoints had all that was damaged: the shard's owner opens it again then, when nobody reads in it. A shard
- * whose files are whole and that cannot be opened for long is made anew. */
-static bool keeper_bring_back(keeper *k, keeper_shard *s) {
+/* *wholep: checkpoints had all that was damaged, or nothing is damaged any more. The shard's owner opens it again then,
+ * when nobody reads in it for long; there is nothing to be made anew. */
+static weir_err keeper_bring_back(keeper *k, keeper_shard *s, bool *wholep) {
     weir_graph *graph = k->pipeline->graph;
     uint32_t restored, left;
-    int64_t begun_us = keeper_now();
     weir_graph_repair_say(graph, k->shard,
                           WEIR_ERR(WEIR_EUNAVAILABLE, "its damaged files are looked for in the checkpoints"));
     weir_err err =
         weir_graph_repair_files(graph, k->shard, k->pipeline->checkpoints, keeper_goes_on, k, &restored, &left);
     weir_metric_add(WEIR_METRIC_STORE_RESTORED_FILES, restored);
-    if (err) weir_log_error("store.not_restored", err);
-    if (err || left || s->opens == OPENS) return !keeper_goes_on(k);
-    s->next_us = keeper_now() + (OPENED_US << s->opens++);
-    if (!restored) return true;
-    weir_metric_add(WEIR_METRIC_STORE_REPAIRS, 1);
-    WEIR_LOG(INFO, "store.restored", "what was damaged of the shard came back from checkpoints",
-             WEIR_U64("shard", k->shard), WEIR_U64("files", restored),
-             WEIR_F64("seconds", (double)(keeper_now() - begun_us) / WEIR_US_PER_S));
-    return true;
+    s->restored += restored;
+    *wholep = !err && left == 0;
+    if (!*wholep) return err;
+    weir_graph_repair_say(graph, k->shard,
+                          WEIR_ERR(WEIR_EUNAVAILABLE, "its files are whole; it is opened again when nobody reads in it "
+                                                      "for long"));
+    s->wait_us = s->wait_us < OPENED_US ? OPENED_US : s->wait_us < OPENED_MOST_US / 2 ? s->wait_us * 2 : OPENED_MOST_US;
+    s->next_us = keeper_now() + s->wait_us;
+    return WEIR_OK;
+}
+
+/* A disk without room for one file has none for a shard. */
+static bool keeper_may_make_anew(weir_err err) {
+    return !weir_err_is(err, WEIR_EFULL) && !weir_err_is(err, WEIR_ENOMEM) && !weir_err_is(err, WEIR_ECLOSED);
 }
 
 static void keeper_repair(keeper *k, uint32_t shard) {
@@ -145,10 +149,15 @@ static void keeper_repair(keeper *k, uint32_t shard) {
     k->shard = shard;
     k->said_us = 0;
     int64_t begun_us = keeper_now();
-    if (keeper_bring_back(k, s)) return;
-    WEIR_LOG(WARN, "store.repair", "the shard has damaged files; it is made anew from the log",
-             WEIR_U64("shard", shard));
-    weir_err err = keeper_make_anew(k);
+    bool whole = false;
+    weir_err err = keeper_bring_back(k, s, &whole);
+    if (whole) return;
+    if (keeper_may_make_anew(err)) {
+        WEIR_LOG(WARN, "store.repair", "the shard has damaged files; it is made anew from the log",
+                 WEIR_U64("shard", shard));
+        if (err) weir_log_error("store.not_restored", err);
+        err = keeper_make_anew(k);
+    }
     if (weir_err_is(err, WEIR_ECLOSED)) return; /* the next start finds the damage again */
     if (!err) {
         *s = (keeper_shard){0};
@@ -176,6 +185,13 @@ static weir_err keeper_see_trouble(void *context, const weir_graph_trouble *trou
     return WEIR_OK;
 }
 
+static void keeper_say_restored(uint32_t shard, const keeper_shard *s) {
+    weir_metric_add(WEIR_METRIC_STORE_REPAIRS, 1);
+    WEIR_LOG(INFO, "store.restored", "what was damaged of the shard came back from checkpoints",
+             WEIR_U64("shard", shard), WEIR_U64("files", s->restored),
+             WEIR_F64("seconds", (double)(keeper_now() - s->since_us) / WEIR_US_PER_S));
+}
+
 /* false: the pipeline stops. */
 static bool keeper_look(keeper *k) {
     weir_graph *graph = k->pipeline->graph;
@@ -187,6 +203,7 @@ static bool keeper_look(keeper *k) {
         keeper_shard *s = &k->shards[i];
         int64_t now_us = keeper_now();
         if (!s->damaged && s->since_us) {
+            if (s->restored) keeper_say_restored(i, s);
             *s = (keeper_shard){0};
             weir_graph_repair_say(graph, i, WEIR_OK);
         }

@@ -55,8 +55,9 @@ static void find_file(const weir_engine *engine, const char *text, char file[WEI
 /* Until weir_engine_mend finds that it is over. The first is kept: what follows mostly follows from it. */
 static void remember(weir_engine *engine, weir_err err, const char *file) {
     weir_mutex_lock(&engine->mutex);
-    bool news = !engine->damaged;
+    bool news = !engine->damaged || engine->restored;
     engine->damaged = true;
+    engine->restored = false;
     if (news) {
         weir_err_kept_set(&engine->trouble, err);
         snprintf(engine->file, sizeof engine->file, "%s", file);

@@ -48,10 +48,10 @@ weir_err weir_engine_try(const char *folder);
  * WEIR_ENOMEM.  [any] */
 weir_err weir_engine_check_names(weir_engine *engine, char file[WEIR_ENGINE_PATH_MAX], bool *damagedp);
 
-/* scrub.c: a file of the engine by its name; the names of the sorted files that make it, until visit returns an error;
+/* scrub.c: a file of a folder; the names of the sorted files that make it, until visit returns an error;
  * and whether one of them is whole (*bytesp 0: nobody needs it any more), which weir_engine_health is told.
  * WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM, WEIR_ELIMIT.  [any] */
-weir_err weir_engine_path(const weir_engine *engine, const char *name, char path[WEIR_ENGINE_PATH_MAX]);
+weir_err weir_engine_path(const char *folder, const char *name, char path[WEIR_ENGINE_PATH_MAX]);
 typedef weir_err (*weir_engine_visit_file)(void *context, const char *name);
 weir_err weir_engine_walk_sorted(weir_engine *engine, weir_engine_visit_file visit, void *context);
 weir_err weir_engine_check_sorted(weir_engine *engine, const char *name, uint64_t *bytesp);

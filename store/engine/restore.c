@@ -21,31 +21,31 @@ typedef struct restore {
     uint32_t restored, left;
 } restore;
 
-static weir_err restore_path(const char *folder, const char *name, char path[WEIR_ENGINE_PATH_MAX]) {
-    int length = snprintf(path, WEIR_ENGINE_PATH_MAX, "%s/%s", folder, name);
-    if (length > 0 && length < (int)WEIR_ENGINE_PATH_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
-}
-
-static bool restore_is_whole(weir_engine *engine, const char *name, const char *path) {
+/* What cannot be read is no copy; that there is no memory, or no engine just now, says nothing of it. */
+static weir_err restore_look(weir_engine *engine, const char *name, const char *path, bool *wholep) {
     weir_rocks_status status;
-    weir_err none = WEIR_OK;
-    if (!weir_path_exists(path) || !weir_engine_enter(engine, &none)) return false;
-    bool whole = weir_rocks_check_copy(engine->db, name, path, &status);
+    weir_err err = WEIR_OK;
+    *wholep = false;
+    if (!weir_path_exists(path) || !weir_engine_enter(engine, &err)) return err;
+    *wholep = weir_rocks_check_copy(engine->db, name, path, &status);
     weir_engine_leave(engine);
-    return whole;
+    return !*wholep && status.kind == WEIR_ROCKS_MEMORY ? weir_engine_file_error(engine, path, &status) : WEIR_OK;
 }
 
 /* Whoever has the damaged file open keeps it until the engine is opened again. */
 static weir_err restore_from(restore *r, const char *folder, const char *name, bool *donep) {
     char from[WEIR_ENGINE_PATH_MAX], aside[WEIR_ENGINE_PATH_MAX], to[WEIR_ENGINE_PATH_MAX];
-    weir_err err = restore_path(folder, name, from);
-    if (!err) err = restore_path(r->copies->aside, name, aside);
-    if (!err) err = weir_engine_path(r->engine, name, to);
-    if (err || !restore_is_whole(r->engine, name, from)) return err;
+    bool whole = false;
+    weir_err err = weir_engine_path(folder, name, from);
+    if (!err) err = weir_engine_path(r->copies->aside, name, aside);
+    if (!err) err = weir_engine_path(r->engine->folder, name, to);
+    if (!err) err = restore_look(r->engine, name, from, &whole);
+    if (err || !whole) return err;
     if (weir_path_exists(aside)) err = weir_file_remove(aside); /* of a copy that was not whole */
     if (!err) err = weir_file_copy(from, aside, UINT64_MAX);
-    if (err || !restore_is_whole(r->engine, name, aside)) return err;
+    if (!err) err = restore_look(r->engine, name, aside, &whole);
+    if (err || !whole) return err;
+    weir_kill_point("engine.restoring");
     err = weir_file_rename(aside, to);
     weir_kill_point("engine.restored");
     if (err) return err;
@@ -55,20 +55,42 @@ static weir_err restore_from(restore *r, const char *folder, const char *name, b
     return WEIR_OK;
 }
 
+/* Want of room or memory ends it: another copy would meet it, too. Any other failure is that of one copy, which
+ * somebody may just be removing. */
+static weir_err restore_out_of_any(restore *r, const char *name, bool *donep) {
+    const weir_engine_copies *copies = r->copies;
+    for (size_t i = 0; i < copies->count && !*donep; i++) {
+        if (!copies->go_on(copies->context)) return WEIR_ERR(WEIR_ECLOSED, "the repair is stopped");
+        weir_err err = restore_from(r, copies->folders[i], name, donep);
+        if (weir_err_is(err, WEIR_EFULL) || weir_err_is(err, WEIR_ENOMEM)) return err;
+        if (err) weir_log_error("engine.not_restored", err);
+    }
+    return WEIR_OK;
+}
+
 static weir_err restore_one(void *context, const char *name) {
     restore *r = context;
-    const weir_engine_copies *copies = r->copies;
     uint64_t bytes;
     bool done = false;
-    if (!copies->go_on(copies->context)) return WEIR_ERR(WEIR_ECLOSED, "the repair is stopped");
+    if (!r->copies->go_on(r->copies->context)) return WEIR_ERR(WEIR_ECLOSED, "the repair is stopped");
     weir_err err = weir_engine_check_sorted(r->engine, name, &bytes);
-    if (!weir_err_is(err, WEIR_ECORRUPT)) return err;
-    err = WEIR_OK;
-    for (size_t i = 0; !err && !done && i < copies->count; i++)
-        err = restore_from(r, copies->folders[i], name, &done);
+    if (!weir_err_is(err, WEIR_ECORRUPT) && !weir_err_is(err, WEIR_EIO)) return err;
+    err = restore_out_of_any(r, name, &done);
     r->restored += done;
     r->left += !done;
     return err;
+}
+
+/* Whoever opened it again meanwhile, because one file was whole, may have opened what was damaged of another. */
+static void restore_is_to_be_opened(weir_engine *engine) {
+    weir_mutex_lock(&engine->mutex);
+    weir_err_kept_set(&engine->trouble,
+                      WEIR_ERR(WEIR_ECORRUPT,
+                               "files of %s came back out of a checkpoint; it is opened again when nobody "
+                               "reads in it for long",
+                               engine->folder));
+    engine->damaged = engine->restored = true;
+    weir_mutex_unlock(&engine->mutex);
 }
 
 weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copies, uint32_t *restoredp,
@@ -80,8 +102,6 @@ weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copi
     if (!err) err = weir_engine_check_names(engine, file, &damaged);
     *restoredp = r.restored;
     *leftp = r.left + damaged;
-    weir_mutex_lock(&engine->mutex);
-    engine->restored = !err && *leftp == 0;
-    weir_mutex_unlock(&engine->mutex);
+    if (!err && *leftp == 0 && r.restored > 0) restore_is_to_be_opened(engine);
     return err;
 }

@@ -60,10 +60,10 @@ static weir_err scrub_list_read(weir_engine *engine, scrub_list *list) {
     return err ? err : weir_buf_err(&list->sorted);
 }
 
-weir_err weir_engine_path(const weir_engine *engine, const char *name, char path[WEIR_ENGINE_PATH_MAX]) {
-    int length = snprintf(path, WEIR_ENGINE_PATH_MAX, "%s/%s", engine->folder, name);
+weir_err weir_engine_path(const char *folder, const char *name, char path[WEIR_ENGINE_PATH_MAX]) {
+    int length = snprintf(path, WEIR_ENGINE_PATH_MAX, "%s/%s", folder, name);
     if (length >= 0 && length < (int)WEIR_ENGINE_PATH_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", engine->folder);
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
 }
 
 /* --- what names the files ---------------------------------------------------------------------------------------- */
@@ -115,10 +115,10 @@ static weir_err check_current(const char *path, const char *manifest, bool *whol
 static weir_err check_names(const weir_engine *engine, const scrub_list *list, char file[WEIR_ENGINE_PATH_MAX],
                             bool *damagedp) {
     bool whole = false;
-    weir_err err = weir_engine_path(engine, list->manifest, file);
+    weir_err err = weir_engine_path(engine->folder, list->manifest, file);
     if (!err) err = check_manifest(file, list->manifest_bytes, &whole);
     if (!err && whole) {
-        err = weir_engine_path(engine, "CURRENT", file);
+        err = weir_engine_path(engine->folder, "CURRENT", file);
         if (!err) err = check_current(file, list->manifest, &whole);
     }
     bool lost = weir_err_is(err, WEIR_ENOTFOUND) || weir_err_is(err, WEIR_ELIMIT);
@@ -168,7 +168,7 @@ weir_err weir_engine_check_sorted(weir_engine *engine, const char *name, uint64_
     weir_file *file = NULL;
     bool gone = false;
     *bytesp = 0;
-    weir_err err = weir_engine_path(engine, name, path);
+    weir_err err = weir_engine_path(engine->folder, name, path);
     if (err || !weir_engine_enter(engine, &err)) return err;
     bool whole = weir_rocks_check_file(engine->db, path, &status);
     weir_engine_leave(engine);

@@ -115,25 +115,32 @@ weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *c
 
 /* --- single files ----------------------------------------------------------------------------------------------- */
 
-#define COPIES_MAX 64u /* of the folder's checkpoints; large files are in each of them */
-
 typedef struct repair_copies {
     const weir_graph *graph;
     uint32_t shard;
     const char *checkpoints;
-    char *folders[COPIES_MAX];
+    char **folders;
     size_t count;
 } repair_copies;
 
+/* Names come in their order, and mostly tell the time: the last one stands first. What is a hard link of the damaged
+ * file has the same damage. */
 static weir_err repair_add_copy(void *context, const char *name) {
     repair_copies *c = context;
     char checkpoint[WEIR_GRAPH_PATH_MAX], path[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(c->checkpoints, name, checkpoint);
     if (!err) err = weir_graph_shard_path(checkpoint, c->shard, path);
-    if (err || c->count == COPIES_MAX || !weir_path_exists(path) || !repair_is_of_store(c->graph, checkpoint))
+    if (err || weir_graph_checkpoint_shares(checkpoint) || !weir_path_exists(path) ||
+        !repair_is_of_store(c->graph, checkpoint))
         return WEIR_OK;
-    c->folders[c->count] = weir_strdup(path);
-    if (!c->folders[c->count]) return WEIR_ERR(WEIR_ENOMEM, "no memory to look at the checkpoints");
+    char **folders = weir_realloc_array(c->folders, c->count + 1, sizeof *folders), *folder = weir_strdup(path);
+    if (folders) c->folders = folders;
+    if (!folders || !folder) {
+        weir_free(folder);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory to look at the checkpoints");
+    }
+    memmove(folders + 1, folders, c->count * sizeof *folders);
+    folders[0] = folder;
     c->count++;
     return WEIR_OK;
 }
@@ -151,9 +158,11 @@ weir_err weir_graph_repair_files(weir_graph *graph, uint32_t shard, const char *
         if (weir_path_exists(aside)) err = weir_folder_remove(aside);
         if (!err) err = weir_folder_create(aside);
         if (!err) err = weir_engine_restore(graph->shards[shard]->engine, &copies, restoredp, leftp);
-        if (weir_path_exists(aside)) weir_err_keep(&err, weir_folder_remove(aside));
+        weir_err left = weir_path_exists(aside) ? weir_folder_remove(aside) : WEIR_OK;
+        if (left) weir_log_error("graph.repair_left", left); /* the next repair, or the next start, removes it */
     }
     for (size_t i = 0; i < c.count; i++)
         weir_free(c.folders[i]);
+    weir_free(c.folders);
     return err;
 }

@@ -546,6 +546,8 @@ static void a_file_that_a_checkpoint_has_needs_no_log(void **state) {
         assert_false(damage_beside(w->damaged.store, shard, ".repair"));
     }
     assert_int_equal(restored(), SHARDS);
+    while (repairs() < SHARDS) /* the keeper says last that it is over */
+        nap();
     assert_int_equal(repairs(), SHARDS);
     assert_int_equal(failures(), 0);
     append_many(w, 300); /* it is fed on */

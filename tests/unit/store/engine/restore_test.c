@@ -7,16 +7,38 @@
 
 #include <weir/base/rng.h>
 
+#include "rocks_checksums.h"
+
 #define RECORDS 3000u
 #define FILES   3u
 
+/* In a block of records that is in no cache: of a file that it takes in RocksDB reads the first and the last. */
+#define FLIPPED_AT  4000
+#define FLIPPED_BIT 1
+
+/* The bytes that the files had there; each test flips one bit there. */
+static bool is_flipped(const char *path) {
+    FILE *file = fopen(path, "rb");
+    static int whole = -1;
+    assert_non_null(file);
+    assert_int_equal(fseek(file, FLIPPED_AT, SEEK_SET), 0);
+    int byte = fgetc(file);
+    fclose(file);
+    if (whole < 0) whole = byte;
+    return byte != whole;
+}
+
 typedef struct counts {
-    uint32_t restored, left, asked, stop_at; /* stop_at 0: never */
+    uint32_t restored, left;
+    weir_engine *mended; /* whose owner looks after it meanwhile, as it does once a second; NULL: nobody does */
+    bool stops;          /* once a file is back */
+    const char *first;   /* the file that is back then */
 } counts;
 
 static bool goes_on(void *context) {
     counts *c = context;
-    return ++c->asked != c->stop_at;
+    if (c->mended) (void)weir_engine_mend(c->mended);
+    return !c->stops || !c->first || !is_flipped(c->first);
 }
 
 /* Out of these copies, in their order; b may be NULL. */
@@ -112,25 +134,71 @@ static void a_lost_file_comes_back(void **state) {
     is_whole(engine);
 }
 
-/* Readers of the damaged file go on, and meet the damage until it is opened again. */
-static void who_reads_meanwhile_reads_on(void **state) {
+static weir_err read_all(weir_engine *engine) {
+    weir_engine_cursor *cursor;
+    weir_err err = weir_engine_cursor_open(engine, WEIR_ENGINE_PROBE, &cursor);
+    if (err) return err;
+    for (weir_engine_cursor_seek(cursor, "", 0); weir_engine_cursor_valid(cursor);)
+        weir_engine_cursor_next(cursor);
+    err = weir_engine_cursor_err(cursor);
+    weir_engine_cursor_close(cursor);
+    return err;
+}
+
+/* Whoever has the damaged file open meets the damage until the engine is opened again, which health says. */
+static void the_engine_is_to_be_opened_again(void **state) {
     (void)state;
     weir_engine *engine = engine_with_a_copy(false);
-    weir_engine_cursor *cursor;
     counts c = {0};
     files found;
     files_find(&found, "engine", ".sst");
-    assert_ok(weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor));
-    weir_engine_cursor_seek(cursor, "", 0);
-    flip(found.paths[0], size_of(found.paths[0]) - 1, 0);
+    assert_int_equal(count_with(engine, "value-2"), RECORDS); /* its files are open */
+    flip(found.paths[0], FLIPPED_AT, FLIPPED_BIT);
+    assert_err(read_all(engine), WEIR_ECORRUPT, NULL);
     assert_ok(restore_of(engine, &c, "copy", NULL));
     assert_int_equal(c.restored, 1);
-    uint64_t left = 0;
-    for (; weir_engine_cursor_valid(cursor); weir_engine_cursor_next(cursor))
-        left++;
-    assert_ok(weir_engine_cursor_err(cursor));
-    assert_int_equal(left, RECORDS);
-    weir_engine_cursor_close(cursor);
+    assert_err(weir_engine_health(engine), WEIR_ECORRUPT, NULL);
+    assert_err(read_all(engine), WEIR_ECORRUPT, NULL);
+    assert_ok(weir_engine_mend(engine));
+    assert_ok(read_all(engine));
+    is_whole(engine);
+}
+
+/* The owner finds the first file whole before the second is, and opens the engine with that one damaged. */
+static void an_opening_in_the_middle_is_not_the_last(void **state) {
+    (void)state;
+    weir_engine *engine = engine_with_a_copy(false);
+    counts c = {.mended = engine};
+    files found;
+    files_find(&found, "engine", ".sst");
+    for (size_t i = 0; i < found.count; i++)
+        flip(found.paths[i], FLIPPED_AT, FLIPPED_BIT);
+    assert_ok(restore_of(engine, &c, "copy", NULL));
+    assert_int_equal(c.restored, FILES);
+    assert_int_equal(c.left, 0);
+    assert_err(weir_engine_health(engine), WEIR_ECORRUPT, NULL);
+    is_whole(engine);
+}
+
+/* That files came back once says nothing of what is damaged later. */
+static void later_damage_is_damage(void **state) {
+    (void)state;
+    weir_engine *engine = engine_with_a_copy(false);
+    counts c = {.mended = engine};
+    files found;
+    files_find(&found, "engine", ".sst");
+    flip(found.paths[0], FLIPPED_AT, FLIPPED_BIT);
+    assert_ok(restore_of(engine, &c, "copy", NULL));
+    assert_ok(weir_engine_mend(engine));
+    assert_ok(weir_engine_health(engine));
+    flip(found.paths[2], FLIPPED_AT, FLIPPED_BIT);
+    is_still_damaged(engine);
+    c = (counts){0};
+    assert_ok(restore_of(engine, &c, "copy", NULL));
+    flip(found.paths[1], FLIPPED_AT, FLIPPED_BIT); /* and before it was opened again */
+    is_still_damaged(engine);
+    c = (counts){0};
+    assert_ok(restore_of(engine, &c, "copy", NULL));
     is_whole(engine);
 }
 
@@ -194,16 +262,59 @@ static void a_damaged_manifest_is_left(void **state) {
 static void a_stop_ends_it(void **state) {
     (void)state;
     weir_engine *engine = engine_with_a_copy(false);
-    counts c = {.stop_at = 2};
+    counts c = {.stops = true};
     files found;
     files_find(&found, "engine", ".sst");
+    c.first = found.paths[0];
+    (void)is_flipped(c.first); /* as it is when it is whole */
     for (size_t i = 0; i < found.count; i++)
-        flip(found.paths[i], 30, 1);
+        flip(found.paths[i], FLIPPED_AT, FLIPPED_BIT);
+    c.stops = false;
+    assert_ok(restore_of(engine, &c, "none", NULL));
+    assert_int_equal(c.left, FILES);
+    c = (counts){.stops = true, .first = found.paths[0]};
     assert_err(restore_of(engine, &c, "copy", NULL), WEIR_ECLOSED, NULL);
-    assert_int_equal(c.restored, 1);
+    assert_in_range(c.restored, 0, FILES - 1);
     c = (counts){0};
     assert_ok(restore_of(engine, &c, "copy", NULL)); /* the next one goes on */
-    assert_int_equal(c.restored, FILES - 1);
+    assert_int_equal(c.left, 0);
+    is_whole(engine);
+}
+
+/* A copy that goes away, or cannot be read, is not the last one. */
+static void a_copy_that_fails_is_passed_over(void **state) {
+    (void)state;
+    weir_engine *engine = engine_with_a_copy(false);
+    files found;
+    copy_to(engine, "other", false);
+    files_find(&found, "engine", ".sst");
+    static const char *const faults[] = {"open:1:EIO:/copy/", "read:1:EIO:/copy/", "open:1:ENOENT:/copy/"};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        counts c = {0};
+        flip(found.paths[1], FLIPPED_AT, FLIPPED_BIT);
+        assert_ok(weir_fault_arm(faults[i]));
+        assert_ok(restore_of(engine, &c, "copy", "other"));
+        assert_ok(weir_fault_arm(NULL));
+        assert_int_equal(c.restored, 1);
+        assert_ok(weir_engine_mend(engine));
+    }
+    is_whole(engine);
+}
+
+/* Another copy would find no room either: that is said, and nothing is left aside. */
+static void a_full_disk_is_said(void **state) {
+    (void)state;
+    weir_engine *engine = engine_with_a_copy(false);
+    counts c = {0};
+    files found;
+    files_find(&found, "engine", ".sst");
+    flip(found.paths[1], FLIPPED_AT, FLIPPED_BIT);
+    assert_ok(weir_fault_arm("write:1:ENOSPC:/aside/"));
+    assert_err(restore_of(engine, &c, "copy", "copy"), WEIR_EFULL, "space");
+    assert_ok(weir_fault_arm(NULL));
+    is_still_damaged(engine);
+    assert_ok(restore_of(engine, &c, "copy", NULL));
+    assert_int_equal(c.restored, 1);
     is_whole(engine);
 }
 
@@ -236,37 +347,68 @@ static void each_failure_leaves_one_of_both(void **state) {
     is_whole(engine);
 }
 
-/* With the copy on its way, or in its place: another process opens it, and it is whole or damaged as before. */
-static void killed_when_it_is_back(void **state) {
-    (void)state;
+static void is_killed_at(const char *point) {
     files found;
+    int status;
     weir_engine_close(engine_with_a_copy(false));
     files_find(&found, "engine", ".sst");
-    flip(found.paths[1], 30, 1);
+    flip(found.paths[1], FLIPPED_AT, FLIPPED_BIT);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         counts c = {0};
         weir_engine *engine = engine_open(false);
-        if (weir_fault_kill_arm("engine.restored:1")) _exit(1);
+        if (weir_fault_kill_arm(point)) _exit(1);
         (void)restore_of(engine, &c, "copy", NULL);
         _exit(2);
     }
-    int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void killed_with_the_copy_on_its_way(void **state) {
+    (void)state;
+    counts c = {0};
+    is_killed_at("engine.restoring:1");
+    weir_engine *engine = engine_open(false);
+    is_still_damaged(engine);
+    assert_ok(restore_of(engine, &c, "copy", NULL));
+    assert_int_equal(c.restored, 1);
+    is_whole(engine);
+}
+
+static void killed_when_it_is_back(void **state) {
+    (void)state;
+    is_killed_at("engine.restored:1");
     is_whole(engine_open(false));
+}
+
+/* What RocksDB's own generator says of every file is what ours has told it: else all stores of before would look
+ * damaged. */
+static void the_checksums_are_those_of_rocksdb(void **state) {
+    (void)state;
+    weir_engine *engine = engine_with_a_copy(false);
+    assert_ok(weir_engine_compact(engine));
+    weir_engine_close(engine);
+    assert_int_equal(rocks_checksums(weir_test_path("engine")), 1);
+    assert_int_equal(rocks_checksums(weir_test_path("copy")), FILES);
 }
 
 int main(int argc, char **argv) {
     static const weir_test_case cases[] = {WEIR_CASE(bits_of_any_file_come_back),
                                            WEIR_CASE(a_lost_file_comes_back),
-                                           WEIR_CASE(who_reads_meanwhile_reads_on),
+                                           WEIR_CASE(the_engine_is_to_be_opened_again),
+                                           WEIR_CASE(an_opening_in_the_middle_is_not_the_last),
+                                           WEIR_CASE(later_damage_is_damage),
                                            WEIR_CASE(a_damaged_copy_is_passed_over),
                                            WEIR_CASE(what_no_copy_has_is_left),
                                            WEIR_CASE(a_damaged_manifest_is_left),
                                            WEIR_CASE(a_stop_ends_it),
+                                           WEIR_CASE(a_copy_that_fails_is_passed_over),
+                                           WEIR_CASE(a_full_disk_is_said),
                                            WEIR_CASE(each_failure_leaves_one_of_both),
-                                           WEIR_CASE(killed_when_it_is_back)};
+                                           WEIR_CASE(killed_with_the_copy_on_its_way),
+                                           WEIR_CASE(killed_when_it_is_back),
+                                           WEIR_CASE(the_checksums_are_those_of_rocksdb)};
     return weir_test_main(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

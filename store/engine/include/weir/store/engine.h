@@ -105,8 +105,9 @@ weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *con
 /* Puts a copy in the place of each sorted file that is damaged or lost: out of the first of `folders`, which are copies
  * of this engine (weir_engine_checkpoint), that has a file of its name with the very bytes it was written with. `aside`
  * is a folder of this file system for what is on its way. *restoredp counts them; *leftp counts the files that are
- * damaged still. weir_engine_mend, which finds that they are well, then opens the engine again. go_on is asked before
- * each file; false: WEIR_ECLOSED.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+ * damaged still. If there are none, weir_engine_health says that the engine is to be opened again, and
+ * weir_engine_mend does so. go_on is asked before each file that is read; false: WEIR_ECLOSED.  WEIR_EFULL, WEIR_EIO,
+ * WEIR_ENOMEM.  Blocks.  [any] */
 typedef struct weir_engine_copies {
     const char *const *folders;
     size_t count;

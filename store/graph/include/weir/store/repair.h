@@ -26,8 +26,8 @@ typedef bool (*weir_graph_repair_go_on)(void *context); /* asked now and then; f
 
 /* Damaged or lost sorted files of a shard come back out of the checkpoints of this store that are in a folder, if one
  * has the very same; that takes the reading of the shard, and none of the log. *restoredp: so many did; *leftp: so many
- * are damaged still, and there is nothing to be made anew if it is 0: within a second the shard is well.  WEIR_EFULL,
- * WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
+ * are damaged still; if it is 0 there is nothing to be made anew, and the shard is well once nobody reads in it for
+ * long.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
 weir_err weir_graph_repair_files(weir_graph *graph, uint32_t shard, const char *checkpoints,
                                  weir_graph_repair_go_on go_on, void *context, uint32_t *restoredp, uint32_t *leftp);
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rocks_checksums.cc - the same by RocksDB alone: see rocks_checksums.h. */
+#include "rocks_checksums.h"
+
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rocksdb/db.h>
+#include <rocksdb/file_checksum.h>
+
+int rocks_checksums(const char *folder) {
+    rocksdb::Options options;
+    rocksdb::DB *opened = nullptr;
+    std::vector<rocksdb::LiveFileMetaData> files;
+    options.file_checksum_gen_factory = rocksdb::GetFileChecksumGenCrc32cFactory();
+    if (!rocksdb::DB::OpenForReadOnly(options, folder, &opened).ok()) return -1;
+    const std::unique_ptr<rocksdb::DB> db(opened);
+    db->GetLiveFilesMetaData(&files);
+    for (const auto &file : files) {
+        std::ifstream from(folder + file.name, std::ios::binary);
+        const std::string bytes((std::istreambuf_iterator<char>(from)), std::istreambuf_iterator<char>());
+        auto sum = options.file_checksum_gen_factory->CreateFileChecksumGenerator({});
+        sum->Update(bytes.data(), bytes.size());
+        sum->Finalize();
+        if (bytes.empty() || sum->GetChecksum() != file.file_checksum || sum->Name() != file.file_checksum_func_name)
+            return -1;
+    }
+    return static_cast<int>(files.size());
+}
