@@ -69,6 +69,10 @@ static void killed_with_a_file_of_the_new_shard(void **state) {
     (void)state;
     is_killed_at("repair.flushed", false);
 }
+static void killed_with_a_file_on_its_way_back(void **state) {
+    (void)state;
+    is_killed_at("engine.restoring", true);
+}
 static void killed_when_a_file_has_come_back(void **state) {
     (void)state;
     is_killed_at("engine.restored", true);
@@ -103,9 +107,10 @@ static void killed_when_a_shard_is_set_aside(void **state) {
 
 int main(int argc, char **argv) {
     static const weir_test_case cases[] = {
-        WEIR_CASE(killed_with_a_file_of_the_new_shard),          WEIR_CASE(killed_when_a_file_has_come_back),
-        WEIR_CASE(killed_before_the_new_shard_takes_its_place),  WEIR_CASE(killed_when_the_folders_are_exchanged),
-        WEIR_CASE(killed_before_the_damaged_shard_is_put_aside), WEIR_CASE(killed_when_a_shard_is_set_aside)};
+        WEIR_CASE(killed_with_a_file_of_the_new_shard),   WEIR_CASE(killed_with_a_file_on_its_way_back),
+        WEIR_CASE(killed_when_a_file_has_come_back),      WEIR_CASE(killed_before_the_new_shard_takes_its_place),
+        WEIR_CASE(killed_when_the_folders_are_exchanged), WEIR_CASE(killed_before_the_damaged_shard_is_put_aside),
+        WEIR_CASE(killed_when_a_shard_is_set_aside)};
     setenv("WEIR_TEST_TIMEOUT_MULTIPLIER", "12", 0);
     return weir_test_main(cases, sizeof cases / sizeof cases[0], argc, argv);
 }
