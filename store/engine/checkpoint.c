@@ -24,19 +24,13 @@ typedef struct shelf {
     weir_err err;
 } shelf;
 
-static weir_err checkpoint_path(const char *folder, const char *name, char path[WEIR_ENGINE_PATH_MAX]) {
-    int length = snprintf(path, WEIR_ENGINE_PATH_MAX, "%s/%s", folder, name);
-    if (length > 0 && length < (int)WEIR_ENGINE_PATH_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
-}
-
 /* A link costs nothing, so nobody has to wait for it; where only a copy will do, it is made here. */
 static weir_err put(shelf *s, const char *name, uint64_t length) {
     char from[WEIR_ENGINE_PATH_MAX], to[WEIR_ENGINE_PATH_MAX];
     size_t end = strlen(name);
     bool sorted = end > 4 && strcmp(name + end - 4, ".sst") == 0;
-    weir_err err = checkpoint_path(s->from, name, from);
-    if (!err) err = checkpoint_path(s->to, name, to);
+    weir_err err = weir_engine_path(s->from, name, from);
+    if (!err) err = weir_engine_path(s->to, name, to);
     if (err || strcmp(name, "CURRENT") == 0) return err;
     if (strncmp(name, "MANIFEST-", 9) == 0) snprintf(s->manifest, sizeof s->manifest, "%s\n", name);
     if (!sorted) return weir_file_copy(from, to, length);
@@ -58,7 +52,7 @@ static weir_err part(void *context, const char *name) {
     char path[WEIR_ENGINE_PATH_MAX], copy[WEIR_ENGINE_PATH_MAX + 8];
     size_t end = strlen(name);
     if (end < 4 || strcmp(name + end - 4, ".sst") != 0) return WEIR_OK;
-    weir_err err = checkpoint_path(s->to, name, path);
+    weir_err err = weir_engine_path(s->to, name, path);
     if (err) return err;
     snprintf(copy, sizeof copy, "%s.copy", path);
     err = weir_file_copy(path, copy, UINT64_MAX);
@@ -70,7 +64,7 @@ weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool li
     char current[WEIR_ENGINE_PATH_MAX];
     weir_rocks_status status;
     shelf s = {.from = engine->folder, .to = folder};
-    weir_err err = checkpoint_path(folder, "CURRENT", current);
+    weir_err err = weir_engine_path(folder, "CURRENT", current);
     *sharedp = 0;
     if (!err && weir_path_exists(folder)) err = WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder);
     if (!err) err = weir_folder_create(folder);
