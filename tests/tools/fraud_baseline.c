@@ -125,7 +125,7 @@ static weir_err set_up(BoosterHandle booster, uint64_t seed) {
         {"eta", "0.1"},
         {"subsample", "0.8"},
         {"colsample_bytree", "0.8"},
-        {"nthread", "2"},
+        {"nthread", "1"}, /* threads that wait for each other stand still on a busy machine */
         {"verbosity", "0"},
         {"min_child_weight", "5"},
         {"seed", seed_text},
