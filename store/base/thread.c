@@ -73,17 +73,9 @@ void weir_thread_adopt(const char *name, weir_role role) {
     if (syscall(SYS_gettid) != getpid()) pthread_setname_np(pthread_self(), self.name);
 }
 
-static void (*_Atomic prepare_thread)(void); /* NULL: none */
-
-void weir_thread_prepare(void (*prepare)(void)) {
-    atomic_store(&prepare_thread, prepare);
-}
-
 static void *thread_main(void *context) {
     const weir_thread *thread = context;
-    void (*prepare)(void) = atomic_load(&prepare_thread);
     weir_thread_adopt(thread->name, thread->role);
-    if (prepare) prepare();
     thread->main(thread->context);
     if (self.held_count > 0) fatal("ends while it holds '%s'", self.held[0]->name);
     return NULL;

@@ -12,18 +12,18 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <lz4.h>
+#include <unistd.h>
+
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_checksum.h>
 #include <rocksdb/filter_policy.h>
-#include <rocksdb/iostats_context.h>
 #include <rocksdb/listener.h>
-#include <rocksdb/perf_context.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/sst_file_reader.h>
 #include <rocksdb/sst_file_writer.h>
@@ -33,8 +33,9 @@
 #include <weir/base/clock.h>
 #include <weir/base/fault.h>
 #include <weir/base/hash.h>
-#include <weir/base/thread.h>
 #include <weir/store/engine.h>
+
+#include "unfailing.h"
 
 namespace {
 
@@ -56,7 +57,7 @@ constexpr size_t log_files = 2;
 
 /* RocksDB is not made for exceptions. One in a thread of its own ends the process, and so does one out of a destructor.
  * So before a std::bad_alloc is thrown a reserve is given back, and then memory is waited for: by RocksDB's own threads
- * for as long as it takes, by a call of ours for patience_us. What leaves a call in spite of that leaves behind
+ * and by what is in unfailing.h for as long as it takes, by a call of ours for patience_us. What leaves a call in spite of that leaves behind
  *
  *   of a read    references, over which a destructor asserts: the database, its cache and its cursor are never destroyed
  *                (held), all else goes on
@@ -66,7 +67,6 @@ constexpr size_t log_files = 2;
  *
  * and the end of the process takes it away. */
 constexpr size_t reserve_bytes = 4u << 20;
-constexpr size_t prepared_bytes = 4096; /* more than a thread keeps for itself of what it frees */
 constexpr int64_t patience_us = 1000000;
 constexpr timespec nap = {0, 2000000};
 
@@ -79,6 +79,14 @@ thread_local bool patient;     /* it waits for as long as it takes              
 thread_local int64_t since_us; /* when they began to wait                         */
 thread_local int64_t last_us;  /* when they waited last: long ago is another wait */
 
+/* Once, for a load, a start or a stop, which have no /readyz; and without memory. */
+void say_that_it_waits() {
+    static const char sentence[] = "weir: RocksDB waits for memory, and goes on when there is some; stop other work, "
+                                   "or end this process: the log has what was acknowledged\n";
+    static std::atomic<bool> said;
+    if (!said.exchange(true)) (void)!write(STDERR_FILENO, sentence, sizeof sentence - 1);
+}
+
 void wait_for_memory() {
     void *kept = reserve.exchange(nullptr);
     if (kept) {
@@ -88,31 +96,32 @@ void wait_for_memory() {
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     if (now_us - last_us > patience_us / 4) since_us = now_us;
     last_us = now_us;
-    if (calls > 0 && !patient && now_us - since_us > patience_us) throw std::bad_alloc();
+    bool long_ago = now_us - since_us > patience_us;
+    if (calls > 0 && !patient && long_ago) throw std::bad_alloc();
+    if (long_ago) say_that_it_waits();
     waiting++;
     nanosleep(&nap, nullptr);
     waiting--;
 }
 
+/* Where nothing can be thrown. */
+extern "C" void wait_and_return() {
+    static thread_local int64_t own_since_us, own_last_us; /* what throws has a second of its own */
+    bool was = patient;
+    std::swap(since_us, own_since_us);
+    std::swap(last_us, own_last_us);
+    patient = true;
+    wait_for_memory();
+    patient = was;
+    std::swap(since_us, own_since_us);
+    std::swap(last_us, own_last_us);
+}
+
 void keep_reserve() {
+    static const bool led = weir_unfailing_install(wait_and_return);
+    (void)led; /* without a library of its own RocksDB is as it is */
     free(reserve.exchange(malloc(reserve_bytes)));
     std::set_new_handler(wait_for_memory);
-}
-
-/* As malloc; what comes of it is freed by free. */
-void *must_have(size_t bytes) {
-    void *memory = malloc(bytes);
-    for (; !memory; memory = malloc(bytes))
-        wait_for_memory();
-    return memset(memory, 0, bytes);
-}
-
-/* RocksDB keeps counters for each thread, and glibc ends the process if it finds no memory for what destroys them. So
- * they are made when a thread begins, with memory that is known to be there. */
-extern "C" void prepare_thread() {
-    free(must_have(prepared_bytes));
-    (void)rocksdb::get_perf_context();
-    (void)rocksdb::get_iostats_context();
 }
 
 class Inside {
@@ -340,6 +349,8 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
     options.keep_log_file_num = log_files;
     options.max_log_file_size = log_bytes_max;
     options.info_log_level = rocksdb::WARN_LEVEL;
+    options.stats_dump_period_sec = 0; /* it prints them with lengths that it does not look at */
+    options.stats_persist_period_sec = 0;
     options.verify_sst_unique_id_in_manifest = true;
     options.force_consistency_checks = true;
     options.file_checksum_gen_factory = std::make_shared<Checksums>();
@@ -349,16 +360,6 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
 }
 
 } // namespace
-
-/* RocksDB does not look whether LZ4 has found memory for these, and writes to them. So they stand in the place of LZ4's
- * own: what a program defines comes before what its libraries do. LZ4 frees them as it frees its own;
- * all 0 is how both begin. */
-extern "C" LZ4_stream_t *LZ4_createStream(void) {
-    return static_cast<LZ4_stream_t *>(must_have(sizeof(LZ4_stream_t)));
-}
-extern "C" LZ4_streamDecode_t *LZ4_createStreamDecode(void) {
-    return static_cast<LZ4_streamDecode_t *>(must_have(sizeof(LZ4_streamDecode_t)));
-}
 
 struct weir_rocks_cache {
     std::shared_ptr<rocksdb::Cache> cache;
@@ -504,7 +505,6 @@ void weir_rocks_cache_close(weir_rocks_cache *cache) {
 
 bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks **dbp, weir_rocks_status *status) {
     *dbp = nullptr;
-    weir_thread_prepare(prepare_thread);
     Patient here(opts->read_only); /* OpenForReadOnly locks by hand, and then destroys what it has locked */
     return guarded(folder, status, &held, [&] {
         auto db = std::make_unique<weir_rocks>();

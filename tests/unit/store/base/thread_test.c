@@ -49,31 +49,6 @@ static void thread_has_its_name_and_role(void **state) {
     run_thread(longest, WEIR_ROLE_WORKER, look_at_myself, longest);
 }
 
-static atomic_int prepared;
-
-static void prepare(void) {
-    prepared++;
-}
-
-static void count_prepared(void *context) {
-    *(int *)context = prepared;
-}
-
-static void each_thread_is_prepared_before_it_begins(void **state) {
-    (void)state;
-    int seen = -1;
-    run_thread("before", WEIR_ROLE_WORKER, count_prepared, &seen);
-    assert_int_equal(seen, 0);
-    weir_thread_prepare(prepare);
-    for (int i = 1; i < 4; i++) {
-        run_thread("prepared", WEIR_ROLE_WORKER, count_prepared, &seen);
-        assert_int_equal(seen, i);
-    }
-    weir_thread_prepare(NULL);
-    run_thread("after", WEIR_ROLE_WORKER, count_prepared, &seen);
-    assert_int_equal(seen, 3);
-}
-
 static void name_that_is_empty_or_too_long_is_refused(void **state) {
     (void)state;
     weir_thread *thread = (weir_thread *)&thread;
@@ -383,11 +358,10 @@ static void broadcast_wakes_all(void **state) {
         weir_thread_join(threads[i]);
 }
 
-WEIR_TESTS(WEIR_CASE(thread_has_its_name_and_role), WEIR_CASE(each_thread_is_prepared_before_it_begins),
-           WEIR_CASE(name_that_is_empty_or_too_long_is_refused), WEIR_CASE(thread_of_a_library_is_adopted),
-           WEIR_CASE(signals_are_blocked_in_threads_alone), WEIR_CASE(start_fails_cleanly_at_every_allocation),
-           WEIR_CASE(start_says_when_the_system_refuses), WEIR_CASE(role_that_is_not_mine_dies),
-           WEIR_CASE(own_role_and_test_role_pass), WEIR_CASE(rising_ranks_pass),
+WEIR_TESTS(WEIR_CASE(thread_has_its_name_and_role), WEIR_CASE(name_that_is_empty_or_too_long_is_refused),
+           WEIR_CASE(thread_of_a_library_is_adopted), WEIR_CASE(signals_are_blocked_in_threads_alone),
+           WEIR_CASE(start_fails_cleanly_at_every_allocation), WEIR_CASE(start_says_when_the_system_refuses),
+           WEIR_CASE(role_that_is_not_mine_dies), WEIR_CASE(own_role_and_test_role_pass), WEIR_CASE(rising_ranks_pass),
            WEIR_CASE(every_rank_can_be_held_at_once), WEIR_CASE(equal_or_lower_rank_dies),
            WEIR_CASE(rank_is_checked_after_unlocking_out_of_order), WEIR_CASE(misuse_of_a_mutex_dies),
            WEIR_CASE(held_means_by_this_thread), WEIR_CASE(mutex_excludes),

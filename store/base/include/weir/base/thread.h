@@ -70,9 +70,6 @@ typedef void (*weir_thread_main)(void *context);
  * WEIR_EINVAL a name that is empty or too long.  [any] */
 weir_err weir_thread_start(const char *name, weir_role role, weir_thread_main main, void *context,
                            weir_thread **threadp);
-/* Runs in each thread that is started from now on, before what it is for: it takes what a library keeps for a thread,
- * and ends the process over if it finds no memory for it later. One for the process.  [any] */
-void weir_thread_prepare(void (*prepare)(void));
 /* Waits for its end and frees the handle; NULL is allowed.  Blocks.  [any] */
 void weir_thread_join(weir_thread *thread);
 /* Names and marks the calling thread: for mains and for threads that libraries start.  [any] */
