@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api.c - the table of routes, and what stands behind it. */
-#include <jansson.h>
-
 #include <weir/base/alloc.h>
 
-#include "private.h"
+#include "body.h"
 
 #define SAMPLE_BYTES_MAX (256u << 10)
 #define SMALL_BYTES_MAX  4096u
@@ -46,7 +44,7 @@ bool weir_api_authenticate(void *context, const char *key, size_t length, weir_h
 
 weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     *apip = NULL;
-    json_set_alloc_funcs(weir_malloc, weir_free);
+    weir_api_body_prepare();
     weir_api *api = weir_calloc(1, sizeof *api);
     if (!api) return WEIR_ERR(WEIR_ENOMEM, "no memory for the API");
     api->graph = opts->graph;

@@ -2,7 +2,28 @@
 /* body.c - members of a JSON body, each with its own sentence when it is wrong. */
 #include <string.h>
 
+#include <weir/base/alloc.h>
+
 #include "body.h"
+
+static _Thread_local bool body_no_memory; /* was found by what this thread reads */
+
+static void *body_alloc(size_t bytes) {
+    void *memory = weir_malloc(bytes);
+    if (!memory) body_no_memory = true;
+    return memory;
+}
+
+void weir_api_body_prepare(void) {
+    json_set_alloc_funcs(body_alloc, weir_free);
+}
+
+weir_err weir_api_body_parse(const char *text, size_t length, size_t flags, json_error_t *error, json_t **rootp) {
+    body_no_memory = false;
+    *rootp = json_loadb(text, length, flags, error);
+    if (*rootp || !body_no_memory) return WEIR_OK;
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to read %zu bytes of JSON", length);
+}
 
 /* The reader below us calls itself for each level, so the levels are counted first. */
 static bool too_deep(const char *text, size_t length, size_t depth_max) {
@@ -27,8 +48,8 @@ weir_err weir_api_body_json(const char *text, size_t length, size_t depth_max, j
     *rootp = NULL;
     if (too_deep(text, length, depth_max))
         return WEIR_ERR(WEIR_EDATA, "the body is nested deeper than %zu levels", depth_max);
-    *rootp = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-    if (*rootp) return WEIR_OK;
+    weir_err err = weir_api_body_parse(text, length, JSON_REJECT_DUPLICATES, &error, rootp);
+    if (err || *rootp) return err;
     return WEIR_ERR(WEIR_EDATA, "the body is not JSON: %s (byte %d)", error.text, error.position);
 }
 

@@ -7,7 +7,13 @@
 
 #include "private.h"
 
-/* WEIR_EDATA it is no JSON, or nested deeper; then *rootp is NULL. The caller gives it back by json_decref. */
+/* Once, before any JSON is read. */
+void weir_api_body_prepare(void);
+/* What jansson reads, *rootp NULL where it is no JSON: then *error, which may be NULL, says why.  WEIR_ENOMEM, which
+ * jansson takes for wrong JSON. */
+weir_err weir_api_body_parse(const char *text, size_t length, size_t flags, json_error_t *error, json_t **rootp);
+/* WEIR_ENOMEM; WEIR_EDATA it is no JSON, or nested deeper; then *rootp is NULL. The caller gives it back by
+ * json_decref. */
 weir_err weir_api_body_json(const char *text, size_t length, size_t depth_max, json_t **rootp);
 /* WEIR_EDATA a member that is not among the names, which end with NULL. */
 weir_err weir_api_body_members(const json_t *object, const char *where, const char *const *names);

@@ -5,14 +5,13 @@
  * The files are the night's own, each with a check of its bytes; one that is damaged is left out, and the answer says
  * so. Reading waits for the disk, so it runs in the pool.
  */
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
 #include <weir/base/file.h>
 
-#include "private.h"
+#include "body.h"
 
 #define NIGHT_BYTES_MAX  (1u << 20)
 #define EPOCHS_BYTES_MAX (8u << 20)
@@ -52,35 +51,43 @@ static char *load(newest *n, const char *file, size_t bytes_max, size_t *lengthp
 }
 
 /* An object, byte for byte, if it is one. */
-static bool put_object(weir_buf *out, const char *separator, const char *text, size_t length) {
-    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
-    bool is = json_is_object(object);
+static weir_err put_object(weir_buf *out, const char *separator, const char *text, size_t length, bool *isp) {
+    json_t *object;
+    weir_err err = weir_api_body_parse(text, length, JSON_REJECT_DUPLICATES, NULL, &object);
+    *isp = json_is_object(object);
     json_decref(object);
     while (length && text[length - 1] != '}')
         length--;
-    if (is) weir_buf_printf(out, "%s%.*s", separator, (int)length, text);
-    return is;
+    if (*isp) weir_buf_printf(out, "%s%.*s", separator, (int)length, text);
+    return err;
 }
 
-static void put_night(newest *n, weir_buf *out) {
+static weir_err put_night(newest *n, weir_buf *out) {
     size_t length = 0;
+    bool is = false;
     char *text = load(n, "night.json", NIGHT_BYTES_MAX, &length);
     weir_buf_text(out, "{\"night\":");
-    if (!text || !put_object(out, "", text, length)) weir_buf_text(out, "null");
+    weir_err err = text ? put_object(out, "", text, length, &is) : WEIR_OK;
+    if (!is) weir_buf_text(out, "null");
     weir_free(text);
+    return err;
 }
 
-static void put_epochs(newest *n, weir_buf *out) {
+static weir_err put_epochs(newest *n, weir_buf *out) {
     size_t length = 0, count = 0;
+    weir_err err = WEIR_OK;
     char *text = load(n, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length);
     weir_buf_text(out, ",\"epochs\":[");
-    for (const char *line = text; line && *line && count < EPOCHS_MAX;) {
+    for (const char *line = text; !err && line && *line && count < EPOCHS_MAX;) {
         size_t bytes = strcspn(line, "\n");
-        count += put_object(out, count ? "," : "", line, bytes);
+        bool is;
+        err = put_object(out, count ? "," : "", line, bytes, &is);
+        count += is;
         line += bytes + (line[bytes] == '\n');
     }
     weir_buf_byte(out, ']');
     weir_free(text);
+    return err;
 }
 
 static void put_trouble(const newest *n, weir_buf *out) {
@@ -125,12 +132,11 @@ static weir_err nightly(weir_api *api, uint32_t thread, weir_http_request *reque
     newest n = {.folder = api->nights, .name = ""};
     weir_buf *out = weir_http_out(request);
     (void)thread;
-    if (n.folder && weir_path_exists(n.folder)) {
-        weir_err err = weir_folder_list(n.folder, see, &n);
-        if (err) return err;
-    }
-    put_night(&n, out);
-    put_epochs(&n, out);
+    bool any = n.folder && weir_path_exists(n.folder);
+    weir_err err = any ? weir_folder_list(n.folder, see, &n) : WEIR_OK;
+    if (!err) err = put_night(&n, out);
+    if (!err) err = put_epochs(&n, out);
+    if (err) return err;
     put_trouble(&n, out);
     put_schedule(api, out);
     weir_http_reply(request, 200, "application/json");

@@ -62,9 +62,11 @@ static weir_err read_source(const weir_schema *schema, const json_t *root, weir_
 static weir_err read_line(weir_arena *arena, weir_api_message *event) {
     const weir_api_message *lines;
     size_t count, length;
-    json_t *text = json_loadb(event->bytes, event->length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_t *text;
+    weir_err err = weir_api_body_parse(event->bytes, event->length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL, &text);
+    if (err) return err;
     const char *bytes = json_string_value(text);
-    weir_err err = bytes ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the source has lines, so event must be a text of one line");
+    if (!bytes) err = WEIR_ERR(WEIR_EDATA, "the source has lines, so event must be a text of one line");
     length = bytes ? json_string_length(text) : 0;
     char *copy = bytes ? weir_arena_alloc_aligned(arena, 1, length + 1) : NULL;
     if (copy) memcpy(copy, bytes, length);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a body says of itself, and what it is told when there is no memory to read it. */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "body.h"
+#include "weir_test.h"
+
+static const char good[] = "{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"}],\"deadline_ms\":50}";
+
+static weir_err read_good(void *context) {
+    json_t *root;
+    (void)context;
+    weir_err err = weir_api_body_json(good, sizeof good - 1, 8, &root);
+    assert_true(!err == (root != NULL));
+    json_decref(root);
+    return err;
+}
+
+/* A sender must not repeat what is bad, and shall repeat what there was no memory for. */
+static void no_memory_is_not_bad_json(void **state) {
+    (void)state;
+    weir_api_body_prepare();
+    weir_test_every_allocation(read_good, NULL);
+}
+
+static void bad_json_is_bad_also_after_a_want_of_memory(void **state) {
+    (void)state;
+    json_t *root;
+    weir_api_body_prepare();
+    weir_alloc_fail_nth(1);
+    assert_err(read_good(NULL), WEIR_ENOMEM, "no memory");
+    assert_err(weir_api_body_json("{\"a\":", 5, 8, &root), WEIR_EDATA, "is not JSON");
+    assert_null(root);
+    assert_err(weir_api_body_json("{\"a\":1,\"a\":2}", 13, 8, &root), WEIR_EDATA, "duplicate");
+    assert_err(weir_api_body_json("[[[[]]]]", 8, 3, &root), WEIR_EDATA, "deeper than 3");
+}
+
+WEIR_TESTS(WEIR_CASE(no_memory_is_not_bad_json), WEIR_CASE(bad_json_is_bad_also_after_a_want_of_memory))
