@@ -68,7 +68,7 @@ static void a_name_that_met_a_victims_is_judged_as_a_strangers(void **state) {
     serve_child child;
     char model[WEIR_MODEL_ID_MAX];
     assert_true(met_hash(MET_KEY) == met_hash(MET_TWIN));
-    register_make(weir_test_path("data/models"), 5, model);
+    register_make(weir_test_path("data/models"), 16, 5, model);
     serve_start(&child, weir_test_path("data"), more);
     assert_true(child.port);
     serve_await(&child, "/readyz", NULL, 200, NULL);

@@ -91,7 +91,7 @@ static void an_event_is_judged_before_it_is_stored(void **state) {
     (void)state;
     serve_child child;
     char id[WEIR_MODEL_ID_MAX], body[2048];
-    register_make(weir_test_path("data/models"), 5, id);
+    register_make(weir_test_path("data/models"), 16, 5, id);
     start(&child, true);
     store_event(&child, 0, "/v1/vertices/payment/p1");
     store_event(&child, 1, "/v1/vertices/payment/p2");
@@ -131,7 +131,7 @@ static void more_nodes_than_are_wanted_are_not_looked_at(void **state) {
     (void)state;
     serve_child child;
     char id[WEIR_MODEL_ID_MAX];
-    register_make(weir_test_path("data/models"), 5, id);
+    register_make(weir_test_path("data/models"), 16, 5, id);
     start(&child, true);
     store_event(&child, 0, "/v1/vertices/payment/p1");
     store_event(&child, 1, "/v1/vertices/payment/p2");
@@ -240,7 +240,7 @@ static void bodies_that_are_refused(void **state) {
          422, "puts no payment"},
         {"{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"}],\"reasons\":65}", 400, "0 to 64"},
     };
-    register_make(weir_test_path("data/models"), 5, id);
+    register_make(weir_test_path("data/models"), 16, 5, id);
     start(&child, true);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         json_t *root = post_json(&child, "/v1/score", rows[i].body, rows[i].status);
@@ -265,7 +265,7 @@ static void an_event_is_refused_as_the_log_would(void **state) {
     };
     serve_child child;
     char id[WEIR_MODEL_ID_MAX];
-    register_make(weir_test_path("data/models"), 5, id);
+    register_make(weir_test_path("data/models"), 16, 5, id);
     start(&child, true);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         http_client client;
@@ -363,7 +363,7 @@ static void an_unsigned_model_is_refused_by_default(void **state) {
     (void)state;
     serve_child child;
     char id[WEIR_MODEL_ID_MAX];
-    register_make(weir_test_path("data/models"), 1, id);
+    register_make(weir_test_path("data/models"), 16, 1, id);
     serve_start(&child, weir_test_path("data"), NULL);
     assert_true(child.port != 0);
     serve_await(&child, "/readyz", NULL, 503, "no model can be loaded");
@@ -378,7 +378,7 @@ static void a_pipe_in_the_place_of_a_model_hangs_nothing(void **state) {
     (void)state;
     serve_child child;
     char id[WEIR_MODEL_ID_MAX], path[512], aside[512];
-    register_make(weir_test_path("data/models"), 1, id);
+    register_make(weir_test_path("data/models"), 16, 1, id);
     snprintf(path, sizeof path, "%s/%s/model.json", weir_test_path("data/models"), id);
     snprintf(aside, sizeof aside, "%s", weir_test_path("aside"));
     assert_int_equal(rename(path, aside), 0);

@@ -114,7 +114,7 @@ static void leave_a_log(const char *data) {
 static void leave_an_unsigned_model(const char *data) {
     char models[520], id[WEIR_MODEL_ID_MAX];
     snprintf(models, sizeof models, "%s/models", data);
-    register_make(models, 1, id);
+    register_make(models, 16, 1, id);
 }
 
 static void drive_without_a_model(const serve_child *child) {
