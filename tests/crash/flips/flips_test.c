@@ -15,7 +15,6 @@
 
 #define ROUNDS     60
 #define JOBS       2
-#define JOBS_MAX   64
 #define CUTS_OF_10 2
 #define CUT        8 /* in place of a bit */
 #define BAD_SHOWN  3 /* of a kind, a reader and an outcome */
@@ -32,11 +31,6 @@ static int said;   /* standard error as it was: a case's own is shown when it ha
 static const char *const outcome_names[] = {
 #define OUTCOME_TEXT(name, text) text,
     OUTCOMES(OUTCOME_TEXT)};
-
-static uint64_t environment(const char *name, uint64_t normal) {
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : normal;
-}
 
 /* --- a round ------------------------------------------------------------------------------------------------------ */
 
@@ -103,7 +97,8 @@ static void trial_begin(trial *r, const world *w, uint64_t job) {
 }
 
 /* The kinds in turn, and each time that all had their turn, their next readers. */
-static void work(const world *w, uint64_t job) {
+static void work(const void *context, uint64_t job) {
+    const world *w = context;
     uint64_t number, order[KINDS], count = 0;
     trial r;
     trial_begin(&r, w, job);
@@ -113,27 +108,6 @@ static void work(const world *w, uint64_t job) {
         size_t k = order[number % count];
         draw(&r, k, number);
         run_trial(&r, k, number / count % kind_readers(&kinds[k]));
-    }
-}
-
-static void work_side_by_side(const world *w) {
-    uint64_t jobs = environment("WEIR_TEST_FLIP_JOBS", JOBS);
-    pid_t pids[JOBS_MAX];
-    assert_in_range(jobs, 1, JOBS_MAX);
-    fflush(NULL);
-    for (uint64_t job = 0; job < jobs; job++) {
-        pids[job] = fork();
-        assert_true(pids[job] >= 0);
-        if (!pids[job]) {
-            work(w, job);
-            fflush(NULL);
-            _exit(0);
-        }
-    }
-    for (uint64_t job = 0; job < jobs; job++) {
-        int status;
-        assert_int_equal(waitpid(pids[job], &status, 0), pids[job]);
-        if (!WIFEXITED(status) || WEXITSTATUS(status)) fail_msg("a process of the campaign ended with %#x", status);
     }
 }
 
@@ -179,7 +153,7 @@ static void a_flipped_bit_or_a_cut_is_seen_or_harmless(void **state) {
     if (flip && *flip) {
         repeat(&w, flip);
     } else {
-        work_side_by_side(&w);
+        side_by_side(environment("WEIR_TEST_FLIP_JOBS", JOBS), work, &w);
     }
     uint64_t bad = 0;
     for (size_t k = 0; k < KINDS; k++)

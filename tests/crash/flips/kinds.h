@@ -24,9 +24,6 @@ typedef struct kind {
     const char *folders[FOLDERS_MAX]; /* what they need a copy of */
 } kind;
 
-#define SERVER_FOLDERS \
-    { "d/store", "d/eventlog", "d/models", "d/models.pub", "d/keys", "d/nights" }
-
 static const kind kinds[] = {
     {"sorted file",
      {"d/store/shard-*/*.sst"},

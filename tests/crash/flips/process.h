@@ -25,6 +25,7 @@
 #define PATH_LENGTH   1024
 #define SENTENCE_MAX  400
 #define PROCESS_HANGS (-1)
+#define JOBS_MAX      64u
 
 typedef struct process {
     pid_t pid;
@@ -91,6 +92,33 @@ static inline int process_wait(process *p, int64_t patience_ms) {
 static inline bool process_has_ended(const process *p) {
     siginfo_t info = {0};
     return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+/* A campaign's work, by so many processes at once; each has its number. */
+static inline void side_by_side(uint64_t jobs, void (*work)(const void *context, uint64_t job), const void *context) {
+    pid_t pids[JOBS_MAX];
+    assert_in_range(jobs, 1, JOBS_MAX);
+    fflush(NULL);
+    for (uint64_t job = 0; job < jobs; job++) {
+        pids[job] = fork();
+        assert_true(pids[job] >= 0);
+        if (!pids[job]) {
+            work(context, job);
+            fflush(NULL);
+            _exit(0);
+        }
+    }
+    for (uint64_t job = 0; job < jobs; job++) {
+        int status;
+        assert_int_equal(waitpid(pids[job], &status, 0), pids[job]);
+        if (!WIFEXITED(status) || WEXITSTATUS(status)) fail_msg("a process of the campaign ended with %#x", status);
+    }
+}
+
+/* A setting of a campaign, from its script. */
+static inline uint64_t environment(const char *name, uint64_t normal) {
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : normal;
 }
 
 /* --- files --------------------------------------------------------------------------------------------------*/

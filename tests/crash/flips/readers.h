@@ -28,6 +28,10 @@ typedef enum outcome { OUTCOMES(OUTCOME_NAME) OUTCOME_COUNT } outcome;
 #define NEW_BATCHES 3u
 #define NEW_COUNT   8u /* payments of a batch */
 
+/* What of a world a server needs. */
+#define SERVER_FOLDERS \
+    { "d/store", "d/eventlog", "d/models", "d/models.pub", "d/keys", "d/nights" }
+
 typedef struct trial {
     const world *world;
     char folder[PATH_LENGTH];
