@@ -14,8 +14,11 @@
 #define THREADS_DEFAULT 2u
 #define TARGET_WEIGHT   0.1 /* of the newest measurement */
 
+typedef struct batch batch;
+
 typedef struct scoring_thread {
     weir_scoring *scoring;
+    batch *batch;
     weir_scorer *scorer;
     weir_thread *thread;
     uint32_t index;
@@ -40,7 +43,7 @@ struct weir_scoring {
 /* --- a batch ------------------------------------------------------------------------------------------------------ */
 
 /* Works whose asks go into one pass. */
-typedef struct batch {
+struct batch {
     scoring_thread *self;
     weir_score_model *model;
     weir_score_ask asks[WEIR_SCORE_BATCH_MAX];
@@ -48,7 +51,7 @@ typedef struct batch {
     const weir_scoring_work *works[WEIR_SCORE_BATCH_MAX];
     uint32_t firsts[WEIR_SCORE_BATCH_MAX], counts[WEIR_SCORE_BATCH_MAX];
     uint32_t work_count, ask_count;
-} batch;
+};
 
 static uint32_t targets_of(const weir_scoring_work *work) {
     return work->targets ? work->targets : 1;
@@ -169,19 +172,15 @@ static weir_err take(scoring_thread *self, size_t *countp) {
 
 static void worker_main(void *context) {
     scoring_thread *self = context;
-    batch *b = weir_calloc(1, sizeof *b);
+    batch *b = self->batch;
     size_t count;
     while (!take(self, &count)) {
-        batch none = {.self = self}; /* without memory at the start, there is no model */
-        batch *at = b ? b : &none;
-        at->self = self;
-        at->model = b ? weir_scoring_model(self->scoring) : NULL; // C4
+        b->model = weir_scoring_model(self->scoring); // C4
         for (size_t i = 0; i < count; i++)
-            batch_add(at, &self->works[i]);
-        if (at->work_count) batch_run(at);
-        weir_score_model_drop(at->model);
+            batch_add(b, &self->works[i]);
+        if (b->work_count) batch_run(b);
+        weir_score_model_drop(b->model);
     }
-    weir_free(b);
 }
 
 /* What waits is shared out among the threads. Who would find his time over is told now, while it is of use to him. */
@@ -236,6 +235,9 @@ static weir_err start_threads(weir_scoring *s, uint32_t count) {
         snprintf(name, sizeof name, "score-%u", i);
         self->scoring = s;
         self->index = i;
+        self->batch = weir_calloc(1, sizeof *self->batch);
+        if (!self->batch) return WEIR_ERR(WEIR_ENOMEM, "no memory for a thread that scores");
+        self->batch->self = self;
         err = weir_scorer_open(s->graph, &self->scorer);
         if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, worker_main, self, &self->thread);
         s->thread_count = i + 1;
@@ -276,6 +278,7 @@ void weir_scoring_close(weir_scoring *scoring) {
     for (uint32_t i = 0; scoring->threads && i < scoring->thread_count; i++) {
         weir_thread_join(scoring->threads[i].thread);
         weir_scorer_close(scoring->threads[i].scorer);
+        weir_free(scoring->threads[i].batch);
     }
     weir_queue_free(scoring->queue);
     weir_score_model_drop(scoring->model);

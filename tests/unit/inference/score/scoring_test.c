@@ -377,6 +377,24 @@ static void a_model_goes_with_its_last_reference(void **state) {
     office_close(&o);
 }
 
+static weir_err open_and_close(void *graph) {
+    const weir_scoring_opts opts = {.graph = graph, .threads = 3};
+    weir_scoring *scoring;
+    weir_err err = weir_scoring_open(&opts, &scoring);
+    if (!err) weir_scoring_close(scoring);
+    return err;
+}
+
+/* What a worker needs it has before it begins: later there is nobody to be told. */
+static void without_memory_none_is_opened(void **state) {
+    (void)state;
+    score_world w;
+    score_world_open(&w, weir_test_seed(), weir_test_path("store"));
+    weir_test_every_allocation(open_and_close, w.graph);
+    score_world_close(&w);
+}
+
 WEIR_TESTS(WEIR_CASE(who_cannot_be_answered_in_time_is_told_at_once), WEIR_CASE(the_most_urgent_is_the_first),
            WEIR_CASE(c4_each_answer_is_of_one_model), WEIR_CASE(without_a_model_there_is_no_score),
-           WEIR_CASE(what_cannot_be_answered_says_why), WEIR_CASE(a_model_goes_with_its_last_reference))
+           WEIR_CASE(what_cannot_be_answered_says_why), WEIR_CASE(a_model_goes_with_its_last_reference),
+           WEIR_CASE(without_memory_none_is_opened))
