@@ -169,7 +169,8 @@ static void w4_unread_replies_stay_in_the_budget(void **state) {
     weir_http *http = serve(&opts);
     int fds[READERS], small = 4096;
     served(http);
-    uint64_t before = live_bytes(), answered = responses();
+    uint64_t before = live_bytes(), answered = responses(),
+             refused = weir_metric_counter(WEIR_METRIC_HTTP_RESPONSES_5XX);
     for (size_t i = 0; i < READERS; i++) {
         static const char ask[] = "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n";
         fds[i] = new_socket();
@@ -183,7 +184,10 @@ static void w4_unread_replies_stay_in_the_budget(void **state) {
     if (held > opts.memory_bytes + opts.memory_bytes / 5)
         fail_msg("%llu bytes are held, of a budget of %llu", (unsigned long long)held,
                  (unsigned long long)opts.memory_bytes);
-    assert_true(held > opts.memory_bytes / 2); /* the budget was reached, else this shows nothing */
+    /* Somebody was refused: the budget was reached, else this shows nothing. How much is still held is the kernel's
+     * affair, which takes more of each reply the longer it lasts. */
+    refused = weir_metric_counter(WEIR_METRIC_HTTP_RESPONSES_5XX) - refused;
+    assert_in_range(refused, 1, READERS - 1); /* and not everybody */
     served(http);
     for (size_t i = 0; i < READERS; i++)
         close(fds[i]);
