@@ -147,7 +147,8 @@ void weir_api_fresh_member(weir_api *api, uint32_t thread, weir_json *json) {
     const weir_api_fresh *fresh = &api->fresh[thread];
     weir_json_key(json, "freshness");
     weir_buf_append(json->buf, fresh->member.bytes, fresh->member.length);
-    json->after_key = false; /* the value was written past the writer */
+    if (!json->buf->failed) json->buf->failed = fresh->member.failed; /* a part of it is no JSON */
+    json->after_key = false;                                          /* the value was written past the writer */
 }
 
 void weir_api_fresh_free(weir_api_fresh *fresh) {
