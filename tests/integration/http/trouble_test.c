@@ -88,6 +88,9 @@ static void a_store_disk_that_was_full_once_is_no_trouble(void **state) {
     serve_child child;
     start(&child, "write:1:ENOSPC:once:/seal-");
     expect_post(&child, "p1", 200, "\"duplicate\":false");
+    serve_await(&child, "/v1/status", NULL, 200, "\"events\":1,");
+    serve_await(&child, "/v1/status", NULL, 200,
+                "\"memory_bytes\":0,"); /* sealed, else it might be the stop that fails */
     serve_await(&child, "/v1/status", NULL, 200, "\"troubles\":[]");
     serve_await(&child, "/readyz", NULL, 200, NULL);
     assert_int_equal(serve_end(&child, SIGTERM), 0);
