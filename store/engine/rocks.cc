@@ -57,7 +57,8 @@ constexpr size_t log_files = 2;
 
 /* RocksDB is not made for exceptions. One in a thread of its own ends the process, and so does one out of a destructor.
  * So before a std::bad_alloc is thrown a reserve is given back, and then memory is waited for: by RocksDB's own threads
- * and by what is in unfailing.h for as long as it takes, by a call of ours for patience_us. What leaves a call in spite of that leaves behind
+ * and by what is in unfailing.h for as long as it takes, by a call of ours for patience_us. What leaves a call in spite
+ * of that leaves behind
  *
  *   of a read    references, over which a destructor asserts: the database, its cache and its cursor are never destroyed
  *                (held), all else goes on
