@@ -2,31 +2,52 @@
 /*
  * deleted.h - which vertices were deleted, and when: asked for every neighbour of every window.
  *
- * Each shard has all deletions, because any may hold an edge to any vertex. They are few (a person asks to be
- * forgotten); when there are none, asking costs one load. A vertex may be deleted, put again and deleted again: all
- * times are kept, so that the past can be asked.
+ * Each shard has all deletions, because any may hold an edge to any vertex, and all their times, so that the past can be
+ * asked. They lie in its cold store; those that are not sealed yet lie here. Nearly all that is asked about was never
+ * deleted, which a filter says, one for all shards, in memory that does not grow. Where that says "perhaps", a table of
+ * some answers is asked, and what that does not know is looked up in the cold store.
+ *
+ *   add ──► filter, young ──(freeze)──► old ──(sealed)──► cold store
  */
 #ifndef WEIR_STORE_DELETED_H
 #define WEIR_STORE_DELETED_H
 
 #include <stdint.h>
 
-#include <weir/base/err.h>
-#include <weir/store/id.h>
+#include <weir/store/engine.h>
+#include <weir/store/graph.h>
+
+#include "deleted_filter.h"
 
 typedef struct weir_deleted weir_deleted;
 
 #define WEIR_DELETED_NEVER INT64_MIN
 
-weir_err weir_deleted_open(weir_deleted **deletedp); /* WEIR_ENOMEM */
+/* The engine is the shard's, the filter that of all shards; both are borrowed. Reads what was sealed.  WEIR_ENOMEM,
+ * WEIR_ECORRUPT, WEIR_EIO */
+weir_err weir_deleted_open(weir_engine *engine, weir_deleted_filter *filter, weir_deleted **deletedp);
 void weir_deleted_close(weir_deleted *deleted);
+
 /* Twice is once.  WEIR_ENOMEM.  [shard] */
 weir_err weir_deleted_add(weir_deleted *deleted, weir_vertex vertex, int64_t time_us);
-/* The newest deletion before before_us, or WEIR_DELETED_NEVER: what is of that time or older is hidden.  [any] */
-int64_t weir_deleted_time(weir_deleted *deleted, weir_vertex vertex, int64_t before_us);
-/* Every deletion, in no order.  What visit returns.  [any] */
-typedef weir_err (*weir_deleted_visit)(void *context, weir_vertex vertex, int64_t time_us);
-weir_err weir_deleted_each(weir_deleted *deleted, weir_deleted_visit visit, void *context);
-uint64_t weir_deleted_count(const weir_deleted *deleted); /* [any] */
+/* What was added is in the delta that was just frozen: all before it is sealed.  [shard] */
+void weir_deleted_freeze(weir_deleted *deleted);
+/* What was frozen is in the cold store.  [worker] */
+void weir_deleted_sealed(weir_deleted *deleted);
+
+/* The newest deletion before before_us, or WEIR_DELETED_NEVER: what is of that time or older is hidden. What is looked
+ * up takes the steps of a seek.  [any]  WEIR_EBUSY, WEIR_ETIMEOUT as weir_graph_budget says; WEIR_ECORRUPT, WEIR_EIO,
+ * WEIR_ENOMEM. */
+weir_err weir_deleted_time(weir_deleted *deleted, weir_vertex vertex, int64_t before_us, weir_graph_budget *budget,
+                           int64_t *time_usp);
+/* How many there are; one that comes twice may count twice until the store is opened again.  [any] */
+uint64_t weir_deleted_count(const weir_deleted *deleted);
+
+/* Every deletion of a shard, rising by vertex, the newest of a vertex first, each at least once.  [owner] */
+typedef struct weir_deleted_walk weir_deleted_walk;
+weir_err weir_deleted_walk_open(weir_deleted *deleted, weir_deleted_walk **walkp);
+/* *foundp false: there are no more. */
+weir_err weir_deleted_walk_next(weir_deleted_walk *walk, bool *foundp, weir_vertex *vertexp, int64_t *time_usp);
+void weir_deleted_walk_close(weir_deleted_walk *walk);
 
 #endif /* WEIR_STORE_DELETED_H */

@@ -14,7 +14,8 @@
 
 #include "delta_private.h"
 
-#define SLOTS_MIN 64u /* a power of two */
+#define SLOTS_MIN      64u  /* a power of two */
+#define DELETION_BYTES 192u /* of one here and in the table that readers ask (deleted.h), at most */
 
 /* --- life ------------------------------------------------------------------------------------------------------ */
 
@@ -273,7 +274,8 @@ weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, siz
         fits = apply_one(delta, n, &mutations[i], mutations, count);
     }
     weir_mutex_unlock(&s->mutex);
-    atomic_store_explicit(&delta->bytes, weir_arena_used(delta->arena), memory_order_relaxed);
+    atomic_store_explicit(&delta->bytes, weir_arena_used(delta->arena) + delta->deletion_count * DELETION_BYTES,
+                          memory_order_relaxed);
     return fits ? WEIR_OK : no_memory();
 }
 

@@ -19,11 +19,13 @@
 #define EVENT_WINDOW_DEFAULT 131072u
 
 /* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each with what it may have
- * beyond its seal size), a quarter for windows, an eighth for blocks of the cold store, an eighth for names. */
+ * beyond its seal size), a quarter for windows and the filter of deleted vertices, which has an eighth of that, an
+ * eighth for blocks of the cold store, an eighth for names. */
 #define DELTAS_SHARE   2
 #define WINDOWS_SHARE  4
 #define BLOCKS_SHARE   8
 #define NAMES_SHARE    8
+#define DELETED_SHARE  32
 #define DELTAS_A_SHARD 2
 
 weir_err weir_graph_path(const char *folder, const char *name, char path[WEIR_GRAPH_PATH_MAX]) {
@@ -164,7 +166,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         .shards = graph->shard_count,
         .seal_bytes = opts->seal_bytes && opts->seal_bytes < seal_share ? opts->seal_bytes : seal_share,
         .seal_us = opts->seal_us ? opts->seal_us : SEAL_US_DEFAULT,
-        .cache_bytes = memory / WINDOWS_SHARE / graph->shard_count,
+        .cache_bytes = (memory / WINDOWS_SHARE - memory / DELETED_SHARE) / graph->shard_count,
         .window = opts->window ? opts->window : WINDOW_DEFAULT,
         .read_only = opts->read_only,
         .clock = graph->clock,
@@ -172,7 +174,9 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
     };
     weir_err err = weir_engine_cache_open(memory / BLOCKS_SHARE, &graph->blocks);
     if (!err) err = weir_names_open(memory / NAMES_SHARE, &graph->names);
+    if (!err) err = weir_deleted_filter_open(memory / DELETED_SHARE, &graph->deleted);
     shard.blocks = graph->blocks;
+    shard.deleted = graph->deleted;
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         shard.index = i;
         err = weir_graph_shard_path(graph->folder, i, path);
@@ -250,6 +254,7 @@ weir_err weir_graph_close(weir_graph *graph) {
         weir_shard_close(graph->shards[i]);
     weir_watermark_close(graph->watermark);
     weir_names_close(graph->names);
+    weir_deleted_filter_close(graph->deleted);
     weir_engine_cache_close(graph->blocks);
     kinds_close(graph->vertex_kinds, weir_schema_vertex_count(graph->schema));
     kinds_close(graph->relation_kinds, weir_schema_relation_count(graph->schema));

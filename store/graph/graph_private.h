@@ -34,6 +34,7 @@ struct weir_graph {
     weir_file *lock;
     weir_engine_cache *blocks;
     weir_names *names;
+    weir_deleted_filter *deleted;
     weir_clock *clock;
     uint64_t identity; /* of the store; 0: it was made by a version that gave none */
     bool is_new;       /* it is being made */

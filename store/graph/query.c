@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* query.c - the graph's questions, in terms of one shard's lists. */
-#include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/bytes.h>
 #include <weir/store/stored.h>
@@ -76,15 +74,21 @@ typedef struct puts {
     int64_t oldest_us;
 } puts;
 
-/* Those that are not forgotten before a time. */
-static puts puts_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us) {
-    int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
+/* Those that are not forgotten before a time, whatever was deleted. */
+static puts puts_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                        weir_graph_budget *budget) {
     return (puts){.graph = graph,
                   .vertex = vertex,
                   .type = type,
-                  .deleted_us = weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us),
+                  .deleted_us = WEIR_DELETED_NEVER,
                   .before_us = before_us,
-                  .newer_than_us = expired_at(graph, expire_us, before_us)};
+                  .newer_than_us = expired_at(graph, weir_schema_vertex_at(graph->schema, type)->expire_us, before_us),
+                  .budget = budget};
+}
+
+static weir_err deleted_before(const weir_graph *graph, weir_vertex vertex, int64_t before_us,
+                               weir_graph_budget *budget, int64_t *time_usp) {
+    return weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us, budget, time_usp);
 }
 
 static weir_err look_for_any(puts *p, const weir_list_query *query) {
@@ -141,12 +145,12 @@ static weir_err look_for_puts(puts *p) {
  * pay for the looks. */
 static weir_err is_there(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
                          weir_graph_budget *budget, weir_arena *arena, bool *therep) {
-    puts p = puts_before(graph, vertex, type, before_us);
-    p.budget = budget;
-    *therep = p.deleted_us == WEIR_DELETED_NEVER && p.newer_than_us == INT64_MIN;
-    if (*therep) return WEIR_OK;
+    puts p = puts_before(graph, vertex, type, before_us, budget);
+    weir_err err = deleted_before(graph, vertex, before_us, budget, &p.deleted_us);
+    *therep = !err && p.deleted_us == WEIR_DELETED_NEVER && p.newer_than_us == INT64_MIN;
+    if (err || *therep) return err;
     p.arena = arena;
-    weir_err err = look_for_puts(&p);
+    err = look_for_puts(&p);
     *therep = p.found;
     return err;
 }
@@ -171,9 +175,9 @@ static weir_err leap_back(puts *p, int64_t expire_us, int64_t reach_us) {
 static weir_err find_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
                           int64_t reach_us, weir_graph_budget *budget, bool *therep, int64_t *firstp) {
     int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
-    puts p = puts_before(graph, vertex, type, before_us);
-    p.budget = budget;
-    weir_err err = look_for_puts(&p);
+    puts p = puts_before(graph, vertex, type, before_us, budget);
+    weir_err err = deleted_before(graph, vertex, before_us, budget, &p.deleted_us);
+    if (!err) err = look_for_puts(&p);
     *therep = p.found;
     if (!err && expire_us) err = leap_back(&p, expire_us, reach_us);
     *firstp = p.oldest_us;
@@ -183,9 +187,7 @@ static weir_err find_life(const weir_graph *graph, weir_vertex vertex, uint32_t 
 /* Whether anything was put before this, in whatever life. */
 static weir_err was_put_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
                                weir_graph_budget *budget, bool *putp) {
-    puts p = puts_before(graph, vertex, type, before_us);
-    p.budget = budget;
-    p.deleted_us = WEIR_DELETED_NEVER;
+    puts p = puts_before(graph, vertex, type, before_us, budget);
     p.newer_than_us = INT64_MIN;
     weir_err err = look_for_puts(&p);
     *putp = p.found;
@@ -323,13 +325,12 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
 /* Whether a label of this time is of the life that its vertex has before before_us. */
 static weir_err label_is_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t label_us,
                                  int64_t before_us, weir_graph_budget *budget, bool *isp) {
-    bool deleted = weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us) != WEIR_DELETED_NEVER;
-    int64_t first_us;
+    int64_t first_us, deleted_us, reach_us = label_us == INT64_MIN ? label_us : label_us - 1;
     bool earlier = false;
-    *isp = !deleted && !weir_schema_vertex_at(graph->schema, type)->expire_us;
-    if (*isp) return WEIR_OK;
-    int64_t reach_us = label_us == INT64_MIN ? label_us : label_us - 1;
-    weir_err err = find_life(graph, vertex, type, before_us, reach_us, budget, isp, &first_us);
+    weir_err err = deleted_before(graph, vertex, before_us, budget, &deleted_us);
+    *isp = !err && deleted_us == WEIR_DELETED_NEVER && !weir_schema_vertex_at(graph->schema, type)->expire_us;
+    if (err || *isp) return err;
+    err = find_life(graph, vertex, type, before_us, reach_us, budget, isp, &first_us);
     if (err || !*isp || first_us < label_us) return err;
     err = was_put_before(graph, vertex, type, first_us, budget, &earlier);
     *isp = !earlier;
@@ -391,52 +392,6 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t bef
     weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, NULL, arena, &name, knownp);
     if (err || !*knownp) return err;
     return find_life(graph, vertex, name.vertex_type, before_us, INT64_MIN, NULL, knownp, time_usp);
-}
-
-/* --- deletions --------------------------------------------------------------------------------------------------- */
-
-typedef struct deletion {
-    weir_vertex vertex;
-    int64_t time_us;
-} deletion;
-
-typedef struct deletions {
-    deletion *of;
-    size_t count, capacity;
-} deletions;
-
-static weir_err keep_deletion(void *context, weir_vertex vertex, int64_t time_us) {
-    deletions *d = context;
-    if (d->count == d->capacity) {
-        size_t capacity = d->capacity ? d->capacity * 2 : 1024;
-        deletion *grown = weir_realloc_array(d->of, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of the graph");
-        d->of = grown;
-        d->capacity = capacity;
-    }
-    d->of[d->count++] = (deletion){vertex, time_us};
-    return WEIR_OK;
-}
-
-static int by_vertex_and_time(const void *a, const void *b) {
-    const deletion *x = a, *y = b;
-    if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
-    return (x->time_us > y->time_us) - (x->time_us < y->time_us);
-}
-
-/* Every shard has them all, or nearly: they are sealed one after the other. */
-weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit, void *context) {
-    deletions d = {.of = NULL};
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < graph->shard_count; i++)
-        err = weir_deleted_each(graph->shards[i]->deleted, keep_deletion, &d);
-    if (d.count) qsort(d.of, d.count, sizeof *d.of, by_vertex_and_time);
-    for (size_t i = 0; !err && i < d.count; i++) {
-        if (i == 0 || by_vertex_and_time(&d.of[i - 1], &d.of[i]) != 0)
-            err = visit(context, d.of[i].vertex, d.of[i].time_us);
-    }
-    weir_free(d.of);
-    return err;
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------ */

@@ -271,9 +271,14 @@ static bool is_hidden(hidden *h, const weir_entry *e) {
     return h->neighbors && hidden_place(h, e->neighbor, 0)->used;
 }
 
-static bool neighbor_deleted(weir_shard *shard, const weir_list_query *query, const weir_entry *e) {
-    if (WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return false;
-    return e->time_us <= weir_deleted_time(shard->deleted, e->neighbor, query->before_us);
+static weir_err find_whether_hidden(weir_shard *shard, const weir_list_query *query, hidden *h, const weir_entry *e,
+                                    bool *hiddenp) {
+    int64_t deleted_us;
+    *hiddenp = !query->hidden_too && is_hidden(h, e);
+    if (*hiddenp || query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return WEIR_OK;
+    weir_err err = weir_deleted_time(shard->deleted, e->neighbor, query->before_us, query->budget, &deleted_us);
+    *hiddenp = e->time_us <= deleted_us;
+    return err;
 }
 
 static const weir_entry *next_of(const source *s) {
@@ -304,19 +309,20 @@ typedef struct merged {
 
 static weir_err merge(weir_shard *shard, const weir_list_query *query, source *sources, weir_arena *arena,
                       merged *out) {
-    int64_t own_deletion = weir_deleted_time(shard->deleted, query->vertex, query->before_us);
-    int64_t newer_than = query->newer_than_us > own_deletion ? query->newer_than_us : own_deletion;
+    int64_t own_deletion;
     hidden h = {0};
     out->count = 0;
     out->is_short = false;
-    weir_err err = step_cold(query, &sources[COLD]);
+    weir_err err = weir_deleted_time(shard->deleted, query->vertex, query->before_us, query->budget, &own_deletion);
+    if (!err) err = step_cold(query, &sources[COLD]);
+    int64_t newer_than = query->newer_than_us > own_deletion ? query->newer_than_us : own_deletion;
     while (!err && out->count < query->limit) {
         uint64_t steps = h.steps;
         const weir_entry *e = merge_next(sources, &out->is_short);
         if (!e || (e->time_us <= newer_than && newer_than != INT64_MIN)) break; /* all that follow are older */
-        if (e->deletion) {
-            err = hide(&h, e, arena);
-        } else if (query->hidden_too || (!is_hidden(&h, e) && !neighbor_deleted(shard, query, e))) {
+        bool passed = e->deletion;
+        err = e->deletion ? hide(&h, e, arena) : find_whether_hidden(shard, query, &h, e, &passed);
+        if (!err && !passed) {
             out->entries[out->count] = *e;
             if (sources[COLD].cursor) err = copy_row(arena, &out->entries[out->count]);
             if (!err) out->count++;

@@ -119,6 +119,7 @@ weir_err weir_shard_write_frozen(weir_shard *shard) {
     err = update_windows(shard, delta, &s);
     if (!err) err = weir_offsets_copy(shard->sealed, shard->frozen_offsets);
     if (err) return err; /* the file is in the store; sealing the same delta again changes nothing (S4) */
+    weir_deleted_sealed(shard->deleted);
     drop_frozen(shard);
     atomic_fetch_add_explicit(&shard->sealed_records, s.records, memory_order_relaxed);
     weir_kill_point("seal.end");

@@ -44,6 +44,7 @@ void weir_shard_version(weir_shard *shard, weir_delta *deltas[2]) {
 
 static void delta_swap(weir_shard *shard, weir_delta *fresh) {
     weir_delta_freeze(shard->active);
+    weir_deleted_freeze(shard->deleted);
     shard->frozen = shard->active;
     shard->frozen_newest_us = atomic_load_explicit(&shard->event_time_last_us, memory_order_relaxed);
     shard->frozen_mark = weir_watermark_mark_get(shard->watermark);
@@ -425,16 +426,6 @@ static weir_err load_offset(void *context, const void *key, size_t length, const
     return err ? err : weir_offsets_set(shard->sealed, source, partition, offset, &clock);
 }
 
-static weir_err load_deletion(void *context, const void *key, size_t length, const void *value, size_t value_length) {
-    weir_shard *shard = context;
-    weir_vertex vertex;
-    int64_t time_us;
-    (void)value, (void)value_length;
-    if (!weir_deleted_key_read(key, length, &vertex, &time_us))
-        return WEIR_ERR(WEIR_ECORRUPT, "a deletion of shard %u is damaged; restore a checkpoint", shard->index);
-    return weir_deleted_add(shard->deleted, vertex, time_us);
-}
-
 static weir_err load_newest(void *context, const void *key, size_t length, const void *value, size_t value_length) {
     weir_shard *shard = context;
     const uint8_t *bytes = value;
@@ -450,7 +441,7 @@ static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     weir_engine_opts engine_opts = {.cache = opts->blocks, .create = opts->create, .read_only = opts->read_only};
     weir_err err = weir_engine_open(opts->folder, &engine_opts, &shard->engine);
     if (!err) err = weir_cache_open(opts->cache_bytes, opts->window, &shard->cache);
-    if (!err) err = weir_deleted_open(&shard->deleted);
+    if (!err) err = weir_deleted_open(shard->engine, opts->deleted, &shard->deleted);
     if (!err) err = weir_offsets_open(&shard->applied);
     if (!err) err = weir_offsets_open(&shard->sealed);
     if (!err) err = weir_offsets_open(&shard->frozen_offsets);
@@ -458,7 +449,6 @@ static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     if (!err) err = weir_delta_open(shard->delta_bytes, &shard->active);
     if (!err) err = weir_shard_scan_kind(shard->engine, 'O', load_offset, shard);
     if (!err) err = weir_shard_scan_kind(shard->engine, 'P', load_newest, shard);
-    if (!err) err = weir_shard_scan_kind(shard->engine, 'T', load_deletion, shard);
     return err;
 }
 

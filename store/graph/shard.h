@@ -32,7 +32,8 @@
 
 typedef struct weir_shard_opts {
     const char *folder;        /* of this shard; borrowed for the call */
-    weir_engine_cache *blocks; /* borrowed                             */
+    weir_engine_cache *blocks;     /* borrowed                         */
+    weir_deleted_filter *deleted;  /* borrowed                         */
     uint32_t index, shards;
     size_t seal_bytes; /* a delta is frozen at this size       */
     int64_t seal_us;   /* or at this age                       */

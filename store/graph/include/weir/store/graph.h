@@ -335,7 +335,7 @@ typedef struct weir_graph_stats {
     uint64_t taken_bytes;              /* counter: sorted files that came in, as engine.h */
     uint64_t compacted_bytes;          /* counter: written by compactions, as engine.h    */
     uint64_t compaction_cpu_us;        /* counter: of those, as engine.h                  */
-    uint64_t deleted_vertices;         /* gauge                                           */
+    uint64_t deleted_vertices;         /* gauge: their deletions; one that comes twice may count twice until a start */
     int64_t event_time_last_us;        /* gauge: newest event time applied; INT64_MIN: no event. Of one sender: what
                                         * time it is says weir_graph_watermark          */
 } weir_graph_stats;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deleted_filter.c - a Bloom filter in blocks of a cache line: who asks waits for memory once at most.
+ *
+ * Ids are hashes, half of whose bits choose the block and the other half the bits in it; those of tests are small, so
+ * both are mixed.
+ */
+#include <string.h>
+
+#include <weir/base/alloc.h>
+
+#include "deleted_filter.h"
+
+#define BLOCK_WORDS 8u
+#define BLOCK_BYTES (BLOCK_WORDS * sizeof(uint64_t))
+#define BITS_SET    6u /* of a block's 512 by each vertex: nine bits of the hash each */
+
+struct weir_deleted_filter {
+    atomic_bool any;
+    size_t blocks;
+    atomic_uint_fast64_t *words;
+};
+
+weir_err weir_deleted_filter_open(size_t bytes, weir_deleted_filter **filterp) {
+    *filterp = NULL;
+    weir_deleted_filter *filter = weir_calloc(1, sizeof *filter);
+    if (!filter) return WEIR_ERR(WEIR_ENOMEM, "no memory for the filter of deleted vertices");
+    filter->blocks = bytes < BLOCK_BYTES ? 1 : bytes / BLOCK_BYTES;
+    filter->words = weir_calloc(filter->blocks, BLOCK_BYTES);
+    if (!filter->words) {
+        weir_free(filter);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for the filter of deleted vertices");
+    }
+    *filterp = filter;
+    return WEIR_OK;
+}
+
+void weir_deleted_filter_close(weir_deleted_filter *filter) {
+    if (!filter) return;
+    weir_free(filter->words);
+    weir_free(filter);
+}
+
+static uint64_t mix(uint64_t h) {
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+    return h ^ h >> 32;
+}
+
+static atomic_uint_fast64_t *block_of(const weir_deleted_filter *filter, weir_vertex vertex) {
+    uint64_t hash = mix(weir_vertex_fold(vertex));
+    size_t block = (size_t)((hash >> 32) * filter->blocks >> 32); /* fewer than 2^32, of 64 bytes */
+    return filter->words + block * BLOCK_WORDS;
+}
+
+void weir_deleted_filter_add(weir_deleted_filter *filter, weir_vertex vertex) {
+    atomic_uint_fast64_t *block = block_of(filter, vertex);
+    uint64_t bits = mix(weir_vertex_low(vertex) + 0x9e3779b97f4a7c15ull);
+    for (unsigned i = 0; i < BITS_SET; i++, bits >>= 9)
+        atomic_fetch_or_explicit(&block[bits >> 6 & 7], 1ull << (bits & 63), memory_order_relaxed);
+    atomic_store_explicit(&filter->any, true, memory_order_release);
+}
+
+bool weir_deleted_filter_may_have(const weir_deleted_filter *filter, weir_vertex vertex) {
+    if (!atomic_load_explicit(&filter->any, memory_order_acquire)) return false;
+    const atomic_uint_fast64_t *block = block_of(filter, vertex);
+    uint64_t bits = mix(weir_vertex_low(vertex) + 0x9e3779b97f4a7c15ull);
+    for (unsigned i = 0; i < BITS_SET; i++, bits >>= 9)
+        if (!(atomic_load_explicit(&block[bits >> 6 & 7], memory_order_relaxed) >> (bits & 63) & 1)) return false;
+    return true;
+}

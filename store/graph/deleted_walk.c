@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deleted_walk.c - what is not sealed, sorted, beside a cursor over what is: it may be sealed meanwhile, and come twice. */
+#include <stdlib.h>
+
+#include <weir/base/alloc.h>
+#include <weir/store/key.h>
+
+#include "deleted_private.h"
+
+struct weir_deleted_walk {
+    weir_deletion *pending;
+    size_t count, next;
+    weir_engine_cursor *cursor;
+    bool sealed_found;
+    weir_deletion sealed; /* where the cursor stands */
+};
+
+/* By vertex, the newest first: as they lie in the cold store. */
+static int compare(const void *a, const void *b) {
+    const weir_deletion *x = a, *y = b;
+    if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
+    return (x->time_us < y->time_us) - (x->time_us > y->time_us);
+}
+
+static void copy_table(weir_deleted_walk *walk, const weir_deletion_table *table) {
+    for (size_t i = 0; i < table->capacity; i++)
+        if (table->places[i].time_us != WEIR_DELETED_NEVER) walk->pending[walk->count++] = table->places[i];
+}
+
+static weir_err copy_pending(weir_deleted_walk *walk, weir_deleted *deleted) {
+    pthread_rwlock_rdlock(&deleted->lock);
+    walk->pending = weir_malloc((deleted->young.count + deleted->old.count) * sizeof *walk->pending);
+    if (walk->pending) {
+        copy_table(walk, &deleted->young);
+        copy_table(walk, &deleted->old);
+    }
+    pthread_rwlock_unlock(&deleted->lock);
+    if (!walk->pending) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions that are not sealed");
+    if (walk->count) qsort(walk->pending, walk->count, sizeof *walk->pending, compare);
+    return WEIR_OK;
+}
+
+static weir_err take_sealed(weir_deleted_walk *walk) {
+    size_t length;
+    walk->sealed_found = false;
+    if (!weir_engine_cursor_valid(walk->cursor)) return weir_engine_cursor_err(walk->cursor);
+    const void *key = weir_engine_cursor_key(walk->cursor, &length);
+    walk->sealed_found = weir_deleted_key_read(key, length, &walk->sealed.vertex, &walk->sealed.time_us);
+    return WEIR_OK;
+}
+
+weir_err weir_deleted_walk_open(weir_deleted *deleted, weir_deleted_walk **walkp) {
+    *walkp = NULL;
+    weir_deleted_walk *walk = weir_calloc(1, sizeof *walk);
+    if (!walk) return WEIR_ERR(WEIR_ENOMEM, "no memory to walk over the deletions");
+    weir_err err = copy_pending(walk, deleted); /* first: what is sealed now is met by the cursor */
+    if (!err) err = weir_engine_cursor_open(deleted->engine, WEIR_ENGINE_SCAN, &walk->cursor);
+    if (!err) {
+        weir_engine_cursor_seek(walk->cursor, "T", 1);
+        err = take_sealed(walk);
+    }
+    if (err) {
+        weir_deleted_walk_close(walk);
+        return err;
+    }
+    *walkp = walk;
+    return WEIR_OK;
+}
+
+weir_err weir_deleted_walk_next(weir_deleted_walk *walk, bool *foundp, weir_vertex *vertexp, int64_t *time_usp) {
+    const weir_deletion *pending = walk->next < walk->count ? &walk->pending[walk->next] : NULL, *first = pending;
+    weir_err err = WEIR_OK;
+    bool from_cold = walk->sealed_found && (!pending || compare(&walk->sealed, pending) <= 0);
+    if (from_cold) first = &walk->sealed;
+    *foundp = first != NULL;
+    if (!first) return WEIR_OK;
+    *vertexp = first->vertex;
+    *time_usp = first->time_us;
+    if (!from_cold) {
+        walk->next++;
+        return WEIR_OK;
+    }
+    weir_engine_cursor_next(walk->cursor);
+    err = take_sealed(walk);
+    return err;
+}
+
+void weir_deleted_walk_close(weir_deleted_walk *walk) {
+    if (!walk) return;
+    weir_engine_cursor_close(walk->cursor);
+    weir_free(walk->pending);
+    weir_free(walk);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deletions.c - all deletions of vertices, of all shards, each once.
+ *
+ * Every shard has them all, or nearly: they are sealed one after the other. So the shards are walked side by side, and
+ * what several have at their heads is one deletion.
+ */
+#include <weir/base/alloc.h>
+
+#include "graph_private.h"
+
+typedef struct head {
+    weir_deleted_walk *walk;
+    bool found;
+    weir_vertex vertex;
+    int64_t time_us;
+} head;
+
+/* Of one vertex: they come newest first, and are told oldest first. */
+typedef struct times {
+    int64_t *of;
+    size_t count, capacity;
+} times;
+
+static weir_err keep(times *t, int64_t time_us) {
+    if (t->count && t->of[t->count - 1] == time_us) return WEIR_OK;
+    if (t->count == t->capacity) {
+        size_t capacity = t->capacity ? t->capacity * 2 : 16;
+        int64_t *grown = weir_realloc_array(t->of, capacity, sizeof *grown);
+        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of a vertex");
+        t->of = grown;
+        t->capacity = capacity;
+    }
+    t->of[t->count++] = time_us;
+    return WEIR_OK;
+}
+
+static bool comes_before(const head *a, const head *b) {
+    return a->vertex < b->vertex || (a->vertex == b->vertex && a->time_us > b->time_us);
+}
+
+/* The shard that is next; NULL: all are at their ends. */
+static head *first_of(head *heads, uint32_t count) {
+    head *first = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (heads[i].found && (!first || comes_before(&heads[i], first))) first = &heads[i];
+    return first;
+}
+
+static weir_err step(head *h) {
+    return weir_deleted_walk_next(h->walk, &h->found, &h->vertex, &h->time_us);
+}
+
+static weir_err merge(head *heads, uint32_t count, times *t, weir_graph_deletion_visit visit, void *context) {
+    weir_err err = WEIR_OK;
+    for (head *first = first_of(heads, count); !err && first;) {
+        weir_vertex vertex = first->vertex;
+        for (t->count = 0; !err && first && first->vertex == vertex; first = first_of(heads, count)) {
+            err = keep(t, first->time_us);
+            if (!err) err = step(first);
+        }
+        for (size_t i = t->count; !err && i > 0; i--)
+            err = visit(context, vertex, t->of[i - 1]);
+    }
+    return err;
+}
+
+weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit, void *context) {
+    times t = {0};
+    head *heads = weir_calloc(graph->shard_count, sizeof *heads);
+    weir_err err = heads ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to walk over the deletions");
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
+        err = weir_deleted_walk_open(graph->shards[i]->deleted, &heads[i].walk);
+        if (!err) err = step(&heads[i]);
+    }
+    if (!err) err = merge(heads, graph->shard_count, &t, visit, context);
+    for (uint32_t i = 0; heads && i < graph->shard_count; i++)
+        weir_deleted_walk_close(heads[i].walk);
+    weir_free(heads);
+    weir_free(t.of);
+    return err;
+}

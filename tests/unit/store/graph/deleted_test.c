@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deleted_test.c - deletions of vertices, sealed and not, against a plain list of all of them. */
+#include "weir_test.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/alloc.h>
+#include <weir/base/file.h>
+#include <weir/base/rng.h>
+#include <weir/base/thread.h>
+#include <weir/store/key.h>
+
+#include "deleted.h"
+
+typedef struct one {
+    weir_vertex vertex;
+    int64_t time_us;
+} one;
+
+/* What a shard has around its deletions, and all that it was told. */
+typedef struct world {
+    weir_engine *engine;
+    weir_deleted_filter *filter;
+    weir_deleted *deleted;
+    one *told;
+    size_t count, capacity;
+    size_t frozen, sealed; /* of `told`: up to there */
+} world;
+
+static weir_vertex vertex_of(uint64_t n) {
+    return weir_vertex_make(n * 0x9e3779b97f4a7c15ull, (n + 1) * 0xd6e8feb86659fd93ull);
+}
+
+static void begin(world *w, size_t capacity, size_t filter_bytes) {
+    const weir_engine_opts opts = {.create = true};
+    *w = (world){.capacity = capacity, .told = calloc(capacity, sizeof *w->told)};
+    assert_non_null(w->told);
+    assert_ok(weir_engine_open(weir_test_path("engine"), &opts, &w->engine));
+    assert_ok(weir_deleted_filter_open(filter_bytes, &w->filter));
+    assert_ok(weir_deleted_open(w->engine, w->filter, &w->deleted));
+}
+
+static void end(world *w) {
+    weir_deleted_close(w->deleted);
+    weir_deleted_filter_close(w->filter);
+    weir_engine_close(w->engine);
+    free(w->told);
+}
+
+static void tell(world *w, weir_vertex vertex, int64_t time_us) {
+    assert_true(w->count < w->capacity);
+    assert_ok(weir_deleted_add(w->deleted, vertex, time_us));
+    w->told[w->count++] = (one){vertex, time_us};
+}
+
+static int as_keys(const void *a, const void *b) {
+    const one *x = a, *y = b;
+    if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
+    return (x->time_us < y->time_us) - (x->time_us > y->time_us);
+}
+
+static void freeze(world *w) {
+    weir_deleted_freeze(w->deleted);
+    w->frozen = w->count;
+}
+
+static void seal(world *w) {
+    size_t count = w->frozen - w->sealed;
+    uint8_t key[WEIR_DELETED_KEY_BYTES];
+    weir_engine_writer *writer;
+    one *file = malloc((count + 1) * sizeof *file);
+    assert_non_null(file);
+    memcpy(file, w->told + w->sealed, count * sizeof *file);
+    qsort(file, count, sizeof *file, as_keys);
+    if (count) assert_ok(weir_engine_writer_open(w->engine, &writer));
+    for (size_t i = 0; i < count; i++) {
+        if (i && as_keys(&file[i - 1], &file[i]) == 0) continue;
+        weir_deleted_key_write(file[i].vertex, file[i].time_us, key);
+        assert_ok(weir_engine_writer_add(writer, key, sizeof key, NULL, 0));
+    }
+    if (count) assert_ok(weir_engine_writer_ingest(writer));
+    weir_deleted_sealed(w->deleted);
+    w->sealed = w->frozen;
+    free(file);
+}
+
+/* What is not sealed is told again, as the log does. */
+static void start_again(world *w) {
+    const weir_engine_opts opts = {.create = false};
+    weir_deleted_close(w->deleted);
+    weir_deleted_filter_close(w->filter);
+    weir_engine_close(w->engine);
+    assert_ok(weir_engine_open(weir_test_path("engine"), &opts, &w->engine));
+    assert_ok(weir_deleted_filter_open(4096, &w->filter));
+    assert_ok(weir_deleted_open(w->engine, w->filter, &w->deleted));
+    for (size_t i = w->sealed; i < w->count; i++)
+        assert_ok(weir_deleted_add(w->deleted, w->told[i].vertex, w->told[i].time_us));
+    w->frozen = w->sealed;
+}
+
+static int64_t naive_time(const world *w, weir_vertex vertex, int64_t before_us) {
+    int64_t newest_us = WEIR_DELETED_NEVER;
+    for (size_t i = 0; i < w->count; i++) {
+        int64_t time_us = w->told[i].time_us == INT64_MIN ? INT64_MIN + 1 : w->told[i].time_us;
+        bool counts = w->told[i].vertex == vertex && time_us < before_us;
+        if (counts && time_us > newest_us) newest_us = time_us;
+    }
+    return newest_us;
+}
+
+static void ask(const world *w, weir_vertex vertex, int64_t before_us) {
+    int64_t time_us;
+    assert_ok(weir_deleted_time(w->deleted, vertex, before_us, NULL, &time_us));
+    assert_int_equal(time_us, naive_time(w, vertex, before_us));
+}
+
+/* Each that was told is met, rising, and nothing else. */
+static void walk_all(const world *w) {
+    weir_deleted_walk *walk;
+    one last = {0}, met;
+    bool found;
+    size_t distinct = 0, expected = 0;
+    one *sorted = malloc((w->count + 1) * sizeof *sorted);
+    assert_non_null(sorted);
+    memcpy(sorted, w->told, w->count * sizeof *sorted);
+    qsort(sorted, w->count, sizeof *sorted, as_keys);
+    assert_ok(weir_deleted_walk_open(w->deleted, &walk));
+    for (bool first = true;; first = false) {
+        assert_ok(weir_deleted_walk_next(walk, &found, &met.vertex, &met.time_us));
+        if (!found) break;
+        if (!first) assert_true(as_keys(&last, &met) <= 0);
+        if (first || as_keys(&last, &met) != 0) distinct++;
+        if (met.time_us > INT64_MIN + 1) assert_non_null(bsearch(&met, sorted, w->count, sizeof met, as_keys));
+        last = met;
+    }
+    for (size_t i = 0; i < w->count; i++)
+        expected += i == 0 || as_keys(&sorted[i - 1], &sorted[i]) != 0;
+    assert_int_equal(distinct, expected);
+    weir_deleted_walk_close(walk);
+    free(sorted);
+}
+
+static void every_answer_is_that_of_a_plain_list(void **state) {
+    enum { STEPS = 3000, VERTICES = 60, TIMES = 40 };
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);
+    for (uint64_t round = 0; round < weir_test_rounds(3); round++) {
+        world w;
+        begin(&w, STEPS, 4096);
+        for (int step = 0; step < STEPS; step++) {
+            weir_vertex vertex = vertex_of(weir_rng_below(&rng, 2 * VERTICES));
+            int64_t time_us = (int64_t)weir_rng_below(&rng, TIMES);
+            uint64_t what = weir_rng_below(&rng, 100);
+            if (what < 20) tell(&w, vertex_of(weir_rng_below(&rng, VERTICES)), time_us ? time_us : INT64_MIN + 1);
+            if (what == 20 && w.frozen == w.sealed) freeze(&w);
+            if (what == 21 && w.frozen > w.sealed) seal(&w);
+            if (what == 22 && weir_rng_below(&rng, 4) == 0) start_again(&w);
+            if (what == 23 && weir_rng_below(&rng, 4) == 0) walk_all(&w);
+            if (what >= 24) ask(&w, vertex, what < 60 ? INT64_MAX : time_us);
+        }
+        walk_all(&w);
+        end(&w);
+        assert_ok(weir_folder_remove(weir_test_path("engine")));
+    }
+}
+
+/* Nothing is as old as the least time but what is of that time, and a reader of that time sees nothing. */
+static void the_ends_of_time_are_times(void **state) {
+    (void)state;
+    world w;
+    begin(&w, 8, 4096);
+    for (int pass = 0; pass < 2; pass++) {
+        tell(&w, vertex_of(1), INT64_MIN);
+        tell(&w, vertex_of(2), INT64_MAX - 1);
+        for (uint64_t n = 0; n < 3; n++) {
+            ask(&w, vertex_of(n), INT64_MAX);
+            ask(&w, vertex_of(n), INT64_MIN);
+            ask(&w, vertex_of(n), INT64_MIN + 1);
+            ask(&w, vertex_of(n), INT64_MIN + 2);
+        }
+        freeze(&w);
+        seal(&w);
+    }
+    end(&w);
+}
+
+/* The table that there was took 64 bytes a deletion, for ever. */
+static void what_is_sealed_takes_no_memory(void **state) {
+    enum { SEALS = 10, A_SEAL = 5000 };
+    (void)state;
+    weir_alloc_stats before, after;
+    world w;
+    begin(&w, (size_t)SEALS * A_SEAL, 1u << 16);
+    weir_alloc_stats_get(&before);
+    for (uint64_t i = 0; i < SEALS; i++) {
+        for (uint64_t n = 0; n < A_SEAL; n++)
+            tell(&w, vertex_of(i * A_SEAL + n), (int64_t)n);
+        freeze(&w);
+        seal(&w);
+    }
+    weir_alloc_stats_get(&after);
+    assert_true(after.live_bytes <= before.live_bytes + 4096);
+    for (uint64_t n = 0; n < 100; n++) {
+        int64_t time_us;
+        assert_ok(weir_deleted_time(w.deleted, vertex_of(n * 499), INT64_MAX, NULL, &time_us));
+        assert_int_equal(time_us, (n * 499) % A_SEAL);
+    }
+    assert_int_equal(weir_deleted_count(w.deleted), SEALS * A_SEAL);
+    end(&w);
+}
+
+/* A lookup takes the steps of a seek, so that a request cannot look up for ever; an answer that is known takes none. */
+static void what_is_looked_up_is_paid_for(void **state) {
+    (void)state;
+    world w;
+    int64_t time_us;
+    weir_graph_budget none = {.steps = 0}, one_seek = {.steps = WEIR_GRAPH_SEEK_STEPS};
+    begin(&w, 1, 4096);
+    assert_ok(weir_deleted_time(w.deleted, vertex_of(1), INT64_MAX, &none, &time_us));
+    tell(&w, vertex_of(1), 7);
+    freeze(&w);
+    seal(&w);
+    assert_err(weir_deleted_time(w.deleted, vertex_of(1), INT64_MAX, &none, &time_us), WEIR_EBUSY, NULL);
+    assert_ok(weir_deleted_time(w.deleted, vertex_of(1), INT64_MAX, &one_seek, &time_us));
+    assert_int_equal(one_seek.steps, 0);
+    assert_ok(weir_deleted_time(w.deleted, vertex_of(1), INT64_MAX, &one_seek, &time_us));
+    assert_int_equal(time_us, 7);
+    end(&w);
+}
+
+/* With b bits a deletion and six set of a block's 512: about as a plain filter, and a little more, because blocks fill
+ * unevenly. */
+static double wrongly_suspected(size_t bits_each, uint64_t members) {
+    enum { ASKED = 100000 };
+    weir_deleted_filter *filter;
+    uint64_t suspected = 0;
+    assert_ok(weir_deleted_filter_open(members * bits_each / 8, &filter));
+    for (uint64_t n = 0; n < members; n++)
+        weir_deleted_filter_add(filter, vertex_of(n));
+    for (uint64_t n = 0; n < members; n++)
+        assert_true(weir_deleted_filter_may_have(filter, vertex_of(n)));
+    for (uint64_t n = 0; n < ASKED; n++)
+        suspected += weir_deleted_filter_may_have(filter, vertex_of(members + n));
+    weir_deleted_filter_close(filter);
+    return (double)suspected / ASKED;
+}
+
+static void one_stranger_in_a_hundred_is_suspected(void **state) {
+    (void)state;
+    double at_ten = wrongly_suspected(10, 200000), at_five = wrongly_suspected(5, 200000);
+    assert_true(at_ten > 0.005 && at_ten < 0.02);
+    assert_true(at_five > 0.05 && at_five < 0.2);
+}
+
+typedef struct asking {
+    world *w;
+    atomic_size_t told;
+    atomic_bool over;
+    uint64_t seed;
+} asking;
+
+/* What was told before the question is in the answer, wherever it lies meanwhile. */
+static void keep_asking(void *context) {
+    asking *a = context;
+    weir_rng rng = weir_rng_stream(a->seed, 2, 0);
+    while (!atomic_load(&a->over)) {
+        size_t told = atomic_load(&a->told);
+        uint64_t n = told ? weir_rng_below(&rng, told) : 0;
+        int64_t time_us;
+        assert_ok(weir_deleted_time(a->w->deleted, vertex_of(n), INT64_MAX, NULL, &time_us));
+        if (told) assert_int_equal(time_us, n);
+    }
+}
+
+static void a_question_meets_it_while_it_is_sealed(void **state) {
+    enum { SEALS = 40, A_SEAL = 50 };
+    (void)state;
+    world w;
+    weir_thread *threads[2];
+    begin(&w, SEALS * A_SEAL, 1u << 14);
+    asking a = {.w = &w, .seed = weir_test_seed()};
+    for (int i = 0; i < 2; i++)
+        assert_ok(weir_thread_start("asking", WEIR_ROLE_INGEST, keep_asking, &a, &threads[i]));
+    for (uint64_t i = 0; i < SEALS; i++) {
+        for (uint64_t n = 0; n < A_SEAL; n++) {
+            tell(&w, vertex_of(w.count), (int64_t)w.count);
+            atomic_store(&a.told, w.count);
+        }
+        freeze(&w);
+        seal(&w);
+    }
+    atomic_store(&a.over, true);
+    for (int i = 0; i < 2; i++)
+        weir_thread_join(threads[i]);
+    end(&w);
+}
+
+WEIR_TESTS(WEIR_CASE(every_answer_is_that_of_a_plain_list), WEIR_CASE(the_ends_of_time_are_times),
+           WEIR_CASE(what_is_sealed_takes_no_memory), WEIR_CASE(what_is_looked_up_is_paid_for),
+           WEIR_CASE(one_stranger_in_a_hundred_is_suspected), WEIR_CASE(a_question_meets_it_while_it_is_sealed))
