@@ -396,12 +396,21 @@ static void see_all(weir_rocks *db) {
     std::atomic_store(&db->before, Moment());
 }
 
+static rocksdb::Options sealed_options(rocksdb::Options options) {
+    rocksdb::BlockBasedTableOptions table = table_options(nullptr);
+    table.partition_filters = false;
+    table.index_type = rocksdb::BlockBasedTableOptions::kBinarySearch;
+    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+    return options;
+}
+
 struct weir_rocks_writer {
     weir_rocks *db;
     rocksdb::SstFileWriter writer;
     std::atomic<bool> held{false}; /* it was thrown out of, in the middle of a block */
     /* Its pages stay in the page cache: whoever takes the file in reads it, and so do the readers of what is newest. */
-    explicit weir_rocks_writer(weir_rocks *of) : db(of), writer(rocksdb::EnvOptions(), of->options, nullptr, false) {}
+    explicit weir_rocks_writer(weir_rocks *of)
+        : db(of), writer(rocksdb::EnvOptions(), sealed_options(of->options), nullptr, false) {}
 };
 
 namespace {

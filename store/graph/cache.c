@@ -16,6 +16,7 @@
 
 #define STRIPES     16u /* few, so that a wide window is a small part of one */
 #define BUCKETS_MIN 256u
+#define MARK_BITS   8u /* a window: one list in eight is looked for in vain */
 
 typedef struct window {
     struct window *chain;         /* same bucket          */
@@ -301,6 +302,48 @@ void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list,
         if (updated) window_add(cache, s, updated);
     }
     weir_mutex_unlock(&s->mutex);
+}
+
+/* --- marks --------------------------------------------------------------------------------------------------------- */
+
+struct weir_cache_marks {
+    size_t bits; /* a power of two */
+    uint64_t words[];
+};
+
+static size_t mark_of(const weir_cache_marks *marks, weir_vertex vertex, weir_list list) {
+    return (size_t)(mix(vertex, list) >> 8) & (marks->bits - 1);
+}
+
+weir_cache_marks *weir_cache_marks_take(weir_cache *cache) {
+    size_t bits = 64;
+    weir_cache_stats stats;
+    weir_cache_stats_get(cache, &stats);
+    while (bits < stats.windows * MARK_BITS)
+        bits *= 2;
+    weir_cache_marks *marks = weir_calloc(1, sizeof *marks + bits / 8);
+    if (!marks) return NULL;
+    marks->bits = bits;
+    for (size_t i = 0; i < STRIPES; i++) {
+        stripe *s = &cache->stripes[i];
+        weir_mutex_lock(&s->mutex);
+        for (const window *w = s->newest; w; w = w->older) {
+            size_t mark = mark_of(marks, w->vertex, w->list);
+            marks->words[mark / 64] |= 1ull << mark % 64;
+        }
+        weir_mutex_unlock(&s->mutex);
+    }
+    return marks;
+}
+
+bool weir_cache_marks_may_have(const weir_cache_marks *marks, weir_vertex vertex, weir_list list) {
+    if (!marks) return true;
+    size_t mark = mark_of(marks, vertex, list);
+    return marks->words[mark / 64] >> mark % 64 & 1;
+}
+
+void weir_cache_marks_free(weir_cache_marks *marks) {
+    weir_free(marks);
 }
 
 void weir_cache_stats_get(weir_cache *cache, weir_cache_stats *statsp) {

@@ -48,6 +48,12 @@ void weir_cache_sealed(weir_cache *cache);
 /* A list that the seal has added to the cold store (oldest first): its window, if cached, gets them.  [worker] */
 void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list, const weir_entry *entries,
                           size_t count);
+/* Which lists may have a window that a seal must update: taken after weir_cache_sealed, because windows that come later
+ * have what was sealed. NULL: there was no memory, and any list may have one.  [worker] */
+typedef struct weir_cache_marks weir_cache_marks;
+weir_cache_marks *weir_cache_marks_take(weir_cache *cache);
+bool weir_cache_marks_may_have(const weir_cache_marks *marks, weir_vertex vertex, weir_list list);
+void weir_cache_marks_free(weir_cache_marks *marks);
 void weir_cache_stats_get(weir_cache *cache, weir_cache_stats *statsp); /* [any] */
 
 #endif /* WEIR_STORE_CACHE_H */

@@ -256,10 +256,18 @@ static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m, const 
     return true;
 }
 
-/* The owner alone changes the slots, so it may look at where they are without the lock. */
-void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex) {
-    const stripe *s = &delta->stripes[mix(vertex) % STRIPES];
-    if (s->capacity) __builtin_prefetch(&s->slots[(size_t)(mix(vertex) >> 8) & (s->capacity - 1)]);
+/* The owner alone changes slots and nodes, so it may look at them without the lock. A vertex that stands behind its
+ * place is fetched when it is looked for. */
+void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex, weir_delta_stage stage) {
+    uint64_t hash = mix(vertex);
+    const stripe *s = &delta->stripes[hash % STRIPES];
+    if (s->capacity == 0) return;
+    node *const *slot = &s->slots[(size_t)(hash >> 8) & (s->capacity - 1)];
+    if (stage == WEIR_DELTA_SLOT) {
+        __builtin_prefetch(slot);
+    } else if (*slot) {
+        __builtin_prefetch(stage == WEIR_DELTA_NODE ? (const void *)*slot : (*slot)->lists);
+    }
 }
 
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count) {

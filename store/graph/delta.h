@@ -27,8 +27,10 @@ weir_err weir_delta_open(size_t bytes_max, weir_delta **deltap);
 weir_delta *weir_delta_keep(weir_delta *delta); /* [any] */
 void weir_delta_release(weir_delta *delta);     /* NULL is allowed  [any] */
 
-/* Mutations of this vertex follow soon: begins to fetch where it is looked for.  [shard] */
-void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex);
+/* Mutations of this vertex follow soon: begins to fetch where it is looked for; once that is there, what the delta has
+ * of it; and once that is there, its lists.  [shard] */
+typedef enum weir_delta_stage { WEIR_DELTA_SLOT, WEIR_DELTA_NODE, WEIR_DELTA_LISTS } weir_delta_stage;
+void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex, weir_delta_stage stage);
 /* Applies mutations that are of one vertex and one event, as one step for readers (S2).  WEIR_ENOMEM: the delta is as
  * before or holds some of them; applying them again is harmless (S4).  [shard] */
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count);
@@ -52,16 +54,19 @@ bool weir_delta_oldest(weir_delta *delta, weir_vertex vertex, weir_list id, int6
 /* Whether the delta has a name for the vertex; the key is borrowed as the rows are.  [any] */
 bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep);
 
-/* Walks a frozen delta in the order of the cold store's keys: edges, features, events, puts, labels, names; the
- * deletions, which sort behind the offsets that are not the delta's to know, by a second call.  [worker]  WEIR_ENOMEM;
- * what visit returns. */
+/* A frozen delta in the order of the cold store's keys: made once, and walked several times.  [worker]  WEIR_ENOMEM */
+typedef struct weir_delta_order weir_delta_order;
+weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **orderp);
+void weir_delta_order_close(weir_delta_order *order);
+/* Edges, features, events, puts, labels, names; the deletions, which sort behind the offsets that are not the delta's to
+ * know, by a second call.  [worker]  WEIR_ENOMEM; what visit returns. */
 typedef weir_err (*weir_delta_visit)(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
                                      size_t value_length);
-weir_err weir_delta_walk(weir_delta *delta, weir_delta_visit visit, void *context);
-weir_err weir_delta_walk_deletions(weir_delta *delta, weir_delta_visit visit, void *context);
-/* The lists that a frozen delta holds, oldest entry first, for the window cache.  [worker] */
+weir_err weir_delta_order_walk(const weir_delta_order *order, weir_delta_visit visit, void *context);
+weir_err weir_delta_order_walk_deletions(const weir_delta_order *order, weir_delta_visit visit, void *context);
+/* The lists, oldest entry first, for the window cache.  [worker] */
 typedef weir_err (*weir_delta_list_visit)(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,
                                           size_t count);
-weir_err weir_delta_lists(weir_delta *delta, weir_delta_list_visit visit, void *context);
+weir_err weir_delta_order_lists(const weir_delta_order *order, weir_delta_list_visit visit, void *context);
 
 #endif /* WEIR_STORE_DELTA_H */

@@ -141,13 +141,16 @@ static weir_err repair_take_record(void *writer, const uint8_t *key, size_t key_
 static weir_err repair_flush(weir_graph_repair *repair) {
     weir_engine_writer *writer;
     weir_delta *fresh = NULL;
+    weir_delta_order *order = NULL;
     if (weir_delta_records(repair->delta) == 0) return WEIR_OK;
     weir_err err = repair_ready(repair);
     if (!err) err = weir_engine_writer_open(repair->engine, &writer);
     if (err) return err;
     weir_delta_freeze(repair->delta);
-    err = weir_delta_walk(repair->delta, repair_take_record, writer);
-    if (!err) err = weir_delta_walk_deletions(repair->delta, repair_take_record, writer);
+    err = weir_delta_order_open(repair->delta, &order);
+    if (!err) err = weir_delta_order_walk(order, repair_take_record, writer);
+    if (!err) err = weir_delta_order_walk_deletions(order, repair_take_record, writer);
+    weir_delta_order_close(order);
     if (!err) err = weir_delta_open(repair->delta_bytes * 2, &fresh);
     if (err) {
         weir_engine_writer_cancel(writer);

@@ -23,7 +23,9 @@ _Static_assert(WEIR_OFFSET_KEY_BYTES >= WEIR_ENGINE_PREFIX_BYTES, "a reader look
 typedef struct seal {
     weir_engine_writer *writer;
     weir_offsets *sealed;
+    weir_delta_order *order;
     weir_cache *cache;
+    weir_cache_marks *marks;
     uint64_t records;
 } seal;
 
@@ -62,26 +64,29 @@ static weir_err write_newest(weir_engine_writer *writer, int64_t newest_us, weir
 
 static weir_err update_window(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,
                               size_t count) {
-    weir_cache_seal_list(((seal *)context)->cache, vertex, list, entries, count);
+    const seal *s = context;
+    if (weir_cache_marks_may_have(s->marks, vertex, list))
+        weir_cache_seal_list(s->cache, vertex, list, entries, count);
     return WEIR_OK;
 }
 
-/* Each stripe of the cache is locked on the way to the count: a window that is filled from before the seal is either
- * counted, or finds that there was one. */
-static weir_err update_windows(weir_shard *shard, weir_delta *delta, seal *s) {
-    weir_cache_stats stats;
-    weir_cache_stats_get(shard->cache, &stats);
-    return stats.windows ? weir_delta_lists(delta, update_window, s) : WEIR_OK;
+/* Most of a seal's lists have no window. */
+static weir_err update_windows(seal *s) {
+    s->marks = weir_cache_marks_take(s->cache);
+    weir_err err = weir_delta_order_lists(s->order, update_window, s);
+    weir_cache_marks_free(s->marks);
+    return err;
 }
 
 static weir_err write_file(weir_shard *shard, weir_delta *delta, seal *s) {
-    weir_err err = weir_engine_writer_open(shard->engine, &s->writer);
+    weir_err err = weir_delta_order_open(delta, &s->order);
+    if (!err) err = weir_engine_writer_open(shard->engine, &s->writer);
     if (err) return err;
-    err = weir_delta_walk(delta, write_record, s);
+    err = weir_delta_order_walk(s->order, write_record, s);
     weir_kill_point("seal.half_written");
     if (!err) err = weir_offsets_walk(shard->frozen_offsets, write_offset, s);
     if (!err) err = write_newest(s->writer, shard->frozen_newest_us, shard->frozen_mark);
-    if (!err) err = weir_delta_walk_deletions(delta, write_record, s);
+    if (!err) err = weir_delta_order_walk_deletions(s->order, write_record, s);
     if (err) {
         weir_engine_writer_cancel(s->writer);
         return err;
@@ -107,18 +112,22 @@ static void drop_frozen(weir_shard *shard) {
     weir_delta_release(delta);
 }
 
-weir_err weir_shard_write_frozen(weir_shard *shard) {
-    WEIR_ON_ROLE(WORKER);
-    seal s = {.cache = shard->cache, .sealed = shard->sealed};
-    weir_delta *delta = shard->frozen; /* only this thread sets it to NULL */
-    weir_kill_point("seal.begin");
-    weir_err err = write_file(shard, delta, &s);
+static weir_err take_in(weir_shard *shard, weir_delta *delta, seal *s) {
+    weir_err err = write_file(shard, delta, s);
     if (err) return err;
     weir_kill_point("seal.ingested");
     weir_cache_sealed(shard->cache);
-    err = update_windows(shard, delta, &s);
-    if (!err) err = weir_offsets_copy(shard->sealed, shard->frozen_offsets);
-    if (err) return err; /* the file is in the store; sealing the same delta again changes nothing (S4) */
+    err = update_windows(s);
+    return err ? err : weir_offsets_copy(shard->sealed, shard->frozen_offsets);
+}
+
+weir_err weir_shard_write_frozen(weir_shard *shard) {
+    WEIR_ON_ROLE(WORKER);
+    seal s = {.cache = shard->cache, .sealed = shard->sealed};
+    weir_kill_point("seal.begin");
+    weir_err err = take_in(shard, shard->frozen, &s); /* only this thread sets it to NULL */
+    weir_delta_order_close(s.order);
+    if (err) return err; /* with the file in the store, sealing the same delta again changes nothing (S4) */
     weir_deleted_sealed(shard->deleted);
     drop_frozen(shard);
     atomic_fetch_add_explicit(&shard->sealed_records, s.records, memory_order_relaxed);

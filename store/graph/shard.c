@@ -21,6 +21,9 @@
 #define POP_BATCHES    16u
 #define TICK_US        100000
 #define GROUP_MAX      512u /* mutations of one event at one vertex that become visible together */
+#define AHEAD_SLOT     16u  /* mutations that are read before one is applied; a power of two */
+#define AHEAD_NODE     10u
+#define AHEAD_LISTS    5u
 #define STALL_US_MIN   2000
 #define STALL_US_MAX   WEIR_US_PER_S
 #define MUTATION_BYTES 256u /* that one takes in a delta beside its row and its key, at most */
@@ -148,24 +151,41 @@ static weir_err apply_group(weir_shard *shard, const weir_mutation *group, size_
     return fits_never(shard, group, count, err);
 }
 
+/* The mutations that follow, so that a delta, which is larger than the processor's caches, is asked for what they need
+ * while others are applied. */
+typedef struct lookahead {
+    weir_mutation ring[AHEAD_SLOT];
+    uint32_t read, taken;
+} lookahead;
+
+static const weir_mutation *lookahead_next(lookahead *l, weir_batch_cursor *cursor, const weir_delta *delta) {
+    for (; l->read - l->taken < AHEAD_SLOT && weir_batch_next(cursor, &l->ring[l->read % AHEAD_SLOT]); l->read++)
+        weir_delta_ahead(delta, l->ring[l->read % AHEAD_SLOT].vertex, WEIR_DELTA_SLOT);
+    if (l->taken + AHEAD_NODE < l->read)
+        weir_delta_ahead(delta, l->ring[(l->taken + AHEAD_NODE) % AHEAD_SLOT].vertex, WEIR_DELTA_NODE);
+    if (l->taken + AHEAD_LISTS < l->read)
+        weir_delta_ahead(delta, l->ring[(l->taken + AHEAD_LISTS) % AHEAD_SLOT].vertex, WEIR_DELTA_LISTS);
+    return l->taken == l->read ? NULL : &l->ring[l->taken++ % AHEAD_SLOT];
+}
+
 /* One event at one vertex at a time, because that is what readers may see of it. */
 static weir_err apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t from) {
-    weir_mutation group[GROUP_MAX], next;
+    weir_mutation group[GROUP_MAX];
+    lookahead ahead = {.read = 0};
     size_t count = 0;
     uint64_t applied = 0, skipped = 0;
     weir_err err = WEIR_OK;
-    while (!err && weir_batch_next(cursor, &next)) {
-        if (next.offset < from) { /* S4 */
+    for (const weir_mutation *next; !err && (next = lookahead_next(&ahead, cursor, shard->active));) {
+        if (next->offset < from) { /* S4 */
             skipped++;
             continue;
         }
-        weir_delta_ahead(shard->active, next.vertex);
-        bool same = count > 0 && group[0].vertex == next.vertex && group[0].offset == next.offset;
+        bool same = count > 0 && group[0].vertex == next->vertex && group[0].offset == next->offset;
         if (count > 0 && (!same || count == GROUP_MAX)) {
             err = apply_group(shard, group, count);
             count = 0;
         }
-        group[count++] = next;
+        group[count++] = *next;
         applied++;
     }
     if (!err && count > 0) err = apply_group(shard, group, count);
