@@ -47,7 +47,7 @@ constexpr size_t scan_read_ahead = 2u << 20;
 constexpr size_t scrub_part = 1u << 20;
 /* One after the other: a key has at most as many as there are files, and each search asks all of those. */
 constexpr uint64_t versions_skipped = 1000;
-constexpr int runs_max = 8;
+constexpr int runs_max = 16;
 constexpr int background_jobs = 4;
 constexpr unsigned amplified_without_bound = 1000000;
 constexpr size_t log_bytes_max = 1u << 20;
@@ -326,7 +326,7 @@ rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cac
 }
 
 /* Sorted files are merged with others of their size, so that a record is written again each time that there are some
- * eight times as many, and not several times on each level. Readers look through some eight runs of files. A record
+ * sixteen times as many, and not several times on each level. Readers look through some sixteen runs of files. A record
  * is hardly ever stored twice, which is therefore no reason to merge everything. While large runs are merged, small ones
  * are, too. */
 void set_compaction(rocksdb::Options *options, bool compacts) {
@@ -396,10 +396,11 @@ static void see_all(weir_rocks *db) {
     std::atomic_store(&db->before, Moment());
 }
 
-static rocksdb::Options sealed_options(rocksdb::Options options) {
-    rocksdb::BlockBasedTableOptions table = table_options(nullptr);
-    table.partition_filters = false;
+/* A seal is small: its index and filter are whole, and stay in memory for as long as it is at level 0. */
+static rocksdb::Options options_of_seal(rocksdb::Options options) {
+    rocksdb::BlockBasedTableOptions table = *options.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
     table.index_type = rocksdb::BlockBasedTableOptions::kBinarySearch;
+    table.partition_filters = false;
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
     return options;
 }
@@ -410,7 +411,7 @@ struct weir_rocks_writer {
     std::atomic<bool> held{false}; /* it was thrown out of, in the middle of a block */
     /* Its pages stay in the page cache: whoever takes the file in reads it, and so do the readers of what is newest. */
     explicit weir_rocks_writer(weir_rocks *of)
-        : db(of), writer(rocksdb::EnvOptions(), sealed_options(of->options), nullptr, false) {}
+        : db(of), writer(rocksdb::EnvOptions(), options_of_seal(of->options), nullptr, false) {}
 };
 
 namespace {

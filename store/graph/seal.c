@@ -65,8 +65,7 @@ static weir_err write_newest(weir_engine_writer *writer, int64_t newest_us, weir
 static weir_err update_window(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,
                               size_t count) {
     const seal *s = context;
-    if (weir_cache_marks_may_have(s->marks, vertex, list))
-        weir_cache_seal_list(s->cache, vertex, list, entries, count);
+    if (weir_cache_marks_may_have(s->marks, vertex, list)) weir_cache_seal_list(s->cache, vertex, list, entries, count);
     return WEIR_OK;
 }
 

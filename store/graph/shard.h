@@ -31,9 +31,9 @@
 #define WEIR_SHARD_SPARE_SHARE 4u  /* of its seal size a delta may have beyond it, for the event that fills it */
 
 typedef struct weir_shard_opts {
-    const char *folder;        /* of this shard; borrowed for the call */
-    weir_engine_cache *blocks;     /* borrowed                         */
-    weir_deleted_filter *deleted;  /* borrowed                         */
+    const char *folder;           /* of this shard; borrowed for the call */
+    weir_engine_cache *blocks;    /* borrowed                         */
+    weir_deleted_filter *deleted; /* borrowed                         */
     uint32_t index, shards;
     size_t seal_bytes; /* a delta is frozen at this size       */
     int64_t seal_us;   /* or at this age                       */

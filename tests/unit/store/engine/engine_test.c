@@ -97,7 +97,7 @@ static void n2_what_ingest_returned_for_survives_a_kill(void **state) {
 
 /* --- filters ---------------------------------------------------------------------------------------------------- */
 
-#define VERTICES 40000u /* the filter of so many prefixes is of several parts */
+#define VERTICES 40000u /* the filter of so many prefixes is of several parts, once it is merged */
 
 /* Of a prefix as long as a filter's; keys of one differ behind it. Each third vertex has none. */
 static size_t vertex_key(uint32_t vertex, uint32_t nth, char key[32]) {
