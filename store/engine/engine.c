@@ -183,27 +183,36 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
     return err ? err : weir_buf_err(out);
 }
 
-/* A cursor stays inside until it is closed: what it reads from must not be replaced under it. */
-weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp) {
+/* By who is inside: a cursor stays there until it is closed, as what it reads from must not be replaced under it. */
+static weir_err open_inside(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp) {
     weir_rocks_status status;
-    weir_err err = WEIR_OK;
-    *cursorp = NULL;
     weir_engine_cursor *cursor = weir_calloc(1, sizeof *cursor);
-    if (!cursor) return WEIR_ERR(WEIR_ENOMEM, "no memory for a cursor");
-    cursor->engine = engine;
-    if (!weir_engine_enter(engine, &err)) {
-        weir_free(cursor);
-        return err;
+    if (!cursor) {
+        weir_engine_leave(engine);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for a cursor");
     }
+    cursor->engine = engine;
     /* Blocks are checked as they are read: // N3 */
     if (!weir_rocks_cursor_open(engine->db, use != WEIR_ENGINE_POINT, use == WEIR_ENGINE_SCAN, &cursor->cursor,
                                 &status)) {
-        err = weir_engine_error(engine, "read from", &status);
+        weir_err err = weir_engine_error(engine, "read from", &status);
         weir_engine_cursor_close(cursor);
         return err;
     }
     *cursorp = cursor;
     return WEIR_OK;
+}
+
+weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp) {
+    weir_err err = WEIR_OK;
+    *cursorp = NULL;
+    return weir_engine_enter(engine, &err) ? open_inside(engine, use, cursorp) : err;
+}
+
+weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp) {
+    *cursorp = NULL;
+    atomic_fetch_add(&held->engine->inside, 1);
+    return open_inside(held->engine, WEIR_ENGINE_POINT, cursorp);
 }
 
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length) {

@@ -304,9 +304,10 @@ void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list,
     weir_mutex_unlock(&s->mutex);
 }
 
-/* --- marks --------------------------------------------------------------------------------------------------------- */
+/* --- marks ------------------------------------------------------------------------------------------------------ */
 
 struct weir_cache_marks {
+    bool any;
     size_t bits; /* a power of two */
     uint64_t words[];
 };
@@ -330,6 +331,7 @@ weir_cache_marks *weir_cache_marks_take(weir_cache *cache) {
         for (const window *w = s->newest; w; w = w->older) {
             size_t mark = mark_of(marks, w->vertex, w->list);
             marks->words[mark / 64] |= 1ull << mark % 64;
+            marks->any = true;
         }
         weir_mutex_unlock(&s->mutex);
     }
@@ -340,6 +342,10 @@ bool weir_cache_marks_may_have(const weir_cache_marks *marks, weir_vertex vertex
     if (!marks) return true;
     size_t mark = mark_of(marks, vertex, list);
     return marks->words[mark / 64] >> mark % 64 & 1;
+}
+
+bool weir_cache_marks_any(const weir_cache_marks *marks) {
+    return !marks || marks->any;
 }
 
 void weir_cache_marks_free(weir_cache_marks *marks) {

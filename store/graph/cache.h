@@ -53,6 +53,7 @@ void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list,
 typedef struct weir_cache_marks weir_cache_marks;
 weir_cache_marks *weir_cache_marks_take(weir_cache *cache);
 bool weir_cache_marks_may_have(const weir_cache_marks *marks, weir_vertex vertex, weir_list list);
+bool weir_cache_marks_any(const weir_cache_marks *marks);
 void weir_cache_marks_free(weir_cache_marks *marks);
 void weir_cache_stats_get(weir_cache *cache, weir_cache_stats *statsp); /* [any] */
 

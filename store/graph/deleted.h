@@ -2,10 +2,10 @@
 /*
  * deleted.h - which vertices were deleted, and when: asked for every neighbour of every window.
  *
- * Each shard has all deletions, because any may hold an edge to any vertex, and all their times, so that the past can be
- * asked. They lie in its cold store; those that are not sealed yet lie here. Nearly all that is asked about was never
- * deleted, which a filter says, one for all shards, in memory that does not grow. Where that says "perhaps", a table of
- * some answers is asked, and what that does not know is looked up in the cold store.
+ * Each shard has all deletions, because any may hold an edge to any vertex, and all their times, so that the past can
+ * be asked. They lie in its cold store; those that are not sealed yet lie here. Nearly all that is asked about was
+ * never deleted, which a filter says, one for all shards, in memory that does not grow. Where that says "perhaps", a
+ * table of some answers is asked, and what that does not know is looked up in the cold store.
  *
  *   add ──► filter, young ──(freeze)──► old ──(sealed)──► cold store
  */
@@ -25,7 +25,8 @@ typedef struct weir_deleted weir_deleted;
 
 /* The engine is the shard's, the filter that of all shards; both are borrowed. Reads what was sealed.  WEIR_ENOMEM,
  * WEIR_ECORRUPT, WEIR_EIO */
-weir_err weir_deleted_open(weir_engine *engine, weir_deleted_filter *filter, weir_deleted **deletedp);
+weir_err weir_deleted_open(weir_engine *engine, weir_deleted_filter *filter, size_t answer_bytes,
+                           weir_deleted **deletedp);
 void weir_deleted_close(weir_deleted *deleted);
 
 /* Twice is once.  WEIR_ENOMEM.  [shard] */
@@ -35,11 +36,19 @@ void weir_deleted_freeze(weir_deleted *deleted);
 /* What was frozen is in the cold store.  [worker] */
 void weir_deleted_sealed(weir_deleted *deleted);
 
-/* The newest deletion before before_us, or WEIR_DELETED_NEVER: what is of that time or older is hidden. What is looked
- * up takes the steps of a seek.  [any]  WEIR_EBUSY, WEIR_ETIMEOUT as weir_graph_budget says; WEIR_ECORRUPT, WEIR_EIO,
- * WEIR_ENOMEM. */
-weir_err weir_deleted_time(weir_deleted *deleted, weir_vertex vertex, int64_t before_us, weir_graph_budget *budget,
-                           int64_t *time_usp);
+/* A reader's questions, in one thread: what is looked up is looked up by one cursor. All zero but for the first two, or
+ * three. */
+typedef struct weir_deleted_look {
+    weir_deleted *deleted;
+    weir_graph_budget *budget;        /* NULL: any; a lookup takes the steps of a seek */
+    const weir_engine_cursor *beside; /* one of the same shard that the reader holds; NULL: none */
+    weir_engine_cursor *cursor;
+    uint64_t seals;
+} weir_deleted_look;
+/* The newest deletion before before_us, or WEIR_DELETED_NEVER: what is of that time or older is hidden.  [owner]
+ * WEIR_EBUSY, WEIR_ETIMEOUT as weir_graph_budget says; WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM. */
+weir_err weir_deleted_time(weir_deleted_look *look, weir_vertex vertex, int64_t before_us, int64_t *time_usp);
+void weir_deleted_look_end(weir_deleted_look *look);
 /* How many there are; one that comes twice may count twice until the store is opened again.  [any] */
 uint64_t weir_deleted_count(const weir_deleted *deleted);
 

@@ -16,9 +16,10 @@
 #define BITS_SET    6u /* of a block's 512 by each vertex: nine bits of the hash each */
 
 struct weir_deleted_filter {
-    atomic_bool any;
+    atomic_bool any; /* changes once */
     size_t blocks;
-    atomic_uint_fast64_t *words;
+    void *memory;
+    atomic_uint_fast64_t *words; /* in it, where a cache line begins */
 };
 
 weir_err weir_deleted_filter_open(size_t bytes, weir_deleted_filter **filterp) {
@@ -26,18 +27,19 @@ weir_err weir_deleted_filter_open(size_t bytes, weir_deleted_filter **filterp) {
     weir_deleted_filter *filter = weir_calloc(1, sizeof *filter);
     if (!filter) return WEIR_ERR(WEIR_ENOMEM, "no memory for the filter of deleted vertices");
     filter->blocks = bytes < BLOCK_BYTES ? 1 : bytes / BLOCK_BYTES;
-    filter->words = weir_calloc(filter->blocks, BLOCK_BYTES);
-    if (!filter->words) {
+    filter->memory = weir_calloc(filter->blocks + 1, BLOCK_BYTES); /* pages that nobody has touched take none */
+    if (!filter->memory) {
         weir_free(filter);
         return WEIR_ERR(WEIR_ENOMEM, "no memory for the filter of deleted vertices");
     }
+    filter->words = (void *)(((uintptr_t)filter->memory + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES);
     *filterp = filter;
     return WEIR_OK;
 }
 
 void weir_deleted_filter_close(weir_deleted_filter *filter) {
     if (!filter) return;
-    weir_free(filter->words);
+    weir_free(filter->memory);
     weir_free(filter);
 }
 
@@ -57,7 +59,8 @@ void weir_deleted_filter_add(weir_deleted_filter *filter, weir_vertex vertex) {
     uint64_t bits = mix(weir_vertex_low(vertex) + 0x9e3779b97f4a7c15ull);
     for (unsigned i = 0; i < BITS_SET; i++, bits >>= 9)
         atomic_fetch_or_explicit(&block[bits >> 6 & 7], 1ull << (bits & 63), memory_order_relaxed);
-    atomic_store_explicit(&filter->any, true, memory_order_release);
+    if (!atomic_load_explicit(&filter->any, memory_order_acquire))
+        atomic_store_explicit(&filter->any, true, memory_order_release);
 }
 
 bool weir_deleted_filter_may_have(const weir_deleted_filter *filter, weir_vertex vertex) {

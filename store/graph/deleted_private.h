@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deleted_private.h - what deleted.c and deleted_walk.c share. */
+/* deleted_private.h - what deleted.c, deleted_table.c and deleted_walk.c share. */
 #ifndef WEIR_STORE_DELETED_PRIVATE_H
 #define WEIR_STORE_DELETED_PRIVATE_H
 
@@ -8,16 +8,33 @@
 
 #include "deleted.h"
 
-typedef struct weir_deletion {
+/* A vertex and the times that it was deleted at, rising: a producer that deletes one vertex again and again costs no
+ * more than one that deletes many. */
+typedef struct weir_deletion_place {
     weir_vertex vertex;
-    int64_t time_us; /* WEIR_DELETED_NEVER: an empty place of a table */
-} weir_deletion;
+    uint32_t count, capacity; /* of many; a count of 0: the place is empty; a capacity of 0: there is one time */
+    union {
+        int64_t one;
+        int64_t *many;
+    } times;
+} weir_deletion_place;
 
-/* Open addressing, several times of a vertex in one run of places. */
+/* Open addressing. */
 typedef struct weir_deletion_table {
-    weir_deletion *places;
-    size_t count, capacity; /* a power of two, or 0 */
+    weir_deletion_place *places;
+    size_t vertices, capacity; /* a power of two, or 0 */
+    size_t count;              /* of times, of all vertices */
 } weir_deletion_table;
+
+static inline size_t weir_deletion_hash(weir_vertex vertex) {
+    return (size_t)(weir_vertex_fold(vertex) * 0x9e3779b97f4a7c15ull >> 20);
+}
+
+/* Twice is once: *newp.  false: no memory. */
+bool weir_deletion_table_insert(weir_deletion_table *table, weir_vertex vertex, int64_t time_us, bool *newp);
+int64_t weir_deletion_table_newest(const weir_deletion_table *table, weir_vertex vertex, int64_t before_us);
+const int64_t *weir_deletion_times(const weir_deletion_place *place);
+void weir_deletion_table_free(weir_deletion_table *table);
 
 /* Of a vertex the newest deletion that is sealed, or WEIR_DELETED_NEVER. */
 typedef struct weir_deleted_answer {
@@ -32,8 +49,13 @@ struct weir_deleted {
     atomic_uint_fast64_t count;
     pthread_rwlock_t lock; /* innermost, guards the rest: nothing is taken under it */
     weir_deletion_table young, old;
-    weir_deleted_answer *answers; /* each at the place that its vertex hashes to             */
+    weir_deleted_answer *answers; /* each at the place that its vertex hashes to */
+    size_t answer_count;          /* a power of two */
     uint64_t seals;               /* what was looked up before one is not kept as an answer after it */
 };
+
+/* What a key of the cold store says; a deletion at the least of times is one at the time behind it, because nothing is
+ * older that it could hide.  false: it is no deletion. */
+bool weir_deletion_read(const void *key, size_t length, weir_vertex *vertexp, int64_t *time_usp);
 
 #endif /* WEIR_STORE_DELETED_PRIVATE_H */

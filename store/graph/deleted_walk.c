@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deleted_walk.c - what is not sealed, sorted, beside a cursor over what is: it may be sealed meanwhile, and come twice. */
+/*
+ * deleted_walk.c - what is not sealed, sorted, beside a cursor over what is.
+ *
+ * It may be sealed meanwhile, and comes twice then.
+ */
 #include <stdlib.h>
 
 #include <weir/base/alloc.h>
@@ -7,24 +11,31 @@
 
 #include "deleted_private.h"
 
+typedef struct deletion {
+    weir_vertex vertex;
+    int64_t time_us;
+} deletion;
+
 struct weir_deleted_walk {
-    weir_deletion *pending;
+    deletion *pending;
     size_t count, next;
     weir_engine_cursor *cursor;
     bool sealed_found;
-    weir_deletion sealed; /* where the cursor stands */
+    deletion sealed; /* where the cursor stands */
 };
 
 /* By vertex, the newest first: as they lie in the cold store. */
 static int compare(const void *a, const void *b) {
-    const weir_deletion *x = a, *y = b;
+    const deletion *x = a, *y = b;
     if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
     return (x->time_us < y->time_us) - (x->time_us > y->time_us);
 }
 
 static void copy_table(weir_deleted_walk *walk, const weir_deletion_table *table) {
     for (size_t i = 0; i < table->capacity; i++)
-        if (table->places[i].time_us != WEIR_DELETED_NEVER) walk->pending[walk->count++] = table->places[i];
+        for (uint32_t j = 0; j < table->places[i].count; j++)
+            walk->pending[walk->count++] =
+                (deletion){table->places[i].vertex, weir_deletion_times(&table->places[i])[j]};
 }
 
 static weir_err copy_pending(weir_deleted_walk *walk, weir_deleted *deleted) {
@@ -40,13 +51,14 @@ static weir_err copy_pending(weir_deleted_walk *walk, weir_deleted *deleted) {
     return WEIR_OK;
 }
 
+/* They are the last kind of record: there is nothing behind them. */
 static weir_err take_sealed(weir_deleted_walk *walk) {
     size_t length;
-    walk->sealed_found = false;
-    if (!weir_engine_cursor_valid(walk->cursor)) return weir_engine_cursor_err(walk->cursor);
+    walk->sealed_found = weir_engine_cursor_valid(walk->cursor);
+    if (!walk->sealed_found) return weir_engine_cursor_err(walk->cursor);
     const void *key = weir_engine_cursor_key(walk->cursor, &length);
-    walk->sealed_found = weir_deleted_key_read(key, length, &walk->sealed.vertex, &walk->sealed.time_us);
-    return WEIR_OK;
+    if (weir_deletion_read(key, length, &walk->sealed.vertex, &walk->sealed.time_us)) return WEIR_OK;
+    return WEIR_ERR(WEIR_ECORRUPT, "a deletion of a vertex is damaged; restore a checkpoint");
 }
 
 weir_err weir_deleted_walk_open(weir_deleted *deleted, weir_deleted_walk **walkp) {
@@ -68,8 +80,7 @@ weir_err weir_deleted_walk_open(weir_deleted *deleted, weir_deleted_walk **walkp
 }
 
 weir_err weir_deleted_walk_next(weir_deleted_walk *walk, bool *foundp, weir_vertex *vertexp, int64_t *time_usp) {
-    const weir_deletion *pending = walk->next < walk->count ? &walk->pending[walk->next] : NULL, *first = pending;
-    weir_err err = WEIR_OK;
+    const deletion *pending = walk->next < walk->count ? &walk->pending[walk->next] : NULL, *first = pending;
     bool from_cold = walk->sealed_found && (!pending || compare(&walk->sealed, pending) <= 0);
     if (from_cold) first = &walk->sealed;
     *foundp = first != NULL;
@@ -81,8 +92,7 @@ weir_err weir_deleted_walk_next(weir_deleted_walk *walk, bool *foundp, weir_vert
         return WEIR_OK;
     }
     weir_engine_cursor_next(walk->cursor);
-    err = take_sealed(walk);
-    return err;
+    return take_sealed(walk);
 }
 
 void weir_deleted_walk_close(weir_deleted_walk *walk) {

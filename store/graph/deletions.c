@@ -47,17 +47,13 @@ static head *first_of(head *heads, uint32_t count) {
     return first;
 }
 
-static weir_err step(head *h) {
-    return weir_deleted_walk_next(h->walk, &h->found, &h->vertex, &h->time_us);
-}
-
 static weir_err merge(head *heads, uint32_t count, times *t, weir_graph_deletion_visit visit, void *context) {
     weir_err err = WEIR_OK;
     for (head *first = first_of(heads, count); !err && first;) {
         weir_vertex vertex = first->vertex;
         for (t->count = 0; !err && first && first->vertex == vertex; first = first_of(heads, count)) {
             err = keep(t, first->time_us);
-            if (!err) err = step(first);
+            if (!err) err = weir_deleted_walk_next(first->walk, &first->found, &first->vertex, &first->time_us);
         }
         for (size_t i = t->count; !err && i > 0; i--)
             err = visit(context, vertex, t->of[i - 1]);
@@ -71,7 +67,7 @@ weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit
     weir_err err = heads ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to walk over the deletions");
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         err = weir_deleted_walk_open(graph->shards[i]->deleted, &heads[i].walk);
-        if (!err) err = step(&heads[i]);
+        if (!err) err = weir_deleted_walk_next(heads[i].walk, &heads[i].found, &heads[i].vertex, &heads[i].time_us);
     }
     if (!err) err = merge(heads, graph->shard_count, &t, visit, context);
     for (uint32_t i = 0; heads && i < graph->shard_count; i++)

@@ -50,7 +50,7 @@ struct weir_delta_order {
     size_t filled[WEIR_LIST_KINDS];
 };
 
-/* --- the order ----------------------------------------------------------------------------------------------------- */
+/* --- the order -------------------------------------------------------------------------------------------------- */
 
 static int compare_places(const void *a, const void *b) {
     weir_vertex x = ((const place *)a)->vertex, y = ((const place *)b)->vertex;
@@ -167,7 +167,7 @@ void weir_delta_order_close(weir_delta_order *order) {
     weir_free(order);
 }
 
-/* --- walking over it ----------------------------------------------------------------------------------------------- */
+/* --- walking over it -------------------------------------------------------------------------------------------- */
 
 typedef struct walk {
     const weir_delta_order *order;

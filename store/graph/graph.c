@@ -19,8 +19,8 @@
 #define EVENT_WINDOW_DEFAULT 131072u
 
 /* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each with what it may have
- * beyond its seal size), a quarter for windows and the filter of deleted vertices, which has an eighth of that, an
- * eighth for blocks of the cold store, an eighth for names. */
+ * beyond its seal size), a quarter for windows and deleted vertices, which have an eighth of that (half for the filter,
+ * half for answers), an eighth for blocks of the cold store, an eighth for names. */
 #define DELTAS_SHARE   2
 #define WINDOWS_SHARE  4
 #define BLOCKS_SHARE   8
@@ -167,6 +167,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         .seal_bytes = opts->seal_bytes && opts->seal_bytes < seal_share ? opts->seal_bytes : seal_share,
         .seal_us = opts->seal_us ? opts->seal_us : SEAL_US_DEFAULT,
         .cache_bytes = (memory / WINDOWS_SHARE - memory / DELETED_SHARE) / graph->shard_count,
+        .deleted_bytes = memory / DELETED_SHARE / 2 / graph->shard_count,
         .window = opts->window ? opts->window : WINDOW_DEFAULT,
         .read_only = opts->read_only,
         .clock = graph->clock,
@@ -174,7 +175,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
     };
     weir_err err = weir_engine_cache_open(memory / BLOCKS_SHARE, &graph->blocks);
     if (!err) err = weir_names_open(memory / NAMES_SHARE, &graph->names);
-    if (!err) err = weir_deleted_filter_open(memory / DELETED_SHARE, &graph->deleted);
+    if (!err) err = weir_deleted_filter_open(memory / DELETED_SHARE / 2, &graph->deleted);
     shard.blocks = graph->blocks;
     shard.deleted = graph->deleted;
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {

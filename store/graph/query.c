@@ -88,7 +88,10 @@ static puts puts_before(const weir_graph *graph, weir_vertex vertex, uint32_t ty
 
 static weir_err deleted_before(const weir_graph *graph, weir_vertex vertex, int64_t before_us,
                                weir_graph_budget *budget, int64_t *time_usp) {
-    return weir_deleted_time(shard_of(graph, vertex)->deleted, vertex, before_us, budget, time_usp);
+    weir_deleted_look look = {.deleted = shard_of(graph, vertex)->deleted, .budget = budget};
+    weir_err err = weir_deleted_time(&look, vertex, before_us, time_usp);
+    weir_deleted_look_end(&look);
+    return err;
 }
 
 static weir_err look_for_any(puts *p, const weir_list_query *query) {

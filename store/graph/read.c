@@ -210,7 +210,10 @@ static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, si
     if (WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS) /* read once, at a start: no window is worth it */
         return scan_cold(shard, query, query->before_us, capacity, arena, s);
     if (collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
-    if (s->count >= size) return scan_cold(shard, query, query->before_us, capacity, arena, s); /* far in the past */
+    if (s->count >= size && s->count >= shard->window) /* far in the past */
+        return scan_cold(shard, query, query->before_us, capacity, arena, s);
+    if (s->count < shard->window && s->count * 2 > size) /* one that does not reach becomes wider */
+        size = s->count * 2 < shard->window ? s->count * 2 : shard->window;
     source window = {.entries = weir_arena_alloc(arena, size * sizeof(weir_entry))};
     if (!window.entries) return arena_full(arena);
     uint64_t epoch = weir_cache_epoch(shard->cache);
@@ -273,12 +276,12 @@ static bool is_hidden(hidden *h, const weir_entry *e) {
     return h->neighbors && hidden_place(h, e->neighbor, 0)->used;
 }
 
-static weir_err find_whether_hidden(weir_shard *shard, const weir_list_query *query, hidden *h, const weir_entry *e,
-                                    bool *hiddenp) {
+static weir_err find_whether_hidden(weir_deleted_look *look, const weir_list_query *query, hidden *h,
+                                    const weir_entry *e, bool *hiddenp) {
     int64_t deleted_us;
     *hiddenp = !query->hidden_too && is_hidden(h, e);
     if (*hiddenp || query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return WEIR_OK;
-    weir_err err = weir_deleted_time(shard->deleted, e->neighbor, query->before_us, query->budget, &deleted_us);
+    weir_err err = weir_deleted_time(look, e->neighbor, query->before_us, &deleted_us);
     *hiddenp = e->time_us <= deleted_us;
     return err;
 }
@@ -311,11 +314,12 @@ typedef struct merged {
 
 static weir_err merge(weir_shard *shard, const weir_list_query *query, source *sources, weir_arena *arena,
                       merged *out) {
+    weir_deleted_look look = {shard->deleted, query->budget, .beside = sources[COLD].cursor};
     int64_t own_deletion;
     hidden h = {0};
     out->count = 0;
     out->is_short = false;
-    weir_err err = weir_deleted_time(shard->deleted, query->vertex, query->before_us, query->budget, &own_deletion);
+    weir_err err = weir_deleted_time(&look, query->vertex, query->before_us, &own_deletion);
     if (!err) err = step_cold(query, &sources[COLD]);
     int64_t newer_than = query->newer_than_us > own_deletion ? query->newer_than_us : own_deletion;
     while (!err && out->count < query->limit) {
@@ -323,7 +327,7 @@ static weir_err merge(weir_shard *shard, const weir_list_query *query, source *s
         const weir_entry *e = merge_next(sources, &out->is_short);
         if (!e || (e->time_us <= newer_than && newer_than != INT64_MIN)) break; /* all that follow are older */
         bool passed = e->deletion;
-        err = e->deletion ? hide(&h, e, arena) : find_whether_hidden(shard, query, &h, e, &passed);
+        err = e->deletion ? hide(&h, e, arena) : find_whether_hidden(&look, query, &h, e, &passed);
         if (!err && !passed) {
             out->entries[out->count] = *e;
             if (sources[COLD].cursor) err = copy_row(arena, &out->entries[out->count]);
@@ -332,6 +336,7 @@ static weir_err merge(weir_shard *shard, const weir_list_query *query, source *s
         if (!err) err = weir_shard_spend(query->budget, h.steps - steps);
         if (!err) err = step_cold(query, &sources[COLD]);
     }
+    weir_deleted_look_end(&look);
     return err;
 }
 

@@ -4,7 +4,7 @@
  *
  *   1 write one sorted file: records, offsets, deletions        a crash here leaves a file that nobody knows
  *   2 ingest it                                                 S3: all of it and its offsets, or nothing
- *   3 tell the window cache                                     S5
+ *   3 tell the window cache, and who was deleted                S5
  *   4 drop the delta                                            readers that hold it meet its records twice, and count
  * once
  *
@@ -69,10 +69,10 @@ static weir_err update_window(void *context, weir_vertex vertex, weir_list list,
     return WEIR_OK;
 }
 
-/* Most of a seal's lists have no window. */
+/* Most of a seal's lists have no window, and of a file that is loaded none. */
 static weir_err update_windows(seal *s) {
     s->marks = weir_cache_marks_take(s->cache);
-    weir_err err = weir_delta_order_lists(s->order, update_window, s);
+    weir_err err = weir_cache_marks_any(s->marks) ? weir_delta_order_lists(s->order, update_window, s) : WEIR_OK;
     weir_cache_marks_free(s->marks);
     return err;
 }

@@ -461,7 +461,7 @@ static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     weir_engine_opts engine_opts = {.cache = opts->blocks, .create = opts->create, .read_only = opts->read_only};
     weir_err err = weir_engine_open(opts->folder, &engine_opts, &shard->engine);
     if (!err) err = weir_cache_open(opts->cache_bytes, opts->window, &shard->cache);
-    if (!err) err = weir_deleted_open(shard->engine, opts->deleted, &shard->deleted);
+    if (!err) err = weir_deleted_open(shard->engine, opts->deleted, opts->deleted_bytes, &shard->deleted);
     if (!err) err = weir_offsets_open(&shard->applied);
     if (!err) err = weir_offsets_open(&shard->sealed);
     if (!err) err = weir_offsets_open(&shard->frozen_offsets);

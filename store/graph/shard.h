@@ -37,7 +37,7 @@ typedef struct weir_shard_opts {
     uint32_t index, shards;
     size_t seal_bytes; /* a delta is frozen at this size       */
     int64_t seal_us;   /* or at this age                       */
-    size_t cache_bytes;
+    size_t cache_bytes, deleted_bytes;
     uint32_t window;
     bool create, read_only;
     weir_clock *clock;         /* borrowed                             */

@@ -3,7 +3,7 @@
  * draft.h - a snapshot while it is being built; what scan.c, vertices.c, rows.c, edges.c, labels.c, manifest.c and
  * build.c share.
  *
- *   deletions of vertices, all of them, from the store's table
+ *   deletions of vertices, all of them, in memory
  *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels; the
  *             times of puts: those of edges and of rows as lives (lives.h), those that left neither one by one
  *   vertices  the ids of each type out of all spills ──► ids.npy, mapped

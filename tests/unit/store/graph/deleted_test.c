@@ -14,6 +14,8 @@
 
 #include "deleted.h"
 
+#define ANSWER_BYTES 4096u /* of 128 vertices */
+
 typedef struct one {
     weir_vertex vertex;
     int64_t time_us;
@@ -39,7 +41,7 @@ static void begin(world *w, size_t capacity, size_t filter_bytes) {
     assert_non_null(w->told);
     assert_ok(weir_engine_open(weir_test_path("engine"), &opts, &w->engine));
     assert_ok(weir_deleted_filter_open(filter_bytes, &w->filter));
-    assert_ok(weir_deleted_open(w->engine, w->filter, &w->deleted));
+    assert_ok(weir_deleted_open(w->engine, w->filter, ANSWER_BYTES, &w->deleted));
 }
 
 static void end(world *w) {
@@ -52,7 +54,7 @@ static void end(world *w) {
 static void tell(world *w, weir_vertex vertex, int64_t time_us) {
     assert_true(w->count < w->capacity);
     assert_ok(weir_deleted_add(w->deleted, vertex, time_us));
-    w->told[w->count++] = (one){vertex, time_us};
+    w->told[w->count++] = (one){vertex, time_us == INT64_MIN ? INT64_MIN + 1 : time_us};
 }
 
 static int as_keys(const void *a, const void *b) {
@@ -94,7 +96,7 @@ static void start_again(world *w) {
     weir_engine_close(w->engine);
     assert_ok(weir_engine_open(weir_test_path("engine"), &opts, &w->engine));
     assert_ok(weir_deleted_filter_open(4096, &w->filter));
-    assert_ok(weir_deleted_open(w->engine, w->filter, &w->deleted));
+    assert_ok(weir_deleted_open(w->engine, w->filter, ANSWER_BYTES, &w->deleted));
     for (size_t i = w->sealed; i < w->count; i++)
         assert_ok(weir_deleted_add(w->deleted, w->told[i].vertex, w->told[i].time_us));
     w->frozen = w->sealed;
@@ -103,17 +105,28 @@ static void start_again(world *w) {
 static int64_t naive_time(const world *w, weir_vertex vertex, int64_t before_us) {
     int64_t newest_us = WEIR_DELETED_NEVER;
     for (size_t i = 0; i < w->count; i++) {
-        int64_t time_us = w->told[i].time_us == INT64_MIN ? INT64_MIN + 1 : w->told[i].time_us;
-        bool counts = w->told[i].vertex == vertex && time_us < before_us;
-        if (counts && time_us > newest_us) newest_us = time_us;
+        bool counts = w->told[i].vertex == vertex && w->told[i].time_us < before_us;
+        if (counts && w->told[i].time_us > newest_us) newest_us = w->told[i].time_us;
     }
     return newest_us;
 }
 
-static void ask(const world *w, weir_vertex vertex, int64_t before_us) {
-    int64_t time_us;
-    assert_ok(weir_deleted_time(w->deleted, vertex, before_us, NULL, &time_us));
-    assert_int_equal(time_us, naive_time(w, vertex, before_us));
+static weir_err time_of(const world *w, weir_vertex vertex, int64_t before_us, weir_graph_budget *budget,
+                        int64_t *time_usp) {
+    weir_deleted_look look = {.deleted = w->deleted, .budget = budget};
+    weir_err err = weir_deleted_time(&look, vertex, before_us, time_usp);
+    weir_deleted_look_end(&look);
+    return err;
+}
+
+/* By a look of its own, and by one that was begun any while ago. */
+static void ask(const world *w, weir_deleted_look *look, weir_vertex vertex, int64_t before_us) {
+    int64_t time_us, wanted_us = naive_time(w, vertex, before_us);
+    assert_ok(time_of(w, vertex, before_us, NULL, &time_us));
+    assert_int_equal(time_us, wanted_us);
+    if (!look) return;
+    assert_ok(weir_deleted_time(look, vertex, before_us, &time_us));
+    assert_int_equal(time_us, wanted_us);
 }
 
 /* Each that was told is met, rising, and nothing else. */
@@ -132,7 +145,7 @@ static void walk_all(const world *w) {
         if (!found) break;
         if (!first) assert_true(as_keys(&last, &met) <= 0);
         if (first || as_keys(&last, &met) != 0) distinct++;
-        if (met.time_us > INT64_MIN + 1) assert_non_null(bsearch(&met, sorted, w->count, sizeof met, as_keys));
+        assert_non_null(bsearch(&met, sorted, w->count, sizeof met, as_keys));
         last = met;
     }
     for (size_t i = 0; i < w->count; i++)
@@ -149,6 +162,7 @@ static void every_answer_is_that_of_a_plain_list(void **state) {
     for (uint64_t round = 0; round < weir_test_rounds(3); round++) {
         world w;
         begin(&w, STEPS, 4096);
+        weir_deleted_look look = {.deleted = w.deleted};
         for (int step = 0; step < STEPS; step++) {
             weir_vertex vertex = vertex_of(weir_rng_below(&rng, 2 * VERTICES));
             int64_t time_us = (int64_t)weir_rng_below(&rng, TIMES);
@@ -156,11 +170,16 @@ static void every_answer_is_that_of_a_plain_list(void **state) {
             if (what < 20) tell(&w, vertex_of(weir_rng_below(&rng, VERTICES)), time_us ? time_us : INT64_MIN + 1);
             if (what == 20 && w.frozen == w.sealed) freeze(&w);
             if (what == 21 && w.frozen > w.sealed) seal(&w);
-            if (what == 22 && weir_rng_below(&rng, 4) == 0) start_again(&w);
+            if (what == 22 && weir_rng_below(&rng, 4) == 0) {
+                weir_deleted_look_end(&look);
+                start_again(&w);
+                look.deleted = w.deleted;
+            }
             if (what == 23 && weir_rng_below(&rng, 4) == 0) walk_all(&w);
-            if (what >= 24) ask(&w, vertex, what < 60 ? INT64_MAX : time_us);
+            if (what >= 24) ask(&w, &look, vertex, what < 60 ? INT64_MAX : time_us);
         }
         walk_all(&w);
+        weir_deleted_look_end(&look);
         end(&w);
         assert_ok(weir_folder_remove(weir_test_path("engine")));
     }
@@ -175,10 +194,10 @@ static void the_ends_of_time_are_times(void **state) {
         tell(&w, vertex_of(1), INT64_MIN);
         tell(&w, vertex_of(2), INT64_MAX - 1);
         for (uint64_t n = 0; n < 3; n++) {
-            ask(&w, vertex_of(n), INT64_MAX);
-            ask(&w, vertex_of(n), INT64_MIN);
-            ask(&w, vertex_of(n), INT64_MIN + 1);
-            ask(&w, vertex_of(n), INT64_MIN + 2);
+            ask(&w, NULL, vertex_of(n), INT64_MAX);
+            ask(&w, NULL, vertex_of(n), INT64_MIN);
+            ask(&w, NULL, vertex_of(n), INT64_MIN + 1);
+            ask(&w, NULL, vertex_of(n), INT64_MIN + 2);
         }
         freeze(&w);
         seal(&w);
@@ -204,7 +223,7 @@ static void what_is_sealed_takes_no_memory(void **state) {
     assert_true(after.live_bytes <= before.live_bytes + 4096);
     for (uint64_t n = 0; n < 100; n++) {
         int64_t time_us;
-        assert_ok(weir_deleted_time(w.deleted, vertex_of(n * 499), INT64_MAX, NULL, &time_us));
+        assert_ok(time_of(&w, vertex_of(n * 499), INT64_MAX, NULL, &time_us));
         assert_int_equal(time_us, (n * 499) % A_SEAL);
     }
     assert_int_equal(weir_deleted_count(w.deleted), SEALS * A_SEAL);
@@ -218,14 +237,14 @@ static void what_is_looked_up_is_paid_for(void **state) {
     int64_t time_us;
     weir_graph_budget none = {.steps = 0}, one_seek = {.steps = WEIR_GRAPH_SEEK_STEPS};
     begin(&w, 1, 4096);
-    assert_ok(weir_deleted_time(w.deleted, vertex_of(1), INT64_MAX, &none, &time_us));
+    assert_ok(time_of(&w, vertex_of(1), INT64_MAX, &none, &time_us));
     tell(&w, vertex_of(1), 7);
     freeze(&w);
     seal(&w);
-    assert_err(weir_deleted_time(w.deleted, vertex_of(1), INT64_MAX, &none, &time_us), WEIR_EBUSY, NULL);
-    assert_ok(weir_deleted_time(w.deleted, vertex_of(1), INT64_MAX, &one_seek, &time_us));
+    assert_err(time_of(&w, vertex_of(1), INT64_MAX, &none, &time_us), WEIR_EBUSY, NULL);
+    assert_ok(time_of(&w, vertex_of(1), INT64_MAX, &one_seek, &time_us));
     assert_int_equal(one_seek.steps, 0);
-    assert_ok(weir_deleted_time(w.deleted, vertex_of(1), INT64_MAX, &one_seek, &time_us));
+    assert_ok(time_of(&w, vertex_of(1), INT64_MAX, &one_seek, &time_us));
     assert_int_equal(time_us, 7);
     end(&w);
 }
@@ -254,49 +273,74 @@ static void one_stranger_in_a_hundred_is_suspected(void **state) {
     assert_true(at_five > 0.05 && at_five < 0.2);
 }
 
+/* A producer that deletes one vertex again and again: each costs about as much as the one before. The table that there
+ * was looked at all of them for each. */
+static void one_vertex_may_be_deleted_for_ever(void **state) {
+    enum { TIMES = 300000 };
+    (void)state;
+    world w;
+    begin(&w, TIMES, 4096);
+    weir_deleted_look look = {.deleted = w.deleted};
+    for (int64_t i = 0; i < TIMES; i++)
+        tell(&w, vertex_of(1), i * 2);
+    for (int64_t i = 1; i < TIMES; i += 97) {
+        int64_t time_us;
+        assert_ok(weir_deleted_time(&look, vertex_of(1), i * 2, &time_us));
+        assert_int_equal(time_us, i * 2 - 2);
+    }
+    weir_deleted_look_end(&look);
+    end(&w);
+}
+
+enum { ASKED = 6 };
+
 typedef struct asking {
     world *w;
-    atomic_size_t told;
+    atomic_int_fast64_t told_us[ASKED];
     atomic_bool over;
-    uint64_t seed;
 } asking;
 
 /* What was told before the question is in the answer, wherever it lies meanwhile. */
 static void keep_asking(void *context) {
     asking *a = context;
-    weir_rng rng = weir_rng_stream(a->seed, 2, 0);
-    while (!atomic_load(&a->over)) {
-        size_t told = atomic_load(&a->told);
-        uint64_t n = told ? weir_rng_below(&rng, told) : 0;
-        int64_t time_us;
-        assert_ok(weir_deleted_time(a->w->deleted, vertex_of(n), INT64_MAX, NULL, &time_us));
-        if (told) assert_int_equal(time_us, n);
+    weir_deleted_look look = {.deleted = a->w->deleted};
+    for (uint64_t i = 0; !atomic_load(&a->over); i++) {
+        int64_t told_us = atomic_load(&a->told_us[i % ASKED]), time_us;
+        if (i % 8 == 0) weir_deleted_look_end(&look);
+        assert_ok(weir_deleted_time(&look, vertex_of(i % ASKED), INT64_MAX, &time_us));
+        assert_true(time_us >= told_us);
     }
+    weir_deleted_look_end(&look);
 }
 
 static void a_question_meets_it_while_it_is_sealed(void **state) {
-    enum { SEALS = 40, A_SEAL = 50 };
+    enum { SEALS = 200, A_SEAL = 10, READERS = 3 };
     (void)state;
     world w;
-    weir_thread *threads[2];
+    weir_thread *threads[READERS];
     begin(&w, SEALS * A_SEAL, 1u << 14);
-    asking a = {.w = &w, .seed = weir_test_seed()};
-    for (int i = 0; i < 2; i++)
+    asking a = {.w = &w};
+    for (int i = 0; i < ASKED; i++)
+        atomic_init(&a.told_us[i], WEIR_DELETED_NEVER);
+    for (int i = 0; i < READERS; i++)
         assert_ok(weir_thread_start("asking", WEIR_ROLE_INGEST, keep_asking, &a, &threads[i]));
     for (uint64_t i = 0; i < SEALS; i++) {
         for (uint64_t n = 0; n < A_SEAL; n++) {
-            tell(&w, vertex_of(w.count), (int64_t)w.count);
-            atomic_store(&a.told, w.count);
+            int64_t time_us = (int64_t)w.count;
+            uint64_t vertex = (i + n) % ASKED;
+            tell(&w, vertex_of(vertex), time_us);
+            atomic_store(&a.told_us[vertex], time_us);
         }
         freeze(&w);
         seal(&w);
     }
     atomic_store(&a.over, true);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < READERS; i++)
         weir_thread_join(threads[i]);
     end(&w);
 }
 
 WEIR_TESTS(WEIR_CASE(every_answer_is_that_of_a_plain_list), WEIR_CASE(the_ends_of_time_are_times),
            WEIR_CASE(what_is_sealed_takes_no_memory), WEIR_CASE(what_is_looked_up_is_paid_for),
-           WEIR_CASE(one_stranger_in_a_hundred_is_suspected), WEIR_CASE(a_question_meets_it_while_it_is_sealed))
+           WEIR_CASE(one_stranger_in_a_hundred_is_suspected), WEIR_CASE(one_vertex_may_be_deleted_for_ever),
+           WEIR_CASE(a_question_meets_it_while_it_is_sealed))

@@ -70,6 +70,9 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
  * full order, too, for who looks here and there: reads the blocks that it needs. */
 typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN, WEIR_ENGINE_PROBE } weir_engine_use;
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
+/* A POINT cursor for who holds one already: it does not wait for the engine to be opened again or replaced, which waits
+ * for the one that is held.  Errors as above.  [owner] */
+weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp);
 /* Stands at the first key >= key.  [owner] */
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length);
 /* Stands at the last key <= key; and one before where it stands.  [owner] */

@@ -18,7 +18,7 @@
  * ~time is the complement of the time with its sign bit flipped: newest first. In an edge, kind 0 is a deletion and
  * sorts before the edges (kind 1) of its own time, which it hides: a reader that goes newest first meets a deletion
  * before everything that it deletes. A deletion of one neighbour carries it; a deletion of the vertex itself is
- * repeated in 'T' only, and every shard keeps all of 'T' in memory.
+ * repeated in 'T' only, and every shard has all of 'T'.
  * A put of a vertex is an 'F' if it has a row. 'K' is that of one without, left out where the same event puts an edge
  * at the vertex: so that each put leaves a record with its time, and a deletion that comes late can be told from one
  * after which the vertex was put again.

@@ -52,7 +52,7 @@ typedef struct weir_graph_opts {
     uint64_t memory_bytes; /* budget for deltas, window cache and block cache together; 0: 1 GiB             */
     uint64_t seal_bytes;   /* a delta is frozen at this size; 0: a fifth of the budget over all shards       */
     int64_t seal_us;       /* or at this age; 0: 10 s                                                        */
-    uint32_t window;       /* W: newest edges kept per cached window, unless more are asked for; 0: 128       */
+    uint32_t window;       /* W: newest edges of a cached window at most, unless more are asked for; 0: 128  */
     uint32_t event_window; /* of a store that is created: see weir_graph_event_window; 0: 131072            */
     bool create;
     bool from_log; /* what is created is filled from a log: see weir_graph_filling                 */
@@ -262,7 +262,8 @@ typedef struct weir_graph_budget {
 } weir_graph_budget;
 
 /* The same questions within a budget (NULL: any). What a list has is passed from its newest record on, hidden ones too:
- * a vertex with many deleted edges costs as many steps.  [any]  Also WEIR_EBUSY, and `exceeded`: it takes more steps
+ * a vertex with many deleted edges costs as many steps; to look up whether a neighbour was deleted, where that may be,
+ * WEIR_GRAPH_SEEK_STEPS.  [any]  Also WEIR_EBUSY, and `exceeded`: it takes more steps
  * than are left; WEIR_ETIMEOUT: the deadline has passed, which is looked at every thousand steps. */
 weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
                                      int64_t before_us, uint32_t limit, weir_graph_budget *budget, weir_arena *arena,
@@ -277,7 +278,8 @@ weir_err weir_graph_name_within(weir_graph *graph, weir_vertex vertex, weir_grap
 /* Takes nothing: whether there are so many steps, for who knows what must follow.  Errors as if they were taken. */
 weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps);
 
-/* Every deletion of a vertex, by vertex and time, each once.  What visit returns; WEIR_ENOMEM.  [any] */
+/* Every deletion of a vertex, by vertex and time, each once.  What visit returns; WEIR_ENOMEM, WEIR_ECORRUPT, WEIR_EIO.
+ * [any] */
 typedef weir_err (*weir_graph_deletion_visit)(void *context, weir_vertex vertex, int64_t time_us);
 weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit, void *context);
 /* The kinds of a vertex type's or a relation's features, and of a label's value, in the schema's order: what weir_row_*
