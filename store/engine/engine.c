@@ -183,7 +183,7 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
     return err ? err : weir_buf_err(out);
 }
 
-/* By who is inside: a cursor stays there until it is closed, as what it reads from must not be replaced under it. */
+/* The caller is inside already; the cursor stays there until it is closed, as what it reads must not be replaced. */
 static weir_err open_inside(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp) {
     weir_rocks_status status;
     weir_engine_cursor *cursor = weir_calloc(1, sizeof *cursor);

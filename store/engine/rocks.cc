@@ -396,7 +396,8 @@ static void see_all(weir_rocks *db) {
     std::atomic_store(&db->before, Moment());
 }
 
-/* A seal is small: its index and filter are whole, and stay in memory for as long as it is at level 0. */
+/* A seal is small: its index and filter are whole, and those of a file of up to 96 MiB (one and a half write buffers)
+ * stay in memory for as long as it is at level 0. */
 static rocksdb::Options options_of_seal(rocksdb::Options options) {
     rocksdb::BlockBasedTableOptions table = *options.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
     table.index_type = rocksdb::BlockBasedTableOptions::kBinarySearch;

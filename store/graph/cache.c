@@ -194,7 +194,8 @@ void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir
     if (!w) return;
     weir_mutex_lock(&s->mutex);
     window *old = find(s, vertex, list);
-    if (weir_cache_epoch(cache) == epoch && (!old || old->count < w->count)) { /* S5 */
+    bool knows_more = !old || old->count < w->count || (w->complete && !old->complete);
+    if (weir_cache_epoch(cache) == epoch && knows_more) { /* S5 */
         if (old) window_remove(s, old);
         window_add(cache, s, w);
         w = NULL;

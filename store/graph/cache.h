@@ -34,7 +34,7 @@ void weir_cache_close(weir_cache *cache);
 /* Before scanning the cold store.  [any] */
 uint64_t weir_cache_epoch(weir_cache *cache);
 /* Offers what a scan from the newest on gave; rows are copied. Refused (without a word) when the epoch has passed, when
- * there is as wide a window already, when there is no memory, or when it would take more than its share.  [any] */
+ * one knows as much already, when there is no memory, or when it would take more than its share.  [any] */
 void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
                      size_t count, bool complete);
 /* Copies up to capacity entries older than before_us, newest first, rows into *bytes (at most bytes_max). true: the

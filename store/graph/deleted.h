@@ -40,7 +40,7 @@ void weir_deleted_sealed(weir_deleted *deleted);
  * three. */
 typedef struct weir_deleted_look {
     weir_deleted *deleted;
-    weir_graph_budget *budget;        /* NULL: any; a lookup takes the steps of a seek */
+    weir_graph_budget *budget;        /* NULL: any; a lookup takes the steps of a seek, of the past of two */
     const weir_engine_cursor *beside; /* one of the same shard that the reader holds; NULL: none */
     weir_engine_cursor *cursor;
     uint64_t seals;

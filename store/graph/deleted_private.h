@@ -9,7 +9,7 @@
 #include "deleted.h"
 
 /* A vertex and the times that it was deleted at, rising: a producer that deletes one vertex again and again costs no
- * more than one that deletes many. */
+ * more than one that deletes many, as long as its times rise. */
 typedef struct weir_deletion_place {
     weir_vertex vertex;
     uint32_t count, capacity; /* of many; a count of 0: the place is empty; a capacity of 0: there is one time */

@@ -195,8 +195,8 @@ static bool collect_cached(weir_shard *shard, const weir_list_query *query, size
                               allocate_row, arena, &s->count, &s->complete);
 }
 
-/* Somewhat more than was asked for: who asks again may ask for more, or as of a little earlier. What a window has is
- * read from the cold store first, so none is filled to its full width for a reader of ten. */
+/* Somewhat more than was asked for: who asks again may ask for more, or as of a little earlier. To fill a window is to
+ * read all of it from the cold store, so none is filled to its full width for a reader of ten. */
 static size_t window_size(const weir_shard *shard, size_t capacity) {
     if (capacity > WIDE_MAX) return shard->window;
     if (capacity > shard->window) return capacity + capacity / 4;

@@ -36,4 +36,33 @@ static void every_window_is_marked_and_few_others(void **state) {
     weir_cache_close(cache);
 }
 
-WEIR_TESTS(WEIR_CASE(every_window_is_marked_and_few_others))
+static void *no_rows(void *context, size_t size) {
+    (void)context, (void)size;
+    return NULL;
+}
+
+/* A scan that has room for as many entries as a list has does not learn that there are no more. Who then scans with
+ * more room does, and must not have to do so again and again. */
+static void a_window_may_learn_that_it_is_complete(void **state) {
+    enum { COUNT = 36 };
+    (void)state;
+    weir_cache *cache;
+    weir_entry entries[COUNT] = {{0}}, out[2 * COUNT];
+    weir_list list = WEIR_LIST_EDGES(1, WEIR_OUT);
+    size_t count;
+    bool complete;
+    for (int i = 0; i < COUNT; i++)
+        entries[i].time_us = COUNT - i;
+    assert_ok(weir_cache_open(1u << 20, 128, &cache));
+    weir_cache_fill(cache, weir_cache_epoch(cache), 1, list, entries, COUNT, false);
+    assert_false(weir_cache_collect(cache, 1, list, INT64_MAX, out, 2 * COUNT, no_rows, NULL, &count, &complete));
+    assert_int_equal(count, COUNT);
+    weir_cache_fill(cache, weir_cache_epoch(cache), 1, list, entries, COUNT, true);
+    assert_true(weir_cache_collect(cache, 1, list, INT64_MAX, out, 2 * COUNT, no_rows, NULL, &count, &complete));
+    assert_true(complete && count == COUNT);
+    weir_cache_fill(cache, weir_cache_epoch(cache), 1, list, entries, COUNT, false); /* what is known stays */
+    assert_true(weir_cache_collect(cache, 1, list, INT64_MAX, out, 2 * COUNT, no_rows, NULL, &count, &complete));
+    weir_cache_close(cache);
+}
+
+WEIR_TESTS(WEIR_CASE(a_window_may_learn_that_it_is_complete), WEIR_CASE(every_window_is_marked_and_few_others))

@@ -273,8 +273,8 @@ static void one_stranger_in_a_hundred_is_suspected(void **state) {
     assert_true(at_five > 0.05 && at_five < 0.2);
 }
 
-/* A producer that deletes one vertex again and again: each costs about as much as the one before. The table that there
- * was looked at all of them for each. */
+/* A producer that deletes one vertex again and again, as time goes on: each costs about as much as the one before. The
+ * table that there was looked at all of them for each. */
 static void one_vertex_may_be_deleted_for_ever(void **state) {
     enum { TIMES = 300000 };
     (void)state;

@@ -262,9 +262,10 @@ typedef struct weir_graph_budget {
 } weir_graph_budget;
 
 /* The same questions within a budget (NULL: any). What a list has is passed from its newest record on, hidden ones too:
- * a vertex with many deleted edges costs as many steps; to look up whether a neighbour was deleted, where that may be,
- * WEIR_GRAPH_SEEK_STEPS.  [any]  Also WEIR_EBUSY, and `exceeded`: it takes more steps
- * than are left; WEIR_ETIMEOUT: the deadline has passed, which is looked at every thousand steps. */
+ * a vertex with many deleted edges costs as many steps; to look up whether the vertex or a neighbour was deleted, where
+ * that may be, WEIR_GRAPH_SEEK_STEPS, or twice that for who asks of the past.  [any]
+ * Also WEIR_EBUSY, and `exceeded`: it takes more steps than are left; WEIR_ETIMEOUT: the deadline has passed, which is
+ * looked at every thousand steps. */
 weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
                                      int64_t before_us, uint32_t limit, weir_graph_budget *budget, weir_arena *arena,
                                      const weir_edge **edgesp, uint32_t *countp);
