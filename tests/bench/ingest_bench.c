@@ -136,6 +136,14 @@ static weir_err keep_record(void *context, const void *key, size_t key_length, c
     return weir_buf_err(&r->bytes);
 }
 
+static int compare_keys(const void *a, const void *b, void *bytes) {
+    const ingest_record *x = a, *y = b;
+    const char *x_key = (const char *)bytes + x->at, *y_key = (const char *)bytes + y->at;
+    size_t shared = x->key_length < y->key_length ? x->key_length : y->key_length;
+    int order = memcmp(x_key, y_key, shared);
+    return order ? order : (x->key_length > y->key_length) - (x->key_length < y->key_length);
+}
+
 /* Keys begin with hashes, so a stream of events meets them as a shuffle does. */
 static weir_err shuffle(ingest_records *r) {
     weir_rng rng = weir_rng_stream(1, 0, 0);
@@ -156,7 +164,10 @@ static weir_err keep_records(ingest_context *c, weir_graph *graph) {
     c->files = (stats.seals + INGEST_SHARDS - 1) / INGEST_SHARDS;
     for (uint32_t i = 0; !err && i < INGEST_SHARDS; i++) {
         err = weir_graph_scan(graph, i, keep_record, &c->shards[i]);
-        if (!err) err = shuffle(&c->shards[i]);
+        if (err) break;
+        ingest_records *r = &c->shards[i];
+        if (r->count) qsort_r(r->of, r->count, sizeof *r->of, compare_keys, r->bytes.bytes);
+        err = shuffle(r);
         c->records += c->shards[i].count;
     }
     return err;
