@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weir/base/assert.h>
+#include <weir/store/bundle.h>
 #include <weir/store/key.h>
 
 static void put_be16(uint8_t *at, uint16_t v) {
@@ -89,18 +90,6 @@ bool weir_edge_key_read(const void *bytes, size_t length, weir_edge_key *keyp) {
         .content = get_be32(b + 53),
     };
     return true;
-}
-
-/* Times below t have larger ~time: the first of them is that of t - 1. Nothing is older than INT64_MIN. */
-void weir_edge_seek_write(weir_vertex vertex, uint16_t relation, weir_direction direction, int64_t before_us,
-                          uint8_t bytes[WEIR_EDGE_KEY_BYTES]) {
-    uint8_t *at = edge_prefix_write(vertex, relation, direction, bytes);
-    if (before_us == INT64_MIN) {
-        memset(at, 0xff, WEIR_EDGE_KEY_BYTES - WEIR_EDGE_PREFIX_BYTES);
-    } else {
-        put_be64(at, time_descending(before_us - 1));
-        memset(at + 8, 0, WEIR_EDGE_KEY_BYTES - WEIR_EDGE_PREFIX_BYTES - 8);
-    }
 }
 
 /* 'F' and 'I' are alike, and 'L' has the label in between. */
@@ -226,4 +215,56 @@ void weir_deleted_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[W
 
 bool weir_deleted_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
     return vertex_time_read('T', bytes, length, vertexp, time_usp);
+}
+
+size_t weir_record_key_write(weir_vertex vertex, weir_list list, const weir_entry *e,
+                             uint8_t bytes[WEIR_EDGE_KEY_BYTES]) {
+    const weir_version_key version = {vertex, e->time_us, e->event, e->content};
+    switch (WEIR_LIST_KIND(list)) {
+    case WEIR_LIST_KIND_EDGES:
+        weir_edge_key_write(&(weir_edge_key){.vertex = vertex,
+                                             .relation = (uint16_t)(list >> 1),
+                                             .direction = list & 1 ? WEIR_IN : WEIR_OUT,
+                                             .deletion = e->deletion,
+                                             .time_us = e->time_us,
+                                             .neighbor = e->neighbor,
+                                             .event = e->event,
+                                             .content = e->content},
+                            bytes);
+        return WEIR_EDGE_KEY_BYTES;
+    case WEIR_LIST_KIND_FEATURES:
+        weir_feature_key_write(&version, bytes);
+        return WEIR_FEATURE_KEY_BYTES;
+    case WEIR_LIST_KIND_EVENTS:
+        weir_event_key_write(&version, bytes);
+        return WEIR_EVENT_KEY_BYTES;
+    case WEIR_LIST_KIND_PUTS:
+        weir_put_key_write(vertex, e->time_us, bytes);
+        return WEIR_PUT_KEY_BYTES;
+    default:
+        weir_label_key_write(&version, (uint16_t)list, bytes);
+        return WEIR_LABEL_KEY_BYTES;
+    }
+}
+
+void weir_bundle_key_write(const weir_bundle_key *key, uint8_t bytes[WEIR_BUNDLE_KEY_BYTES]) {
+    bytes[0] = WEIR_BUNDLE_KIND;
+    put_vertex(bytes + 1, key->vertex);
+    put_be32(bytes + 17, key->part);
+    bytes[21] = key->span;
+    put_be64(bytes + 22, time_descending(key->newest_us));
+    put_be32(bytes + 30, key->turn);
+    put_be64(bytes + 34, key->hash);
+}
+
+bool weir_bundle_key_read(const void *bytes, size_t length, weir_bundle_key *keyp) {
+    const uint8_t *b = bytes;
+    if (length != WEIR_BUNDLE_KEY_BYTES || b[0] != WEIR_BUNDLE_KIND || b[21] >= WEIR_BUNDLE_SPANS) return false;
+    *keyp = (weir_bundle_key){.vertex = get_vertex(b + 1),
+                              .part = get_be32(b + 17),
+                              .span = b[21],
+                              .newest_us = time_of(get_be64(b + 22)),
+                              .turn = get_be32(b + 30),
+                              .hash = get_be64(b + 34)};
+    return true;
 }

@@ -14,6 +14,8 @@
 
 #include "cache.h"
 
+_Static_assert(sizeof(weir_entry) == 48, "deltas and windows are made of these: a word more is a third more memory");
+
 #define STRIPES     16u /* few, so that a wide window is a small part of one */
 #define BUCKETS_MIN 256u
 #define MARK_BITS   8u /* a window: one list in eight is looked for in vain */

@@ -18,7 +18,7 @@
 
 #include <weir/base/err.h>
 
-#include "entry.h"
+#include <weir/store/entry.h>
 
 typedef struct weir_cache weir_cache;
 

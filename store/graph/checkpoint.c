@@ -18,6 +18,7 @@
 #include <weir/base/fault.h>
 #include <weir/store/trust.h>
 
+#include "cold.h"
 #include "graph_private.h"
 
 #define SHARED "SHARED" /* in a checkpoint whose files are the store's own */
@@ -184,14 +185,7 @@ weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit vis
     if (shard >= graph->shard_count) return WEIR_ERR(WEIR_EINVAL, "no shard %u", shard);
     weir_err err = weir_engine_cursor_open(graph->shards[shard]->engine, WEIR_ENGINE_SCAN, &cursor);
     if (err) return err;
-    for (weir_engine_cursor_seek(cursor, "", 0); !err && weir_engine_cursor_valid(cursor);
-         weir_engine_cursor_next(cursor)) {
-        size_t key_length, value_length;
-        const void *key = weir_engine_cursor_key(cursor, &key_length);
-        const void *value = weir_engine_cursor_value(cursor, &value_length);
-        err = visit(context, key, key_length, value, value_length);
-    }
-    if (!err) err = weir_engine_cursor_err(cursor);
+    err = weir_cold_scan(cursor, visit, context);
     weir_engine_cursor_close(cursor);
     return err;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <weir/base/alloc.h>
+#include <weir/store/bundle.h>
 #include <weir/store/key.h>
 
 #include "deleted_private.h"
@@ -51,12 +52,14 @@ static weir_err copy_pending(weir_deleted_walk *walk, weir_deleted *deleted) {
     return WEIR_OK;
 }
 
-/* They are the last kind of record: there is nothing behind them. */
+/* Behind them are the bundles. */
 static weir_err take_sealed(weir_deleted_walk *walk) {
-    size_t length;
-    walk->sealed_found = weir_engine_cursor_valid(walk->cursor);
-    if (!walk->sealed_found) return weir_engine_cursor_err(walk->cursor);
-    const void *key = weir_engine_cursor_key(walk->cursor, &length);
+    size_t length = 0;
+    walk->sealed_found = false;
+    if (!weir_engine_cursor_valid(walk->cursor)) return weir_engine_cursor_err(walk->cursor);
+    const char *key = weir_engine_cursor_key(walk->cursor, &length);
+    if (length && key[0] == WEIR_BUNDLE_KIND) return WEIR_OK;
+    walk->sealed_found = true;
     if (weir_deletion_read(key, length, &walk->sealed.vertex, &walk->sealed.time_us)) return WEIR_OK;
     return WEIR_ERR(WEIR_ECORRUPT, "a deletion of a vertex is damaged; restore a checkpoint");
 }

@@ -136,7 +136,6 @@ static list *list_get(weir_delta *delta, node *n, weir_list id) {
     }
     list *added = weir_arena_calloc(delta->arena, 1, sizeof *added);
     if (!added) return NULL;
-    delta->lists[WEIR_LIST_KIND(id)]++;
     added->id = id;
     added->entries = added->first;
     added->capacity = 1;

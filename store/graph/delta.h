@@ -18,7 +18,7 @@
 #include <weir/base/thread.h>
 #include <weir/store/mutation.h>
 
-#include "entry.h"
+#include <weir/store/entry.h>
 
 typedef struct weir_delta weir_delta;
 
@@ -58,8 +58,8 @@ bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep);
 typedef struct weir_delta_order weir_delta_order;
 weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **orderp);
 void weir_delta_order_close(weir_delta_order *order);
-/* Edges, features, events, puts, labels, names; the deletions, which sort behind the offsets that are not the delta's
- * to know, by a second call.  [worker]  WEIR_ENOMEM; what visit returns. */
+/* Keys and values of the cold store: bundles of all that the vertices have; and the deletions, which sort before those,
+ * by a call of their own.  [worker]  WEIR_ENOMEM; what visit returns. */
 typedef weir_err (*weir_delta_visit)(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
                                      size_t value_length);
 weir_err weir_delta_order_walk(const weir_delta_order *order, weir_delta_visit visit, void *context);

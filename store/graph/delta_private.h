@@ -41,7 +41,6 @@ struct weir_delta {
     weir_arena *arena;          /* [shard] */
     deletion_record *deletions; /* [shard] then frozen */
     size_t deletion_count, deletion_capacity;
-    size_t lists[WEIR_LIST_KINDS]; /* [shard] then frozen: how many there are of each kind */
     stripe stripes[STRIPES];
 };
 

@@ -2,9 +2,9 @@
 /*
  * delta_walk.c - a frozen delta in the order of the cold store's keys, which is what makes a seal one sorted file.
  *
- * Vertices are sorted once, and their lists put down by kind; each kind of record is then one pass over its lists. A
- * delta is larger than the processor's caches and its vertices lie in it as they came, so what a pass is about to need
- * is asked for ahead: without that, a third of a seal's time was waiting for memory.
+ * Vertices are sorted once, and each is then written with all that it has, as bundles (bundle.h). A delta is larger
+ * than the processor's caches and its vertices lie in it as they came, so what a pass is about to need is asked for
+ * ahead: without that, a third of a seal's time was waiting for memory.
  *
  * Ids are hashes: dealt out by their first bits, a few of them fall into each bucket, and sorting those is all that is
  * left. Comparing them all with each other took a fifth of a seal's time. Ids of tests are small, and all fall into one
@@ -16,13 +16,17 @@
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/bytes.h>
+#include <weir/store/bundle.h>
 #include <weir/store/key.h>
-#include <weir/store/stored.h>
 
 #include "delta_private.h"
 
-#define AHEAD_FAR  16u /* in elements of what is walked: the pointer's target */
-#define AHEAD_NEAR 8u  /* and what that points to                             */
+#define AHEAD_FAR  24u /* in vertices: what is known of one */
+#define AHEAD_NEAR 16u /* its lists                         */
+#define AHEAD_NEXT 8u  /* and what those point to           */
+
+#define CACHE_LINE  64u
+#define LISTS_LINES 5u /* of an event's vertex with four or five lists */
 
 #define BUCKET_BITS_MAX  20u
 #define BUCKET_BITS_LESS 2u /* some four vertices a bucket */
@@ -34,20 +38,10 @@ typedef struct place {
     const node *node;
 } place;
 
-/* A list, and whose it is. */
-typedef struct row_of_entries {
-    weir_vertex vertex;
-    weir_list id;
-    uint32_t count;
-    const weir_entry *entries;
-} row_of_entries;
-
 struct weir_delta_order {
     const weir_delta *delta;
     place *places; /* rising by vertex */
     size_t count;
-    row_of_entries *lists[WEIR_LIST_KINDS]; /* of each kind, rising by vertex and id */
-    size_t filled[WEIR_LIST_KINDS];
 };
 
 /* --- the order -------------------------------------------------------------------------------------------------- */
@@ -123,26 +117,6 @@ static weir_err sort_places(weir_delta_order *order) {
     return fits ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to sort %zu vertices for a seal", order->count);
 }
 
-/* A list that was made for an entry which then found no memory is empty: it has nothing to tell, and no newest. */
-static weir_err gather_lists(weir_delta_order *order) {
-    for (size_t kind = 0; kind < WEIR_LIST_KINDS; kind++) {
-        order->lists[kind] = weir_malloc(order->delta->lists[kind] * sizeof(row_of_entries));
-        if (!order->lists[kind])
-            return WEIR_ERR(WEIR_ENOMEM, "no memory to sort %zu lists for a seal", order->delta->lists[kind]);
-    }
-    for (size_t i = 0; i < order->count; i++) {
-        if (i + AHEAD_FAR < order->count) __builtin_prefetch(order->places[i + AHEAD_FAR].node);
-        if (i + AHEAD_NEAR < order->count) __builtin_prefetch(order->places[i + AHEAD_NEAR].node->lists);
-        for (const list *l = order->places[i].node->lists; l; l = l->next) {
-            row_of_entries row = {order->places[i].vertex, l->id, l->count, l->entries};
-            if (l->count) order->lists[WEIR_LIST_KIND(l->id)][order->filled[WEIR_LIST_KIND(l->id)]++] = row;
-        }
-    }
-    for (size_t kind = 0; kind < WEIR_LIST_KINDS; kind++)
-        WEIR_ASSERT(order->filled[kind] <= order->delta->lists[kind]);
-    return WEIR_OK;
-}
-
 weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **orderp) {
     WEIR_ASSERT(atomic_load(&delta->frozen));
     *orderp = NULL;
@@ -150,7 +124,6 @@ weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **order
     if (!order) return WEIR_ERR(WEIR_ENOMEM, "no memory to sort a delta for a seal");
     order->delta = delta;
     weir_err err = sort_places(order);
-    if (!err) err = gather_lists(order);
     if (err) {
         weir_delta_order_close(order);
         return err;
@@ -161,8 +134,6 @@ weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **order
 
 void weir_delta_order_close(weir_delta_order *order) {
     if (!order) return;
-    for (size_t kind = 0; kind < WEIR_LIST_KINDS; kind++)
-        weir_free(order->lists[kind]);
     weir_free(order->places);
     weir_free(order);
 }
@@ -170,81 +141,145 @@ void weir_delta_order_close(weir_delta_order *order) {
 /* --- walking over it -------------------------------------------------------------------------------------------- */
 
 typedef struct walk {
-    const weir_delta_order *order;
     weir_delta_visit visit;
     void *context;
+    weir_bundle_writer bundle;
 } walk;
 
-static size_t key_write(weir_vertex vertex, weir_list id, const weir_entry *e, uint8_t key[WEIR_EDGE_KEY_BYTES]) {
-    const weir_version_key version = {vertex, e->time_us, e->event, e->content};
-    switch (WEIR_LIST_KIND(id)) {
-    case WEIR_LIST_KIND_EDGES:
-        weir_edge_key_write(&(weir_edge_key){.vertex = vertex,
-                                             .relation = (uint16_t)(id >> 1),
-                                             .direction = id & 1 ? WEIR_IN : WEIR_OUT,
-                                             .deletion = e->deletion,
-                                             .time_us = e->time_us,
-                                             .neighbor = e->neighbor,
-                                             .event = e->event,
-                                             .content = e->content},
-                            key);
-        return WEIR_EDGE_KEY_BYTES;
-    case WEIR_LIST_KIND_FEATURES:
-        weir_feature_key_write(&version, key);
-        return WEIR_FEATURE_KEY_BYTES;
-    case WEIR_LIST_KIND_EVENTS:
-        weir_event_key_write(&version, key);
-        return WEIR_EVENT_KEY_BYTES;
-    case WEIR_LIST_KIND_PUTS:
-        weir_put_key_write(vertex, e->time_us, key);
-        return WEIR_PUT_KEY_BYTES;
-    default:
-        weir_label_key_write(&version, (uint16_t)id, key);
-        return WEIR_LABEL_KEY_BYTES;
+static const weir_entry *newest(const list *l) {
+    return &l->entries[l->count - 1];
+}
+
+static void fetch_ahead(const weir_delta_order *order, size_t i) {
+    if (i + AHEAD_FAR < order->count) __builtin_prefetch(order->places[i + AHEAD_FAR].node);
+    if (i + AHEAD_NEAR < order->count) {
+        const char *lists = (const char *)order->places[i + AHEAD_NEAR].node->lists;
+        for (size_t line = 0; line < LISTS_LINES; line++) /* those of one event lie behind one another */
+            __builtin_prefetch(lists + line * CACHE_LINE);
+    }
+    if (i + AHEAD_NEXT >= order->count) return;
+    const node *n = order->places[i + AHEAD_NEXT].node;
+    if (n->named) __builtin_prefetch(n->name.key);
+    for (const list *l = n->lists; l; l = l->next) {
+        if (l->count) __builtin_prefetch(newest(l)->row);
     }
 }
 
-static weir_err walk_list(const walk *w, const row_of_entries *row) {
-    uint8_t key[WEIR_EDGE_KEY_BYTES];
+static weir_err end_bundle(walk *w, weir_bundle_key of) {
+    uint8_t key[WEIR_BUNDLE_KEY_BYTES];
+    weir_err err = weir_bundle_end(&w->bundle, of, key);
+    return err ? err : w->visit(w->context, key, sizeof key, (uint8_t *)w->bundle.value.bytes, w->bundle.value.length);
+}
+
+static bool is_short(const list *l) {
+    size_t row_bytes = 0;
+    for (uint32_t i = 0; l->count <= WEIR_BUNDLE_SHORT && i < l->count; i++)
+        row_bytes += l->entries[i].row_length;
+    return l->count <= WEIR_BUNDLE_SHORT && row_bytes <= WEIR_BUNDLE_SHORT_ROWS;
+}
+
+/* A list that was made for an entry which then found no memory is empty: it has nothing to tell, and no newest. */
+static weir_err walk_name(walk *w, const node *n) {
+    int64_t newest_us = INT64_MIN, oldest_us = INT64_MAX;
+    for (const list *l = n->lists; l; l = l->next) {
+        if (l->count == 0 || !is_short(l)) continue;
+        if (newest(l)->time_us > newest_us) newest_us = newest(l)->time_us;
+        if (l->entries[0].time_us < oldest_us) oldest_us = l->entries[0].time_us;
+    }
+    if (newest_us < oldest_us) newest_us = oldest_us = n->name.time_us;
+    weir_bundle_begin(&w->bundle, newest_us, oldest_us);
+    weir_bundle_put_name(&w->bundle, &n->name);
+    for (const list *l = n->lists; l; l = l->next) {
+        if (l->count == 0 || !is_short(l)) continue;
+        weir_bundle_put_list(&w->bundle, l->id, l->count);
+        for (uint32_t i = l->count; i > 0; i--)
+            weir_bundle_put(&w->bundle, l->id, &l->entries[i - 1]);
+    }
+    return end_bundle(w, (weir_bundle_key){.vertex = n->vertex, .part = WEIR_BUNDLE_NAMED});
+}
+
+/* Where the bundle begins that ends before `end`: of what lies there, oldest first, the newest. */
+static uint32_t bundle_begin(const list *l, uint32_t end) {
+    uint32_t bundles = (end + WEIR_BUNDLE_ENTRIES_MAX - 1) / WEIR_BUNDLE_ENTRIES_MAX, begin = end;
+    uint32_t share = (end + bundles - 1) / bundles;
+    size_t row_bytes = 0;
+    while (begin > 0 && end - begin < share && row_bytes < WEIR_BUNDLE_ROWS_MAX)
+        row_bytes += l->entries[--begin].row_length;
+    return begin;
+}
+
+static uint8_t span_at(const list *l, uint32_t begin, uint32_t end) {
+    return weir_bundle_span(l->entries[end - 1].time_us, l->entries[begin].time_us);
+}
+
+/* A reader seeks once for each span, so bundles about as wide as each other have one; a wide one, of an entry that came
+ * late, keeps its own, for that says how far ahead a reader of the past must begin. */
+static uint8_t common_span(const list *l) {
+    uint8_t least = WEIR_BUNDLE_SPANS, common = 0;
+    for (uint32_t begin, end = l->count; end > 0; end = begin) {
+        begin = bundle_begin(l, end);
+        if (span_at(l, begin, end) < least) least = span_at(l, begin, end);
+    }
+    for (uint32_t begin, end = l->count; end > 0; end = begin) {
+        begin = bundle_begin(l, end);
+        uint8_t span = span_at(l, begin, end);
+        if (span <= least + 1 && span > common) common = span;
+    }
+    return common;
+}
+
+static weir_err walk_bundle(walk *w, const list *l, uint32_t begin, uint32_t end, weir_bundle_key of) {
+    weir_bundle_begin(&w->bundle, l->entries[end - 1].time_us, l->entries[begin].time_us);
+    for (uint32_t i = end; i > begin; i--) /* newest first */
+        weir_bundle_put(&w->bundle, l->id, &l->entries[i - 1]);
+    return end_bundle(w, of);
+}
+
+/* Bundles sort by span: each is a pass over the list, but nearly all lists are one bundle. */
+static weir_err walk_list(walk *w, weir_vertex vertex, const list *l) {
+    const uint8_t common = common_span(l);
     weir_err err = WEIR_OK;
-    for (uint32_t i = row->count; !err && i > 0; i--) { /* newest first is rising by key */
-        const weir_entry *e = &row->entries[i - 1];
-        size_t length = key_write(row->vertex, row->id, e, key);
-        err = w->visit(w->context, key, length, e->row, e->row_length);
+    uint32_t left = l->count;
+    for (uint8_t span = common; !err && left > 0; span++) {
+        weir_bundle_key of = {.vertex = vertex, .part = WEIR_BUNDLE_PART(l->id), .span = span};
+        for (uint32_t begin, end = l->count; !err && end > 0; end = begin) {
+            begin = bundle_begin(l, end);
+            uint8_t wide = span_at(l, begin, end);
+            if ((wide > common ? wide : common) != span) continue;
+            err = walk_bundle(w, l, begin, end, of);
+            of.turn++;
+            left -= end - begin;
+        }
     }
     return err;
 }
 
-static const weir_entry *newest(const row_of_entries *row) {
-    return &row->entries[row->count - 1];
-}
-
-static weir_err walk_kind(const walk *w, size_t kind) {
-    const row_of_entries *rows = w->order->lists[kind];
-    size_t count = w->order->filled[kind];
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < count; i++) {
-        if (i + AHEAD_FAR < count) __builtin_prefetch(newest(&rows[i + AHEAD_FAR]));
-        if (i + AHEAD_NEAR < count) __builtin_prefetch(newest(&rows[i + AHEAD_NEAR])->row);
-        err = walk_list(w, &rows[i]);
+static weir_err walk_vertex(walk *w, const node *n) {
+    weir_err err = n->named ? walk_name(w, n) : WEIR_OK;
+    for (const list *l = n->lists; !err && l; l = l->next) {
+        if (!n->named || !is_short(l)) err = walk_list(w, n->vertex, l);
     }
     return err;
 }
 
-static weir_err walk_names(const walk *w) {
-    uint8_t key[WEIR_NAME_KEY_BYTES], value[WEIR_STORED_NAME_MAX];
-    const place *places = w->order->places;
-    size_t count = w->order->count;
+weir_err weir_delta_order_walk(const weir_delta_order *order, weir_delta_visit visit, void *context) {
+    walk w = {.visit = visit, .context = context};
     weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < count; i++) {
-        const node *n = places[i].node;
-        if (i + AHEAD_FAR < count) __builtin_prefetch(&places[i + AHEAD_FAR].node->name);
-        if (i + AHEAD_NEAR < count) __builtin_prefetch(places[i + AHEAD_NEAR].node->name.key);
-        if (!n->named) continue;
-        weir_name_key_write(n->vertex, key);
-        size_t length =
-            weir_stored_name_write(n->name.vertex_type, n->name.time_us, n->name.key, n->name.key_length, value);
-        err = w->visit(w->context, key, sizeof key, value, length);
+    for (size_t i = 0; !err && i < order->count; i++) {
+        fetch_ahead(order, i);
+        err = walk_vertex(&w, order->places[i].node);
+    }
+    weir_buf_free(&w.bundle.value);
+    return err;
+}
+
+weir_err weir_delta_order_lists(const weir_delta_order *order, weir_delta_list_visit visit, void *context) {
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < order->count; i++) {
+        fetch_ahead(order, i);
+        const node *n = order->places[i].node;
+        for (const list *l = n->lists; !err && l; l = l->next)
+            if (l->count) err = visit(context, n->vertex, l->id, l->entries, l->count);
     }
     return err;
 }
@@ -265,26 +300,6 @@ weir_err weir_delta_order_walk_deletions(const weir_delta_order *order, weir_del
         if (i > 0 && compare_deletions(&delta->deletions[i - 1], &delta->deletions[i]) == 0) continue;
         weir_deleted_key_write(delta->deletions[i].vertex, delta->deletions[i].time_us, key);
         err = visit(context, key, sizeof key, NULL, 0);
-    }
-    return err;
-}
-
-weir_err weir_delta_order_walk(const weir_delta_order *order, weir_delta_visit visit, void *context) {
-    const walk w = {.order = order, .visit = visit, .context = context};
-    weir_err err = walk_kind(&w, WEIR_LIST_KIND_EDGES);
-    if (!err) err = walk_kind(&w, WEIR_LIST_KIND_FEATURES);
-    if (!err) err = walk_kind(&w, WEIR_LIST_KIND_EVENTS);
-    if (!err) err = walk_kind(&w, WEIR_LIST_KIND_PUTS);
-    if (!err) err = walk_kind(&w, WEIR_LIST_KIND_LABEL);
-    return err ? err : walk_names(&w);
-}
-
-weir_err weir_delta_order_lists(const weir_delta_order *order, weir_delta_list_visit visit, void *context) {
-    weir_err err = WEIR_OK;
-    for (size_t kind = 0; kind < WEIR_LIST_KINDS; kind++) {
-        const row_of_entries *rows = order->lists[kind];
-        for (size_t i = 0; !err && i < order->filled[kind]; i++)
-            err = visit(context, rows[i].vertex, rows[i].id, rows[i].entries, rows[i].count);
     }
     return err;
 }

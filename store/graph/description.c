@@ -2,7 +2,7 @@
 /*
  * description.c - graph.yaml and schema.yaml: what a store folder is, for us and for whoever looks into it.
  *
- *     format: 2
+ *     format: 3
  *     shards: 2
  *     id_key: "0f1e2d3c…"      # 32 digits, the secret of this store's ids: so the file is its owner's alone
  *     event_window: 131072     # how far back an event's id is compared
@@ -105,10 +105,11 @@ static weir_err version_err(const char *path, int64_t format) {
     if (format > WEIR_GRAPH_FORMAT)
         return WEIR_ERR(WEIR_EVERSION, "%s says format %lld, this program reads %u; use the program that wrote it",
                         path, (long long)format, WEIR_GRAPH_FORMAT);
-    return WEIR_ERR(WEIR_EVERSION,
-                    "%s says format %lld, whose ids have 64 bits, and this program reads %u; move the folder away and "
-                    "start again, and the log fills a new one",
-                    path, (long long)format, WEIR_GRAPH_FORMAT);
+    return WEIR_ERR(
+        WEIR_EVERSION,
+        "%s says format %lld, of an older program, and this one reads %u; move the folder away and start again, "
+        "and the log fills a new one",
+        path, (long long)format, WEIR_GRAPH_FORMAT);
 }
 
 static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {

@@ -3,10 +3,10 @@
  * names.h - which vertices have been named not long ago: so that most puts need not carry a name.
  *
  * A name's record says the same whoever writes it (a name is its vertex: id.h), so writing one again is never wrong: it
- * costs its bytes until a compaction meets both. Looking into the cold store whether it is there costs a read from the
- * disk for each vertex that is new, and payments are new each time; a filter in front of that has room for so many and
- * no more. So nobody looks: what the table has forgotten, and all after a start, is named once more. What a name costs
- * does not depend on how many there are.
+ * costs its bytes. Looking into the cold store whether it is there costs a read from the disk for each vertex that is
+ * new, and payments are new each time; a filter in front of that has room for so many and no more. So nobody looks:
+ * what the table has forgotten, and all after a start, is named once more. What a name costs does not depend on how
+ * many there are.
  */
 #ifndef WEIR_STORE_NAMES_H
 #define WEIR_STORE_NAMES_H

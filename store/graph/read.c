@@ -7,15 +7,14 @@
  * are met, and a deletion may sit in another source than what it hides (an edge that comes late, after its deletion was
  * sealed). So a few more than `limit` are taken of each; when that was not enough, the read is done again with more.
  * When even many were not, the list begins with a long run of deletions. Then the deltas are taken whole, because what
- * comes while they are read must not be seen in part (S2), and the cold store is read record by record from one cursor,
- * which sees one moment. So a read costs what it passes, and a few bytes for each deletion that it has met.
+ * comes while they are read must not be seen in part (S2), and the cold store is read page by page by one cursor, which
+ * sees one moment. So a read costs what it passes, and a few bytes for each deletion that it has met.
  */
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/store/key.h>
-#include <weir/store/stored.h>
+#include <weir/base/alloc.h>
 
+#include "cold.h"
 #include "shard.h"
 
 #define SPARE_ENTRIES 8u
@@ -25,11 +24,17 @@
 #define CLOCK_STEPS   1024u
 #define HIDDEN_MIN    16u /* a power of two */
 
+#define PAGE_ENTRIES     512u /* at first */
+#define PAGE_ENTRIES_MAX 16384u
+#define PAGE_ROWS_MAX    (256u << 20) /* of the first page, of rows as long as a schema can have, a half */
+
 typedef struct source {
     weir_entry *entries;
     size_t count, next;
     bool complete;
-    weir_engine_cursor *cursor; /* where the cold store is read record by record: `entries` has room for one */
+    weir_engine_cursor *cursor; /* where the cold store is read page by page … */
+    weir_arena *rows;           /* … those of the page                         */
+    size_t page;                /* entries that there is room for              */
 } source;
 
 /* Deletions met so far: a table with open addressing, so that a list of many thousands is passed in a time that grows
@@ -76,112 +81,45 @@ weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps) {
 /* --- the cold source -----------------------------------------------------------------------------------------------
  * */
 
-static size_t seek_key(weir_vertex vertex, weir_list list, int64_t before_us, uint8_t key[WEIR_EDGE_KEY_BYTES]) {
-    const weir_version_key newest = {.vertex = vertex, .time_us = before_us == INT64_MIN ? INT64_MIN : before_us - 1};
-    switch (WEIR_LIST_KIND(list)) {
-    case WEIR_LIST_KIND_EDGES:
-        weir_edge_seek_write(vertex, (uint16_t)(list >> 1), list & 1 ? WEIR_IN : WEIR_OUT, before_us, key);
-        return WEIR_EDGE_KEY_BYTES;
-    case WEIR_LIST_KIND_FEATURES:
-        weir_feature_key_write(&newest, key);
-        return WEIR_FEATURE_KEY_BYTES;
-    case WEIR_LIST_KIND_EVENTS:
-        weir_event_key_write(&newest, key);
-        return WEIR_EVENT_KEY_BYTES;
-    case WEIR_LIST_KIND_PUTS:
-        weir_put_key_write(vertex, newest.time_us, key);
-        return WEIR_PUT_KEY_BYTES;
-    default:
-        weir_label_key_write(&newest, (uint16_t)list, key);
-        return WEIR_LABEL_KEY_BYTES;
-    }
-}
-
-/* false: the key is of another list, the scan is over. */
-static bool entry_of_key(const void *key, size_t length, weir_vertex vertex, weir_list list, weir_entry *entry) {
-    weir_version_key version = {.vertex = 0};
-    weir_edge_key edge;
-    uint16_t label = 0;
-    bool read = false;
-    switch (WEIR_LIST_KIND(list)) {
-    case WEIR_LIST_KIND_EDGES:
-        if (!weir_edge_key_read(key, length, &edge) || edge.vertex != vertex) return false;
-        *entry = (weir_entry){.time_us = edge.time_us,
-                              .neighbor = edge.neighbor,
-                              .event = edge.event,
-                              .content = edge.content,
-                              .deletion = edge.deletion};
-        return WEIR_LIST_EDGES(edge.relation, edge.direction) == list;
-    case WEIR_LIST_KIND_FEATURES:
-        read = weir_feature_key_read(key, length, &version);
-        break;
-    case WEIR_LIST_KIND_EVENTS:
-        read = weir_event_key_read(key, length, &version);
-        break;
-    case WEIR_LIST_KIND_PUTS:
-        read = weir_put_key_read(key, length, &version.vertex, &version.time_us);
-        break;
-    default:
-        read = weir_label_key_read(key, length, &version, &label) && WEIR_LIST_LABEL(label) == list;
-    }
-    *entry = (weir_entry){.time_us = version.time_us, .event = version.event, .content = version.content};
-    return read && version.vertex == vertex;
-}
-
-/* The record that the cursor stands at, its row borrowed until the cursor moves. *completep: the list is over. */
-static weir_err cold_entry(const weir_engine_cursor *cursor, const weir_list_query *query, weir_entry *entry,
-                           bool *completep) {
-    size_t length;
-    *completep = true;
-    if (!weir_engine_cursor_valid(cursor)) return weir_engine_cursor_err(cursor);
-    const void *key = weir_engine_cursor_key(cursor, &length);
-    if (!entry_of_key(key, length, query->vertex, query->list, entry)) return WEIR_OK;
-    const void *row = weir_engine_cursor_value(cursor, &length);
-    if (length) entry->row = row;
-    entry->row_length = (uint32_t)length & INT32_MAX;
-    *completep = false;
-    return WEIR_OK;
-}
-
-static weir_err copy_row(weir_arena *arena, weir_entry *entry) {
-    if (entry->row_length == 0) return WEIR_OK;
-    void *copy = weir_arena_alloc_aligned(arena, 1, entry->row_length);
-    if (!copy) return arena_full(arena);
-    entry->row = memcpy(copy, entry->row, entry->row_length);
-    return WEIR_OK;
-}
-
 static weir_err scan_cold(weir_shard *shard, const weir_list_query *query, int64_t before_us, size_t capacity,
                           weir_arena *arena, source *s) {
-    uint8_t key[WEIR_EDGE_KEY_BYTES];
+    const weir_cold_query cold = {query->vertex, query->list, before_us, .budget = query->budget};
     weir_engine_cursor *cursor;
-    size_t key_length = seek_key(query->vertex, query->list, before_us, key);
     bool once = WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS; /* must not drive out what requests ask for */
     weir_err err = weir_engine_cursor_open(shard->engine, once ? WEIR_ENGINE_SCAN : WEIR_ENGINE_POINT, &cursor);
     if (err) return err;
-    s->count = s->next = 0;
-    s->complete = false;
-    for (weir_engine_cursor_seek(cursor, key, key_length); !err && s->count < capacity;
-         weir_engine_cursor_next(cursor)) {
-        weir_entry *entry = &s->entries[s->count];
-        err = cold_entry(cursor, query, entry, &s->complete);
-        if (err || s->complete) break;
-        err = copy_row(arena, entry);
-        if (!err) s->count++;
-    }
+    err = weir_cold_list(cursor, &cold, s->entries, capacity, arena, &s->count, &s->complete);
     weir_engine_cursor_close(cursor);
+    s->next = 0;
     return err;
 }
 
-/* The next record, where the cold store is read record by record and the last one was taken. */
+/* Each page begins anew with the bundles that reach into it, so they become larger. */
+static weir_err widen_page(source *s) {
+    size_t page = s->page ? s->page * 2 : PAGE_ENTRIES;
+    if (page > PAGE_ENTRIES_MAX || weir_arena_used(s->rows) > PAGE_ROWS_MAX / 256) return WEIR_OK;
+    weir_entry *wider = weir_realloc_array(s->entries, page, sizeof *wider);
+    if (!wider) return WEIR_ERR(WEIR_ENOMEM, "no memory to read a list of deletions");
+    s->entries = wider;
+    s->page = page;
+    return WEIR_OK;
+}
+
+/* The next page, where the cold store is read page by page and the last entry of one was taken. */
 static weir_err step_cold(const weir_list_query *query, source *s) {
-    if (!s->cursor || s->complete || s->next < s->count) return WEIR_OK;
-    if (s->count) weir_engine_cursor_next(s->cursor);
-    s->count = s->next = 0;
-    weir_err err = cold_entry(s->cursor, query, s->entries, &s->complete);
-    if (err || s->complete) return err;
-    s->count = 1;
-    return weir_shard_spend(query->budget, 1);
+    if (!s->cursor) return WEIR_OK;
+    weir_err err = weir_shard_spend(query->budget, 1);
+    if (err || s->complete || s->next < s->count) return err;
+    weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
+    const weir_entry last = s->count ? s->entries[s->count - 1] : (weir_entry){0};
+    if (s->count) cold.after = &last;
+    err = widen_page(s);
+    if (err) return err;
+    for (s->next = 0;; s->page /= 2) {
+        weir_arena_reset(s->rows);
+        err = weir_cold_list(s->cursor, &cold, s->entries, s->page, s->rows, &s->count, &s->complete);
+        if (!weir_err_is(err, WEIR_ELIMIT) || s->page == 1) return err; /* else its rows are long */
+    }
 }
 
 static void *allocate_row(void *arena, size_t size) {
@@ -230,6 +168,14 @@ static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, si
     s->next = 0;
     s->complete = window.complete && newer + s->count == window.count;
     memcpy(s->entries, window.entries + newer, s->count * sizeof(weir_entry));
+    return WEIR_OK;
+}
+
+static weir_err copy_row(weir_arena *arena, weir_entry *entry) {
+    if (entry->row_length == 0) return WEIR_OK;
+    void *copy = weir_arena_alloc_aligned(arena, 1, entry->row_length);
+    if (!copy) return arena_full(arena);
+    entry->row = memcpy(copy, entry->row, entry->row_length);
     return WEIR_OK;
 }
 
@@ -395,17 +341,15 @@ static weir_err collect_whole(weir_delta *delta, const weir_list_query *query, w
 /* Through a list whose newest entries are mostly hidden: as far as it takes, and never again from its beginning. */
 static weir_err list_long(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
                           weir_arena *arena, merged *out) {
-    uint8_t key[WEIR_EDGE_KEY_BYTES];
-    weir_entry cold;
-    source sources[SOURCES] = {[COLD] = {.entries = &cold}};
-    size_t length = seek_key(query->vertex, query->list, query->before_us, key);
+    source sources[SOURCES] = {0}, *cold = &sources[COLD];
     weir_err err = collect_whole(deltas[0], query, arena, &sources[0]);
     if (!err) err = collect_whole(deltas[1], query, arena, &sources[1]);
-    if (!err) err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &sources[COLD].cursor);
-    if (err) return err;
-    weir_engine_cursor_seek(sources[COLD].cursor, key, length);
-    err = merge(shard, query, sources, arena, out);
-    weir_engine_cursor_close(sources[COLD].cursor);
+    if (!err) err = weir_arena_open(PAGE_ROWS_MAX, &cold->rows);
+    if (!err) err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cold->cursor);
+    if (!err) err = merge(shard, query, sources, arena, out);
+    weir_engine_cursor_close(cold->cursor);
+    weir_arena_close(cold->rows);
+    weir_free(cold->entries);
     return err;
 }
 
@@ -439,57 +383,15 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
 
 /* --- the other end of a list ------------------------------------------------------------------------------------- */
 
-/* The last key that an entry newer than this may have. */
-static size_t last_key(const weir_list_query *query, uint8_t key[WEIR_EDGE_KEY_BYTES]) {
-    int64_t oldest_us = query->newer_than_us == INT64_MIN ? INT64_MIN : query->newer_than_us + 1;
-    const weir_edge_key edge = {.vertex = query->vertex,
-                                .relation = (uint16_t)(query->list >> 1),
-                                .direction = query->list & 1 ? WEIR_IN : WEIR_OUT,
-                                .time_us = oldest_us,
-                                .neighbor = weir_vertex_make(UINT64_MAX, UINT64_MAX),
-                                .event = UINT64_MAX,
-                                .content = UINT32_MAX};
-    const weir_version_key version = {query->vertex, oldest_us, UINT64_MAX, UINT32_MAX};
-    switch (WEIR_LIST_KIND(query->list)) {
-    case WEIR_LIST_KIND_EDGES:
-        weir_edge_key_write(&edge, key);
-        return WEIR_EDGE_KEY_BYTES;
-    case WEIR_LIST_KIND_FEATURES:
-        weir_feature_key_write(&version, key);
-        return WEIR_FEATURE_KEY_BYTES;
-    case WEIR_LIST_KIND_PUTS:
-        weir_put_key_write(query->vertex, oldest_us, key);
-        return WEIR_PUT_KEY_BYTES;
-    default:
-        weir_label_key_write(&version, (uint16_t)query->list, key);
-        return WEIR_LABEL_KEY_BYTES;
-    }
-}
-
 static weir_err oldest_cold(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
-    uint8_t key[WEIR_EDGE_KEY_BYTES];
-    weir_entry entry = {.deletion = true};
+    const weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
     weir_engine_cursor *cursor;
-    size_t length = last_key(query, key);
+    *foundp = false;
     weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cursor);
     if (err) return err;
     err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
-    weir_engine_cursor_seek_last(cursor, key, length);
-    for (; !err && entry.deletion; weir_engine_cursor_previous(cursor)) {
-        if (!weir_engine_cursor_valid(cursor)) {
-            err = weir_engine_cursor_err(cursor);
-            break;
-        }
-        const void *found = weir_engine_cursor_key(cursor, &length);
-        if (!entry_of_key(found, length, query->vertex, query->list, &entry)) {
-            entry.deletion = true;
-            break;
-        }
-        err = weir_shard_spend(query->budget, 1);
-    }
+    if (!err) err = weir_cold_oldest(cursor, &cold, query->newer_than_us, foundp, time_usp);
     weir_engine_cursor_close(cursor);
-    *foundp = !err && !entry.deletion && entry.time_us < query->before_us;
-    *time_usp = entry.time_us;
     return err;
 }
 
@@ -513,27 +415,21 @@ weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool
 
 static weir_err name_copy(const weir_name *from, weir_arena *arena, weir_name *namep) {
     *namep = *from;
-    namep->key = weir_arena_strndup(arena, from->key, from->key_length);
-    return namep->key ? WEIR_OK : arena_full(arena);
+    char *key = weir_arena_alloc_aligned(arena, 1, from->key_length + 1u); /* it may have a 0 in it */
+    if (!key) return arena_full(arena);
+    key[from->key_length] = 0;
+    namep->key = memcpy(key, from->key, from->key_length);
+    return WEIR_OK;
 }
 
 static weir_err name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp) {
-    uint8_t key[WEIR_NAME_KEY_BYTES];
-    weir_buf value = {0};
-    weir_name found = {0};
-    size_t length;
-    weir_name_key_write(vertex, key);
-    weir_err err = weir_engine_get(shard->engine, key, sizeof key, &value, foundp);
-    if (!err && *foundp) {
-        if (weir_stored_name_read(value.bytes, value.length, &found.vertex_type, &found.time_us, &found.key, &length)) {
-            found.key_length = (uint16_t)length;
-            err = name_copy(&found, arena, namep);
-        } else {
-            err = WEIR_ERR(WEIR_ECORRUPT, "the name of vertex " WEIR_VERTEX_FORMAT " is damaged; restore a checkpoint",
-                           WEIR_VERTEX_WORDS(vertex));
-        }
-    }
-    weir_buf_free(&value);
+    weir_engine_cursor *cursor;
+    weir_name found;
+    weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cursor);
+    if (err) return err;
+    err = weir_cold_name(cursor, vertex, &found, foundp);
+    if (!err && *foundp) err = name_copy(&found, arena, namep);
+    weir_engine_cursor_close(cursor);
     return err;
 }
 

@@ -20,17 +20,24 @@
 #include <weir/base/bytes.h>
 #include <weir/base/fault.h>
 #include <weir/base/log.h>
-#include <weir/store/key.h>
+#include <weir/store/bundle.h>
 #include <weir/store/repair.h>
 
+#include "cold.h"
 #include "graph_private.h"
 
 #define DELTA_SHARE   4u /* of what a shard's delta may have: the server goes on beside it */
 #define DELTA_MIN     (1u << 20)
-#define LOOK_RECORDS  4096u
+#define LOOK_RECORDS  256u
 #define EXACT_RECORDS 4096u /* a block of 8 KiB has fewer */
 #define AHEAD_RECORDS 64u
 #define PLACE_BYTES   58u /* no key is longer, nor as long */
+
+#define PROBES_DEPTH 6u /* 63 places */
+
+#define NOTES_A_PAGE    1024u
+#define ENTRIES_A_PAGE  128u
+#define ROWS_A_PAGE_MAX (1u << 30) /* of rows as long as a schema can have */
 
 struct weir_graph_repair {
     weir_shard *shard;
@@ -148,8 +155,8 @@ static weir_err repair_flush(weir_graph_repair *repair) {
     if (err) return err;
     weir_delta_freeze(repair->delta);
     err = weir_delta_order_open(repair->delta, &order);
-    if (!err) err = weir_delta_order_walk(order, repair_take_record, writer);
     if (!err) err = weir_delta_order_walk_deletions(order, repair_take_record, writer);
+    if (!err) err = weir_delta_order_walk(order, repair_take_record, writer);
     weir_delta_order_close(order);
     if (!err) err = weir_delta_open(repair->delta_bytes * 2, &fresh);
     if (err) {
@@ -193,25 +200,37 @@ bool weir_graph_repair_claim(weir_graph_repair *repair, weir_vertex vertex) {
     return weir_names_claim(repair->names, vertex);
 }
 
+/* Newest first, as far back as they are wanted. */
+static weir_err repair_visit_notes(const weir_entry *entries, size_t count, uint64_t from, weir_graph_repair_note visit,
+                                   void *context, bool *passedp) {
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && !*passedp && i < count; i++) {
+        *passedp = entries[i].time_us < (int64_t)from;
+        if (!*passedp)
+            err =
+                visit(context, &(weir_event_note){(uint64_t)entries[i].time_us, entries[i].event, entries[i].content});
+    }
+    return err;
+}
+
 weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_vertex, uint64_t from,
                                  weir_graph_repair_note visit, void *context) {
-    const weir_version_key newest = {.vertex = source_vertex, .time_us = INT64_MAX};
-    uint8_t first[WEIR_EVENT_KEY_BYTES];
-    weir_engine_cursor *cursor;
-    weir_version_key key;
+    weir_cold_query query = {.vertex = source_vertex, .list = WEIR_LIST_EVENTS, .before_us = INT64_MAX};
+    weir_engine_cursor *cursor = NULL;
+    weir_entry *notes = NULL, last;
+    bool complete = false, passed = false;
     weir_err err = repair_ready(repair);
-    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_PROBE, &cursor);
-    if (err) return err;
-    weir_event_key_write(&newest, first);
-    weir_engine_cursor_seek(cursor, first, sizeof first);
-    for (; !err && weir_engine_cursor_valid(cursor); weir_engine_cursor_next(cursor)) {
-        size_t length;
-        const void *bytes = weir_engine_cursor_key(cursor, &length);
-        if (!weir_event_key_read(bytes, length, &key) || key.vertex != source_vertex || key.time_us < (int64_t)from)
-            break;
-        err = visit(context, &(weir_event_note){(uint64_t)key.time_us, key.event, key.content});
+    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_POINT, &cursor);
+    if (!err) notes = weir_malloc(NOTES_A_PAGE * sizeof *notes);
+    if (!err && !notes) err = WEIR_ERR(WEIR_ENOMEM, "no memory for the notes of a source");
+    while (!err && !complete && !passed) {
+        size_t count;
+        err = weir_cold_list(cursor, &query, notes, NOTES_A_PAGE, NULL, &count, &complete); /* notes have no rows */
+        if (!err) err = repair_visit_notes(notes, count, from, visit, context, &passed);
+        if (!err && count) last = notes[count - 1];
+        query.after = &last;
     }
-    if (!err) err = weir_engine_cursor_err(cursor);
+    weir_free(notes);
     weir_engine_cursor_close(cursor);
     return err;
 }
@@ -261,8 +280,12 @@ typedef struct repair_place {
 } repair_place;
 
 typedef struct repair_compare {
-    weir_engine *engine; /* of was */
-    weir_engine_cursor *was, *is;
+    weir_engine *engine;       /* of was */
+    weir_engine_cursor *was;   /* bundle by bundle */
+    weir_engine_cursor *is;    /* goes along beside it: places to go on at, where `was` cannot be read */
+    weir_engine_cursor *looks; /* of the new store, too: for what `was` has  */
+    weir_entry *page;
+    weir_arena *rows;
     repair_place from; /* where `was` was asked for last, or stood */
     uint64_t misses;   /* places in a row from where nothing can be read */
 } repair_compare;
@@ -309,11 +332,24 @@ static bool repair_reads(repair_compare *c, const repair_place *place, weir_err 
     return !err;
 }
 
+/* The first of some places between two at which it reads, if there is one: the parts in between may be damaged, too. */
+static bool repair_probe(repair_compare *c, const repair_place *low, repair_place *high, unsigned depth,
+                         weir_err *errp) {
+    repair_place middle = repair_between(low, high), before = middle;
+    if (depth == 0 || *errp || memcmp(&middle, low, sizeof middle) == 0) return false;
+    if (repair_probe(c, low, &before, depth - 1, errp) || (!*errp && repair_reads(c, &middle, errp))) {
+        *high = memcmp(&before, &middle, sizeof middle) < 0 ? before : middle;
+        return true;
+    }
+    return repair_probe(c, &middle, high, depth - 1, errp);
+}
+
 /* From `high` on it reads again, from c->from on it does not: to the first place where it does, which may be before the
  * next that the new store has. */
 static weir_err repair_step_back(repair_compare *c, repair_place high) {
     repair_place low = c->from;
     weir_err err = WEIR_OK;
+    (void)repair_probe(c, &low, &high, PROBES_DEPTH, &err);
     for (;;) {
         const repair_place middle = repair_between(&low, &high);
         if (err || memcmp(&middle, &low, sizeof low) == 0) break;
@@ -340,30 +376,93 @@ static weir_err repair_pass_damage(repair_compare *c, bool *endp) {
     return err;
 }
 
-/* Offsets and the newest time are not of events; names are of whichever put came first. */
-static bool repair_is_of_events(const weir_engine_cursor *cursor) {
-    size_t length;
-    const char *key = weir_engine_cursor_key(cursor, &length);
-    return length > 0 && key[0] != 'O' && key[0] != 'P';
-}
-
-static weir_err repair_lost(const weir_graph_repair *repair, const weir_engine_cursor *cursor) {
-    size_t length;
-    const char *key = weir_engine_cursor_key(cursor, &length);
+static weir_err repair_lost(const weir_graph_repair *repair, const char *what) {
     return WEIR_ERR(
         WEIR_EDATA,
-        "shard %u has records that can be read and do not follow from the log, the first of kind %c: the log "
+        "shard %u has records that can be read and do not follow from the log, the first of them %s: the log "
         "has lost events, or the schema says other things of them now. Bring the damaged file back from a "
         "copy, or restore a checkpoint",
-        repair->shard->index, key[0]);
+        repair->shard->index, what);
 }
 
-/* One record, of either or of both. */
+static const char *repair_kind(weir_list list) {
+    static const char *const kinds[WEIR_LIST_KINDS] = {"an edge", "a row of features", "a label", "a put",
+                                                       "the note of an event"};
+    return WEIR_LIST_KIND(list) < WEIR_LIST_KINDS ? kinds[WEIR_LIST_KIND(list)] : "of no kind";
+}
+
+/* Whether the new store has these entries of a list, which are in its order. Far apart, each is looked for anew: what
+ * lies between them may be long. */
+static weir_err repair_find_entries(const weir_graph_repair *repair, const repair_compare *c, weir_vertex vertex,
+                                    weir_list list, const weir_entry *wanted, size_t count) {
+    weir_cold_query query = {.vertex = vertex, .list = list, .before_us = INT64_MAX, .with_it = true};
+    size_t found = 0, at = 0;
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < count; i++) {
+        bool complete;
+        while (at < found && weir_entry_order(&c->page[at], &wanted[i]) < 0)
+            at++;
+        if (at == found) {
+            query.after = &wanted[i];
+            weir_arena_reset(c->rows);
+            err = weir_cold_list(c->looks, &query, c->page, ENTRIES_A_PAGE, c->rows, &found, &complete);
+            at = 0;
+        }
+        bool is = at < found && weir_entry_order(&c->page[at], &wanted[i]) == 0;
+        if (!err && !is) err = repair_lost(repair, repair_kind(list)); // R1
+    }
+    return err;
+}
+
+static weir_err repair_find_name(const weir_graph_repair *repair, const repair_compare *c, weir_vertex vertex) {
+    weir_name name;
+    bool found;
+    weir_err err = weir_cold_name(c->looks, vertex, &name, &found);
+    return err || found ? err : repair_lost(repair, "a name"); // R1
+}
+
+/* A name may be another put's. A bundle that is not as it was written says nothing that must be found again. */
+static weir_err repair_find_bundle(const weir_graph_repair *repair, const repair_compare *c,
+                                   const weir_bundle_key *key) {
+    weir_entry fresh[WEIR_BUNDLE_ENTRIES_MAX + 1];
+    weir_bundle_reader reader;
+    weir_list list = 0;
+    size_t length, count = 0;
+    const void *value = weir_engine_cursor_value(c->was, &length);
+    if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length)) return WEIR_OK;
+    weir_err err = reader.has_name ? repair_find_name(repair, c, key->vertex) : WEIR_OK;
+    while (!err && weir_bundle_next(&reader, &fresh[count]) == WEIR_BUNDLE_ENTRY) {
+        if (count && (reader.list != list || count == WEIR_BUNDLE_ENTRIES_MAX)) {
+            err = repair_find_entries(repair, c, key->vertex, list, fresh, count);
+            fresh[0] = fresh[count];
+            count = 0;
+        }
+        list = reader.list;
+        count++;
+    }
+    return err || count == 0 ? err : repair_find_entries(repair, c, key->vertex, list, fresh, count);
+}
+
+/* Offsets and the newest time are not of events. */
+static weir_err repair_find(const weir_graph_repair *repair, const repair_compare *c) {
+    size_t length, met_length;
+    weir_bundle_key bundle;
+    const char *key = weir_engine_cursor_key(c->was, &length);
+    if (weir_bundle_key_read(key, length, &bundle)) return repair_find_bundle(repair, c, &bundle);
+    if (length == 0 || key[0] != 'T') return WEIR_OK;
+    weir_engine_cursor_seek(c->looks, key, length);
+    const void *met = weir_engine_cursor_valid(c->looks) ? weir_engine_cursor_key(c->looks, &met_length) : NULL;
+    weir_err err = met ? WEIR_OK : weir_engine_cursor_err(c->looks);
+    bool is = met && met_length == length && memcmp(met, key, length) == 0;
+    return err || is ? err : repair_lost(repair, "the deletion of a vertex"); // R1
+}
+
+/* One key, of either or of both. */
 static weir_err repair_compare_one(const weir_graph_repair *repair, repair_compare *c) {
     bool more = weir_engine_cursor_valid(c->is);
     weir_err err = more ? WEIR_OK : weir_engine_cursor_err(c->is);
     int order = more ? repair_order(c->was, c->is) : -1;
-    if (!err && order < 0 && repair_is_of_events(c->was)) err = repair_lost(repair, c->was); // R1
+    if (!err && order < 0) err = repair_find(repair, c); /* of a key that both have, the value is the same */
     if (err) return err;
     if (order <= 0) c->from = repair_place_of(c->was);
     if (order >= 0) weir_engine_cursor_next(c->is);
@@ -385,7 +484,16 @@ static weir_err repair_compare_rest(const weir_graph_repair *repair, repair_comp
     return err ? err : weir_engine_cursor_err(c->is);
 }
 
-/* Keys are compared: a schema that has grown since may give a record more columns than it had. */
+static weir_err repair_compare_open(weir_graph_repair *repair, repair_compare *c) {
+    weir_err err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_PROBE, &c->is);
+    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_POINT, &c->looks);
+    if (!err) err = weir_arena_open(ROWS_A_PAGE_MAX, &c->rows);
+    if (!err) c->page = weir_malloc(ENTRIES_A_PAGE * sizeof *c->page);
+    if (!err && !c->page) err = WEIR_ERR(WEIR_ENOMEM, "no memory to compare a shard with its repair");
+    return err;
+}
+
+/* What an entry is, not its row: a schema that has grown since may give it more columns than it had. */
 static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
     const weir_engine_opts opts = {.read_only = true};
     repair_compare c = {.engine = repair->shard->engine};
@@ -397,12 +505,15 @@ static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_
         c.engine = opened;
         if (!err) err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
     }
-    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_PROBE, &c.is);
+    if (!err) err = repair_compare_open(repair, &c);
     if (!err) {
         weir_engine_cursor_seek(c.is, "", 0);
         weir_engine_cursor_seek(c.was, "", 0);
         err = repair_compare_rest(repair, &c, go_on, context);
     }
+    weir_free(c.page);
+    weir_arena_close(c.rows);
+    weir_engine_cursor_close(c.looks);
     weir_engine_cursor_close(c.is);
     weir_engine_cursor_close(c.was);
     weir_engine_close(opened);

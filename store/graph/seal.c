@@ -2,7 +2,7 @@
 /*
  * seal.c - a frozen delta becomes part of the cold store, with the offsets that it makes true.
  *
- *   1 write one sorted file: records, offsets, deletions        a crash here leaves a file that nobody knows
+ *   1 write one sorted file: offsets, deletions, bundles        a crash here leaves a file that nobody knows
  *   2 ingest it                                                 S3: all of it and its offsets, or nothing
  *   3 tell the window cache, and who was deleted                S5
  *   4 drop the delta                                            readers that hold it meet its records twice, and count
@@ -17,22 +17,17 @@
 
 #include "shard.h"
 
-_Static_assert(WEIR_NEWEST_KEY_BYTES >= WEIR_ENGINE_PREFIX_BYTES, "a reader looks past its prefix and meets this key");
-_Static_assert(WEIR_OFFSET_KEY_BYTES >= WEIR_ENGINE_PREFIX_BYTES, "a reader looks past its prefix and meets this key");
-
 typedef struct seal {
     weir_engine_writer *writer;
     weir_offsets *sealed;
     weir_delta_order *order;
     weir_cache *cache;
     weir_cache_marks *marks;
-    uint64_t records;
 } seal;
 
 static weir_err write_record(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
                              size_t value_length) {
-    seal *s = context;
-    s->records++;
+    const seal *s = context;
     return weir_engine_writer_add(s->writer, key, key_length, value, value_length);
 }
 
@@ -81,11 +76,11 @@ static weir_err write_file(weir_shard *shard, weir_delta *delta, seal *s) {
     weir_err err = weir_delta_order_open(delta, &s->order);
     if (!err) err = weir_engine_writer_open(shard->engine, &s->writer);
     if (err) return err;
-    err = weir_delta_order_walk(s->order, write_record, s);
-    weir_kill_point("seal.half_written");
-    if (!err) err = weir_offsets_walk(shard->frozen_offsets, write_offset, s);
+    err = weir_offsets_walk(shard->frozen_offsets, write_offset, s);
     if (!err) err = write_newest(s->writer, shard->frozen_newest_us, shard->frozen_mark);
     if (!err) err = weir_delta_order_walk_deletions(s->order, write_record, s);
+    weir_kill_point("seal.half_written");
+    if (!err) err = weir_delta_order_walk(s->order, write_record, s);
     if (err) {
         weir_engine_writer_cancel(s->writer);
         return err;
@@ -127,9 +122,10 @@ weir_err weir_shard_write_frozen(weir_shard *shard) {
     weir_err err = take_in(shard, shard->frozen, &s); /* only this thread sets it to NULL */
     weir_delta_order_close(s.order);
     if (err) return err; /* with the file in the store, sealing the same delta again changes nothing (S4) */
+    uint64_t records = weir_delta_records(shard->frozen);
     weir_deleted_sealed(shard->deleted);
     drop_frozen(shard);
-    atomic_fetch_add_explicit(&shard->sealed_records, s.records, memory_order_relaxed);
+    atomic_fetch_add_explicit(&shard->sealed_records, records, memory_order_relaxed);
     weir_kill_point("seal.end");
     return WEIR_OK;
 }

@@ -95,11 +95,16 @@ static inline void damage_bits(weir_rng *rng, const char *store, uint32_t shard,
     }
 }
 
-/* In a block of records of the shard's first file: the store opens all the same. */
+/* In a block of bundles of the shard's first file, behind what a start reads: the store opens all the same. */
 static inline void damage_a_block(const char *store, uint32_t shard) {
     static damage_files f;
+    weir_file *file;
     damage_find(&f, store, shard);
-    assert_true(f.count > 0 && damage_flip(f.paths[0], 20, 2));
+    assert_true(f.count > 0);
+    assert_ok(weir_file_open(f.paths[0], WEIR_FILE_READ, &file));
+    uint64_t size = weir_file_length(file);
+    assert_ok(weir_file_close(file));
+    assert_true(damage_flip(f.paths[0], size / 2, 2));
 }
 
 static inline bool damage_never_wait(void *context, uint64_t bytes) {

@@ -332,7 +332,7 @@ static void l3_an_earlier_segment_is_never_cut(void **state) {
     weir_free(file.bytes);
 }
 
-static void l3_headers_of_all_segments_are_checked(void **state) {
+static void l3_headers_of_named_segments_are_checked(void **state) {
     (void)state;
     fixture_in_memory();
     const char *closed = weir_test_path("closed"), *folder = weir_test_path("log");
@@ -487,6 +487,6 @@ WEIR_TESTS(WEIR_CASE(l3_cut_at_every_length_of_what_was_acknowledged), WEIR_CASE
            WEIR_CASE(l3_a_later_record_tells_of_acknowledged_damage), WEIR_CASE(l3_the_witness_names_both_places),
            WEIR_CASE(l3_a_value_that_looks_like_a_record_is_no_witness),
            WEIR_CASE(l3_a_witness_is_found_at_every_distance), WEIR_CASE(l3_an_earlier_segment_is_never_cut),
-           WEIR_CASE(l3_headers_of_all_segments_are_checked), WEIR_CASE(l3_a_newborn_segment_is_given_its_header),
+           WEIR_CASE(l3_headers_of_named_segments_are_checked), WEIR_CASE(l3_a_newborn_segment_is_given_its_header),
            WEIR_CASE(l3_a_newborn_segment_that_does_not_fit_is_refused), WEIR_CASE(l3_missing_segments_are_refused),
            WEIR_CASE(l3_files_of_another_topic_are_refused), WEIR_CASE(l3_the_topic_file_flipped_at_every_byte))

@@ -391,6 +391,19 @@ static void append_future(world *w, unsigned count) {
     }
 }
 
+/* In the end of the shard's first file, which is read when the file is opened: all of its records can be read, and the
+ * notes of events among them, but it is damaged. */
+static void damage_the_end(const side *s, uint32_t shard) {
+    static damage_files f;
+    weir_file *file;
+    damage_find(&f, s->store, shard);
+    assert_true(f.count > 0);
+    assert_ok(weir_file_open(f.paths[0], WEIR_FILE_READ, &file));
+    uint64_t size = weir_file_length(file);
+    assert_ok(weir_file_close(file));
+    assert_true(damage_flip(f.paths[0], size - 20, 2));
+}
+
 /* A store that is filled anew beside the letters of the one before refuses the event too, and writes no second one. */
 static void letters_of_an_earlier_store(void **state) {
     (void)state;
@@ -409,7 +422,7 @@ static void letters_of_an_earlier_store(void **state) {
     assert_ok(weir_graph_seal(w->whole.graph));
     for (uint32_t shard = 0; shard < SHARDS; shard++) {
         uint64_t before = repairs();
-        damage_a_block(w->damaged.store, shard);
+        damage_the_end(&w->damaged, shard);
         while (repairs() == before)
             nap();
         until_well(&w->damaged);
@@ -475,7 +488,7 @@ static void r1_events_that_are_not_in_the_log_any_more(void **state) {
     drain(&w->damaged);
     assert_ok(weir_graph_seal(w->damaged.graph));
     damage_a_block(w->damaged.store, 1);
-    is_refused(&w->damaged, "records that can be read and do not follow from the log, the first of kind E");
+    is_refused(&w->damaged, "records that can be read and do not follow from the log, the first of them an edge");
     damage_a_block(w->damaged.store, 1);
     until_well(&w->damaged);
     world_close(w);
@@ -566,7 +579,8 @@ static void a_file_that_no_checkpoint_has_is_made_anew(void **state) {
     damage_find(&files, w->damaged.store, 1);
     for (size_t i = 0; i < files.count; i++)
         assert_true(damage_flip(files.paths[i], 20, 2));
-    assert_err(weir_graph_scrub(w->damaged.graph, damage_never_wait, NULL), WEIR_ECORRUPT, NULL);
+    weir_err err = weir_graph_scrub(w->damaged.graph, damage_never_wait, NULL);
+    if (err) assert_err(err, WEIR_ECORRUPT, NULL); /* the keeper may have been faster */
     until_well(&w->damaged);
     both_are_the_same(w);
     assert_true(damage_beside(w->damaged.store, 1, ".damaged"));

@@ -237,21 +237,7 @@ static void edge_keys_sort_as_readers_go(void **state) {
     }
 }
 
-static void seek_finds_exactly_what_is_older(void **state) {
-    (void)state;
-    weir_rng rng = weir_rng_stream(weir_test_seed(), 4, 0);
-    int64_t befores[] = {INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX};
-    for (uint64_t round = weir_test_rounds(10 * ROUNDS); round > 0; round--) {
-        weir_edge_key a = random_edge(&rng);
-        int64_t before_us = befores[weir_rng_below(&rng, 6)];
-        uint8_t key[WEIR_EDGE_KEY_BYTES], seek[WEIR_EDGE_KEY_BYTES];
-        weir_edge_key_write(&a, key);
-        weir_edge_seek_write(a.vertex, a.relation, a.direction, before_us, seek);
-        if (before_us != INT64_MIN) assert_int_equal(memcmp(key, seek, sizeof key) >= 0, a.time_us < before_us);
-    }
-}
-
-/* Format 2, byte by byte: what is on disks. */
+/* Byte by byte. */
 static void edge_keys_have_the_bytes_that_are_written_down(void **state) {
     (void)state;
     static const uint8_t expected[WEIR_EDGE_KEY_BYTES] = {
@@ -439,7 +425,6 @@ WEIR_TESTS(WEIR_CASE(ids_part_type_and_key), WEIR_CASE(the_longest_topic_and_the
            WEIR_CASE(names_that_met_under_the_old_hash_do_not), WEIR_CASE(shards_are_even),
            WEIR_CASE(edge_keys_have_the_bytes_that_are_written_down), WEIR_CASE(rows_read_back),
            WEIR_CASE(damaged_rows_are_refused_or_whole), WEIR_CASE(fill_keeps_the_newest_of_each_feature),
-           WEIR_CASE(edge_keys_sort_as_readers_go), WEIR_CASE(seek_finds_exactly_what_is_older),
-           WEIR_CASE(other_keys_read_back), WEIR_CASE(batches_read_back), WEIR_CASE(events_of_a_batch_are_walked_whole),
-           WEIR_CASE(every_damaged_byte_and_every_cut_is_refused),
+           WEIR_CASE(edge_keys_sort_as_readers_go), WEIR_CASE(other_keys_read_back), WEIR_CASE(batches_read_back),
+           WEIR_CASE(events_of_a_batch_are_walked_whole), WEIR_CASE(every_damaged_byte_and_every_cut_is_refused),
            WEIR_CASE(wrong_content_is_refused_behind_a_right_checksum))

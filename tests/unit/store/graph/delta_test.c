@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weir/base/rng.h>
+#include <weir/store/bundle.h>
 
 #include "delta.h"
 
@@ -30,14 +31,19 @@ typedef struct seen {
 static weir_err see_record(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
                            size_t value_length) {
     seen *s = context;
-    (void)value, (void)value_length;
+    weir_bundle_key bundle;
+    weir_bundle_reader reader;
+    weir_entry entry;
     assert_true(key_length <= KEY_MAX);
     size_t shared = key_length < s->last_length ? key_length : s->last_length;
     int order = memcmp(s->last, key, shared);
     assert_true(order < 0 || (order == 0 && s->last_length < key_length));
     memcpy(s->last, key, key_length);
     s->last_length = key_length;
-    s->records++;
+    assert_true(weir_bundle_key_read(key, key_length, &bundle) && weir_bundle_check(&bundle, value, value_length));
+    assert_true(weir_bundle_open(&reader, &bundle, value, value_length));
+    while (weir_bundle_next(&reader, &entry) == WEIR_BUNDLE_ENTRY)
+        s->records++;
     return WEIR_OK;
 }
 

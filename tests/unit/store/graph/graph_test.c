@@ -630,11 +630,13 @@ static void other_formats_and_keys_that_are_none_are_refused(void **state) {
     } cases[] = {
         {"format: 1\nshards: 2\nsources: []\n", "move the folder away and start again, and the log fills a new one",
          WEIR_EVERSION},
-        {"format: 3\nshards: 2\nsources: []\n", "use the program that wrote it", WEIR_EVERSION},
-        {"format: 2\nshards: 2\nsources: []\n", "'id_key' is missing", WEIR_ECONFIG},
-        {"format: 2\nshards: 2\nid_key: \"0123456789abcdef0123456789abcde\"\nsources: []\n", "not 32 digits",
+        {"format: 2\nshards: 2\nsources: []\n", "move the folder away and start again, and the log fills a new one",
+         WEIR_EVERSION},
+        {"format: 4\nshards: 2\nsources: []\n", "use the program that wrote it", WEIR_EVERSION},
+        {"format: 3\nshards: 2\nsources: []\n", "'id_key' is missing", WEIR_ECONFIG},
+        {"format: 3\nshards: 2\nid_key: \"0123456789abcdef0123456789abcde\"\nsources: []\n", "not 32 digits",
          WEIR_ECONFIG},
-        {"format: 2\nshards: 2\nid_key: \"0123456789ABCDEF0123456789abcdef\"\nsources: []\n", "not 32 digits",
+        {"format: 3\nshards: 2\nid_key: \"0123456789ABCDEF0123456789abcdef\"\nsources: []\n", "not 32 digits",
          WEIR_ECONFIG},
     };
     const weir_graph_opts opts = {.create = true};

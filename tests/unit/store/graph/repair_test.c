@@ -16,6 +16,7 @@
 #include <weir/base/file.h>
 #include <weir/base/rng.h>
 #include <weir/base/thread.h>
+#include <weir/store/bundle.h>
 #include <weir/store/engine.h>
 #include <weir/store/key.h>
 #include <weir/store/repair.h>
@@ -224,45 +225,107 @@ static void what_was_damaged_is_as_it_was(void **state) {
     world_close(w);
 }
 
+/* --- notes ---------------------------------------------------------------------------------------------------- */
+
+static weir_err meet_note(void *context, const weir_event_note *note) {
+    uint64_t *next = context; /* behind the one that is to come */
+    assert_int_equal(note->offset, --*next);
+    assert_int_equal(note->event, note->offset + 1);
+    return WEIR_OK;
+}
+
+/* Which ids came before a checkpoint is known by its notes alone. */
+static void the_notes_of_a_checkpoint_are_all_told(void **state) {
+    (void)state;
+    static const uint64_t counts[] = {SEALS, 700, 1024, 2500};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        world *w = world_filled(counts[i]);
+        weir_vertex source = weir_graph_source_vertex(w->store.graph, w->store.source, 0);
+        weir_graph_repair *repair;
+        assert_ok(weir_folder_create(weir_test_path("checkpoints")));
+        assert_ok(weir_graph_checkpoint(w->store.graph, weir_test_path("checkpoints/one")));
+        uint32_t shard = weir_shard_of(source, TROUBLE_SHARDS);
+        assert_ok(weir_graph_repair_begin(w->store.graph, shard, weir_test_path("checkpoints"), &repair));
+        for (uint64_t from = 0; from <= counts[i]; from += 1 + weir_rng_below(&w->rng, counts[i])) {
+            uint64_t next = counts[i];
+            assert_ok(weir_graph_repair_notes(repair, source, from, meet_note, &next));
+            assert_int_equal(next, from);
+        }
+        weir_graph_repair_close(repair);
+        world_close(w);
+        assert_ok(weir_folder_remove(weir_test_path("store")));
+        assert_ok(weir_folder_remove(weir_test_path("checkpoints")));
+    }
+}
+
 /* --- R1 ------------------------------------------------------------------------------------------------------- */
 
-/* ~time as keys have it: in each record of the event, and in no other. */
-static void time_bytes(int64_t time_us, uint8_t bytes[8]) {
-    uint64_t folded = ~((uint64_t)time_us ^ (1ull << 63));
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(folded >> (56 - 8 * i));
+/* A key of the cold store: of a deletion or a bundle. */
+typedef struct stored_key {
+    uint8_t key[64];
+    size_t length;
+    bool has_event;   /* a record of the event that is looked for */
+    uint64_t an_edge; /* the event of an edge in it; 0: it has none */
+} stored_key;
+
+typedef struct key_set {
+    weir_buf of;
+} key_set;
+
+static const stored_key *key_set_at(const key_set *s, size_t i) {
+    return (const stored_key *)(const void *)s->of.bytes + i;
 }
 
-#define KEYS_MAX 16
-
-typedef struct event_keys {
-    uint8_t time[8], offset[8];
-    uint8_t keys[KEYS_MAX][64];
-    size_t lengths[KEYS_MAX], count;
-} event_keys;
-
-static weir_err take_key(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
-    event_keys *e = context;
-    bool of_it = memmem(key, key_length, *(const char *)key == 'I' ? e->offset : e->time, 8) != NULL;
-    (void)value, (void)value_length;
-    if (!of_it || *(const char *)key == 'P') return WEIR_OK;
-    assert_true(e->count < KEYS_MAX && key_length <= sizeof e->keys[0]);
-    memcpy(e->keys[e->count], key, key_length);
-    e->lengths[e->count++] = key_length;
-    return WEIR_OK;
+static size_t key_set_count(const key_set *s) {
+    return s->of.length / sizeof(stored_key);
 }
 
-static void keys_of(world *w, uint32_t shard, uint64_t offset, event_keys *e) {
-    *e = (event_keys){0};
-    time_bytes(time_of(offset), e->time);
-    time_bytes((int64_t)offset, e->offset);
-    assert_ok(weir_graph_scan(w->store.graph, shard, take_key, e));
+static void key_set_add(key_set *s, const void *key, size_t length, bool has_event, uint64_t an_edge) {
+    stored_key added = {.length = length, .has_event = has_event, .an_edge = an_edge};
+    assert_true(length <= sizeof added.key);
+    memcpy(added.key, key, length);
+    weir_buf_append(&s->of, &added, sizeof added);
+    assert_ok(weir_buf_err(&s->of));
 }
 
-static weir_err take_edge(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
-    (void)value, (void)value_length;
-    if (*(const char *)key == 'E') weir_buf_append(context, key, key_length);
-    return WEIR_OK;
+static void key_set_add_bundle(key_set *s, const weir_engine_cursor *cursor, const weir_bundle_key *bundle,
+                               uint64_t offset) {
+    weir_bundle_reader reader;
+    weir_entry e;
+    size_t length;
+    bool has_event = false;
+    uint64_t an_edge = 0;
+    const void *value = weir_engine_cursor_value(cursor, &length);
+    assert_true(weir_bundle_open(&reader, bundle, value, length));
+    while (weir_bundle_next(&reader, &e) == WEIR_BUNDLE_ENTRY) {
+        bool note = WEIR_LIST_KIND(reader.list) == WEIR_LIST_KIND_EVENTS;
+        has_event = has_event || e.time_us == (note ? (int64_t)offset : time_of(offset));
+        if (WEIR_LIST_KIND(reader.list) == WEIR_LIST_KIND_EDGES && !e.deletion) an_edge = e.event;
+    }
+    const void *key = weir_engine_cursor_key(cursor, &length);
+    key_set_add(s, key, length, has_event, an_edge);
+}
+
+static key_set keys_of(world *w, uint32_t shard, uint64_t offset) {
+    key_set s = {0};
+    weir_engine_cursor *cursor;
+    assert_ok(weir_engine_cursor_open(w->store.graph->shards[shard]->engine, WEIR_ENGINE_SCAN, &cursor));
+    for (weir_engine_cursor_seek(cursor, "Q", 1); weir_engine_cursor_valid(cursor); weir_engine_cursor_next(cursor)) {
+        size_t length;
+        weir_bundle_key bundle;
+        weir_vertex vertex;
+        int64_t time_us;
+        const void *key = weir_engine_cursor_key(cursor, &length);
+        if (weir_bundle_key_read(key, length, &bundle)) {
+            key_set_add_bundle(&s, cursor, &bundle, offset);
+        } else {
+            assert_true(weir_deleted_key_read(key, length, &vertex, &time_us));
+            key_set_add(&s, key, length, time_us == time_of(offset), 0);
+        }
+    }
+    assert_ok(weir_engine_cursor_err(cursor));
+    weir_engine_cursor_close(cursor);
+    return s;
 }
 
 static bool can_be_read(world *w, uint32_t shard, const void *key, size_t key_length) {
@@ -276,40 +339,36 @@ static bool can_be_read(world *w, uint32_t shard, const void *key, size_t key_le
     return same;
 }
 
-/* Of the edges, an event of one that can be read and stands behind one that cannot; false: there is none. */
-static bool behind_damage(world *w, uint32_t shard, const weir_buf *edges, uint64_t *offsetp) {
-    size_t count = edges->length / WEIR_EDGE_KEY_BYTES, found = 0;
+/* An event with an edge that can be read and stands behind what cannot; false: there is none. */
+static bool behind_damage(world *w, uint32_t shard, const key_set *s, uint64_t *offsetp) {
+    size_t found = 0;
     bool before = true;
-    for (size_t i = 0; i < count; i++) {
-        const char *key = edges->bytes + i * WEIR_EDGE_KEY_BYTES;
-        weir_edge_key edge;
-        bool read = can_be_read(w, shard, key, WEIR_EDGE_KEY_BYTES);
-        if (read && !before && weir_rng_below(&w->rng, ++found) == 0) {
-            assert_true(weir_edge_key_read(key, WEIR_EDGE_KEY_BYTES, &edge));
-            *offsetp = edge.event - 1;
-        }
+    for (size_t i = 0; i < key_set_count(s); i++) {
+        const stored_key *k = key_set_at(s, i);
+        bool read = can_be_read(w, shard, k->key, k->length);
+        if (read && !before && k->an_edge && weir_rng_below(&w->rng, ++found) == 0) *offsetp = k->an_edge - 1;
         before = read;
     }
     return found > 0;
 }
 
-static uint64_t readable(world *w, uint32_t shard, const event_keys *e) {
+static uint64_t readable(world *w, uint32_t shard, const key_set *s) {
     uint64_t count = 0;
-    for (size_t i = 0; i < e->count; i++)
-        count += can_be_read(w, shard, e->keys[i], e->lengths[i]);
+    for (size_t i = 0; i < key_set_count(s); i++) {
+        const stored_key *k = key_set_at(s, i);
+        count += k->has_event && can_be_read(w, shard, k->key, k->length);
+    }
     return count;
 }
 
 /* Whether it was refused. */
 static bool r1_round(world *w, uint32_t shard) {
-    event_keys keys;
     uint64_t omitted = weir_rng_below(&w->rng, w->store.offset), bits = 1 + weir_rng_below(&w->rng, 40);
-    weir_buf wanted = dump_shard(w, shard), other = dump_shard(w, 1 - shard), edges = {0};
-    assert_ok(weir_graph_scan(w->store.graph, shard, take_edge, &edges));
-    keys_of(w, shard, omitted, &keys);
+    weir_buf wanted = dump_shard(w, shard), other = dump_shard(w, 1 - shard);
+    key_set keys = keys_of(w, shard, omitted);
     damage(w, shard, weir_rng_below(&w->rng, 2) ? 1 : bits);
     bool refused = readable(w, shard, &keys) > 0;
-    if (weir_rng_below(&w->rng, 2) && behind_damage(w, shard, &edges, &omitted)) refused = true;
+    if (weir_rng_below(&w->rng, 2) && behind_damage(w, shard, &keys, &omitted)) refused = true;
     weir_err err = make_anew(w, shard, omitted);
     if (refused) {
         assert_err(err, WEIR_EDATA, "records that can be read and do not follow from the log");
@@ -323,7 +382,7 @@ static bool r1_round(world *w, uint32_t shard) {
     is_the_same(w, 1 - shard, &other);
     weir_buf_free(&wanted);
     weir_buf_free(&other);
-    weir_buf_free(&edges);
+    weir_buf_free(&keys.of);
     return refused;
 }
 
@@ -346,9 +405,11 @@ static void r1_what_fails_while_it_is_compared_is_not_passed_over(void **state) 
     (void)state;
     world *w = world_filled(EVENTS / 20);
     uint64_t omitted = w->store.offset, nth = 0, failures = 0;
-    event_keys keys = {0};
-    while (keys.count == 0) /* the last that left something in this shard */
-        keys_of(w, 0, --omitted, &keys);
+    for (bool left = false; !left;) { /* the last that left something in this shard */
+        key_set keys = keys_of(w, 0, --omitted);
+        left = readable(w, 0, &keys) > 0;
+        weir_buf_free(&keys.of);
+    }
     for (bool met = true; met;) {
         char spec[64];
         weir_graph_repair *repair;
@@ -666,7 +727,8 @@ static void a_shard_s_identity_is_written_anew(void **state) {
     world_close(w);
 }
 
-WEIR_TESTS(WEIR_CASE(what_was_damaged_is_as_it_was), WEIR_CASE(r1_what_could_be_read_before_is_there_after),
+WEIR_TESTS(WEIR_CASE(the_notes_of_a_checkpoint_are_all_told), WEIR_CASE(what_was_damaged_is_as_it_was),
+           WEIR_CASE(r1_what_could_be_read_before_is_there_after),
            WEIR_CASE(r1_what_fails_while_it_is_compared_is_not_passed_over),
            WEIR_CASE(who_reads_for_long_has_it_put_off_and_it_goes_on),
            WEIR_CASE(what_is_missing_is_named_and_must_be_added), WEIR_CASE(nothing_is_sealed_while_it_is_held),

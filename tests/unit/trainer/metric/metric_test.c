@@ -86,7 +86,7 @@ static void near(double actual, double expected) {
     if (!(fabs(actual - expected) < 1e-9)) fail_msg("%.12g should be %.12g", actual, expected);
 }
 
-static void ranks_are_those_of_all_pairs(void **state) {
+static void ranks_are_those_of_named_pairs(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
     for (unsigned round = 0; round < 200; round++) {
@@ -209,6 +209,6 @@ static void calibration_of_parted_classes_stays_finite(void **state) {
     near(weir_calibrated(&(weir_calibration){1, 0}, -1e4), 0);
 }
 
-WEIR_TESTS(WEIR_CASE(ranks_are_those_of_all_pairs), WEIR_CASE(closed_values), WEIR_CASE(wrong_input_is_refused),
+WEIR_TESTS(WEIR_CASE(ranks_are_those_of_named_pairs), WEIR_CASE(closed_values), WEIR_CASE(wrong_input_is_refused),
            WEIR_CASE(calibration_of_two_scores_is_closed), WEIR_CASE(calibration_finds_the_logistic_that_drew),
            WEIR_CASE(calibration_of_parted_classes_stays_finite))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * key.h - the keys of the cold store: big-endian, so that bytes sort as the reader wants to meet them.
+ * key.h - what names a record, and the keys of the cold store: big-endian, so that bytes sort as the reader wants to
+ * meet them.
  *
  *   'E' edge      vertex 16 | relation 2 | direction 1 | ~time 8 | kind 1 | neighbour 16 | event 8 | content 4 = 57
  *   'F' features  vertex 16 | ~time 8 | event 8 | content 4                                            = 37
@@ -8,13 +9,15 @@
  *   'K' put       vertex 16 | ~time 8                                                                 = 25
  *   'L' label     vertex 16 | label 2 | ~time 8 | event 8 | content 4                                  = 39
  *   'N' name      vertex 16                                                                           = 17
+ *
  *   'O' offset    source 4 | partition 4 | 0 in 8 bytes                                               = 17
- *   'M' meta      one byte                                                                            =  2
  *   'P' newest    0, 16                                                                               = 17
  *   'T' deleted   vertex 16 | ~time 8                                                                 = 25
+ *   'V' bundle    see bundle.h                                                                        = 42
  *
- * An offset is as long as a name, because a reader of names that seeks behind the last of them meets it: the engine
- * compares as many bytes as a name has (engine.h).
+ * The cold store has keys of the last four kinds. The records of the first six lie in bundles, several in each, and a
+ * scan tells of them by these keys (graph.h). None is shorter than a kind and a vertex, because that is what the engine
+ * compares where a reader looks past the last of them.
  * ~time is the complement of the time with its sign bit flipped: newest first. In an edge, kind 0 is a deletion and
  * sorts before the edges (kind 1) of its own time, which it hides: a reader that goes newest first meets a deletion
  * before everything that it deletes. A deletion of one neighbour carries it; a deletion of the vertex itself is
@@ -34,8 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/store/id.h>
-#include <weir/store/mutation.h>
+#include <weir/store/entry.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,7 +52,7 @@ extern "C" {
 #define WEIR_NAME_KEY_BYTES    17u
 #define WEIR_OFFSET_KEY_BYTES  17u
 #define WEIR_DELETED_KEY_BYTES 25u
-#define WEIR_NEWEST_KEY_BYTES  17u /* no key is shorter than the engine's prefix: it asserts so of what it looks past */
+#define WEIR_NEWEST_KEY_BYTES  17u
 
 typedef struct weir_edge_key {
     weir_vertex vertex;
@@ -66,10 +68,9 @@ typedef struct weir_edge_key {
 void weir_edge_key_write(const weir_edge_key *key, uint8_t bytes[WEIR_EDGE_KEY_BYTES]);
 /* false: no such key. */
 bool weir_edge_key_read(const void *bytes, size_t length, weir_edge_key *keyp);
-/* The first key a reader of "before time t" may meet: everything of that vertex, relation and direction that is
- * older than t sorts at or behind it. */
-void weir_edge_seek_write(weir_vertex vertex, uint16_t relation, weir_direction direction, int64_t before_us,
-                          uint8_t bytes[WEIR_EDGE_KEY_BYTES]);
+/* Of a list's entry; how long it is.  */
+size_t weir_record_key_write(weir_vertex vertex, weir_list list, const weir_entry *entry,
+                             uint8_t bytes[WEIR_EDGE_KEY_BYTES]);
 /* A version of a vertex's features, a label, or the note of an event: what names it in its list. */
 typedef struct weir_version_key {
     weir_vertex vertex;

@@ -8,9 +8,9 @@
  *   'L' label     row with the label's one value
  *   'N' name      vertex type 2, time of a put that carried it 8, key
  *   'O' offset    first offset that is not in the store yet 8, then the clock of the partition there (event_clock.h)
- *   'M' meta      format 4, shard 4, shards 4
  *   'P' newest    newest event time of the shard 8 | watermark 8 | its turn 8
  *   'T' deleted   empty
+ *   'V' bundle    records, see bundle.h
  *
  * Every function is [any].
  */

@@ -254,7 +254,7 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t bef
 
 /* What a question may cost. The same one is handed to all reads of a request, and is used up by them. */
 typedef struct weir_graph_budget {
-    uint64_t steps;    /* that are left: a record that is passed is one; UINT64_MAX: any                    */
+    uint64_t steps;    /* that are left: a record or a bundle that is passed is one; UINT64_MAX: any        */
     weir_clock *clock; /* borrowed; NULL: no deadline                                                       */
     int64_t until_us;  /* by that clock's monotonic time                                                    */
     uint64_t unlooked; /* steps since the clock was looked at; 0 at first                                   */
@@ -288,8 +288,9 @@ weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit
 const weir_value_kind *weir_graph_vertex_kinds(const weir_graph *graph, uint32_t vertex_type, size_t *countp);
 const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32_t relation, size_t *countp);
 
-/* Calls visit once per stored record of the sealed state in key order (key.h, values as stored): snapshots and verify
- * read the graph so. One ordered scan per shard, shards one after the other.  [any] */
+/* Calls visit once per record of a shard's sealed state: key.h, values as stored.h says. First what the store keeps for
+ * itself and the deletions of vertices, then vertex by vertex, rising: its edges, features, labels, puts and notes of
+ * events, each list newest first, and its name. Snapshots and verify read the graph so.  [any] */
 typedef weir_err (*weir_graph_visit)(void *context, const void *key, size_t key_length, const void *value,
                                      size_t value_length);
 weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context);

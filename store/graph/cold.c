@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cold.c - a page of a list, out of the bundles that hold parts of it.
+ *
+ * Bundles of a list lie newest first within each span, and overlap: seals follow one another, but entries come late.
+ * So a page is a sorted array into which bundles are merged, until it is full and all of it is newer than the next
+ * bundle. Only bundles that reach beyond the time that is asked for are passed in vain, and the span says how far those
+ * may be.
+ */
+#include <string.h>
+
+#include <weir/store/bundle.h>
+
+#include "cold.h"
+#include "shard.h"
+
+#define STEPS_MAX 4u
+
+/* What of a list a reader has so far. */
+typedef struct page {
+    const weir_cold_query *query;
+    int64_t latest_us; /* no entry that is wanted is newer */
+    weir_entry *entries;
+    size_t count, capacity;
+    weir_arena *rows;
+    bool more; /* something was met that is behind the last entry, and had no room */
+} page;
+
+weir_err weir_cold_damaged(weir_vertex vertex) {
+    return WEIR_ERR(WEIR_ECORRUPT, "a record of vertex " WEIR_VERTEX_FORMAT " is damaged; restore a checkpoint",
+                    WEIR_VERTEX_WORDS(vertex));
+}
+
+/* *therep: the cursor stands at a bundle of the vertex. */
+static weir_err cold_stands(const weir_engine_cursor *cursor, weir_vertex vertex, weir_bundle_key *key, bool *therep) {
+    size_t length;
+    *therep = false;
+    if (!weir_engine_cursor_valid(cursor)) return weir_engine_cursor_err(cursor);
+    const uint8_t *bytes = weir_engine_cursor_key(cursor, &length);
+    if (length == 0 || bytes[0] != WEIR_BUNDLE_KIND) return WEIR_OK; /* behind the last of them there is nothing */
+    if (!weir_bundle_key_read(bytes, length, key)) return weir_cold_damaged(vertex);
+    *therep = key->vertex == vertex;
+    return WEIR_OK;
+}
+
+/* Onwards. What is sought is most often a few bundles away, if not where it stands, and a seek asks every file. */
+static void cold_seek_on(weir_engine_cursor *cursor, const weir_bundle_key *wanted) {
+    uint8_t key[WEIR_BUNDLE_KEY_BYTES];
+    size_t length;
+    weir_bundle_key_write(wanted, key);
+    for (unsigned steps = 0; steps <= STEPS_MAX; steps++) {
+        if (!weir_engine_cursor_valid(cursor)) return;
+        if (memcmp(weir_engine_cursor_key(cursor, &length), key, sizeof key) >= 0) return;
+        if (steps < STEPS_MAX) weir_engine_cursor_next(cursor);
+    }
+    weir_engine_cursor_seek(cursor, key, sizeof key);
+}
+
+static void cold_seek_first(weir_engine_cursor *cursor, weir_vertex vertex) {
+    uint8_t key[WEIR_BUNDLE_KEY_BYTES];
+    weir_bundle_key_write(&(weir_bundle_key){.vertex = vertex, .part = WEIR_BUNDLE_NAMED, .newest_us = INT64_MAX}, key);
+    weir_engine_cursor_seek(cursor, key, sizeof key);
+}
+
+/* --- merging a bundle into a page --------------------------------------------------------------------------------- */
+
+/* The place of the first entry that a reader does not meet before this one. */
+static size_t page_place(const page *p, const weir_entry *e) {
+    size_t low = 0, high = p->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (weir_entry_order(&p->entries[middle], e) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* What the page has already stays where it is, with the row that says more. */
+static size_t page_leave_out_known(const page *p, weir_entry *fresh, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = page_place(p, &fresh[i]);
+        bool known = at < p->count && weir_entry_order(&p->entries[at], &fresh[i]) == 0;
+        if (!known) fresh[kept++] = fresh[i];
+        if (known && weir_entry_says_more(&fresh[i], &p->entries[at])) p->entries[at] = fresh[i];
+    }
+    return kept;
+}
+
+/* Both are in order; from the back, so that each entry moves once. */
+static void page_merge(page *p, weir_entry *fresh, size_t count) {
+    bool behind = p->count == 0 || count == 0 || weir_entry_order(&p->entries[p->count - 1], &fresh[0]) < 0;
+    if (!behind) count = page_leave_out_known(p, fresh, count);
+    size_t old = p->count, total = old + count;
+    for (size_t at = total; count > 0; at--) {
+        bool of_old = old > 0 && weir_entry_order(&p->entries[old - 1], &fresh[count - 1]) > 0;
+        const weir_entry *last = of_old ? &p->entries[--old] : &fresh[--count];
+        if (at <= p->capacity) p->entries[at - 1] = *last;
+    }
+    p->more = p->more || total > p->capacity;
+    p->count = total < p->capacity ? total : p->capacity;
+}
+
+/* Rows that lie in the value, which is gone when the cursor moves, from a place in the page on. */
+static weir_err page_take_rows(page *p, size_t from, const uint8_t *value, size_t length) {
+    for (size_t i = from; i < p->count; i++) {
+        weir_entry *e = &p->entries[i];
+        if (e->row_length == 0 || e->row < value || e->row >= value + length) continue;
+        void *copy = weir_arena_alloc_aligned(p->rows, 1, e->row_length);
+        if (!copy)
+            return WEIR_ARENA_ERR(p->rows,
+                                  "the read needs more memory than its request may use; ask for fewer neighbours");
+        e->row = memcpy(copy, e->row, e->row_length);
+    }
+    return WEIR_OK;
+}
+
+static bool page_wants(const page *p, const weir_entry *e) {
+    if (e->time_us >= p->query->before_us) return false;
+    if (!p->query->after) return true;
+    int order = weir_entry_order(p->query->after, e);
+    return order < 0 || (order == 0 && p->query->with_it);
+}
+
+static bool page_is_full_before(const page *p, const weir_entry *e) {
+    return p->count == p->capacity && weir_entry_order(&p->entries[p->count - 1], e) < 0;
+}
+
+/* Of a bundle, what of the list is wanted, and may find room. */
+static weir_bundle_step page_read(page *p, weir_bundle_reader *reader, weir_entry *fresh, size_t room, size_t *countp) {
+    weir_bundle_step step;
+    while ((step = weir_bundle_next(reader, &fresh[*countp])) == WEIR_BUNDLE_ENTRY) {
+        if (reader->list != p->query->list || !page_wants(p, &fresh[*countp])) continue;
+        bool full = *countp == p->capacity || page_is_full_before(p, &fresh[*countp]);
+        p->more = p->more || full;
+        if (full || ++*countp == room) break;
+    }
+    return step;
+}
+
+/* The bundle at which the cursor stands. */
+static weir_err page_take(page *p, const weir_engine_cursor *cursor, const weir_bundle_key *key) {
+    weir_entry fresh[WEIR_BUNDLE_ENTRIES_MAX + 1];
+    weir_bundle_reader reader;
+    size_t length, count;
+    weir_err err = weir_shard_spend(p->query->budget, 1);
+    const void *value = weir_engine_cursor_value(cursor, &length);
+    if (err) return err;
+    if (!weir_bundle_open(&reader, key, value, length)) return weir_cold_damaged(key->vertex);
+    if (reader.oldest_us > p->latest_us) return WEIR_OK;
+    do {
+        count = 0;
+        weir_bundle_step step = page_read(p, &reader, fresh, WEIR_BUNDLE_ENTRIES_MAX, &count);
+        if (step == WEIR_BUNDLE_DAMAGED) return weir_cold_damaged(key->vertex);
+        size_t from = count ? page_place(p, &fresh[0]) : p->count;
+        page_merge(p, fresh, count);
+        err = page_take_rows(p, from, value, length);
+    } while (!err && count == WEIR_BUNDLE_ENTRIES_MAX);
+    return err;
+}
+
+/* --- pages -------------------------------------------------------------------------------------------------------- */
+
+/* Of one part and span: from the first bundle that may reach back to what is wanted, to one that is too old. */
+static weir_err page_take_span(page *p, weir_engine_cursor *cursor, uint32_t part, uint8_t span, weir_bundle_key *key,
+                               bool *therep) {
+    const weir_bundle_key wanted = {
+        .vertex = p->query->vertex, .part = part, .span = span, .newest_us = weir_bundle_reach(span, p->latest_us)};
+    cold_seek_on(cursor, &wanted);
+    weir_err err = cold_stands(cursor, p->query->vertex, key, therep);
+    while (!err && *therep && key->part == part && key->span == span) {
+        if (p->count == p->capacity && p->entries[p->count - 1].time_us > key->newest_us) {
+            p->more = true;
+            break;
+        }
+        err = page_take(p, cursor, key);
+        weir_engine_cursor_next(cursor);
+        if (!err) err = cold_stands(cursor, p->query->vertex, key, therep);
+    }
+    return err;
+}
+
+static weir_err page_take_part(page *p, weir_engine_cursor *cursor, uint32_t part, weir_bundle_key *key, bool *therep) {
+    weir_err err = WEIR_OK;
+    for (uint8_t span = 0; !err && *therep && key->part <= part && span < WEIR_BUNDLE_SPANS; span++) {
+        if (key->part == part && key->span > span) continue; /* it has none of this span */
+        err = page_take_span(p, cursor, part, span, key, therep);
+    }
+    return err;
+}
+
+weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_entry *entries, size_t capacity,
+                        weir_arena *rows, size_t *countp, bool *completep) {
+    page p = {.query = query, .entries = entries, .capacity = capacity, .rows = rows};
+    weir_bundle_key key;
+    bool there;
+    *countp = 0;
+    *completep = true;
+    if (query->before_us == INT64_MIN) return WEIR_OK;
+    p.latest_us = query->after ? query->after->time_us : query->before_us - 1;
+    cold_seek_first(cursor, query->vertex);
+    weir_err err = cold_stands(cursor, query->vertex, &key, &there);
+    if (!err) err = page_take_part(&p, cursor, WEIR_BUNDLE_NAMED, &key, &there);
+    if (!err) err = page_take_part(&p, cursor, WEIR_BUNDLE_PART(query->list), &key, &there);
+    *countp = p.count;
+    *completep = !p.more;
+    return err;
+}
+
+/* --- the other end of a list -------------------------------------------------------------------------------------- */
+
+typedef struct oldest {
+    const weir_cold_query *query;
+    int64_t newer_than_us, time_us;
+    bool found;
+} oldest;
+
+static weir_err oldest_take(oldest *o, const weir_engine_cursor *cursor, const weir_bundle_key *key) {
+    weir_bundle_reader reader;
+    weir_bundle_step step = WEIR_BUNDLE_DAMAGED;
+    weir_entry e;
+    size_t length;
+    weir_err err = weir_shard_spend(o->query->budget, 1);
+    const void *value = weir_engine_cursor_value(cursor, &length);
+    bool more = weir_bundle_open(&reader, key, value, length);
+    if (more && o->found && reader.oldest_us >= o->time_us) return err;
+    while (!err && more && (step = weir_bundle_next(&reader, &e)) == WEIR_BUNDLE_ENTRY) {
+        if (reader.list != o->query->list || e.deletion) continue;
+        if (e.time_us <= o->newer_than_us && o->newer_than_us != INT64_MIN) continue;
+        if (!o->found || e.time_us < o->time_us) o->time_us = e.time_us;
+        o->found = true;
+    }
+    if (!err && step == WEIR_BUNDLE_DAMAGED) err = weir_cold_damaged(key->vertex);
+    return err;
+}
+
+/* Backwards from the last bundle of a span that has anything so new, as long as one may have something older. *spanp is
+ * where it begins; -1: the part has no more before it. */
+static weir_err oldest_take_span(oldest *o, weir_engine_cursor *cursor, uint32_t part, int *spanp) {
+    weir_bundle_key key = {.vertex = o->query->vertex,
+                           .part = part,
+                           .span = (uint8_t)*spanp,
+                           .newest_us = o->newer_than_us == INT64_MIN ? INT64_MIN : o->newer_than_us + 1,
+                           .turn = UINT32_MAX,
+                           .hash = UINT64_MAX};
+    uint8_t bytes[WEIR_BUNDLE_KEY_BYTES], span = key.span;
+    bool there;
+    weir_bundle_key_write(&key, bytes);
+    weir_engine_cursor_seek_last(cursor, bytes, sizeof bytes);
+    weir_err err = cold_stands(cursor, o->query->vertex, &key, &there);
+    bool of_part = !err && there && key.part == part;
+    *spanp = !of_part ? -1 : key.span < span ? key.span : span - 1; /* of a lower span the end, which may be too old */
+    while (!err && there && key.part == part && key.span == span) {
+        if (o->found && weir_bundle_reach(span, o->time_us) < key.newest_us) break;
+        err = oldest_take(o, cursor, &key);
+        weir_engine_cursor_previous(cursor);
+        if (!err) err = cold_stands(cursor, o->query->vertex, &key, &there);
+    }
+    return err;
+}
+
+weir_err weir_cold_oldest(weir_engine_cursor *cursor, const weir_cold_query *query, int64_t newer_than_us, bool *foundp,
+                          int64_t *time_usp) {
+    const uint32_t parts[] = {WEIR_BUNDLE_PART(query->list), WEIR_BUNDLE_NAMED};
+    oldest o = {.query = query, .newer_than_us = newer_than_us};
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; i < 2 && newer_than_us < INT64_MAX; i++) {
+        for (int span = WEIR_BUNDLE_SPANS - 1; !err && span >= 0;)
+            err = oldest_take_span(&o, cursor, parts[i], &span);
+    }
+    *foundp = o.found && o.time_us < query->before_us;
+    *time_usp = o.time_us;
+    return err;
+}
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
+/* Whatever put the name again said the same. */
+weir_err weir_cold_name(weir_engine_cursor *cursor, weir_vertex vertex, weir_name *namep, bool *foundp) {
+    weir_bundle_reader reader;
+    weir_bundle_key key;
+    size_t length;
+    cold_seek_first(cursor, vertex);
+    weir_err err = cold_stands(cursor, vertex, &key, foundp);
+    *foundp = !err && *foundp && key.part == WEIR_BUNDLE_NAMED;
+    if (!*foundp) return err;
+    const void *value = weir_engine_cursor_value(cursor, &length);
+    if (!weir_bundle_open(&reader, &key, value, length)) return weir_cold_damaged(vertex);
+    *namep = reader.name;
+    return WEIR_OK;
+}

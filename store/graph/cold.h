@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cold.h - the lists of a vertex as the cold store has them: bundles of many seals (bundle.h), read as one list.
+ *
+ * A cursor is the caller's; each function seeks with it and leaves it where it likes. Errors are those of the cursor;
+ * WEIR_ECORRUPT for a bundle that cannot be read; WEIR_EBUSY, WEIR_ETIMEOUT as weir_graph_budget says, of which each
+ * bundle that is passed takes a step; and what the arena has no room for.
+ */
+#ifndef WEIR_STORE_COLD_H
+#define WEIR_STORE_COLD_H
+
+#include <weir/base/arena.h>
+#include <weir/store/engine.h>
+#include <weir/store/entry.h>
+#include <weir/store/graph.h>
+
+/* Which part of a list: what is older than before_us, and, if `after` is given, what a reader meets behind it; or, with
+ * it, from it on. */
+typedef struct weir_cold_query {
+    weir_vertex vertex;
+    weir_list list;
+    int64_t before_us;
+    const weir_entry *after;
+    bool with_it;
+    weir_graph_budget *budget; /* NULL: any */
+} weir_cold_query;
+
+/* The first entries of that part, newest first, each once, up to capacity. Rows are copied into the arena. *completep:
+ * there are no more behind them; false: there may be. */
+weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_entry *entries, size_t capacity,
+                        weir_arena *rows, size_t *countp, bool *completep);
+/* The oldest entry, no deletion, that is newer than newer_than_us (INT64_MIN: of all).  *foundp */
+weir_err weir_cold_oldest(weir_engine_cursor *cursor, const weir_cold_query *query, int64_t newer_than_us, bool *foundp,
+                          int64_t *time_usp);
+/* The key is borrowed until the cursor moves. */
+weir_err weir_cold_name(weir_engine_cursor *cursor, weir_vertex vertex, weir_name *namep, bool *foundp);
+/* Every record that the cursor, for scans, sees: first those of the store itself and the deletions, then vertex by
+ * vertex, the lists rising and each newest first, then the name. Believes nothing: each bundle is checked. */
+weir_err weir_cold_scan(weir_engine_cursor *cursor, weir_graph_visit visit, void *context);
+
+/* WEIR_ECORRUPT, for who reads bundles himself. */
+weir_err weir_cold_damaged(weir_vertex vertex);
+
+#endif /* WEIR_STORE_COLD_H */

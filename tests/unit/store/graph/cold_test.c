@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cold_test.c - lists read out of the bundles of many seals, against all that was ever sealed, sorted. Entries come
+ * late, twice and at one moment; and one vertex has more than a scan gathers. */
+#include "weir_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/base/rng.h>
+#include <weir/store/key.h>
+
+#include "cold.h"
+#include "delta.h"
+
+#define SEALS       12u
+#define VERTICES    6u
+#define LARGE       40000u /* entries of the last vertex, most of them in one list */
+#define PAGE_MAX    300u
+#define EDGES       WEIR_LIST_EDGES(2, WEIR_OUT)
+#define ROUNDS      4000u
+#define RECORDS_MAX 200000u
+
+static const weir_list lists[] = {WEIR_LIST_EDGES(0, WEIR_IN), EDGES, WEIR_LIST_FEATURES, WEIR_LIST_LABEL(1),
+                                  WEIR_LIST_PUTS};
+#define LISTS (sizeof lists / sizeof lists[0])
+
+typedef struct record {
+    weir_vertex vertex;
+    weir_list list;
+    weir_entry entry;
+} record;
+
+/* All that was sealed. */
+typedef struct world {
+    weir_rng rng;
+    weir_engine *engine;
+    record *records; /* sorted, each once */
+    size_t count;
+    bool named[VERTICES + 1];
+} world;
+
+static weir_vertex vertex_at(uint64_t n) {
+    return weir_vertex_make(n * 0x9e3779b97f4a7c15ull, n);
+}
+
+static int order(const void *a, const void *b) {
+    const record *x = a, *y = b;
+    if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
+    if (x->list != y->list) return x->list < y->list ? -1 : 1;
+    return weir_entry_order(&x->entry, &y->entry);
+}
+
+/* Of a stream that goes on: mostly about now, sometimes late by up to years, and often at the same moment. */
+static int64_t draw_time(weir_rng *rng, uint64_t seal) {
+    int64_t now_us = 1700000000000000 + (int64_t)seal * 30000000;
+    if (weir_rng_below(rng, 400) == 0) return weir_rng_below(rng, 2) ? INT64_MIN + 1 : INT64_MAX - 2;
+    if (weir_rng_below(rng, 3) == 0) return now_us;
+    int64_t late_us = weir_rng_below(rng, 8) ? 30000000 : (int64_t)1 << weir_rng_below(rng, 48);
+    return now_us - (int64_t)weir_rng_below(rng, (uint64_t)late_us);
+}
+
+static weir_mutation draw_mutation(world *w, uint64_t seal, uint64_t n) {
+    weir_rng *rng = &w->rng;
+    uint64_t kind = n == VERTICES ? 1 : weir_rng_below(rng, LISTS + 1);
+    static const uint8_t row[] = "a row of some bytes";
+    weir_mutation m = {.kind = WEIR_PUT_EDGE,
+                       .vertex = vertex_at(n),
+                       .neighbor = vertex_at(100 + weir_rng_below(rng, 20)),
+                       .time_us = draw_time(rng, seal),
+                       .event = 1 + weir_rng_below(rng, 1u << 20),
+                       .content = 7,
+                       .row = row,
+                       .row_length = weir_rng_below(rng, 2) ? sizeof row : 0};
+    if (kind == 0) m.direction = WEIR_IN;
+    if (kind == 1) m.type = 2;
+    if (kind <= 1 && weir_rng_below(rng, 10) == 0) m.kind = WEIR_DELETE_EDGE;
+    if (m.kind == WEIR_DELETE_EDGE) m.row_length = 0;
+    if (kind == 2 || kind == 4 || kind == 5) m.kind = WEIR_PUT_VERTEX;
+    if (kind == 2) m.row_length = sizeof row;
+    if (kind == 4) m.row_length = 0;
+    if (kind == 3) m.kind = WEIR_PUT_LABEL, m.type = 1;
+    if (kind == 5) m.key = "k", m.key_length = 1;
+    return m;
+}
+
+static void remember(world *w, const weir_mutation *m) {
+    record r = {.vertex = m->vertex, .entry = {.time_us = m->time_us, .event = m->event, .content = m->content}};
+    assert_true(w->count < RECORDS_MAX);
+    switch (m->kind) {
+    case WEIR_PUT_EDGE:
+    case WEIR_DELETE_EDGE:
+        r.list = WEIR_LIST_EDGES(m->type, m->direction);
+        r.entry.neighbor = m->neighbor;
+        r.entry.deletion = m->kind == WEIR_DELETE_EDGE;
+        if (r.entry.deletion) r.entry.content = 0;
+        break;
+    case WEIR_PUT_LABEL:
+        r.list = WEIR_LIST_LABEL(m->type);
+        break;
+    default:
+        r.list = m->row_length ? WEIR_LIST_FEATURES : WEIR_LIST_PUTS;
+        if (!m->row_length) r.entry = (weir_entry){.time_us = m->time_us};
+    }
+    w->records[w->count++] = r;
+}
+
+static weir_err add(void *writer, const uint8_t *key, size_t key_length, const uint8_t *value, size_t value_length) {
+    return weir_engine_writer_add(writer, key, key_length, value, value_length);
+}
+
+static void seal(world *w, uint64_t turn) {
+    weir_delta *delta;
+    weir_delta_order *sorted;
+    weir_engine_writer *writer;
+    size_t before = w->count;
+    assert_ok(weir_delta_open(64u << 20, &delta));
+    for (uint64_t n = 0; n <= VERTICES; n++) {
+        uint64_t most = n == VERTICES ? LARGE / SEALS : 1 + weir_rng_below(&w->rng, 1u << n * 2);
+        for (uint64_t i = 0; i < most; i++) {
+            weir_mutation m = draw_mutation(w, turn, n);
+            if (m.key_length) w->named[n] = true;
+            assert_ok(weir_delta_apply(delta, &m, 1));
+            remember(w, &m);
+            if (weir_rng_below(&w->rng, 20) || before == 0) continue;
+            const record *again = &w->records[weir_rng_below(&w->rng, before)]; /* of an earlier seal */
+            if (WEIR_LIST_KIND(again->list) != WEIR_LIST_KIND_EDGES || again->entry.deletion) continue;
+            m = (weir_mutation){.kind = WEIR_PUT_EDGE,
+                                .type = (uint16_t)(again->list >> 1),
+                                .direction = again->list & 1 ? WEIR_IN : WEIR_OUT,
+                                .vertex = again->vertex,
+                                .neighbor = again->entry.neighbor,
+                                .time_us = again->entry.time_us,
+                                .event = again->entry.event,
+                                .content = again->entry.content};
+            assert_ok(weir_delta_apply(delta, &m, 1));
+        }
+    }
+    weir_delta_freeze(delta);
+    assert_ok(weir_delta_order_open(delta, &sorted));
+    assert_ok(weir_engine_writer_open(w->engine, &writer));
+    assert_ok(weir_delta_order_walk(sorted, add, writer));
+    assert_ok(weir_engine_writer_ingest(writer));
+    weir_delta_order_close(sorted);
+    weir_delta_release(delta);
+}
+
+static world *world_open(void) {
+    static world w;
+    const weir_engine_opts opts = {.create = true};
+    size_t kept = 1;
+    w = (world){.rng = weir_rng_stream(weir_test_seed(), 1, 0)};
+    w.records = malloc(RECORDS_MAX * sizeof *w.records);
+    assert_non_null(w.records);
+    assert_ok(weir_engine_open(weir_test_path("cold"), &opts, &w.engine));
+    for (uint64_t turn = 0; turn < SEALS; turn++)
+        seal(&w, turn);
+    qsort(w.records, w.count, sizeof *w.records, order);
+    for (size_t i = 1; i < w.count; i++)
+        if (order(&w.records[kept - 1], &w.records[i]) != 0) w.records[kept++] = w.records[i];
+    w.count = kept;
+    return &w;
+}
+
+static void world_close(world *w) {
+    weir_engine_close(w->engine);
+    free(w->records);
+}
+
+/* The first record of a list, and how many there are. */
+static const record *list_of(const world *w, weir_vertex vertex, weir_list list, size_t *countp) {
+    size_t begin = 0, end;
+    while (begin < w->count && (w->records[begin].vertex != vertex || w->records[begin].list != list))
+        begin++;
+    for (end = begin; end < w->count && w->records[end].vertex == vertex && w->records[end].list == list; end++) {
+    }
+    *countp = end - begin;
+    return &w->records[begin];
+}
+
+static int64_t a_moment(world *w, const record *records, size_t count) {
+    switch (weir_rng_below(&w->rng, 4)) {
+    case 0:
+        return weir_rng_below(&w->rng, 2) ? INT64_MAX : INT64_MIN;
+    case 1:
+        return draw_time(&w->rng, weir_rng_below(&w->rng, SEALS));
+    default:
+        return count ? records[weir_rng_below(&w->rng, count)].entry.time_us + (int64_t)weir_rng_below(&w->rng, 2) : 0;
+    }
+}
+
+static void a_page_is_what_was_sealed(void **state) {
+    (void)state;
+    world *w = world_open();
+    weir_engine_cursor *cursors[2];
+    weir_arena *rows;
+    static weir_entry page[PAGE_MAX];
+    assert_ok(weir_arena_open(64u << 20, &rows));
+    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_POINT, &cursors[0]));
+    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_SCAN, &cursors[1]));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        size_t count, found, begin = 0, capacity = 1 + (size_t)weir_rng_below(&w->rng, PAGE_MAX);
+        bool complete;
+        weir_cold_query query = {.vertex = vertex_at(weir_rng_below(&w->rng, VERTICES + 2)),
+                                 .list = lists[weir_rng_below(&w->rng, LISTS)]};
+        const record *records = list_of(w, query.vertex, query.list, &count);
+        query.before_us = a_moment(w, records, count);
+        if (count && weir_rng_below(&w->rng, 3) == 0) query.after = &records[weir_rng_below(&w->rng, count)].entry;
+        while (begin < count && (records[begin].entry.time_us >= query.before_us ||
+                                 (query.after && weir_entry_order(query.after, &records[begin].entry) >= 0)))
+            begin++;
+        weir_arena_reset(rows);
+        assert_ok(weir_cold_list(cursors[weir_rng_below(&w->rng, 2)], &query, page, capacity, rows, &found, &complete));
+        assert_int_equal(found, count - begin < capacity ? count - begin : capacity);
+        assert_int_equal(complete, found == count - begin);
+        for (size_t i = 0; i < found; i++)
+            assert_int_equal(weir_entry_order(&page[i], &records[begin + i].entry), 0);
+    }
+    weir_engine_cursor_close(cursors[0]);
+    weir_engine_cursor_close(cursors[1]);
+    weir_arena_close(rows);
+    world_close(w);
+}
+
+static void the_oldest_is_what_was_sealed(void **state) {
+    (void)state;
+    world *w = world_open();
+    weir_engine_cursor *cursor;
+    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_POINT, &cursor));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        size_t count;
+        bool found, is = false;
+        int64_t time_us, oldest_us = 0;
+        weir_cold_query query = {.vertex = vertex_at(weir_rng_below(&w->rng, VERTICES + 2)),
+                                 .list = lists[weir_rng_below(&w->rng, LISTS)]};
+        const record *records = list_of(w, query.vertex, query.list, &count);
+        query.before_us = a_moment(w, records, count);
+        int64_t newer_than_us = a_moment(w, records, count);
+        for (size_t i = count; i > 0 && !is; i--) {
+            const weir_entry *e = &records[i - 1].entry;
+            if (e->deletion || (e->time_us <= newer_than_us && newer_than_us != INT64_MIN)) continue;
+            is = true;
+            oldest_us = e->time_us;
+        }
+        is = is && oldest_us < query.before_us;
+        assert_ok(weir_cold_oldest(cursor, &query, newer_than_us, &found, &time_us));
+        assert_int_equal(found, is);
+        if (is) assert_int_equal(time_us, oldest_us);
+    }
+    weir_engine_cursor_close(cursor);
+    world_close(w);
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
+
+typedef struct walk {
+    const world *w;
+    size_t at, names;
+} walk;
+
+static weir_err meet(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
+    walk *k = context;
+    uint8_t wanted[WEIR_EDGE_KEY_BYTES];
+    (void)value, (void)value_length;
+    if (*(const char *)key == 'N') {
+        k->names++;
+        return WEIR_OK;
+    }
+    assert_true(k->at < k->w->count);
+    const record *r = &k->w->records[k->at++];
+    size_t length = weir_record_key_write(r->vertex, r->list, &r->entry, wanted);
+    assert_int_equal(key_length, length);
+    assert_memory_equal(key, wanted, length);
+    return WEIR_OK;
+}
+
+static void a_scan_is_all_that_was_sealed(void **state) {
+    (void)state;
+    world *w = world_open();
+    weir_engine_cursor *cursor;
+    walk k = {.w = w};
+    size_t names = 0;
+    for (size_t n = 0; n <= VERTICES; n++)
+        names += w->named[n];
+    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_SCAN, &cursor));
+    assert_ok(weir_cold_scan(cursor, meet, &k));
+    assert_int_equal(k.at, w->count);
+    assert_int_equal(k.names, names);
+    weir_engine_cursor_close(cursor);
+    world_close(w);
+}
+
+static void a_name_is_found_however_many_carry_it(void **state) {
+    (void)state;
+    world *w = world_open();
+    weir_engine_cursor *cursor;
+    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_POINT, &cursor));
+    for (size_t n = 0; n <= VERTICES; n++) {
+        weir_name name;
+        bool found;
+        assert_ok(weir_cold_name(cursor, vertex_at(n), &name, &found));
+        assert_int_equal(found, w->named[n]);
+        if (found) assert_true(name.key_length == 1 && *name.key == 'k');
+    }
+    weir_engine_cursor_close(cursor);
+    world_close(w);
+}
+
+WEIR_TESTS(WEIR_CASE(a_page_is_what_was_sealed), WEIR_CASE(the_oldest_is_what_was_sealed),
+           WEIR_CASE(a_scan_is_all_that_was_sealed), WEIR_CASE(a_name_is_found_however_many_carry_it))
