@@ -153,7 +153,8 @@ static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t be
     startp->offset = applied > position.begin ? applied : position.begin;
     if (worker->from.stream == WEIR_PIPELINE_KAFKA) add_marks(startp, &position);
     bool verified = position.older[0].check && position.older[0].offset < startp->offset;
-    startp->known = verified ? position.older[0].offset : UINT64_MAX;
+    bool behind = position.check && position.offset < startp->offset; /* what is sealed beyond it was not compared */
+    startp->known = verified ? position.older[0].offset : behind ? position.offset : UINT64_MAX;
     return err;
 }
 
