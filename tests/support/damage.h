@@ -95,16 +95,23 @@ static inline void damage_bits(weir_rng *rng, const char *store, uint32_t shard,
     }
 }
 
-/* In a block of bundles of the shard's first file, behind what a start reads: the store opens all the same. */
+/* In a block of bundles of the shard's largest file, behind what a start reads: the store opens all the same. */
 static inline void damage_a_block(const char *store, uint32_t shard) {
     static damage_files f;
-    weir_file *file;
+    uint64_t most = 0;
+    size_t at = 0;
     damage_find(&f, store, shard);
-    assert_true(f.count > 0);
-    assert_ok(weir_file_open(f.paths[0], WEIR_FILE_READ, &file));
-    uint64_t size = weir_file_length(file);
-    assert_ok(weir_file_close(file));
-    assert_true(damage_flip(f.paths[0], size / 2, 2));
+    for (size_t i = 0; i < f.count; i++) {
+        weir_file *file;
+        if (weir_file_open(f.paths[i], WEIR_FILE_READ, &file)) continue; /* merged meanwhile */
+        if (weir_file_length(file) > most) {
+            most = weir_file_length(file);
+            at = i;
+        }
+        assert_ok(weir_file_close(file));
+    }
+    assert_true(most > 0);
+    assert_true(damage_flip(f.paths[at], most / 2, 2));
 }
 
 static inline bool damage_never_wait(void *context, uint64_t bytes) {
