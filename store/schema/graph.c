@@ -102,11 +102,12 @@ weir_err weir_schema_read_vertex(weir_schema_def *def, void *slot) {
 }
 
 weir_err weir_schema_read_relation(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"from", "to", "expire", "features", NULL};
+    static const char *const keys[] = {"from", "to", "expire", "history", "features", NULL};
     weir_schema_relation *relation = slot;
     weir_err err = weir_schema_only_keys(def, keys);
     if (!err) err = weir_schema_read_reference(def, "from", WEIR_SCHEMA_VERTICES, &relation->from);
     if (!err) err = weir_schema_read_reference(def, "to", WEIR_SCHEMA_VERTICES, &relation->to);
     if (!err) err = weir_schema_read_duration(def, "expire", "never", false, &relation->expire_us);
+    if (!err) err = weir_schema_read_duration(def, "history", "all", false, &relation->history_us);
     return err ? err : read_features(def, &relation->features, &relation->feature_count);
 }

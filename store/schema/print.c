@@ -73,6 +73,11 @@ static void duration_line(const printer *p, const char *key, int64_t us, const c
     weir_buf_printf(p->out, "%s%s\n", key, weir_schema_duration_text(us, zero_word, text));
 }
 
+/* The key is younger than the hashes: where it says nothing, it is not written. */
+static void history_line(const printer *p, int64_t history_us) {
+    if (history_us) duration_line(p, "    history: ", history_us, "all");
+}
+
 static void print_values(const printer *p, const weir_schema_values *values) {
     weir_buf_text(p->out, "[");
     for (uint32_t i = 0; i < values->count; i++) {
@@ -109,7 +114,7 @@ static void print_vertex(const printer *p, uint32_t id) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(p->schema, id);
     text_line(p, "    key: ", weir_schema_key_words[vertex->key]);
     duration_line(p, "    expire: ", vertex->expire_us, "never");
-    if (vertex->history_us) duration_line(p, "    history: ", vertex->history_us, "all"); /* younger than the hashes */
+    history_line(p, vertex->history_us);
     print_features(p, vertex->features, vertex->feature_count);
 }
 
@@ -118,6 +123,7 @@ static void print_relation(const printer *p, uint32_t id) {
     text_line(p, "    from: ", weir_schema_vertex_at(p->schema, relation->from)->name);
     text_line(p, "    to: ", weir_schema_vertex_at(p->schema, relation->to)->name);
     duration_line(p, "    expire: ", relation->expire_us, "never");
+    history_line(p, relation->history_us);
     print_features(p, relation->features, relation->feature_count);
 }
 

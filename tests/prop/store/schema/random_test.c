@@ -172,6 +172,7 @@ static node *make_relations(maker *m, const node *vertices) {
         add_text(m, relation, "from", pick_key(m, vertices));
         add_text(m, relation, "to", pick_key(m, vertices));
         add_either(m, relation, "expire", "never", weir_arena_printf(m->arena, "%ud", 40 + below(m, 400)));
+        add_either(m, relation, "history", "all", duration(m, 500));
         add(relation, "features", make_features(m));
         add(relations, new_name(m), relation);
     }

@@ -185,6 +185,11 @@ static void settings_of_no_consequence_fit(void **state) {
           "relations: {r: {from: a, to: b, expire: 9d, features: {s: {kind: number}, m: {kind: number}}}, q: {from: a, "
           "to: a}}\n" A L T S,
           false, "relation 'r' has other settings, on which stored data does not depend");
+    check(
+        HEAD V
+        "relations: {r: {from: a, to: b, history: 9d, features: {s: {kind: number}, m: {kind: number}}}, q: {from: a, "
+        "to: a}}\n" A L T S,
+        false, "relation 'r' has other settings, on which stored data does not depend");
     check(HEAD V R A "labels: {l: {vertex: a, values: [no, yes], lag: 2d, absent: no}}\n" T S, false,
           "label 'l' has other settings");
     check(HEAD V R A L "tasks: {k: {kind: classify, label: l, positive: yes}}\n" S, false, "task 'e' is gone");

@@ -98,6 +98,9 @@ static void vertices_and_features(void **state) {
         {HEAD "vertices:\n  a: {expire: 0s}\n", "4:15", "'expire' is '0s'; write never, or"},
         {HEAD "vertices:\n  a: {expire: [1d]}\n", "4:15", "'expire' is ''"},
         {HEAD "vertices:\n  a: {expire: 36526d}\n", "4:15", "'expire' is '36526d'"},
+        {HEAD "vertices:\n  a: {history: never}\n", "4:16",
+         "'history' is 'never'; write all, or a whole number and us, ms, s, m, h or d (more than 0), as in 36h"},
+        {HEAD "vertices:\n  a: {history: 0s}\n", "4:16", "'history' is '0s'; write all, or"},
         {HEAD "vertices:\n  a: {features: [n]}\n", "4:17",
          "'features' holds features by their names; write it as a mapping"},
         {HEAD "vertices:\n  a:\n    features:\n      x.y: {kind: number}\n", "6:7", "'x.y' cannot name a feature"},
@@ -157,6 +160,13 @@ static void relations(void **state) {
         {VERTICES "relations:\n  r: {from: [acc], to: shop}\n", "5:13",
          "'from' names one vertex type; write no list or mapping here"},
         {VERTICES "relations:\n  r: {from: acc, to: shop, expire: 1w}\n", "5:36", "'expire' is '1w'; write never, or"},
+        {VERTICES "relations:\n  r: {from: acc, to: shop, history: never}\n", "5:37",
+         "'history' is 'never'; write all, or a whole number and us, ms, s, m, h or d (more than 0), as in 36h"},
+        {VERTICES "relations:\n  r: {from: acc, to: shop, history: 0d}\n", "5:37", "'history' is '0d'; write all, or"},
+        {VERTICES "relations:\n  r: {from: acc, to: shop, history: -1d}\n", "5:37", "'history' is '-1d'"},
+        {VERTICES "relations:\n  r: {from: acc, to: shop, history: 36526d}\n", "5:37", "'history' is '36526d'"},
+        {VERTICES "relations:\n  r: {from: acc, to: shop, history: [1d]}\n", "5:37", "'history' is ''"},
+        {VERTICES "relations:\n  r: {from: acc, to: shop, histroy: 1d}\n", "5", "did you mean 'history'?"},
         {VERTICES "relations:\n  r: {from: acc, to: shop, fetures: {}}\n", "5", "did you mean 'features'?"},
     };
     CHECK_RULES(rules);

@@ -98,6 +98,8 @@ static void h2_hash_ignores_what_has_no_meaning(void **state) {
         "vertices:\n  a:\n  b: {}\n'name': \"t\"\nversion: 1\n",
         "version: 1\nname: t\nvertices: {a: {key: text, expire: never}, b: {features: {}}}\n"
         "relations: {r: {to: b, from: a, features: {n: {normalise: standard, kind: number}}}}\nlabels:\nsources: {}\n",
+        "version: 1\nname: t\nvertices: {a: {history: all}, b: {}}\n"
+        "relations: {r: {from: a, to: b, history: all, features: {n: {kind: number}}}}\n",
     };
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
         assert_int_equal(hash_of(same[i]), hash_of(plain));
@@ -116,9 +118,61 @@ static void h2_hash_sees_what_has(void **state) {
         "number}}}}\n",
         "version: 1\nname: t\nvertices: {a: {}, b: {}}\nrelations: {r: {from: a, to: b, features: {n: {kind: "
         "time}}}}\n",
+        "version: 1\nname: t\nvertices: {a: {history: 9d}, b: {}}\nrelations: {r: {from: a, to: b, features: {n: "
+        "{kind: "
+        "number}}}}\n",
+        "version: 1\nname: t\nvertices: {a: {}, b: {}}\nrelations: {r: {from: a, to: b, history: 9d, features: {n: "
+        "{kind: number}}}}\n",
     };
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
         assert_int_not_equal(hash_of(other[i]), hash_of(plain));
+}
+
+/* Written only where it says something: stored hashes are older than the key. */
+static void h1_a_history_is_printed_where_it_is_not_all(void **state) {
+    (void)state;
+    static const struct {
+        const char *vertex, *relation, *lines[2];
+        int64_t vertex_us, relation_us;
+    } rows[] = {
+        {"", "", {NULL, NULL}, 0, 0},
+        {"history: all", ", history: all", {NULL, NULL}, 0, 0},
+        {"history: 48h",
+         "",
+         {"    expire: never\n    history: 2d\n    features: {}\nrelations", NULL},
+         172800000000,
+         0},
+        {"",
+         ", history: 90m, expire: 1d",
+         {NULL, "    to: a\n    expire: 1d\n    history: 90m\n    features"},
+         0,
+         5400000000},
+        {"history: 1us",
+         ", history: 36525d",
+         {"    history: 1us\n", "    expire: never\n    history: 36525d\n"},
+         1,
+         WEIR_SCHEMA_DURATION_US_MAX},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[256];
+        weir_buf printed = {0}, again = {0};
+        snprintf(text, sizeof text, "version: 1\nname: t\nvertices: {a: {%s}}\nrelations: {r: {from: a, to: a%s}}\n",
+                 rows[i].vertex, rows[i].relation);
+        weir_schema *schema = parse(text);
+        assert_int_equal(weir_schema_vertex_at(schema, 0)->history_us, rows[i].vertex_us);
+        assert_int_equal(weir_schema_relation_at(schema, 0)->history_us, rows[i].relation_us);
+        weir_schema_print(schema, &printed);
+        weir_schema *second = parse(printed.bytes);
+        weir_schema_print(second, &again);
+        assert_string_equal(printed.bytes, again.bytes);
+        for (size_t line = 0; line < 2; line++)
+            if (rows[i].lines[line]) assert_non_null(strstr(printed.bytes, rows[i].lines[line]));
+        if (!rows[i].vertex_us && !rows[i].relation_us) assert_null(strstr(printed.bytes, "history"));
+        weir_schema_free(second);
+        weir_schema_free(schema);
+        weir_buf_free(&printed);
+        weir_buf_free(&again);
+    }
 }
 
 /* --- accessors ----------------------------------------------------------------------------------------------- */
@@ -379,10 +433,10 @@ static void print_and_compare_fail_cleanly_at_every_allocation(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(golden_canonical_texts_and_hashes), WEIR_CASE(h1_canonical_text_is_a_fixed_point),
-           WEIR_CASE(h2_hash_ignores_what_has_no_meaning), WEIR_CASE(h2_hash_sees_what_has),
-           WEIR_CASE(h3_ids_are_places_in_the_text), WEIR_CASE(graph), WEIR_CASE(aggregates_and_tasks),
-           WEIR_CASE(fields_and_keys), WEIR_CASE(mutations), WEIR_CASE(looked_up_categories),
-           WEIR_CASE(hashed_categories), WEIR_CASE(shipped_schemas_are_the_files),
+           WEIR_CASE(h1_a_history_is_printed_where_it_is_not_all), WEIR_CASE(h2_hash_ignores_what_has_no_meaning),
+           WEIR_CASE(h2_hash_sees_what_has), WEIR_CASE(h3_ids_are_places_in_the_text), WEIR_CASE(graph),
+           WEIR_CASE(aggregates_and_tasks), WEIR_CASE(fields_and_keys), WEIR_CASE(mutations),
+           WEIR_CASE(looked_up_categories), WEIR_CASE(hashed_categories), WEIR_CASE(shipped_schemas_are_the_files),
            WEIR_CASE(example_of_the_readme_is_valid), WEIR_CASE(missing_file_is_named),
            WEIR_CASE(parse_fails_cleanly_at_every_allocation),
            WEIR_CASE(print_and_compare_fail_cleanly_at_every_allocation))

@@ -97,16 +97,17 @@ typedef enum weir_schema_key_kind {
 typedef struct weir_schema_vertex {
     const char *name;
     weir_schema_key_kind key;
-    int64_t expire_us;  /* forgotten so long after it was last put; 0: never             */
-    int64_t history_us; /* its features are told of times that are no older; 0: of all   */
+    int64_t expire_us;  /* forgotten so long after it was last put; 0: never           */
+    int64_t history_us; /* how far back it can be asked about; 0: any time             */
     const weir_schema_feature *features;
     uint32_t feature_count;
 } weir_schema_vertex;
 
 typedef struct weir_schema_relation {
     const char *name;
-    uint32_t from, to; /* vertex types                          */
-    int64_t expire_us; /* an edge of this age is gone; 0: never */
+    uint32_t from, to;  /* vertex types                                                */
+    int64_t expire_us;  /* an edge of this age is gone; 0: never                       */
+    int64_t history_us; /* how far back its edges can be asked for; 0: any time        */
     const weir_schema_feature *features;
     uint32_t feature_count;
 } weir_schema_relation;
