@@ -23,6 +23,14 @@ static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t be
     return edge_us;
 }
 
+/* Whether a time lies within a `history`. That is counted from the time that the sources agree on, never from the one
+ * that is asked for: what no such question reaches any more need not be kept. */
+static bool is_told(const weir_graph *graph, int64_t history_us, int64_t before_us) {
+    return history_us == 0 || before_us > expired_at(graph, history_us, WEIR_BEFORE_ALL);
+}
+
+/* All reads of edges come through here, those of samplers and aggregates too; only who looks for the puts of a vertex
+ * does not, because an edge counts as one, however far back it can be asked for. */
 weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
                                      int64_t before_us, uint32_t limit, weir_graph_budget *budget, weir_arena *arena,
                                      const weir_edge **edgesp, uint32_t *countp) {
@@ -33,11 +41,12 @@ weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint
         return WEIR_ERR(WEIR_EINVAL, "no relation %u, or a limit of %u that is not 1 to %u", relation, limit,
                         WEIR_WINDOW_MAX);
     }
-    int64_t expire_us = weir_schema_relation_at(graph->schema, relation)->expire_us;
+    const weir_schema_relation *of = weir_schema_relation_at(graph->schema, relation);
+    if (!is_told(graph, of->history_us, before_us)) return WEIR_OK;
     weir_list_query query = {.vertex = vertex,
                              .list = WEIR_LIST_EDGES(relation, direction),
                              .before_us = before_us,
-                             .newer_than_us = expired_at(graph, expire_us, before_us),
+                             .newer_than_us = expired_at(graph, of->expire_us, before_us),
                              .limit = limit,
                              .budget = budget};
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, countp);
@@ -173,16 +182,20 @@ static weir_err leap_back(puts *p, int64_t expire_us, int64_t reach_us) {
 }
 
 /* The life that a vertex has before a time: the puts that are not forgotten by then, also those ahead of the time that
- * the sources agree on, and back from these the ones that are less than an expiry apart. *therep false: none. *firstp
- * is its oldest put; or, if that is older than reach_us, one that is. */
+ * the sources agree on, and back from these the ones that are less than an expiry apart. *therep false: none, or the
+ * type's history does not reach so far back. *firstp is its oldest put; or, if that is older than reach_us, one that
+ * is. */
 static weir_err find_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
                           int64_t reach_us, weir_graph_budget *budget, bool *therep, int64_t *firstp) {
-    int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
+    const weir_schema_vertex *of = weir_schema_vertex_at(graph->schema, type);
     puts p = puts_before(graph, vertex, type, before_us, budget);
+    *therep = false;
+    *firstp = p.oldest_us;
+    if (!is_told(graph, of->history_us, before_us)) return WEIR_OK;
     weir_err err = deleted_before(graph, vertex, before_us, budget, &p.deleted_us);
     if (!err) err = look_for_puts(&p);
     *therep = p.found;
-    if (!err && expire_us) err = leap_back(&p, expire_us, reach_us);
+    if (!err && of->expire_us) err = leap_back(&p, of->expire_us, reach_us);
     *firstp = p.oldest_us;
     return err;
 }
@@ -280,9 +293,8 @@ static weir_err view_life(const weir_graph *graph, weir_vertex vertex, int64_t b
     uint32_t type = weir_get_u16(entries[0].row);
     if (type >= weir_schema_vertex_count(graph->schema)) return damaged(vertex);
     int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
-    int64_t history_us = weir_schema_vertex_at(graph->schema, type)->history_us;
-    *enoughp = history_us && before_us <= expired_at(graph, history_us, WEIR_BEFORE_ALL);
-    if (*enoughp) return WEIR_OK; /* so far back nothing is told */
+    *enoughp = !is_told(graph, weir_schema_vertex_at(graph->schema, type)->history_us, before_us);
+    if (*enoughp) return WEIR_OK;
     uint32_t of_life = rows_together(entries, count, expire_us);
     bool old = expire_us && entries[0].time_us <= expired_at(graph, expire_us, before_us);
     weir_err err = WEIR_OK;
@@ -353,6 +365,9 @@ weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t
                              .limit = 1,
                              .budget = budget};
     const weir_schema_label *schema = weir_schema_label_at(graph->schema, label);
+    int64_t history_us = schema->on_relation ? weir_schema_relation_at(graph->schema, schema->target)->history_us
+                                             : weir_schema_vertex_at(graph->schema, schema->target)->history_us;
+    if (!is_told(graph, history_us, before_us)) return WEIR_OK;
     bool counts = true;
     weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
     if (!err && count && !schema->on_relation)

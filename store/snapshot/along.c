@@ -32,7 +32,9 @@ weir_err weir_along_to(weir_along *a, weir_vertex vertex, bool *herep) {
 /* --- when a vertex was there ------------------------------------------------------------------------------------- */
 
 weir_err weir_pulse_open(const weir_snapshot_draft *draft, uint32_t type, weir_pulse *p) {
-    *p = (weir_pulse){.draft = draft, .expire_us = weir_schema_vertex_at(draft->schema, type)->expire_us};
+    *p = (weir_pulse){.draft = draft,
+                      .expire_us = weir_schema_vertex_at(draft->schema, type)->expire_us,
+                      .from_us = weir_draft_type_from_us(draft, type)};
     weir_err err = weir_along_open(draft, "met", 0, &p->met);
     if (!err) err = weir_along_open(draft, "rowed", 0, &p->rowed);
     return err ? err : weir_along_open(draft, "puts", 0, &p->puts);
@@ -72,7 +74,7 @@ weir_err weir_pulse_to(weir_pulse *p, weir_vertex vertex) {
 
 bool weir_pulse_sees(const weir_pulse *p, const weir_life *life, int64_t *untilp) {
     *untilp = weir_lives_until_us(&p->lives, life);
-    return weir_draft_sees(p->draft, life->first_us, *untilp,
+    return weir_draft_sees(p->draft, p->from_us, life->first_us, *untilp,
                            weir_lives_deleted_us(&p->lives, life->last_us) != INT64_MAX);
 }
 

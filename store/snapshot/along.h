@@ -22,7 +22,8 @@ weir_err weir_along_to(weir_along *along, weir_vertex vertex, bool *herep);
 /* The puts of a type's vertices: as the store, it looks at rows, at the events of edges, and at what left neither. */
 typedef struct weir_pulse {
     const weir_snapshot_draft *draft;
-    int64_t expire_us; /* 0: never */
+    int64_t expire_us; /* 0: never                              */
+    int64_t from_us;   /* of the targets that are told of them */
     weir_along met, rowed, puts;
     weir_lives lives; /* of the vertex at hand: all, seen or not */
     weir_vertex vertex;

@@ -89,12 +89,16 @@ static int64_t newest_time(weir_graph *graph) {
 }
 
 /* What expires is as old as it is at the time that was asked for; where none was, at the watermark: one event that is
- * ahead of all others makes nothing old. */
+ * ahead of all others makes nothing old. How far back the schema lets a reader ask is the store's to say (Z1): a
+ * snapshot of an earlier time cannot tell what the store tells nobody any more, and need not keep. The store tells
+ * nothing as of the watermark less a history, so the first time that is told of is one behind that. */
 static void set_times(weir_snapshot_draft *draft) {
     bool given = draft->opts->as_of_us != WEIR_BEFORE_ALL;
     int64_t agreed_us = weir_graph_watermark(draft->graph);
     draft->as_of_us = given ? draft->opts->as_of_us : newest_time(draft->graph);
     draft->age_us = given || agreed_us > draft->as_of_us ? draft->as_of_us : agreed_us;
+    draft->reach_us = agreed_us < INT64_MAX ? agreed_us + 1 : agreed_us;
+    if (given && draft->reach_us < draft->as_of_us) draft->reach_us = draft->as_of_us;
 }
 
 /* What a crash has left goes first. */

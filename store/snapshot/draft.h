@@ -45,7 +45,8 @@ struct weir_snapshot_draft {
     const weir_schema *schema;
     const weir_snapshot_build_opts *opts;
     int64_t as_of_us;
-    int64_t age_us; /* from when what expires is as old as it is */
+    int64_t age_us;   /* from when what expires is as old as it is              */
+    int64_t reach_us; /* from when a `history` of the schema reaches so far back */
     uint32_t shards;
     char partial[WEIR_DRAFT_PATH_MAX]; /* what is renamed at the end   */
     char spill[WEIR_DRAFT_PATH_MAX];   /* what is removed at the end   */
@@ -73,17 +74,19 @@ weir_err weir_draft_deletions_read(weir_snapshot_draft *draft);
 const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_vertex vertex, size_t *countp);
 /* The first time of which targets are told all that they saw; the least of int64: any. */
 int64_t weir_draft_from_us(const weir_snapshot_draft *draft);
-/* The same of the rows of a type, whose `history` may be shorter. */
-int64_t weir_draft_rows_from_us(const weir_snapshot_draft *draft, uint32_t type);
-/* The same of all that there is. */
+/* The same of the vertices of a type, and of a relation's edges, whose `history` may be shorter. */
+int64_t weir_draft_type_from_us(const weir_snapshot_draft *draft, uint32_t type);
+int64_t weir_draft_relation_from_us(const weir_snapshot_draft *draft, uint32_t relation);
+/* The same of all that there is. It may lie behind as_of: then no target is told all. */
 int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft);
-/* What is of this time or older, and expires so, is seen by none; the least of int64: all is seen. */
-int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us);
-/* Whether any sees what is of this time and ends then; deleted: a deletion ends it. */
-bool weir_draft_sees(const weir_snapshot_draft *draft, int64_t time_us, int64_t until_us, bool deleted);
-/* The next edge that any sees, with its end. */
-weir_err weir_draft_next_edge(const weir_snapshot_draft *draft, weir_merge *merge, weir_spill_record *recordp,
-                              bool *foundp);
+/* An edge of this time or older has expired for all of them; the least of int64: none has. */
+int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, uint32_t relation);
+/* Whether any target from from_us on sees what is of this time and ends then; deleted: a deletion ends it. */
+bool weir_draft_sees(const weir_snapshot_draft *draft, int64_t from_us, int64_t time_us, int64_t until_us,
+                     bool deleted);
+/* The next edge of the relation that any sees, with its end. */
+weir_err weir_draft_next_edge(const weir_snapshot_draft *draft, uint32_t relation, weir_merge *merge,
+                              weir_spill_record *recordp, bool *foundp);
 
 /* scan.c */
 weir_err weir_draft_scan(weir_snapshot_draft *draft);

@@ -146,7 +146,7 @@ static weir_err write_lists(direction_files *f) {
     snprintf(name, sizeof name, "edges.%u", f->relation * 2 + f->direction);
     weir_err err = weir_merge_open(f->draft->spill, name, f->draft->shards, &merge);
     while (!err && found) {
-        err = weir_draft_next_edge(f->draft, merge, &record, &found);
+        err = weir_draft_next_edge(f->draft, f->relation, merge, &record, &found);
         if (!err && found) err = write_edge(f, &record);
     }
     weir_merge_close(merge);

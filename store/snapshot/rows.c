@@ -79,7 +79,7 @@ static weir_err open_spans(const weir_snapshot_draft *draft, const char *folder,
 static weir_err walk_open(const weir_snapshot_draft *draft, uint32_t type, const char *folder, walk *w) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
     uint64_t count = draft->ids[type].shape[0];
-    *w = (walk){.draft = draft, .needed_us = weir_draft_rows_from_us(draft, type)};
+    *w = (walk){.draft = draft, .needed_us = weir_draft_type_from_us(draft, type)};
     w->told_us = vertex->history_us ? w->needed_us : INT64_MIN;
     w->kinds = weir_graph_vertex_kinds(draft->graph, type, &w->kind_count);
     weir_err err = open_array(draft, folder, "key_offsets", WEIR_NPY_I64, count + 1, &w->offsets);
@@ -188,7 +188,7 @@ static bool same_values(const walk *w, const standing *a, const standing *b) {
 static weir_err write_now(walk *w) {
     if (!w->now.any) return WEIR_OK;
     w->now.any = false;
-    if (w->now.until_us <= w->told_us) return WEIR_OK;
+    if (w->now.until_us <= w->told_us || w->told_us > w->draft->as_of_us) return WEIR_OK;
     if (w->now.time_us < w->told_us) w->now.time_us = w->told_us - 1; /* as the store: not before that */
     weir_err err = weir_npy_write_i64(w->rows.times, w->now.time_us);
     if (!err) err = weir_npy_write_i64(w->rows.until, w->now.until_us);

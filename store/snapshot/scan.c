@@ -98,6 +98,7 @@ typedef struct scan {
     weir_vertex met_vertex;                            /* which is this one */
     weir_spill *met_spill;                             /* where they go     */
     int64_t *gone_us;                                  /* of each relation: as old or older has expired */
+    int64_t *from_us;                                  /* and the first time of which it is told of     */
     hidden hidden;
     weir_edge_key list; /* vertex, relation and direction of the last edge */
 } scan;
@@ -154,7 +155,8 @@ static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const
     if (err) return err;
     if (e.time_us <= s->gone_us[e.relation] && s->gone_us[e.relation] != INT64_MIN) return WEIR_OK;
     int64_t until_us = hidden_from(&s->hidden, e.neighbor, e.event);
-    if (!weir_draft_sees(s->draft, e.time_us, until_us, until_us != INT64_MAX)) return WEIR_OK;
+    bool deleted = until_us != INT64_MAX;
+    if (!weir_draft_sees(s->draft, s->from_us[e.relation], e.time_us, until_us, deleted)) return WEIR_OK;
     weir_spill_record record = {e.vertex, e.neighbor, e.time_us, until_us, e.event, value, (uint32_t)length};
     return weir_spill_add(s->edges[e.relation * 2u + e.direction], &record);
 }
@@ -272,23 +274,26 @@ static weir_err scan_shard(scan *s) {
     return err;
 }
 
-static weir_err expiry_open(scan *s) {
-    const weir_snapshot_draft *draft = s->draft;
-    uint32_t relations = weir_schema_relation_count(draft->schema);
+static weir_err bounds_open(scan *s) {
+    uint32_t relations = weir_schema_relation_count(s->draft->schema);
     s->gone_us = weir_calloc(relations, sizeof *s->gone_us);
-    if (!s->gone_us) return WEIR_ERR(WEIR_ENOMEM, "no memory for a scan");
-    for (uint32_t i = 0; i < relations; i++)
-        s->gone_us[i] = weir_draft_gone_us(draft, weir_schema_relation_at(draft->schema, i)->expire_us);
+    s->from_us = weir_calloc(relations, sizeof *s->from_us);
+    if (!s->gone_us || !s->from_us) return WEIR_ERR(WEIR_ENOMEM, "no memory for a scan");
+    for (uint32_t i = 0; i < relations; i++) {
+        s->gone_us[i] = weir_draft_gone_us(s->draft, i);
+        s->from_us[i] = weir_draft_relation_from_us(s->draft, i);
+    }
     return WEIR_OK;
 }
 
 weir_err weir_draft_scan(weir_snapshot_draft *draft) {
     scan s = {.draft = draft};
-    weir_err err = expiry_open(&s);
+    weir_err err = bounds_open(&s);
     for (s.shard = 0; !err && s.shard < draft->shards; s.shard++)
         err = scan_shard(&s);
     weir_lives_free(&s.lives);
     weir_free(s.hidden.slots);
     weir_free(s.gone_us);
+    weir_free(s.from_us);
     return err;
 }

@@ -59,31 +59,43 @@ int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
     return all ? INT64_MIN : from_us;
 }
 
-int64_t weir_draft_rows_from_us(const weir_snapshot_draft *draft, uint32_t type) {
-    const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
-    int64_t from_us = weir_draft_from_us(draft), kept_us;
-    if (!vertex->history_us || !vertex->feature_count) return from_us;
-    if (__builtin_sub_overflow(draft->age_us, vertex->history_us, &kept_us)) return from_us;
-    return kept_us > from_us ? kept_us : from_us;
+/* The later of what the build keeps and what a `history` of the schema reaches; 0: any time. */
+static int64_t reached_from_us(const weir_snapshot_draft *draft, int64_t history_us) {
+    int64_t from_us = weir_draft_from_us(draft), reached_us;
+    if (!history_us || __builtin_sub_overflow(draft->reach_us, history_us, &reached_us)) return from_us;
+    return reached_us > from_us ? reached_us : from_us;
+}
+
+int64_t weir_draft_type_from_us(const weir_snapshot_draft *draft, uint32_t type) {
+    return reached_from_us(draft, weir_schema_vertex_at(draft->schema, type)->history_us);
+}
+
+int64_t weir_draft_relation_from_us(const weir_snapshot_draft *draft, uint32_t relation) {
+    return reached_from_us(draft, weir_schema_relation_at(draft->schema, relation)->history_us);
 }
 
 int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft) {
     int64_t from_us = weir_draft_from_us(draft);
-    for (uint32_t type = 0; type < weir_schema_vertex_count(draft->schema); type++) {
-        int64_t rows_us = weir_draft_rows_from_us(draft, type);
-        if (rows_us > from_us) from_us = rows_us;
+    for (uint32_t i = 0; i < weir_schema_vertex_count(draft->schema); i++) {
+        int64_t type_us = weir_draft_type_from_us(draft, i);
+        if (type_us > from_us) from_us = type_us;
+    }
+    for (uint32_t i = 0; i < weir_schema_relation_count(draft->schema); i++) {
+        int64_t relation_us = weir_draft_relation_from_us(draft, i);
+        if (relation_us > from_us) from_us = relation_us;
     }
     return from_us;
 }
 
-int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, int64_t expire_us) {
-    int64_t from_us = weir_draft_from_us(draft), gone_us;
+int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, uint32_t relation) {
+    int64_t expire_us = weir_schema_relation_at(draft->schema, relation)->expire_us;
+    int64_t from_us = weir_draft_relation_from_us(draft, relation), gone_us;
     bool never = expire_us == 0 || from_us == INT64_MIN || __builtin_sub_overflow(from_us, expire_us, &gone_us);
     return never ? INT64_MIN : gone_us;
 }
 
-bool weir_draft_sees(const weir_snapshot_draft *draft, int64_t time_us, int64_t until_us, bool deleted) {
-    int64_t from_us = weir_draft_from_us(draft);
+bool weir_draft_sees(const weir_snapshot_draft *draft, int64_t from_us, int64_t time_us, int64_t until_us,
+                     bool deleted) {
     if (until_us <= from_us || (deleted && draft->opts->without_deleted)) return false;
     return until_us == INT64_MAX || time_us < until_us - 1;
 }
@@ -99,13 +111,15 @@ static void end_at(const weir_snapshot_draft *draft, weir_vertex end, weir_spill
     }
 }
 
-weir_err weir_draft_next_edge(const weir_snapshot_draft *draft, weir_merge *merge, weir_spill_record *recordp,
-                              bool *foundp) {
+weir_err weir_draft_next_edge(const weir_snapshot_draft *draft, uint32_t relation, weir_merge *merge,
+                              weir_spill_record *recordp, bool *foundp) {
+    int64_t from_us = weir_draft_relation_from_us(draft, relation);
     for (;;) {
         weir_err err = weir_merge_next(merge, recordp, foundp);
         if (err || !*foundp || draft->deletions.count == 0) return err;
         end_at(draft, recordp->vertex, recordp);
         end_at(draft, recordp->neighbor, recordp);
-        if (weir_draft_sees(draft, recordp->time_us, recordp->until_us, recordp->until_us != INT64_MAX)) return WEIR_OK;
+        bool deleted = recordp->until_us != INT64_MAX;
+        if (weir_draft_sees(draft, from_us, recordp->time_us, recordp->until_us, deleted)) return WEIR_OK;
     }
 }

@@ -36,18 +36,22 @@ static weir_err run_open(runs *r, uint32_t type, weir_spill **runp) {
 }
 
 /* The ids of the vertices with edges, each once; and how many edges there are. */
-static weir_err make_edges_run(runs *r, const char *spill, uint32_t type, weir_draft_direction *direction) {
+static weir_err make_edges_run(runs *r, uint32_t relation, weir_direction direction) {
     weir_snapshot_draft *draft = r->draft;
+    const weir_schema_relation *of = weir_schema_relation_at(draft->schema, relation);
+    uint32_t place = relation * 2 + direction;
+    char spill[64];
     weir_merge *merge = NULL;
     weir_spill *run = NULL;
     weir_spill_record record, last = {.vertex = 0};
     bool found = true, any = false;
-    weir_err err = run_open(r, type, &run);
+    snprintf(spill, sizeof spill, "edges.%u", place);
+    weir_err err = run_open(r, direction == WEIR_OUT ? of->from : of->to, &run);
     if (!err) err = weir_merge_open(draft->spill, spill, draft->shards, &merge);
     while (!err && found) {
-        err = weir_draft_next_edge(draft, merge, &record, &found);
+        err = weir_draft_next_edge(draft, relation, merge, &record, &found);
         if (err || !found) break;
-        count_edge(direction, &record);
+        count_edge(&draft->directions[place], &record);
         if (any && record.vertex == last.vertex) continue;
         any = true;
         last = (weir_spill_record){.vertex = record.vertex};
@@ -80,13 +84,10 @@ static weir_err make_names_run(runs *r, uint32_t type) {
 
 static weir_err make_runs(runs *r) {
     const weir_schema *schema = r->draft->schema;
-    char spill[64];
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < 2 * weir_schema_relation_count(schema); i++) {
-        const weir_schema_relation *relation = weir_schema_relation_at(schema, i / 2);
-        snprintf(spill, sizeof spill, "edges.%u", i);
-        uint32_t type = i % 2 == WEIR_OUT ? relation->from : relation->to;
-        err = make_edges_run(r, spill, type, &r->draft->directions[i]);
+    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
+        err = make_edges_run(r, i, WEIR_OUT);
+        if (!err) err = make_edges_run(r, i, WEIR_IN);
     }
     for (uint32_t type = 0; !err && type < weir_schema_vertex_count(schema); type++)
         err = make_names_run(r, type);

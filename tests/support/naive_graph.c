@@ -89,6 +89,10 @@ int64_t naive_graph_now(const naive_graph *graph) {
     return graph->now_us;
 }
 
+bool naive_graph_told(const naive_graph *graph, int64_t history_us, int64_t before_us) {
+    return !history_us || graph->now_us == INT64_MIN || before_us > graph->now_us - history_us;
+}
+
 /* Whether the vertex was deleted at time_us or later, as seen before before_us. */
 static bool vertex_hidden(const naive_graph *graph, weir_vertex vertex, int64_t time_us, int64_t before_us) {
     const place *p = place_find(graph, vertex);

@@ -43,6 +43,9 @@ const char *naive_graph_name(const naive_graph *graph, weir_vertex vertex, size_
 /* From when age is counted where no time is given; INT64_MIN, as it is at first: nothing has an age. */
 void naive_graph_now_set(naive_graph *graph, int64_t now_us);
 int64_t naive_graph_now(const naive_graph *graph);
+/* Whether a history of the schema reaches back to this time, counted from now; history_us 0: it reaches any. What it
+ * does not reach is told nobody, whatever the functions here say of it. */
+bool naive_graph_told(const naive_graph *graph, int64_t history_us, int64_t before_us);
 /* The life that the vertex has before a time: the puts of it, and of edges at it, that no deletion hides and that are
  * not forgotten by then, and back from these over gaps shorter than the expiry; expire_us 0: none. *firstp: the oldest
  * of them. false: there is none, or the newest is as old as the expiry. */

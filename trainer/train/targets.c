@@ -255,7 +255,8 @@ static weir_err check_part(const weir_targets *t, weir_targets_part part) {
         if (t->old > t->young)
             return WEIR_ERR(WEIR_EDATA,
                             "there are only %llu targets %s (%llu are older than the snapshot tells all of); build it "
-                            "with a longer --history, or with none",
+                            "with a longer --history or with none, and where the schema has a `history`, make that "
+                            "longer",
                             (unsigned long long)count, names[part], (unsigned long long)t->old);
         return WEIR_ERR(WEIR_EDATA,
                         "there are only %llu targets %s (%llu are too young: their labels may still come); take more "

@@ -9,6 +9,9 @@
  *
  * Times are hostile too: single ones far ahead, bursts of them, partitions that are ahead or behind as a whole, fall
  * silent, and come back; the wall clock jumps. What has no time given is compared with naive_clock.h.
+ *
+ * Each store has a schema with other ages and histories, and histories change when it is opened again. Times asked for
+ * lie around the bounds of these too.
  */
 #include "weir_test.h"
 
@@ -34,17 +37,23 @@
 #define LIMIT_MAX       300u
 #define UNDONE          1500u /* edges that are put, and then deleted: more than a read takes at once */
 #define LONG_STEPS      4000u /* a read that takes as many has passed most of them */
+#define RELATIONS       4u
+#define TEXT_BYTES      1024u
 
+/* Each %s: nothing, or an age and a history. */
 static const char schema_text[] =
     "version: 1\n"
     "name: random\n"
     "vertices:\n"
-    "  a: {expire: 3ms, features: {x: {kind: number}, y: {kind: number}}}\n"
+    "  a: {%sfeatures: {x: {kind: number}, y: {kind: number}}}\n"
     "relations:\n"
     "  lasting: {from: a, to: a, features: {w: {kind: number}}}\n"
     "  fading: {from: a, to: a, expire: 500us, features: {w: {kind: number}}}\n"
+    "  bounded: {from: a, to: a, %sfeatures: {w: {kind: number}}}\n"
+    "  any: {from: a, to: a, %sfeatures: {w: {kind: number}}}\n"
     "labels:\n"
     "  l: {vertex: a, values: [no, yes]}\n"
+    "  e: {relation: bounded, values: [no, yes]}\n"
     "sources:\n"
     "  s: {id: id, time: t, mutations: [{put_edge: lasting, from: a, to: b, features: [w]}]}\n";
 
@@ -72,6 +81,8 @@ typedef struct campaign {
     uint32_t wild;     /* of a hundred events of the run in hand */
     uint64_t advances; /* of the watermark */
     uint64_t mutations, answers, reopened;
+    uint64_t withheld; /* answers that a history has made empty */
+    char vertex_age[32], relation_ages[2][32];
     uint32_t undone; /* events of the long run that were made */
     uint64_t undone_seed, steps_most;
     /* the last run of each partition, to be submitted again */
@@ -82,7 +93,32 @@ static uint64_t below(campaign *c, uint64_t bound) {
     return weir_rng_below(&c->rng, bound);
 }
 
+static void choose_age(campaign *c, char age[32]) {
+    static const char *const ages[] = {"", "", "expire: 200us, ", "expire: 700us, ", "expire: 3ms, "};
+    snprintf(age, 32, "%s", ages[below(c, 5)]);
+}
+
+static void choose_history(campaign *c, uint64_t of_ten, const char *age, char bounds[64]) {
+    if (below(c, 10) >= of_ten) {
+        snprintf(bounds, 64, "%s", age);
+        return;
+    }
+    snprintf(bounds, 64, "%shistory: %lluus, ", age, (unsigned long long)(1 + below(c, below(c, 2) ? 400 : 3000)));
+}
+
+/* Ages are the store's, because what is forgotten does not come back. */
+static void choose_schema(campaign *c) {
+    char vertex[64], bounded[64], any[64], text[TEXT_BYTES];
+    choose_history(c, 5, c->vertex_age, vertex);
+    choose_history(c, 10, c->relation_ages[0], bounded);
+    choose_history(c, 5, c->relation_ages[1], any);
+    int length = snprintf(text, sizeof text, schema_text, vertex, bounded, any);
+    weir_schema_free(c->schema);
+    assert_ok(weir_schema_parse("random", text, (size_t)length, &c->schema));
+}
+
 static void store_open(campaign *c) {
+    choose_schema(c);
     weir_graph_opts opts = {.shards = SHARDS, .memory_bytes = 4u << 20, .window = 16, .create = true};
     opts.clock = c->clock;
     opts.future_us = FUTURE_US;
@@ -153,7 +189,7 @@ static size_t some_event(campaign *c, weir_mutation m[2], uint8_t rows[64], char
     m[0] = (weir_mutation){.vertex = some_vertex(c), .time_us = some_time(c), .event = 1 + below(c, 1u << 20)};
     if (dice < c->profile.edges) {
         m[0].kind = deletion ? WEIR_DELETE_EDGE : WEIR_PUT_EDGE;
-        m[0].type = (uint16_t)below(c, 2);
+        m[0].type = (uint16_t)below(c, RELATIONS);
         m[0].neighbor = some_vertex(c);
         if (deletion && below(c, 2)) m[0].event = 0;
         if (!deletion) m[0].row = rows, m[0].row_length = some_row(c, 1, rows);
@@ -170,6 +206,7 @@ static size_t some_event(campaign *c, weir_mutation m[2], uint8_t rows[64], char
         if (below(c, 4)) m[0].row = rows, m[0].row_length = some_row(c, 2, rows);
     } else if (!deletion) {
         m[0].kind = WEIR_PUT_LABEL;
+        m[0].type = (uint16_t)below(c, 2);
         m[0].row = rows;
         m[0].row_length = label_row(c, rows);
     } else {
@@ -236,20 +273,28 @@ static void same_edges(const weir_edge *got, const naive_edge *wanted, size_t co
     }
 }
 
+/* Whether so far back anything is told; there: there would be something to tell. */
+static bool is_told(campaign *c, int64_t history_us, int64_t before_us, bool there) {
+    bool told = naive_graph_told(c->naive, history_us, before_us);
+    c->withheld += !told && there;
+    return told;
+}
+
 static void compare_neighbors(campaign *c, weir_vertex vertex, int64_t before_us) {
     naive_edge wanted[LIMIT_MAX];
     const weir_edge *got;
     uint32_t count;
-    uint16_t relation = (uint16_t)below(c, 2);
+    uint16_t relation = (uint16_t)below(c, RELATIONS);
     weir_direction direction = below(c, 2) ? WEIR_IN : WEIR_OUT;
     uint32_t limit = 1 + (uint32_t)below(c, below(c, 2) ? 5 : LIMIT_MAX - 1);
-    int64_t expire_us = weir_schema_relation_at(c->schema, relation)->expire_us;
+    const weir_schema_relation *of = weir_schema_relation_at(c->schema, relation);
     weir_graph_budget budget = {.steps = UINT64_MAX};
     assert_ok(weir_graph_neighbors_within(c->graph, vertex, relation, direction, before_us, limit, &budget, c->arena,
                                           &got, &count));
     if (UINT64_MAX - budget.steps > c->steps_most) c->steps_most = UINT64_MAX - budget.steps;
-    size_t wanted_count = naive_graph_neighbors(c->naive, vertex, relation, direction, before_us, expire_us,
+    size_t wanted_count = naive_graph_neighbors(c->naive, vertex, relation, direction, before_us, of->expire_us,
                                                 naive_graph_now(c->naive), limit, wanted);
+    if (!is_told(c, of->history_us, before_us, wanted_count > 0)) wanted_count = 0;
     assert_int_equal(count, wanted_count);
     same_edges(got, wanted, count);
 }
@@ -258,12 +303,17 @@ static int64_t expire_us(const campaign *c) {
     return weir_schema_vertex_at(c->schema, 0)->expire_us;
 }
 
+static bool vertex_is_told(campaign *c, int64_t before_us, bool there) {
+    return is_told(c, weir_schema_vertex_at(c->schema, 0)->history_us, before_us, there);
+}
+
 static void compare_features(campaign *c, weir_vertex vertex, int64_t before_us) {
     static const weir_value_kind kinds[2] = {WEIR_VALUE_NUMBER, WEIR_VALUE_NUMBER};
     naive_edge *rows = calloc(8192, sizeof *rows);
     weir_value wanted[2] = {{0}}, got[2] = {{0}};
     weir_row_view view;
     size_t count = naive_graph_features(c->naive, vertex, before_us, expire_us(c), 8192, rows);
+    if (!vertex_is_told(c, before_us, count > 0)) count = 0;
     for (size_t i = 0; i < count; i++)
         weir_row_fill(kinds, 2, rows[i].row, rows[i].row_length, wanted);
     assert_ok(weir_graph_features(c->graph, vertex, before_us, c->arena, &view));
@@ -276,11 +326,18 @@ static void compare_features(campaign *c, weir_vertex vertex, int64_t before_us)
     free(rows);
 }
 
+/* Of the vertex, or of an edge that begins at it: then of no life. */
 static void compare_label(campaign *c, weir_vertex vertex, int64_t before_us) {
     naive_edge wanted;
     weir_row_view view;
-    bool known = naive_graph_label(c->naive, vertex, 0, before_us, expire_us(c), &wanted);
-    assert_ok(weir_graph_label(c->graph, vertex, 0, before_us, c->arena, &view));
+    uint16_t label = (uint16_t)below(c, 2);
+    bool known = label == 0 ? naive_graph_label(c->naive, vertex, 0, before_us, expire_us(c), &wanted)
+                            : naive_graph_rows(c->naive, vertex, WEIR_PUT_LABEL, 1, before_us, 1, &wanted) > 0;
+    const weir_schema_label *of = weir_schema_label_at(c->schema, label);
+    int64_t history_us = of->on_relation ? weir_schema_relation_at(c->schema, of->target)->history_us
+                                         : weir_schema_vertex_at(c->schema, of->target)->history_us;
+    if (!is_told(c, history_us, before_us, known)) known = false;
+    assert_ok(weir_graph_label(c->graph, vertex, label, before_us, c->arena, &view));
     assert_int_equal(view.row != NULL, known);
     if (!known) return;
     assert_true(view.time_us == wanted.time_us && view.row_length == wanted.row_length);
@@ -295,12 +352,23 @@ static void compare_name(campaign *c, weir_vertex vertex, int64_t before_us) {
     int64_t first_us, wanted_us;
     bool known, there = naive_graph_life(c->naive, vertex, WEIR_BEFORE_ALL, expire_us(c), &wanted_us);
     bool was_there = naive_graph_life(c->naive, vertex, before_us, expire_us(c), &wanted_us);
+    if (!vertex_is_told(c, before_us, was_there)) was_there = false;
     assert_ok(weir_graph_name(c->graph, vertex, c->arena, &type, &got, &length));
     assert_int_equal(got != NULL, wanted != NULL && there);
     if (got) assert_memory_equal(got, wanted, wanted_length);
     assert_ok(weir_graph_first_put(c->graph, vertex, before_us, c->arena, &known, &first_us));
     if (got) assert_int_equal(known, was_there); /* else nothing may have named it yet */
     if (known) assert_true(was_there && first_us == wanted_us);
+}
+
+/* Now, not long ago, or where a history ends. */
+static int64_t some_before(campaign *c) {
+    int64_t now_us = naive_graph_now(c->naive), history_us = weir_schema_vertex_at(c->schema, 0)->history_us;
+    uint64_t dice = below(c, 8);
+    if (dice < 2) return WEIR_BEFORE_ALL;
+    if (dice < 6 || now_us == INT64_MIN) return c->now_us - (int64_t)below(c, 3000) + 100;
+    if (below(c, 3)) history_us = weir_schema_relation_at(c->schema, 2 + (uint32_t)below(c, 2))->history_us;
+    return now_us - history_us + (int64_t)below(c, 3) - 1;
 }
 
 static void compare_some(campaign *c) {
@@ -310,7 +378,7 @@ static void compare_some(campaign *c) {
     c->advances += naive_graph_now(c->naive) != before;
     for (unsigned i = 0; i < ANSWERS_A_ROUND; i++) {
         weir_vertex vertex = some_vertex(c);
-        int64_t before_us = below(c, 3) ? c->now_us - (int64_t)below(c, 3000) + 100 : WEIR_BEFORE_ALL;
+        int64_t before_us = some_before(c);
         compare_neighbors(c, vertex, before_us);
         compare_features(c, vertex, before_us);
         compare_label(c, vertex, before_us);
@@ -363,6 +431,9 @@ static void run_store(campaign *c) {
     c->naive = naive_graph_open();
     c->times = naive_clock_open();
     weir_clock_manual_set_wall(c->clock, c->now_us);
+    choose_age(c, c->vertex_age);
+    choose_age(c, c->relation_ages[0]);
+    choose_age(c, c->relation_ages[1]);
     store_open(c);
     while (c->mutations < wanted) {
         for (uint64_t runs = 1 + below(c, 30); runs > 0; runs--)
@@ -386,15 +457,14 @@ static void run_campaign(profile p) {
     campaign *c = calloc(1, sizeof *c);
     c->rng = weir_rng_stream(weir_test_seed(), p.vertices, (uint32_t)p.deletions);
     c->profile = p;
-    assert_ok(weir_schema_parse("random", schema_text, sizeof schema_text - 1, &c->schema));
     assert_ok(weir_arena_open(64u << 20, &c->arena));
     assert_ok(weir_clock_manual_open(0, &c->clock));
     for (uint64_t stores = weir_test_rounds(STORES); stores > 0; stores--)
         run_store(c);
-    printf("%llu mutations, %llu answers, %llu times reopened, %llu moves of the watermark\n",
-           (unsigned long long)c->mutations, (unsigned long long)c->answers, (unsigned long long)c->reopened,
-           (unsigned long long)c->advances);
-    assert_true(c->advances > 0);
+    printf("%llu mutations, %llu answers, %llu withheld, %llu times reopened, %llu moves of the watermark\n",
+           (unsigned long long)c->mutations, (unsigned long long)c->answers, (unsigned long long)c->withheld,
+           (unsigned long long)c->reopened, (unsigned long long)c->advances);
+    assert_true(c->advances > 0 && c->withheld > 0);
     if (p.undone) assert_true(c->steps_most >= LONG_STEPS);
     for (size_t i = 0; i < PARTITIONS * SHARDS; i++)
         weir_buf_free(&c->last[i / SHARDS][i % SHARDS]);

@@ -4,7 +4,8 @@
  * tells of; and the sampler over it against the sampler over the store.
  *
  * Vertices and edges are deleted before and after what they delete, and put again; both expire, labels name edges that
- * are gone, and the time as of which it is taken lies anywhere in the history or behind it.
+ * are gone, and the time as of which it is taken lies anywhere in the history or behind it. Each relation and each
+ * vertex type may have a history of its own.
  */
 #include "weir_test.h"
 
@@ -35,10 +36,10 @@ static const char schema_text[] =
     "name: random\n"
     "vertices:\n"
     "  a: {%s%sfeatures: {x: {kind: number}, c: {kind: category, buckets: 8}, t: {kind: time}}}\n"
-    "  b: {}\n"
+    "  b: {%sfeatures: {}}\n"
     "relations:\n"
-    "  lasting: {from: a, to: b, features: {w: {kind: number}, c: {kind: category, buckets: 8}}}\n"
-    "  fading: {from: a, to: a, expire: 500us, features: {w: {kind: number}}}\n"
+    "  lasting: {from: a, to: b, %sfeatures: {w: {kind: number}, c: {kind: category, buckets: 8}}}\n"
+    "  fading: {from: a, to: a, expire: 500us, %sfeatures: {w: {kind: number}}}\n"
     "labels:\n"
     "  l: {vertex: a, values: [no, yes]}\n"
     "  e: {relation: lasting, values: [no, yes]}\n"
@@ -56,6 +57,9 @@ typedef struct world {
     uint32_t source;
     int64_t now_us, as_of_us;
     int64_t history_us, from_us;
+    int64_t reach_us;    /* from when the schema's histories reach back           */
+    int64_t all_from_us; /* from when on the snapshot tells all, as it says itself */
+    bool default_as_of;
     bool without_deleted;
     weir_arena *arena;
     int64_t moments_us[WEIR_DELETE_EDGE + 1]; /* of each kind of mutation, the time of one */
@@ -159,12 +163,6 @@ static void next_event(world *w, uint64_t offset) {
 
 /* --- comparing --------------------------------------------------------------------------------------------------- */
 
-/* So far back features are told nobody. */
-static bool is_too_old(const world *w, uint32_t type, int64_t now_us, int64_t before_us) {
-    int64_t history_us = weir_schema_vertex_at(w->schema, type)->history_us;
-    return history_us && now_us != INT64_MIN && before_us <= now_us - history_us;
-}
-
 static int64_t expiry_of(const world *w, uint32_t type) {
     return weir_schema_vertex_at(w->schema, type)->expire_us;
 }
@@ -205,6 +203,20 @@ static bool is_erased(const world *w, weir_vertex vertex, int64_t time_us) {
     return w->without_deleted && time_us <= naive_graph_deleted(w->naive, vertex, w->as_of_us);
 }
 
+/* Before a time from which on it tells all, the store says the same as the snapshot. */
+static void same_as_stored(world *w, weir_vertex vertex, uint32_t relation, weir_direction direction, int64_t before_us,
+                           size_t count) {
+    const weir_edge *stored;
+    uint32_t stored_count;
+    assert_ok(weir_graph_neighbors(w->graph, vertex, (uint16_t)relation, direction, before_us, (uint32_t)count + 1,
+                                   w->arena, &stored, &stored_count));
+    assert_int_equal(stored_count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(stored[i].neighbor == w->wanted[i].neighbor && stored[i].event == w->wanted[i].event);
+        assert_true(stored[i].time_us == w->wanted[i].time_us);
+    }
+}
+
 /* What is hidden as of as_of has no place in a snapshot without deleted things. */
 static size_t leave_out_erased(world *w, weir_vertex vertex, uint32_t relation, weir_direction direction,
                                size_t count) {
@@ -225,6 +237,20 @@ static size_t leave_out_erased(world *w, weir_vertex vertex, uint32_t relation, 
     return left;
 }
 
+/* Of how long ago what has this history is told, and a snapshot was asked to tell. */
+static int64_t told_from(const world *w, int64_t history_us) {
+    int64_t told_us = history_us && w->reach_us != INT64_MIN ? w->reach_us - history_us : INT64_MIN;
+    return told_us > w->from_us ? told_us : w->from_us;
+}
+
+/* Whether there is a time that is told of and sees the edge. */
+static bool is_needed(const world *w, const weir_schema_relation *r, const weir_snapshot_edges *e, int64_t at) {
+    int64_t from_us = told_from(w, r->history_us);
+    if (from_us == INT64_MIN) return true;
+    if (e->until_us && e->until_us[at] <= from_us) return false;
+    return !r->expire_us || e->times[at] > from_us - r->expire_us;
+}
+
 /* What the snapshot has of a vertex in one list before a time. */
 static void same_list(world *w, weir_vertex vertex, uint64_t index, bool found, uint32_t relation,
                       weir_direction direction, int64_t before_us) {
@@ -234,6 +260,7 @@ static void same_list(world *w, weir_vertex vertex, uint64_t index, bool found, 
         weir_snapshot_vertices_of(w->snapshot, direction == WEIR_OUT ? r->to : r->from)->ids;
     size_t seen = 0, count = naive_graph_neighbors(w->naive, vertex, (uint16_t)relation, direction, before_us,
                                                    r->expire_us, 0, LIST_MAX, w->wanted);
+    same_as_stored(w, vertex, relation, direction, before_us, count);
     if (w->without_deleted) count = leave_out_erased(w, vertex, relation, direction, count);
     if (!found) {
         assert_int_equal(count, 0);
@@ -241,6 +268,7 @@ static void same_list(world *w, weir_vertex vertex, uint64_t index, bool found, 
     }
     for (int64_t at = e->indptr[index]; at < e->indptr[index + 1]; at++) {
         assert_true(e->times[at] < w->as_of_us);
+        assert_true(is_needed(w, r, e, at));
         if (e->times[at] >= before_us || (e->until_us && e->until_us[at] <= before_us)) continue;
         if (r->expire_us && e->times[at] <= before_us - r->expire_us) continue;
         assert_true(seen < count);
@@ -290,8 +318,9 @@ static void same_features(world *w, uint32_t type, weir_vertex vertex, uint64_t 
     for (size_t i = 0; i < rows; i++)
         weir_row_fill(kinds, kind_count, w->wanted[i].row, w->wanted[i].row_length, wanted);
     assert_ok(weir_graph_features(w->graph, vertex, before_us, w->arena, &view));
-    bool stands = rows > 0 && !is_too_old(w, type, naive_graph_now(w->naive), before_us);
-    if (is_too_old(w, type, w->as_of_us - 1, before_us)) rows = 0;
+    int64_t history_us = weir_schema_vertex_at(w->schema, type)->history_us;
+    bool stands = rows > 0 && naive_graph_told(w->naive, history_us, before_us);
+    if (before_us < told_from(w, history_us)) rows = 0;
     assert_int_equal(view.row != NULL, stands);
     if (view.row) weir_row_read(kinds, kind_count, view.row, view.row_length, stored);
     bool told = found && weir_snapshot_span(&v->rows, index, before_us, &row);
@@ -371,13 +400,14 @@ static void same_edge_labels(world *w) {
     if (w->without_deleted) assert_int_equal(at, l->count);
 }
 
-static int64_t some_moment(world *w) {
-    int64_t span_us = w->as_of_us - (w->from_us == INT64_MIN ? 995000 : w->from_us);
+/* From then on, and not behind as_of. */
+static int64_t some_moment(world *w, int64_t from_us) {
+    int64_t span_us = w->as_of_us - (from_us == INT64_MIN ? 995000 : from_us);
     if (span_us <= 0 || below(w, 4) == 0) return w->as_of_us;
-    int64_t moment_us = w->as_of_us - (int64_t)below(w, (uint64_t)span_us + 1);
+    int64_t moment_us = w->as_of_us - (below(w, 8) ? (int64_t)below(w, (uint64_t)span_us + 1) : span_us);
     if (below(w, 2)) return moment_us;
     moment_us = w->moments_us[WEIR_PUT_VERTEX + below(w, WEIR_DELETE_EDGE)] + (int64_t)below(w, 3);
-    return moment_us > w->as_of_us || moment_us < w->from_us ? w->as_of_us : moment_us;
+    return moment_us > w->as_of_us || moment_us < from_us ? w->as_of_us : moment_us;
 }
 
 static void same_vertex(world *w, uint32_t type, weir_vertex vertex) {
@@ -385,12 +415,16 @@ static void same_vertex(world *w, uint32_t type, weir_vertex vertex) {
     uint64_t index = 0, life = 0;
     bool found = weir_snapshot_find(w->snapshot, type, vertex, &index);
     if (found) assert_true(weir_vertex_of(v->ids[index]) == vertex);
+    int64_t told_us = told_from(w, weir_schema_vertex_at(w->schema, type)->history_us);
+    for (int64_t at = v->lives.indptr[index]; found && at < v->lives.indptr[index + 1]; at++)
+        assert_true(v->lives.until_us[at] > told_us);
     for (unsigned i = 0; i < MOMENTS; i++) {
-        int64_t before_us = some_moment(w);
+        int64_t before_us = some_moment(w, below(w, 2) ? w->from_us : w->all_from_us);
         weir_arena_reset(w->arena);
+        same_features(w, type, vertex, index, found, before_us);
+        if (before_us < w->all_from_us) continue; /* rows are cut there, the others reach back a while */
         same_lists(w, type, vertex, index, found, before_us);
         bool told = same_life(w, type, vertex, index, found, before_us, &life);
-        same_features(w, type, vertex, index, found, before_us);
         if (type == 0) same_label(w, vertex, index, told, life, before_us);
     }
 }
@@ -450,7 +484,7 @@ static uint32_t targets_of(world *w, weir_target *live, weir_target *flat, uint3
     for (uint16_t type = 0; type < TYPES; type++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(w->snapshot, type);
         for (uint64_t i = 0; i < v->count && count < max; i++, count++) {
-            int64_t before_us = some_moment(w);
+            int64_t before_us = some_moment(w, w->all_from_us);
             live[count] = (weir_target){.vertex = weir_vertex_of(v->ids[i]), .before_us = before_us, .type = type};
             flat[count] = (weir_target){.vertex = i, .before_us = before_us, .type = type};
         }
@@ -484,11 +518,17 @@ static void same_samples(world *w) {
 
 /* --- one round --------------------------------------------------------------------------------------------------- */
 
+static const char *some_history(world *w) {
+    static const char *const histories[] = {"history: 300us, ", "history: 900us, ", "history: 2ms, "};
+    return below(w, 3) ? "" : histories[below(w, 3)];
+}
+
 /* Vertices expire in two stores of three. */
 static void schema_read(world *w) {
     char text[2 * sizeof schema_text];
-    int length = snprintf(text, sizeof text, schema_text, below(w, 3) ? "expire: 300us, " : "",
-                          below(w, 3) ? "" : "history: 900us, ");
+    const char *expire = below(w, 3) ? "expire: 300us, " : "", *a = some_history(w), *b = some_history(w);
+    const char *lasting = some_history(w), *fading = some_history(w);
+    int length = snprintf(text, sizeof text, schema_text, expire, a, b, lasting, fading);
     assert_ok(weir_schema_parse("random", text, (size_t)length, &w->schema));
 }
 
@@ -498,25 +538,42 @@ static void store_open(world *w) {
     assert_ok(weir_graph_source(w->graph, "log:s", 1, &w->source));
 }
 
+/* From when on it tells what; where no time as of which is given, all is counted from what the sources agree on. */
+static void find_bounds(world *w) {
+    int64_t now_us = naive_graph_now(w->naive), age_us = w->default_as_of ? now_us : w->as_of_us;
+    w->from_us = w->history_us ? age_us - w->history_us : INT64_MIN;
+    w->reach_us = w->default_as_of || now_us >= w->as_of_us ? now_us + 1 : w->as_of_us;
+    w->all_from_us = w->from_us;
+    for (uint32_t i = 0; i < TYPES; i++) {
+        int64_t type_us = told_from(w, weir_schema_vertex_at(w->schema, i)->history_us);
+        if (type_us > w->all_from_us) w->all_from_us = type_us;
+    }
+    for (uint32_t i = 0; i < RELATIONS; i++) {
+        int64_t relation_us = told_from(w, weir_schema_relation_at(w->schema, i)->history_us);
+        if (relation_us > w->all_from_us) w->all_from_us = relation_us;
+    }
+}
+
 static void take_snapshot(world *w, bool load) {
     const weir_snapshot_build_opts build = {.out = weir_test_path("snapshot"),
-                                            .as_of_us = w->as_of_us,
+                                            .as_of_us = w->default_as_of ? WEIR_BEFORE_ALL : w->as_of_us,
                                             .history_us = w->history_us,
                                             .without_deleted = w->without_deleted,
                                             .seed = 7};
     const weir_snapshot_opts opts = {.load = load, .verify = true};
     weir_snapshot_stats stats;
+    weir_graph_stats graph_stats;
     assert_ok(weir_graph_drain(w->graph));
+    weir_graph_stats_get(w->graph, &graph_stats);
+    if (w->default_as_of) w->as_of_us = graph_stats.event_time_last_us + 1;
     naive_graph_now_set(w->naive, weir_graph_watermark(w->graph));
     assert_ok(weir_graph_seal(w->graph));
     assert_ok(weir_snapshot_build(w->graph, &build, &stats));
     assert_int_equal(stats.half_edges, 0);
     assert_ok(weir_snapshot_open(build.out, &opts, &w->snapshot));
     assert_true(weir_snapshot_as_of_us(w->snapshot) == w->as_of_us);
-    w->from_us = w->history_us ? w->as_of_us - w->history_us : INT64_MIN;
-    int64_t told_us = weir_snapshot_from_us(w->snapshot);
-    bool bounded = weir_schema_vertex_at(w->schema, 0)->history_us != 0;
-    assert_true(told_us == w->from_us || (bounded && told_us == w->as_of_us - 900 && told_us > w->from_us));
+    find_bounds(w);
+    assert_true(weir_snapshot_from_us(w->snapshot) == w->all_from_us);
     assert_true(weir_schema_hash(weir_snapshot_schema(w->snapshot)) == weir_schema_hash(w->schema));
 }
 
@@ -543,6 +600,7 @@ static void run_round(world *w) {
         next_event(w, i);
         if (below(w, 300) == 0) assert_ok(weir_graph_seal(w->graph));
     }
+    w->default_as_of = below(w, 4) == 0;
     w->as_of_us = some_as_of(w);
     w->history_us = below(w, 2) ? 1 + (int64_t)below(w, 1500) : 0;
     w->without_deleted = below(w, 3) == 0;
@@ -554,7 +612,7 @@ static void run_round(world *w) {
         assert_in_range(weir_snapshot_vertices_of(w->snapshot, type)->count, 0, w->vertices);
     }
     same_edge_labels(w);
-    if (!w->without_deleted) same_samples(w);
+    if (!w->without_deleted && w->all_from_us <= w->as_of_us) same_samples(w);
     weir_snapshot_close(w->snapshot);
     assert_ok(weir_graph_close(w->graph));
     assert_ok(weir_folder_remove(weir_test_path("store")));

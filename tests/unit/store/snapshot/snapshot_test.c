@@ -16,10 +16,10 @@
 static const char schema_text[] = "version: 1\n"
                                   "name: tiny\n"
                                   "vertices:\n"
-                                  "  a: {expire: %s, features: {x: {kind: number}, c: {kind: category, buckets: 4}}}\n"
+                                  "  a: {%s, features: {x: {kind: number}, c: {kind: category, buckets: 4}}}\n"
                                   "  b: {}\n"
                                   "relations:\n"
-                                  "  r: {from: a, to: b, features: {w: {kind: number}}}\n"
+                                  "  r: {from: a, to: b, %sfeatures: {w: {kind: number}}}\n"
                                   "labels:\n"
                                   "  l: {vertex: a, values: [no, yes]}\n"
                                   "sources:\n"
@@ -47,16 +47,27 @@ static void submit(weir_graph *graph, weir_mutation *mutations, uint32_t count) 
     assert_ok(weir_graph_seal(graph));
 }
 
-static weir_schema *schema_of(const char *expire) {
+static weir_schema *schema_of(const char *vertex, const char *relation) {
     char text[2 * sizeof schema_text];
     weir_schema *schema;
-    int length = snprintf(text, sizeof text, schema_text, expire);
+    int length = snprintf(text, sizeof text, schema_text, vertex, relation);
     assert_ok(weir_schema_parse("tiny", text, (size_t)length, &schema));
     return schema;
 }
 
+/* The edge of 10 is deleted at 15. */
+static uint32_t delete_edge(weir_mutation *m) {
+    m[0] = (weir_mutation){
+        .kind = WEIR_DELETE_EDGE, .direction = WEIR_OUT, .vertex = 1, .neighbor = 11, .time_us = 15, .event = 100};
+    m[1] = m[0];
+    m[1].direction = WEIR_IN;
+    m[1].vertex = 11;
+    m[1].neighbor = 1;
+    return 2;
+}
+
 /* Edges 1 -> 11 at 10 and 20, 2 -> 11 at 30; vertex 1 was put at 5 and labelled at 15 and 25. */
-static void store_open_expiring(fixture *f, const char *expire) {
+static void store_open_with(fixture *f, const char *vertex, const char *relation, bool deletion) {
     static const weir_value_kind kinds[] = {WEIR_VALUE_NUMBER, WEIR_VALUE_CATEGORY};
     static const weir_value features[] = {{.present = true, .number = 1.5},
                                           {.present = true, .text = "t", .text_length = 1}};
@@ -95,13 +106,14 @@ static void store_open_expiring(fixture *f, const char *expire) {
                                      .event = 200 + i,
                                      .row = label,
                                      .row_length = label_length};
-    *f = (fixture){schema_of(expire), NULL};
+    if (deletion) count += delete_edge(&m[count]);
+    *f = (fixture){schema_of(vertex, relation), NULL};
     assert_ok(weir_graph_open(weir_test_path("store"), f->schema, &opts, &f->graph));
     submit(f->graph, m, count);
 }
 
 static void store_open(fixture *f) {
-    store_open_expiring(f, "never");
+    store_open_with(f, "expire: never", "", false);
 }
 
 static void store_close(fixture *f) {
@@ -178,7 +190,9 @@ static void z1_a_vertex_expires_to_the_microsecond(void **state) {
         weir_snapshot_stats stats;
         weir_snapshot *s;
         fixture f;
-        store_open_expiring(&f, rows[i].expire);
+        char expire[32];
+        snprintf(expire, sizeof expire, "expire: %s", rows[i].expire);
+        store_open_with(&f, expire, "", false);
         assert_ok(weir_snapshot_build(f.graph, &opts, &stats));
         store_close(&f);
         assert_ok(reopen(&s));
@@ -194,6 +208,63 @@ static void z1_a_vertex_expires_to_the_microsecond(void **state) {
         if (rows[i].rows) assert_true(a->columns[0].numbers[0] == 1.5f && a->rows.until_us[0] == rows[i].until_us[0]);
         assert_int_equal(a->key_offsets[1], rows[i].lives ? 3 : 0);
         assert_true(stats.labels == rows[i].labels && stats.labels + stats.orphan_labels == 2);
+        weir_snapshot_close(s);
+        assert_ok(weir_folder_remove(weir_test_path("out")));
+        assert_ok(weir_folder_remove(weir_test_path("store")));
+    }
+}
+
+/* The sources agree on 20, so a history of 8 reaches back to 13, whatever earlier time the snapshot is of; of a later
+ * one it is counted from there. Two lists of edges of 10, 20, 30; the vertex's row is of 5. */
+static void z1_a_history_reaches_back_to_the_microsecond(void **state) {
+    static const struct {
+        const char *vertex, *relation;
+        int64_t as_of_us, history_us, from_us;
+        uint64_t edges;
+        int64_t row_us; /* WEIR_SNAPSHOT_NEVER: it has none */
+        bool deletion;
+    } rows[] = {
+        {"expire: never", "history: 8us, ", WEIR_BEFORE_ALL, 0, 13, 3, 5, false},
+        {"expire: never", "history: 8us, expire: 2us, ", WEIR_BEFORE_ALL, 0, 13, 2, 5, false},
+        {"expire: never", "history: 8us, expire: 3us, ", WEIR_BEFORE_ALL, 0, 13, 2, 5, false},
+        {"expire: never", "history: 8us, expire: 4us, ", WEIR_BEFORE_ALL, 0, 13, 3, 5, false},
+        {"expire: never", "history: 8us, expire: 3us, ", 31, 0, 23, 1, 5, false}, /* 20 is gone at 23 */
+        {"expire: never", "history: 8us, expire: 4us, ", 31, 0, 23, 2, 5, false},
+        {"expire: never", "history: 8us, expire: 4us, ", 31, 5, 26, 1, 5, false}, /* the build keeps less */
+        {"expire: never", "history: 8us, expire: 4us, ", 31, 20, 23, 2, 5, false},
+        {"expire: never", "history: 8us, expire: 3us, ", 15, 0, 13, 0, 5, false},
+        {"expire: never", "history: 8us, expire: 4us, ", 15, 0, 13, 1, 5, false},
+        {"expire: never", "history: 8us, expire: 4us, ", 12, 0, 13, 1, 5, false}, /* no time is told of */
+        {"history: 3us", "", WEIR_BEFORE_ALL, 0, 18, 3, 17, false},
+        {"history: 3us", "", 31, 0, 28, 3, 27, false},
+        {"history: 3us", "", 18, 0, 18, 1, 17, false},
+        {"history: 3us", "", 17, 0, 18, 1, WEIR_SNAPSHOT_NEVER, false},
+        {"history: 3us", "history: 8us, expire: 9us, ", WEIR_BEFORE_ALL, 0, 18, 3, 17, false},
+        /* It lives from 5 to 17, and from 20 on. */
+        {"history: 3us, expire: 7us", "", WEIR_BEFORE_ALL, 0, 18, 3, WEIR_SNAPSHOT_NEVER, false},
+        {"expire: never", "history: 16us, ", 31, 0, 15, 3, 5, true}, /* 15 sees it last */
+        {"expire: never", "history: 15us, ", 31, 0, 16, 2, 5, true},
+        {"history: 15us", "", 31, 0, 16, 3, 15, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const weir_snapshot_build_opts opts = {
+            .out = weir_test_path("out"), .as_of_us = rows[i].as_of_us, .history_us = rows[i].history_us};
+        weir_snapshot_stats stats;
+        weir_snapshot *s;
+        fixture f;
+        store_open_with(&f, rows[i].vertex, rows[i].relation, rows[i].deletion);
+        assert_int_equal(weir_graph_watermark(f.graph), rows[i].deletion ? 15 : 20);
+        assert_ok(weir_snapshot_build(f.graph, &opts, &stats));
+        store_close(&f);
+        assert_ok(reopen(&s));
+        assert_ok(weir_snapshot_check(s));
+        assert_int_equal(weir_snapshot_from_us(s), rows[i].from_us);
+        assert_int_equal(stats.edges, rows[i].edges);
+        const weir_snapshot_vertices *a = weir_snapshot_vertices_of(s, 0);
+        bool has_row = a->rows.count == 1;
+        assert_true(a->rows.count < 2 && has_row == (rows[i].row_us != WEIR_SNAPSHOT_NEVER));
+        if (has_row) assert_true(a->rows.times[0] == rows[i].row_us);
         weir_snapshot_close(s);
         assert_ok(weir_folder_remove(weir_test_path("out")));
         assert_ok(weir_folder_remove(weir_test_path("store")));
@@ -416,4 +487,4 @@ WEIR_TESTS(WEIR_CASE(z3_nothing_is_as_new_as_as_of), WEIR_CASE(the_newest_event_
            WEIR_CASE(z4_a_failed_build_leaves_nothing), WEIR_CASE(z1_z2_every_kind_of_wrong_number_is_found),
            WEIR_CASE(wild_offsets_of_texts_are_refused_at_opening), WEIR_CASE(every_missing_file_is_named),
            WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open),
-           WEIR_CASE(z1_a_vertex_expires_to_the_microsecond))
+           WEIR_CASE(z1_a_vertex_expires_to_the_microsecond), WEIR_CASE(z1_a_history_reaches_back_to_the_microsecond))

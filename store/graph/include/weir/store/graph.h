@@ -21,6 +21,10 @@
  * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again. What
  * expires is as old as it is at t. Without a t it is as old as it is at the watermark: what the sources agree on, see
  * "what time it is" below.
+ * The schema's `history` of a relation or a vertex type says how far back t may lie: of a t at the watermark less the
+ * history, or before, a reader is told no edge of that relation and no label on one, and no vertex of that type is
+ * there. Age has nothing to do with it: without a t, and of a later one, all is told that has not expired. So what no t
+ * reaches any more need not be kept; an event that comes later than the history may find nothing to belong to.
  */
 #ifndef WEIR_STORE_GRAPH_H
 #define WEIR_STORE_GRAPH_H
@@ -212,7 +216,8 @@ typedef struct weir_edge {
 } weir_edge;
 
 /* The newest `limit` visible edges of (vertex, relation, direction) with time < before_us, newest first (equal times:
- * by neighbour, then event). Expired edges are not visible.  [any]
+ * by neighbour, then event). Expired edges are not visible; before a time that the relation's `history` does not reach
+ * none is.  [any]
  * WEIR_EINVAL no such relation, limit 0 or above WEIR_WINDOW_MAX; WEIR_ELIMIT the arena is full; WEIR_ECORRUPT,
  * WEIR_EIO. */
 weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
@@ -229,15 +234,17 @@ typedef struct weir_row_view {
 /* A LIFE of a vertex goes from its oldest put to its deletion, or until it has not been put for as long as its type's
  * expiry: then it is forgotten. Each put leaves a record of its time: a feature row, an edge at it (whether that was
  * deleted since or not), or one of its own. Before a time, a vertex is there if its newest put is newer than its newest
- * deletion and than what the expiry leaves; what it has is of that life.
+ * deletion and than what the expiry leaves; what it has is of that life. An edge counts as a put, whatever its
+ * relation's `history`. Before a time that its type's `history` does not reach, no vertex is there: it has neither
+ * features nor labels then. Names have no time: they stay.
  *
  * The features of a vertex before before_us, as far as they were put in the life that it has then; none if it is not
- * there, or was forgotten since its newest row, or if its type's `history` reaches not so far back. Errors as for
- * neighbours.  [any] */
+ * there, or was forgotten since its newest row. Errors as for neighbours.  [any] */
 weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
                              weir_row_view *viewp);
 /* The newest value of a label that was known before before_us. Of a vertex that was deleted, or whose type expires: of
- * the life that it has then, which began before the label, or was its first.  [any]  WEIR_EINVAL no such label. */
+ * the life that it has then, which began before the label, or was its first. None before a time that the `history` of
+ * what is labelled does not reach.  [any]  WEIR_EINVAL no such label. */
 weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
                           weir_row_view *viewp);
 /* Type and key of a vertex; *keyp NULL if it is not known, or nothing was put at it (itself, or an edge) that is newer

@@ -37,7 +37,10 @@
  * AS OF A TIME: what has a time and an `until` is seen before t if time < t < until. An edge that has expired is still
  * seen by a target that is old enough, because the sampler counts its age from the target. So nothing that a later
  * message says of a vertex or an edge (an update, a deletion, a second put) changes what an earlier target is told.
- * What `history` lets go is counted from as_of, or from the graph's watermark if no as_of is given and that is earlier.
+ * What a build's history lets go is counted from as_of, or from the graph's watermark if no as_of is given and that is
+ * earlier. What a `history` of the schema does not reach, the store tells nobody, and no more does a snapshot promise
+ * it: that is counted from the graph's watermark, or from as_of if one is given and that is later. `from` is the latest
+ * of them all, and may lie behind as_of: then there is no time of which it tells all.
  *
  * A LIFE of a vertex goes from its oldest put to its deletion, or until it has not been put for as long as its type's
  * expiry. Each put leaves a record: a row, an edge at it (deleted since or not), or one of its own. A row says what was
