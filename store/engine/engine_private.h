@@ -20,8 +20,8 @@ struct weir_engine {
     weir_rocks *db; /* replaced by mend.c only, while nobody is inside */
     weir_engine_opts opts;
     char *folder;
-    uint64_t next_file; /* [owner] number of the next sorted file */
-    int64_t look_at_us; /* [owner] not before is it read again whether the damage is still there */
+    atomic_uint_fast64_t next_file; /* number of the next sorted file */
+    int64_t look_at_us;             /* [owner] not before is it read again whether the damage is still there */
 
     atomic_uint inside;  /* calls and cursors that use db */
     atomic_bool closing; /* nobody new gets in: db is about to be replaced */

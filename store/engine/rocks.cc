@@ -411,8 +411,9 @@ struct weir_rocks_writer {
     rocksdb::SstFileWriter writer;
     std::atomic<bool> held{false}; /* it was thrown out of, in the middle of a block */
     /* Its pages stay in the page cache: whoever takes the file in reads it, and so do the readers of what is newest. */
-    explicit weir_rocks_writer(weir_rocks *of)
-        : db(of), writer(rocksdb::EnvOptions(), options_of_seal(of->options), nullptr, false) {}
+    weir_rocks_writer(weir_rocks *of, bool in_parts)
+        : db(of), writer(rocksdb::EnvOptions(), in_parts ? of->options : options_of_seal(of->options), nullptr, false) {
+    }
 };
 
 namespace {
@@ -648,10 +649,11 @@ void weir_rocks_cursor_close(weir_rocks_cursor *cursor) {
 
 /* --- writing ------------------------------------------------------------------------------------------------------- */
 
-bool weir_rocks_writer_open(weir_rocks *db, const char *path, weir_rocks_writer **writerp, weir_rocks_status *status) {
+bool weir_rocks_writer_open(weir_rocks *db, const char *path, bool in_parts, weir_rocks_writer **writerp,
+                            weir_rocks_status *status) {
     *writerp = nullptr;
     return guarded(path, status, nullptr, [&] {
-        Kept<weir_rocks_writer> writer(new weir_rocks_writer(db));
+        Kept<weir_rocks_writer> writer(new weir_rocks_writer(db, in_parts));
         rocksdb::Status s = writer->writer.Open(path);
         if (s.ok()) *writerp = writer.release();
         return s;

@@ -90,7 +90,9 @@ const void *weir_rocks_cursor_value(const weir_rocks_cursor *cursor, size_t *len
 bool weir_rocks_cursor_status(const weir_rocks_cursor *cursor, weir_rocks_status *status);
 void weir_rocks_cursor_close(weir_rocks_cursor *cursor);
 
-bool weir_rocks_writer_open(weir_rocks *db, const char *path, weir_rocks_writer **writerp, weir_rocks_status *status);
+/* in_parts: index and filter, as those of what merges make. */
+bool weir_rocks_writer_open(weir_rocks *db, const char *path, bool in_parts, weir_rocks_writer **writerp,
+                            weir_rocks_status *status);
 bool weir_rocks_writer_add(weir_rocks_writer *writer, const void *key, size_t key_length, const void *value,
                            size_t value_length, weir_rocks_status *status);
 uint64_t weir_rocks_writer_bytes(const weir_rocks_writer *writer);

@@ -25,7 +25,8 @@ struct weir_engine_writer {
     weir_engine *engine;
     weir_rocks_writer *writer;
     char *path;
-    uint64_t records;
+    uint64_t number, records;
+    bool finished, ingested;
     size_t last_length;
     uint8_t last_key[KEY_BYTES_MAX];
 };
@@ -50,13 +51,14 @@ static weir_err fault_of_disk(const weir_engine_writer *writer, size_t bytes) {
     return failure ? WEIR_ERRNO(failure, "cannot write %s", writer->path) : WEIR_OK;
 }
 
-weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp) {
+static weir_err writer_open(weir_engine *engine, bool in_parts, weir_engine_writer **writerp) {
     weir_rocks_status status;
     weir_err err = WEIR_OK;
     *writerp = NULL;
     if (engine->opts.read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
     weir_engine_writer *writer = weir_calloc(1, sizeof *writer);
-    if (writer) writer->path = path_of(engine, engine->next_file);
+    if (writer) writer->number = atomic_fetch_add(&engine->next_file, 1);
+    if (writer) writer->path = path_of(engine, writer->number);
     if (!writer || !writer->path) {
         writer_free(writer);
         return WEIR_ERR(WEIR_ENOMEM, "no memory to write into %s", engine->folder);
@@ -67,13 +69,21 @@ weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **write
         writer_free(writer);
         return err;
     }
-    if (!weir_rocks_writer_open(engine->db, writer->path, &writer->writer, &status)) {
+    if (!weir_rocks_writer_open(engine->db, writer->path, in_parts, &writer->writer, &status)) {
         err = weir_engine_error(engine, "begin a file in", &status);
         weir_engine_writer_cancel(writer);
         return err;
     }
     *writerp = writer;
     return WEIR_OK;
+}
+
+weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp) {
+    return writer_open(engine, false, writerp);
+}
+
+weir_err weir_engine_writer_open_large(weir_engine *engine, weir_engine_writer **writerp) {
+    return writer_open(engine, true, writerp);
 }
 
 static bool rises(const weir_engine_writer *writer, const void *key, size_t length) {
@@ -102,11 +112,14 @@ uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer) {
     return weir_rocks_writer_bytes(writer->writer);
 }
 
-static weir_err finish(weir_engine_writer *writer) {
+weir_err weir_engine_writer_finish(weir_engine_writer *writer) {
     weir_rocks_status status;
+    if (writer->records == 0 || writer->finished) return WEIR_OK;
     weir_err err = fault_of_disk(writer, weir_engine_writer_bytes(writer));
-    if (err || weir_rocks_writer_finish(writer->writer, &status)) return err;
-    return weir_engine_error(writer->engine, "finish a file in", &status);
+    if (!err && !weir_rocks_writer_finish(writer->writer, &status))
+        err = weir_engine_error(writer->engine, "finish a file in", &status);
+    writer->finished = !err;
+    return err;
 }
 
 static weir_err link_into_store(weir_engine_writer *writer) {
@@ -122,19 +135,21 @@ static weir_err link_into_store(weir_engine_writer *writer) {
 weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
     weir_err err = WEIR_OK;
     if (writer->records > 0) {
-        err = finish(writer);
+        err = weir_engine_writer_finish(writer);
         weir_kill_point("engine.finished");
         if (!err) err = link_into_store(writer); /* N1, N2 */
         weir_kill_point("engine.ingested");
     }
-    if (!err) writer->engine->next_file++; /* one that failed left no file: the next has its name, and says the same */
-    weir_engine_writer_cancel(writer);     /* a link of it is in the store, or nobody wants it */
+    writer->ingested = !err;
+    weir_engine_writer_cancel(writer); /* a link of it is in the store, or nobody wants it */
     return err;
 }
 
 void weir_engine_writer_cancel(weir_engine_writer *writer) {
     weir_engine *engine = writer ? writer->engine : NULL;
     if (!writer) return;
+    uint64_t next = writer->number + 1; /* one that failed left no file: the next has its name, and says the same */
+    if (!writer->ingested) (void)atomic_compare_exchange_strong(&engine->next_file, &next, writer->number);
     unlink(writer->path);
     writer_free(writer); /* before the engine may be replaced: it is made of its options */
     weir_engine_leave(engine);

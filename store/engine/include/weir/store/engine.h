@@ -121,12 +121,16 @@ typedef struct weir_engine_copies {
 weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copies, uint32_t *restoredp,
                              uint32_t *leftp);
 
-/* A sorted file beside the engine (same file system), one at a time. Keys must rise strictly: WEIR_EORDER.  [owner] */
+/* A sorted file beside the engine (same file system). Keys must rise strictly: WEIR_EORDER.  [owner] */
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
+/* The same for a large file: index and filter are in parts, as those of what merges make.  [owner] */
+weir_err weir_engine_writer_open_large(weir_engine *engine, weir_engine_writer **writerp);
 weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
                                 size_t value_length);
 uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer);
-/* Makes the file whole and durable, then ingests it: N1, N2. The writer is closed either way.
+/* Makes the file whole and durable; it is to be ingested, or cancelled.  WEIR_EFULL, WEIR_EIO.  Blocks on the disk. */
+weir_err weir_engine_writer_finish(weir_engine_writer *writer);
+/* Finishes it, if nobody has, and ingests it: N1, N2. The writer is closed either way.
  * WEIR_EFULL, WEIR_EIO: nothing was changed.  Blocks on the disk. */
 weir_err weir_engine_writer_ingest(weir_engine_writer *writer);
 /* Throws the file away; NULL is allowed. */
