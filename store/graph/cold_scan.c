@@ -5,7 +5,6 @@
  * What a vertex has is gathered and sorted, because its bundles overlap. Of a vertex with more than can be gathered
  * each list is read page by page instead, by the same cursor: all is of one moment.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include <weir/base/alloc.h>
@@ -15,6 +14,7 @@
 #include <weir/store/stored.h>
 
 #include "cold.h"
+#include "gather.h"
 
 #define GATHERED_MAX      32768u      /* entries of a vertex … */
 #define GATHERED_ROWS_MAX (16u << 20) /* … and bytes of their rows */
@@ -22,138 +22,41 @@
 #define PAGE_ENTRIES_MAX  65536u
 #define ROWS_MAX          (1u << 30) /* a page of the longest rows that a schema can have is a quarter of this */
 
-typedef struct gathered {
-    weir_list list;
-    weir_entry entry;
-} gathered;
-
 typedef struct scan {
-    weir_engine_cursor *cursor;
+    weir_gather gather; /* of the vertex at hand; of a large one only its name */
     weir_graph_visit visit;
     void *context;
-    weir_arena *rows;
-    gathered *of; /* of the vertex at hand */
-    size_t count, capacity, bundles;
-    weir_vertex vertex;
-    bool named;
-    weir_name name;   /* its key in `rows` */
     weir_list *lists; /* of a large vertex, rising */
     size_t list_count, list_capacity;
     weir_entry *page;
 } scan;
 
 static weir_err scan_no_memory(const scan *s) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to read vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(s->vertex));
+    return WEIR_ERR(WEIR_ENOMEM, "no memory to read vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(s->gather.vertex));
 }
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
 static weir_err scan_tell(const scan *s, weir_list list, const weir_entry *e) {
     uint8_t key[WEIR_EDGE_KEY_BYTES];
-    size_t length = weir_record_key_write(s->vertex, list, e, key);
+    size_t length = weir_record_key_write(s->gather.vertex, list, e, key);
     return s->visit(s->context, key, length, e->row, e->row_length);
 }
 
 static weir_err scan_tell_name(const scan *s) {
     uint8_t key[WEIR_NAME_KEY_BYTES], value[WEIR_STORED_NAME_MAX];
-    const weir_name *n = &s->name;
-    if (!s->named) return WEIR_OK;
-    weir_name_key_write(s->vertex, key);
+    const weir_name *n = &s->gather.name;
+    if (!s->gather.named) return WEIR_OK;
+    weir_name_key_write(s->gather.vertex, key);
     size_t length = weir_stored_name_write(n->vertex_type, n->time_us, n->key, n->key_length, value);
     return s->visit(s->context, key, sizeof key, value, length);
 }
 
-static int scan_order(const void *a, const void *b) {
-    const gathered *x = a, *y = b;
-    if (x->list != y->list) return x->list < y->list ? -1 : 1;
-    return weir_entry_order(&x->entry, &y->entry);
-}
-
-static weir_err scan_tell_gathered(scan *s) {
+static weir_err scan_tell_gathered(const scan *s) {
     weir_err err = WEIR_OK;
-    if (s->bundles > 1) qsort(s->of, s->count, sizeof *s->of, scan_order); /* those of one bundle are in order */
-    for (size_t i = 0; !err && i < s->count; i++) {
-        const gathered *g = &s->of[i];
-        if (i > 0 && scan_order(g - 1, g) == 0) continue;
-        const weir_entry *told = &g->entry;
-        for (size_t same = i + 1; same < s->count && scan_order(g, &s->of[same]) == 0; same++)
-            if (weir_entry_says_more(&s->of[same].entry, told)) told = &s->of[same].entry;
-        err = scan_tell(s, g->list, told);
-    }
+    for (size_t i = 0; !err && i < s->gather.count; i++)
+        err = scan_tell(s, s->gather.of[i].list, &s->gather.of[i].entry);
     return err ? err : scan_tell_name(s);
-}
-
-/* --- gathering ---------------------------------------------------------------------------------------------------- */
-
-static weir_err scan_keep(scan *s, weir_list list, const weir_entry *e) {
-    if (s->count == s->capacity) {
-        size_t capacity = s->capacity ? s->capacity * 2 : 256;
-        gathered *grown = weir_realloc_array(s->of, capacity, sizeof *grown);
-        if (!grown) return scan_no_memory(s);
-        s->of = grown;
-        s->capacity = capacity;
-    }
-    gathered *kept = &s->of[s->count];
-    *kept = (gathered){list, *e};
-    if (e->row_length) {
-        void *copy = weir_arena_alloc_aligned(s->rows, 1, e->row_length);
-        if (!copy) return scan_no_memory(s);
-        kept->entry.row = memcpy(copy, e->row, e->row_length);
-    }
-    s->count++;
-    return WEIR_OK;
-}
-
-static weir_err scan_keep_name(scan *s, const weir_name *name) {
-    if (s->named) return WEIR_OK;
-    s->name = *name;
-    char *key = weir_arena_alloc_aligned(s->rows, 1, name->key_length + 1u); /* it may have a 0 in it */
-    if (!key) return scan_no_memory(s);
-    s->name.key = memcpy(key, name->key, name->key_length);
-    s->named = true;
-    return WEIR_OK;
-}
-
-static weir_err scan_gather_bundle(scan *s, const weir_bundle_key *key) {
-    weir_bundle_reader reader;
-    weir_entry e;
-    size_t length;
-    const void *value = weir_engine_cursor_value(s->cursor, &length);
-    if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length))
-        return weir_cold_damaged(s->vertex);
-    weir_err err = reader.has_name ? scan_keep_name(s, &reader.name) : WEIR_OK;
-    while (!err && weir_bundle_next(&reader, &e) == WEIR_BUNDLE_ENTRY)
-        err = scan_keep(s, reader.list, &e);
-    s->bundles++;
-    return err;
-}
-
-/* *therep: the cursor stands at a bundle of the vertex at hand. */
-static weir_err scan_stands(const scan *s, weir_bundle_key *key, bool *therep) {
-    size_t length;
-    *therep = false;
-    if (!weir_engine_cursor_valid(s->cursor)) return weir_engine_cursor_err(s->cursor);
-    const void *bytes = weir_engine_cursor_key(s->cursor, &length);
-    if (!weir_bundle_key_read(bytes, length, key)) return weir_cold_damaged(s->vertex);
-    *therep = key->vertex == s->vertex;
-    return WEIR_OK;
-}
-
-/* Leaves the cursor behind the vertex, unless *largep: there is too much of it. */
-static weir_err scan_gather(scan *s, bool *largep) {
-    weir_bundle_key key;
-    bool there;
-    s->count = s->bundles = 0;
-    s->named = false;
-    weir_arena_reset(s->rows);
-    weir_err err = scan_stands(s, &key, &there);
-    while (!err && there && s->count < GATHERED_MAX && weir_arena_used(s->rows) < GATHERED_ROWS_MAX) {
-        err = scan_gather_bundle(s, &key);
-        weir_engine_cursor_next(s->cursor);
-        if (!err) err = scan_stands(s, &key, &there);
-    }
-    *largep = there;
-    return err;
 }
 
 /* --- large vertices ----------------------------------------------------------------------------------------------- */
@@ -180,18 +83,18 @@ static weir_err scan_add_list(scan *s, weir_list list) {
 static void scan_seek_behind(const scan *s, weir_bundle_key key) {
     uint8_t bytes[WEIR_BUNDLE_KEY_BYTES];
     weir_bundle_key_write(&key, bytes);
-    weir_engine_cursor_seek(s->cursor, bytes, sizeof bytes);
+    weir_engine_cursor_seek(s->gather.cursor, bytes, sizeof bytes);
 }
 
 static weir_err scan_look_at_bundle(scan *s, const weir_bundle_key *key) {
     weir_bundle_reader reader;
     weir_entry e;
     size_t length;
-    const void *value = weir_engine_cursor_value(s->cursor, &length);
+    const void *value = weir_engine_cursor_value(s->gather.cursor, &length);
     if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length))
-        return weir_cold_damaged(s->vertex);
+        return weir_cold_damaged(s->gather.vertex);
     if (key->part != WEIR_BUNDLE_NAMED) return scan_add_list(s, key->part - 1u);
-    weir_err err = scan_keep_name(s, &reader.name);
+    weir_err err = weir_gather_keep_name(&s->gather, &reader.name);
     while (!err && weir_bundle_next(&reader, &e) == WEIR_BUNDLE_ENTRY)
         err = scan_add_list(s, reader.list);
     return err;
@@ -202,29 +105,29 @@ static weir_err scan_look(scan *s) {
     weir_bundle_key key;
     bool there;
     s->list_count = 0;
-    s->named = false;
-    weir_arena_reset(s->rows);
-    scan_seek_behind(s, (weir_bundle_key){.vertex = s->vertex, .newest_us = INT64_MAX});
-    weir_err err = scan_stands(s, &key, &there);
+    s->gather.named = false;
+    weir_arena_reset(s->gather.rows);
+    scan_seek_behind(s, (weir_bundle_key){.vertex = s->gather.vertex, .newest_us = INT64_MAX});
+    weir_err err = weir_gather_stands(&s->gather, &key, &there);
     while (!err && there) {
         err = scan_look_at_bundle(s, &key);
-        weir_engine_cursor_next(s->cursor);
-        if (!err) err = scan_stands(s, &key, &there);
+        weir_engine_cursor_next(s->gather.cursor);
+        if (!err) err = weir_gather_stands(&s->gather, &key, &there);
     }
     return err;
 }
 
 /* Each page begins anew with the bundles that reach into it, so they become larger. */
 static weir_err scan_tell_list(scan *s, weir_list list) {
-    weir_cold_query query = {.vertex = s->vertex, .list = list, .before_us = INT64_MAX};
+    weir_cold_query query = {.vertex = s->gather.vertex, .list = list, .before_us = INT64_MAX};
     size_t capacity = PAGE_ENTRIES;
     weir_entry last;
     bool complete = false;
     weir_err err = WEIR_OK;
     while (!err && !complete) {
         size_t count = 0;
-        weir_arena_reset(s->rows);
-        err = weir_cold_list(s->cursor, &query, s->page, capacity, s->rows, &count, &complete);
+        weir_arena_reset(s->gather.rows);
+        err = weir_cold_list(s->gather.cursor, &query, s->page, capacity, s->gather.rows, &count, &complete);
         if (weir_err_is(err, WEIR_ELIMIT) && capacity > 1) { /* its rows are long */
             err = WEIR_OK;
             complete = false;
@@ -235,7 +138,7 @@ static weir_err scan_tell_list(scan *s, weir_list list) {
             err = scan_tell(s, list, &s->page[i]);
         if (count) last = s->page[count - 1];
         query.after = count ? &last : query.after;
-        if (capacity < PAGE_ENTRIES_MAX && weir_arena_used(s->rows) < GATHERED_ROWS_MAX) capacity *= 2;
+        if (capacity < PAGE_ENTRIES_MAX && weir_arena_used(s->gather.rows) < GATHERED_ROWS_MAX) capacity *= 2;
     }
     return err;
 }
@@ -246,12 +149,12 @@ static weir_err scan_tell_large(scan *s) {
     if (!s->page) s->page = weir_malloc(PAGE_ENTRIES_MAX * sizeof *s->page);
     if (!s->page) return scan_no_memory(s);
     weir_err err = scan_look(s);
-    if (!err && s->named) s->name.key = memcpy(key, s->name.key, s->name.key_length);
+    if (!err && s->gather.named) s->gather.name.key = memcpy(key, s->gather.name.key, s->gather.name.key_length);
     for (size_t i = 0; !err && i < s->list_count; i++)
         err = scan_tell_list(s, s->lists[i]);
     if (!err) err = scan_tell_name(s);
-    const weir_bundle_key last = {s->vertex,          .part = UINT32_MAX, .span = UINT8_MAX, .newest_us = INT64_MIN,
-                                  .turn = UINT32_MAX, .hash = UINT64_MAX};
+    const weir_bundle_key last = {s->gather.vertex,       .part = UINT32_MAX, .span = UINT8_MAX,
+                                  .newest_us = INT64_MIN, .turn = UINT32_MAX, .hash = UINT64_MAX};
     scan_seek_behind(s, last);
     return err;
 }
@@ -260,8 +163,7 @@ static weir_err scan_tell_large(scan *s) {
 
 static weir_err scan_vertex(scan *s, weir_vertex vertex) {
     bool large;
-    s->vertex = vertex;
-    weir_err err = scan_gather(s, &large);
+    weir_err err = weir_gather_vertex(&s->gather, vertex, &large);
     if (err) return err;
     return large ? scan_tell_large(s) : scan_tell_gathered(s);
 }
@@ -270,25 +172,24 @@ static weir_err scan_vertex(scan *s, weir_vertex vertex) {
 static weir_err scan_step(scan *s) {
     size_t key_length, value_length;
     weir_bundle_key bundle;
-    const uint8_t *key = weir_engine_cursor_key(s->cursor, &key_length);
+    const uint8_t *key = weir_engine_cursor_key(s->gather.cursor, &key_length);
     if (weir_bundle_key_read(key, key_length, &bundle)) return scan_vertex(s, bundle.vertex);
-    if (key_length > 0 && key[0] == WEIR_BUNDLE_KIND) return weir_cold_damaged(s->vertex);
-    const void *value = weir_engine_cursor_value(s->cursor, &value_length);
+    if (key_length > 0 && key[0] == WEIR_BUNDLE_KIND) return weir_cold_damaged(s->gather.vertex);
+    const void *value = weir_engine_cursor_value(s->gather.cursor, &value_length);
     weir_err err = s->visit(s->context, key, key_length, value, value_length);
-    weir_engine_cursor_next(s->cursor);
+    weir_engine_cursor_next(s->gather.cursor);
     return err;
 }
 
 weir_err weir_cold_scan(weir_engine_cursor *cursor, weir_graph_visit visit, void *context) {
-    scan s = {.cursor = cursor, .visit = visit, .context = context};
-    weir_err err = weir_arena_open(ROWS_MAX, &s.rows);
+    scan s = {.visit = visit, .context = context};
+    weir_err err = weir_gather_open(cursor, GATHERED_MAX, GATHERED_ROWS_MAX, ROWS_MAX, &s.gather);
     if (!err) weir_engine_cursor_seek(cursor, "", 0);
     while (!err && weir_engine_cursor_valid(cursor))
         err = scan_step(&s);
     if (!err) err = weir_engine_cursor_err(cursor);
-    weir_free(s.of);
     weir_free(s.lists);
     weir_free(s.page);
-    weir_arena_close(s.rows);
+    weir_gather_close(&s.gather);
     return err;
 }

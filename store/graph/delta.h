@@ -20,6 +20,8 @@
 
 #include <weir/store/entry.h>
 
+#include "bundling.h"
+
 typedef struct weir_delta weir_delta;
 
 /* WEIR_ENOMEM. One reference. */
@@ -60,10 +62,8 @@ weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **order
 void weir_delta_order_close(weir_delta_order *order);
 /* Keys and values of the cold store: bundles of all that the vertices have; and the deletions, which sort before those,
  * by a call of their own.  [worker]  WEIR_ENOMEM; what visit returns. */
-typedef weir_err (*weir_delta_visit)(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
-                                     size_t value_length);
-weir_err weir_delta_order_walk(const weir_delta_order *order, weir_delta_visit visit, void *context);
-weir_err weir_delta_order_walk_deletions(const weir_delta_order *order, weir_delta_visit visit, void *context);
+weir_err weir_delta_order_walk(const weir_delta_order *order, weir_bundling_visit visit, void *context);
+weir_err weir_delta_order_walk_deletions(const weir_delta_order *order, weir_bundling_visit visit, void *context);
 /* The lists, oldest entry first, for the window cache.  [worker] */
 typedef weir_err (*weir_delta_list_visit)(void *context, weir_vertex vertex, weir_list list, const weir_entry *entries,
                                           size_t count);

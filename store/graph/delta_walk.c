@@ -16,9 +16,9 @@
 #include <weir/base/alloc.h>
 #include <weir/base/assert.h>
 #include <weir/base/bytes.h>
-#include <weir/store/bundle.h>
 #include <weir/store/key.h>
 
+#include "bundling.h"
 #include "delta_private.h"
 
 #define AHEAD_FAR  24u /* in vertices: what is known of one */
@@ -27,6 +27,8 @@
 
 #define CACHE_LINE  64u
 #define LISTS_LINES 5u /* of an event's vertex with four or five lists */
+
+#define LISTS_MIN 8u
 
 #define BUCKET_BITS_MAX  20u
 #define BUCKET_BITS_LESS 2u /* some four vertices a bucket */
@@ -141,9 +143,9 @@ void weir_delta_order_close(weir_delta_order *order) {
 /* --- walking over it -------------------------------------------------------------------------------------------- */
 
 typedef struct walk {
-    weir_delta_visit visit;
-    void *context;
-    weir_bundle_writer bundle;
+    weir_bundling bundling;
+    weir_bundling_list *lists; /* of the vertex at hand */
+    size_t capacity;
 } walk;
 
 static const weir_entry *newest(const list *l) {
@@ -165,111 +167,31 @@ static void fetch_ahead(const weir_delta_order *order, size_t i) {
     }
 }
 
-static weir_err end_bundle(walk *w, weir_bundle_key of) {
-    uint8_t key[WEIR_BUNDLE_KEY_BYTES];
-    weir_err err = weir_bundle_end(&w->bundle, of, key);
-    return err ? err : w->visit(w->context, key, sizeof key, (uint8_t *)w->bundle.value.bytes, w->bundle.value.length);
-}
-
-static bool is_short(const list *l) {
-    size_t row_bytes = 0;
-    for (uint32_t i = 0; l->count <= WEIR_BUNDLE_SHORT && i < l->count; i++)
-        row_bytes += l->entries[i].row_length;
-    return l->count <= WEIR_BUNDLE_SHORT && row_bytes <= WEIR_BUNDLE_SHORT_ROWS;
-}
-
-/* A list that was made for an entry which then found no memory is empty: it has nothing to tell, and no newest. */
-static weir_err walk_name(walk *w, const node *n) {
-    int64_t newest_us = INT64_MIN, oldest_us = INT64_MAX;
-    for (const list *l = n->lists; l; l = l->next) {
-        if (l->count == 0 || !is_short(l)) continue;
-        if (newest(l)->time_us > newest_us) newest_us = newest(l)->time_us;
-        if (l->entries[0].time_us < oldest_us) oldest_us = l->entries[0].time_us;
-    }
-    if (newest_us < oldest_us) newest_us = oldest_us = n->name.time_us;
-    weir_bundle_begin(&w->bundle, newest_us, oldest_us);
-    weir_bundle_put_name(&w->bundle, &n->name);
-    for (const list *l = n->lists; l; l = l->next) {
-        if (l->count == 0 || !is_short(l)) continue;
-        weir_bundle_put_list(&w->bundle, l->id, l->count);
-        for (uint32_t i = l->count; i > 0; i--)
-            weir_bundle_put(&w->bundle, l->id, &l->entries[i - 1]);
-    }
-    return end_bundle(w, (weir_bundle_key){.vertex = n->vertex, .part = WEIR_BUNDLE_NAMED});
-}
-
-/* Where the bundle begins that ends before `end`: of what lies there, oldest first, the newest. */
-static uint32_t bundle_begin(const list *l, uint32_t end) {
-    uint32_t bundles = (end + WEIR_BUNDLE_ENTRIES_MAX - 1) / WEIR_BUNDLE_ENTRIES_MAX, begin = end;
-    uint32_t share = (end + bundles - 1) / bundles;
-    size_t row_bytes = 0;
-    while (begin > 0 && end - begin < share && row_bytes < WEIR_BUNDLE_ROWS_MAX)
-        row_bytes += l->entries[--begin].row_length;
-    return begin;
-}
-
-static uint8_t span_at(const list *l, uint32_t begin, uint32_t end) {
-    return weir_bundle_span(l->entries[end - 1].time_us, l->entries[begin].time_us);
-}
-
-/* A reader seeks once for each span, so bundles about as wide as each other have one; a wide one, of an entry that came
- * late, keeps its own, for that says how far ahead a reader of the past must begin. */
-static uint8_t common_span(const list *l) {
-    uint8_t least = WEIR_BUNDLE_SPANS, common = 0;
-    for (uint32_t begin, end = l->count; end > 0; end = begin) {
-        begin = bundle_begin(l, end);
-        if (span_at(l, begin, end) < least) least = span_at(l, begin, end);
-    }
-    for (uint32_t begin, end = l->count; end > 0; end = begin) {
-        begin = bundle_begin(l, end);
-        uint8_t span = span_at(l, begin, end);
-        if (span <= least + 1 && span > common) common = span;
-    }
-    return common;
-}
-
-static weir_err walk_bundle(walk *w, const list *l, uint32_t begin, uint32_t end, weir_bundle_key of) {
-    weir_bundle_begin(&w->bundle, l->entries[end - 1].time_us, l->entries[begin].time_us);
-    for (uint32_t i = end; i > begin; i--) /* newest first */
-        weir_bundle_put(&w->bundle, l->id, &l->entries[i - 1]);
-    return end_bundle(w, of);
-}
-
-/* Bundles sort by span: each is a pass over the list, but nearly all lists are one bundle. */
-static weir_err walk_list(walk *w, weir_vertex vertex, const list *l) {
-    const uint8_t common = common_span(l);
-    weir_err err = WEIR_OK;
-    uint32_t left = l->count;
-    for (uint8_t span = common; !err && left > 0; span++) {
-        weir_bundle_key of = {.vertex = vertex, .part = WEIR_BUNDLE_PART(l->id), .span = span};
-        for (uint32_t begin, end = l->count; !err && end > 0; end = begin) {
-            begin = bundle_begin(l, end);
-            uint8_t wide = span_at(l, begin, end);
-            if ((wide > common ? wide : common) != span) continue;
-            err = walk_bundle(w, l, begin, end, of);
-            of.turn++;
-            left -= end - begin;
-        }
-    }
-    return err;
-}
-
+/* A list that was made for an entry which then found no memory is empty. */
 static weir_err walk_vertex(walk *w, const node *n) {
-    weir_err err = n->named ? walk_name(w, n) : WEIR_OK;
-    for (const list *l = n->lists; !err && l; l = l->next) {
-        if (!n->named || !is_short(l)) err = walk_list(w, n->vertex, l);
+    size_t count = 0;
+    for (const list *l = n->lists; l; l = l->next) {
+        if (count == w->capacity) {
+            size_t capacity = w->capacity ? w->capacity * 2 : LISTS_MIN;
+            weir_bundling_list *grown = weir_realloc_array(w->lists, capacity, sizeof *grown);
+            if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu lists of a vertex", capacity);
+            w->lists = grown;
+            w->capacity = capacity;
+        }
+        w->lists[count++] = (weir_bundling_list){l->id, l->count, l->entries};
     }
-    return err;
+    return weir_bundling_vertex(&w->bundling, n->vertex, n->named ? &n->name : NULL, w->lists, count);
 }
 
-weir_err weir_delta_order_walk(const weir_delta_order *order, weir_delta_visit visit, void *context) {
-    walk w = {.visit = visit, .context = context};
+weir_err weir_delta_order_walk(const weir_delta_order *order, weir_bundling_visit visit, void *context) {
+    walk w = {.bundling = {.visit = visit, .context = context}};
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < order->count; i++) {
         fetch_ahead(order, i);
         err = walk_vertex(&w, order->places[i].node);
     }
-    weir_buf_free(&w.bundle.value);
+    weir_buf_free(&w.bundling.bundle.value);
+    weir_free(w.lists);
     return err;
 }
 
@@ -290,7 +212,7 @@ static int compare_deletions(const void *a, const void *b) {
     return (x->time_us < y->time_us) - (x->time_us > y->time_us); /* newest first */
 }
 
-weir_err weir_delta_order_walk_deletions(const weir_delta_order *order, weir_delta_visit visit, void *context) {
+weir_err weir_delta_order_walk_deletions(const weir_delta_order *order, weir_bundling_visit visit, void *context) {
     uint8_t key[WEIR_DELETED_KEY_BYTES];
     weir_err err = WEIR_OK;
     const weir_delta *delta = order->delta;

@@ -15,6 +15,7 @@
 #include <weir/base/alloc.h>
 
 #include "cold.h"
+#include "hidden.h"
 #include "shard.h"
 
 #define SPARE_ENTRIES 8u
@@ -22,7 +23,6 @@
 #define SOURCES       3u    /* active, frozen, cold: newest first */
 #define COLD          2u
 #define CLOCK_STEPS   1024u
-#define HIDDEN_MIN    16u /* a power of two */
 
 #define PAGE_ENTRIES     512u /* at first */
 #define PAGE_ENTRIES_MAX 16384u
@@ -36,19 +36,6 @@ typedef struct source {
     weir_arena *rows;           /* … those of the page                         */
     size_t page;                /* entries that there is room for              */
 } source;
-
-/* Deletions met so far: a table with open addressing, so that a list of many thousands is passed in a time that grows
- * with its length only. */
-typedef struct hidden {
-    struct hidden_edge {
-        weir_vertex neighbor;
-        uint64_t event; /* 0: all of the neighbour */
-        bool used;
-    } * edges;
-    size_t count, capacity; /* a power of two, or 0 */
-    bool neighbors;         /* there is one of all of a neighbour */
-    uint64_t steps;         /* places looked at */
-} hidden;
 
 static weir_err arena_full(const weir_arena *arena) {
     return WEIR_ARENA_ERR(arena, "the read needs more memory than its request may use; ask for fewer neighbours");
@@ -182,50 +169,10 @@ static weir_err copy_row(weir_arena *arena, weir_entry *entry) {
 /* --- the merge -----------------------------------------------------------------------------------------------------
  * */
 
-/* Where this deletion stands in the table, or where it would. */
-static struct hidden_edge *hidden_place(hidden *h, weir_vertex neighbor, uint64_t event) {
-    uint64_t mixed = (weir_vertex_fold(neighbor) ^ event * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
-    size_t at = (size_t)(mixed ^ mixed >> 32) & (h->capacity - 1);
-    h->steps++;
-    while (h->edges[at].used && (h->edges[at].neighbor != neighbor || h->edges[at].event != event)) {
-        at = (at + 1) & (h->capacity - 1);
-        h->steps++;
-    }
-    return &h->edges[at];
-}
-
-static weir_err hidden_grow(hidden *h, weir_arena *arena) {
-    const hidden old = *h;
-    h->capacity = old.capacity ? old.capacity * 2 : HIDDEN_MIN;
-    h->edges = weir_arena_calloc(arena, h->capacity, sizeof *h->edges);
-    if (!h->edges) return arena_full(arena);
-    for (size_t i = 0; i < old.capacity; i++) {
-        const struct hidden_edge *edge = &old.edges[i];
-        if (edge->used) *hidden_place(h, edge->neighbor, edge->event) = *edge;
-    }
-    return WEIR_OK;
-}
-
-static weir_err hide(hidden *h, const weir_entry *deletion, weir_arena *arena) {
-    weir_err err = h->count * 3 >= h->capacity * 2 ? hidden_grow(h, arena) : WEIR_OK;
-    if (err) return err;
-    struct hidden_edge *edge = hidden_place(h, deletion->neighbor, deletion->event);
-    if (!edge->used) h->count++;
-    *edge = (struct hidden_edge){deletion->neighbor, deletion->event, true};
-    h->neighbors = h->neighbors || deletion->event == 0;
-    return WEIR_OK;
-}
-
-static bool is_hidden(hidden *h, const weir_entry *e) {
-    if (h->count == 0) return false;
-    if (hidden_place(h, e->neighbor, e->event)->used) return true;
-    return h->neighbors && hidden_place(h, e->neighbor, 0)->used;
-}
-
-static weir_err find_whether_hidden(weir_deleted_look *look, const weir_list_query *query, hidden *h,
+static weir_err find_whether_hidden(weir_deleted_look *look, const weir_list_query *query, weir_hidden *h,
                                     const weir_entry *e, bool *hiddenp) {
     int64_t deleted_us;
-    *hiddenp = !query->hidden_too && is_hidden(h, e);
+    *hiddenp = !query->hidden_too && weir_hidden_has(h, e);
     if (*hiddenp || query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return WEIR_OK;
     weir_err err = weir_deleted_time(look, e->neighbor, query->before_us, &deleted_us);
     *hiddenp = e->time_us <= deleted_us;
@@ -262,7 +209,7 @@ static weir_err merge(weir_shard *shard, const weir_list_query *query, source *s
                       merged *out) {
     weir_deleted_look look = {shard->deleted, query->budget, .beside = sources[COLD].cursor};
     int64_t own_deletion;
-    hidden h = {0};
+    weir_hidden h = {0};
     out->count = 0;
     out->is_short = false;
     weir_err err = weir_deleted_time(&look, query->vertex, query->before_us, &own_deletion);
@@ -273,7 +220,7 @@ static weir_err merge(weir_shard *shard, const weir_list_query *query, source *s
         const weir_entry *e = merge_next(sources, &out->is_short);
         if (!e || (e->time_us <= newer_than && newer_than != INT64_MIN)) break; /* all that follow are older */
         bool passed = e->deletion;
-        err = e->deletion ? hide(&h, e, arena) : find_whether_hidden(&look, query, &h, e, &passed);
+        err = e->deletion ? weir_hidden_add(&h, e, arena) : find_whether_hidden(&look, query, &h, e, &passed);
         if (!err && !passed) {
             out->entries[out->count] = *e;
             if (sources[COLD].cursor) err = copy_row(arena, &out->entries[out->count]);
