@@ -28,7 +28,7 @@ size_t weir_choose(const weir_mapped *event, weir_claim claim, void *context, we
         const weir_mutation *m = &event->mutations[i];
         weir_chosen c = {.index = (uint16_t)i};
         if (m->kind == WEIR_PUT_VERTEX) {
-            c.named = claim(context, m->vertex);
+            c.named = claim(context, m);
             if (!c.named && m->row_length == 0 && choose_edge_tells(event, m)) continue;
         }
         chosen[count++] = c;

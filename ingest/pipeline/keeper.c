@@ -5,6 +5,7 @@
  *   once a second   is a shard's file damaged?  for GRACE looks, because it may come back ──► a checkpoint has it, or
  *                   the shard is made anew from the logs
  *   once a day      every file is read from the disk, so that damage is found before a reader meets it
+ *   when it is due  a shard is written anew without what nobody can be told of any more
  *
  * A repair that fails is tried again, later each time. What is being done, and why it cannot be, the graph's troubles
  * say: readiness is red anyway as long as the damage lasts.
@@ -31,11 +32,13 @@
 #define PASSES         8u           /* then it is held all the same: it is fed faster than it can be read again */
 #define SCRUB_BYTES    (64ll << 20) /* a second */
 #define SCRUB_FIRST    24           /* the first scrub of a process begins after this part of the interval */
+#define TRIM_REST      10           /* times as long as a trim took the next of its shard waits at least */
 
 typedef struct keeper_shard {
     bool damaged;
     uint32_t restored; /* files that came out of checkpoints */
     int64_t since_us, next_us, wait_us;
+    int64_t trim_us, trim_wait_us; /* not before is it asked whether it is to be trimmed */
 } keeper_shard;
 
 typedef struct keeper {
@@ -160,7 +163,7 @@ static void keeper_repair(keeper *k, uint32_t shard) {
     }
     if (weir_err_is(err, WEIR_ECLOSED)) return; /* the next start finds the damage again */
     if (!err) {
-        *s = (keeper_shard){0};
+        *s = (keeper_shard){.trim_us = s->trim_us, .trim_wait_us = s->trim_wait_us};
         weir_metric_add(WEIR_METRIC_STORE_REPAIRS, 1);
         weir_graph_repair_say(graph, shard, WEIR_OK);
         WEIR_LOG(INFO, "store.repaired", "the shard was made anew; what was damaged lies beside it",
@@ -204,7 +207,7 @@ static bool keeper_look(keeper *k) {
         int64_t now_us = keeper_now();
         if (!s->damaged && s->since_us) {
             if (s->restored) keeper_say_restored(i, s);
-            *s = (keeper_shard){0};
+            *s = (keeper_shard){.trim_us = s->trim_us, .trim_wait_us = s->trim_wait_us};
             weir_graph_repair_say(graph, i, WEIR_OK);
         }
         if (!s->damaged) continue;
@@ -245,6 +248,42 @@ static void keeper_scrub(keeper *k) {
     weir_metric_set(WEIR_METRIC_STORE_SCRUB_TIME, weir_clock_wall_us(k->pipeline->clock) / WEIR_US_PER_S);
 }
 
+/* --- trim --------------------------------------------------------------------------------------------------------- */
+
+/* What is damaged is repaired first: the trim ends, and is begun again when all is well. */
+static bool keeper_trim_pace(void *context, uint64_t bytes) {
+    keeper *k = context;
+    int64_t due_us = k->paced_us + (int64_t)bytes * WEIR_US_PER_S / SCRUB_BYTES, now_us = keeper_now();
+    if (now_us < due_us) (void)keeper_sleep(k->pipeline, due_us - now_us);
+    k->paced_us = keeper_now();
+    return keeper_goes_on(k) && !weir_graph_health(k->pipeline->graph);
+}
+
+static void keeper_trim(keeper *k, uint32_t shard) {
+    int64_t begun_us = keeper_now();
+    k->paced_us = begun_us;
+    weir_err err = weir_graph_trim(k->pipeline->graph, shard, keeper_trim_pace, k);
+    if (!keeper_goes_on(k)) return;
+    keeper_shard *s = &k->shards[shard];
+    const int64_t look_us = k->pipeline->keep_us, most_us = AGAIN_MAX * look_us, now_us = keeper_now();
+    s->trim_wait_us = !err ? 0 : s->trim_wait_us == 0 ? AGAIN_MIN * look_us : s->trim_wait_us * 2;
+    if (s->trim_wait_us > most_us) s->trim_wait_us = most_us;
+    s->trim_us = now_us + (err ? s->trim_wait_us : TRIM_REST * (now_us - begun_us));
+    weir_metric_add(err ? WEIR_METRIC_STORE_TRIM_FAILURES : WEIR_METRIC_STORE_TRIMS, 1);
+    if (err) weir_log_error("store.not_trimmed", err);
+    if (!err)
+        WEIR_LOG(INFO, "store.trimmed", "the shard was written anew without what nobody can be told of any more",
+                 WEIR_U64("shard", shard), WEIR_F64("seconds", (double)(keeper_now() - begun_us) / WEIR_US_PER_S));
+}
+
+/* One at a time: each needs room on the disk for as much as stays. */
+static void keeper_trim_due(keeper *k) {
+    weir_graph *graph = k->pipeline->graph;
+    for (uint32_t i = 0; i < weir_graph_shards(graph) && keeper_goes_on(k); i++)
+        if (keeper_now() >= k->shards[i].trim_us && weir_graph_trim_due(graph, i) && !weir_graph_health(graph))
+            keeper_trim(k, i);
+}
+
 static void keeper_main(void *context) {
     keeper *k = context;
     weir_pipeline *pipeline = k->pipeline;
@@ -252,12 +291,13 @@ static void keeper_main(void *context) {
     while (keeper_sleep(pipeline, pipeline->keep_us)) {
         if (!keeper_look(k)) break;
         if (pipeline->scrub_us && keeper_now() >= k->scrub_at_us) keeper_scrub(k);
+        keeper_trim_due(k);
     }
     weir_free(k);
 }
 
 weir_err weir_keeper_start(weir_pipeline *pipeline) {
-    if (!pipeline->repairs && !pipeline->scrub_us) return WEIR_OK;
+    if (!pipeline->repairs && !pipeline->scrub_us && !weir_graph_trims(pipeline->graph)) return WEIR_OK;
     keeper *k = weir_calloc(1, sizeof *k);
     if (!k) return WEIR_ERR(WEIR_ENOMEM, "no memory to look after the store");
     k->pipeline = pipeline;

@@ -99,7 +99,7 @@ typedef struct weir_chosen {
     uint16_t index; /* into the event's mutations  */
     bool named;     /* a put that carries its name */
 } weir_chosen;
-typedef bool (*weir_claim)(void *context, weir_vertex vertex);
+typedef bool (*weir_claim)(void *context, const weir_mutation *put);
 size_t weir_choose(const weir_mapped *event, weir_claim claim, void *context, weir_chosen *chosen);
 weir_mutation weir_chosen_mutation(const weir_mapped *event, weir_chosen chosen);
 /* Tells the partition's later events, also after a restart, that this one was the first of its id. */

@@ -228,10 +228,9 @@ static weir_err replay_open(weir_replay *r, weir_stream **streamp) {
 /* --- an event --------------------------------------------------------------------------------------------------- */
 
 /* Names of other shards are not this one's to carry. */
-static bool replay_claim(void *context, weir_vertex vertex) {
+static bool replay_claim(void *context, const weir_mutation *put) {
     weir_replay *r = context;
-    const weir_mutation put = {.kind = WEIR_PUT_VERTEX, .vertex = vertex};
-    return weir_graph_repair_wants(r->repair, &put) && weir_graph_repair_claim(r->repair, vertex);
+    return weir_graph_repair_wants(r->repair, put) && weir_graph_repair_claim(r->repair, put->vertex);
 }
 
 typedef enum replay_letter { REPLAY_NO_LETTER, REPLAY_EARLIER, REPLAY_OURS } replay_letter;
@@ -245,8 +244,17 @@ static replay_letter replay_ask_letter(replay_part *part, uint64_t offset) {
     return found;
 }
 
+/* A trim keeps notes for as long as ids are compared with them. */
+static bool replay_note_may_be_gone(const weir_replay *r, const weir_stream_record *record) {
+    weir_graph *graph = r->pipeline->graph;
+    uint32_t source = r->worker->graph_source, partition = record->partition;
+    weir_vertex vertex = weir_graph_source_vertex(graph, source, partition);
+    if (weir_graph_whole_from_us(graph, weir_shard_of(vertex, weir_graph_shards(graph))) == INT64_MIN) return false;
+    return record->offset + weir_graph_event_window(graph) < weir_graph_offset_sealed(graph, source, partition);
+}
+
 /* Of what was a letter of an earlier store, and could be taken. Where the note cannot be read, or there is none because
- * events have no ids, what decides is whether it would be taken now. */
+ * events have no ids, or there may be none any more, what decides is whether it would be taken now. */
 static weir_err replay_was_taken(const weir_replay *r, const weir_stream_record *record, const weir_mapped *event,
                                  bool *takenp) {
     weir_graph *graph = r->pipeline->graph;
@@ -260,7 +268,7 @@ static weir_err replay_was_taken(const weir_replay *r, const weir_stream_record 
     if (!err)
         err = weir_graph_events(graph, r->worker->graph_source, record->partition, record->offset, record->offset + 1,
                                 arena, &notes, &count);
-    if (!err) *takenp = count > 0;
+    if (!err && (count || !replay_note_may_be_gone(r, record))) *takenp = count > 0;
     weir_arena_close(arena);
     return weir_err_is(err, WEIR_ECORRUPT) ? WEIR_OK : err;
 }

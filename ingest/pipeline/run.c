@@ -120,8 +120,8 @@ static weir_err refuse(weir_run *run, const weir_stream_record *record, weir_err
 
 /* --- an event --------------------------------------------------------------------------------------------------- */
 
-static bool claim(void *graph, weir_vertex vertex) {
-    return weir_graph_name_claim(graph, vertex);
+static bool claim(void *graph, const weir_mutation *put) {
+    return weir_graph_name_claim(graph, put);
 }
 
 static void add_to(weir_run *run, uint32_t shard, const weir_mutation *m) {

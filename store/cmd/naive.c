@@ -146,9 +146,9 @@ size_t weir_naive_group_end(const weir_naive *naive, size_t begin) {
     return end;
 }
 
-weir_naive_record *weir_naive_find(weir_naive *naive, const weir_naive_record *like, size_t *countp) {
+/* The first that does not sort before it. */
+static size_t place_of(const weir_naive *naive, const weir_naive_record *like) {
     size_t low = 0, high = naive->count;
-    *countp = 0;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (compare_things(&naive->records[middle], like) < 0) {
@@ -157,6 +157,24 @@ weir_naive_record *weir_naive_find(weir_naive *naive, const weir_naive_record *l
             high = middle;
         }
     }
+    return low;
+}
+
+bool weir_naive_put_after(const weir_naive *naive, weir_vertex vertex, int64_t time_us) {
+    for (const char *kind = "EFK"; *kind; kind++) {
+        const weir_naive_record like = {.kind = *kind, .vertex = vertex, .time_us = INT64_MIN};
+        for (size_t i = place_of(naive, &like); i < naive->count; i++) {
+            const weir_naive_record *r = &naive->records[i];
+            if (r->kind != *kind || r->vertex != vertex) break;
+            if (r->time_us > time_us) return true;
+        }
+    }
+    return false;
+}
+
+weir_naive_record *weir_naive_find(weir_naive *naive, const weir_naive_record *like, size_t *countp) {
+    size_t low = place_of(naive, like);
+    *countp = 0;
     if (low == naive->count || compare_things(&naive->records[low], like) != 0) return NULL;
     *countp = weir_naive_group_end(naive, low) - low;
     return &naive->records[low];

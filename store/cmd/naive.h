@@ -55,6 +55,8 @@ weir_err weir_naive_add_event(weir_naive *naive, weir_vertex source_vertex, uint
 void weir_naive_sort(weir_naive *naive);
 /* The records of the same thing; NULL: nobody said so. */
 weir_naive_record *weir_naive_find(weir_naive *naive, const weir_naive_record *like, size_t *countp);
+/* Whether a put of the vertex that is newer was said: itself, or by an edge. */
+bool weir_naive_put_after(const weir_naive *naive, weir_vertex vertex, int64_t time_us);
 /* Behind the last record of the same thing as that at begin. */
 size_t weir_naive_group_end(const weir_naive *naive, size_t begin);
 bool weir_naive_row_is(const weir_naive *naive, const weir_naive_record *record, const void *row, size_t length);

@@ -6,9 +6,10 @@
  *   shard ──scan──► each record ─────┴─► said by nobody, or differently: a difference
  *                   each offset ───────► said below it, and not met: missing; met, but only said above it: too early
  *
- * Two things are left open. A vertex's name is carried by one put only, which may not be sealed yet though others
+ * Three things are left open. A vertex's name is carried by one put only, which may not be sealed yet though others
  * are; so a missing name counts only if all its puts are sealed. An event that is a dead letter although it can be
- * mapped may or may not be there: a schema may have changed.
+ * mapped may or may not be there: a schema may have changed. What is as old as the schema's `history` may have been
+ * trimmed (repair.h): it is not missed, and a bare put that nobody said may stand in its place.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <weir/ingest/map.h>
 #include <weir/ingest/repeats.h>
 #include <weir/store/key.h>
+#include <weir/store/repair.h>
 #include <weir/store/stored.h>
 
 #include "naive.h"
@@ -47,6 +49,7 @@ typedef struct comparison {
     size_t letter_count, letter_capacity;
     sealed_offset *sealed; /* of the shard in hand */
     size_t sealed_count, sealed_capacity;
+    int64_t whole_from_us; /* of the shard in hand: what is as old may have been trimmed */
     weir_naive naive;
     uint64_t events, records, differences;
 } comparison;
@@ -226,12 +229,13 @@ static weir_err add_offset(comparison *c, const void *key, size_t length, const 
     return WEIR_OK;
 }
 
-static bool is_sealed(const comparison *c, const weir_naive_place *place) {
+/* The offset below which all of the place's partition is sealed. */
+static uint64_t sealed_below(const comparison *c, const weir_naive_place *place) {
     for (size_t i = 0; i < c->sealed_count; i++) {
         if (c->sealed[i].source == place->source && c->sealed[i].partition == place->partition)
-            return place->offset < c->sealed[i].offset;
+            return c->sealed[i].offset;
     }
-    return false;
+    return 0;
 }
 
 static bool thing_of_edge(const void *key, size_t length, weir_naive_record *like) {
@@ -316,8 +320,17 @@ static weir_err compare_stored(void *context, const void *key, size_t key_length
         said[i].seen = true;
         same = same || says(c, &said[i], value, value_length);
     }
+    if (!said && like.kind == 'K' && like.time_us <= c->whole_from_us) return WEIR_OK; /* a trim has left it */
     if (!same) differ(c, said ? "the log says otherwise" : "the log does not say so", &like);
     return WEIR_OK;
+}
+
+/* A trim takes what is old, the name of a vertex of which nothing else is left, and notes that nobody asks for. */
+static bool may_have_gone(const comparison *c, const weir_naive_record *r) {
+    if (c->whole_from_us == INT64_MIN) return false;
+    if (r->kind == 'I') return r->place.offset + weir_graph_event_window(c->graph) < sealed_below(c, &r->place);
+    if (r->kind == 'N') return !weir_naive_put_after(&c->naive, r->vertex, c->whole_from_us);
+    return strchr("DEFKL", r->kind) && r->time_us <= c->whole_from_us;
 }
 
 /* What is sealed must have been met, and what was met must be sealed. */
@@ -325,7 +338,8 @@ static void check_group(comparison *c, size_t begin, size_t end) {
     const weir_naive_record *first = &c->naive.records[begin];
     bool some_sealed = false, all_sealed = true, doubtful = false;
     for (size_t i = begin; i < end; i++) {
-        bool sealed = is_sealed(c, &c->naive.records[i].place);
+        const weir_naive_place *place = &c->naive.records[i].place;
+        bool sealed = place->offset < sealed_below(c, place);
         some_sealed = some_sealed || sealed;
         all_sealed = all_sealed && sealed;
         doubtful = doubtful || c->naive.records[i].place.doubtful;
@@ -333,12 +347,14 @@ static void check_group(comparison *c, size_t begin, size_t end) {
     if (first->seen && !some_sealed) differ(c, "it is stored before its offset is", first);
     if (first->seen || !some_sealed || doubtful) return;
     if (first->kind == 'N' && !all_sealed) return;
+    if (may_have_gone(c, first)) return;
     differ(c, "it is missing", first);
 }
 
 static weir_err compare_shard(comparison *c, uint32_t shard) {
     c->naive = (weir_naive){.shard = shard, .shards = weir_graph_shards(c->graph)};
     c->sealed_count = 0;
+    c->whole_from_us = weir_graph_whole_from_us(c->graph, shard);
     weir_err err = replay_log(c);
     if (!err) err = weir_graph_scan(c->graph, shard, compare_stored, c);
     for (size_t begin = 0, end; !err && begin < c->naive.count; begin = end) {

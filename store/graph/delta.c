@@ -214,6 +214,7 @@ static bool put_entry(weir_delta *delta, node *n, weir_list id, const weir_mutat
 
 /* A vertex has one name for ever: what was claimed for its id. */
 static bool put_name(weir_delta *delta, node *n, const weir_mutation *m) {
+    if (n->named && m->time_us > n->name.time_us) n->name.time_us = m->time_us;
     if (n->named) return true;
     const uint8_t *key = bytes_copy(delta, m->key, m->key_length, 0);
     if (!key) return false;

@@ -9,7 +9,10 @@
 #include <weir/base/log.h>
 #include <weir/base/rng.h>
 
+#include <weir/store/repair.h>
+
 #include "graph_private.h"
+#include "trim.h"
 
 #define SHARDS_DEFAULT  2u
 #define MEMORY_DEFAULT  ((uint64_t)1 << 30)
@@ -174,7 +177,7 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         .watermark = graph->watermark,
     };
     weir_err err = weir_engine_cache_open(memory / BLOCKS_SHARE, &graph->blocks);
-    if (!err) err = weir_names_open(memory / NAMES_SHARE, &graph->names);
+    if (!err) err = weir_names_open(memory / NAMES_SHARE, weir_graph_trims(graph), &graph->names);
     if (!err) err = weir_deleted_filter_open(memory / DELETED_SHARE / 2, &graph->deleted);
     shard.blocks = graph->blocks;
     shard.deleted = graph->deleted;
@@ -238,6 +241,9 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     if (!err && !opts->read_only) err = weir_graph_creation_end(graph);
     if (!err && !opts->read_only) err = weir_graph_repair_clean(graph);
     if (!err) err = weir_offsets_walk(graph->shards[0]->applied, clock_load, graph);
+    atomic_init(&graph->trimmed_us, WEIR_TRIMMED_NEVER);
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++)
+        weir_graph_set_trimmed(graph, graph->shards[i]->trimmed.now_us);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));
         return err;

@@ -12,6 +12,7 @@
 #define WEIR_GRAPH_IDENTITY        "identity" /* in a shard's folder */
 #define WEIR_GRAPH_CREATING        "CREATING"
 #define WEIR_GRAPH_FILLING         "FILLING"
+#define WEIR_GRAPH_TRIM_SUFFIX     ".trim" /* beside a shard's folder */
 #define WEIR_GRAPH_PATH_MAX        4096u
 #define WEIR_GRAPH_DESCRIPTION_MAX (1u << 20) /* bytes of graph.yaml */
 #define WEIR_GRAPH_SOURCES_MAX     256u
@@ -44,6 +45,7 @@ struct weir_graph {
     weir_id_key id_key; /* never changes once there is graph.yaml */
     bool opened;        /* as a whole: only then there is something to seal */
     atomic_bool filling;
+    atomic_int_fast64_t trimmed_us; /* the latest of its shards'; WEIR_TRIMMED_NEVER: none was */
     uint32_t shard_count;
     weir_shard *shards[WEIR_SHARDS_MAX];
     weir_graph_kinds *vertex_kinds;   /* one a vertex type */

@@ -23,30 +23,39 @@ typedef struct stripe {
     _Alignas(64) weir_mutex mutex; /* guards the rest */
     slot *_Atomic young;           /* atomic for weir_names_ahead, which takes no lock */
     slot *old;
-    size_t count; /* in young */
+    int64_t *young_us, *old_us; /* the times of their names; NULL: nobody asks */
+    size_t count;               /* in young */
 } stripe;
 
 struct weir_names {
+    bool timed;
     size_t capacity; /* of each table; a power of two */
     stripe stripes[STRIPES];
 };
 
-weir_err weir_names_open(size_t bytes_max, weir_names **namesp) {
+static bool stripe_open(weir_names *names, stripe *s) {
+    weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "names stripe");
+    s->young = weir_calloc(names->capacity, sizeof(slot));
+    s->old = weir_calloc(names->capacity, sizeof(slot));
+    if (!names->timed) return s->young && s->old;
+    s->young_us = weir_calloc(names->capacity, sizeof(int64_t));
+    s->old_us = weir_calloc(names->capacity, sizeof(int64_t));
+    return s->young && s->old && s->young_us && s->old_us;
+}
+
+weir_err weir_names_open(size_t bytes_max, bool timed, weir_names **namesp) {
+    const size_t slot_bytes = sizeof(slot) + (timed ? sizeof(int64_t) : 0);
     *namesp = NULL;
     weir_names *names = weir_aligned_alloc(_Alignof(weir_names), sizeof *names);
     if (!names) return WEIR_ERR(WEIR_ENOMEM, "no memory for the table of names");
     memset(names, 0, sizeof *names);
+    names->timed = timed;
     names->capacity = SLOTS_MIN;
-    while (names->capacity * 2 * 2 * STRIPES * sizeof(slot) <= bytes_max)
+    while (names->capacity * 2 * 2 * STRIPES * slot_bytes <= bytes_max)
         names->capacity *= 2;
     bool fits = true;
-    for (size_t i = 0; i < STRIPES; i++) {
-        stripe *s = &names->stripes[i];
-        weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "names stripe");
-        s->young = weir_calloc(names->capacity, sizeof(slot));
-        s->old = weir_calloc(names->capacity, sizeof(slot));
-        fits = fits && s->young && s->old;
-    }
+    for (size_t i = 0; i < STRIPES; i++)
+        fits = stripe_open(names, &names->stripes[i]) && fits;
     if (!fits) {
         weir_names_close(names);
         return WEIR_ERR(WEIR_ENOMEM, "no memory for the table of names");
@@ -60,6 +69,8 @@ void weir_names_close(weir_names *names) {
     for (size_t i = 0; i < STRIPES; i++) {
         weir_free(names->stripes[i].young);
         weir_free(names->stripes[i].old);
+        weir_free(names->stripes[i].young_us);
+        weir_free(names->stripes[i].old_us);
         weir_mutex_destroy(&names->stripes[i].mutex);
     }
     weir_free(names);
@@ -82,22 +93,39 @@ static slot *find(const weir_names *names, slot *table, weir_vertex vertex) {
     return &table[at];
 }
 
-static void insert(const weir_names *names, stripe *s, weir_vertex vertex) {
+static void insert(const weir_names *names, stripe *s, weir_vertex vertex, int64_t time_us) {
     if (s->count * 4 >= names->capacity * 3) {
         slot *emptied = s->old;
+        int64_t *emptied_us = s->old_us;
         s->old = s->young;
+        s->old_us = s->young_us;
         s->young = memset(emptied, 0, names->capacity * sizeof(slot));
+        s->young_us = emptied_us;
         s->count = 0;
     }
-    *find(names, s->young, vertex) = vertex;
+    slot *at = find(names, s->young, vertex);
+    *at = vertex;
+    if (names->timed) s->young_us[at - s->young] = time_us;
     s->count++;
 }
 
+/* The young table has it from then on. */
 static bool known(const weir_names *names, stripe *s, weir_vertex vertex) {
     if (*find(names, s->young, vertex)) return true;
-    if (!*find(names, s->old, vertex)) return false;
-    insert(names, s, vertex);
+    const slot *old = find(names, s->old, vertex);
+    if (!*old) return false;
+    insert(names, s, vertex, names->timed ? s->old_us[old - s->old] : 0);
     return true;
+}
+
+/* A name that is newer than the put stays the one that others rely on. */
+static bool too_far(const weir_names *names, stripe *s, weir_vertex vertex, int64_t time_us, int64_t renew_us) {
+    int64_t *named_us = &s->young_us[find(names, s->young, vertex) - s->young], apart_us;
+    bool later = time_us > *named_us;
+    bool far = __builtin_sub_overflow(later ? time_us : *named_us, later ? *named_us : time_us, &apart_us) ||
+               apart_us >= renew_us;
+    if (far && later) *named_us = time_us;
+    return far;
 }
 
 /* If the table is swapped in between, this fetches in vain: its address is read without the lock, and not followed. */
@@ -107,11 +135,12 @@ void weir_names_ahead(weir_names *names, weir_vertex vertex) {
     __builtin_prefetch(young + ((size_t)mix(vertex) & (names->capacity - 1)));
 }
 
-bool weir_names_claim(weir_names *names, weir_vertex vertex) {
+bool weir_names_claim(weir_names *names, weir_vertex vertex, int64_t time_us, int64_t renew_us) {
     stripe *s = stripe_of(names, vertex);
     weir_mutex_lock(&s->mutex);
-    bool is_new = !known(names, s, vertex);
-    if (is_new) insert(names, s, vertex);
+    bool is_new = !known(names, s, vertex), wanted = is_new;
+    if (is_new) insert(names, s, vertex, time_us);
+    if (!is_new && renew_us && names->timed) wanted = too_far(names, s, vertex, time_us, renew_us);
     weir_mutex_unlock(&s->mutex);
-    return is_new;
+    return wanted;
 }

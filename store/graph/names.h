@@ -7,6 +7,9 @@
  * new, and payments are new each time; a filter in front of that has room for so many and no more. So nobody looks:
  * what the table has forgotten, and all after a start, is named once more. What a name costs does not depend on how
  * many there are.
+ *
+ * Of a type that is forgotten names go, too, once nothing else is left of the vertex (trim.h). So a put of such a type
+ * relies on a name for a while only, by the times of both: what relies on an old name is old itself.
  */
 #ifndef WEIR_STORE_NAMES_H
 #define WEIR_STORE_NAMES_H
@@ -19,11 +22,13 @@
 
 typedef struct weir_names weir_names;
 
-weir_err weir_names_open(size_t bytes_max, weir_names **namesp); /* WEIR_ENOMEM */
+/* timed: there are claims that are to be renewed.  WEIR_ENOMEM */
+weir_err weir_names_open(size_t bytes_max, bool timed, weir_names **namesp);
 void weir_names_close(weir_names *names);
 /* A claim of this vertex follows soon: begins to fetch what it will look at.  [any] */
 void weir_names_ahead(weir_names *names, weir_vertex vertex);
-/* Whether the next put is to carry the vertex's name; from then on others are not.  [any] */
-bool weir_names_claim(weir_names *names, weir_vertex vertex);
+/* Whether the put of this time is to carry the vertex's name; from then on others are not whose times are less than
+ * renew_us apart from it. 0: any.  [any] */
+bool weir_names_claim(weir_names *names, weir_vertex vertex, int64_t time_us, int64_t renew_us);
 
 #endif /* WEIR_STORE_NAMES_H */

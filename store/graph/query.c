@@ -7,6 +7,7 @@
 #include <weir/store/stored.h>
 
 #include "graph_private.h"
+#include "trim.h"
 
 #define ROWS_PER_LOOK 4u /* feature rows taken at first: most vertices have one */
 #define ROWS_MAX      4096u
@@ -24,9 +25,13 @@ static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t be
 }
 
 /* Whether a time lies within a `history`. That is counted from the time that the sources agree on, never from the one
- * that is asked for: what no such question reaches any more need not be kept. */
+ * that is asked for: what no such question reaches any more need not be kept. Should that time go back, a trim has not
+ * kept what it reaches then. */
 static bool is_told(const weir_graph *graph, int64_t history_us, int64_t before_us) {
-    return history_us == 0 || before_us > expired_at(graph, history_us, WEIR_BEFORE_ALL);
+    int64_t now_us = weir_watermark_now(graph->watermark), untold_us;
+    int64_t trimmed_us = atomic_load_explicit(&graph->trimmed_us, memory_order_relaxed);
+    if (trimmed_us > now_us) now_us = trimmed_us;
+    return history_us == 0 || __builtin_sub_overflow(now_us, history_us, &untold_us) || before_us > untold_us;
 }
 
 /* All reads of edges come through here, those of samplers and aggregates too; only who looks for the puts of a vertex
@@ -443,6 +448,7 @@ void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex) {
     weir_names_ahead(graph->names, vertex);
 }
 
-bool weir_graph_name_claim(weir_graph *graph, weir_vertex vertex) {
-    return weir_names_claim(graph->names, vertex);
+bool weir_graph_name_claim(weir_graph *graph, const weir_mutation *put) {
+    int64_t renew_us = weir_trim_rule_renew_us(weir_schema_vertex_at(graph->schema, put->type));
+    return weir_names_claim(graph->names, put->vertex, put->time_us, renew_us);
 }

@@ -132,7 +132,8 @@ static size_t window_size(const weir_shard *shard, size_t capacity) {
 static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
                              source *s) {
     size_t size = window_size(shard, capacity);
-    if (WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS) /* read once, at a start: no window is worth it */
+    bool by_trims = query->list == WEIR_LIST_PUTS; /* a window would not know of those that a trim has left */
+    if (by_trims || WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS) /* or read once, at a start */
         return scan_cold(shard, query, query->before_us, capacity, arena, s);
     if (collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
     if (s->count >= size && s->count >= shard->window) /* far in the past */

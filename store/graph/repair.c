@@ -50,7 +50,8 @@ struct weir_graph_repair {
     weir_names *names;
     weir_offsets *covered;
     bool held;
-    bool compared; /* with all that can be read; what was sealed since is the last that was added */
+    int64_t whole_from_us; /* of the damaged store, which may have been trimmed */
+    bool compared;         /* with all that can be read; what was sealed since is the last that was added */
 };
 
 /* --- begin and end ---------------------------------------------------------------------------------------------- */
@@ -78,6 +79,8 @@ weir_err weir_graph_repair_clean(const weir_graph *graph) {
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         err = weir_graph_repair_path(graph, i, ".repair", path);
         if (!err && weir_path_exists(path)) err = weir_folder_remove(path);
+        if (!err) err = weir_graph_repair_path(graph, i, WEIR_GRAPH_TRIM_SUFFIX, path);
+        if (!err && weir_path_exists(path)) err = weir_folder_remove(path);
     }
     return err;
 }
@@ -101,6 +104,7 @@ weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *
     if (!repair) return WEIR_ERR(WEIR_ENOMEM, "no memory to repair shard %u", shard);
     repair->shard = graph->shards[shard];
     repair->shards = graph->shard_count;
+    repair->whole_from_us = weir_graph_whole_from_us(graph, shard);
     repair->blocks = graph->blocks;
     repair->delta_bytes = repair->shard->seal_bytes / DELTA_SHARE;
     if (repair->delta_bytes < DELTA_MIN) repair->delta_bytes = DELTA_MIN;
@@ -112,7 +116,7 @@ weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *
     if (!err) err = repair_open_engine(repair, !based);
     if (!err) err = weir_graph_identity_write(graph, shard, repair->folder);
     if (!err) err = weir_delta_open(repair->delta_bytes * 2, &repair->delta);
-    if (!err) err = weir_names_open(WEIR_GRAPH_REPAIR_NAMES_BYTES, &repair->names);
+    if (!err) err = weir_names_open(WEIR_GRAPH_REPAIR_NAMES_BYTES, false, &repair->names);
     if (!err) err = weir_offsets_open(&repair->covered);
     if (!err && based) err = weir_shard_scan_kind(repair->engine, 'O', repair_load_offset, repair);
     if (err) {
@@ -197,7 +201,7 @@ weir_err weir_graph_repair_add(weir_graph_repair *repair, const weir_mutation *m
 }
 
 bool weir_graph_repair_claim(weir_graph_repair *repair, weir_vertex vertex) {
-    return weir_names_claim(repair->names, vertex);
+    return weir_names_claim(repair->names, vertex, 0, 0);
 }
 
 /* Newest first, as far back as they are wanted. */
@@ -409,7 +413,8 @@ static weir_err repair_find_entries(const weir_graph_repair *repair, const repai
             at = 0;
         }
         bool is = at < found && weir_entry_order(&c->page[at], &wanted[i]) == 0;
-        if (!err && !is) err = repair_lost(repair, repair_kind(list)); // R1
+        bool of_trim = list == WEIR_LIST_PUTS && wanted[i].time_us <= repair->whole_from_us;
+        if (!err && !is && !of_trim) err = repair_lost(repair, repair_kind(list)); // R1
     }
     return err;
 }
@@ -537,7 +542,7 @@ static weir_err repair_finish(weir_graph_repair *repair, weir_graph_repair_go_on
     if (!err && !repair->compared) err = repair_compare_all(repair, go_on, context);
     if (!err) err = weir_engine_writer_open(repair->engine, &writer);
     if (err) return err;
-    err = weir_shard_write_sealed(repair->shard, writer);
+    err = weir_shard_write_sealed(repair->shard, writer, repair->shard->trimmed);
     if (!err) return weir_engine_writer_ingest(writer);
     weir_engine_writer_cancel(writer);
     return err;

@@ -16,6 +16,7 @@
 #include <weir/store/key.h>
 
 #include "shard.h"
+#include "trim.h"
 
 typedef struct seal {
     weir_engine_writer *writer;
@@ -48,12 +49,15 @@ static weir_err write_offset(void *context, uint32_t source, uint32_t partition,
     return put_offset(s->writer, source, partition, offset, clock);
 }
 
-static weir_err write_newest(weir_engine_writer *writer, int64_t newest_us, weir_watermark_mark mark) {
+static weir_err write_newest(weir_engine_writer *writer, int64_t newest_us, weir_watermark_mark mark,
+                             weir_trimmed trimmed) {
     uint8_t key[WEIR_NEWEST_KEY_BYTES], value[WEIR_NEWEST_BYTES];
     weir_newest_key_write(key);
     weir_put_u64(value, (uint64_t)newest_us);
     weir_put_u64(value + 8, (uint64_t)mark.now_us);
     weir_put_u64(value + 16, mark.turn);
+    weir_put_u64(value + 24, (uint64_t)trimmed.now_us);
+    weir_put_u64(value + 32, (uint64_t)trimmed.whole_from_us);
     return weir_engine_writer_add(writer, key, sizeof key, value, sizeof value);
 }
 
@@ -72,35 +76,49 @@ static weir_err update_windows(seal *s) {
     return err;
 }
 
+static weir_err write_records(const weir_shard *shard, seal *s, weir_trimmed trimmed) {
+    weir_err err = weir_offsets_walk(shard->frozen_offsets, write_offset, s);
+    if (!err) err = write_newest(s->writer, shard->frozen_newest_us, shard->frozen_mark, trimmed);
+    if (!err) err = weir_delta_order_walk_deletions(s->order, write_record, s);
+    weir_kill_point("seal.half_written");
+    return err ? err : weir_delta_order_walk(s->order, write_record, s);
+}
+
+/* The store that is about to take this one's place has the same; what goes wrong there is not the seal's. */
+static void write_beside(const weir_shard *shard, seal *s) {
+    weir_trimmed trimmed;
+    s->writer = weir_trim_seal_begin(shard->trim, &trimmed);
+    if (s->writer) weir_trim_seal_end(shard->trim, s->writer, write_records(shard, s, trimmed));
+}
+
 static weir_err write_file(weir_shard *shard, weir_delta *delta, seal *s) {
     weir_err err = weir_delta_order_open(delta, &s->order);
     if (!err) err = weir_engine_writer_open(shard->engine, &s->writer);
     if (err) return err;
-    err = weir_offsets_walk(shard->frozen_offsets, write_offset, s);
-    if (!err) err = write_newest(s->writer, shard->frozen_newest_us, shard->frozen_mark);
-    if (!err) err = weir_delta_order_walk_deletions(s->order, write_record, s);
-    weir_kill_point("seal.half_written");
-    if (!err) err = weir_delta_order_walk(s->order, write_record, s);
+    err = write_records(shard, s, shard->trimmed);
     if (err) {
         weir_engine_writer_cancel(s->writer);
         return err;
     }
-    return weir_engine_writer_ingest(s->writer); /* S3 */
+    err = weir_engine_writer_ingest(s->writer); /* S3 */
+    if (!err) write_beside(shard, s);
+    return err;
 }
 
 /* The time of the newest event may be that of one that is not sealed yet: it is for people. */
-weir_err weir_shard_write_sealed(weir_shard *shard, weir_engine_writer *writer) {
+weir_err weir_shard_write_sealed(weir_shard *shard, weir_engine_writer *writer, weir_trimmed trimmed) {
     weir_mutex_lock(&shard->mutex);
     weir_watermark_mark mark = shard->frozen_mark;
     weir_mutex_unlock(&shard->mutex);
     weir_err err = weir_offsets_walk(shard->sealed, put_offset, writer);
-    return err ? err : write_newest(writer, atomic_load(&shard->event_time_last_us), mark);
+    return err ? err : write_newest(writer, atomic_load(&shard->event_time_last_us), mark, trimmed);
 }
 
 static void drop_frozen(weir_shard *shard) {
     weir_mutex_lock(&shard->mutex);
     weir_delta *delta = shard->frozen;
     shard->frozen = NULL;
+    shard->sealed_us = shard->frozen_mark.now_us;
     weir_cond_broadcast(&shard->changed);
     weir_mutex_unlock(&shard->mutex);
     weir_delta_release(delta);

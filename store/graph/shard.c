@@ -453,6 +453,8 @@ static weir_err load_newest(void *context, const void *key, size_t length, const
         return WEIR_ERR(WEIR_ECORRUPT, "the newest time of shard %u is damaged; restore a checkpoint", shard->index);
     event_time_seen(shard, (int64_t)weir_get_u64(bytes));
     shard->frozen_mark = (weir_watermark_mark){(int64_t)weir_get_u64(bytes + 8), weir_get_u64(bytes + 16)};
+    shard->sealed_us = shard->frozen_mark.now_us;
+    shard->trimmed = (weir_trimmed){(int64_t)weir_get_u64(bytes + 24), (int64_t)weir_get_u64(bytes + 32)};
     weir_watermark_load_mark(shard->watermark, shard->frozen_mark);
     return WEIR_OK;
 }
@@ -492,6 +494,8 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     shard->clock = opts->clock;
     shard->watermark = opts->watermark;
     shard->frozen_mark.now_us = WEIR_EVENT_CLOCK_NONE;
+    shard->sealed_us = WEIR_EVENT_CLOCK_NONE;
+    shard->trimmed = (weir_trimmed){WEIR_TRIMMED_NEVER, WEIR_TRIMMED_NEVER};
     shard->seal_bytes = opts->seal_bytes;
     shard->delta_bytes = opts->seal_bytes + opts->seal_bytes / WEIR_SHARD_SPARE_SHARE;
     shard->seal_us = opts->seal_us;

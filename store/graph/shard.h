@@ -27,8 +27,15 @@
 #include "offsets.h"
 #include "watermark.h"
 
-#define WEIR_NEWEST_BYTES      24u /* of its record: the newest event time, the watermark, its turn */
-#define WEIR_SHARD_SPARE_SHARE 4u  /* of its seal size a delta may have beyond it, for the event that fills it */
+#define WEIR_NEWEST_BYTES  40u /* of its record: the newest event time, the watermark, its turn, the last trim */
+#define WEIR_TRIMMED_NEVER INT64_MIN
+/* Of which watermark what nobody can be told was taken out; and what is newer is all there, though the schema may say
+ * otherwise now. */
+typedef struct weir_trimmed {
+    int64_t now_us, whole_from_us;
+} weir_trimmed;
+
+#define WEIR_SHARD_SPARE_SHARE 4u /* of its seal size a delta may have beyond it, for the event that fills it */
 
 typedef struct weir_shard_opts {
     const char *folder;           /* of this shard; borrowed for the call */
@@ -84,6 +91,12 @@ typedef struct weir_shard {
     const char *fresh;    /* by the engine in this folder; NULL: by none                 */
     weir_err replace_err; /* how that went                                               */
     weir_err_kept repair; /* what is done about damage, or why nothing can be            */
+    int64_t sealed_us;    /* the watermark when what is sealed was frozen */
+    weir_trimmed trimmed;
+
+    bool trimming; /* by one at a time */
+
+    struct weir_trim *trim; /* set while it is held: what is sealed is wanted there, too  */
 
     bool news;               /* [shard] offsets have moved since the last freeze */
     bool postponed;          /* [shard] the active delta is to be frozen as soon as there is room */
@@ -147,8 +160,9 @@ weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budge
 
 /* Writes the frozen delta into the cold store and drops it.  [worker] */
 weir_err weir_shard_write_frozen(weir_shard *shard);
-/* Into a sorted file of another engine: all offsets that the cold store has, and what time it is.  While it is held. */
-weir_err weir_shard_write_sealed(weir_shard *shard, weir_engine_writer *writer);
+/* Into a sorted file of another engine: all offsets that the cold store has, what time it is, and of which time the
+ * other was trimmed.  While it is held. */
+weir_err weir_shard_write_sealed(weir_shard *shard, weir_engine_writer *writer, weir_trimmed trimmed);
 /* checkpoint.c: all records of a kind that a cold store has, in their order.  [any] */
 weir_err weir_shard_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context);
 /* Of a record of an offset; false: it is none. */

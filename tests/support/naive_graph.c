@@ -245,9 +245,9 @@ bool naive_graph_life(const naive_graph *graph, weir_vertex vertex, int64_t befo
     return there;
 }
 
-bool naive_graph_was_put(const naive_graph *graph, weir_vertex vertex, int64_t before_us) {
+bool naive_graph_was_put(const naive_graph *graph, weir_vertex vertex, int64_t newer_than_us, int64_t before_us) {
     size_t count;
-    free(puts_of(graph, vertex, INT64_MIN, before_us, &count));
+    free(puts_of(graph, vertex, newer_than_us, before_us, &count));
     return count > 0;
 }
 
@@ -267,5 +267,5 @@ bool naive_graph_label(const naive_graph *graph, weir_vertex vertex, uint16_t la
     if (!naive_graph_rows(graph, vertex, WEIR_PUT_LABEL, label, before_us, 1, labelp)) return false;
     if (!expire_us && naive_graph_deleted(graph, vertex, before_us) == INT64_MIN) return true;
     if (!naive_graph_life(graph, vertex, before_us, expire_us, &first_us)) return false;
-    return labelp->time_us > first_us || !naive_graph_was_put(graph, vertex, first_us);
+    return labelp->time_us > first_us || !naive_graph_was_put(graph, vertex, INT64_MIN, first_us);
 }

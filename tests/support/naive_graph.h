@@ -51,8 +51,8 @@ bool naive_graph_told(const naive_graph *graph, int64_t history_us, int64_t befo
  * of them. false: there is none, or the newest is as old as the expiry. */
 bool naive_graph_life(const naive_graph *graph, weir_vertex vertex, int64_t before_us, int64_t expire_us,
                       int64_t *firstp);
-/* Whether it was ever put before this, itself or by an edge, whatever was deleted. */
-bool naive_graph_was_put(const naive_graph *graph, weir_vertex vertex, int64_t before_us);
+/* Whether it was put between the two, itself or by an edge, whatever was deleted; INT64_MIN: ever before. */
+bool naive_graph_was_put(const naive_graph *graph, weir_vertex vertex, int64_t newer_than_us, int64_t before_us);
 /* The newest deletion of the vertex before this; INT64_MIN: none. */
 int64_t naive_graph_deleted(const naive_graph *graph, weir_vertex vertex, int64_t before_us);
 /* The rows of the vertex's features that are of that life, newest first, as naive_graph_rows. */

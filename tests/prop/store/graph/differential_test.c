@@ -23,6 +23,7 @@
 #include <weir/base/file.h>
 #include <weir/base/rng.h>
 #include <weir/store/graph.h>
+#include <weir/store/repair.h>
 #include <weir/store/row.h>
 
 #include "naive_clock.h"
@@ -36,6 +37,8 @@
 #define ANSWERS_A_ROUND 40u
 #define LIMIT_MAX       300u
 #define UNDONE          1500u /* edges that are put, and then deleted: more than a read takes at once */
+#define LATE_US         2000u
+#define TRIM_LATE_US    200u
 #define LONG_STEPS      4000u /* a read that takes as many has passed most of them */
 #define RELATIONS       4u
 #define TEXT_BYTES      1024u
@@ -63,6 +66,7 @@ typedef struct profile {
     uint64_t deletions;
     uint64_t edges;
     bool undone; /* a store's history begins with many edges of one vertex, most of which are deleted then */
+    bool trims;  /* shards are trimmed; histories stay as they are, and no event comes later than the shortest */
 } profile;
 
 typedef struct campaign {
@@ -82,8 +86,11 @@ typedef struct campaign {
     uint64_t advances; /* of the watermark */
     uint64_t mutations, answers, reopened;
     uint64_t withheld; /* answers that a history has made empty */
+    uint64_t trims, trims_refused, given_back;
+    int64_t trimmed_us; /* of the store in hand */
     char vertex_age[32], relation_ages[2][32];
-    uint32_t undone; /* events of the long run that were made */
+    uint64_t histories[3]; /* of a store that is trimmed */
+    uint32_t undone;       /* events of the long run that were made */
     uint64_t undone_seed, steps_most;
     /* the last run of each partition, to be submitted again */
     weir_buf last[PARTITIONS][SHARDS];
@@ -98,7 +105,15 @@ static void choose_age(campaign *c, char age[32]) {
     snprintf(age, 32, "%s", ages[below(c, 5)]);
 }
 
-static void choose_history(campaign *c, uint64_t of_ten, const char *age, char bounds[64]) {
+/* What has been given back does not come back. */
+static void choose_history(campaign *c, uint64_t of_ten, unsigned place, const char *age, char bounds[64]) {
+    uint64_t *kept = &c->histories[place];
+    if (c->profile.trims) {
+        if (!*kept) *kept = below(c, 10) < of_ten ? TRIM_LATE_US + 1 + below(c, 600) : UINT64_MAX;
+        if (*kept == UINT64_MAX) snprintf(bounds, 64, "%s", age);
+        if (*kept < UINT64_MAX) snprintf(bounds, 64, "%shistory: %lluus, ", age, (unsigned long long)*kept);
+        return;
+    }
     if (below(c, 10) >= of_ten) {
         snprintf(bounds, 64, "%s", age);
         return;
@@ -109,9 +124,9 @@ static void choose_history(campaign *c, uint64_t of_ten, const char *age, char b
 /* Ages are the store's, because what is forgotten does not come back. */
 static void choose_schema(campaign *c) {
     char vertex[64], bounded[64], any[64], text[TEXT_BYTES];
-    choose_history(c, 5, c->vertex_age, vertex);
-    choose_history(c, 10, c->relation_ages[0], bounded);
-    choose_history(c, 5, c->relation_ages[1], any);
+    choose_history(c, 5, 0, c->vertex_age, vertex);
+    choose_history(c, 10, 1, c->relation_ages[0], bounded);
+    choose_history(c, 5, 2, c->relation_ages[1], any);
     int length = snprintf(text, sizeof text, schema_text, vertex, bounded, any);
     weir_schema_free(c->schema);
     assert_ok(weir_schema_parse("random", text, (size_t)length, &c->schema));
@@ -128,14 +143,16 @@ static void store_open(campaign *c) {
 }
 
 static int64_t some_time(campaign *c) {
-    int64_t late = below(c, 4) == 0 ? (int64_t)below(c, 2000) : (int64_t)below(c, 20);
+    int64_t late =
+        below(c, 4) == 0 ? (int64_t)below(c, c->profile.trims ? TRIM_LATE_US : LATE_US) : (int64_t)below(c, 20);
     if (below(c, 100) < c->wild) late = -(int64_t)below(c, below(c, 3) ? FUTURE_US : 1000000000);
     return c->now_us + c->skew_us - late;
 }
 
 /* What kind of run it is: a good one; with a few wild times; mostly wild; of a partition that goes wrong as a whole. */
 static void choose_times(campaign *c, uint32_t partition) {
-    uint64_t dice = below(c, 20);
+    uint64_t dice = c->profile.trims ? 0 : below(c, 20);
+    if (c->profile.trims) partition = 0;
     c->wild = dice < 12 ? 0 : dice < 19 ? 3 : 60;
     c->skew_us = partition == 3 ? -30000 : partition == 4 ? (int64_t)below(c, 4000) : 0;
 }
@@ -215,6 +232,17 @@ static size_t some_event(campaign *c, weir_mutation m[2], uint8_t rows[64], char
     return 1;
 }
 
+/* As a mapper does it: an edge puts both of its ends, so that who relies on their names claims them. */
+static size_t put_ends(weir_mutation m[4], char keys[2][24]) {
+    for (size_t i = 0; i < 2; i++) {
+        m[2 + i] = (weir_mutation){.kind = WEIR_PUT_VERTEX, .vertex = m[i].vertex, .time_us = m[i].time_us};
+        m[2 + i].event = m[i].event;
+        m[2 + i].key_length = (uint16_t)snprintf(keys[i], 24, "%llx", (unsigned long long)m[i].vertex);
+        m[2 + i].key = keys[i];
+    }
+    return 2;
+}
+
 static void run_begin(weir_buf batches[SHARDS], uint32_t counts[SHARDS]) {
     for (uint32_t s = 0; s < SHARDS; s++) {
         weir_batch_begin(&batches[s]);
@@ -232,7 +260,7 @@ static void run_add(weir_buf batches[SHARDS], uint32_t counts[SHARDS], const wei
 
 /* As ingest does it: a name is carried when the graph wants it. The oracle hears it with each put. */
 static void leave_out_known_name(campaign *c, weir_mutation *m) {
-    if (m->kind == WEIR_PUT_VERTEX && !weir_graph_name_claim(c->graph, m->vertex)) m->key_length = 0;
+    if (m->kind == WEIR_PUT_VERTEX && !weir_graph_name_claim(c->graph, m)) m->key_length = 0;
 }
 
 /* One run of one partition, into both. */
@@ -243,11 +271,12 @@ static void submit_run(campaign *c) {
     choose_times(c, partition);
     run_begin(batches, counts);
     for (uint64_t e = 0; e < events; e++) {
-        weir_mutation m[2];
+        weir_mutation m[4];
         uint8_t rows[64];
-        char key[24];
+        char key[24], keys[2][24];
         c->now_us += (int64_t)below(c, 5);
         size_t count = some_event(c, m, rows, key);
+        if (c->profile.trims && m[0].kind == WEIR_PUT_EDGE) count += put_ends(m, keys);
         naive_clock_event(c->times, partition, m[0].time_us, latest(c));
         for (size_t i = 0; i < count; i++) {
             m[i].offset = begin + e;
@@ -276,6 +305,8 @@ static void same_edges(const weir_edge *got, const naive_edge *wanted, size_t co
 /* Whether so far back anything is told; there: there would be something to tell. */
 static bool is_told(campaign *c, int64_t history_us, int64_t before_us, bool there) {
     bool told = naive_graph_told(c->naive, history_us, before_us);
+    if (c->trimmed_us && history_us)
+        told = told && before_us > c->trimmed_us - history_us; /* the time went back since */
     c->withheld += !told && there;
     return told;
 }
@@ -326,6 +357,14 @@ static void compare_features(campaign *c, weir_vertex vertex, int64_t before_us)
     free(rows);
 }
 
+/* Nothing may be left of its earlier lives: then a label that came before this one is that of its first. */
+static bool may_seem_new(campaign *c, weir_vertex vertex, int64_t before_us, int64_t label_us) {
+    int64_t first_us, history_us = weir_schema_vertex_at(c->schema, 0)->history_us;
+    if (!c->profile.trims || !history_us) return false;
+    if (!naive_graph_life(c->naive, vertex, before_us, expire_us(c), &first_us) || label_us > first_us) return false;
+    return !naive_graph_was_put(c->naive, vertex, naive_graph_now(c->naive) - history_us, first_us);
+}
+
 /* Of the vertex, or of an edge that begins at it: then of no life. */
 static void compare_label(campaign *c, weir_vertex vertex, int64_t before_us) {
     naive_edge wanted;
@@ -338,6 +377,7 @@ static void compare_label(campaign *c, weir_vertex vertex, int64_t before_us) {
                                          : weir_schema_vertex_at(c->schema, of->target)->history_us;
     if (!is_told(c, history_us, before_us, known)) known = false;
     assert_ok(weir_graph_label(c->graph, vertex, label, before_us, c->arena, &view));
+    if (view.row && !known && label == 0 && may_seem_new(c, vertex, before_us, view.time_us)) return;
     assert_int_equal(view.row != NULL, known);
     if (!known) return;
     assert_true(view.time_us == wanted.time_us && view.row_length == wanted.row_length);
@@ -404,6 +444,47 @@ static void reopen(campaign *c) {
     c->reopened++;
 }
 
+/* Meanwhile the graph grows. */
+static bool grow(void *context, uint64_t bytes) {
+    campaign *c = context;
+    (void)bytes;
+    submit_run(c);
+    if (below(c, 2)) assert_ok(weir_graph_seal(c->graph));
+    return true;
+}
+
+static weir_err count_record(void *count, const void *key, size_t key_length, const void *value, size_t value_length) {
+    (void)key, (void)key_length, (void)value, (void)value_length;
+    ++*(uint64_t *)count;
+    return WEIR_OK;
+}
+
+/* The watermark of the latest trim: of what has the shortest history everything is there that is newer. */
+static void see_trimmed(campaign *c, uint32_t shard) {
+    int64_t least_us = INT64_MAX, from_us = weir_graph_whole_from_us(c->graph, shard);
+    for (size_t i = 0; i < 3; i++)
+        if ((int64_t)c->histories[i] > 0 && (int64_t)c->histories[i] < least_us) least_us = (int64_t)c->histories[i];
+    if (least_us < INT64_MAX && from_us + least_us > c->trimmed_us) c->trimmed_us = from_us + least_us;
+}
+
+static void trim(campaign *c) {
+    uint32_t shard = (uint32_t)below(c, SHARDS);
+    uint64_t before = 0, after = 0;
+    if (below(c, 4)) assert_ok(weir_graph_seal(c->graph)); /* a trim counts from what is sealed of the time */
+    assert_ok(weir_graph_scan(c->graph, shard, count_record, &before));
+    weir_err err = weir_graph_trim(c->graph, shard, grow, c);
+    assert_ok(weir_graph_drain(c->graph));
+    if (weir_err_is(err, WEIR_EUNAVAILABLE)) {
+        c->trims_refused++;
+        return;
+    }
+    assert_ok(err);
+    assert_ok(weir_graph_scan(c->graph, shard, count_record, &after));
+    see_trimmed(c, shard);
+    c->trims++;
+    c->given_back += after < before ? before - after : 0;
+}
+
 /* A partition falls silent, is at its end, or has more to come; also one that never had an event. */
 static void say_state(campaign *c) {
     static const weir_clock_state states[] = {WEIR_CLOCK_IDLE, WEIR_CLOCK_IDLE, WEIR_CLOCK_WAITING, WEIR_CLOCK_READING};
@@ -431,19 +512,22 @@ static void run_store(campaign *c) {
     c->naive = naive_graph_open();
     c->times = naive_clock_open();
     weir_clock_manual_set_wall(c->clock, c->now_us);
+    memset(c->histories, 0, sizeof c->histories);
+    c->trimmed_us = 0;
     choose_age(c, c->vertex_age);
     choose_age(c, c->relation_ages[0]);
     choose_age(c, c->relation_ages[1]);
     store_open(c);
     while (c->mutations < wanted) {
-        for (uint64_t runs = 1 + below(c, 30); runs > 0; runs--)
+        for (uint64_t runs = 1 + below(c, c->profile.trims ? 6 : 30); runs > 0; runs--)
             submit_run(c);
         assert_ok(weir_graph_drain(c->graph)); /* events and what is said of them, in one order for both */
         uint64_t dice = below(c, 40);
         if (dice < 6) assert_ok(weir_graph_seal(c->graph));
         if (dice == 7) reopen(c);
         if (dice == 8) submit_again(c);
-        if (dice > 8 && dice < 20) say_state(c);
+        if (c->profile.trims && dice >= 9 && dice < 20) trim(c);
+        if (!c->profile.trims && dice > 8 && dice < 20) say_state(c);
         move_wall(c, below(c, 12) == 0);
         compare_some(c);
     }
@@ -466,6 +550,10 @@ static void run_campaign(profile p) {
            (unsigned long long)c->reopened, (unsigned long long)c->advances);
     assert_true(c->advances > 0 && c->withheld > 0);
     if (p.undone) assert_true(c->steps_most >= LONG_STEPS);
+    if (p.trims)
+        printf("%llu trims gave %llu records back, %llu were refused\n", (unsigned long long)c->trims,
+               (unsigned long long)c->given_back, (unsigned long long)c->trims_refused);
+    assert_true(!p.trims || (c->trims > 0 && c->given_back > 0));
     for (size_t i = 0; i < PARTITIONS * SHARDS; i++)
         weir_buf_free(&c->last[i / SHARDS][i % SHARDS]);
     weir_arena_close(c->arena);
@@ -501,5 +589,28 @@ static void s4_s5_long_runs_of_deletions(void **state) {
     run_campaign((profile){.vertices = 400, .deletions = 10, .edges = 30, .undone = true});
 }
 
-WEIR_TESTS(WEIR_CASE(s4_s5_few_vertices), WEIR_CASE(s4_s5_many_vertices), WEIR_CASE(s4_s5_mostly_deleted),
-           WEIR_CASE(s4_vertices_put_again_and_deletions_late), WEIR_CASE(s4_s5_long_runs_of_deletions))
+/* What a trim takes out nobody is told anyway. */
+static void trimmed_few_vertices(void **state) {
+    (void)state;
+    run_campaign((profile){.vertices = 12, .deletions = 3, .edges = 70, .trims = true});
+}
+
+static void trimmed_many_vertices(void **state) {
+    (void)state;
+    run_campaign((profile){.vertices = 500, .deletions = 10, .edges = 50, .trims = true});
+}
+
+static void trimmed_put_again_and_deleted(void **state) {
+    (void)state;
+    run_campaign((profile){.vertices = 200, .deletions = 30, .edges = 30, .trims = true});
+}
+
+static void trimmed_long_runs_of_deletions(void **state) {
+    (void)state;
+    run_campaign((profile){.vertices = 400, .deletions = 10, .edges = 30, .undone = true, .trims = true});
+}
+
+WEIR_TESTS(WEIR_CASE(trimmed_few_vertices), WEIR_CASE(trimmed_many_vertices), WEIR_CASE(trimmed_put_again_and_deleted),
+           WEIR_CASE(trimmed_long_runs_of_deletions), WEIR_CASE(s4_s5_few_vertices), WEIR_CASE(s4_s5_many_vertices),
+           WEIR_CASE(s4_s5_mostly_deleted), WEIR_CASE(s4_vertices_put_again_and_deletions_late),
+           WEIR_CASE(s4_s5_long_runs_of_deletions))

@@ -3,11 +3,11 @@
  * sweep_test.c - every allocation, file operation and RocksDB call of a running store fails once.
  *
  * A round is a small life: edges with rows, vertices with names, deletions, reads, a drain, a seal, in some cases a
- * checkpoint. In the N-th round the N-th call fails, until three rounds in a row have fewer. The delta is due within
- * milliseconds, so that the clock's freezes are in every round. After each failure the store must come back by itself:
- * what was submitted is tried again as a source does it, reads are either an error or right, and in the end all answers
- * are those of the naive graph, health is well again, and what a new opening finds is the same. A hang is met by the
- * case's time limit. The cases have more than 2,000 points together.
+ * checkpoint, or a trim. In the N-th round the N-th call fails, until three rounds in a row have fewer. The delta is
+ * due within milliseconds, so that the clock's freezes are in every round. After each failure the store must come back
+ * by itself: what was submitted is tried again as a source does it, reads are either an error or right, and in the end
+ * all answers are those of the naive graph, health is well again, and what a new opening finds is the same. A hang is
+ * met by the case's time limit. The cases have more than 2,000 points together.
  */
 #include "trouble.h"
 
@@ -15,6 +15,7 @@
 #include <weir/base/fault.h>
 #include <weir/base/file.h>
 #include <weir/base/rng.h>
+#include <weir/store/repair.h>
 
 #include "naive_graph.h"
 
@@ -157,7 +158,20 @@ static void checkpoint(sweep *s) {
         assert_true(told(s, err) && ++tries < TRIES);
 }
 
-static void live(sweep *s, bool with_checkpoint) {
+static bool never_wait(void *context, uint64_t bytes) {
+    (void)context, (void)bytes;
+    return true;
+}
+
+static void trim(sweep *s) {
+    uint32_t shard = (uint32_t)weir_rng_below(&s->rng, TROUBLE_SHARDS);
+    told(s, weir_graph_trim(s->store.graph, shard, never_wait, NULL));
+}
+
+typedef void (*extra)(sweep *s);
+
+/* more: what else there is in a round; NULL: nothing. */
+static void live(sweep *s, extra more) {
     for (uint32_t i = 0; i < EVENTS; i++) {
         s->now_us += 1000;
         uint64_t what = weir_rng_below(&s->rng, 8);
@@ -172,7 +186,7 @@ static void live(sweep *s, bool with_checkpoint) {
     }
     until_well(s, weir_graph_seal);
     check_vertex(s, 100 + any_vertex(s), WEIR_IN);
-    if (with_checkpoint) checkpoint(s);
+    if (more) more(s);
 }
 
 /* --- how a call is made to fail --------------------------------------------------------------------------------- */
@@ -234,7 +248,7 @@ static void begin_anew(sweep *s) {
 
 /* Only each step-th call, from first on: the cases share the points among them. A sanitizer, which takes ten times as
  * long, sees some of them, others in each run. */
-static void run(const way *w, uint64_t first, uint64_t step, bool with_checkpoint) {
+static void run(const way *w, uint64_t first, uint64_t step, extra more) {
     sweep s;
     uint64_t points = 0, whole = 0, rounds = 0;
     begin(&s);
@@ -243,7 +257,7 @@ static void run(const way *w, uint64_t first, uint64_t step, bool with_checkpoin
     step *= part;
     for (; whole < 3; nth += step) { /* threads take turns differently: one round without it may be chance */
         arm(w, nth);
-        live(&s, with_checkpoint);
+        live(&s, more);
         bool failed = disarm(w, nth);
         points += failed;
         whole = failed ? 0 : whole + 1;
@@ -264,20 +278,23 @@ static const way operations = {"operations", "any", "EIO"};
 static const way full = {"full disk", "any", "ENOSPC"};
 static const way thrown = {"std::bad_alloc", "engine", "ENOMEM"};
 
-#define SWEEP(name, way, first, step, with_checkpoint)   \
-    static void name(void **state) {                     \
-        (void)state;                                     \
-        run(&(way), (first), (step), (with_checkpoint)); \
+#define SWEEP(name, way, first, step, more)   \
+    static void name(void **state) {          \
+        (void)state;                          \
+        run(&(way), (first), (step), (more)); \
     }
 
-SWEEP(every_allocation_first_half, allocations, 1, 2, false)
-SWEEP(every_allocation_second_half, allocations, 2, 2, false)
-SWEEP(every_operation_first_half, operations, 1, 2, false)
-SWEEP(every_operation_second_half, operations, 2, 2, false)
-SWEEP(every_operation_finds_the_disk_full, full, 1, 1, false)
-SWEEP(every_call_of_rocksdb_throws, thrown, 1, 1, false)
-SWEEP(every_allocation_with_a_checkpoint, allocations, 1, 3, true)
-SWEEP(every_operation_with_a_checkpoint, operations, 1, 3, true)
+SWEEP(every_allocation_first_half, allocations, 1, 2, NULL)
+SWEEP(every_allocation_second_half, allocations, 2, 2, NULL)
+SWEEP(every_operation_first_half, operations, 1, 2, NULL)
+SWEEP(every_operation_second_half, operations, 2, 2, NULL)
+SWEEP(every_operation_finds_the_disk_full, full, 1, 1, NULL)
+SWEEP(every_call_of_rocksdb_throws, thrown, 1, 1, NULL)
+SWEEP(every_allocation_with_a_checkpoint, allocations, 1, 3, checkpoint)
+SWEEP(every_operation_with_a_checkpoint, operations, 1, 3, checkpoint)
+SWEEP(every_allocation_with_a_trim, allocations, 1, 3, trim)
+SWEEP(every_operation_with_a_trim, operations, 1, 3, trim)
+SWEEP(every_call_of_rocksdb_throws_with_a_trim, thrown, 1, 2, trim)
 
 /* --- the stop --------------------------------------------------------------------------------------------------- */
 
@@ -324,4 +341,6 @@ WEIR_TESTS(WEIR_CASE(every_allocation_first_half), WEIR_CASE(every_allocation_se
            WEIR_CASE(every_operation_first_half), WEIR_CASE(every_operation_second_half),
            WEIR_CASE(every_operation_finds_the_disk_full), WEIR_CASE(every_call_of_rocksdb_throws),
            WEIR_CASE(every_allocation_with_a_checkpoint), WEIR_CASE(every_operation_with_a_checkpoint),
-           WEIR_CASE(every_allocation_of_a_stop), WEIR_CASE(every_operation_of_a_stop))
+           WEIR_CASE(every_allocation_with_a_trim), WEIR_CASE(every_operation_with_a_trim),
+           WEIR_CASE(every_call_of_rocksdb_throws_with_a_trim), WEIR_CASE(every_allocation_of_a_stop),
+           WEIR_CASE(every_operation_of_a_stop))

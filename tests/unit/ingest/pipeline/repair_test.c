@@ -51,6 +51,25 @@ static const char rich_schema[] = "version: 1\n"
                                   "    mutations:\n"
                                   "      - {put_label: risk, key: a, value: risk}\n";
 
+/* The same in short: no event comes as late as what is kept. */
+static const char kept_schema[] = "version: 1\n"
+                                  "name: kept\n"
+                                  "vertices:\n"
+                                  "  account: {expire: 12h, history: 30h, features: {age: {kind: number}}}\n"
+                                  "  card: {}\n"
+                                  "relations:\n"
+                                  "  holds: {from: account, to: card, expire: 6h, history: 30h,\n"
+                                  "          features: {rank: {kind: number}}}\n"
+                                  "labels:\n"
+                                  "  risk: {vertex: account, values: [low, high]}\n"
+                                  "sources:\n"
+                                  "  cards:\n"
+                                  "    id: id\n"
+                                  "    time: t\n"
+                                  "    mutations:\n"
+                                  "      - {put_edge: holds, from: a, to: b, when: {has: w}, features: {rank: w}}\n"
+                                  "      - {put_vertex: account, key: a, when: {has: age}, features: [age]}\n";
+
 /* A store of its own, with letters of its own. */
 typedef struct side {
     const char *store, *letters, *checkpoints; /* NULL: none */
@@ -634,9 +653,73 @@ static void without_repairs_damage_is_only_told(void **state) {
     world_close(w);
 }
 
-WEIR_TESTS(WEIR_CASE(a_stream_of_the_tiny_schema), WEIR_CASE(a_stream_with_deletions_labels_and_two_sources),
-           WEIR_CASE(a_stop_at_any_moment), WEIR_CASE(letters_of_an_earlier_store),
-           WEIR_CASE(r1_a_log_that_retention_has_cut), WEIR_CASE(r1_events_that_are_not_in_the_log_any_more),
-           WEIR_CASE(r1_a_store_that_was_fed_from_a_file_too), WEIR_CASE(a_file_that_a_checkpoint_has_needs_no_log),
-           WEIR_CASE(a_file_that_no_checkpoint_has_is_made_anew), WEIR_CASE(a_full_disk_is_said_and_then_it_goes_on),
-           WEIR_CASE(without_repairs_damage_is_only_told))
+/* --- trimmed shards --------------------------------------------------------------------------------------------- */
+
+static uint64_t trims(void) {
+    return weir_metric_counter(WEIR_METRIC_STORE_TRIMS);
+}
+
+static bool any_is_due(const side *s) {
+    bool due = false;
+    for (uint32_t i = 0; i < SHARDS; i++)
+        due = due || weir_graph_trim_due(s->graph, i);
+    return due;
+}
+
+/* Which records are there hangs on when each side was trimmed, what is told does not. */
+static void both_tell_the_same(world *w, weir_arena *arena, int64_t before_us) {
+    for (unsigned i = 0; i < 150; i++) {
+        char key[16];
+        size_t length = (size_t)snprintf(key, sizeof key, "a%u", i);
+        weir_vertex v = weir_vertex_id(&weir_id_key_public, "account", key, length);
+        const weir_edge *a, *b;
+        uint32_t count, wanted, key_length;
+        uint16_t type;
+        const char *name, *wanted_name;
+        weir_arena_reset(arena);
+        assert_ok(weir_graph_neighbors(w->whole.graph, v, 0, WEIR_OUT, before_us, 5000, arena, &b, &wanted));
+        assert_ok(weir_graph_neighbors(w->damaged.graph, v, 0, WEIR_OUT, before_us, 5000, arena, &a, &count));
+        assert_int_equal(count, wanted);
+        for (uint32_t e = 0; e < count; e++)
+            assert_true(a[e].neighbor == b[e].neighbor && a[e].time_us == b[e].time_us && a[e].event == b[e].event);
+        assert_ok(weir_graph_name(w->whole.graph, v, arena, &type, &wanted_name, &key_length));
+        assert_ok(weir_graph_name(w->damaged.graph, v, arena, &type, &name, &key_length));
+        assert_int_equal(name != NULL, wanted_name != NULL);
+    }
+}
+
+/* The keeper trims; what it has trimmed is damaged then, and made anew from a log that says more. */
+static void a_trimmed_shard_is_made_anew(void **state) {
+    (void)state;
+    world *w = world_open(kept_schema);
+    weir_arena *arena;
+    assert_ok(weir_arena_open(64u << 20, &arena));
+    for (int round = 0; round < 3; round++) {
+        uint64_t mended = repairs();
+        append_many(w, 3000);
+        drain_both(w);
+        assert_int_equal(weir_graph_watermark(w->damaged.graph), weir_graph_watermark(w->whole.graph));
+        int64_t now_us = weir_graph_watermark(w->whole.graph);
+        assert_ok(weir_graph_seal(w->damaged.graph));
+        assert_ok(weir_graph_seal(w->whole.graph));
+        while (any_is_due(&w->damaged) || any_is_due(&w->whole))
+            nap();
+        damage_a_block(w->damaged.store, (uint32_t)round);
+        until_well(&w->damaged);
+        assert_true(repairs() > mended);
+        both_tell_the_same(w, arena, WEIR_BEFORE_ALL);
+        both_tell_the_same(w, arena, now_us - HOUR_US);
+        both_tell_the_same(w, arena, now_us - 29 * HOUR_US);
+    }
+    assert_int_equal(weir_metric_counter(WEIR_METRIC_STORE_TRIM_FAILURES), 0);
+    assert_true(trims() >= 2ull * SHARDS);
+    weir_arena_close(arena);
+    world_close(w);
+}
+
+WEIR_TESTS(WEIR_CASE(a_trimmed_shard_is_made_anew), WEIR_CASE(a_stream_of_the_tiny_schema),
+           WEIR_CASE(a_stream_with_deletions_labels_and_two_sources), WEIR_CASE(a_stop_at_any_moment),
+           WEIR_CASE(letters_of_an_earlier_store), WEIR_CASE(r1_a_log_that_retention_has_cut),
+           WEIR_CASE(r1_events_that_are_not_in_the_log_any_more), WEIR_CASE(r1_a_store_that_was_fed_from_a_file_too),
+           WEIR_CASE(a_file_that_a_checkpoint_has_needs_no_log), WEIR_CASE(a_file_that_no_checkpoint_has_is_made_anew),
+           WEIR_CASE(a_full_disk_is_said_and_then_it_goes_on), WEIR_CASE(without_repairs_damage_is_only_told))

@@ -541,10 +541,10 @@ static void a_name_is_wanted_once_a_start(void **state) {
             char key[8];
             size_t length = (size_t)snprintf(key, sizeof key, "k%d", i);
             weir_vertex v = weir_vertex_id(weir_graph_id_key(f.graph), "a", key, length);
-            assert_true(weir_graph_name_claim(f.graph, v));
-            assert_false(weir_graph_name_claim(f.graph, v));
             weir_mutation m = {
                 .kind = WEIR_PUT_VERTEX, .vertex = v, .time_us = 1 + pass, .key = key, .key_length = (uint16_t)length};
+            assert_true(weir_graph_name_claim(f.graph, &m));
+            assert_false(weir_graph_name_claim(f.graph, &m));
             submit(&f, &m, 1);
         }
         graph_close(&f);

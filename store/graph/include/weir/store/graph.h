@@ -161,9 +161,9 @@ weir_err weir_graph_stopped(weir_graph *graph);
 
 /* A claim of this vertex follows soon: begins to fetch what it will look at. Worth it for several at once.  [ingest] */
 void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex);
-/* Whether the next put of this vertex is to carry its name: for a vertex that was not named for long, or not since the
+/* Whether this put of a vertex is to carry its name: for a vertex that was not named for long, or not since the
  * start, also over deletions. Naming one twice is never wrong.  [ingest] */
-bool weir_graph_name_claim(weir_graph *graph, weir_vertex vertex);
+bool weir_graph_name_claim(weir_graph *graph, const weir_mutation *put);
 
 /* --- what time it is -------------------------------------------------------------------------------------------- */
 

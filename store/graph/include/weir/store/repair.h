@@ -77,6 +77,20 @@ void weir_graph_repair_say(weir_graph *graph, uint32_t shard, weir_err err);
 typedef bool (*weir_graph_pace)(void *context, uint64_t bytes);
 weir_err weir_graph_scrub(weir_graph *graph, weir_graph_pace pace, void *context);
 
+/* Writes a shard anew without what nobody can be told of any more, because the schema's `history` reaches not so far
+ * back. Readers and seals go on; it needs room on the disk for as much as stays. pace as above, of what was read; false
+ * ends it, and so does an error: the shard is then as it was. Not beside a repair of the same shard.
+ * WEIR_EUNAVAILABLE not now: the sentence says why; WEIR_ECLOSED; WEIR_EBUSY somebody reads for very long, or it is
+ * being trimmed; WEIR_EFULL, WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM.  Blocks.  [any] */
+weir_err weir_graph_trim(weir_graph *graph, uint32_t shard, weir_graph_pace pace, void *context);
+/* Whether the schema says of anything how far back it can be asked for.  [any] */
+bool weir_graph_trims(const weir_graph *graph);
+/* Whether a trim is worth its time: an eighth of what the schema keeps has become too old since the last one.  [any] */
+bool weir_graph_trim_due(const weir_graph *graph, uint32_t shard);
+/* What is newer is all there; of what is as old, or older, a trim may have taken what nobody can be told, and have left
+ * bare puts in its place. INT64_MIN: there was no trim.  [any] */
+int64_t weir_graph_whole_from_us(const weir_graph *graph, uint32_t shard);
+
 #ifdef __cplusplus
 }
 #endif
