@@ -43,7 +43,7 @@ static void must_post(const serve_child *child, const char *path, const char *bo
 }
 
 static void store(const serve_child *child) {
-    char event[512], path[64];
+    char event[512];
     for (int i = 0; i < STORED; i++) {
         snprintf(
             event, sizeof event,
@@ -52,8 +52,7 @@ static void store(const serve_child *child) {
             i, i);
         must_post(child, "/v1/events?source=payments", event);
     }
-    snprintf(path, sizeof path, "/v1/vertices/payment/p%d", STORED - 1);
-    serve_await(child, path, NULL, 200, NULL);
+    serve_await_applied(child);
 }
 
 /* more: further members. */

@@ -59,11 +59,9 @@ static void a_score_has_seen_what_it_says(void **state) {
     start(&child);
     json_int_t alone = judge(&child, TRIES, &behind);
     for (int n = 0; n < TRIES; n++) {
-        char path[64];
         serve_expect_post(&child, "/v1/events?source=payments", SERVE_JSON, payment(n, false), 200, NULL);
         json_int_t at_once = judge(&child, n, &behind);
-        snprintf(path, sizeof path, "/v1/vertices/payment/p%d", n);
-        serve_await(&child, path, NULL, 200, NULL);
+        serve_await_applied(&child);
         json_int_t ignored, whole = judge(&child, n, &ignored);
         assert_true(whole > alone);
         claims += behind == 0;
