@@ -211,7 +211,8 @@ static void a_page_is_what_was_sealed(void **state) {
         weir_arena_reset(rows);
         assert_ok(weir_cold_list(cursors[weir_rng_below(&w->rng, 2)], &query, page, capacity, rows, &found, &complete));
         assert_int_equal(found, count - begin < capacity ? count - begin : capacity);
-        assert_int_equal(complete, found == count - begin);
+        assert_true(!complete || found == count - begin);
+        assert_true(complete || found == capacity); /* a bundle beside a name may have nothing of the list */
         for (size_t i = 0; i < found; i++)
             assert_int_equal(weir_entry_order(&page[i], &records[begin + i].entry), 0);
     }
