@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include <weir/base/alloc.h>
-#include <weir/base/assert.h>
 #include <weir/store/bundle.h>
 #include <weir/store/key.h>
 #include <weir/store/stored.h>

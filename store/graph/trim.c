@@ -5,7 +5,6 @@
 #include <sys/statvfs.h>
 
 #include <weir/base/alloc.h>
-#include <weir/base/assert.h>
 #include <weir/base/fault.h>
 #include <weir/base/log.h>
 #include <weir/store/repair.h>
