@@ -271,6 +271,30 @@ weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp) {
     return err;
 }
 
+typedef struct salvage_walk {
+    weir_engine_visit visit;
+    void *context;
+    weir_err err;
+} salvage_walk;
+
+static bool salvage_take(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
+    salvage_walk *walk = context;
+    walk->err = walk->visit(walk->context, key, key_length, value, value_length);
+    return !walk->err;
+}
+
+weir_err weir_engine_salvage(weir_engine *engine, const weir_engine_range *ranges, size_t count,
+                             weir_engine_visit visit, void *context) {
+    salvage_walk walk = {.visit = visit, .context = context};
+    weir_rocks_status status;
+    weir_err err = WEIR_OK;
+    if (!weir_engine_enter(engine, &err)) return err;
+    if (!weir_rocks_salvage(engine->db, ranges, count, salvage_take, &walk, &status))
+        err = weir_engine_error(engine, "read the files of", &status);
+    weir_engine_leave(engine);
+    return walk.err ? walk.err : err;
+}
+
 weir_err weir_engine_compact(weir_engine *engine) {
     weir_rocks_status status;
     weir_err err = WEIR_OK;

@@ -443,13 +443,21 @@ template <typename Call> bool write_to(weir_rocks *db, weir_rocks_status *status
 
 } // namespace
 
-/* --- footers ------------------------------------------------------------------------------------------------------- */
+/* --- the ends of files --------------------------------------------------------------------------------------------- */
 
 namespace {
 
-/* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. */
-constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45;
-constexpr uint64_t footer_mark = 0x88e241b785f4cff7u;
+/* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. The first
+ * of the blocks names others, and the properties among them. Behind a block is how it is compressed, and its checksum. */
+constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45, trailer_bytes = 5;
+constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, described_max = 1u << 20;
+constexpr uint32_t last_byte_factor = 0x6b9083d9u;
+constexpr char properties_name[] = "rocksdb.properties";
+constexpr char sequence_name[] = "external_sst_file.global_seqno"; /* 8 bytes, changed when a file is taken in */
+
+struct Handle {
+    uint64_t offset, bytes;
+};
 
 bool take_number(const char **at, const char *end, uint64_t *number) {
     *number = 0;
@@ -461,19 +469,59 @@ bool take_number(const char **at, const char *end, uint64_t *number) {
     return false;
 }
 
-bool is_within(const char *footer, uint64_t file_bytes) {
-    const char *at = footer + 1, *end = footer + handles_end;
-    for (int block = 0; block < 2; block++) {
-        uint64_t offset, bytes;
-        if (!take_number(&at, end, &offset) || !take_number(&at, end, &bytes)) return false;
-        if (offset > file_bytes || bytes > file_bytes - offset) return false;
-    }
-    return true;
+bool take_handle(const char **at, const char *end, uint64_t file_bytes, Handle *handle) {
+    return take_number(at, end, &handle->offset) && take_number(at, end, &handle->bytes) &&
+           handle->offset <= file_bytes && handle->bytes <= file_bytes - handle->offset;
 }
 
-/* The footer has no checksum, and RocksDB asks for as much memory as it says: what that throws out of an opening for
- * reading only is a mutex that it destroys locked, and waits for. Any other damage RocksDB finds itself. */
-rocksdb::Status check_footer(const std::string &path) {
+bool is_as_written(const std::string &block) {
+    size_t bytes = block.size() - trailer_bytes;
+    const auto *data = reinterpret_cast<const unsigned char *>(block.data());
+    uint32_t sum = 0;
+    for (unsigned i = 0; i < 4; i++)
+        sum |= static_cast<uint32_t>(data[bytes + 1 + i]) << (8 * i);
+    return sum == (static_cast<uint32_t>(weir_xxh3(data, bytes, 0)) ^ data[bytes] * last_byte_factor);
+}
+
+rocksdb::Status read_described(const rocksdb::RandomAccessFile &file, const Handle &handle, std::string *block) {
+    if (handle.bytes > described_max) return rocksdb::Status::Corruption("a block of names or properties is too long");
+    std::string bytes(handle.bytes + trailer_bytes, 0);
+    rocksdb::Slice got;
+    rocksdb::Status s = file.Read(handle.offset, bytes.size(), &got, &bytes[0]);
+    if (s.ok() && got.size() < bytes.size()) s = rocksdb::Status::Corruption("a block is cut short");
+    block->assign(got.data(), got.size());
+    return s;
+}
+
+bool properties_are_as_written(std::string *block) {
+    if (is_as_written(*block)) return true;
+    size_t at = block->find(sequence_name), length = sizeof sequence_name - 1;
+    if (at == std::string::npos || block->size() - at - length < 8 + trailer_bytes) return false;
+    block->replace(at + length, 8, 8, 0);
+    return is_as_written(*block);
+}
+
+rocksdb::Status check_described(const rocksdb::RandomAccessFile &file, uint64_t file_bytes, const char *footer) {
+    rocksdb::Status damaged = rocksdb::Status::Corruption("footer or properties are not as they were written");
+    const char *at = footer + 1, *end = footer + handles_end;
+    Handle names, index, properties;
+    std::string block;
+    if (!take_handle(&at, end, file_bytes, &names) || !take_handle(&at, end, file_bytes, &index)) return damaged;
+    rocksdb::Status s = read_described(file, names, &block);
+    if (!s.ok() || !is_as_written(block)) return s.ok() ? damaged : s;
+    size_t named = block.find(properties_name);
+    if (named == std::string::npos) return s;
+    at = block.data() + named + sizeof properties_name - 1;
+    if (!take_handle(&at, block.data() + block.size() - trailer_bytes, file_bytes, &properties)) return damaged;
+    s = read_described(file, properties, &block);
+    return s.ok() && !properties_are_as_written(&block) ? damaged : s;
+}
+
+/* What an opening reads and trusts, though it has no checksum or before that is compared. RocksDB asks for as much memory
+ * as a footer says: what that throws out of an opening for reading only is a mutex that it destroys locked, and waits
+ * for. And of damaged properties it may write where they say, or end the process by an assertion. Any other damage
+ * RocksDB finds itself. */
+rocksdb::Status check_end(const std::string &path) {
     rocksdb::Env *env = rocksdb::Env::Default();
     std::unique_ptr<rocksdb::RandomAccessFile> file;
     char bytes[footer_bytes];
@@ -485,17 +533,17 @@ rocksdb::Status check_footer(const std::string &path) {
         return rocksdb::Status::OK();
     for (size_t i = 0; i < sizeof mark; i++)
         mark |= static_cast<uint64_t>(static_cast<unsigned char>(footer[mark_at + i])) << (8 * i);
-    if (mark != footer_mark || is_within(footer.data(), size)) return rocksdb::Status::OK();
-    return rocksdb::Status::Corruption("the footer names a block that is not in " + path);
+    rocksdb::Status s = mark == footer_mark ? check_described(*file, size, footer.data()) : rocksdb::Status::OK();
+    return s.IsCorruption() ? rocksdb::Status::Corruption(s.ToString(), path) : s;
 }
 
-rocksdb::Status check_footers(const std::string &folder) {
+rocksdb::Status check_ends(const std::string &folder) {
     std::vector<std::string> names;
     rocksdb::Status s;
     if (!rocksdb::Env::Default()->GetChildren(folder, &names).ok()) return s;
     for (size_t i = 0; s.ok() && i < names.size(); i++) {
         bool sorted = names[i].size() > 4 && names[i].compare(names[i].size() - 4, 4, ".sst") == 0;
-        if (sorted) s = check_footer(folder + "/" + names[i]);
+        if (sorted) s = check_end(folder + "/" + names[i]);
     }
     return s;
 }
@@ -522,7 +570,7 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
     return guarded(folder, status, &held, [&] {
         auto db = std::make_unique<weir_rocks>();
         rocksdb::DB *opened = nullptr;
-        rocksdb::Status s = check_footers(folder);
+        rocksdb::Status s = check_ends(folder);
         if (!s.ok()) return s;
         db->options = options_of(opts, opts->cache ? opts->cache->cache : nullptr, db->work);
         db->folder = folder;
@@ -756,6 +804,119 @@ bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status) {
     return write_to(db, status, [&] { return db->db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr); });
 }
 
+/* Whoever looks for a key in the index of a file compares it with the last keys of blocks. The least of those that are
+ * not before it is that of the block in which the key lies, or would: so it is known where a block ends that cannot be
+ * read. */
+class BlockEnds : public rocksdb::Comparator {
+  public:
+    void look_for(const std::string &key) {
+        wanted_ = key;
+        met_ = false;
+    }
+    bool met() const {
+        return met_;
+    }
+    const std::string &end() const {
+        return end_;
+    }
+    int Compare(const rocksdb::Slice &a, const rocksdb::Slice &b) const override {
+        if (a == wanted_)
+            meet(b);
+        else if (b == wanted_)
+            meet(a);
+        return bytewise_->Compare(a, b);
+    }
+    const char *Name() const override {
+        return bytewise_->Name();
+    }
+    void FindShortestSeparator(std::string *start, const rocksdb::Slice &limit) const override {
+        bytewise_->FindShortestSeparator(start, limit);
+    }
+    void FindShortSuccessor(std::string *key) const override {
+        bytewise_->FindShortSuccessor(key);
+    }
+
+  private:
+    void meet(const rocksdb::Slice &key) const {
+        if (bytewise_->Compare(key, wanted_) < 0 || (met_ && bytewise_->Compare(key, end_) >= 0)) return;
+        end_ = key.ToString();
+        met_ = true;
+    }
+
+    const rocksdb::Comparator *bytewise_ = rocksdb::BytewiseComparator();
+    std::string wanted_;
+    mutable std::string end_;
+    mutable bool met_ = false;
+};
+
+struct Salvage {
+    const weir_engine_range *ranges;
+    size_t count;
+    weir_rocks_take_record take;
+    void *context;
+    bool ended;
+};
+
+/* Each iterator ends at the first block that cannot be read, and the next begins behind it. */
+static rocksdb::Status salvage_range(rocksdb::SstFileReader *reader, BlockEnds *blocks, const weir_engine_range &range,
+                                     Salvage *salvage) {
+    const rocksdb::Slice to = slice(range.to, range.to_length);
+    std::string place = slice(range.from, range.from_length).ToString();
+    rocksdb::ReadOptions all;
+    all.total_order_seek = true;
+    while (!salvage->ended && to.compare(place) > 0) {
+        Kept<rocksdb::Iterator> at(reader->NewIterator(all));
+        bool moved_on = false;
+        blocks->look_for(place);
+        for (at->Seek(place); at->Valid() && at->key().compare(to) < 0 && !salvage->ended; at->Next()) {
+            const rocksdb::Slice key = at->key(), value = at->value();
+            salvage->ended = !salvage->take(salvage->context, key.data(), key.size(), value.data(), value.size());
+            place.assign(key.data(), key.size()).push_back(0);
+            moved_on = true;
+        }
+        if (at->Valid() || at->status().ok()) break;
+        if (!at->status().IsCorruption()) return at->status();
+        if (moved_on) continue;
+        if (!blocks->met()) break; /* nor can the index */
+        place.assign(blocks->end()).push_back(0);
+    }
+    return rocksdb::Status::OK();
+}
+
+/* A reader of its own: what the database keeps of the file was read when it was whole. */
+static rocksdb::Status salvage_file(const weir_rocks *db, const std::string &path, Salvage *salvage) {
+    BlockEnds blocks;
+    rocksdb::Options options = db->options;
+    options.listeners.clear();
+    options.comparator = &blocks;
+    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(nullptr)));
+    Kept<rocksdb::SstFileReader> reader(new rocksdb::SstFileReader(options));
+    rocksdb::Status s = check_end(path);
+    if (s.ok()) s = reader->Open(path);
+    for (size_t i = 0; s.ok() && !salvage->ended && i < salvage->count; i++)
+        s = salvage_range(reader.get(), &blocks, salvage->ranges[i], salvage);
+    return s.IsCorruption() || s.IsPathNotFound() ? rocksdb::Status::OK() : s;
+}
+
+bool weir_rocks_salvage(weir_rocks *db, const weir_engine_range *ranges, size_t count, weir_rocks_take_record take,
+                        void *context, weir_rocks_status *status) {
+    std::vector<rocksdb::LiveFileMetaData> files;
+    Salvage salvage{ranges, count, take, context, false};
+    std::unique_ptr<Pinned> pinned;
+    bool listed = read_of(db, nullptr, status, [&] {
+        Patient here(true);
+        pinned = std::make_unique<Pinned>(db->db.get());
+        db->db->GetLiveFilesMetaData(&files);
+        return rocksdb::Status::OK();
+    });
+    return listed && guarded(db->folder.c_str(), status, nullptr, [&] {
+               rocksdb::Status s;
+               for (size_t i = 0; s.ok() && !salvage.ended && i < files.size(); i++)
+                   s = salvage_file(db, db->folder + files[i].name, &salvage);
+               return s;
+           });
+}
+
 /* The blocks of a file of which no checksum is known. */
 static rocksdb::Status check_blocks(const weir_rocks *db, const std::string &path, bool direct) {
     rocksdb::Options options = db->options;
@@ -763,7 +924,7 @@ static rocksdb::Status check_blocks(const weir_rocks *db, const std::string &pat
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(nullptr)));
     options.use_direct_reads = direct;
     Kept<rocksdb::SstFileReader> reader(new rocksdb::SstFileReader(options));
-    rocksdb::Status s = check_footer(path);
+    rocksdb::Status s = check_end(path);
     if (s.ok()) s = reader->Open(path);
     return s.ok() ? reader->VerifyChecksum() : s;
 }

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/store/engine.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -112,6 +114,11 @@ bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *st
 typedef bool (*weir_rocks_take_file)(void *context, const char *name, uint64_t length);
 bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *context, weir_rocks_status *status);
 bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status);
+/* Hands all that can be read in [from, to) of each sorted file alone, damaged blocks passed over; false ends it. */
+typedef bool (*weir_rocks_take_record)(void *context, const void *key, size_t key_length, const void *value,
+                                       size_t value_length);
+bool weir_rocks_salvage(weir_rocks *db, const weir_engine_range *ranges, size_t count, weir_rocks_take_record take,
+                        void *context, weir_rocks_status *status);
 /* Reads every byte of one sorted file anew, past all caches; NULL: of all files. */
 bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status);
 /* Whether the file at `path` has the bytes that the database's sorted file `name` was written with. */

@@ -29,11 +29,8 @@
 #define DELTA_SHARE   4u /* of what a shard's delta may have: the server goes on beside it */
 #define DELTA_MIN     (1u << 20)
 #define LOOK_RECORDS  256u
-#define EXACT_RECORDS 4096u /* a block of 8 KiB has fewer */
 #define AHEAD_RECORDS 64u
 #define PLACE_BYTES   58u /* no key is longer, nor as long */
-
-#define PROBES_DEPTH 6u /* 63 places */
 
 #define NOTES_A_PAGE    1024u
 #define ENTRIES_A_PAGE  128u
@@ -278,12 +275,13 @@ void weir_graph_repair_release(weir_graph_repair *repair) {
 
 /* --- whether it has all that can still be read ------------------------------------------------------------------ */
 
-/* A place in the order of keys: as a number, most significant byte first. */
+/* A key, with zeros behind it. */
 typedef struct repair_place {
     uint8_t bytes[PLACE_BYTES];
 } repair_place;
 
 typedef struct repair_compare {
+    const weir_graph_repair *repair;
     weir_engine *engine;       /* of was */
     weir_engine_cursor *was;   /* bundle by bundle */
     weir_engine_cursor *is;    /* goes along beside it: places to go on at, where `was` cannot be read */
@@ -291,8 +289,17 @@ typedef struct repair_compare {
     weir_entry *page;
     weir_arena *rows;
     repair_place from; /* where `was` was asked for last, or stood */
-    uint64_t misses;   /* places in a row from where nothing can be read */
+    uint64_t ahead;    /* records of the new store to the next place that is tried */
+    weir_buf unread;   /* pairs of places between which `was` could not be read, in order */
+    weir_graph_repair_go_on go_on;
+    void *context;
+    uint64_t steps;
 } repair_compare;
+
+static weir_err repair_go_on(repair_compare *c) {
+    bool goes_on = ++c->steps % LOOK_RECORDS || c->go_on(c->context);
+    return goes_on ? WEIR_OK : WEIR_ERR(WEIR_ECLOSED, "the repair is stopped");
+}
 
 static int repair_order(const weir_engine_cursor *a, const weir_engine_cursor *b) {
     size_t a_length, b_length;
@@ -313,18 +320,6 @@ static repair_place repair_place_of(const weir_engine_cursor *cursor) {
     return place;
 }
 
-static repair_place repair_between(const repair_place *low, const repair_place *high) {
-    repair_place middle;
-    unsigned sum[PLACE_BYTES], carry = 0;
-    for (size_t i = PLACE_BYTES; i-- > 0; carry = sum[i] >> 8)
-        sum[i] = low->bytes[i] + high->bytes[i] + carry;
-    for (size_t i = 0; i < PLACE_BYTES; i++) {
-        unsigned above = i == 0 ? carry : sum[i - 1] & 1;
-        middle.bytes[i] = (uint8_t)(above << 7 | (sum[i] & 0xff) >> 1);
-    }
-    return middle;
-}
-
 /* A cursor that has met damage may meet it again elsewhere, so it is another one. What is passed over is damaged for
  * ever: what cannot be read just now may be well. */
 static bool repair_reads(repair_compare *c, const repair_place *place, weir_err *errp) {
@@ -336,47 +331,31 @@ static bool repair_reads(repair_compare *c, const repair_place *place, weir_err 
     return !err;
 }
 
-/* The first of some places between two at which it reads, if there is one: the parts in between may be damaged, too. */
-static bool repair_probe(repair_compare *c, const repair_place *low, repair_place *high, unsigned depth,
-                         weir_err *errp) {
-    repair_place middle = repair_between(low, high), before = middle;
-    if (depth == 0 || *errp || memcmp(&middle, low, sizeof middle) == 0) return false;
-    if (repair_probe(c, low, &before, depth - 1, errp) || (!*errp && repair_reads(c, &middle, errp))) {
-        *high = memcmp(&before, &middle, sizeof middle) < 0 ? before : middle;
-        return true;
+/* Between c->from and `to` `was` cannot be read. */
+static weir_err repair_leave_out(repair_compare *c, const repair_place *to) {
+    repair_place *last = (repair_place *)(void *)(c->unread.bytes + c->unread.length) - 1;
+    if (c->unread.length && memcmp(last, &c->from, sizeof *last) == 0) {
+        *last = *to;
+        return WEIR_OK;
     }
-    return repair_probe(c, &middle, high, depth - 1, errp);
+    weir_buf_append(&c->unread, &c->from, sizeof c->from);
+    weir_buf_append(&c->unread, to, sizeof *to);
+    return weir_buf_err(&c->unread);
 }
 
-/* From `high` on it reads again, from c->from on it does not: to the first place where it does, which may be before the
- * next that the new store has. */
-static weir_err repair_step_back(repair_compare *c, repair_place high) {
-    repair_place low = c->from;
-    weir_err err = WEIR_OK;
-    (void)repair_probe(c, &low, &high, PROBES_DEPTH, &err);
-    for (;;) {
-        const repair_place middle = repair_between(&low, &high);
-        if (err || memcmp(&middle, &low, sizeof low) == 0) break;
-        *(repair_reads(c, &middle, &err) ? &high : &low) = middle;
-    }
-    if (!err) (void)repair_reads(c, &high, &err);
-    weir_engine_cursor_seek(c->is, high.bytes, sizeof high.bytes);
-    c->misses = 0;
-    return err;
-}
-
-/* Nothing can be read where `was` stands. The new store knows where it may go on: where each of its records is, and at
- * the end. Of a block that is damaged each is tried, for the next block may be well, and the one behind that damaged;
- * there are more only where a whole file cannot be read. *endp: nor can what is left. */
+/* Nothing can be read where `was` stands: one of the files that it merges is damaged there. It goes on where the new
+ * store has its next record, or further on. What lies between is left to repair_find_unread. *endp: nor can what is
+ * left. */
 static weir_err repair_pass_damage(repair_compare *c, bool *endp) {
-    weir_err err = WEIR_OK;
     const repair_place place = repair_place_of(c->is);
-    bool more = weir_engine_cursor_valid(c->is);
-    if (repair_reads(c, &place, &err)) return repair_step_back(c, place);
-    c->from = place;
-    *endp = !more;
-    for (uint64_t i = c->misses++ < EXACT_RECORDS ? 1 : AHEAD_RECORDS; i > 0 && weir_engine_cursor_valid(c->is); i--)
+    weir_err err = WEIR_OK;
+    *endp = !weir_engine_cursor_valid(c->is);
+    bool reads = repair_reads(c, &place, &err);
+    if (!err) err = repair_leave_out(c, &place);
+    for (uint64_t i = 0; !reads && i < c->ahead && weir_engine_cursor_valid(c->is); i++)
         weir_engine_cursor_next(c->is);
+    c->ahead = reads ? 1 : c->ahead < AHEAD_RECORDS ? 2 * c->ahead : AHEAD_RECORDS;
+    c->from = place;
     return err;
 }
 
@@ -397,8 +376,8 @@ static const char *repair_kind(weir_list list) {
 
 /* Whether the new store has these entries of a list, which are in its order. Far apart, each is looked for anew: what
  * lies between them may be long. */
-static weir_err repair_find_entries(const weir_graph_repair *repair, const repair_compare *c, weir_vertex vertex,
-                                    weir_list list, const weir_entry *wanted, size_t count) {
+static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex, weir_list list,
+                                    const weir_entry *wanted, size_t count) {
     weir_cold_query query = {.vertex = vertex, .list = list, .before_us = INT64_MAX, .with_it = true};
     size_t found = 0, at = 0;
     weir_err err = WEIR_OK;
@@ -413,61 +392,64 @@ static weir_err repair_find_entries(const weir_graph_repair *repair, const repai
             at = 0;
         }
         bool is = at < found && weir_entry_order(&c->page[at], &wanted[i]) == 0;
-        bool of_trim = list == WEIR_LIST_PUTS && wanted[i].time_us <= repair->whole_from_us;
-        if (!err && !is && !of_trim) err = repair_lost(repair, repair_kind(list)); // R1
+        bool of_trim = list == WEIR_LIST_PUTS && wanted[i].time_us <= c->repair->whole_from_us;
+        if (!err && !is && !of_trim) err = repair_lost(c->repair, repair_kind(list)); // R1
     }
     return err;
 }
 
-static weir_err repair_find_name(const weir_graph_repair *repair, const repair_compare *c, weir_vertex vertex) {
+static weir_err repair_find_name(const repair_compare *c, weir_vertex vertex) {
     weir_name name;
     bool found;
     weir_err err = weir_cold_name(c->looks, vertex, &name, &found);
-    return err || found ? err : repair_lost(repair, "a name"); // R1
+    return err || found ? err : repair_lost(c->repair, "a name"); // R1
 }
 
 /* A name may be another put's. A bundle that is not as it was written says nothing that must be found again. */
-static weir_err repair_find_bundle(const weir_graph_repair *repair, const repair_compare *c,
-                                   const weir_bundle_key *key) {
+static weir_err repair_find_bundle(const repair_compare *c, const weir_bundle_key *key, const void *value,
+                                   size_t length) {
     weir_entry fresh[WEIR_BUNDLE_ENTRIES_MAX + 1];
     weir_bundle_reader reader;
     weir_list list = 0;
-    size_t length, count = 0;
-    const void *value = weir_engine_cursor_value(c->was, &length);
+    size_t count = 0;
     if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length)) return WEIR_OK;
-    weir_err err = reader.has_name ? repair_find_name(repair, c, key->vertex) : WEIR_OK;
+    weir_err err = reader.has_name ? repair_find_name(c, key->vertex) : WEIR_OK;
     while (!err && weir_bundle_next(&reader, &fresh[count]) == WEIR_BUNDLE_ENTRY) {
         if (count && (reader.list != list || count == WEIR_BUNDLE_ENTRIES_MAX)) {
-            err = repair_find_entries(repair, c, key->vertex, list, fresh, count);
+            err = repair_find_entries(c, key->vertex, list, fresh, count);
             fresh[0] = fresh[count];
             count = 0;
         }
         list = reader.list;
         count++;
     }
-    return err || count == 0 ? err : repair_find_entries(repair, c, key->vertex, list, fresh, count);
+    return err || count == 0 ? err : repair_find_entries(c, key->vertex, list, fresh, count);
 }
 
 /* Offsets and the newest time are not of events. */
-static weir_err repair_find(const weir_graph_repair *repair, const repair_compare *c) {
-    size_t length, met_length;
+static weir_err repair_find(const repair_compare *c, const void *key, size_t length, const void *value,
+                            size_t value_length) {
     weir_bundle_key bundle;
-    const char *key = weir_engine_cursor_key(c->was, &length);
-    if (weir_bundle_key_read(key, length, &bundle)) return repair_find_bundle(repair, c, &bundle);
-    if (length == 0 || key[0] != 'T') return WEIR_OK;
+    size_t met_length;
+    if (weir_bundle_key_read(key, length, &bundle)) return repair_find_bundle(c, &bundle, value, value_length);
+    if (length == 0 || *(const char *)key != 'T') return WEIR_OK;
     weir_engine_cursor_seek(c->looks, key, length);
     const void *met = weir_engine_cursor_valid(c->looks) ? weir_engine_cursor_key(c->looks, &met_length) : NULL;
     weir_err err = met ? WEIR_OK : weir_engine_cursor_err(c->looks);
     bool is = met && met_length == length && memcmp(met, key, length) == 0;
-    return err || is ? err : repair_lost(repair, "the deletion of a vertex"); // R1
+    return err || is ? err : repair_lost(c->repair, "the deletion of a vertex"); // R1
 }
 
 /* One key, of either or of both. */
-static weir_err repair_compare_one(const weir_graph_repair *repair, repair_compare *c) {
+static weir_err repair_compare_one(repair_compare *c) {
+    size_t length, value_length;
     bool more = weir_engine_cursor_valid(c->is);
     weir_err err = more ? WEIR_OK : weir_engine_cursor_err(c->is);
     int order = more ? repair_order(c->was, c->is) : -1;
-    if (!err && order < 0) err = repair_find(repair, c); /* of a key that both have, the value is the same */
+    const void *key = weir_engine_cursor_key(c->was, &length);
+    const void *value = weir_engine_cursor_value(c->was, &value_length);
+    if (!err && order < 0) /* of a key that both have, the value is the same */
+        err = repair_find(c, key, length, value, value_length);
     if (err) return err;
     if (order <= 0) c->from = repair_place_of(c->was);
     if (order >= 0) weir_engine_cursor_next(c->is);
@@ -475,18 +457,40 @@ static weir_err repair_compare_one(const weir_graph_repair *repair, repair_compa
     return WEIR_OK;
 }
 
-static weir_err repair_compare_rest(const weir_graph_repair *repair, repair_compare *c, weir_graph_repair_go_on go_on,
-                                    void *context) {
+static weir_err repair_compare_merged(repair_compare *c) {
     weir_err err = WEIR_OK;
     bool end = false;
-    for (uint64_t steps = 1; !err && !end; steps++) {
+    weir_engine_cursor_seek(c->is, "", 0);
+    weir_engine_cursor_seek(c->was, "", 0);
+    while (!err && !end) {
         bool valid = weir_engine_cursor_valid(c->was);
         weir_err unread = valid ? WEIR_OK : weir_engine_cursor_err(c->was);
         if (!valid && !unread) break;
-        if (steps % LOOK_RECORDS == 0 && !go_on(context)) return WEIR_ERR(WEIR_ECLOSED, "the repair is stopped");
-        err = valid ? repair_compare_one(repair, c) : repair_pass_damage(c, &end);
+        err = repair_go_on(c);
+        if (!err) err = valid ? repair_compare_one(c) : repair_pass_damage(c, &end);
     }
     return err ? err : weir_engine_cursor_err(c->is);
+}
+
+static weir_err repair_visit_unread(void *context, const void *key, size_t key_length, const void *value,
+                                    size_t value_length) {
+    repair_compare *c = context;
+    weir_err err = repair_go_on(c);
+    return err ? err : repair_find(c, key, key_length, value, value_length);
+}
+
+/* Where one file is damaged, what others have there can be read all the same. */
+static weir_err repair_find_unread(repair_compare *c) {
+    const repair_place *places = (const repair_place *)(const void *)c->unread.bytes;
+    size_t count = c->unread.length / sizeof *places / 2;
+    if (count == 0) return WEIR_OK;
+    weir_engine_range *ranges = weir_calloc(count, sizeof *ranges);
+    if (!ranges) return WEIR_ERR(WEIR_ENOMEM, "no memory to compare a shard with its repair");
+    for (size_t i = 0; i < count; i++)
+        ranges[i] = (weir_engine_range){places[2 * i].bytes, places[2 * i + 1].bytes, PLACE_BYTES, PLACE_BYTES};
+    weir_err err = weir_engine_salvage(c->engine, ranges, count, repair_visit_unread, c);
+    weir_free(ranges);
+    return err;
 }
 
 static weir_err repair_compare_open(weir_graph_repair *repair, repair_compare *c) {
@@ -501,7 +505,8 @@ static weir_err repair_compare_open(weir_graph_repair *repair, repair_compare *c
 /* What an entry is, not its row: a schema that has grown since may give it more columns than it had. */
 static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
     const weir_engine_opts opts = {.read_only = true};
-    repair_compare c = {.engine = repair->shard->engine};
+    repair_compare c = {
+        .repair = repair, .engine = repair->shard->engine, .ahead = 1, .go_on = go_on, .context = context};
     weir_engine *opened = NULL; /* the shard may have closed it, because it could not be opened again just then */
     weir_err err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
     if (weir_err_is(err, WEIR_ECORRUPT)) {
@@ -511,11 +516,9 @@ static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_
         if (!err) err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
     }
     if (!err) err = repair_compare_open(repair, &c);
-    if (!err) {
-        weir_engine_cursor_seek(c.is, "", 0);
-        weir_engine_cursor_seek(c.was, "", 0);
-        err = repair_compare_rest(repair, &c, go_on, context);
-    }
+    if (!err) err = repair_compare_merged(&c);
+    if (!err) err = repair_find_unread(&c);
+    weir_buf_free(&c.unread);
     weir_free(c.page);
     weir_arena_close(c.rows);
     weir_engine_cursor_close(c.looks);

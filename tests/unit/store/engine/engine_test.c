@@ -2,6 +2,8 @@
 /* engine_test.c - the cold store: files come in whole, stay, and a flipped bit is seen. */
 #include "fixture.h"
 
+#include <weir/base/rng.h>
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -177,6 +179,33 @@ static void n3_a_flipped_bit_is_an_error(void **state) {
     }
 }
 
+/* Behind the records and their index lies what an opening reads before it compares any checksum. */
+static void n3_an_opening_bears_any_bit_of_what_describes_a_file(void **state) {
+    (void)state;
+    const weir_engine_opts opts = {.read_only = true};
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    weir_engine *engine = engine_open(true);
+    files found;
+    assert_ok(write_file(engine, RECORDS, "before"));
+    assert_ok(write_file(engine, RECORDS, "value"));
+    weir_engine_close(engine);
+    files_find(&found, "engine", ".sst");
+    for (uint64_t round = weir_test_rounds(300); round > 0; round--) {
+        const char *path = found.paths[weir_rng_below(&rng, found.count)];
+        long at = size_of(path) - 1 - (long)weir_rng_below(&rng, 2000);
+        int bit = (int)weir_rng_below(&rng, 8);
+        uint64_t keys = 0;
+        flip(path, at, bit);
+        weir_err err = weir_engine_open(weir_test_path("engine"), &opts, &engine);
+        if (!err) err = weir_engine_verify(engine, &keys);
+        if (!err) assert_int_equal(keys, RECORDS);
+        if (err) assert_err(err, WEIR_ECORRUPT, NULL);
+        weir_engine_close(engine);
+        flip(path, at, bit);
+        engine = NULL;
+    }
+}
+
 /* The value of the last record, which is not damaged. */
 static bool last_is(weir_engine *engine, const char *value) {
     weir_buf found = {0};
@@ -337,6 +366,6 @@ static void checkpoints_beside_readers_end_and_are_whole(void **state) {
 WEIR_TESTS(WEIR_CASE(checkpoints_beside_readers_end_and_are_whole), WEIR_CASE(newer_file_wins_and_points_are_found),
            WEIR_CASE(no_part_of_a_filter_hides_a_key), WEIR_CASE(what_came_in_and_what_compactions_wrote_is_counted),
            WEIR_CASE(n1_a_file_is_seen_whole_or_not_at_all), WEIR_CASE(n2_what_ingest_returned_for_survives_a_kill),
-           WEIR_CASE(n3_a_flipped_bit_is_an_error), WEIR_CASE(n1_a_file_that_was_not_taken_is_not_seen),
-           WEIR_CASE(keys_that_do_not_rise_are_refused), WEIR_CASE(bad_folders_are_one_sentence_each),
-           WEIR_CASE(full_disk_changes_nothing))
+           WEIR_CASE(n3_a_flipped_bit_is_an_error), WEIR_CASE(n3_an_opening_bears_any_bit_of_what_describes_a_file),
+           WEIR_CASE(n1_a_file_that_was_not_taken_is_not_seen), WEIR_CASE(keys_that_do_not_rise_are_refused),
+           WEIR_CASE(bad_folders_are_one_sentence_each), WEIR_CASE(full_disk_changes_nothing))

@@ -121,6 +121,18 @@ typedef struct weir_engine_copies {
 weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copies, uint32_t *restoredp,
                              uint32_t *leftp);
 
+/* What can still be read of a damaged engine, where a cursor cannot: of each sorted file alone, block by block, all
+ * records in [from, to) of each range. Files come in any order, and a record more than once. visit's error ends it and
+ * is returned. No file is removed meanwhile.  WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+typedef struct weir_engine_range {
+    const void *from, *to;
+    size_t from_length, to_length;
+} weir_engine_range;
+typedef weir_err (*weir_engine_visit)(void *context, const void *key, size_t key_length, const void *value,
+                                      size_t value_length);
+weir_err weir_engine_salvage(weir_engine *engine, const weir_engine_range *ranges, size_t count,
+                             weir_engine_visit visit, void *context);
+
 /* A sorted file beside the engine (same file system). Keys must rise strictly: WEIR_EORDER.  [owner] */
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
 /* The same for a large file: index and filter are in parts, as those of what merges make.  [owner] */
