@@ -15,6 +15,7 @@
 #include <weir/base/assert.h>
 #include <weir/base/fault.h>
 #include <weir/base/file.h>
+#include <weir/store/repair.h>
 #include <weir/store/trust.h>
 
 #include "draft.h"
@@ -99,6 +100,11 @@ static void set_times(weir_snapshot_draft *draft) {
     draft->age_us = given || agreed_us > draft->as_of_us ? draft->as_of_us : agreed_us;
     draft->reach_us = agreed_us < INT64_MAX ? agreed_us + 1 : agreed_us;
     if (given && draft->reach_us < draft->as_of_us) draft->reach_us = draft->as_of_us;
+    draft->kept_us = INT64_MIN;
+    for (uint32_t i = 0; i < draft->shards; i++) {
+        int64_t whole_us = weir_graph_whole_from_us(draft->graph, i);
+        if (whole_us >= draft->kept_us && whole_us != INT64_MIN) draft->kept_us = whole_us + 1;
+    }
 }
 
 /* What a crash has left goes first. */
