@@ -162,8 +162,9 @@ static kill_point points[] = {
     {"seal.begin", 9, 0},         {"seal.half_written", 9, 0}, {"engine.finished", 9, 0},
     {"engine.ingested", 9, 0},    {"seal.ingested", 9, 0},     {"seal.end", 9, 0},
     {"serve.opened", 1, 0},       {"serve.ready", 1, 0},       {"pipeline.letters_synced", 9, 0},
-    {"pipeline.submitted", 9, 0}, {"shard.applied", 30, 0},    {"checkpoint.shard", 3, 0},
-    {"checkpoint.whole", 1, 0},
+    {"pipeline.submitted", 9, 0}, {"shard.applied", 30, 0},    {"trim.begun", 3, 0},
+    {"trim.written", 3, 0},       {"trim.whole", 3, 0},        {"trim.replaced", 3, 0},
+    {"checkpoint.shard", 3, 0},   {"checkpoint.whole", 1, 0},
 };
 
 static void kill_between_kafka_and_graph(void **state) {

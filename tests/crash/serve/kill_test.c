@@ -140,7 +140,8 @@ static kill_point points[] = {
     {"seal.begin", 9, 0},         {"seal.half_written", 9, 0}, {"engine.finished", 9, 0},  {"engine.ingested", 9, 0},
     {"seal.ingested", 9, 0},      {"seal.end", 9, 0},          {"serve.opened", 1, 0},     {"serve.ready", 1, 0},
     {"pipeline.submitted", 9, 0}, {"shard.applied", 30, 0},    {"events.appended", 20, 0}, {"events.synced", 20, 0},
-    {"eventlog.marked", 20, 0},   {"checkpoint.shard", 3, 0},  {"checkpoint.whole", 1, 0},
+    {"eventlog.marked", 20, 0},   {"trim.begun", 3, 0},        {"trim.written", 3, 0},     {"trim.whole", 3, 0},
+    {"trim.replaced", 3, 0},      {"checkpoint.shard", 3, 0},  {"checkpoint.whole", 1, 0},
 };
 
 static void kill_at_random_moments_and_at_every_named_point(void **state) {
@@ -151,7 +152,7 @@ static void kill_at_random_moments_and_at_every_named_point(void **state) {
                                 .send = send_events,
                                 .compare_log = compare_log};
     (void)state;
-    run_campaign(&http, cycles_wanted(20));
+    run_campaign(&http, cycles_wanted(26));
 }
 
 int main(int argc, char **argv) {
