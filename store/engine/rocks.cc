@@ -850,6 +850,7 @@ class BlockEnds : public rocksdb::Comparator {
 };
 
 struct Salvage {
+    rocksdb::ReadOptions options;
     const weir_engine_range *ranges;
     size_t count;
     weir_rocks_take_record take;
@@ -862,10 +863,8 @@ static rocksdb::Status salvage_range(rocksdb::SstFileReader *reader, BlockEnds *
                                      Salvage *salvage) {
     const rocksdb::Slice to = slice(range.to, range.to_length);
     std::string place = slice(range.from, range.from_length).ToString();
-    rocksdb::ReadOptions all;
-    all.total_order_seek = true;
     while (!salvage->ended && to.compare(place) > 0) {
-        Kept<rocksdb::Iterator> at(reader->NewIterator(all));
+        Kept<rocksdb::Iterator> at(reader->NewIterator(salvage->options));
         bool moved_on = false;
         blocks->look_for(place);
         for (at->Seek(place); at->Valid() && at->key().compare(to) < 0 && !salvage->ended; at->Next()) {
@@ -901,8 +900,11 @@ static rocksdb::Status salvage_file(const weir_rocks *db, const std::string &pat
 bool weir_rocks_salvage(weir_rocks *db, const weir_engine_range *ranges, size_t count, weir_rocks_take_record take,
                         void *context, weir_rocks_status *status) {
     std::vector<rocksdb::LiveFileMetaData> files;
-    Salvage salvage{ranges, count, take, context, false};
+    Salvage salvage{{}, ranges, count, take, context, false};
+    const Moment before = moment_of(db);
     std::unique_ptr<Pinned> pinned;
+    salvage.options.total_order_seek = true;
+    salvage.options.snapshot = before ? before->snapshot() : nullptr;
     bool listed = read_of(db, nullptr, status, [&] {
         Patient here(true);
         pinned = std::make_unique<Pinned>(db->db.get());

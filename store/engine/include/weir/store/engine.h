@@ -122,8 +122,9 @@ weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copi
                              uint32_t *leftp);
 
 /* What can still be read of a damaged engine, where a cursor cannot: of each sorted file alone, block by block, all
- * records in [from, to) of each range. Files come in any order, and a record more than once. visit's error ends it and
- * is returned. No file is removed meanwhile.  WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+ * records in [from, to) of each range; but none of a file that has not come in. Files come in any order, and a record
+ * more than once. visit's error ends it and is returned. No file is removed meanwhile.  WEIR_EIO, WEIR_ENOMEM.
+ * Blocks.  [any] */
 typedef struct weir_engine_range {
     const void *from, *to;
     size_t from_length, to_length;
