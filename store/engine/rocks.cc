@@ -450,7 +450,7 @@ namespace {
 /* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. The first
  * of the blocks names others, and the properties among them. Behind a block is how it is compressed, and its checksum. */
 constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45, trailer_bytes = 5;
-constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, described_max = 1u << 20;
+constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 1u << 20;
 constexpr uint32_t last_byte_factor = 0x6b9083d9u;
 constexpr char properties_name[] = "rocksdb.properties";
 constexpr char sequence_name[] = "external_sst_file.global_seqno"; /* 8 bytes, changed when a file is taken in */
@@ -483,12 +483,14 @@ bool is_as_written(const std::string &block) {
     return sum == (static_cast<uint32_t>(weir_xxh3(data, bytes, 0)) ^ data[bytes] * last_byte_factor);
 }
 
-rocksdb::Status read_described(const rocksdb::RandomAccessFile &file, const Handle &handle, std::string *block) {
-    if (handle.bytes > described_max) return rocksdb::Status::Corruption("a block of names or properties is too long");
+rocksdb::Status read_meta_block(const rocksdb::RandomAccessFile &file, const std::string &path, const Handle &handle,
+                                std::string *block) {
+    if (handle.bytes > meta_block_max) return rocksdb::Status::Corruption("names or properties are too long in", path);
     std::string bytes(handle.bytes + trailer_bytes, 0);
     rocksdb::Slice got;
     rocksdb::Status s = file.Read(handle.offset, bytes.size(), &got, &bytes[0]);
-    if (s.ok() && got.size() < bytes.size()) s = rocksdb::Status::Corruption("a block is cut short");
+    if (s.ok() && got.size() < bytes.size())
+        s = rocksdb::Status::Corruption("names or properties are cut short in", path);
     block->assign(got.data(), got.size());
     return s;
 }
@@ -501,26 +503,28 @@ bool properties_are_as_written(std::string *block) {
     return is_as_written(*block);
 }
 
-rocksdb::Status check_described(const rocksdb::RandomAccessFile &file, uint64_t file_bytes, const char *footer) {
-    rocksdb::Status damaged = rocksdb::Status::Corruption("footer or properties are not as they were written");
+rocksdb::Status check_meta_blocks(const rocksdb::RandomAccessFile &file, const std::string &path, uint64_t file_bytes,
+                                  const char *footer) {
+    rocksdb::Status damaged = rocksdb::Status::Corruption("footer or properties are not as they were written in", path);
     const char *at = footer + 1, *end = footer + handles_end;
     Handle names, index, properties;
     std::string block;
     if (!take_handle(&at, end, file_bytes, &names) || !take_handle(&at, end, file_bytes, &index)) return damaged;
-    rocksdb::Status s = read_described(file, names, &block);
+    rocksdb::Status s = read_meta_block(file, path, names, &block);
     if (!s.ok() || !is_as_written(block)) return s.ok() ? damaged : s;
     size_t named = block.find(properties_name);
     if (named == std::string::npos) return s;
     at = block.data() + named + sizeof properties_name - 1;
     if (!take_handle(&at, block.data() + block.size() - trailer_bytes, file_bytes, &properties)) return damaged;
-    s = read_described(file, properties, &block);
+    s = read_meta_block(file, path, properties, &block);
     return s.ok() && !properties_are_as_written(&block) ? damaged : s;
 }
 
-/* What an opening reads and trusts, though it has no checksum or before that is compared. RocksDB asks for as much memory
+/* What an opening reads and trusts: it has no checksum, or is used before that is compared. RocksDB asks for as much memory
  * as a footer says: what that throws out of an opening for reading only is a mutex that it destroys locked, and waits
  * for. And of damaged properties it may write where they say, or end the process by an assertion. Any other damage
- * RocksDB finds itself. */
+ * RocksDB finds itself. Also of a file that a crash has left and the database does not have: which it has is known only
+ * once it is open. */
 rocksdb::Status check_end(const std::string &path) {
     rocksdb::Env *env = rocksdb::Env::Default();
     std::unique_ptr<rocksdb::RandomAccessFile> file;
@@ -533,8 +537,7 @@ rocksdb::Status check_end(const std::string &path) {
         return rocksdb::Status::OK();
     for (size_t i = 0; i < sizeof mark; i++)
         mark |= static_cast<uint64_t>(static_cast<unsigned char>(footer[mark_at + i])) << (8 * i);
-    rocksdb::Status s = mark == footer_mark ? check_described(*file, size, footer.data()) : rocksdb::Status::OK();
-    return s.IsCorruption() ? rocksdb::Status::Corruption(s.ToString(), path) : s;
+    return mark == footer_mark ? check_meta_blocks(*file, path, size, footer.data()) : rocksdb::Status::OK();
 }
 
 rocksdb::Status check_ends(const std::string &folder) {
@@ -804,6 +807,8 @@ bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status) {
     return write_to(db, status, [&] { return db->db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr); });
 }
 
+namespace {
+
 /* Whoever looks for a key in the index of a file compares it with the last keys of blocks. The least of those that are
  * not before it is that of the block in which the key lies, or would: so it is known where a block ends that cannot be
  * read. */
@@ -849,6 +854,29 @@ class BlockEnds : public rocksdb::Comparator {
     mutable bool met_ = false;
 };
 
+/* Opens a file though parts of its index cannot be read: any other opening outside of a database reads all of them. */
+class AsFarAsItGoes : public rocksdb::TableFactory {
+  public:
+    explicit AsFarAsItGoes(const rocksdb::BlockBasedTableOptions &options)
+        : blocks_(rocksdb::NewBlockBasedTableFactory(options)) {}
+    const char *Name() const override {
+        return blocks_->Name();
+    }
+    using rocksdb::TableFactory::NewTableReader;
+    rocksdb::Status NewTableReader(const rocksdb::ReadOptions &ro, const rocksdb::TableReaderOptions &options,
+                                   std::unique_ptr<rocksdb::RandomAccessFileReader> &&file, uint64_t bytes,
+                                   std::unique_ptr<rocksdb::TableReader> *reader, bool) const override {
+        return blocks_->NewTableReader(ro, options, std::move(file), bytes, reader, false);
+    }
+    rocksdb::TableBuilder *NewTableBuilder(const rocksdb::TableBuilderOptions &options,
+                                           rocksdb::WritableFileWriter *file) const override {
+        return blocks_->NewTableBuilder(options, file);
+    }
+
+  private:
+    std::unique_ptr<rocksdb::TableFactory> blocks_;
+};
+
 struct Salvage {
     rocksdb::ReadOptions options;
     const weir_engine_range *ranges;
@@ -857,6 +885,8 @@ struct Salvage {
     void *context;
     bool ended;
 };
+
+} // namespace
 
 /* Each iterator ends at the first block that cannot be read, and the next begins behind it. */
 static rocksdb::Status salvage_range(rocksdb::SstFileReader *reader, BlockEnds *blocks, const weir_engine_range &range,
@@ -882,39 +912,55 @@ static rocksdb::Status salvage_range(rocksdb::SstFileReader *reader, BlockEnds *
     return rocksdb::Status::OK();
 }
 
-/* A reader of its own: what the database keeps of the file was read when it was whole. */
-static rocksdb::Status salvage_file(const weir_rocks *db, const std::string &path, Salvage *salvage) {
+static bool lies_in(const rocksdb::LiveFileMetaData &file, const weir_engine_range &range) {
+    return slice(range.to, range.to_length).compare(file.smallestkey) > 0 &&
+           slice(range.from, range.from_length).compare(file.largestkey) <= 0;
+}
+
+/* A reader of its own: what the database keeps of the file may have been read before it was damaged. */
+static rocksdb::Status salvage_file(const weir_rocks *db, const rocksdb::LiveFileMetaData &file, Salvage *salvage) {
     BlockEnds blocks;
+    const std::string path = db->folder + file.name;
     rocksdb::Options options = db->options;
+    rocksdb::BlockBasedTableOptions table = table_options(nullptr);
+    table.filter_policy.reset(); /* nobody asks it */
     options.listeners.clear();
     options.comparator = &blocks;
-    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(nullptr)));
+    options.table_factory.reset(new AsFarAsItGoes(table));
     Kept<rocksdb::SstFileReader> reader(new rocksdb::SstFileReader(options));
     rocksdb::Status s = check_end(path);
     if (s.ok()) s = reader->Open(path);
     for (size_t i = 0; s.ok() && !salvage->ended && i < salvage->count; i++)
-        s = salvage_range(reader.get(), &blocks, salvage->ranges[i], salvage);
+        if (lies_in(file, salvage->ranges[i])) s = salvage_range(reader.get(), &blocks, salvage->ranges[i], salvage);
     return s.IsCorruption() || s.IsPathNotFound() ? rocksdb::Status::OK() : s;
 }
 
+static bool is_wanted(const rocksdb::LiveFileMetaData &file, const Salvage &salvage) {
+    for (size_t i = 0; i < salvage.count; i++)
+        if (lies_in(file, salvage.ranges[i])) return true;
+    return false;
+}
+
+/* The moment is taken behind the list: a file that comes in between is not looked at. */
 bool weir_rocks_salvage(weir_rocks *db, const weir_engine_range *ranges, size_t count, weir_rocks_take_record take,
                         void *context, weir_rocks_status *status) {
     std::vector<rocksdb::LiveFileMetaData> files;
     Salvage salvage{{}, ranges, count, take, context, false};
-    const Moment before = moment_of(db);
     std::unique_ptr<Pinned> pinned;
-    salvage.options.total_order_seek = true;
-    salvage.options.snapshot = before ? before->snapshot() : nullptr;
     bool listed = read_of(db, nullptr, status, [&] {
         Patient here(true);
         pinned = std::make_unique<Pinned>(db->db.get());
+        if (!pinned->status().ok() && !pinned->status().IsNotSupported()) return pinned->status();
         db->db->GetLiveFilesMetaData(&files);
         return rocksdb::Status::OK();
     });
+    const Moment before = moment_of(db);
+    salvage.options.total_order_seek = true;
+    salvage.options.snapshot = before ? before->snapshot() : nullptr;
     return listed && guarded(db->folder.c_str(), status, nullptr, [&] {
                rocksdb::Status s;
                for (size_t i = 0; s.ok() && !salvage.ended && i < files.size(); i++)
-                   s = salvage_file(db, db->folder + files[i].name, &salvage);
+                   if (is_wanted(files[i], salvage)) s = salvage_file(db, files[i], &salvage);
                return s;
            });
 }

@@ -114,7 +114,8 @@ bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *st
 typedef bool (*weir_rocks_take_file)(void *context, const char *name, uint64_t length);
 bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *context, weir_rocks_status *status);
 bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status);
-/* Hands all that can be read in [from, to) of each sorted file alone, damaged blocks passed over; false ends it. */
+/* Hands all that can be read in any of the ranges of each sorted file alone, damaged blocks passed over; a file that
+ * cannot be opened tells nothing. false ends it. */
 typedef bool (*weir_rocks_take_record)(void *context, const void *key, size_t key_length, const void *value,
                                        size_t value_length);
 bool weir_rocks_salvage(weir_rocks *db, const weir_engine_range *ranges, size_t count, weir_rocks_take_record take,

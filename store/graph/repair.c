@@ -280,6 +280,10 @@ typedef struct repair_place {
     uint8_t bytes[PLACE_BYTES];
 } repair_place;
 
+typedef struct repair_range {
+    repair_place from, to;
+} repair_range;
+
 typedef struct repair_compare {
     const weir_graph_repair *repair;
     weir_engine *engine;       /* of was */
@@ -290,7 +294,7 @@ typedef struct repair_compare {
     weir_arena *rows;
     repair_place from; /* where `was` was asked for last, or stood */
     uint64_t ahead;    /* records of the new store to the next place that is tried */
-    weir_buf unread;   /* pairs of places between which `was` could not be read, in order */
+    weir_buf unread;   /* repair_range in order: where `was` could not be read */
     weir_graph_repair_go_on go_on;
     void *context;
     uint64_t steps;
@@ -333,13 +337,13 @@ static bool repair_reads(repair_compare *c, const repair_place *place, weir_err 
 
 /* Between c->from and `to` `was` cannot be read. */
 static weir_err repair_leave_out(repair_compare *c, const repair_place *to) {
-    repair_place *last = (repair_place *)(void *)(c->unread.bytes + c->unread.length) - 1;
-    if (c->unread.length && memcmp(last, &c->from, sizeof *last) == 0) {
-        *last = *to;
+    size_t count = c->unread.length / sizeof(repair_range);
+    repair_range *ranges = (repair_range *)(void *)c->unread.bytes;
+    if (count && memcmp(&ranges[count - 1].to, &c->from, sizeof c->from) == 0) {
+        ranges[count - 1].to = *to;
         return WEIR_OK;
     }
-    weir_buf_append(&c->unread, &c->from, sizeof c->from);
-    weir_buf_append(&c->unread, to, sizeof *to);
+    weir_buf_append(&c->unread, &(repair_range){c->from, *to}, sizeof(repair_range));
     return weir_buf_err(&c->unread);
 }
 
@@ -481,13 +485,13 @@ static weir_err repair_visit_unread(void *context, const void *key, size_t key_l
 
 /* Where one file is damaged, what others have there can be read all the same. */
 static weir_err repair_find_unread(repair_compare *c) {
-    const repair_place *places = (const repair_place *)(const void *)c->unread.bytes;
-    size_t count = c->unread.length / sizeof *places / 2;
+    const repair_range *unread = (const repair_range *)(const void *)c->unread.bytes;
+    size_t count = c->unread.length / sizeof *unread;
     if (count == 0) return WEIR_OK;
     weir_engine_range *ranges = weir_calloc(count, sizeof *ranges);
     if (!ranges) return WEIR_ERR(WEIR_ENOMEM, "no memory to compare a shard with its repair");
     for (size_t i = 0; i < count; i++)
-        ranges[i] = (weir_engine_range){places[2 * i].bytes, places[2 * i + 1].bytes, PLACE_BYTES, PLACE_BYTES};
+        ranges[i] = (weir_engine_range){unread[i].from.bytes, unread[i].to.bytes, PLACE_BYTES, PLACE_BYTES};
     weir_err err = weir_engine_salvage(c->engine, ranges, count, repair_visit_unread, c);
     weir_free(ranges);
     return err;

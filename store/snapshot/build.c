@@ -100,11 +100,17 @@ static void set_times(weir_snapshot_draft *draft) {
     draft->age_us = given || agreed_us > draft->as_of_us ? draft->as_of_us : agreed_us;
     draft->reach_us = agreed_us < INT64_MAX ? agreed_us + 1 : agreed_us;
     if (given && draft->reach_us < draft->as_of_us) draft->reach_us = draft->as_of_us;
-    draft->kept_us = INT64_MIN;
+}
+
+/* Trims may have known a shorter `history` than there is now, and each shard was trimmed at a time of its own. */
+static void set_whole(weir_snapshot_draft *draft) {
+    int64_t latest_us = INT64_MIN;
+    draft->whole_us = INT64_MIN;
     for (uint32_t i = 0; i < draft->shards; i++) {
         int64_t whole_us = weir_graph_whole_from_us(draft->graph, i);
-        if (whole_us >= draft->kept_us && whole_us != INT64_MIN) draft->kept_us = whole_us + 1;
+        if (whole_us > latest_us) latest_us = whole_us;
     }
+    if (latest_us != INT64_MIN && weir_draft_all_from_us(draft) <= latest_us) draft->whole_us = latest_us + 1;
 }
 
 /* What a crash has left goes first. */
@@ -211,6 +217,7 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
     draft->opts = opts;
     draft->shards = weir_graph_shards(graph);
     set_times(draft);
+    set_whole(draft);
     weir_err err = weir_draft_beside(opts->out, "partial", draft->partial);
     if (!err) err = weir_draft_beside(opts->out, "spill", draft->spill);
     if (!err) err = folders_open(draft);

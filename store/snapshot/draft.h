@@ -47,7 +47,7 @@ struct weir_snapshot_draft {
     int64_t as_of_us;
     int64_t age_us;   /* from when what expires is as old as it is              */
     int64_t reach_us; /* from when a `history` of the schema reaches so far back */
-    int64_t kept_us;  /* the first time of which the store has all: trims may have known a shorter `history` */
+    int64_t whole_us; /* the first time of which the store has all, where the schema's `history` does not say so */
     uint32_t shards;
     char partial[WEIR_DRAFT_PATH_MAX]; /* what is renamed at the end   */
     char spill[WEIR_DRAFT_PATH_MAX];   /* what is removed at the end   */

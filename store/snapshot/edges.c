@@ -196,8 +196,9 @@ static weir_err check_ends(const weir_snapshot_draft *draft, uint32_t relation) 
     if (out->edges == in->edges && out->sum == in->sum) return WEIR_OK; /* Z1 */
     return WEIR_ERR(
         WEIR_EDATA,
-        "relation %s has edges of which only one end is in the store, so it was copied while events came in; "
-        "give an earlier time as of which to look, or copy it when it stands still",
+        "relation %s has edges of which only one end is in the store, so it was copied while events came in, or a "
+        "`history` is longer than it was when the store was trimmed; give an earlier time as of which to look, or copy "
+        "it when it stands still, or wait until the time has passed by which the history is longer",
         weir_schema_relation_at(draft->schema, relation)->name);
 }
 

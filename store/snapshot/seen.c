@@ -56,7 +56,7 @@ const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_ve
 int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
     int64_t from_us;
     bool all = draft->opts->history_us == 0 || __builtin_sub_overflow(draft->age_us, draft->opts->history_us, &from_us);
-    return all || from_us < draft->kept_us ? draft->kept_us : from_us;
+    return all || from_us < draft->whole_us ? draft->whole_us : from_us;
 }
 
 /* The later of what the build keeps and what a `history` of the schema reaches; 0: any time. */
