@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache.c - stripes of a chained hash table with the least recently used at the end of a list.
+ * cache.c - stripes of a chained hash table; what was not asked for since it was passed over makes room.
  *
  * A window is one block: header, entries, rows. Updating one makes a new block: windows are short, and readers copy out
- * under the stripe's lock, so that nobody ever holds a pointer into a window.
+ * under the stripe's lock, so that nobody ever holds a pointer into a window. A hit changes one byte of the window: to
+ * keep a list by last use it would have to fetch the neighbours of a window in that list, too.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -18,11 +19,15 @@ _Static_assert(sizeof(weir_entry) == 48, "deltas and windows are made of these: 
 
 #define STRIPES     16u /* few, so that a wide window is a small part of one */
 #define BUCKETS_MIN 256u
-#define MARK_BITS   8u /* a window: one list in eight is looked for in vain */
+#define CACHE_LINE  64u
+#define SPARED_MAX  64u
+#define AHEAD_LINES 12u /* most windows have no more, and of longer ones the processor fetches on by itself */
+#define MARK_BITS   8u  /* a window: one list in eight is looked for in vain */
 
 typedef struct window {
     struct window *chain;         /* same bucket          */
-    struct window *newer, *older; /* by last use          */
+    struct window *newer, *older; /* by when they came, or were spared last */
+    bool used;                    /* since then                             */
     weir_vertex vertex;
     weir_list list;
     uint32_t count;
@@ -31,10 +36,18 @@ typedef struct window {
     weir_entry entries[];
 } window;
 
+/* Whoever looks ahead reads them without the lock, so those that are replaced stay until the end: as much again. */
+typedef struct buckets {
+    struct buckets *smaller;
+    size_t count;
+    window *_Atomic slots[];
+} buckets;
+
 typedef struct stripe {
-    _Alignas(64) weir_mutex mutex; /* guards all below */
-    window **buckets;
-    size_t bucket_count, window_count;
+    /* Changed under the lock, read without it by who looks ahead: not beside the lock, which every reader writes. */
+    _Alignas(CACHE_LINE) buckets *_Atomic buckets;
+    _Alignas(CACHE_LINE) weir_mutex mutex; /* guards all else */
+    size_t window_count;
     window *newest, *oldest;
     size_t bytes;
     weir_cache_stats stats; /* the counters */
@@ -47,43 +60,6 @@ struct weir_cache {
     stripe stripes[STRIPES];
 };
 
-weir_err weir_cache_open(size_t bytes_max, uint32_t width, weir_cache **cachep) {
-    *cachep = NULL;
-    weir_cache *cache = weir_aligned_alloc(_Alignof(weir_cache), sizeof *cache);
-    if (!cache) return WEIR_ERR(WEIR_ENOMEM, "no memory for a window cache");
-    memset(cache, 0, sizeof *cache);
-    cache->stripe_bytes_max = bytes_max / STRIPES;
-    cache->width = width;
-    bool fits = true;
-    for (size_t i = 0; i < STRIPES; i++) {
-        stripe *s = &cache->stripes[i];
-        weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "window cache stripe");
-        s->bucket_count = BUCKETS_MIN;
-        s->buckets = weir_calloc(BUCKETS_MIN, sizeof(window *));
-        fits = fits && s->buckets;
-    }
-    if (!fits) {
-        weir_cache_close(cache);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for a window cache");
-    }
-    *cachep = cache;
-    return WEIR_OK;
-}
-
-void weir_cache_close(weir_cache *cache) {
-    if (!cache) return;
-    for (size_t i = 0; i < STRIPES; i++) {
-        stripe *s = &cache->stripes[i];
-        for (window *w = s->newest, *older; w; w = older) {
-            older = w->older;
-            weir_free(w);
-        }
-        weir_free(s->buckets);
-        weir_mutex_destroy(&s->mutex);
-    }
-    weir_free(cache);
-}
-
 uint64_t weir_cache_epoch(weir_cache *cache) {
     return atomic_load_explicit(&cache->epoch, memory_order_acquire);
 }
@@ -92,7 +68,7 @@ void weir_cache_sealed(weir_cache *cache) {
     atomic_fetch_add_explicit(&cache->epoch, 1, memory_order_acq_rel);
 }
 
-/* --- the table of a stripe, all under its lock ---------------------------------------------------------------------
+/* --- the table of a stripe, changed under its lock ------------------------------------------------------------------
  * */
 
 static uint64_t mix(weir_vertex vertex, weir_list list) {
@@ -104,12 +80,13 @@ static stripe *stripe_of(weir_cache *cache, weir_vertex vertex, weir_list list) 
     return &cache->stripes[mix(vertex, list) % STRIPES];
 }
 
-static window **bucket_of(const stripe *s, weir_vertex vertex, weir_list list) {
-    return &s->buckets[(mix(vertex, list) >> 8) % s->bucket_count];
+static window *_Atomic *slot_of(const stripe *s, weir_vertex vertex, weir_list list) {
+    buckets *b = atomic_load_explicit(&s->buckets, memory_order_acquire);
+    return &b->slots[(mix(vertex, list) >> 8) & (b->count - 1)];
 }
 
 static window *find(const stripe *s, weir_vertex vertex, weir_list list) {
-    window *w = *bucket_of(s, vertex, list);
+    window *w = atomic_load_explicit(slot_of(s, vertex, list), memory_order_relaxed);
     while (w && (w->vertex != vertex || w->list != list))
         w = w->chain;
     return w;
@@ -127,11 +104,26 @@ static void use_push(stripe *s, window *w) {
     s->newest = w;
 }
 
+static void chain_push(const stripe *s, window *w) {
+    window *_Atomic *slot = slot_of(s, w->vertex, w->list);
+    w->chain = atomic_load_explicit(slot, memory_order_relaxed);
+    atomic_store_explicit(slot, w, memory_order_relaxed);
+}
+
+static void chain_unlink(const stripe *s, const window *w) {
+    window *_Atomic *slot = slot_of(s, w->vertex, w->list);
+    window *at = atomic_load_explicit(slot, memory_order_relaxed);
+    if (at == w) {
+        atomic_store_explicit(slot, w->chain, memory_order_relaxed);
+        return;
+    }
+    while (at->chain != w)
+        at = at->chain;
+    at->chain = w->chain;
+}
+
 static void window_remove(stripe *s, window *w) {
-    window **at = bucket_of(s, w->vertex, w->list);
-    while (*at != w)
-        at = &(*at)->chain;
-    *at = w->chain;
+    chain_unlink(s, w);
     use_unlink(s, w);
     s->bytes -= w->bytes;
     s->window_count--;
@@ -139,31 +131,82 @@ static void window_remove(stripe *s, window *w) {
 }
 
 /* Without memory for more buckets the chains get longer, that is all. */
-static void buckets_grow(stripe *s) {
-    window **buckets = weir_calloc(s->bucket_count * 2, sizeof(window *));
-    if (!buckets) return;
-    weir_free(s->buckets);
-    s->buckets = buckets;
-    s->bucket_count *= 2;
-    for (window *w = s->newest; w; w = w->older) {
-        window **at = bucket_of(s, w->vertex, w->list);
-        w->chain = *at;
-        *at = w;
+static bool buckets_grow(stripe *s) {
+    buckets *old = atomic_load_explicit(&s->buckets, memory_order_relaxed);
+    size_t count = old ? old->count * 2 : BUCKETS_MIN;
+    buckets *grown = weir_calloc(1, sizeof *grown + count * sizeof grown->slots[0]);
+    if (!grown) return false;
+    grown->smaller = old;
+    grown->count = count;
+    atomic_store_explicit(&s->buckets, grown, memory_order_release);
+    for (window *w = s->newest; w; w = w->older)
+        chain_push(s, w);
+    return true;
+}
+
+/* Those that were used since they were passed over are spared once more, but few at a time: readers wait. */
+static void make_room(const weir_cache *cache, stripe *s, size_t bytes) {
+    unsigned spared = 0;
+    while (s->oldest && s->bytes + bytes > cache->stripe_bytes_max) { /* S6 */
+        window *w = s->oldest;
+        if (w->used && spared++ < SPARED_MAX) {
+            w->used = false;
+            use_unlink(s, w);
+            use_push(s, w);
+        } else {
+            s->stats.evictions++;
+            window_remove(s, w);
+        }
     }
 }
 
-static void window_add(weir_cache *cache, stripe *s, window *w) {
-    if (s->window_count > s->bucket_count) buckets_grow(s);
-    window **at = bucket_of(s, w->vertex, w->list);
-    w->chain = *at;
-    *at = w;
+static void window_add(const weir_cache *cache, stripe *s, window *w) {
+    make_room(cache, s, w->bytes);
+    if (s->window_count > s->buckets->count) (void)buckets_grow(s);
+    chain_push(s, w);
     use_push(s, w);
     s->bytes += w->bytes;
     s->window_count++;
-    while (s->oldest && s->bytes > cache->stripe_bytes_max) { /* S6 */
-        s->stats.evictions++;
-        window_remove(s, s->oldest);
+}
+
+/* --- opening and closing ------------------------------------------------------------------------------------------ */
+
+weir_err weir_cache_open(size_t bytes_max, uint32_t width, weir_cache **cachep) {
+    *cachep = NULL;
+    weir_cache *cache = weir_aligned_alloc(_Alignof(weir_cache), sizeof *cache);
+    if (!cache) return WEIR_ERR(WEIR_ENOMEM, "no memory for a window cache");
+    memset(cache, 0, sizeof *cache);
+    cache->stripe_bytes_max = bytes_max / STRIPES;
+    cache->width = width;
+    bool fits = true;
+    for (size_t i = 0; i < STRIPES; i++) {
+        stripe *s = &cache->stripes[i];
+        weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "window cache stripe");
+        fits = fits && buckets_grow(s);
     }
+    if (!fits) {
+        weir_cache_close(cache);
+        return WEIR_ERR(WEIR_ENOMEM, "no memory for a window cache");
+    }
+    *cachep = cache;
+    return WEIR_OK;
+}
+
+void weir_cache_close(weir_cache *cache) {
+    if (!cache) return;
+    for (size_t i = 0; i < STRIPES; i++) {
+        stripe *s = &cache->stripes[i];
+        for (window *w = s->newest, *older; w; w = older) {
+            older = w->older;
+            weir_free(w);
+        }
+        for (buckets *b = s->buckets, *smaller; b; b = smaller) {
+            smaller = b->smaller;
+            weir_free(b);
+        }
+        weir_mutex_destroy(&s->mutex);
+    }
+    weir_free(cache);
 }
 
 /* --- windows -------------------------------------------------------------------------------------------------------
@@ -198,6 +241,7 @@ void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir
     window *old = find(s, vertex, list);
     bool knows_more = !old || old->count < w->count || (w->complete && !old->complete);
     if (weir_cache_epoch(cache) == epoch && knows_more) { /* S5 */
+        if (old) w->used = old->used;
         if (old) window_remove(s, old);
         window_add(cache, s, w);
         w = NULL;
@@ -209,6 +253,7 @@ void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir
 /* First entry older than before_us. */
 static uint32_t place_before(const window *w, int64_t before_us) {
     uint32_t low = 0, high = w->count;
+    if (high == 0 || w->entries[0].time_us < before_us) return 0;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (w->entries[middle].time_us >= before_us) {
@@ -254,8 +299,7 @@ bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, i
             *countp = count;
             *completep = w->complete && from + count == w->count;
             answered = true;
-            use_unlink(s, w);
-            use_push(s, w);
+            if (!w->used) w->used = true;
         } else {
             *countp = w->count;
         }
@@ -263,6 +307,19 @@ bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, i
     *(answered ? &s->stats.hits : &s->stats.misses) += 1;
     weir_mutex_unlock(&s->mutex);
     return answered;
+}
+
+void weir_cache_ahead(const weir_cache *cache, weir_vertex vertex, weir_list list, size_t entries,
+                      weir_cache_stage stage) {
+    window *_Atomic *slot = slot_of(&cache->stripes[mix(vertex, list) % STRIPES], vertex, list);
+    if (stage == WEIR_CACHE_SLOT) {
+        __builtin_prefetch(slot);
+        return;
+    }
+    const char *at = (const char *)atomic_load_explicit(slot, memory_order_relaxed); /* it may be gone by now */
+    size_t lines = 2 + entries * sizeof(weir_entry) / CACHE_LINE;
+    for (size_t i = 0; at && i < lines && i < AHEAD_LINES; i++)
+        __builtin_prefetch(at + i * CACHE_LINE);
 }
 
 /* Merges the window with the added list, which is oldest first, newest first into merged. An added record replaces its
@@ -301,6 +358,7 @@ void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list,
     window *w = find(s, vertex, list);
     if (w) {
         window *updated = window_updated(cache, w, entries, count);
+        if (updated) updated->used = w->used;
         window_remove(s, w);
         if (updated) window_add(cache, s, updated);
     }

@@ -43,6 +43,11 @@ void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir
 typedef void *(*weir_cache_allocate)(void *context, size_t size);
 bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
                         size_t capacity, weir_cache_allocate allocate, void *context, size_t *countp, bool *completep);
+/* For who is about to collect from many windows: fetches where one is found, and some collects later the window itself,
+ * with so many entries.  [any] */
+typedef enum weir_cache_stage { WEIR_CACHE_SLOT, WEIR_CACHE_WINDOW } weir_cache_stage;
+void weir_cache_ahead(const weir_cache *cache, weir_vertex vertex, weir_list list, size_t entries,
+                      weir_cache_stage stage);
 /* A delta has become part of the cold store: fills that scanned it earlier are refused from now on.  [worker] */
 void weir_cache_sealed(weir_cache *cache);
 /* A list that the seal has added to the cold store (oldest first): its window, if cached, gets them.  [worker] */

@@ -197,6 +197,10 @@ void weir_deleted_look_end(weir_deleted_look *look) {
     look->cursor = NULL;
 }
 
+const weir_deleted_filter *weir_deleted_filter_of(const weir_deleted *deleted) {
+    return deleted->filter;
+}
+
 uint64_t weir_deleted_count(const weir_deleted *deleted) {
     return atomic_load_explicit(&deleted->count, memory_order_relaxed);
 }

@@ -49,6 +49,8 @@ typedef struct weir_deleted_look {
  * WEIR_EBUSY, WEIR_ETIMEOUT as weir_graph_budget says; WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_deleted_time(weir_deleted_look *look, weir_vertex vertex, int64_t before_us, int64_t *time_usp);
 void weir_deleted_look_end(weir_deleted_look *look);
+/* What says of most that they were never deleted; borrowed.  [any] */
+const weir_deleted_filter *weir_deleted_filter_of(const weir_deleted *deleted);
 /* How many there are; one that comes twice may count twice until the store is opened again.  [any] */
 uint64_t weir_deleted_count(const weir_deleted *deleted);
 

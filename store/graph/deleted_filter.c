@@ -63,8 +63,16 @@ void weir_deleted_filter_add(weir_deleted_filter *filter, weir_vertex vertex) {
         atomic_store_explicit(&filter->any, true, memory_order_release);
 }
 
+bool weir_deleted_filter_any(const weir_deleted_filter *filter) {
+    return atomic_load_explicit(&filter->any, memory_order_acquire);
+}
+
+void weir_deleted_filter_ahead(const weir_deleted_filter *filter, weir_vertex vertex) {
+    __builtin_prefetch(block_of(filter, vertex));
+}
+
 bool weir_deleted_filter_may_have(const weir_deleted_filter *filter, weir_vertex vertex) {
-    if (!atomic_load_explicit(&filter->any, memory_order_acquire)) return false;
+    if (!weir_deleted_filter_any(filter)) return false;
     const atomic_uint_fast64_t *block = block_of(filter, vertex);
     uint64_t bits = mix(weir_vertex_low(vertex) + 0x9e3779b97f4a7c15ull);
     for (unsigned i = 0; i < BITS_SET; i++, bits >>= 9)

@@ -18,5 +18,8 @@ void weir_deleted_filter_close(weir_deleted_filter *filter);
 void weir_deleted_filter_add(weir_deleted_filter *filter, weir_vertex vertex); /* [any] */
 /* false: never.  [any] */
 bool weir_deleted_filter_may_have(const weir_deleted_filter *filter, weir_vertex vertex);
+bool weir_deleted_filter_any(const weir_deleted_filter *filter); /* false: none was ever added  [any] */
+/* Fetches what will be asked about the vertex.  [any] */
+void weir_deleted_filter_ahead(const weir_deleted_filter *filter, weir_vertex vertex);
 
 #endif /* WEIR_STORE_DELETED_FILTER_H */

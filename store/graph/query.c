@@ -12,6 +12,12 @@
 #define ROWS_PER_LOOK 4u /* feature rows taken at first: most vertices have one */
 #define ROWS_MAX      4096u
 
+#define NEAR_EDGES 48u /* of a window: what is written anew for each stays in the processor's cache */
+
+#define AHEAD_SLOT   16u /* in windows: where one is found */
+#define AHEAD_MIN    4u  /* fewer have nobody to be fetched beside */
+#define AHEAD_WINDOW 8u  /* and the window itself          */
+
 static weir_shard *shard_of(const weir_graph *graph, weir_vertex vertex) {
     return graph->shards[weir_shard_of(vertex, graph->shard_count)];
 }
@@ -34,27 +40,38 @@ static bool is_told(const weir_graph *graph, int64_t history_us, int64_t before_
     return history_us == 0 || __builtin_sub_overflow(now_us, history_us, &untold_us) || before_us > untold_us;
 }
 
+static weir_err check_window(const weir_graph *graph, uint16_t relation, uint32_t limit) {
+    if (relation < weir_schema_relation_count(graph->schema) && limit > 0 && limit <= WEIR_WINDOW_MAX) return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL, "no relation %u, or a limit of %u that is not 1 to %u", relation, limit,
+                    WEIR_WINDOW_MAX);
+}
+
+/* What a window is asked by; the vertex and its time are the caller's. */
+typedef struct window_ask {
+    uint16_t relation;
+    weir_direction direction;
+    uint32_t limit;
+    weir_graph_budget *budget;
+} window_ask;
+
 /* All reads of edges come through here, those of samplers and aggregates too; only who looks for the puts of a vertex
  * does not, because an edge counts as one, however far back it can be asked for. */
-weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
-                                     int64_t before_us, uint32_t limit, weir_graph_budget *budget, weir_arena *arena,
-                                     const weir_edge **edgesp, uint32_t *countp) {
+static weir_err read_window(const weir_graph *graph, weir_delta *const deltas[2], weir_vertex vertex, int64_t before_us,
+                            const window_ask *ask, weir_arena *arena, const weir_edge **edgesp, uint32_t *countp) {
     const weir_entry *entries;
+    weir_entry near[NEAR_EDGES];
     *edgesp = NULL;
     *countp = 0;
-    if (relation >= weir_schema_relation_count(graph->schema) || limit == 0 || limit > WEIR_WINDOW_MAX) {
-        return WEIR_ERR(WEIR_EINVAL, "no relation %u, or a limit of %u that is not 1 to %u", relation, limit,
-                        WEIR_WINDOW_MAX);
-    }
-    const weir_schema_relation *of = weir_schema_relation_at(graph->schema, relation);
+    const weir_schema_relation *of = weir_schema_relation_at(graph->schema, ask->relation);
     if (!is_told(graph, of->history_us, before_us)) return WEIR_OK;
     weir_list_query query = {.vertex = vertex,
-                             .list = WEIR_LIST_EDGES(relation, direction),
+                             .list = WEIR_LIST_EDGES(ask->relation, ask->direction),
                              .before_us = before_us,
                              .newer_than_us = expired_at(graph, of->expire_us, before_us),
-                             .limit = limit,
-                             .budget = budget};
-    weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, countp);
+                             .limit = ask->limit,
+                             .budget = ask->budget,
+                             .room = ask->limit <= NEAR_EDGES ? near : NULL};
+    weir_err err = weir_shard_list_with(shard_of(graph, vertex), deltas, &query, arena, &entries, countp);
     if (err) return err;
     weir_edge *edges = weir_arena_alloc(arena, *countp * sizeof *edges);
     if (!edges) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer neighbours");
@@ -64,6 +81,67 @@ weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint
     }
     *edgesp = edges;
     return WEIR_OK;
+}
+
+weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
+                                     int64_t before_us, uint32_t limit, weir_graph_budget *budget, weir_arena *arena,
+                                     const weir_edge **edgesp, uint32_t *countp) {
+    const window_ask ask = {relation, direction, limit, budget};
+    weir_delta *deltas[2];
+    *edgesp = NULL;
+    *countp = 0;
+    weir_err err = check_window(graph, relation, limit);
+    if (err) return err;
+    weir_shard_version(shard_of(graph, vertex), deltas);
+    err = read_window(graph, deltas, vertex, before_us, &ask, arena, edgesp, countp);
+    weir_delta_release(deltas[0]);
+    weir_delta_release(deltas[1]);
+    return err;
+}
+
+typedef struct many {
+    const weir_vertex *vertices;
+    uint32_t count;
+    const window_ask *ask;
+} many;
+
+static void fetch_one(const weir_graph *graph, const many *m, size_t at, weir_cache_stage stage) {
+    weir_list list = WEIR_LIST_EDGES(m->ask->relation, m->ask->direction);
+    if (at < m->count)
+        weir_cache_ahead(shard_of(graph, m->vertices[at])->cache, m->vertices[at], list, m->ask->limit, stage);
+}
+
+/* Before the one at `at` is read; before the first, what the following steps take for granted. */
+static void fetch_ahead(const weir_graph *graph, const many *m, size_t at) {
+    if (m->count < AHEAD_MIN) return;
+    for (size_t i = at ? AHEAD_SLOT : 0; i <= AHEAD_SLOT; i++)
+        fetch_one(graph, m, at + i, WEIR_CACHE_SLOT);
+    for (size_t i = at ? AHEAD_WINDOW : 0; i <= AHEAD_WINDOW; i++)
+        fetch_one(graph, m, at + i, WEIR_CACHE_WINDOW);
+}
+
+weir_err weir_graph_neighbors_of_many(weir_graph *graph, const weir_vertex *vertices, const int64_t *before_us,
+                                      uint32_t count, uint16_t relation, weir_direction direction, uint32_t limit,
+                                      weir_arena *arena, weir_graph_window *windows) {
+    const window_ask ask = {relation, direction, limit, NULL};
+    const many m = {vertices, count, &ask};
+    weir_delta *deltas[WEIR_SHARDS_MAX][2];
+    bool held[WEIR_SHARDS_MAX] = {false};
+    weir_err err = check_window(graph, relation, limit);
+    for (uint32_t i = 0; !err && i < count; i++) {
+        uint32_t shard = weir_shard_of(vertices[i], graph->shard_count);
+        fetch_ahead(graph, &m, i);
+        if (!held[shard]) weir_shard_version(graph->shards[shard], deltas[shard]);
+        held[shard] = true;
+        err = read_window(graph, deltas[shard], vertices[i], before_us[i], &ask, arena, &windows[i].edges,
+                          &windows[i].count);
+    }
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        if (!held[i]) continue;
+        weir_delta_release(deltas[i][0]);
+        weir_delta_release(deltas[i][1]);
+    }
+    return err;
 }
 
 weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,

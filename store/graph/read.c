@@ -5,10 +5,11 @@
  * Each of the three gives its newest entries in one order; the merge takes the first of the three heads, equal records
  * once (the newer source's). How many entries must be taken for `limit` visible ones is not known before the deletions
  * are met, and a deletion may sit in another source than what it hides (an edge that comes late, after its deletion was
- * sealed). So a few more than `limit` are taken of each; when that was not enough, the read is done again with more.
- * When even many were not, the list begins with a long run of deletions. Then the deltas are taken whole, because what
- * comes while they are read must not be seen in part (S2), and the cold store is read page by page by one cursor, which
- * sees one moment. So a read costs what it passes, and a few bytes for each deletion that it has met.
+ * sealed). Most lists have none: `limit` of each are taken first. When that was not enough, the read is done again with
+ * a few more, which a window that was filled has, and then with many. When even those were not, the list begins with a
+ * long run of deletions. Then the deltas are taken whole, because what comes while they are read must not be seen in
+ * part (S2), and the cold store is read page by page by one cursor, which sees one moment. So a read costs what it
+ * passes, and a few bytes for each deletion that it has met.
  */
 #include <string.h>
 
@@ -18,9 +19,10 @@
 #include "hidden.h"
 #include "shard.h"
 
-#define SPARE_ENTRIES 8u
+#define SPARE_ENTRIES 8u    /* in place of some that are hidden */
 #define WIDE_MAX      8192u /* entries that a window is made for: more is a dump, and takes the place of too many */
 #define SOURCES       3u    /* active, frozen, cold: newest first */
+#define NEAR_ENTRIES  48u /* of each, where few are asked for: what is written anew for each read stays in the cache */
 #define COLD          2u
 #define CLOCK_STEPS   1024u
 
@@ -131,7 +133,7 @@ static size_t window_size(const weir_shard *shard, size_t capacity) {
 /* Scans from the newest on, so that the next reader finds a window; then answers from that, if it reaches. */
 static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
                              source *s) {
-    size_t size = window_size(shard, capacity);
+    size_t size = window_size(shard, capacity + SPARE_ENTRIES); /* for who has to ask for so many more */
     bool by_trims = query->list == WEIR_LIST_PUTS; /* a window would not know of those that a trim has left */
     if (by_trims || WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS) /* or read once, at a start */
         return scan_cold(shard, query, query->before_us, capacity, arena, s);
@@ -170,11 +172,22 @@ static weir_err copy_row(weir_arena *arena, weir_entry *entry) {
 /* --- the merge -----------------------------------------------------------------------------------------------------
  * */
 
+/* Whether the other end of an edge may have been deleted: then what is known of those ends is fetched side by side. */
+static bool ends_may_be_deleted(const weir_shard *shard, const weir_list_query *query, const source *sources) {
+    const weir_deleted_filter *filter = weir_deleted_filter_of(shard->deleted);
+    if (query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return false;
+    if (!weir_deleted_filter_any(filter)) return false;
+    for (size_t i = 0; i < SOURCES; i++)
+        for (size_t at = 0; at < sources[i].count && at < NEAR_ENTRIES; at++)
+            weir_deleted_filter_ahead(filter, sources[i].entries[at].neighbor);
+    return true;
+}
+
 static weir_err find_whether_hidden(weir_deleted_look *look, const weir_list_query *query, weir_hidden *h,
-                                    const weir_entry *e, bool *hiddenp) {
+                                    const weir_entry *e, bool end_may_be, bool *hiddenp) {
     int64_t deleted_us;
     *hiddenp = !query->hidden_too && weir_hidden_has(h, e);
-    if (*hiddenp || query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return WEIR_OK;
+    if (*hiddenp || !end_may_be) return WEIR_OK;
     weir_err err = weir_deleted_time(look, e->neighbor, query->before_us, &deleted_us);
     *hiddenp = e->time_us <= deleted_us;
     return err;
@@ -184,18 +197,26 @@ static const weir_entry *next_of(const source *s) {
     return s->next < s->count ? &s->entries[s->next] : NULL;
 }
 
+/* The first that has anything of the list: mostly the cold store. */
+static size_t first_source(const source *sources) {
+    size_t first = 0;
+    while (first < COLD && sources[first].count == 0 && sources[first].complete)
+        first++;
+    return first;
+}
+
 /* The next record in order, each once. NULL at the end; *shortp when a source that has more was read to its end. */
-static const weir_entry *merge_next(source *sources, bool *shortp) {
+static const weir_entry *merge_next(source *sources, size_t first, bool *shortp) {
     const weir_entry *best = NULL;
-    for (size_t i = 0; i < SOURCES; i++) {
+    for (size_t i = first; i < SOURCES; i++) {
         const weir_entry *e = next_of(&sources[i]);
         if (!e && !sources[i].complete) *shortp = true;
         if (e && (!best || weir_entry_order(e, best) < 0)) best = e;
     }
     if (*shortp || !best) return NULL;
-    for (size_t i = 0; i < SOURCES; i++) {
+    for (size_t i = first; i < SOURCES; i++) {
         const weir_entry *e = next_of(&sources[i]);
-        if (e && weir_entry_order(e, best) == 0) sources[i].next++;
+        if (e && (e == best || weir_entry_order(e, best) == 0)) sources[i].next++;
     }
     return best;
 }
@@ -209,6 +230,8 @@ typedef struct merged {
 static weir_err merge(weir_shard *shard, const weir_list_query *query, source *sources, weir_arena *arena,
                       merged *out) {
     weir_deleted_look look = {shard->deleted, query->budget, .beside = sources[COLD].cursor};
+    const size_t first = first_source(sources);
+    const bool ends_may_be = ends_may_be_deleted(shard, query, sources);
     int64_t own_deletion;
     weir_hidden h = {0};
     out->count = 0;
@@ -218,10 +241,11 @@ static weir_err merge(weir_shard *shard, const weir_list_query *query, source *s
     int64_t newer_than = query->newer_than_us > own_deletion ? query->newer_than_us : own_deletion;
     while (!err && out->count < query->limit) {
         uint64_t steps = h.steps;
-        const weir_entry *e = merge_next(sources, &out->is_short);
+        const weir_entry *e = merge_next(sources, first, &out->is_short);
         if (!e || (e->time_us <= newer_than && newer_than != INT64_MIN)) break; /* all that follow are older */
         bool passed = e->deletion;
-        err = e->deletion ? weir_hidden_add(&h, e, arena) : find_whether_hidden(&look, query, &h, e, &passed);
+        err = e->deletion ? weir_hidden_add(&h, e, arena)
+                          : find_whether_hidden(&look, query, &h, e, ends_may_be, &passed);
         if (!err && !passed) {
             out->entries[out->count] = *e;
             if (sources[COLD].cursor) err = copy_row(arena, &out->entries[out->count]);
@@ -254,9 +278,11 @@ static weir_err copy_rows(merged *out, weir_arena *arena) {
 static weir_err list_once(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2], size_t capacity,
                           weir_arena *arena, merged *out) {
     source sources[SOURCES] = {0};
+    weir_entry near[SOURCES * NEAR_ENTRIES];
     for (size_t i = 0; i < SOURCES; i++) {
         sources[i].complete = true;
-        sources[i].entries = weir_arena_alloc(arena, capacity * sizeof(weir_entry));
+        sources[i].entries =
+            capacity <= NEAR_ENTRIES ? &near[i * NEAR_ENTRIES] : weir_arena_alloc(arena, capacity * sizeof(weir_entry));
         if (!sources[i].entries) return arena_full(arena);
     }
     for (size_t i = 0; i < COLD; i++) {
@@ -301,18 +327,16 @@ static weir_err list_long(weir_shard *shard, const weir_list_query *query, weir_
     return err;
 }
 
-weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
-                         const weir_entry **entriesp, uint32_t *countp) {
-    weir_delta *deltas[2];
-    merged out = {.entries = weir_arena_alloc(arena, query->limit * sizeof(weir_entry))};
+weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
+                              weir_arena *arena, const weir_entry **entriesp, uint32_t *countp) {
+    merged out = {.entries = query->room ? query->room : weir_arena_alloc(arena, query->limit * sizeof(weir_entry))};
     *entriesp = NULL;
     *countp = 0;
     if (!out.entries) return arena_full(arena);
-    weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
-    size_t capacity = (size_t)query->limit + SPARE_ENTRIES;
+    size_t capacity = query->limit;
     weir_err err = list_once(shard, query, deltas, capacity, arena, &out);
     while (!err && out.is_short) {
-        capacity *= 4;
+        capacity = capacity == query->limit ? capacity + SPARE_ENTRIES : capacity * 4;
         if (capacity > WIDE_MAX) {
             err = list_long(shard, query, deltas, arena, &out);
         } else {
@@ -321,12 +345,20 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
         }
     }
     if (!err) err = copy_rows(&out, arena);
-    weir_delta_release(deltas[0]);
-    weir_delta_release(deltas[1]);
     if (err) return err;
     *entriesp = out.entries;
     *countp = out.count;
     return WEIR_OK;
+}
+
+weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
+                         const weir_entry **entriesp, uint32_t *countp) {
+    weir_delta *deltas[2];
+    weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
+    weir_err err = weir_shard_list_with(shard, deltas, query, arena, entriesp, countp);
+    weir_delta_release(deltas[0]);
+    weir_delta_release(deltas[1]);
+    return err;
 }
 
 /* --- the other end of a list ------------------------------------------------------------------------------------- */

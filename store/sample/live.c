@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live.c - windows of a living graph: each a read of its own, kept until the next call; rows of sampled edges until the
+/* live.c - windows of a living graph: read together, kept until the next call; rows of sampled edges until the
  * next block. */
 #include <math.h>
 #include <string.h>
@@ -34,22 +34,20 @@ static weir_err ids(weir_sample_source *source, const weir_target *targets, uint
 
 static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
     live_source *s = live_of(source);
-    weir_err err = WEIR_OK;
     weir_arena_reset(s->windows);
+    weir_graph_window *found = weir_arena_alloc(s->windows, ask->count * sizeof *found);
+    if (!found) return WEIR_ARENA_ERR(s->windows, "a sample's windows have no room; give it fewer targets");
+    weir_err err = weir_graph_neighbors_of_many(s->graph, ask->parent_ids, ask->before_us, ask->count, ask->relation,
+                                                ask->direction, ask->limit, s->windows, found);
     for (uint32_t i = 0; !err && i < ask->count; i++) {
-        const weir_edge *edges;
-        uint32_t count;
-        err = weir_graph_neighbors(s->graph, ask->parent_ids[i], ask->relation, ask->direction, ask->before_us[i],
-                                   ask->limit, s->windows, &edges, &count);
-        if (err) break;
-        const uint8_t *bytes = (const uint8_t *)edges;
+        const uint8_t *bytes = (const uint8_t *)found[i].edges;
         windows[i] = (weir_sample_window){
             .neighbors = bytes + offsetof(weir_edge, neighbor),
             .times = bytes + offsetof(weir_edge, time_us),
-            .edges = edges,
+            .edges = found[i].edges,
             .id = weir_vertex_low(ask->parent_ids[i]),
             .stride = sizeof(weir_edge),
-            .count = count,
+            .count = found[i].count,
         };
     }
     return err;

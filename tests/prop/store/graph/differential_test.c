@@ -36,6 +36,7 @@
 #define MUTATIONS       7500u /* a store; all cases together 300,000, and 6,000,000 in ops/check --long */
 #define ANSWERS_A_ROUND 40u
 #define LIMIT_MAX       300u
+#define MANY_MAX        40u
 #define UNDONE          1500u /* edges that are put, and then deleted: more than a read takes at once */
 #define LATE_US         2000u
 #define TRIM_LATE_US    200u
@@ -311,23 +312,65 @@ static bool is_told(campaign *c, int64_t history_us, int64_t before_us, bool the
     return told;
 }
 
-static void compare_neighbors(campaign *c, weir_vertex vertex, int64_t before_us) {
-    naive_edge wanted[LIMIT_MAX];
-    const weir_edge *got;
-    uint32_t count;
+/* Now, not long ago, or where a history ends. */
+static int64_t some_before(campaign *c) {
+    int64_t now_us = naive_graph_now(c->naive), history_us = weir_schema_vertex_at(c->schema, 0)->history_us;
+    uint64_t dice = below(c, 8);
+    if (dice < 2) return WEIR_BEFORE_ALL;
+    if (dice < 6 || now_us == INT64_MIN) return c->now_us - (int64_t)below(c, 3000) + 100;
+    if (below(c, 3)) history_us = weir_schema_relation_at(c->schema, 2 + (uint32_t)below(c, 2))->history_us;
+    return now_us - history_us + (int64_t)below(c, 3) - 1;
+}
+
+typedef struct ask {
+    uint16_t relation;
+    weir_direction direction;
+    uint32_t limit;
+} ask;
+
+static ask some_ask(campaign *c) {
     uint16_t relation = (uint16_t)below(c, RELATIONS);
     weir_direction direction = below(c, 2) ? WEIR_IN : WEIR_OUT;
-    uint32_t limit = 1 + (uint32_t)below(c, below(c, 2) ? 5 : LIMIT_MAX - 1);
-    const weir_schema_relation *of = weir_schema_relation_at(c->schema, relation);
-    weir_graph_budget budget = {.steps = UINT64_MAX};
-    assert_ok(weir_graph_neighbors_within(c->graph, vertex, relation, direction, before_us, limit, &budget, c->arena,
-                                          &got, &count));
-    if (UINT64_MAX - budget.steps > c->steps_most) c->steps_most = UINT64_MAX - budget.steps;
-    size_t wanted_count = naive_graph_neighbors(c->naive, vertex, relation, direction, before_us, of->expire_us,
-                                                naive_graph_now(c->naive), limit, wanted);
+    return (ask){relation, direction, 1 + (uint32_t)below(c, below(c, 2) ? 5 : LIMIT_MAX - 1)};
+}
+
+static void compare_edges(campaign *c, const ask *a, weir_vertex vertex, int64_t before_us, const weir_edge *got,
+                          size_t count) {
+    naive_edge wanted[LIMIT_MAX];
+    const weir_schema_relation *of = weir_schema_relation_at(c->schema, a->relation);
+    size_t wanted_count = naive_graph_neighbors(c->naive, vertex, a->relation, a->direction, before_us, of->expire_us,
+                                                naive_graph_now(c->naive), a->limit, wanted);
     if (!is_told(c, of->history_us, before_us, wanted_count > 0)) wanted_count = 0;
     assert_int_equal(count, wanted_count);
     same_edges(got, wanted, count);
+}
+
+static void compare_neighbors(campaign *c, weir_vertex vertex, int64_t before_us) {
+    const ask a = some_ask(c);
+    const weir_edge *got;
+    uint32_t count;
+    weir_graph_budget budget = {.steps = UINT64_MAX};
+    assert_ok(weir_graph_neighbors_within(c->graph, vertex, a.relation, a.direction, before_us, a.limit, &budget,
+                                          c->arena, &got, &count));
+    if (UINT64_MAX - budget.steps > c->steps_most) c->steps_most = UINT64_MAX - budget.steps;
+    compare_edges(c, &a, vertex, before_us, got, count);
+}
+
+static void compare_many(campaign *c) {
+    const ask a = some_ask(c);
+    weir_vertex vertices[MANY_MAX];
+    int64_t before_us[MANY_MAX];
+    weir_graph_window windows[MANY_MAX];
+    uint32_t count = (uint32_t)below(c, MANY_MAX + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        vertices[i] = some_vertex(c);
+        before_us[i] = some_before(c);
+    }
+    assert_ok(weir_graph_neighbors_of_many(c->graph, vertices, before_us, count, a.relation, a.direction, a.limit,
+                                           c->arena, windows));
+    for (uint32_t i = 0; i < count; i++)
+        compare_edges(c, &a, vertices[i], before_us[i], windows[i].edges, windows[i].count);
+    c->answers += count;
 }
 
 static int64_t expire_us(const campaign *c) {
@@ -401,16 +444,6 @@ static void compare_name(campaign *c, weir_vertex vertex, int64_t before_us) {
     if (known) assert_true(was_there && first_us == wanted_us);
 }
 
-/* Now, not long ago, or where a history ends. */
-static int64_t some_before(campaign *c) {
-    int64_t now_us = naive_graph_now(c->naive), history_us = weir_schema_vertex_at(c->schema, 0)->history_us;
-    uint64_t dice = below(c, 8);
-    if (dice < 2) return WEIR_BEFORE_ALL;
-    if (dice < 6 || now_us == INT64_MIN) return c->now_us - (int64_t)below(c, 3000) + 100;
-    if (below(c, 3)) history_us = weir_schema_relation_at(c->schema, 2 + (uint32_t)below(c, 2))->history_us;
-    return now_us - history_us + (int64_t)below(c, 3) - 1;
-}
-
 static void compare_some(campaign *c) {
     int64_t before = naive_graph_now(c->naive);
     naive_graph_now_set(c->naive, naive_clock_now(c->times));
@@ -426,6 +459,8 @@ static void compare_some(campaign *c) {
         weir_arena_reset(c->arena);
         c->answers += 4;
     }
+    compare_many(c);
+    weir_arena_reset(c->arena);
 }
 
 /* What a client that did not hear the answer does, and what a replay does: the same run again. */

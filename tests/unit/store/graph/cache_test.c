@@ -2,6 +2,8 @@
 /* cache_test.c - which lists have a window that a seal must update. */
 #include "weir_test.h"
 
+#include <pthread.h>
+
 #include "cache.h"
 
 #define WINDOWS 5000u
@@ -65,4 +67,55 @@ static void a_window_may_learn_that_it_is_complete(void **state) {
     weir_cache_close(cache);
 }
 
-WEIR_TESTS(WEIR_CASE(a_window_may_learn_that_it_is_complete), WEIR_CASE(every_window_is_marked_and_few_others))
+/* A hundred that are asked for again and again, among ever new ones of which each is asked for once. */
+static void what_is_asked_for_again_outlives_what_is_not(void **state) {
+    (void)state;
+    const weir_entry entry = {.time_us = 1};
+    const weir_list list = WEIR_LIST_EDGES(1, WEIR_OUT);
+    weir_cache *cache;
+    weir_cache_stats stats;
+    weir_entry out;
+    size_t count, again = 0, kept = 0;
+    bool complete;
+    assert_ok(weir_cache_open(256u << 10, 128, &cache)); /* for some 2,000 */
+    for (uint64_t n = 0; n < 20000; n++) {
+        weir_cache_fill(cache, weir_cache_epoch(cache), vertex_of(n), list, &entry, 1, true);
+        if (n < 100 || n % 10) continue;
+        again++;
+        kept += weir_cache_collect(cache, vertex_of(n / 10 % 100), list, INT64_MAX, &out, 1, no_rows, NULL, &count,
+                                   &complete);
+    }
+    weir_cache_stats_get(cache, &stats);
+    assert_true(stats.evictions > 10000 && stats.bytes <= 256u << 10);
+    assert_int_equal(kept, again); /* each is asked for once in 1,000, before it is passed over again */
+    weir_cache_close(cache);
+}
+
+static void *fill_many(void *context) {
+    const weir_entry entry = {.time_us = 1};
+    for (uint64_t n = 0; n < 4 * WINDOWS; n++)
+        weir_cache_fill(context, weir_cache_epoch(context), vertex_of(n), WEIR_LIST_EDGES(1, WEIR_OUT), &entry, 1,
+                        true);
+    return NULL;
+}
+
+/* Under the thread sanitizer: whoever looks ahead takes no lock, while tables grow and windows go. */
+static void who_looks_ahead_reads_nothing_that_is_gone(void **state) {
+    (void)state;
+    weir_cache *cache;
+    weir_cache_stats stats;
+    pthread_t filler;
+    assert_ok(weir_cache_open(1u << 20, 128, &cache));
+    assert_int_equal(pthread_create(&filler, NULL, fill_many, cache), 0);
+    for (uint64_t n = 0; n < 20 * WINDOWS; n++)
+        weir_cache_ahead(cache, vertex_of(n % WINDOWS), WEIR_LIST_EDGES(1, WEIR_OUT), 10,
+                         n % 2 ? WEIR_CACHE_SLOT : WEIR_CACHE_WINDOW);
+    assert_int_equal(pthread_join(filler, NULL), 0);
+    weir_cache_stats_get(cache, &stats);
+    assert_true(stats.windows > 5000 && stats.evictions > 5000); /* of 256 buckets in each of 16 stripes at first */
+    weir_cache_close(cache);
+}
+
+WEIR_TESTS(WEIR_CASE(who_looks_ahead_reads_nothing_that_is_gone),
+           WEIR_CASE(what_is_asked_for_again_outlives_what_is_not), WEIR_CASE(a_window_may_learn_that_it_is_complete),
+           WEIR_CASE(every_window_is_marked_and_few_others))

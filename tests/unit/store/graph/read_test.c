@@ -108,6 +108,37 @@ static void the_deletion_of_a_neighbor_hides_all_of_it(void **state) {
     fixture_close(&f);
 }
 
+static void read_newest(fixture *f, uint32_t limit) {
+    const weir_edge *edges;
+    uint32_t count;
+    weir_arena_reset(f->arena);
+    assert_ok(weir_graph_neighbors(f->graph, HUB, 0, WEIR_OUT, WEIR_BEFORE_ALL, limit, f->arena, &edges, &count));
+    assert_int_equal(count, limit);
+}
+
+/* Few deleted edges in a list of which many are wanted, as aggregates do: it stays in the window cache. */
+static void a_few_deleted_edges_are_no_reason_to_read_the_cold_store(void **state) {
+    enum { WANTED = 4096, DELETED = 3 };
+    (void)state;
+    fixture f;
+    weir_graph_stats before, after;
+    fixture_open(&f);
+    for (uint64_t event = 1; event <= EDGES; event++)
+        submit(&f, WEIR_PUT_EDGE, event, shop_of(event), (int64_t)event);
+    for (uint64_t event = EDGES - DELETED; event < EDGES; event++)
+        submit(&f, WEIR_DELETE_EDGE, event, shop_of(event), EDGES + 1);
+    assert_ok(weir_graph_drain(f.graph));
+    assert_ok(weir_graph_seal(f.graph));
+    read_newest(&f, WANTED);
+    weir_graph_stats_get(f.graph, &before);
+    read_newest(&f, WANTED);
+    read_newest(&f, 10);
+    weir_graph_stats_get(f.graph, &after);
+    assert_int_equal(after.cache_misses, before.cache_misses);
+    assert_int_equal(after.cache_hits, before.cache_hits + 4); /* each: as many as are wanted, then a few more */
+    fixture_close(&f);
+}
+
 static weir_err ask(fixture *f, weir_graph_budget *budget) {
     const weir_edge *edges;
     uint32_t count;
@@ -141,5 +172,6 @@ static void a_budget_ends_a_read(void **state) {
     weir_clock_close(clock);
 }
 
-WEIR_TESTS(WEIR_CASE(a_long_run_of_deletions_costs_what_it_passes),
+WEIR_TESTS(WEIR_CASE(a_few_deleted_edges_are_no_reason_to_read_the_cold_store),
+           WEIR_CASE(a_long_run_of_deletions_costs_what_it_passes),
            WEIR_CASE(the_deletion_of_a_neighbor_hides_all_of_it), WEIR_CASE(a_budget_ends_a_read))

@@ -223,6 +223,16 @@ typedef struct weir_edge {
 weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
                               int64_t before_us, uint32_t limit, weir_arena *arena, const weir_edge **edgesp,
                               uint32_t *countp);
+/* The same of many vertices, each as of a time of its own; what is in memory of one is fetched while others are read.
+ * The arena is to have room for all; deltas are held until it returns. After an error windows say nothing.  Errors as
+ * above.  [any] */
+typedef struct weir_graph_window {
+    const weir_edge *edges;
+    uint32_t count;
+} weir_graph_window;
+weir_err weir_graph_neighbors_of_many(weir_graph *graph, const weir_vertex *vertices, const int64_t *before_us,
+                                      uint32_t count, uint16_t relation, weir_direction direction, uint32_t limit,
+                                      weir_arena *arena, weir_graph_window *windows);
 /* A row as of a time: each feature has its newest value that was put before then. */
 typedef struct weir_row_view {
     const uint8_t *row; /* NULL: there is none */
