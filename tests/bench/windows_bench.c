@@ -4,8 +4,8 @@
  *
  * The limit of the first is an array with ten edges of each vertex, copied from; that of the second the same edges in
  * sorted files of the same engine, a key each, found by a seek and ten steps. Both stores have as many files, and each
- * list is read cold once only. One thread reads: windows that are cached a thousand at once, as a sampler does, and one
- * after the other.
+ * list is read cold once only. One thread reads: windows that are cached a thousand at once, and one after the other. A
+ * sampler asks for at most 64 at once, and for up to 128 edges of each.
  */
 #include <stdio.h>
 #include <stdlib.h>
