@@ -62,4 +62,8 @@ static inline void mock_refuse(mock_broker *mock, int16_t api, size_t count, rd_
         rd_kafka_mock_push_request_errors(mock->cluster, api, 1, error);
 }
 
+static inline void mock_refuse_no_more(mock_broker *mock, int16_t api) {
+    rd_kafka_mock_clear_request_errors(mock->cluster, api);
+}
+
 #endif /* WEIR_TEST_KAFKA_MOCK_H */
