@@ -124,7 +124,7 @@ static void write_memtables(void *context) {
     rocksdb_options_t *options = rocksdb_options_create();
     rocksdb_writeoptions_t *writes = rocksdb_writeoptions_create();
     rocksdb_options_set_create_if_missing(options, 1);
-    rocksdb_options_set_compression(options, rocksdb_lz4_compression);
+    rocksdb_options_set_compression(options, rocksdb_no_compression);
     rocksdb_options_set_write_buffer_size(options, MEMTABLE_BYTES);
     rocksdb_writeoptions_disable_WAL(writes, 1);
     rocksdb_t *db = rocksdb_open(options, s->path, &message);
