@@ -39,12 +39,19 @@ static bool take(weir_kafka_probe *probe, const rd_kafka_message_t *message) {
     return true;
 }
 
-static void collect(rd_kafka_queue_t *queue, weir_kafka_probe *probes, size_t count, size_t open, int64_t timeout_us) {
+/* Who has answered is not read on: a broker fills its answer from the partitions in turn, and behind a long log that is
+ * first in the turn the others would get nothing. */
+static void collect(const weir_kafka_client *client, rd_kafka_queue_t *queue, weir_kafka_probe *probes, size_t count,
+                    int64_t timeout_us) {
+    size_t open = count;
     const int64_t until_us = weir_clock_mono_us(weir_clock_system()) + timeout_us;
     while (open > 0 && weir_clock_mono_us(weir_clock_system()) < until_us) {
         rd_kafka_message_t *message = rd_kafka_consume_queue(queue, POLL_MS);
         if (!message) continue;
-        if (take(find(probes, count, message->partition), message)) open--;
+        if (take(find(probes, count, message->partition), message)) {
+            rd_kafka_consume_stop(client->rkt, message->partition);
+            open--;
+        }
         rd_kafka_message_destroy(message);
     }
 }
@@ -59,9 +66,9 @@ weir_err weir_kafka_probe_all(weir_kafka_client *client, weir_kafka_probe *probe
                                          queue))
             break;
     }
-    if (started == count) collect(queue, probes, count, count, timeout_us);
+    if (started == count) collect(client, queue, probes, count, timeout_us);
     for (size_t i = 0; i < started; i++)
-        rd_kafka_consume_stop(client->rkt, (int32_t)probes[i].partition);
+        if (probes[i].result == WEIR_KAFKA_PROBE_OPEN) rd_kafka_consume_stop(client->rkt, (int32_t)probes[i].partition);
     rd_kafka_queue_destroy(queue);
     for (size_t i = 0; i < count; i++) {
         if (probes[i].result == WEIR_KAFKA_PROBE_OPEN)

@@ -504,10 +504,67 @@ static void k3_nothing_behind_a_damaged_batch(void **state) {
     weir_kafka_consumer_close(consumer);
 }
 
+/* --- far behind ---------------------------------------------------------------------------------------------------- */
+
+#define FAR_RECORDS 40000u
+#define FAR_BYTES   1000u /* of random ones, which no codec makes fewer: 10 MB in each partition */
+#define FAR_OFFSET  9u
+
+static void produce_random(const char *topic) {
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);
+    weir_kafka_producer *producer = open_producer(topic, PARTITIONS);
+    uint64_t acknowledged, words[FAR_BYTES / sizeof(uint64_t)];
+    for (uint32_t i = 0; i < FAR_RECORDS; i++) {
+        for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
+            words[k] = weir_rng_u64(&rng);
+        assert_ok(weir_kafka_produce(producer, TIME_US, &words[0], sizeof words[0], words, sizeof words));
+    }
+    assert_ok(weir_kafka_flush(producer, &acknowledged));
+    assert_int_equal(acknowledged, FAR_RECORDS);
+    weir_kafka_producer_close(producer);
+}
+
+/* A reader that was stopped soon after the beginning knows one record of each partition, which the broker shows again
+ * though much lies behind each of them. */
+static void far_behind_is_known_again(void **state) {
+    (void)state;
+    weir_kafka_start starts[PARTITIONS] = {{0}};
+    weir_kafka_record records[500];
+    weir_kafka_consumer *consumer;
+    uint32_t marked = 0;
+    produce_random("far");
+    for (uint32_t p = 0; p < PARTITIONS; p++)
+        starts[p].partition = p;
+    consumer = open_consumer("far", starts, PARTITIONS);
+    for (int polls = 0; polls < POLLS_MAX && marked < PARTITIONS; polls++) {
+        size_t got;
+        assert_ok(weir_kafka_consumer_poll(consumer, WAIT_US, records, 500, &got));
+        for (size_t i = 0; i < got; i++) {
+            if (records[i].offset != FAR_OFFSET) continue;
+            starts[records[i].partition] =
+                (weir_kafka_start){.partition = records[i].partition,
+                                   .offset = FAR_OFFSET + 1,
+                                   .known = FAR_OFFSET + 1,
+                                   .mark_count = 1,
+                                   .marks = {{FAR_OFFSET + 1, weir_kafka_record_check(&records[i])}}};
+            marked++;
+        }
+    }
+    weir_kafka_consumer_close(consumer);
+    assert_int_equal(marked, PARTITIONS);
+    const weir_kafka_consumer_opts opts = {.brokers = broker_needed(),
+                                           .topic = "far",
+                                           .starts = starts,
+                                           .start_count = PARTITIONS,
+                                           .timeout_us = 20 * WEIR_US_PER_S};
+    assert_ok(weir_kafka_consumer_open(&opts, &consumer));
+    weir_kafka_consumer_close(consumer);
+}
+
 WEIR_BROKER_TESTS(broker_start, WEIR_CASE(k3_ten_thousand_keyed_records_come_back),
                   WEIR_CASE(empty_and_missing_keys_and_values), WEIR_CASE(k5_missing_topic_stays_missing),
                   WEIR_CASE(created_topic_keeps_all_records), WEIR_CASE(record_at_the_limit_and_one_past_it),
                   WEIR_CASE(times_come_back), WEIR_CASE(k1_nothing_is_stored_behind_a_refused_record),
                   WEIR_CASE(k4_offset_that_is_gone_or_not_there_yet), WEIR_CASE(k4_retention_passes_a_slow_reader),
-                  WEIR_CASE(created_again_is_another_log), WEIR_CASE(k2_killed_broker_loses_and_doubles_nothing),
-                  WEIR_CASE(k3_nothing_behind_a_damaged_batch))
+                  WEIR_CASE(created_again_is_another_log), WEIR_CASE(far_behind_is_known_again),
+                  WEIR_CASE(k2_killed_broker_loses_and_doubles_nothing), WEIR_CASE(k3_nothing_behind_a_damaged_batch))
