@@ -13,7 +13,7 @@
 #define FILES   3u
 
 /* In a block of records that is in no cache: of a file that it takes in RocksDB reads the first and the last. */
-#define FLIPPED_AT  4000
+#define FLIPPED_AT  12000
 #define FLIPPED_BIT 1
 
 typedef struct counts {
