@@ -39,8 +39,8 @@ static bool take(weir_kafka_probe *probe, const rd_kafka_message_t *message) {
     return true;
 }
 
-/* Who has answered is not read on: a broker fills its answer from the partitions in turn, and behind a long log that is
- * first in the turn the others would get nothing. */
+/* Who has answered is not read on: a broker fills its answer from the partitions in turn, a batch that is larger than a
+ * partition's share only as the first of it, and behind long logs the same ones came first again and again. */
 static void collect(const weir_kafka_client *client, rd_kafka_queue_t *queue, weir_kafka_probe *probes, size_t count,
                     int64_t timeout_us) {
     size_t open = count;

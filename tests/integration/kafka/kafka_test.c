@@ -504,7 +504,7 @@ static void k3_nothing_behind_a_damaged_batch(void **state) {
     weir_kafka_consumer_close(consumer);
 }
 
-/* --- far behind ---------------------------------------------------------------------------------------------------- */
+/* --- far behind --------------------------------------------------------------------------------------------------- */
 
 #define FAR_RECORDS 40000u
 #define FAR_BYTES   1000u /* of random ones, which no codec makes fewer: 10 MB in each partition */
