@@ -342,8 +342,8 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
     rocksdb::Options options;
     options.create_if_missing = opts->create;
     options.paranoid_checks = true;
-    /* Half of a bundle is ids, which are hashes: LZ4 saved a sixth to a fourth of the disk, for a fifth of all CPU, and
-     * a block that is read for the first time took a third longer. Blocks that have it are read as ever. */
+    /* Half of a bundle is ids, which are hashes: LZ4 made files a seventh to a fourth smaller, and merging and reading
+     * dearer by a third and more (tests/bench/RESULTS.md). Blocks of an older version that have it are read. */
     options.compression = rocksdb::kNoCompression;
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(WEIR_ENGINE_PREFIX_BYTES));
     set_compaction(&options, opts->compacts);

@@ -4,9 +4,9 @@
  * there are.
  *
  * Four vertices get their edges side by side, so that each seal has some of all. The limit is the one that has the
- * fewest: 100,000, and 1,000 under --quick. No moment is asked for twice, so no window answers. The last lines ask for
- * what deletions hide: of one vertex the newest half of the edges were deleted one by one, and it is asked for as of
- * moments in the midst of those deletions, and behind them.
+ * fewest: 100,000, and 1,000 under --quick. No moment is asked for twice but in the last line, and no window reaches so
+ * far. The last lines ask for what deletions hide: of one vertex the newest half of the edges were deleted one by one,
+ * and it is asked for as of moments in the midst of those deletions, and behind them.
  */
 #include <stdio.h>
 
