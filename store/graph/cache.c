@@ -71,18 +71,13 @@ void weir_cache_sealed(weir_cache *cache) {
 /* --- the table of a stripe, changed under its lock ------------------------------------------------------------------
  * */
 
-static uint64_t mix(weir_vertex vertex, weir_list list) {
-    uint64_t h = (weir_vertex_fold(vertex) ^ (uint64_t)list * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
-    return h ^ h >> 32;
-}
-
 static stripe *stripe_of(weir_cache *cache, weir_vertex vertex, weir_list list) {
-    return &cache->stripes[mix(vertex, list) % STRIPES];
+    return &cache->stripes[weir_cache_mix(vertex, list) % STRIPES];
 }
 
 static window *_Atomic *slot_of(const stripe *s, weir_vertex vertex, weir_list list) {
     buckets *b = atomic_load_explicit(&s->buckets, memory_order_acquire);
-    return &b->slots[(mix(vertex, list) >> 8) & (b->count - 1)];
+    return &b->slots[(weir_cache_mix(vertex, list) >> 8) & (b->count - 1)];
 }
 
 static window *find(const stripe *s, weir_vertex vertex, weir_list list) {
@@ -215,20 +210,13 @@ void weir_cache_close(weir_cache *cache) {
 /* NULL when it would be too large, or when there is no memory: a cache may always forget. */
 static window *window_new(const weir_cache *cache, weir_vertex vertex, weir_list list, const weir_entry *entries,
                           size_t count, bool complete) {
-    size_t bytes = sizeof(window) + count * sizeof *entries;
-    for (size_t i = 0; i < count; i++)
-        bytes += entries[i].row_length;
+    size_t bytes = sizeof(window) + count * sizeof *entries + weir_entries_row_bytes(entries, count);
     if (bytes > cache->stripe_bytes_max / 2) return NULL;
     window *w = weir_malloc(bytes);
     if (!w) return NULL;
     *w = (window){.vertex = vertex, .list = list, .count = (uint32_t)count, .complete = complete, .bytes = bytes};
-    uint8_t *rows = (uint8_t *)&w->entries[count];
-    for (size_t i = 0; i < count; i++) {
-        w->entries[i] = entries[i];
-        w->entries[i].row = entries[i].row_length ? rows : NULL;
-        if (entries[i].row_length) memcpy(rows, entries[i].row, entries[i].row_length);
-        rows += entries[i].row_length;
-    }
+    if (count) memcpy(w->entries, entries, count * sizeof *entries);
+    weir_entries_own_rows(w->entries, count, (uint8_t *)&w->entries[count]);
     return w;
 }
 
@@ -265,23 +253,13 @@ static uint32_t place_before(const window *w, int64_t before_us) {
     return low;
 }
 
-static bool copy_out(const window *w, uint32_t from, size_t count, weir_entry *entries, weir_cache_allocate allocate,
+bool weir_cache_copy(const weir_entry *from, size_t count, weir_entry *entries, weir_cache_allocate allocate,
                      void *context) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        entries[i] = w->entries[from + i];
-        bytes += entries[i].row_length;
-    }
-    if (bytes == 0) return true;
-    uint8_t *rows = allocate(context, bytes);
-    if (!rows) return false;
-    for (size_t i = 0; i < count; i++) {
-        weir_entry *e = &entries[i];
-        if (e->row_length == 0) continue;
-        e->row = memcpy(rows, e->row, e->row_length);
-        rows += e->row_length;
-    }
-    return true;
+    if (count) memcpy(entries, from, count * sizeof *entries);
+    size_t bytes = weir_entries_row_bytes(entries, count);
+    uint8_t *rows = bytes ? allocate(context, bytes) : NULL;
+    if (rows) weir_entries_own_rows(entries, count, rows);
+    return rows || bytes == 0;
 }
 
 bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
@@ -295,7 +273,7 @@ bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, i
         uint32_t from = place_before(w, before_us);
         size_t count = w->count - from < capacity ? w->count - from : capacity;
         bool reaches = w->complete || count == capacity;
-        if (reaches && copy_out(w, from, count, entries, allocate, context)) {
+        if (reaches && weir_cache_copy(&w->entries[from], count, entries, allocate, context)) {
             *countp = count;
             *completep = w->complete && from + count == w->count;
             answered = true;
@@ -311,7 +289,7 @@ bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, i
 
 void weir_cache_ahead(const weir_cache *cache, weir_vertex vertex, weir_list list, size_t entries,
                       weir_cache_stage stage) {
-    window *_Atomic *slot = slot_of(&cache->stripes[mix(vertex, list) % STRIPES], vertex, list);
+    window *_Atomic *slot = slot_of(&cache->stripes[weir_cache_mix(vertex, list) % STRIPES], vertex, list);
     if (stage == WEIR_CACHE_SLOT) {
         __builtin_prefetch(slot);
         return;
@@ -374,7 +352,7 @@ struct weir_cache_marks {
 };
 
 static size_t mark_of(const weir_cache_marks *marks, weir_vertex vertex, weir_list list) {
-    return (size_t)(mix(vertex, list) >> 8) & (marks->bits - 1);
+    return (size_t)(weir_cache_mix(vertex, list) >> 8) & (marks->bits - 1);
 }
 
 weir_cache_marks *weir_cache_marks_take(weir_cache *cache) {

@@ -27,6 +27,11 @@ typedef struct weir_cache_stats {
     uint64_t hits, misses, evictions; /* counters */
 } weir_cache_stats;
 
+static inline uint64_t weir_cache_mix(weir_vertex vertex, weir_list list) {
+    uint64_t h = (weir_vertex_fold(vertex) ^ (uint64_t)list * 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+    return h ^ h >> 32;
+}
+
 /* width: entries that a list may grow to by seals, unless it was filled with more.  WEIR_ENOMEM.  */
 weir_err weir_cache_open(size_t bytes_max, uint32_t width, weir_cache **cachep);
 void weir_cache_close(weir_cache *cache);
@@ -37,10 +42,13 @@ uint64_t weir_cache_epoch(weir_cache *cache);
  * one knows as much already, when there is no memory, or when it would take more than its share.  [any] */
 void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
                      size_t count, bool complete);
+/* Entries with rows of their own; false: there is no memory for them.  [any] */
+typedef void *(*weir_cache_allocate)(void *context, size_t size);
+bool weir_cache_copy(const weir_entry *from, size_t count, weir_entry *entries, weir_cache_allocate allocate,
+                     void *context);
 /* Copies up to capacity entries older than before_us, newest first, rows into *bytes (at most bytes_max). true: the
  * answer stands, and *completep says whether there is nothing behind it. false: *countp is how many entries the window
  * has, which do not reach that far; 0: it is not cached.  [any] */
-typedef void *(*weir_cache_allocate)(void *context, size_t size);
 bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
                         size_t capacity, weir_cache_allocate allocate, void *context, size_t *countp, bool *completep);
 /* For who is about to collect from many windows: fetches where one is found, and some collects later the window itself,

@@ -366,7 +366,7 @@ static bool oldest(const list *l, int64_t newer_than_us, int64_t before_us, int6
             high = middle;
         }
     }
-    while (low < l->count && l->entries[low].deletion)
+    while (low < l->count && l->entries[low].deletion && l->entries[low].time_us < before_us)
         low++;
     if (low == l->count || l->entries[low].time_us >= before_us) return false;
     *time_usp = l->entries[low].time_us;

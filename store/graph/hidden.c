@@ -29,18 +29,20 @@ static weir_err hidden_grow(weir_hidden *h, weir_arena *arena) {
     return WEIR_OK;
 }
 
-weir_err weir_hidden_add(weir_hidden *h, const weir_entry *deletion, weir_arena *arena) {
+weir_err weir_hidden_add(weir_hidden *h, const weir_entry *deletion, bool cold, weir_arena *arena) {
     weir_err err = h->count * 3 >= h->capacity * 2 ? hidden_grow(h, arena) : WEIR_OK;
     if (err) return err;
     struct weir_hidden_edge *edge = hidden_place(h, deletion->neighbor, deletion->event);
     if (!edge->used) h->count++;
-    *edge = (struct weir_hidden_edge){deletion->neighbor, deletion->event, true};
+    *edge = (struct weir_hidden_edge){deletion->neighbor, deletion->event, true, edge->cold || cold};
     h->neighbors = h->neighbors || deletion->event == 0;
     return WEIR_OK;
 }
 
-bool weir_hidden_has(weir_hidden *h, const weir_entry *e) {
-    if (h->count == 0) return false;
-    if (hidden_place(h, e->neighbor, e->event)->used) return true;
-    return h->neighbors && hidden_place(h, e->neighbor, 0)->used;
+weir_hidden_by weir_hidden_find(weir_hidden *h, const weir_entry *e) {
+    if (h->count == 0) return WEIR_HIDDEN_BY_NONE;
+    const struct weir_hidden_edge *edge = hidden_place(h, e->neighbor, e->event);
+    const struct weir_hidden_edge *all = h->neighbors && !edge->cold ? hidden_place(h, e->neighbor, 0) : edge;
+    if (edge->cold || all->cold) return WEIR_HIDDEN_BY_COLD;
+    return edge->used || all->used ? WEIR_HIDDEN_BY_DELTAS : WEIR_HIDDEN_BY_NONE;
 }

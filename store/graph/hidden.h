@@ -19,14 +19,18 @@ typedef struct weir_hidden {
         weir_vertex neighbor;
         uint64_t event; /* 0: all of the neighbour */
         bool used;
+        bool cold; /* the cold store has such a deletion */
     } * edges;
     size_t count, capacity; /* a power of two, or 0 */
     bool neighbors;         /* there is one of all of a neighbour */
     uint64_t steps;         /* places looked at */
 } weir_hidden;
 
-/* The table lies in the arena.  WEIR_ELIMIT, WEIR_ENOMEM. */
-weir_err weir_hidden_add(weir_hidden *hidden, const weir_entry *deletion, weir_arena *arena);
-bool weir_hidden_has(weir_hidden *hidden, const weir_entry *edge);
+/* cold: it was met in the cold store. The table lies in the arena.  WEIR_ELIMIT, WEIR_ENOMEM. */
+weir_err weir_hidden_add(weir_hidden *hidden, const weir_entry *deletion, bool cold, weir_arena *arena);
+
+typedef enum weir_hidden_by { WEIR_HIDDEN_BY_NONE, WEIR_HIDDEN_BY_DELTAS, WEIR_HIDDEN_BY_COLD } weir_hidden_by;
+/* What hides an edge: a deletion of the cold store, which does so without the deltas' too, or of the deltas alone. */
+weir_hidden_by weir_hidden_find(weir_hidden *hidden, const weir_entry *edge);
 
 #endif /* WEIR_STORE_HIDDEN_H */

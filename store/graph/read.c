@@ -9,7 +9,8 @@
  * a few more, which a window that was filled has, and then with many. When even those were not, the list begins with a
  * long run of deletions. Then the deltas are taken whole, because what comes while they are read must not be seen in
  * part (S2), and the cold store is read page by page by one cursor, which sees one moment. So a read costs what it
- * passes, and a few bytes for each deletion that it has met.
+ * passes, and a few bytes for each deletion that it has met. What the cold store's run has left is kept for the next
+ * reader (remains.h).
  */
 #include <string.h>
 
@@ -17,6 +18,7 @@
 
 #include "cold.h"
 #include "hidden.h"
+#include "remains.h"
 #include "shard.h"
 
 #define SPARE_ENTRIES 8u    /* in place of some that are hidden */
@@ -24,6 +26,8 @@
 #define SOURCES       3u    /* active, frozen, cold: newest first */
 #define NEAR_ENTRIES  48u /* of each, where few are asked for: what is written anew for each read stays in the cache */
 #define COLD          2u
+#define LACKS_COLD    (1u << COLD)
+#define FURTHER_MAX   1024u /* entries that are passed for the next reader alone */
 #define CLOCK_STEPS   1024u
 
 #define PAGE_ENTRIES     512u /* at first */
@@ -161,6 +165,29 @@ static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, si
     return WEIR_OK;
 }
 
+/* What remains of the list, instead of its window. Not where a delta has an edge so old that a deletion which is not
+ * kept may hide it. */
+static bool collect_remains(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
+                            size_t capacity, weir_arena *arena, source *s, bool *latep) {
+    weir_remains_span span;
+    int64_t oldest_us;
+    if (query->hidden_too ||
+        !weir_remains_collect(shard->remains, query->vertex, query->list, query->before_us, query->newer_than_us,
+                              s->entries, capacity, allocate_row, arena, &s->count, &span))
+        return false;
+    if (s->count < query->limit && !span.complete) return false;
+    const int64_t late_us = span.deletion_us < query->before_us ? span.deletion_us + 1 : query->before_us;
+    for (size_t i = 0; i < COLD; i++) {
+        bool has =
+            deltas[i] && weir_delta_oldest(deltas[i], query->vertex, query->list, INT64_MIN, late_us, &oldest_us);
+        *latep = *latep || has;
+    }
+    if (*latep) return false;
+    s->next = 0;
+    s->complete = span.complete;
+    return true;
+}
+
 static weir_err copy_row(weir_arena *arena, weir_entry *entry) {
     if (entry->row_length == 0) return WEIR_OK;
     void *copy = weir_arena_alloc_aligned(arena, 1, entry->row_length);
@@ -183,16 +210,6 @@ static bool ends_may_be_deleted(const weir_shard *shard, const weir_list_query *
     return true;
 }
 
-static weir_err find_whether_hidden(weir_deleted_look *look, const weir_list_query *query, weir_hidden *h,
-                                    const weir_entry *e, bool end_may_be, bool *hiddenp) {
-    int64_t deleted_us;
-    *hiddenp = !query->hidden_too && weir_hidden_has(h, e);
-    if (*hiddenp || !end_may_be) return WEIR_OK;
-    weir_err err = weir_deleted_time(look, e->neighbor, query->before_us, &deleted_us);
-    *hiddenp = e->time_us <= deleted_us;
-    return err;
-}
-
 static const weir_entry *next_of(const source *s) {
     return s->next < s->count ? &s->entries[s->next] : NULL;
 }
@@ -205,18 +222,20 @@ static size_t first_source(const source *sources) {
     return first;
 }
 
-/* The next record in order, each once. NULL at the end; *shortp when a source that has more was read to its end. */
-static const weir_entry *merge_next(source *sources, size_t first, bool *shortp) {
+/* The next record in order, each once; *coldp: the cold store, which is the last that is looked at, has it. NULL at the
+ * end; *lackingp gets those sources that have more and were read to their end. */
+static const weir_entry *merge_next(source *sources, size_t first, unsigned *lackingp, bool *coldp) {
     const weir_entry *best = NULL;
     for (size_t i = first; i < SOURCES; i++) {
         const weir_entry *e = next_of(&sources[i]);
-        if (!e && !sources[i].complete) *shortp = true;
+        if (!e && !sources[i].complete) *lackingp |= 1u << i;
         if (e && (!best || weir_entry_order(e, best) < 0)) best = e;
     }
-    if (*shortp || !best) return NULL;
+    if (*lackingp || !best) return NULL;
     for (size_t i = first; i < SOURCES; i++) {
         const weir_entry *e = next_of(&sources[i]);
-        if (e && (e == best || weir_entry_order(e, best) == 0)) sources[i].next++;
+        *coldp = e && (e == best || weir_entry_order(e, best) == 0);
+        sources[i].next += *coldp;
     }
     return best;
 }
@@ -224,61 +243,156 @@ static const weir_entry *merge_next(source *sources, size_t first, bool *shortp)
 typedef struct merged {
     weir_entry *entries;
     uint32_t count;
-    bool is_short;
+    unsigned lacking;  /* sources of which more must be taken; 0: these are the entries */
+    bool rows_are_own; /* they lie in the arena, none in a delta */
+    /* Room for what the cold store's own deletions leave, for the next reader; NULL: nothing is kept. */
+    weir_entry *kept;
+    size_t kept_count;
+    size_t kept_max; /* what comes behind so many is not kept */
+    bool kept_all;
+    bool late;           /* a delta has an edge that is too old for what is kept */
+    int64_t deletion_us; /* of the newest deletion that was met in the cold store  */
+    bool kept_by_edges;  /* only deletions of edges have left something out: for who asks as of an earlier time, too */
 } merged;
+
+typedef struct merging {
+    weir_list_query query;
+    source *sources;
+    size_t first;
+    weir_deleted_look look;
+    weir_hidden hidden;
+    int64_t newer_than_us;
+    bool ends_may_be; /* deleted */
+    uint64_t passed;
+    weir_arena *arena;
+    merged *out;
+} merging;
+
+/* Whether deletions hide it, and whether those that the cold store has do without the deltas'. */
+static weir_err merge_look(merging *m, const weir_entry *e, bool *hiddenp, bool *hidden_coldp) {
+    *hiddenp = *hidden_coldp = e->deletion;
+    if (e->deletion || m->query.hidden_too) return WEIR_OK;
+    weir_hidden_by by = weir_hidden_find(&m->hidden, e);
+    *hiddenp = by != WEIR_HIDDEN_BY_NONE;
+    *hidden_coldp = by == WEIR_HIDDEN_BY_COLD;
+    if (*hiddenp || !m->ends_may_be) return WEIR_OK;
+    int64_t deleted_us;
+    weir_err err = weir_deleted_time(&m->look, e->neighbor, m->query.before_us, &deleted_us);
+    *hiddenp = *hidden_coldp = !err && e->time_us <= deleted_us;
+    m->out->kept_by_edges = m->out->kept_by_edges && !*hiddenp;
+    return err;
+}
+
+/* Pages go their own way, so their rows are copied. What finds no room for the next reader must not fail this one. */
+static weir_err merge_take(merging *m, const weir_entry *e, bool told, bool kept) {
+    merged *out = m->out;
+    if (!m->sources[COLD].cursor) {
+        if (told) out->entries[out->count++] = *e;
+        return WEIR_OK;
+    }
+    weir_entry taken = *e;
+    weir_err err = told || (kept && out->kept_count < out->kept_max) ? copy_row(m->arena, &taken) : WEIR_OK;
+    if (err && told) return err;
+    if (err) out->kept_max = out->kept_count;
+    if (told) out->entries[out->count++] = taken;
+    if (kept && out->kept_count < out->kept_max) {
+        out->kept[out->kept_count++] = taken;
+    } else if (kept) {
+        out->kept_all = false;
+    }
+    return WEIR_OK;
+}
+
+static weir_err merge_step(merging *m, bool *endp) {
+    uint64_t steps = m->hidden.steps;
+    bool cold = false, hidden = false, hidden_cold = false;
+    const weir_entry *e = merge_next(m->sources, m->first, &m->out->lacking, &cold);
+    *endp = !e || (e->time_us <= m->newer_than_us && m->newer_than_us != INT64_MIN); /* all that follow are older */
+    if (*endp) return WEIR_OK;
+    if (e->deletion && cold && m->out->deletion_us == INT64_MIN) m->out->deletion_us = e->time_us;
+    weir_err err = e->deletion ? weir_hidden_add(&m->hidden, e, cold, m->arena) : WEIR_OK;
+    if (!err) err = merge_look(m, e, &hidden, &hidden_cold);
+    if (!err) err = merge_take(m, e, !hidden && m->out->count < m->query.limit, m->out->kept && cold && !hidden_cold);
+    if (!err) err = weir_shard_spend(m->query.budget, m->hidden.steps - steps);
+    m->passed++;
+    return err ? err : step_cold(&m->query, &m->sources[COLD]);
+}
+
+/* The reader has what he wants. What he would have to pass once more if the newest of it were deleted is kept, too: at
+ * most a quarter of what he has passed, no further than the page at hand, and none of his steps. */
+static void merge_further(merging *m, bool end) {
+    const source *cold = &m->sources[COLD];
+    uint64_t left = m->passed / 4 < FURTHER_MAX ? m->passed / 4 : FURTHER_MAX;
+    weir_err err = WEIR_OK;
+    m->query.budget = m->look.budget = NULL;
+    for (; !err && !end && left > 0 && m->out->kept_count < m->out->kept_max; left--) {
+        if (!cold->complete && cold->next + 1 >= cold->count) break;
+        err = merge_step(m, &end);
+    }
+    m->out->kept_all = m->out->kept_all && end && !err;
+}
 
 static weir_err merge(weir_shard *shard, const weir_list_query *query, source *sources, weir_arena *arena,
                       merged *out) {
-    weir_deleted_look look = {shard->deleted, query->budget, .beside = sources[COLD].cursor};
-    const size_t first = first_source(sources);
-    const bool ends_may_be = ends_may_be_deleted(shard, query, sources);
-    int64_t own_deletion;
-    weir_hidden h = {0};
+    merging m = {.query = *query,
+                 .sources = sources,
+                 .first = first_source(sources),
+                 .look = {shard->deleted, query->budget, .beside = sources[COLD].cursor},
+                 .ends_may_be = ends_may_be_deleted(shard, query, sources),
+                 .arena = arena,
+                 .out = out};
+    bool end = false;
     out->count = 0;
-    out->is_short = false;
-    weir_err err = weir_deleted_time(&look, query->vertex, query->before_us, &own_deletion);
+    out->lacking = 0;
+    out->kept_all = true;
+    out->deletion_us = INT64_MIN;
+    weir_err err = weir_deleted_time(&m.look, query->vertex, query->before_us, &m.newer_than_us);
+    out->kept_by_edges = m.newer_than_us == WEIR_DELETED_NEVER;
+    if (query->newer_than_us > m.newer_than_us) m.newer_than_us = query->newer_than_us;
     if (!err) err = step_cold(query, &sources[COLD]);
-    int64_t newer_than = query->newer_than_us > own_deletion ? query->newer_than_us : own_deletion;
-    while (!err && out->count < query->limit) {
-        uint64_t steps = h.steps;
-        const weir_entry *e = merge_next(sources, first, &out->is_short);
-        if (!e || (e->time_us <= newer_than && newer_than != INT64_MIN)) break; /* all that follow are older */
-        bool passed = e->deletion;
-        err = e->deletion ? weir_hidden_add(&h, e, arena)
-                          : find_whether_hidden(&look, query, &h, e, ends_may_be, &passed);
-        if (!err && !passed) {
-            out->entries[out->count] = *e;
-            if (sources[COLD].cursor) err = copy_row(arena, &out->entries[out->count]);
-            if (!err) out->count++;
-        }
-        if (!err) err = weir_shard_spend(query->budget, h.steps - steps);
-        if (!err) err = step_cold(query, &sources[COLD]);
-    }
-    weir_deleted_look_end(&look);
+    while (!err && !end && out->count < query->limit)
+        err = merge_step(&m, &end);
+    if (!err && out->kept) merge_further(&m, end);
+    weir_deleted_look_end(&m.look);
     return err;
 }
 
 /* Rows of deltas live as long as our references: the answer gets its own. */
 static weir_err copy_rows(merged *out, weir_arena *arena) {
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < out->count; i++)
-        bytes += out->entries[i].row_length;
-    if (bytes == 0) return WEIR_OK;
-    uint8_t *rows = weir_arena_alloc_aligned(arena, 1, bytes);
-    if (!rows) return arena_full(arena);
-    for (uint32_t i = 0; i < out->count; i++) {
-        weir_entry *e = &out->entries[i];
-        if (e->row_length == 0) continue;
-        e->row = memcpy(rows, e->row, e->row_length);
-        rows += e->row_length;
-    }
+    size_t bytes = out->rows_are_own ? 0 : weir_entries_row_bytes(out->entries, out->count);
+    uint8_t *rows = bytes ? weir_arena_alloc_aligned(arena, 1, bytes) : NULL;
+    if (bytes && !rows) return arena_full(arena);
+    if (rows) weir_entries_own_rows(out->entries, out->count, rows);
     return WEIR_OK;
 }
 
+/* Most lists have nothing in a delta, and nothing that was deleted: then what the cold store gave, which lies in the
+ * answer's place already, is the answer, up to what is too old. */
+static weir_err take_as_they_are(weir_shard *shard, const weir_list_query *query, source *sources, weir_arena *arena,
+                                 merged *out) {
+    const weir_deleted_filter *filter = weir_deleted_filter_of(shard->deleted);
+    const bool ends_may_be = ends_may_be_deleted(shard, query, sources);
+    const source *cold = &sources[COLD];
+    bool told = !weir_deleted_filter_may_have(filter, query->vertex);
+    for (size_t i = 0; told && i < cold->count; i++) {
+        const weir_entry *e = &cold->entries[i];
+        told = !e->deletion && !(ends_may_be && weir_deleted_filter_may_have(filter, e->neighbor));
+    }
+    if (!told) return merge(shard, query, sources, arena, out);
+    out->count = (uint32_t)cold->count;
+    out->lacking = 0;
+    while (query->newer_than_us != INT64_MIN && out->count > 0 &&
+           cold->entries[out->count - 1].time_us <= query->newer_than_us)
+        out->count--;
+    return WEIR_OK;
+}
+
+/* The first time no more than a window is looked for, which most lists have. */
 static weir_err list_once(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2], size_t capacity,
                           weir_arena *arena, merged *out) {
     source sources[SOURCES] = {0};
     weir_entry near[SOURCES * NEAR_ENTRIES];
+    bool first = capacity == query->limit, alone = true;
     for (size_t i = 0; i < SOURCES; i++) {
         sources[i].complete = true;
         sources[i].entries =
@@ -289,11 +403,16 @@ static weir_err list_once(weir_shard *shard, const weir_list_query *query, weir_
         if (!deltas[i]) continue;
         sources[i].count = weir_delta_collect(deltas[i], query->vertex, query->list, query->before_us,
                                               sources[i].entries, capacity, &sources[i].complete);
+        alone = alone && sources[i].count == 0 && sources[i].complete;
     }
-    weir_err err = collect_cold(shard, query, capacity, arena, &sources[COLD]);
+    if (first && alone) sources[COLD].entries = out->entries; /* a merge moves each only towards the front */
+    bool remains = !first && collect_remains(shard, query, deltas, capacity, arena, &sources[COLD], &out->late);
+    weir_err err = remains ? WEIR_OK : collect_cold(shard, query, capacity, arena, &sources[COLD]);
     if (!err) err = weir_shard_spend(query->budget, sources[0].count + sources[1].count + sources[COLD].count);
-    if (!err) err = merge(shard, query, sources, arena, out);
-    return err;
+    if (err) return err;
+    out->rows_are_own = alone;
+    return first && alone ? take_as_they_are(shard, query, sources, arena, out)
+                          : merge(shard, query, sources, arena, out);
 }
 
 /* All that a delta has of the list, at one moment: more may come while room is made for it. */
@@ -312,19 +431,70 @@ static weir_err collect_whole(weir_delta *delta, const weir_list_query *query, w
     return err;
 }
 
+/* Who asks as of a time that all of the cold store's list lies before leaves what remains of it to the next. */
+static weir_err begin_to_keep(const weir_list_query *query, weir_engine_cursor *cursor, weir_arena *arena,
+                              weir_remains_span *span, int64_t *newest_usp, merged *out) {
+    const weir_cold_query newest = {query->vertex, query->list, INT64_MAX, .budget = query->budget};
+    weir_entry first;
+    size_t count;
+    bool complete;
+    out->kept = NULL;
+    out->kept_count = 0;
+    out->kept_max = WEIR_REMAINS_MAX;
+    if (query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return WEIR_OK;
+    weir_err err = weir_cold_list(cursor, &newest, &first, 1, arena, &count, &complete);
+    if (err || count == 0 || first.time_us >= query->before_us) return err;
+    *span = (weir_remains_span){query->before_us, query->newer_than_us, INT64_MIN, false};
+    *newest_usp = first.time_us;
+    out->kept = weir_arena_alloc(arena, WEIR_REMAINS_MAX * sizeof *out->kept);
+    return WEIR_OK; /* without room nothing is kept */
+}
+
 /* Through a list whose newest entries are mostly hidden: as far as it takes, and never again from its beginning. */
 static weir_err list_long(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
                           weir_arena *arena, merged *out) {
     source sources[SOURCES] = {0}, *cold = &sources[COLD];
+    uint64_t epoch = weir_cache_epoch(shard->cache);
+    weir_remains_span span;
+    int64_t newest_us = INT64_MIN;
+    out->rows_are_own = true; /* of pages they are copied one by one */
     weir_err err = collect_whole(deltas[0], query, arena, &sources[0]);
     if (!err) err = collect_whole(deltas[1], query, arena, &sources[1]);
     if (!err) err = weir_arena_open(PAGE_ROWS_MAX, &cold->rows);
     if (!err) err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cold->cursor);
+    if (!err) err = begin_to_keep(query, cold->cursor, arena, &span, &newest_us, out);
     if (!err) err = merge(shard, query, sources, arena, out);
+    if (!err && out->kept) {
+        span.complete = out->kept_all;
+        span.deletion_us = out->deletion_us;
+        if (out->kept_by_edges) span.before_us = newest_us + 1;
+        weir_remains_fill(shard->remains, epoch, query->vertex, query->list, &span, out->kept, out->kept_count);
+    }
     weir_engine_cursor_close(cold->cursor);
     weir_arena_close(cold->rows);
     weir_free(cold->entries);
     return err;
+}
+
+/* By what its window begins with, if there is one. */
+static bool asks_of_the_past(weir_shard *shard, const weir_list_query *query, weir_arena *arena) {
+    weir_entry newest;
+    size_t count;
+    bool complete;
+    return weir_cache_collect(shard->cache, query->vertex, query->list, INT64_MAX, &newest, 1, allocate_row, arena,
+                              &count, &complete) &&
+           count > 0 && newest.time_us >= query->before_us;
+}
+
+/* Windows serve all times alike, so who asks of the past takes ever more of one. Of what remains only those have
+ * anything who ask as of now, and only after a long pass. */
+static bool is_for_a_long_pass(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
+                               const merged *out) {
+    if (capacity > WIDE_MAX) return true;
+    bool kept = !query->hidden_too && WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EDGES;
+    if (!kept || query->limit > WEIR_REMAINS_MAX || out->late) return false; /* it would not pay for the next one */
+    size_t few = 4 * ((size_t)query->limit + SPARE_ENTRIES);
+    return capacity > few && out->lacking == LACKS_COLD && !asks_of_the_past(shard, query, arena);
 }
 
 weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
@@ -335,9 +505,9 @@ weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], co
     if (!out.entries) return arena_full(arena);
     size_t capacity = query->limit;
     weir_err err = list_once(shard, query, deltas, capacity, arena, &out);
-    while (!err && out.is_short) {
+    while (!err && out.lacking) {
         capacity = capacity == query->limit ? capacity + SPARE_ENTRIES : capacity * 4;
-        if (capacity > WIDE_MAX) {
+        if (is_for_a_long_pass(shard, query, capacity, arena, &out)) {
             err = list_long(shard, query, deltas, arena, &out);
         } else {
             err = weir_shard_spend(query->budget, capacity); /* before it is begun, so that little is done in vain */

@@ -24,6 +24,8 @@ typedef struct seal {
     weir_delta_order *order;
     weir_cache *cache;
     weir_cache_marks *marks;
+    weir_remains *remains;
+    weir_remains_marks remains_marks;
 } seal;
 
 static weir_err write_record(void *context, const uint8_t *key, size_t key_length, const uint8_t *value,
@@ -65,13 +67,16 @@ static weir_err update_window(void *context, weir_vertex vertex, weir_list list,
                               size_t count) {
     const seal *s = context;
     if (weir_cache_marks_may_have(s->marks, vertex, list)) weir_cache_seal_list(s->cache, vertex, list, entries, count);
+    if (weir_remains_marks_may_have(&s->remains_marks, vertex, list)) weir_remains_drop(s->remains, vertex, list);
     return WEIR_OK;
 }
 
 /* Most of a seal's lists have no window, and of a file that is loaded none. */
 static weir_err update_windows(seal *s) {
     s->marks = weir_cache_marks_take(s->cache);
-    weir_err err = weir_cache_marks_any(s->marks) ? weir_delta_order_lists(s->order, update_window, s) : WEIR_OK;
+    weir_remains_marks_take(s->remains, &s->remains_marks);
+    bool any = weir_cache_marks_any(s->marks) || s->remains_marks.any;
+    weir_err err = any ? weir_delta_order_lists(s->order, update_window, s) : WEIR_OK;
     weir_cache_marks_free(s->marks);
     return err;
 }
@@ -135,7 +140,7 @@ static weir_err take_in(weir_shard *shard, weir_delta *delta, seal *s) {
 
 weir_err weir_shard_write_frozen(weir_shard *shard) {
     WEIR_ON_ROLE(WORKER);
-    seal s = {.cache = shard->cache, .sealed = shard->sealed};
+    seal s = {.cache = shard->cache, .remains = shard->remains, .sealed = shard->sealed};
     weir_kill_point("seal.begin");
     weir_err err = take_in(shard, shard->frozen, &s); /* only this thread sets it to NULL */
     weir_delta_order_close(s.order);

@@ -26,6 +26,7 @@
 #define AHEAD_LISTS    5u
 #define STALL_US_MIN   2000
 #define STALL_US_MAX   WEIR_US_PER_S
+#define REMAINS_SHARE  16u  /* of the memory for windows */
 #define MUTATION_BYTES 256u /* that one takes in a delta beside its row and its key, at most */
 
 /* Without a batch it only wakes the owner. */
@@ -462,7 +463,8 @@ static weir_err load_newest(void *context, const void *key, size_t length, const
 static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     weir_engine_opts engine_opts = {.cache = opts->blocks, .create = opts->create, .read_only = opts->read_only};
     weir_err err = weir_engine_open(opts->folder, &engine_opts, &shard->engine);
-    if (!err) err = weir_cache_open(opts->cache_bytes, opts->window, &shard->cache);
+    if (!err) err = weir_cache_open(opts->cache_bytes - remains_bytes, opts->window, &shard->cache);
+    if (!err) err = weir_remains_open(remains_bytes, shard->cache, &shard->remains);
     if (!err) err = weir_deleted_open(shard->engine, opts->deleted, opts->deleted_bytes, &shard->deleted);
     if (!err) err = weir_offsets_open(&shard->applied);
     if (!err) err = weir_offsets_open(&shard->sealed);
@@ -492,6 +494,7 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     weir_mutex_init(&shard->mutex, WEIR_RANK_SHARD, "shard");
     weir_cond_init(&shard->changed);
     shard->clock = opts->clock;
+    const size_t remains_bytes = opts->cache_bytes / REMAINS_SHARE;
     shard->watermark = opts->watermark;
     shard->frozen_mark.now_us = WEIR_EVENT_CLOCK_NONE;
     shard->sealed_us = WEIR_EVENT_CLOCK_NONE;
@@ -567,6 +570,7 @@ static work next_work(weir_shard *shard, int64_t retry_us) {
     return next;
 }
 
+    weir_remains_close(shard->remains);
 /* RocksDB may have to be opened again before it takes a file. What is still wrong then need not be in the way: a
  * damaged file lets others in. */
 static void mend(weir_shard *shard) {

@@ -25,6 +25,7 @@
 #include "deleted.h"
 #include "delta.h"
 #include "offsets.h"
+#include "remains.h"
 #include "watermark.h"
 
 #define WEIR_NEWEST_BYTES  40u /* of its record: the newest event time, the watermark, its turn, the last trim */
@@ -55,6 +56,7 @@ typedef struct weir_shard {
     weir_engine *engine;
     weir_cache *cache;
     weir_deleted *deleted;
+    weir_remains *remains;
     weir_offsets *applied; /* what readers see           */
     weir_offsets *sealed;  /* what the cold store covers */
     weir_queue *queue;     /* of messages: shard.c       */

@@ -124,7 +124,7 @@ static void stays(part *p, size_t i) {
 /* What is met behind a deletion of theirs has been hidden since before anybody's time. */
 static weir_err edge_goes(weir_trimmer *t, const weir_entry *e, reach r, weir_hidden *hidden, bool *goesp) {
     int64_t neighbor_us;
-    *goesp = weir_hidden_has(hidden, e);
+    *goesp = weir_hidden_find(hidden, e) != WEIR_HIDDEN_BY_NONE;
     if (*goesp) return WEIR_OK;
     weir_err err = deleted_us(t, e->neighbor, r.told_us, &neighbor_us);
     *goesp = e->time_us <= neighbor_us && neighbor_us != WEIR_DELETED_NEVER;
@@ -141,7 +141,7 @@ static weir_err trim_edges(weir_trimmer *t, part *p) {
     for (size_t i = p->begin; !err && i < p->end; i++) {
         const weir_entry e = p->gather->of[i].entry;
         bool goes = e.time_us <= own_us && own_us != INT64_MIN;
-        if (!goes && e.deletion && e.time_us <= r.told_us) err = weir_hidden_add(&hidden, &e, t->arena);
+        if (!goes && e.deletion && e.time_us <= r.told_us) err = weir_hidden_add(&hidden, &e, true, t->arena);
         if (!err && !goes && !e.deletion) err = edge_goes(t, &e, r, &hidden, &goes);
         if (!goes) stays(p, i);
         if (!err && goes && !e.deletion) err = put_leaves(t, e.time_us);

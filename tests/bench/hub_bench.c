@@ -4,9 +4,10 @@
  * there are.
  *
  * Four vertices get their edges side by side, so that each seal has some of all. The limit is the one that has the
- * fewest: 100,000, and 1,000 under --quick. No moment is asked for twice but in the last line, and no window reaches so
- * far. The last lines ask for what deletions hide: of one vertex the newest half of the edges were deleted one by one,
- * and it is asked for as of moments in the midst of those deletions, and behind them.
+ * fewest: 100,000, and 1,000 under --quick. No moment is asked for twice but in the last three lines, and no window
+ * reaches so far. Of one vertex the newest half of the edges were deleted one by one, and it is asked for as of moments
+ * in the midst of those deletions. The last three lines ask as of behind all that happened, again and again: what the
+ * first of them has read is in the memory then.
  */
 #include <stdio.h>
 
@@ -134,15 +135,18 @@ static weir_err run(weir_cli *cli) {
     const int64_t from_us = time_of(c.edges / 10), to_us = time_of(c.edges), end_us = time_of(c.edges + c.turns);
     hub_line small = {&c, SMALL, from_us, to_us}, middle = {&c, MIDDLE, from_us, to_us},
              large = {&c, LARGE, from_us, to_us}, whole = {&c, DELETED, from_us, to_us},
-             hidden = {&c, DELETED, to_us, end_us}, behind = {&c, DELETED, end_us, end_us + STEP_US};
-    const char *limit = "limit: ten edges of a hub";
+             hidden = {&c, DELETED, to_us, end_us}, behind = {&c, DELETED, end_us, end_us + STEP_US},
+             newest = {&c, SMALL, end_us, end_us + STEP_US}, newest_large = {&c, LARGE, end_us, end_us + STEP_US};
+    const char *limit = "limit: ten edges of a hub", *newest_limit = "limit: the newest ten edges of a hub";
     const weir_bench_line lines[] = {
         {limit, "k/s", 1e-3, NULL, run_moments, &small},
         {"of one ten times as large", "k/s", 1e-3, limit, run_moments, &middle},
         {"of one a hundred times as large", "k/s", 1e-3, limit, run_moments, &large},
         {"of one twice as large, before half were deleted", "k/s", 1e-3, limit, run_moments, &whole},
         {"while they were deleted", "k/s", 1e-3, limit, run_moments, &hidden},
-        {"after they were deleted", "k/s", 1e-3, limit, run_moments, &behind},
+        {newest_limit, "k/s", 1e-3, NULL, run_moments, &newest},
+        {"of one a hundred times as large, the newest", "k/s", 1e-3, newest_limit, run_moments, &newest_large},
+        {"after half of one were deleted, the newest", "k/s", 1e-3, newest_limit, run_moments, &behind},
     };
     weir_err err = weir_bench_folder(&folder);
     if (!err) err = weir_arena_open(ARENA_BYTES, &c.arena);

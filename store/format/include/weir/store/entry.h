@@ -68,6 +68,22 @@ static inline bool weir_entry_says_more(const weir_entry *a, const weir_entry *b
     return a->row_length && memcmp(a->row, b->row, a->row_length) > 0;
 }
 
+static inline size_t weir_entries_row_bytes(const weir_entry *entries, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += entries[i].row_length;
+    return bytes;
+}
+
+/* The entries get rows of their own, one behind the other from `rows` on. */
+static inline void weir_entries_own_rows(weir_entry *entries, size_t count, uint8_t *rows) {
+    for (size_t i = 0; i < count; i++) {
+        weir_entry *e = &entries[i];
+        e->row = e->row_length ? (const uint8_t *)memcpy(rows, e->row, e->row_length) : NULL;
+        rows += e->row_length;
+    }
+}
+
 #ifdef __cplusplus
 }
 #endif
