@@ -23,9 +23,14 @@ static weir_shard *shard_of(const weir_graph *graph, weir_vertex vertex) {
 }
 
 /* Age is counted from the moment that is asked for; without one, from the time that the sources agree on: the newest
- * event alone would be whatever one sender writes. */
-static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t before_us) {
-    int64_t now_us = before_us == WEIR_BEFORE_ALL ? weir_watermark_now(graph->watermark) : before_us, edge_us;
+ * event alone would be whatever one sender writes. Should that time have gone back behind what a trim has kept, from
+ * the first moment of which all is kept. */
+static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t history_us, int64_t before_us) {
+    int64_t now_us = before_us == WEIR_BEFORE_ALL ? weir_watermark_now(graph->watermark) : before_us, edge_us,
+            untold_us;
+    int64_t trimmed_us = atomic_load_explicit(&graph->trimmed_us, memory_order_relaxed);
+    bool kept = history_us && !__builtin_sub_overflow(trimmed_us, history_us, &untold_us);
+    if (kept && before_us == WEIR_BEFORE_ALL && now_us <= untold_us) now_us = untold_us + 1;
     if (expire_us == 0 || __builtin_sub_overflow(now_us, expire_us, &edge_us)) return INT64_MIN;
     return edge_us;
 }
@@ -67,7 +72,7 @@ static weir_err read_window(const weir_graph *graph, weir_delta *const deltas[2]
     weir_list_query query = {.vertex = vertex,
                              .list = WEIR_LIST_EDGES(ask->relation, ask->direction),
                              .before_us = before_us,
-                             .newer_than_us = expired_at(graph, of->expire_us, before_us),
+                             .newer_than_us = expired_at(graph, of->expire_us, of->history_us, before_us),
                              .limit = ask->limit,
                              .budget = ask->budget,
                              .room = ask->limit <= NEAR_EDGES ? near : NULL};
@@ -169,12 +174,13 @@ typedef struct puts {
 /* Those that are not forgotten before a time, whatever was deleted. */
 static puts puts_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
                         weir_graph_budget *budget) {
+    const weir_schema_vertex *of = weir_schema_vertex_at(graph->schema, type);
     return (puts){.graph = graph,
                   .vertex = vertex,
                   .type = type,
                   .deleted_us = WEIR_DELETED_NEVER,
                   .before_us = before_us,
-                  .newer_than_us = expired_at(graph, weir_schema_vertex_at(graph->schema, type)->expire_us, before_us),
+                  .newer_than_us = expired_at(graph, of->expire_us, of->history_us, before_us),
                   .budget = budget};
 }
 
@@ -375,11 +381,12 @@ static weir_err view_life(const weir_graph *graph, weir_vertex vertex, int64_t b
     if (entries[0].row_length < WEIR_STORED_FEATURES_PREFIX) return damaged(vertex);
     uint32_t type = weir_get_u16(entries[0].row);
     if (type >= weir_schema_vertex_count(graph->schema)) return damaged(vertex);
-    int64_t expire_us = weir_schema_vertex_at(graph->schema, type)->expire_us;
-    *enoughp = !is_told(graph, weir_schema_vertex_at(graph->schema, type)->history_us, before_us);
+    const weir_schema_vertex *of = weir_schema_vertex_at(graph->schema, type);
+    *enoughp = !is_told(graph, of->history_us, before_us);
     if (*enoughp) return WEIR_OK;
-    uint32_t of_life = rows_together(entries, count, expire_us);
-    bool old = expire_us && entries[0].time_us <= expired_at(graph, expire_us, before_us);
+    uint32_t of_life = rows_together(entries, count, of->expire_us);
+    int64_t expired_us = expired_at(graph, of->expire_us, of->history_us, before_us);
+    bool old = of->expire_us && entries[0].time_us <= expired_us;
     weir_err err = WEIR_OK;
     if (!old) err = view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
     if (err || (!old && (*enoughp || of_life == count))) return err;

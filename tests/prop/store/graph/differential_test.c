@@ -88,7 +88,8 @@ typedef struct campaign {
     uint64_t mutations, answers, reopened;
     uint64_t withheld; /* answers that a history has made empty */
     uint64_t trims, trims_refused, given_back;
-    int64_t trimmed_us; /* of the store in hand */
+    int64_t trimmed_us;   /* of the store in hand */
+    int64_t watermark_us; /* as the sources agree on it */
     char vertex_age[32], relation_ages[2][32];
     uint64_t histories[3]; /* of a store that is trimmed */
     uint32_t undone;       /* events of the long run that were made */
@@ -312,6 +313,12 @@ static bool is_told(campaign *c, int64_t history_us, int64_t before_us, bool the
     return told;
 }
 
+/* From when age is counted, where no time is given: now, or since the time went back, the first moment that is told. */
+static int64_t told_now(const campaign *c, int64_t history_us) {
+    int64_t first_us = c->trimmed_us - history_us + 1;
+    return c->trimmed_us && history_us && first_us > c->watermark_us ? first_us : c->watermark_us;
+}
+
 /* Now, not long ago, or where a history ends. */
 static int64_t some_before(campaign *c) {
     int64_t now_us = naive_graph_now(c->naive), history_us = weir_schema_vertex_at(c->schema, 0)->history_us;
@@ -339,7 +346,7 @@ static void compare_edges(campaign *c, const ask *a, weir_vertex vertex, int64_t
     naive_edge wanted[LIMIT_MAX];
     const weir_schema_relation *of = weir_schema_relation_at(c->schema, a->relation);
     size_t wanted_count = naive_graph_neighbors(c->naive, vertex, a->relation, a->direction, before_us, of->expire_us,
-                                                naive_graph_now(c->naive), a->limit, wanted);
+                                                told_now(c, of->history_us), a->limit, wanted);
     if (!is_told(c, of->history_us, before_us, wanted_count > 0)) wanted_count = 0;
     assert_int_equal(count, wanted_count);
     same_edges(got, wanted, count);
@@ -445,10 +452,12 @@ static void compare_name(campaign *c, weir_vertex vertex, int64_t before_us) {
 }
 
 static void compare_some(campaign *c) {
-    int64_t before = naive_graph_now(c->naive);
+    int64_t before = c->watermark_us;
     naive_graph_now_set(c->naive, naive_clock_now(c->times));
     assert_int_equal(weir_graph_watermark(c->graph), naive_graph_now(c->naive));
     c->advances += naive_graph_now(c->naive) != before;
+    c->watermark_us = naive_graph_now(c->naive);
+    naive_graph_now_set(c->naive, told_now(c, weir_schema_vertex_at(c->schema, 0)->history_us));
     for (unsigned i = 0; i < ANSWERS_A_ROUND; i++) {
         weir_vertex vertex = some_vertex(c);
         int64_t before_us = some_before(c);

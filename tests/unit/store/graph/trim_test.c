@@ -42,12 +42,14 @@ typedef struct world {
     uint64_t offset;
 } world;
 
-static void world_open_at(world *w, const char *folder, uint32_t shards) {
+static void world_open_at(world *w, const char *folder, uint32_t shards, weir_clock *clock) {
     const weir_graph_opts opts = {.shards = shards,
                                   .memory_bytes = 64u << 20,
                                   .seal_us = 3600 * WEIR_US_PER_S,
                                   .event_window = EVENT_WINDOW,
                                   .create = true,
+                                  .clock = clock,
+                                  .future_us = clock ? WEIR_US_PER_S : 0,
                                   .id_key = &weir_id_key_public};
     *w = (world){.folder = folder};
     assert_ok(weir_arena_open(64u << 20, &w->arena));
@@ -58,7 +60,7 @@ static void world_open_at(world *w, const char *folder, uint32_t shards) {
 }
 
 static void world_open(world *w) {
-    world_open_at(w, "store", 1);
+    world_open_at(w, "store", 1, NULL);
 }
 
 static void world_close(world *w) {
@@ -120,8 +122,8 @@ static void what_nobody_can_be_told_gives_its_room_back(void **state) {
     const int64_t step_us = weir_test_rounds(1) < 50 ? 50 / (int64_t)weir_test_rounds(1) : 1;
     const uint64_t living_count = KEPT_US / step_us, count = 8 * living_count;
     world all, living;
-    world_open_at(&all, "all", 1);
-    world_open_at(&living, "living", 1);
+    world_open_at(&all, "all", 1, NULL);
+    world_open_at(&living, "living", 1, NULL);
     pay_many(&all, 0, count, step_us);
     pay_many(&living, count - living_count, count, step_us);
     uint64_t before = cold_bytes(&all);
@@ -343,6 +345,33 @@ static void a_time_ahead_of_the_wall_clock_takes_nothing(void **state) {
     world_close(&w);
 }
 
+/* The trim went by a wall clock that was wrong. Of the time before it some edges are left, and are told to nobody: who
+ * was told them would have been told a part. */
+static void a_time_that_goes_back_tells_no_part_of_what_a_trim_took(void **state) {
+    enum { LIVING = 400, STEP_US = 1000 };
+    (void)state;
+    const int64_t true_us = 1700000000000000, wrong_us = true_us + 3600 * WEIR_US_PER_S;
+    world w;
+    weir_clock *clock;
+    assert_ok(weir_clock_manual_open(wrong_us + WEIR_US_PER_S, &clock));
+    world_open_at(&w, "store", 1, clock);
+    for (uint64_t i = 0; i < 2 * LIVING; i++)
+        pay(&w, i, 1, (i < LIVING ? true_us : wrong_us) + (int64_t)i * STEP_US);
+    assert_ok(weir_graph_seal(w.graph));
+    assert_int_equal(degree(&w, 1, WEIR_BEFORE_ALL), LIVING);
+    assert_ok(weir_graph_trim(w.graph, 0, damage_never_wait, NULL));
+    pay(&w, 2 * LIVING, 1, true_us + LIVING * STEP_US); /* came late, and is not trimmed */
+    weir_clock_manual_set_wall(clock, true_us + WEIR_US_PER_S);
+    for (uint64_t i = 0; i < 100; i++)
+        pay(&w, 2 * LIVING + 1 + i, 2, true_us + LIVING * STEP_US);
+    assert_ok(weir_graph_drain(w.graph));
+    assert_true(weir_graph_watermark(w.graph) < true_us + WEIR_US_PER_S);
+    assert_int_equal(degree(&w, 1, WEIR_BEFORE_ALL), LIVING);
+    assert_int_equal(degree(&w, 2, WEIR_BEFORE_ALL), 0);
+    world_close(&w);
+    weir_clock_close(clock);
+}
+
 static void it_is_due_after_a_share_of_what_is_kept(void **state) {
     (void)state;
     world w;
@@ -410,4 +439,5 @@ WEIR_TESTS(WEIR_CASE(what_nobody_can_be_told_gives_its_room_back),
            WEIR_CASE(a_put_that_a_trim_leaves_is_met), WEIR_CASE(notes_of_events_are_kept_as_far_as_they_are_asked_for),
            WEIR_CASE(it_waits_for_readers_and_ends_when_told), WEIR_CASE(nothing_is_taken_out_of_a_damaged_shard),
            WEIR_CASE(a_time_ahead_of_the_wall_clock_takes_nothing), WEIR_CASE(it_is_due_after_a_share_of_what_is_kept),
+           WEIR_CASE(a_time_that_goes_back_tells_no_part_of_what_a_trim_took),
            WEIR_CASE(a_kill_leaves_one_store_or_the_other))

@@ -20,7 +20,7 @@
  *
  * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again. What
  * expires is as old as it is at t. Without a t it is as old as it is at the watermark: what the sources agree on, see
- * "what time it is" below.
+ * "what time it is" below; should that have gone back behind a trim, as at the first time of which the trim kept all.
  * The schema's `history` of a relation or a vertex type says how far back t may lie: of a t at the watermark less the
  * history, or before, a reader is told no edge of that relation and no label on one, and no vertex of that type is
  * there. Age has nothing to do with it: without a t, and of a later one, all is told that has not expired. So what no t
