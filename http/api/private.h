@@ -67,6 +67,7 @@ struct weir_api {
     _Atomic(const char *) behind; /* a source further than that, and not yet half of it again; NULL: none */
     _Atomic int64_t behind_seen_us;
     /* [owner] */
+    bool fill_failed; /* said once: what was read to the start's goals could not be sealed */
     weir_api_goal *goals;
     size_t goal_count, goal_capacity;
 };

@@ -120,10 +120,14 @@ bool weir_api_look(weir_api *api) {
         if (!weir_pipeline_partitions(api->pipeline, set_goal, api)) state = WEIR_API_CATCHING_UP;
     }
     if (state == WEIR_API_CATCHING_UP && !weir_pipeline_partitions(api->pipeline, reached, api)) {
-        /* What has been reached counts at once; that it is kept over a restart is tried again at the next one. */
         weir_err err = weir_graph_filled(api->graph); // A5
-        if (err) weir_log_error("serve.filled", weir_err_prefix(err, "after a restart the log is read again first"));
-        state = WEIR_API_READY; // A4
+        bool filling = weir_graph_filling(api->graph);
+        if (err && !api->fill_failed)
+            weir_log_error("serve.filled",
+                           weir_err_prefix(err, filling ? "what was read cannot be answered from yet"
+                                                        : "after a restart the log is read again first"));
+        api->fill_failed = err != WEIR_OK;
+        if (!filling) state = WEIR_API_READY; // A4
     }
     if (state != WEIR_API_STOPPING) atomic_store(&api->state, state);
     return state == WEIR_API_READY;

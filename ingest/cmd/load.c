@@ -129,6 +129,7 @@ static weir_err open_graph(load_context *load) {
     const weir_config *config = weir_cli_config(load->cli);
     const weir_graph_opts opts = {
         .create = true,
+        .piles = true,
         .shards = (uint32_t)weir_config_u64(config, WEIR_CONFIG_STORE_SHARDS),
         .memory_bytes = weir_config_u64(config, WEIR_CONFIG_STORE_MEMORY),
         .seal_us = weir_config_us(config, WEIR_CONFIG_STORE_SEAL_INTERVAL),

@@ -16,10 +16,11 @@
 
 #define SLOTS_MIN      64u  /* a power of two */
 #define DELETION_BYTES 192u /* of one here and in the table that readers ask (deleted.h), at most */
+#define PILED_BYTES    72u  /* of a node: where it stands, and its places while it is sorted (delta_walk.c) */
 
 /* --- life ------------------------------------------------------------------------------------------------------ */
 
-weir_err weir_delta_open(size_t bytes_max, weir_delta **deltap) {
+weir_err weir_delta_open(size_t bytes_max, bool pile, weir_delta **deltap) {
     *deltap = NULL;
     weir_delta *delta = weir_aligned_alloc(_Alignof(weir_delta), sizeof *delta);
     if (!delta) return WEIR_ERR(WEIR_ENOMEM, "no memory for a delta");
@@ -29,6 +30,7 @@ weir_err weir_delta_open(size_t bytes_max, weir_delta **deltap) {
         weir_free(delta);
         return err;
     }
+    delta->pile = pile;
     atomic_init(&delta->references, 1);
     for (size_t i = 0; i < STRIPES; i++)
         weir_mutex_init(&delta->stripes[i].mutex, WEIR_RANK_LEAF, "delta stripe");
@@ -56,6 +58,15 @@ void weir_delta_freeze(weir_delta *delta) {
     atomic_store_explicit(&delta->frozen, true, memory_order_release);
 }
 
+bool weir_delta_is_pile(const weir_delta *delta) {
+    return delta->pile;
+}
+
+void weir_delta_unpile(weir_delta *delta) {
+    WEIR_ASSERT(delta->stripes[0].count == 0);
+    delta->pile = false;
+}
+
 size_t weir_delta_bytes(const weir_delta *delta) {
     return atomic_load_explicit(&delta->bytes, memory_order_relaxed);
 }
@@ -75,7 +86,7 @@ static uint64_t mix(weir_vertex vertex) {
 }
 
 static stripe *stripe_of(weir_delta *delta, weir_vertex vertex) {
-    return &delta->stripes[mix(vertex) % STRIPES];
+    return &delta->stripes[delta->pile ? 0 : mix(vertex) % STRIPES];
 }
 
 static size_t slot_of(const stripe *s, weir_vertex vertex) {
@@ -116,7 +127,24 @@ static bool slots_grow(stripe *s) {
     return true;
 }
 
+/* On a pile no place is looked for. */
+static node *node_pile(weir_delta *delta, stripe *s, weir_vertex vertex) {
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : SLOTS_MIN;
+        node **slots = weir_realloc_array(s->slots, capacity, sizeof *slots);
+        if (!slots) return NULL;
+        s->slots = slots;
+        s->capacity = capacity;
+    }
+    node *n = weir_arena_calloc(delta->arena, 1, sizeof *n);
+    if (!n) return NULL;
+    n->vertex = vertex;
+    s->slots[s->count++] = n;
+    return n;
+}
+
 static node *node_get(weir_delta *delta, stripe *s, weir_vertex vertex) {
+    if (delta->pile) return node_pile(delta, s, vertex);
     if (s->count * 4 >= s->capacity * 3 && !slots_grow(s)) return NULL;
     size_t slot = slot_of(s, vertex);
     if (!s->slots[slot]) {
@@ -174,18 +202,28 @@ static bool list_grow(weir_delta *delta, list *l) {
     return true;
 }
 
-/* The same record again takes the newer row: the log's order decides. */
-static bool list_insert(weir_delta *delta, list *l, const weir_entry *entry) {
+static bool list_has_at(const list *l, uint32_t at, const weir_entry *entry) {
+    return at < l->count && weir_entry_order(&l->entries[at], entry) == 0;
+}
+
+/* Puts an entry where it belongs in a list that has room for it; the same record again takes the newer row: the log's
+ * order decides. Whether there is one more. */
+static bool list_put(list *l, const weir_entry *entry) {
     uint32_t at = list_place(l, entry);
-    if (at < l->count && weir_entry_order(&l->entries[at], entry) == 0) {
-        l->entries[at] = *entry;
-        return true;
+    bool is_new = !list_has_at(l, at, entry);
+    if (is_new) {
+        WEIR_ASSERT(l->count < l->capacity);
+        memmove(&l->entries[at + 1], &l->entries[at], (l->count - at) * sizeof l->entries[0]);
+        l->count++;
     }
-    if (l->count == l->capacity && !list_grow(delta, l)) return false;
-    memmove(&l->entries[at + 1], &l->entries[at], (l->count - at) * sizeof l->entries[0]);
     l->entries[at] = *entry;
-    l->count++;
-    atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
+    return is_new;
+}
+
+static bool list_insert(weir_delta *delta, list *l, const weir_entry *entry) {
+    bool full = l->count == l->capacity && !list_has_at(l, list_place(l, entry), entry);
+    if (full && !list_grow(delta, l)) return false;
+    if (list_put(l, entry)) atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
     return true;
 }
 
@@ -261,7 +299,7 @@ static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m, const 
 void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex, weir_delta_stage stage) {
     uint64_t hash = mix(vertex);
     const stripe *s = &delta->stripes[hash % STRIPES];
-    if (s->capacity == 0) return;
+    if (s->capacity == 0 || delta->pile) return;
     node *const *slot = &s->slots[(size_t)(hash >> 8) & (s->capacity - 1)];
     if (stage == WEIR_DELTA_SLOT) {
         __builtin_prefetch(slot);
@@ -275,15 +313,21 @@ weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, siz
     bool fits = true;
     WEIR_ASSERT(!atomic_load_explicit(&delta->frozen, memory_order_relaxed));
     weir_mutex_lock(&s->mutex); /* S2: all of the event at this vertex, or nothing of it */
+    size_t records = weir_delta_records(delta);
     node *n = node_get(delta, s, mutations[0].vertex);
     fits = n != NULL;
     for (size_t i = 0; fits && i < count; i++) {
         WEIR_ASSERT(mutations[i].vertex == mutations[0].vertex && mutations[i].offset == mutations[0].offset);
         fits = apply_one(delta, n, &mutations[i], mutations, count);
     }
+    if (n && !fits && delta->pile) { /* what is tried again comes as a node of its own */
+        s->count--;
+        atomic_store_explicit(&delta->records, records, memory_order_relaxed);
+    }
     weir_mutex_unlock(&s->mutex);
-    atomic_store_explicit(&delta->bytes, weir_arena_used(delta->arena) + delta->deletion_count * DELETION_BYTES,
-                          memory_order_relaxed);
+    size_t bytes = weir_arena_used(delta->arena) + delta->deletion_count * DELETION_BYTES;
+    if (delta->pile) bytes += s->count * PILED_BYTES;
+    atomic_store_explicit(&delta->bytes, bytes, memory_order_relaxed);
     return fits ? WEIR_OK : no_memory();
 }
 
@@ -307,6 +351,11 @@ static bool lock_unless_frozen(weir_delta *delta, stripe *s) {
     if (atomic_load_explicit(&delta->frozen, memory_order_acquire)) return false;
     weir_mutex_lock(&s->mutex);
     return true;
+}
+
+/* On a pile nothing is found. */
+static const node *node_told(const weir_delta *delta, const stripe *s, weir_vertex vertex) {
+    return delta->pile ? NULL : node_find(s, vertex);
 }
 
 /* How many entries are older than before_us: those that stand first. */
@@ -338,7 +387,7 @@ size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, i
     size_t count = 0;
     *completep = true;
     bool locked = lock_unless_frozen(delta, s);
-    const node *n = node_find(s, vertex);
+    const node *n = node_told(delta, s, vertex);
     const list *l = n ? list_find(n, id) : NULL;
     if (l) count = collect(l, before_us, entries, capacity, completep);
     if (locked) weir_mutex_unlock(&s->mutex);
@@ -348,7 +397,7 @@ size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, i
 size_t weir_delta_count(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us) {
     stripe *s = stripe_of(delta, vertex);
     bool locked = lock_unless_frozen(delta, s);
-    const node *n = node_find(s, vertex);
+    const node *n = node_told(delta, s, vertex);
     const list *l = n ? list_find(n, id) : NULL;
     size_t count = l ? count_before(l, before_us) : 0;
     if (locked) weir_mutex_unlock(&s->mutex);
@@ -377,7 +426,7 @@ bool weir_delta_oldest(weir_delta *delta, weir_vertex vertex, weir_list id, int6
                        int64_t *time_usp) {
     stripe *s = stripe_of(delta, vertex);
     bool locked = lock_unless_frozen(delta, s);
-    const node *n = node_find(s, vertex);
+    const node *n = node_told(delta, s, vertex);
     const list *l = n ? list_find(n, id) : NULL;
     bool found = l && oldest(l, newer_than_us, before_us, time_usp);
     if (locked) weir_mutex_unlock(&s->mutex);
@@ -387,7 +436,7 @@ bool weir_delta_oldest(weir_delta *delta, weir_vertex vertex, weir_list id, int6
 bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep) {
     stripe *s = stripe_of(delta, vertex);
     bool locked = lock_unless_frozen(delta, s);
-    const node *n = node_find(s, vertex);
+    const node *n = node_told(delta, s, vertex);
     bool named = n && n->named;
     if (named) *namep = n->name;
     if (locked) weir_mutex_unlock(&s->mutex);

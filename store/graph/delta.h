@@ -6,6 +6,9 @@
  * array in the order of the cold store's keys turned around, so that what streams in mostly appends. The lists of a
  * vertex are guarded by the stripe that the vertex hashes to.
  *
+ * What is loaded is read by nobody before it is sealed. Then the delta is a PILE: what an event brings for a vertex is
+ * put down as it comes, and found nowhere; what belongs together is put together when it is walked over.
+ *
  * LIFE: filled by its shard's owner; frozen (nobody writes any more, readers need no lock); sealed; freed with the last
  * reference. Memory is one arena, given back at once.
  */
@@ -24,8 +27,8 @@
 
 typedef struct weir_delta weir_delta;
 
-/* WEIR_ENOMEM. One reference. */
-weir_err weir_delta_open(size_t bytes_max, weir_delta **deltap);
+/* WEIR_ENOMEM. One reference. A pile is not for readers. */
+weir_err weir_delta_open(size_t bytes_max, bool pile, weir_delta **deltap);
 weir_delta *weir_delta_keep(weir_delta *delta); /* [any] */
 void weir_delta_release(weir_delta *delta);     /* NULL is allowed  [any] */
 
@@ -38,6 +41,8 @@ void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex, weir_delta_st
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count);
 /* Remembers a vertex's deletion for the cold store; what it hides is deleted.h's.  [shard] */
 weir_err weir_delta_put_deletion(weir_delta *delta, weir_vertex vertex, int64_t time_us);
+bool weir_delta_is_pile(const weir_delta *delta);   /* [any] */
+void weir_delta_unpile(weir_delta *delta);          /* an empty one is for readers then  [shard] */
 size_t weir_delta_bytes(const weir_delta *delta);   /* [any] */
 size_t weir_delta_records(const weir_delta *delta); /* [any] */
 /* From now on nobody writes: reads take no lock.  [shard] */

@@ -23,6 +23,7 @@ typedef struct node {
     weir_name name;
 } node;
 
+/* Of a pile the first stripe has all nodes, as they came, each of one event at its vertex. */
 typedef struct stripe {
     _Alignas(64) weir_mutex mutex; /* guards slots and the nodes in them */
     node **slots;
@@ -37,6 +38,7 @@ typedef struct deletion_record {
 struct weir_delta {
     atomic_uint references;
     atomic_bool frozen;
+    bool pile;
     atomic_size_t bytes, records;
     weir_arena *arena;          /* [shard] */
     deletion_record *deletions; /* [shard] then frozen */

@@ -34,10 +34,12 @@
 #define BUCKET_BITS_LESS 2u /* some four vertices a bucket */
 #define BUCKET_FEW       16u
 
-/* A vertex of the delta; its id beside the pointer, so that sorting looks at nothing else. */
+/* A vertex of the delta; its id beside the pointer, so that sorting looks at nothing else. Of a pile there may be many
+ * of one vertex, in the order in which they came. */
 typedef struct place {
     weir_vertex vertex;
     const node *node;
+    uint64_t number;
 } place;
 
 struct weir_delta_order {
@@ -49,15 +51,16 @@ struct weir_delta_order {
 /* --- the order -------------------------------------------------------------------------------------------------- */
 
 static int compare_places(const void *a, const void *b) {
-    weir_vertex x = ((const place *)a)->vertex, y = ((const place *)b)->vertex;
-    return (x > y) - (x < y);
+    const place *x = a, *y = b;
+    if (x->vertex != y->vertex) return x->vertex > y->vertex ? 1 : -1;
+    return (x->number > y->number) - (x->number < y->number);
 }
 
-static size_t put_places(const stripe *s, place *places) {
-    size_t filled = 0;
-    for (size_t i = 0; i < s->capacity; i++) {
-        if (i + AHEAD_FAR < s->capacity) __builtin_prefetch(s->slots[i + AHEAD_FAR]);
-        if (s->slots[i]) places[filled++] = (place){s->slots[i]->vertex, s->slots[i]};
+static size_t put_places(const stripe *s, bool pile, place *places) {
+    size_t filled = 0, end = pile ? s->count : s->capacity;
+    for (size_t i = 0; i < end; i++) {
+        if (i + AHEAD_FAR < end) __builtin_prefetch(s->slots[i + AHEAD_FAR]);
+        if (s->slots[i]) places[filled++] = (place){s->slots[i]->vertex, s->slots[i], i};
     }
     return filled;
 }
@@ -109,7 +112,7 @@ static weir_err sort_places(weir_delta_order *order) {
     order->places = weir_malloc(order->count * sizeof *order->places);
     if (places && ends && order->places) {
         for (size_t i = 0; i < STRIPES; i++)
-            filled += put_places(&order->delta->stripes[i], places + filled);
+            filled += put_places(&order->delta->stripes[i], order->delta->pile, places + filled);
         WEIR_ASSERT(filled == order->count);
         deal_places(places, order->places, filled, ends, bits);
     }
@@ -142,10 +145,23 @@ void weir_delta_order_close(weir_delta_order *order) {
 
 /* --- walking over it -------------------------------------------------------------------------------------------- */
 
+/* An entry of a pile, and how many of the vertex came before it: of the same record the last one counts. */
+typedef struct part {
+    weir_list list;
+    const weir_entry *entry;
+    size_t number;
+} part;
+
 typedef struct walk {
     weir_bundling bundling;
+    weir_name name;
+    bool named;
     weir_bundling_list *lists; /* of the vertex at hand */
-    size_t capacity;
+    size_t count, capacity;
+    part *parts;
+    size_t part_count, part_capacity;
+    weir_entry *joined; /* of a vertex of several nodes */
+    size_t joined_capacity;
 } walk;
 
 static const weir_entry *newest(const list *l) {
@@ -167,42 +183,145 @@ static void fetch_ahead(const weir_delta_order *order, size_t i) {
     }
 }
 
+/* Room for one more in an array of the walk. */
+static weir_err walk_room(void **arrayp, size_t count, size_t *capacityp, size_t size) {
+    if (count < *capacityp) return WEIR_OK;
+    size_t capacity = *capacityp ? *capacityp * 2 : LISTS_MIN;
+    void *grown = weir_realloc_array(*arrayp, capacity, size);
+    if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu lists of a vertex", capacity);
+    *arrayp = grown;
+    *capacityp = capacity;
+    return WEIR_OK;
+}
+
+static weir_err walk_add_list(walk *w, weir_list id, uint32_t count, const weir_entry *entries) {
+    void *lists = w->lists;
+    weir_err err = walk_room(&lists, w->count, &w->capacity, sizeof *w->lists);
+    w->lists = lists;
+    if (!err) w->lists[w->count++] = (weir_bundling_list){id, count, entries};
+    return err;
+}
+
 /* A list that was made for an entry which then found no memory is empty. */
-static weir_err walk_vertex(walk *w, const node *n) {
-    size_t count = 0;
+static weir_err walk_take(walk *w, const node *n) {
+    weir_err err = WEIR_OK;
+    w->named = n->named;
+    w->name = n->name;
+    for (const list *l = n->lists; !err && l; l = l->next)
+        err = walk_add_list(w, l->id, l->count, l->entries);
+    return err;
+}
+
+/* --- a vertex of a pile ------------------------------------------------------------------------------------------- */
+
+static int compare_parts(const void *a, const void *b) {
+    const part *x = a, *y = b;
+    if (x->list != y->list) return x->list < y->list ? -1 : 1;
+    int order = weir_entry_order(y->entry, x->entry); /* oldest first */
+    return order ? order : (x->number > y->number) - (x->number < y->number);
+}
+
+static weir_err walk_add_parts(walk *w, const node *n) {
+    weir_err err = WEIR_OK;
     for (const list *l = n->lists; l; l = l->next) {
-        if (count == w->capacity) {
-            size_t capacity = w->capacity ? w->capacity * 2 : LISTS_MIN;
-            weir_bundling_list *grown = weir_realloc_array(w->lists, capacity, sizeof *grown);
-            if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu lists of a vertex", capacity);
-            w->lists = grown;
-            w->capacity = capacity;
+        for (uint32_t i = 0; !err && i < l->count; i++) {
+            void *parts = w->parts;
+            err = walk_room(&parts, w->part_count, &w->part_capacity, sizeof *w->parts);
+            w->parts = parts;
+            if (err) return err;
+            w->parts[w->part_count] = (part){l->id, &l->entries[i], w->part_count};
+            w->part_count++;
         }
-        w->lists[count++] = (weir_bundling_list){l->id, l->count, l->entries};
     }
-    return weir_bundling_vertex(&w->bundling, n->vertex, n->named ? &n->name : NULL, w->lists, count);
+    return WEIR_OK;
+}
+
+/* The name is that of all of them, as of the newest (delta.c). */
+static void walk_take_name(walk *w, const node *n) {
+    if (!n->named) return;
+    int64_t time_us = w->named && w->name.time_us > n->name.time_us ? w->name.time_us : n->name.time_us;
+    if (!w->named) w->name = n->name;
+    w->name.time_us = time_us;
+    w->named = true;
+}
+
+/* Sorted as they may be: in a log that runs backwards each would have to go before all others. */
+static weir_err walk_join(walk *w) {
+    weir_err err = WEIR_OK;
+    size_t joined = 0;
+    if (w->part_count) qsort(w->parts, w->part_count, sizeof *w->parts, compare_parts);
+    for (size_t i = 0, first = 0; !err && i < w->part_count; i++) {
+        const part *p = &w->parts[i], *next = i + 1 < w->part_count && p[1].list == p->list ? &p[1] : NULL;
+        if (!next || weir_entry_order(next->entry, p->entry) != 0) w->joined[joined++] = *p->entry;
+        if (next) continue;
+        err = walk_add_list(w, p->list, (uint32_t)(joined - first), &w->joined[first]);
+        first = joined;
+    }
+    return err;
+}
+
+static weir_err walk_take_many(walk *w, const place *places, size_t count) {
+    weir_err err = WEIR_OK;
+    w->part_count = 0;
+    for (size_t i = 0; !err && i < count; i++) {
+        walk_take_name(w, places[i].node);
+        err = walk_add_parts(w, places[i].node);
+    }
+    if (err) return err;
+    if (w->part_count > w->joined_capacity) {
+        weir_free(w->joined);
+        w->joined_capacity = 0;
+        w->joined = weir_malloc(w->part_capacity * sizeof *w->joined);
+        if (!w->joined) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu entries of a vertex", w->part_count);
+        w->joined_capacity = w->part_capacity;
+    }
+    return walk_join(w);
+}
+
+/* --- vertex by vertex --------------------------------------------------------------------------------------------- */
+
+/* What the vertex at *atp has; *atp is behind it then. */
+static weir_err walk_next(walk *w, const weir_delta_order *order, size_t *atp) {
+    const place *places = &order->places[*atp];
+    size_t count = 0;
+    do {
+        fetch_ahead(order, (*atp)++);
+        count++;
+    } while (*atp < order->count && places[count].vertex == places->vertex);
+    w->named = false;
+    w->count = 0;
+    return count == 1 ? walk_take(w, places->node) : walk_take_many(w, places, count);
+}
+
+static void walk_free(walk *w) {
+    weir_buf_free(&w->bundling.bundle.value);
+    weir_free(w->lists);
+    weir_free(w->parts);
+    weir_free(w->joined);
 }
 
 weir_err weir_delta_order_walk(const weir_delta_order *order, weir_bundling_visit visit, void *context) {
     walk w = {.bundling = {.visit = visit, .context = context}};
     weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < order->count; i++) {
-        fetch_ahead(order, i);
-        err = walk_vertex(&w, order->places[i].node);
+    for (size_t i = 0; !err && i < order->count;) {
+        weir_vertex vertex = order->places[i].vertex;
+        err = walk_next(&w, order, &i);
+        if (!err) err = weir_bundling_vertex(&w.bundling, vertex, w.named ? &w.name : NULL, w.lists, w.count);
     }
-    weir_buf_free(&w.bundling.bundle.value);
-    weir_free(w.lists);
+    walk_free(&w);
     return err;
 }
 
 weir_err weir_delta_order_lists(const weir_delta_order *order, weir_delta_list_visit visit, void *context) {
+    walk w = {0};
     weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < order->count; i++) {
-        fetch_ahead(order, i);
-        const node *n = order->places[i].node;
-        for (const list *l = n->lists; !err && l; l = l->next)
-            if (l->count) err = visit(context, n->vertex, l->id, l->entries, l->count);
+    for (size_t i = 0; !err && i < order->count;) {
+        weir_vertex vertex = order->places[i].vertex;
+        err = walk_next(&w, order, &i);
+        for (size_t k = 0; !err && k < w.count; k++)
+            if (w.lists[k].count) err = visit(context, vertex, w.lists[k].id, w.lists[k].entries, w.lists[k].count);
     }
+    walk_free(&w);
     return err;
 }
 

@@ -35,11 +35,20 @@ bool weir_graph_filling(const weir_graph *graph) {
     return atomic_load_explicit(&graph->filling, memory_order_relaxed);
 }
 
-/* Sealed first: else a kill would leave a store that says that it is whole and has lost what was in memory. */
+/* Sealed first: else a kill would leave a store that says that it is whole and has lost what was in memory. This
+ * process may answer before that, unless something lies in a pile, where readers do not find it. */
 weir_err weir_graph_filled(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX];
-    if (!atomic_exchange(&graph->filling, false)) return WEIR_OK;
+    bool piled = false;
+    if (!weir_graph_filling(graph)) return WEIR_OK;
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        weir_shard_unpile(graph->shards[i]);
+        piled = piled || weir_shard_is_piled(graph->shards[i]);
+    }
+    if (!piled) atomic_store(&graph->filling, false);
     weir_err err = weir_graph_path(graph->folder, WEIR_GRAPH_FILLING, path);
     if (!err) err = weir_graph_seal(graph);
-    return err ? err : weir_file_remove(path);
+    if (err) return err;
+    atomic_store(&graph->filling, false);
+    return weir_file_remove(path);
 }

@@ -23,7 +23,8 @@
 
 /* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each with what it may have
  * beyond its seal size), a quarter for windows and deleted vertices, which have an eighth of that (half for the filter,
- * half for answers), an eighth for blocks of the cold store, an eighth for names. */
+ * half for answers), an eighth for blocks of the cold store, an eighth for names. While nothing is read, piles take
+ * some five eighths of the windows' memory, too. */
 #define DELTAS_SHARE   2
 #define WINDOWS_SHARE  4
 #define BLOCKS_SHARE   8
@@ -159,17 +160,27 @@ static bool is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, 
     return true;
 }
 
+/* Whether readers find what comes only when it is sealed: until the store is filled they are not answered. */
+static bool piles(const weir_graph *graph, const weir_graph_opts *opts) {
+    return !opts->read_only && (opts->piles || (opts->from_log && weir_graph_filling(graph)));
+}
+
 static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
     uint64_t memory = opts->memory_bytes ? opts->memory_bytes : MEMORY_DEFAULT;
+    uint64_t windows = memory / WINDOWS_SHARE - memory / DELETED_SHARE;
     uint64_t delta_share = memory / DELTAS_SHARE / graph->shard_count / DELTAS_A_SHARD;
     uint64_t seal_share = delta_share / (WEIR_SHARD_SPARE_SHARE + 1) * WEIR_SHARD_SPARE_SHARE;
+    uint64_t seal_bytes = opts->seal_bytes && opts->seal_bytes < seal_share ? opts->seal_bytes : seal_share;
+    /* Nothing is read meanwhile: most of the windows' memory is free. */
+    uint64_t pile_bytes =
+        opts->seal_bytes ? seal_bytes : seal_bytes + windows / 2 / graph->shard_count / DELTAS_A_SHARD;
     char path[WEIR_GRAPH_PATH_MAX];
     weir_shard_opts shard = {
         .folder = path,
         .shards = graph->shard_count,
-        .seal_bytes = opts->seal_bytes && opts->seal_bytes < seal_share ? opts->seal_bytes : seal_share,
+        .seal_bytes = seal_bytes,
         .seal_us = opts->seal_us ? opts->seal_us : SEAL_US_DEFAULT,
-        .cache_bytes = (memory / WINDOWS_SHARE - memory / DELETED_SHARE) / graph->shard_count,
+        .cache_bytes = windows / graph->shard_count,
         .deleted_bytes = memory / DELETED_SHARE / 2 / graph->shard_count,
         .window = opts->window ? opts->window : WINDOW_DEFAULT,
         .read_only = opts->read_only,
@@ -187,11 +198,13 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
         shard.create = graph->is_new || (!err && is_to_be_rebuilt(graph, path, i));
         if (!err && shard.create && (opts->from_log || !graph->is_new)) err = weir_graph_filling_begin(graph);
+        shard.pile_bytes = piles(graph, opts) ? pile_bytes : 0;
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
         if (!opts->repairs || opts->read_only || !graph->identity || !weir_err_is(err, WEIR_ECORRUPT)) continue;
         if (!weir_path_exists(path)) continue; /* lost, not damaged: whoever has it may bring it back */
         weir_log_error("graph.shard_damaged", err);
         err = weir_graph_filling_begin(graph);
+        shard.pile_bytes = piles(graph, opts) ? pile_bytes : 0;
         if (!err) err = weir_graph_repair_set_aside(graph, i, opts->checkpoints, &shard.create);
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }

@@ -504,6 +504,17 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t bef
 
 /* --- events ------------------------------------------------------------------------------------------------------ */
 
+/* Who takes events asks, while a store is filled, too: then some of the notes may lie in a pile. */
+static weir_err seal_notes(weir_shard *shard, uint32_t source, uint32_t partition, uint64_t from, uint64_t to) {
+    uint64_t sealed = 0, applied = 0;
+    if (!weir_shard_is_piled(shard)) return WEIR_OK;
+    (void)weir_offsets_get(shard->sealed, source, partition, &sealed); /* of one that is not known: 0 */
+    (void)weir_offsets_get(shard->applied, source, partition, &applied);
+    if (sealed >= to || applied <= sealed || applied <= from) return WEIR_OK;
+    const weir_shard_ticket ticket = weir_shard_ask_seal(shard);
+    return weir_shard_sealed(shard, &ticket);
+}
+
 weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partition, uint64_t from, uint64_t to,
                            weir_arena *arena, const weir_event_note **notesp, uint32_t *countp) {
     const weir_entry *entries;
@@ -517,7 +528,9 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
                              .before_us = (int64_t)to,
                              .newer_than_us = (int64_t)from - 1,
                              .limit = (uint32_t)(to - from)};
-    weir_err err = weir_shard_list(shard_of(graph, query.vertex), &query, arena, &entries, countp);
+    weir_shard *shard = shard_of(graph, query.vertex);
+    weir_err err = seal_notes(shard, source, partition, from, to);
+    if (!err) err = weir_shard_list(shard, &query, arena, &entries, countp);
     if (err) return err;
     weir_event_note *notes = weir_arena_alloc(arena, *countp * sizeof *notes);
     if (!notes) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer events");

@@ -112,7 +112,7 @@ weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *
     if (!err && checkpoints) err = weir_graph_repair_base(graph, shard, checkpoints, repair->folder, &based);
     if (!err) err = repair_open_engine(repair, !based);
     if (!err) err = weir_graph_identity_write(graph, shard, repair->folder);
-    if (!err) err = weir_delta_open(repair->delta_bytes * 2, &repair->delta);
+    if (!err) err = weir_delta_open(repair->delta_bytes * 2, true, &repair->delta);
     if (!err) err = weir_names_open(WEIR_GRAPH_REPAIR_NAMES_BYTES, false, &repair->names);
     if (!err) err = weir_offsets_open(&repair->covered);
     if (!err && based) err = weir_shard_scan_kind(repair->engine, 'O', repair_load_offset, repair);
@@ -159,7 +159,7 @@ static weir_err repair_flush(weir_graph_repair *repair) {
     if (!err) err = weir_delta_order_walk_deletions(order, repair_take_record, writer);
     if (!err) err = weir_delta_order_walk(order, repair_take_record, writer);
     weir_delta_order_close(order);
-    if (!err) err = weir_delta_open(repair->delta_bytes * 2, &fresh);
+    if (!err) err = weir_delta_open(repair->delta_bytes * 2, true, &fresh);
     if (err) {
         weir_engine_writer_cancel(writer);
         return err;

@@ -43,6 +43,19 @@ void weir_shard_version(weir_shard *shard, weir_delta *deltas[2]) {
     weir_mutex_unlock(&shard->mutex);
 }
 
+bool weir_shard_is_piled(weir_shard *shard) {
+    weir_mutex_lock(&shard->mutex);
+    bool piled = weir_delta_is_pile(shard->active) || (shard->frozen && weir_delta_is_pile(shard->frozen));
+    weir_mutex_unlock(&shard->mutex);
+    return piled;
+}
+
+void weir_shard_unpile(weir_shard *shard) {
+    weir_mutex_lock(&shard->mutex);
+    shard->piles = false;
+    weir_mutex_unlock(&shard->mutex);
+}
+
 /* --- the owner -----------------------------------------------------------------------------------------------------
  * */
 
@@ -52,6 +65,7 @@ static void delta_swap(weir_shard *shard, weir_delta *fresh) {
     shard->frozen = shard->active;
     shard->frozen_newest_us = atomic_load_explicit(&shard->event_time_last_us, memory_order_relaxed);
     shard->frozen_mark = weir_watermark_mark_get(shard->watermark);
+    if (!shard->piles) weir_delta_unpile(fresh);
     shard->active = fresh;
     shard->seals_wanted++;
     shard->news = false;
@@ -76,6 +90,23 @@ static void wait_for_room(weir_shard *shard, bool must) {
     shard->waits_for_seal = false;
 }
 
+/* The first delta never is: what is there of a small log is found though the disk is full. */
+static bool next_is_pile(weir_shard *shard) {
+    weir_mutex_lock(&shard->mutex);
+    bool pile = shard->piles && shard->seals_done > 0;
+    weir_mutex_unlock(&shard->mutex);
+    return pile;
+}
+
+static size_t full_at(const weir_shard *shard, bool pile) {
+    return pile ? shard->pile_bytes : shard->seal_bytes;
+}
+
+static weir_err delta_open(const weir_shard *shard, bool pile, weir_delta **deltap) {
+    size_t bytes = full_at(shard, pile);
+    return weir_delta_open(bytes + bytes / WEIR_SHARD_SPARE_SHARE, pile, deltap);
+}
+
 /* Waits for the seal before, because after that there is room for one more; but if that fails, only when it must: who
  * asked is told why, and it is done once there is room. */
 static weir_err freeze(weir_shard *shard, bool must) {
@@ -83,8 +114,9 @@ static weir_err freeze(weir_shard *shard, bool must) {
     weir_delta *fresh = NULL;
     weir_err err = WEIR_OK;
     shard->postponed = false;
-    if (is_empty(shard) && !shard->news && !time_has_passed(shard)) goto end;
-    err = weir_delta_open(shard->delta_bytes, &fresh);
+    bool pile = next_is_pile(shard), unpiles = weir_delta_is_pile(shard->active) && !pile;
+    if (is_empty(shard) && !shard->news && !time_has_passed(shard) && !unpiles) goto end;
+    err = delta_open(shard, pile, &fresh);
     if (err) return err;
     weir_mutex_lock(&shard->mutex);
     wait_for_room(shard, must);
@@ -108,7 +140,7 @@ end:
 }
 
 static bool is_full(const weir_shard *shard) {
-    return weir_delta_bytes(shard->active) >= shard->seal_bytes;
+    return weir_delta_bytes(shard->active) >= full_at(shard, weir_delta_is_pile(shard->active));
 }
 
 static void event_time_seen(weir_shard *shard, int64_t time_us) {
@@ -119,15 +151,15 @@ static void event_time_seen(weir_shard *shard, int64_t time_us) {
 
 /* An empty delta that cannot take a group never will, if that is larger than the delta may be. */
 static weir_err fits_never(const weir_shard *shard, const weir_mutation *group, size_t count, weir_err err) {
-    size_t bytes = 0;
+    size_t bytes = 0, delta_bytes = full_at(shard, weir_delta_is_pile(shard->active));
     if (!weir_err_is(err, WEIR_ENOMEM)) return err;
     for (size_t i = 0; i < count; i++)
         bytes += MUTATION_BYTES + group[i].row_length + group[i].key_length;
-    if (bytes <= shard->seal_bytes) return err;
+    if (bytes <= delta_bytes) return err;
     return WEIR_ERR(WEIR_ELIMIT,
                     "the event at offset %llu needs %zu bytes of memory, and a delta of shard %u has %zu; raise "
                     "store.memory",
-                    (unsigned long long)group[0].offset, bytes, shard->index, shard->seal_bytes);
+                    (unsigned long long)group[0].offset, bytes, shard->index, delta_bytes);
 }
 
 static weir_err apply_once(weir_shard *shard, const weir_mutation *group, size_t count) {
@@ -461,6 +493,7 @@ static weir_err load_newest(void *context, const void *key, size_t length, const
 }
 
 static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
+    const size_t remains_bytes = opts->cache_bytes / REMAINS_SHARE;
     weir_engine_opts engine_opts = {.cache = opts->blocks, .create = opts->create, .read_only = opts->read_only};
     weir_err err = weir_engine_open(opts->folder, &engine_opts, &shard->engine);
     if (!err) err = weir_cache_open(opts->cache_bytes - remains_bytes, opts->window, &shard->cache);
@@ -470,7 +503,7 @@ static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     if (!err) err = weir_offsets_open(&shard->sealed);
     if (!err) err = weir_offsets_open(&shard->frozen_offsets);
     if (!err) err = weir_queue_open(QUEUE_BATCHES, sizeof(message), &shard->queue);
-    if (!err) err = weir_delta_open(shard->delta_bytes, &shard->active);
+    if (!err) err = delta_open(shard, false, &shard->active);
     if (!err) err = weir_shard_scan_kind(shard->engine, 'O', load_offset, shard);
     if (!err) err = weir_shard_scan_kind(shard->engine, 'P', load_newest, shard);
     return err;
@@ -494,17 +527,17 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     weir_mutex_init(&shard->mutex, WEIR_RANK_SHARD, "shard");
     weir_cond_init(&shard->changed);
     shard->clock = opts->clock;
-    const size_t remains_bytes = opts->cache_bytes / REMAINS_SHARE;
     shard->watermark = opts->watermark;
     shard->frozen_mark.now_us = WEIR_EVENT_CLOCK_NONE;
     shard->sealed_us = WEIR_EVENT_CLOCK_NONE;
     shard->trimmed = (weir_trimmed){WEIR_TRIMMED_NEVER, WEIR_TRIMMED_NEVER};
     shard->seal_bytes = opts->seal_bytes;
-    shard->delta_bytes = opts->seal_bytes + opts->seal_bytes / WEIR_SHARD_SPARE_SHARE;
+    shard->pile_bytes = opts->pile_bytes;
     shard->seal_us = opts->seal_us;
     shard->window = opts->window;
     shard->index = opts->index;
     shard->read_only = opts->read_only;
+    shard->piles = opts->pile_bytes > 0;
     shard->active_since_us = weir_clock_mono_us(shard->clock);
     atomic_init(&shard->event_time_last_us, INT64_MIN);
     weir_err err = open_parts(shard, opts);
@@ -537,6 +570,7 @@ void weir_shard_close(weir_shard *shard) {
     weir_offsets_close(shard->sealed);
     weir_offsets_close(shard->applied);
     weir_deleted_close(shard->deleted);
+    weir_remains_close(shard->remains);
     weir_cache_close(shard->cache);
     weir_engine_close(shard->engine);
     weir_cond_destroy(&shard->changed);
@@ -570,7 +604,6 @@ static work next_work(weir_shard *shard, int64_t retry_us) {
     return next;
 }
 
-    weir_remains_close(shard->remains);
 /* RocksDB may have to be opened again before it takes a file. What is still wrong then need not be in the way: a
  * damaged file lets others in. */
 static void mend(weir_shard *shard) {

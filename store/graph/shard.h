@@ -48,6 +48,7 @@ typedef struct weir_shard_opts {
     size_t cache_bytes, deleted_bytes;
     uint32_t window;
     bool create, read_only;
+    size_t pile_bytes;         /* until weir_shard_unpile deltas are piles, and frozen at this size; 0: never */
     weir_clock *clock;         /* borrowed                             */
     weir_watermark *watermark; /* borrowed                             */
 } weir_shard_opts;
@@ -55,15 +56,16 @@ typedef struct weir_shard_opts {
 typedef struct weir_shard {
     weir_engine *engine;
     weir_cache *cache;
-    weir_deleted *deleted;
     weir_remains *remains;
-    weir_offsets *applied; /* what readers see           */
+    weir_deleted *deleted;
+    weir_offsets *applied; /* what readers see, piles aside */
     weir_offsets *sealed;  /* what the cold store covers */
     weir_queue *queue;     /* of messages: shard.c       */
     weir_thread *owner, *sealer;
     weir_clock *clock;
     weir_watermark *watermark;
-    size_t seal_bytes, delta_bytes; /* when a delta is frozen; what it may have */
+    size_t seal_bytes; /* when a delta is frozen … */
+    size_t pile_bytes; /* … or a pile              */
     int64_t seal_us;
     uint32_t window, index;
     bool read_only;
@@ -89,6 +91,7 @@ typedef struct weir_shard {
     uint64_t seal_answer;    /* … and is in the cold store after so many seals              */
     bool waits_for_seal;     /* the owner cannot go on before the frozen delta is sealed    */
     bool stopping;
+    bool piles;           /* behind the first seal the next delta is a pile              */
     bool held;            /* nothing is sealed: its cold store is about to be replaced   */
     const char *fresh;    /* by the engine in this folder; NULL: by none                 */
     weir_err replace_err; /* how that went                                               */
@@ -128,6 +131,10 @@ weir_err weir_shard_drained(weir_shard *shard, const weir_shard_ticket *ticket);
 /* The answer comes when what was pushed before is in the cold store; errors as for a drain.  [any] */
 weir_shard_ticket weir_shard_ask_seal(weir_shard *shard);
 weir_err weir_shard_sealed(weir_shard *shard, const weir_shard_ticket *ticket);
+/* Whether there may be something that readers do not find until it is sealed.  [any] */
+bool weir_shard_is_piled(weir_shard *shard);
+/* After the next freeze readers find what comes as soon as it is applied.  [any] */
+void weir_shard_unpile(weir_shard *shard);
 /* Until release nothing is sealed, and the sealed offsets stay as they are: waits for the seal that is at work. What is
  * submitted waits in memory, then at the door.  [any]  WEIR_ECLOSED. */
 weir_err weir_shard_hold(weir_shard *shard);

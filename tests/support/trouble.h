@@ -22,6 +22,7 @@ typedef struct trouble_store {
     weir_graph *graph;
     uint32_t source;
     uint64_t offset; /* of the next event */
+    bool from_log;   /* a store that is made is filled: what comes behind its first seals lies on piles */
 } trouble_store;
 
 /* Where a sync costs nothing: for cases of hundreds of openings. Before the first path is made. */
@@ -34,8 +35,11 @@ static inline weir_vertex trouble_vertex(uint64_t number) {
 }
 
 static inline weir_err trouble_open(trouble_store *s, uint64_t memory_bytes, int64_t seal_us) {
-    const weir_graph_opts opts = {
-        .shards = TROUBLE_SHARDS, .memory_bytes = memory_bytes, .seal_us = seal_us, .create = true};
+    const weir_graph_opts opts = {.shards = TROUBLE_SHARDS,
+                                  .memory_bytes = memory_bytes,
+                                  .seal_us = seal_us,
+                                  .create = true,
+                                  .from_log = s->from_log};
     weir_err err = WEIR_OK;
     if (!s->schema) err = weir_schema_parse("tiny", tiny_schema, sizeof tiny_schema - 1, &s->schema);
     if (!err) err = weir_graph_open(weir_test_path("store"), s->schema, &opts, &s->graph);

@@ -296,6 +296,59 @@ SWEEP(every_allocation_with_a_trim, allocations, 1, 3, trim)
 SWEEP(every_operation_with_a_trim, operations, 1, 3, trim)
 SWEEP(every_call_of_rocksdb_throws_with_a_trim, thrown, 1, 2, trim)
 
+/* --- a store that is filled --------------------------------------------------------------------------------------- */
+
+/* What comes behind the first seals lies on piles, until the store is whole. */
+static void fill(sweep *s) {
+    for (uint32_t i = 0; i < EVENTS; i++) {
+        s->now_us += 1000;
+        uint64_t what = weir_rng_below(&s->rng, 8);
+        if (what == 0) delete_one(s);
+        if (what == 1 || what == 2) put_named(s);
+        if (what > 2) put_edge(s);
+        if (i % 32 != 31) continue;
+        until_well(s, weir_graph_drain);
+        until_well(s, weir_graph_seal);
+    }
+    until_well(s, weir_graph_drain);
+    until_well(s, weir_graph_filled);
+    assert_false(weir_graph_filling(s->store.graph));
+}
+
+static void fill_with(const way *w, uint64_t first, uint64_t step) {
+    sweep s;
+    uint64_t points = 0, whole = 0;
+    begin(&s);
+    s.store.from_log = true;
+    uint64_t part = *weir_test_sanitizer() && weir_test_rounds(1) == 1 ? 5 : 1;
+    uint64_t nth = first + step * weir_rng_below(&s.rng, part);
+    for (; whole < 3; nth += step * part) {
+        begin_anew(&s);
+        assert_true(weir_graph_filling(s.store.graph));
+        arm(w, nth);
+        fill(&s);
+        bool failed = disarm(w, nth);
+        points += failed;
+        whole = failed ? 0 : whole + 1;
+        until_well(&s, weir_graph_health);
+        check_all(&s);
+    }
+    reopen(&s);
+    assert_false(weir_graph_filling(s.store.graph));
+    assert_true(points > 10 / part);
+    end(&s, w, points);
+}
+
+static void every_allocation_of_a_fill(void **state) {
+    (void)state;
+    fill_with(&allocations, 1, 2);
+}
+
+static void every_operation_of_a_fill(void **state) {
+    (void)state;
+    fill_with(&operations, 1, 2);
+}
+
 /* --- the stop --------------------------------------------------------------------------------------------------- */
 
 /* What a stop could not seal is said, and is the log's: submitted again from the sealed offset, all is there. */
@@ -312,6 +365,7 @@ static void stop_with(const way *w) {
         weir_err err = trouble_close(&s.store);
         bool met = disarm(w, nth);
         points += met;
+        whole = met ? 0 : whole + 1;
         told(&s, err);
         assert_ok(trouble_open(&s.store, MEMORY, 10 * WEIR_US_PER_S));
         uint64_t sealed = weir_graph_offset_sealed(s.store.graph, s.store.source, 0);
@@ -342,6 +396,6 @@ WEIR_TESTS(WEIR_CASE(every_allocation_first_half), WEIR_CASE(every_allocation_se
            WEIR_CASE(every_operation_finds_the_disk_full), WEIR_CASE(every_call_of_rocksdb_throws),
            WEIR_CASE(every_allocation_with_a_checkpoint), WEIR_CASE(every_operation_with_a_checkpoint),
            WEIR_CASE(every_allocation_with_a_trim), WEIR_CASE(every_operation_with_a_trim),
-           WEIR_CASE(every_call_of_rocksdb_throws_with_a_trim), WEIR_CASE(every_allocation_of_a_stop),
+           WEIR_CASE(every_call_of_rocksdb_throws_with_a_trim), WEIR_CASE(every_allocation_of_a_fill),
+           WEIR_CASE(every_operation_of_a_fill), WEIR_CASE(every_allocation_of_a_stop),
            WEIR_CASE(every_operation_of_a_stop))
-        whole = met ? 0 : whole + 1;

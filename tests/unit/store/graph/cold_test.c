@@ -113,7 +113,7 @@ static void seal(world *w, uint64_t turn) {
     weir_delta_order *sorted;
     weir_engine_writer *writer;
     size_t before = w->count;
-    assert_ok(weir_delta_open(64u << 20, &delta));
+    assert_ok(weir_delta_open(64u << 20, false, &delta));
     for (uint64_t n = 0; n <= VERTICES; n++) {
         uint64_t most = n == VERTICES ? LARGE / SEALS : 1 + weir_rng_below(&w->rng, 1u << n * 2);
         for (uint64_t i = 0; i < most; i++) {

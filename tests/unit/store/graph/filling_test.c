@@ -45,6 +45,69 @@ static void it_lasts_until_it_is_filled(void **state) {
     weir_schema_free(schema);
 }
 
+static uint32_t edges_of(weir_graph *graph, weir_vertex vertex) {
+    const weir_edge *edges;
+    weir_arena *arena;
+    uint32_t count;
+    assert_ok(weir_arena_open(1u << 20, &arena));
+    assert_ok(weir_graph_neighbors(graph, vertex, 0, WEIR_OUT, WEIR_BEFORE_ALL, 100, arena, &edges, &count));
+    weir_arena_close(arena);
+    return count;
+}
+
+static void note(trouble_store *s, uint64_t event) {
+    weir_vertex at = weir_graph_source_vertex(s->graph, s->source, 0);
+    weir_mutation m = {.kind = WEIR_NOTE_EVENT, .vertex = at, .time_us = (int64_t)s->offset, .event = event};
+    assert_ok(submit_event(s->graph, s->source, s->offset++, &m, 1));
+}
+
+static void put_edges(trouble_store *s, uint64_t count, uint64_t first) {
+    for (uint64_t i = 0; i < count; i++)
+        assert_ok(trouble_edge(s, 1, first + i, 5));
+    assert_ok(weir_graph_drain(s->graph));
+}
+
+/* What comes behind the first seals lies on a pile, and is found once the store is filled; from then on, as soon as it
+ * is applied. Only ingest asks before, for its notes. */
+static void what_lay_on_piles_is_found_once_it_is_filled(void **state) {
+    (void)state;
+    trouble_store s = {0};
+    const weir_event_note *notes;
+    weir_arena *arena;
+    uint32_t count;
+    open_store("store", true, &s.graph);
+    assert_ok(weir_arena_open(1u << 20, &arena));
+    assert_ok(weir_graph_source(s.graph, "log:s", 7, &s.source));
+    for (uint32_t half = 0; half < 2; half++) {
+        put_edges(&s, 5, 100 + 5 * half);
+        assert_int_equal(edges_of(s.graph, 1), 5 + 5 * half);
+        assert_ok(weir_graph_seal(s.graph));
+    }
+    uint64_t first = s.offset;
+    for (uint64_t i = 0; i < 20; i++)
+        note(&s, 1000 + i);
+    assert_ok(weir_graph_drain(s.graph));
+    assert_ok(weir_graph_events(s.graph, s.source, 0, first + 5, first + 15, arena, &notes, &count));
+    assert_true(count == 10 && notes[0].event == 1014 && notes[9].event == 1005);
+    put_edges(&s, 10, 200);
+    assert_int_equal(edges_of(s.graph, 1), 10); /* which is why nobody may ask */
+    assert_ok(weir_fault_arm("write:1:ENOSPC:/seal-"));
+    assert_err(weir_graph_filled(s.graph), WEIR_EFULL, "");
+    assert_true(weir_graph_filling(s.graph));
+    assert_ok(weir_fault_arm(NULL));
+    assert_ok(weir_graph_filled(s.graph));
+    assert_false(weir_graph_filling(s.graph));
+    assert_int_equal(edges_of(s.graph, 1), 20);
+    for (uint64_t i = 0; i < 5; i++) {
+        put_edges(&s, 1, 300 + i);
+        assert_int_equal(edges_of(s.graph, 1), 21 + i);
+    }
+    weir_arena_close(arena);
+    assert_ok(weir_graph_close(s.graph));
+    assert_false(is_filling("store"));
+    weir_schema_free(schema);
+}
+
 /* What was in memory only is lost with the process: a store that says that it is whole has it on its disk. */
 static void what_cannot_be_sealed_is_filled_again(void **state) {
     (void)state;
@@ -155,6 +218,7 @@ static void no_snapshot_is_made_of_half_a_log(void **state) {
     weir_schema_free(schema);
 }
 
-WEIR_TESTS(WEIR_CASE(it_lasts_until_it_is_filled), WEIR_CASE(what_cannot_be_sealed_is_filled_again),
-           WEIR_CASE(a_checkpoint_and_what_is_restored_say_so_too), WEIR_CASE(a_shard_that_is_emptied_is_filled_again),
-           WEIR_CASE(no_snapshot_is_made_of_half_a_log), WEIR_CASE(a_checkpoint_has_the_mark_of_before_it_was_sealed))
+WEIR_TESTS(WEIR_CASE(what_lay_on_piles_is_found_once_it_is_filled), WEIR_CASE(it_lasts_until_it_is_filled),
+           WEIR_CASE(what_cannot_be_sealed_is_filled_again), WEIR_CASE(a_checkpoint_and_what_is_restored_say_so_too),
+           WEIR_CASE(a_shard_that_is_emptied_is_filled_again), WEIR_CASE(no_snapshot_is_made_of_half_a_log),
+           WEIR_CASE(a_checkpoint_has_the_mark_of_before_it_was_sealed))

@@ -65,6 +65,9 @@ typedef struct weir_graph_opts {
      * borrowed for the call. */
     bool repairs;
     const char *checkpoints;
+    /* For who puts in and asks nothing: what comes is put down as it comes and sorted when it is sealed, and readers
+     * find what is sealed. So it is with from_log, too, until weir_graph_filled. */
+    bool piles;
     bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
     /* Of a store that is created: what its ids depend on, or else a file of it; neither, or "": drawn. Two stores of
@@ -87,8 +90,9 @@ weir_err weir_graph_close(weir_graph *graph);
 /* Whether the store was made with from_log, or shards of it were, and weir_graph_filled was not called since: it does
  * not have yet what the log had then, so that an answer would be wrong. It stays so over restarts.  [any] */
 bool weir_graph_filling(const weir_graph *graph);
-/* It has it all: in this process from now on, and for the next one once all that is applied is sealed, which this waits
- * for. After an error, that of the seal, the next start is filling again.  [owner] */
+/* It has it all: in this process, at the latest when this has no error, and for the next one once all that is applied
+ * is sealed, which this waits for. After an error the next start is filling again; while this process is, call again.
+ * [owner] */
 weir_err weir_graph_filled(weir_graph *graph);
 uint32_t weir_graph_shards(const weir_graph *graph);
 const weir_schema *weir_graph_schema(const weir_graph *graph);
@@ -107,7 +111,7 @@ weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp);
 weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep);
 /* Where the source must be read from: the least sealed offset over all shards; 0 for a partition never seen.  [any] */
 uint64_t weir_graph_offset_sealed(weir_graph *graph, uint32_t source, uint32_t partition);
-/* Below this, every shard has applied (and readers see) every event.  [any] */
+/* Below this, every shard has applied every event; readers see it, once the store is filled.  [any] */
 uint64_t weir_graph_offset_applied(weir_graph *graph, uint32_t source, uint32_t partition);
 
 /* How many records of its partition an event's id is compared with: a part of what the store is, because the same log
@@ -122,7 +126,8 @@ typedef struct weir_event_note {
     uint32_t content;
 } weir_event_note;
 /* The notes of a source partition's offsets from `from` up to before `to`, the newest first; at most WEIR_WINDOW_MAX
- * offsets at a time.  [any]  WEIR_EINVAL; WEIR_ELIMIT the arena is full; WEIR_ECORRUPT, WEIR_EIO. */
+ * offsets at a time. While the store is filled what is not sealed of them is sealed first.  [any]  WEIR_EINVAL;
+ * WEIR_ELIMIT the arena is full; WEIR_ECORRUPT, WEIR_EIO; errors of a seal. */
 weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partition, uint64_t from, uint64_t to,
                            weir_arena *arena, const weir_event_note **notesp, uint32_t *countp);
 
