@@ -32,6 +32,7 @@
 #define PIECE_PAYMENTS 2000000u /* that the log has at a time: less than a gigabyte */
 #define READS          2048u
 #define READS_QUICK    64u
+#define READS_MAX      1000000u
 #define SEGMENT_BYTES  (32ull << 20)
 #define LOOK_US        20000
 #define LOOKS_IDLE     3u
@@ -379,7 +380,7 @@ static void close_all(growing *g, weir_err *errp) {
     weir_bench_folder_remove(errp);
 }
 
-static weir_err run_stream(const weir_cli *cli, const char *name, uint64_t records, grow_run *run) {
+static weir_err run_stream(const weir_cli *cli, const char *name, uint64_t records, uint64_t reads, grow_run *run) {
     growing g = {.config = weir_cli_config(cli), .run = run};
     g.records_a_payment = strcmp(name, "foreign") == 0 ? 9.75 : 15.5;
     *run = (grow_run){.stream = name};
@@ -390,7 +391,7 @@ static weir_err run_stream(const weir_cli *cli, const char *name, uint64_t recor
     if (!err) err = weir_bench_stream_open(name, &g.stream);
     if (!err) err = weir_bench_stream_schema(g.stream, &g.schema);
     if (!err) g.source = weir_schema_source_find(g.schema, weir_bench_stream_source(g.stream));
-    if (!err) err = weir_grow_sample_open(weir_bench_quick(cli) ? READS_QUICK : READS, &g.sample);
+    if (!err) err = weir_grow_sample_open((uint32_t)reads, &g.sample);
     if (!err) err = open_store(&g);
     if (!err) err = grow(&g, records, weir_cli_given(cli, "json"));
     close_all(&g, &err);
@@ -413,11 +414,13 @@ static weir_err run(weir_cli *cli) {
     const char *stream = weir_cli_text(cli, "stream");
     const char *const both[] = {"simulated", "foreign"};
     uint64_t records = weir_bench_quick(cli) ? RECORDS_QUICK : RECORDS;
+    uint64_t reads = weir_bench_quick(cli) ? READS_QUICK : READS;
     size_t count = 0;
     weir_err err = weir_cli_u64(cli, "records", 10000, 100000000000, &records);
+    if (!err) err = weir_cli_u64(cli, "reads", 64, READS_MAX, &reads);
     for (size_t i = 0; !err && i < 2; i++) {
         if (stream && strcmp(stream, both[i]) != 0 && strcmp(stream, "both") != 0) continue;
-        err = run_stream(cli, both[i], records, &runs[count++]);
+        err = run_stream(cli, both[i], records, reads, &runs[count++]);
     }
     return err ? err : write_plot(cli, runs, count);
 }
@@ -425,6 +428,7 @@ static weir_err run(weir_cli *cli) {
 static const weir_option options[] = {
     {"records", 'n', "N", "records of the cold store at the end (default 20000000; quick: 20000)", NULL},
     {"stream", 's', "NAME", "which payments (default both)", WEIR_BENCH_STREAMS "|both"},
+    {"reads", 'r', "N", "payments whose vertices each step reads (default 2048; quick: 64)", NULL},
     {"svg", 'o', "FILE", "write a plot, too", NULL},
     {"quick", 'q', NULL, "least work that still runs everything", NULL},
     {"json", 'j', NULL, "one JSON object a row", NULL},
