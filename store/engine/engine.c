@@ -116,6 +116,7 @@ weir_err weir_engine_rocks_open(weir_engine *engine, bool compacts, weir_rocks *
         .create = opts->create,
         .read_only = opts->read_only,
         .compacts = compacts && !opts->bulk,
+        .last_rank = opts->last_rank,
         .alarm = background_failed,
         .context = engine,
     };
@@ -183,8 +184,10 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
     return err ? err : weir_buf_err(out);
 }
 
-/* The caller is inside already; the cursor stays there until it is closed, as what it reads must not be replaced. */
-static weir_err open_inside(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp) {
+/* The caller is inside already; the cursor stays there until it is closed, as what it reads must not be replaced. With
+ * a prefix it goes file by file. */
+static weir_err open_inside(weir_engine *engine, weir_engine_use use, const void *prefix, uint64_t from_rank,
+                            weir_engine_cursor **cursorp) {
     weir_rocks_status status;
     weir_engine_cursor *cursor = weir_calloc(1, sizeof *cursor);
     if (!cursor) {
@@ -193,8 +196,10 @@ static weir_err open_inside(weir_engine *engine, weir_engine_use use, weir_engin
     }
     cursor->engine = engine;
     /* Blocks are checked as they are read: // N3 */
-    if (!weir_rocks_cursor_open(engine->db, use != WEIR_ENGINE_POINT, use == WEIR_ENGINE_SCAN, &cursor->cursor,
-                                &status)) {
+    bool opened = prefix ? weir_rocks_cursor_open_files(engine->db, prefix, from_rank, &cursor->cursor, &status)
+                         : weir_rocks_cursor_open(engine->db, use != WEIR_ENGINE_POINT, use == WEIR_ENGINE_SCAN,
+                                                  &cursor->cursor, &status);
+    if (!opened) {
         weir_err err = weir_engine_error(engine, "read from", &status);
         weir_engine_cursor_close(cursor);
         return err;
@@ -206,13 +211,24 @@ static weir_err open_inside(weir_engine *engine, weir_engine_use use, weir_engin
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp) {
     weir_err err = WEIR_OK;
     *cursorp = NULL;
-    return weir_engine_enter(engine, &err) ? open_inside(engine, use, cursorp) : err;
+    return weir_engine_enter(engine, &err) ? open_inside(engine, use, NULL, 0, cursorp) : err;
+}
+
+weir_err weir_engine_cursor_open_files(weir_engine *engine, const void *prefix, uint64_t from_rank,
+                                       weir_engine_cursor **cursorp) {
+    weir_err err = WEIR_OK;
+    *cursorp = NULL;
+    return weir_engine_enter(engine, &err) ? open_inside(engine, WEIR_ENGINE_POINT, prefix, from_rank, cursorp) : err;
+}
+
+bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp) {
+    return weir_rocks_cursor_next_file(cursor->cursor, rankp);
 }
 
 weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp) {
     *cursorp = NULL;
     atomic_fetch_add(&held->engine->inside, 1);
-    return open_inside(held->engine, WEIR_ENGINE_POINT, cursorp);
+    return open_inside(held->engine, WEIR_ENGINE_POINT, NULL, 0, cursorp);
 }
 
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length) {

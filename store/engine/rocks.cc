@@ -10,6 +10,7 @@
 #include <ctime>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
@@ -35,6 +36,7 @@
 #include <weir/base/hash.h>
 #include <weir/store/engine.h>
 
+#include "sorted.hh"
 #include "unfailing.h"
 
 namespace {
@@ -43,6 +45,8 @@ constexpr size_t own_cache_bytes = 8u << 20;
 constexpr size_t block_bytes = 8192;
 constexpr size_t metadata_bytes = 8192;
 constexpr double filter_bits = 10.0;
+constexpr size_t ahead_files = 6;     /* whose filters are fetched */
+constexpr uint64_t filters_share = 2; /* of a block cache's memory is for them */
 constexpr size_t scan_read_ahead = 2u << 20;
 constexpr size_t scrub_part = 1u << 20;
 /* One after the other: a key has at most as many as there are files, and each search asks all of those. */
@@ -223,9 +227,26 @@ rocksdb::Slice slice(const void *bytes, size_t length) {
     return rocksdb::Slice(static_cast<const char *>(bytes), length);
 }
 
-/* What RocksDB has written since a database was opened, and what its compactions took of the processor. */
+/* What RocksDB has written since a database was opened, what its compactions took of the processor, and its files one by
+ * one, as readers see them; null: those are not known. */
 struct Work {
     std::atomic<uint64_t> taken_bytes{0}, compacted_bytes{0}, compaction_cpu_us{0};
+    std::mutex mutex;         /* of who looks which files there are */
+    rocksdb::Options options; /* to read them with: a listener holds this, so it must not hold a listener */
+    std::shared_ptr<FilterRoom> room;
+    std::shared_ptr<const SortedFiles> files; /* by std::atomic_load and _store */
+
+    /* What fails here fails no call: without the list readers ask the database. */
+    void look_at_files(rocksdb::DB *db) noexcept {
+        try {
+            std::lock_guard<std::mutex> here(mutex);
+            std::shared_ptr<const SortedFiles> before = std::atomic_load(&files), now;
+            (void)sorted_files(db, options, room, before.get(), &now);
+            std::atomic_store(&files, now);
+        } catch (...) {
+            std::atomic_store(&files, std::shared_ptr<const SortedFiles>());
+        }
+    }
 };
 
 uint64_t table_bytes(const rocksdb::TableProperties &table) {
@@ -242,9 +263,10 @@ class Listener : public rocksdb::EventListener {
     void OnFlushCompleted(rocksdb::DB *, const rocksdb::FlushJobInfo &info) override {
         work_->taken_bytes += table_bytes(info.table_properties);
     }
-    void OnCompactionCompleted(rocksdb::DB *, const rocksdb::CompactionJobInfo &info) override {
+    void OnCompactionCompleted(rocksdb::DB *db, const rocksdb::CompactionJobInfo &info) override {
         work_->compacted_bytes += info.stats.total_output_bytes;
         work_->compaction_cpu_us += info.stats.cpu_micros;
+        work_->look_at_files(db);
     }
     void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status *bg_error) override {
         weir_rocks_status status;
@@ -358,7 +380,8 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
     options.force_consistency_checks = true;
     options.file_checksum_gen_factory = std::make_shared<Checksums>();
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(cache)));
-    if (opts->alarm) options.listeners.push_back(std::make_shared<Listener>(opts->alarm, opts->context, work));
+    options.table_properties_collector_factories.push_back(sorted_digests(work->room, opts->last_rank));
+    options.listeners.push_back(std::make_shared<Listener>(opts->alarm, opts->context, work));
     return options;
 }
 
@@ -366,6 +389,7 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
 
 struct weir_rocks_cache {
     std::shared_ptr<rocksdb::Cache> cache;
+    std::shared_ptr<FilterRoom> room;
 };
 
 using Moment = std::shared_ptr<rocksdb::ManagedSnapshot>;
@@ -383,6 +407,12 @@ struct weir_rocks {
 struct weir_rocks_cursor {
     weir_rocks *db;
     Moment before;
+    std::shared_ptr<const SortedFiles> files; /* of which it takes one after the other; null: all at once */
+    size_t next_file = 0;
+    uint64_t hash = 0, from_rank = 0;
+    std::string prefix, bound; /* what it begins with, and what it does not reach */
+    rocksdb::Slice bound_slice;
+    rocksdb::ReadOptions options;
     std::unique_ptr<rocksdb::Iterator> iterator;
     weir_rocks_status status;      /* of a move that failed    */
     std::atomic<bool> held{false}; /* a move was thrown out of */
@@ -428,14 +458,18 @@ bool read_of(weir_rocks *db, const char *path, weir_rocks_status *status, Call &
     return done;
 }
 
+/* call returns a Status, which becomes the cursor's. */
+template <typename Call> bool went_on(weir_rocks_cursor *cursor, Call &&call) noexcept {
+    bool done = guarded(cursor->db->folder.c_str(), &cursor->status, &cursor->held, call);
+    if (cursor->held) cursor->db->held = held = true;
+    return done;
+}
+
 template <typename Call> void moved(weir_rocks_cursor *cursor, Call &&call) noexcept {
-    guarded(cursor->db->folder.c_str(), &cursor->status, &cursor->held, [&] {
+    went_on(cursor, [&] {
         call();
         return rocksdb::Status::OK();
     });
-    if (!cursor->held) return;
-    cursor->db->held = true;
-    held = true;
 }
 
 /* A write is refused once one was thrown out of. */
@@ -452,7 +486,7 @@ namespace {
 /* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. The first
  * of the blocks names others, and the properties among them. Behind a block is how it is compressed, and its checksum. */
 constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45, trailer_bytes = 5;
-constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 1u << 20;
+constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 4u << 20;
 constexpr uint32_t last_byte_factor = 0x6b9083d9u;
 constexpr char properties_name[] = "rocksdb.properties";
 constexpr char sequence_name[] = "external_sst_file.global_seqno"; /* 8 bytes, changed when a file is taken in */
@@ -560,7 +594,9 @@ rocksdb::Status check_ends(const std::string &folder) {
 bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks_status *status) {
     *cachep = nullptr;
     return guarded("cache", status, nullptr, [&] {
-        *cachep = new weir_rocks_cache{rocksdb::NewLRUCache(bytes)};
+        uint64_t of_filters = bytes / filters_share;
+        *cachep =
+            new weir_rocks_cache{rocksdb::NewLRUCache(bytes - of_filters), std::make_shared<FilterRoom>(of_filters)};
         return rocksdb::Status::OK();
     });
 }
@@ -577,12 +613,16 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
         rocksdb::DB *opened = nullptr;
         rocksdb::Status s = check_ends(folder);
         if (!s.ok()) return s;
+        db->work->room =
+            opts->cache ? opts->cache->room : std::make_shared<FilterRoom>(own_cache_bytes / filters_share);
         db->options = options_of(opts, opts->cache ? opts->cache->cache : nullptr, db->work);
+        db->work->options = sorted_options(db->options);
         db->folder = folder;
         s = opts->read_only ? rocksdb::DB::OpenForReadOnly(db->options, folder, &opened)
                             : rocksdb::DB::Open(db->options, folder, &opened);
         if (!s.ok()) return s;
         db->db.reset(opened);
+        db->work->look_at_files(opened);
         *dbp = db.release();
         return s;
     });
@@ -629,25 +669,98 @@ bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_t
     });
 }
 
+static std::unique_ptr<weir_rocks_cursor> new_cursor(weir_rocks *db, bool total) {
+    auto cursor = std::make_unique<weir_rocks_cursor>();
+    cursor->db = db;
+    cursor->status.kind = WEIR_ROCKS_OK;
+    cursor->options.verify_checksums = true; /* N3 */
+    cursor->options.total_order_seek = total;
+    cursor->options.prefix_same_as_start = !total;
+    return cursor;
+}
+
+static void over_all_files(weir_rocks_cursor *cursor) {
+    cursor->before = moment_of(cursor->db);
+    cursor->options.snapshot = cursor->before ? cursor->before->snapshot() : nullptr;
+    cursor->iterator.reset(cursor->db->db->NewIterator(cursor->options));
+}
+
 bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool ahead, weir_rocks_cursor **cursorp,
                             weir_rocks_status *status) {
     *cursorp = nullptr;
     return read_of(db, db->folder.c_str(), status, [&] {
-        auto cursor = std::make_unique<weir_rocks_cursor>();
-        rocksdb::ReadOptions options;
-        options.verify_checksums = true; /* N3 */
-        options.total_order_seek = total;
-        options.fill_cache = !ahead;
-        options.readahead_size = ahead ? scan_read_ahead : 0;
-        options.prefix_same_as_start = !total;
-        cursor->db = db;
-        cursor->before = moment_of(db);
-        options.snapshot = cursor->before ? cursor->before->snapshot() : nullptr;
-        cursor->status.kind = WEIR_ROCKS_OK;
-        cursor->iterator.reset(db->db->NewIterator(options));
+        auto cursor = new_cursor(db, total);
+        cursor->options.fill_cache = !ahead;
+        cursor->options.readahead_size = ahead ? scan_read_ahead : 0;
+        over_all_files(cursor.get());
         *cursorp = cursor.release();
         return rocksdb::Status::OK();
     });
+}
+
+/* --- file by file -------------------------------------------------------------------------------------------------- */
+
+/* The first behind all that begins so; empty: nothing is. */
+static std::string behind(std::string prefix) {
+    while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff)
+        prefix.pop_back();
+    if (!prefix.empty()) prefix.back() = static_cast<char>(prefix.back() + 1);
+    return prefix;
+}
+
+bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t from_rank, weir_rocks_cursor **cursorp,
+                                  weir_rocks_status *status) {
+    *cursorp = nullptr;
+    return read_of(db, db->folder.c_str(), status, [&] {
+        auto cursor = new_cursor(db, false);
+        cursor->prefix.assign(static_cast<const char *>(prefix), WEIR_ENGINE_PREFIX_BYTES);
+        cursor->bound = behind(cursor->prefix);
+        cursor->bound_slice = cursor->bound;
+        if (!cursor->bound.empty()) cursor->options.iterate_upper_bound = &cursor->bound_slice;
+        cursor->hash = sorted_hash(prefix);
+        cursor->from_rank = from_rank;
+        /* While there is a moment before, the list is of then, or there is none: see put_file. */
+        cursor->files = db->has_before.load(std::memory_order_acquire) ? nullptr : std::atomic_load(&db->work->files);
+        if (cursor->files)
+            for (size_t i = 0; i < ahead_files && i < cursor->files->size(); i++)
+                (*cursor->files)[i]->ahead(cursor->hash);
+        *cursorp = cursor.release();
+        return rocksdb::Status::OK();
+    });
+}
+
+/* Without a list all files are one. */
+static bool stand_before_next_file(weir_rocks_cursor *cursor, uint64_t *rankp) {
+    size_t count = cursor->files ? cursor->files->size() : 1;
+    while (cursor->next_file < count) {
+        size_t at = cursor->next_file++;
+        *rankp = 0;
+        if (!cursor->files) {
+            over_all_files(cursor);
+            return true;
+        }
+        const SortedFile &file = *(*cursor->files)[at];
+        if (at + ahead_files < count) (*cursor->files)[at + ahead_files]->ahead(cursor->hash);
+        if (file.last_rank() < cursor->from_rank || !file.may_have(cursor->prefix, cursor->hash)) continue;
+        *rankp = file.rank();
+        cursor->iterator.reset(); /* else the next one would be there beside it */
+        cursor->iterator.reset(file.iterator(cursor->options));
+        return true;
+    }
+    return false;
+}
+
+/* What ended in an error in one file does not go on in the next. */
+bool weir_rocks_cursor_next_file(weir_rocks_cursor *cursor, uint64_t *rankp) {
+    bool found = false;
+    if (cursor->status.kind != WEIR_ROCKS_OK) return false;
+    return went_on(cursor,
+                   [&] {
+                       rocksdb::Status s = cursor->iterator ? cursor->iterator->status() : rocksdb::Status::OK();
+                       found = s.ok() && stand_before_next_file(cursor, rankp);
+                       return s;
+                   }) &&
+           found;
 }
 
 void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length) {
@@ -667,7 +780,7 @@ void weir_rocks_cursor_next(weir_rocks_cursor *cursor) {
 }
 
 bool weir_rocks_cursor_valid(const weir_rocks_cursor *cursor) {
-    return cursor->status.kind == WEIR_ROCKS_OK && cursor->iterator->Valid();
+    return cursor->status.kind == WEIR_ROCKS_OK && cursor->iterator && cursor->iterator->Valid();
 }
 
 const void *weir_rocks_cursor_key(const weir_rocks_cursor *cursor, size_t *lengthp) {
@@ -686,6 +799,7 @@ bool weir_rocks_cursor_status(const weir_rocks_cursor *cursor, weir_rocks_status
     Inside here;
     *status = cursor->status;
     if (status->kind != WEIR_ROCKS_OK) return false;
+    if (!cursor->iterator) return true;
     try {
         return say(status, cursor->iterator->status());
     } catch (...) {
@@ -738,6 +852,7 @@ bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *stat
         options.move_files = true;
         rocksdb::Status s = db->db->IngestExternalFile({path}, options);
         if (s.ok()) see_all(db);
+        if (s.ok()) db->work->look_at_files(db->db.get());
         return s;
     });
 }
@@ -764,6 +879,7 @@ bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *st
         if (s.ok()) s = armed(path);
         if (s.ok()) s = db->db->Flush(rocksdb::FlushOptions());
         if (s.ok()) see_all(db);
+        if (s.ok()) db->work->look_at_files(db->db.get());
         return s;
     });
 }

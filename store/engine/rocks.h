@@ -50,14 +50,15 @@ typedef void (*weir_rocks_alarm)(void *context, const weir_rocks_status *status)
 typedef struct weir_rocks_opts {
     weir_rocks_cache *cache; /* NULL: a small one of its own  */
     bool create, read_only, compacts;
-    weir_rocks_alarm alarm;
+    weir_engine_last_rank last_rank;
+    weir_rocks_alarm alarm; /* never NULL */
     void *context;
 } weir_rocks_opts;
 
 typedef struct weir_rocks_numbers {
     uint64_t live_bytes, live_files, keys_estimate, level0_files, compaction_bytes;
     uint64_t jobs;                                            /* flushes and compactions that run or are due */
-    uint64_t taken_bytes, compacted_bytes, compaction_cpu_us; /* since it was opened; of databases with an alarm */
+    uint64_t taken_bytes, compacted_bytes, compaction_cpu_us; /* since it was opened */
 } weir_rocks_numbers;
 
 /* Each returns whether it went well; if not, *status says why, and what would be handed out is NULL. */
@@ -82,6 +83,11 @@ bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_t
 /* total: in full order, and not for one prefix; ahead: much is read at once, and not kept. */
 bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool ahead, weir_rocks_cursor **cursorp,
                             weir_rocks_status *status);
+/* One that stands in no file until weir_rocks_cursor_next_file: engine.h says what for. */
+bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t from_rank, weir_rocks_cursor **cursorp,
+                                  weir_rocks_status *status);
+/* false: there are no more, or a failure, which the status says. */
+bool weir_rocks_cursor_next_file(weir_rocks_cursor *cursor, uint64_t *rankp);
 void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length);
 void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, size_t length); /* at it, or before */
 void weir_rocks_cursor_previous(weir_rocks_cursor *cursor);

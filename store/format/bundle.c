@@ -67,6 +67,14 @@ int64_t weir_bundle_reach(uint8_t span, int64_t time_us) {
     return reach_us;
 }
 
+/* What is no key of a bundle may have anything. */
+uint64_t weir_bundle_last_rank(const void *key, size_t length) {
+    weir_bundle_key of;
+    uint64_t last;
+    if (!weir_bundle_key_read(key, length, &of) || of.span + 1u >= WEIR_BUNDLE_SPANS) return UINT64_MAX;
+    return __builtin_add_overflow(weir_bundle_rank(of.newest_us), span_us(of.span) - 1, &last) ? UINT64_MAX : last;
+}
+
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
 void weir_bundle_begin(weir_bundle_writer *writer, int64_t newest_us, int64_t oldest_us) {

@@ -247,12 +247,16 @@ size_t weir_record_key_write(weir_vertex vertex, weir_list list, const weir_entr
     }
 }
 
+uint64_t weir_bundle_rank(int64_t newest_us) {
+    return time_descending(newest_us);
+}
+
 void weir_bundle_key_write(const weir_bundle_key *key, uint8_t bytes[WEIR_BUNDLE_KEY_BYTES]) {
     bytes[0] = WEIR_BUNDLE_KIND;
     put_vertex(bytes + 1, key->vertex);
     put_be32(bytes + 17, key->part);
     bytes[21] = key->span;
-    put_be64(bytes + 22, time_descending(key->newest_us));
+    put_be64(bytes + WEIR_BUNDLE_NEWEST_AT, time_descending(key->newest_us));
     put_be32(bytes + 30, key->turn);
     put_be64(bytes + 34, key->hash);
 }
@@ -263,7 +267,7 @@ bool weir_bundle_key_read(const void *bytes, size_t length, weir_bundle_key *key
     *keyp = (weir_bundle_key){.vertex = get_vertex(b + 1),
                               .part = get_be32(b + 17),
                               .span = b[21],
-                              .newest_us = time_of(get_be64(b + 22)),
+                              .newest_us = time_of(get_be64(b + WEIR_BUNDLE_NEWEST_AT)),
                               .turn = get_be32(b + 30),
                               .hash = get_be64(b + 34)};
     return true;

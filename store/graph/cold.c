@@ -16,6 +16,8 @@
 
 #define STEPS_MAX 4u
 
+_Static_assert(WEIR_BUNDLE_NEWEST_AT == WEIR_ENGINE_RANK_AT, "the engine knows how new a bundle is by its rank");
+
 /* What of a list a reader has so far. */
 typedef struct page {
     const weir_cold_query *query;
@@ -192,19 +194,54 @@ static weir_err page_take_part(page *p, weir_engine_cursor *cursor, uint32_t par
     return err;
 }
 
-weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_entry *entries, size_t capacity,
-                        weir_arena *rows, size_t *countp, bool *completep) {
-    page p = {.query = query, .entries = entries, .capacity = capacity, .rows = rows};
+/* All that the cursor goes over. */
+static weir_err page_take_all(page *p, weir_engine_cursor *cursor) {
     weir_bundle_key key;
     bool there;
+    cold_seek_first(cursor, p->query->vertex);
+    weir_err err = cold_stands(cursor, p->query->vertex, &key, &there);
+    if (!err) err = page_take_part(p, cursor, WEIR_BUNDLE_NAMED, &key, &there);
+    return err ? err : page_take_part(p, cursor, WEIR_BUNDLE_PART(p->query->list), &key, &there);
+}
+
+static page page_begin(const weir_cold_query *query, weir_entry *entries, size_t capacity, weir_arena *rows) {
+    int64_t latest_us = query->after ? query->after->time_us : query->before_us - 1;
+    return (page){.query = query, .latest_us = latest_us, .entries = entries, .capacity = capacity, .rows = rows};
+}
+
+weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_entry *entries, size_t capacity,
+                        weir_arena *rows, size_t *countp, bool *completep) {
     *countp = 0;
     *completep = true;
     if (query->before_us == INT64_MIN) return WEIR_OK;
-    p.latest_us = query->after ? query->after->time_us : query->before_us - 1;
-    cold_seek_first(cursor, query->vertex);
-    weir_err err = cold_stands(cursor, query->vertex, &key, &there);
-    if (!err) err = page_take_part(&p, cursor, WEIR_BUNDLE_NAMED, &key, &there);
-    if (!err) err = page_take_part(&p, cursor, WEIR_BUNDLE_PART(query->list), &key, &there);
+    page p = page_begin(query, entries, capacity, rows);
+    weir_err err = page_take_all(&p, cursor);
+    *countp = p.count;
+    *completep = !p.more;
+    return err;
+}
+
+/* What is newest of a list that goes on is in the newest files: it ends before those that are too old. */
+weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_entry *entries, size_t capacity,
+                          weir_arena *rows, size_t *countp, bool *completep) {
+    uint8_t key[WEIR_BUNDLE_KEY_BYTES];
+    weir_engine_cursor *cursor;
+    uint64_t rank = 0;
+    bool enough = false;
+    *countp = 0;
+    *completep = true;
+    if (query->before_us == INT64_MIN) return WEIR_OK;
+    page p = page_begin(query, entries, capacity, rows);
+    weir_bundle_key_write(&(weir_bundle_key){.vertex = query->vertex}, key);
+    weir_err err = weir_engine_cursor_open_files(engine, key, weir_bundle_rank(p.latest_us), &cursor);
+    if (err) return err;
+    while (!err && !enough && weir_engine_cursor_next_file(cursor, &rank)) {
+        enough = p.count == capacity && weir_bundle_rank(p.entries[p.count - 1].time_us) < rank;
+        p.more = p.more || enough;
+        if (!enough) err = page_take_all(&p, cursor);
+    }
+    if (!err) err = weir_engine_cursor_err(cursor);
+    weir_engine_cursor_close(cursor);
     *countp = p.count;
     *completep = !p.more;
     return err;

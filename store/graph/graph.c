@@ -23,8 +23,8 @@
 
 /* How the memory budget is shared: half for deltas (an active and a frozen one a shard, each with what it may have
  * beyond its seal size), a quarter for windows and deleted vertices, which have an eighth of that (half for the filter,
- * half for answers), an eighth for blocks of the cold store, an eighth for names. While nothing is read, piles take
- * some five eighths of the windows' memory, too. */
+ * half for answers), an eighth for blocks of the cold store and filters of its files, an eighth for names. While
+ * nothing is read, piles take some five eighths of the windows' memory, too. */
 #define DELTAS_SHARE   2
 #define WINDOWS_SHARE  4
 #define BLOCKS_SHARE   8

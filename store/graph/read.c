@@ -78,12 +78,13 @@ static weir_err scan_cold(weir_shard *shard, const weir_list_query *query, int64
                           weir_arena *arena, source *s) {
     const weir_cold_query cold = {query->vertex, query->list, before_us, .budget = query->budget};
     weir_engine_cursor *cursor;
-    bool once = WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS; /* must not drive out what requests ask for */
-    weir_err err = weir_engine_cursor_open(shard->engine, once ? WEIR_ENGINE_SCAN : WEIR_ENGINE_POINT, &cursor);
+    s->next = 0;
+    if (WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EVENTS)
+        return weir_cold_newest(shard->engine, &cold, s->entries, capacity, arena, &s->count, &s->complete);
+    weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_SCAN, &cursor); /* drives nothing out of caches */
     if (err) return err;
     err = weir_cold_list(cursor, &cold, s->entries, capacity, arena, &s->count, &s->complete);
     weir_engine_cursor_close(cursor);
-    s->next = 0;
     return err;
 }
 
@@ -126,12 +127,11 @@ static bool collect_cached(weir_shard *shard, const weir_list_query *query, size
                               allocate_row, arena, &s->count, &s->complete);
 }
 
-/* Somewhat more than was asked for: who asks again may ask for more, or as of a little earlier. To fill a window is to
- * read all of it from the cold store, so none is filled to its full width for a reader of ten. */
+/* To fill a window is to read all of it from the cold store, out of one more file for every few entries: so none is
+ * filled to its full width for a reader of ten. Who asks for very many may ask as of a little earlier the next time. */
 static size_t window_size(const weir_shard *shard, size_t capacity) {
     if (capacity > WIDE_MAX) return shard->window;
-    if (capacity > shard->window) return capacity + capacity / 4;
-    return capacity * 2 < shard->window ? capacity * 2 : shard->window;
+    return capacity > shard->window ? capacity + capacity / 4 : capacity;
 }
 
 /* Scans from the newest on, so that the next reader finds a window; then answers from that, if it reaches. */

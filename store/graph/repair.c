@@ -61,7 +61,7 @@ weir_err weir_graph_repair_path(const weir_graph *graph, uint32_t shard, const c
 }
 
 static weir_err repair_open_engine(weir_graph_repair *repair, bool create) {
-    const weir_engine_opts opts = {.cache = repair->blocks, .create = create};
+    const weir_engine_opts opts = {.cache = repair->blocks, .create = create, .last_rank = weir_bundle_last_rank};
     return weir_engine_open(repair->folder, &opts, &repair->engine);
 }
 

@@ -13,6 +13,7 @@
 #include <weir/base/bytes.h>
 #include <weir/base/fault.h>
 #include <weir/base/log.h>
+#include <weir/store/bundle.h>
 #include <weir/store/key.h>
 
 #include "shard.h"
@@ -494,7 +495,10 @@ static weir_err load_newest(void *context, const void *key, size_t length, const
 
 static weir_err open_parts(weir_shard *shard, const weir_shard_opts *opts) {
     const size_t remains_bytes = opts->cache_bytes / REMAINS_SHARE;
-    weir_engine_opts engine_opts = {.cache = opts->blocks, .create = opts->create, .read_only = opts->read_only};
+    weir_engine_opts engine_opts = {.cache = opts->blocks,
+                                    .create = opts->create,
+                                    .read_only = opts->read_only,
+                                    .last_rank = weir_bundle_last_rank};
     weir_err err = weir_engine_open(opts->folder, &engine_opts, &shard->engine);
     if (!err) err = weir_cache_open(opts->cache_bytes - remains_bytes, opts->window, &shard->cache);
     if (!err) err = weir_remains_open(remains_bytes, shard->cache, &shard->remains);

@@ -98,7 +98,7 @@ static weir_err trim_take_in(weir_engine_writer **sealed, size_t *countp) {
 }
 
 static weir_err trim_open_engine(weir_trim *trim, bool create) {
-    const weir_engine_opts opts = {.cache = trim->blocks, .create = create};
+    const weir_engine_opts opts = {.cache = trim->blocks, .create = create, .last_rank = weir_bundle_last_rank};
     return weir_engine_open(trim->folder, &opts, &trim->fresh);
 }
 

@@ -32,12 +32,20 @@ typedef struct weir_engine_cache weir_engine_cache; /* one block cache for many 
 /* Kind and vertex: what filters are made of. Shorter keys are found without them; none may be the first behind what a
  * POINT cursor seeks. */
 #define WEIR_ENGINE_PREFIX_BYTES 17u
+/* A key that is long enough has a rank: these 8 bytes, read as a number, high byte first. Of one prefix the least rank
+ * is wanted first. */
+#define WEIR_ENGINE_RANK_AT 22u
+
+/* A value may hold things of several ranks, the least of which is its key's. The greatest of them, or more. Called for
+ * each key that has a rank, when a file is written.  [any] */
+typedef uint64_t (*weir_engine_last_rank)(const void *key, size_t length);
 
 typedef struct weir_engine_opts {
-    weir_engine_cache *cache; /* borrowed; NULL: a small one of its own                 */
-    bool create;              /* makes it when it is not there                          */
-    bool read_only;           /* for tools: another process may have it open            */
-    bool bulk;                /* no compaction on its own: for a bench or a restore     */
+    weir_engine_cache *cache;        /* borrowed; NULL: a small one of its own                 */
+    bool create;                     /* makes it when it is not there                          */
+    bool read_only;                  /* for tools: another process may have it open            */
+    bool bulk;                       /* no compaction on its own: for a bench or a restore     */
+    weir_engine_last_rank last_rank; /* NULL: not known */
 } weir_engine_opts;
 
 typedef struct weir_engine_stats {
@@ -70,6 +78,14 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
  * full order, too, for who looks here and there: reads the blocks that it needs. */
 typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN, WEIR_ENGINE_PROBE } weir_engine_use;
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
+/* A POINT cursor that reads the sorted files one by one, for what a prefix has of from_rank and more. It stands nowhere
+ * until weir_engine_cursor_next_file puts it into the next file that may have some of that: then seek. No key of this
+ * file, or of those that follow, has a rank less than *rankp, so a reader who has enough may stop. A record may be in
+ * several files. false: there are no more files, or an error. What is seen is that of the moment of opening. Where the
+ * files are not known one by one all of them are read as one.  [owner] */
+weir_err weir_engine_cursor_open_files(weir_engine *engine, const void *prefix, uint64_t from_rank,
+                                       weir_engine_cursor **cursorp);
+bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp);
 /* A POINT cursor for who holds one already: it does not wait for the engine to be opened again or replaced, which waits
  * for the one that is held.  Errors as above.  [owner] */
 weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp);

@@ -37,6 +37,7 @@ extern "C" {
 
 #define WEIR_BUNDLE_KIND        'V' /* the first byte of the key */
 #define WEIR_BUNDLE_KEY_BYTES   42u
+#define WEIR_BUNDLE_NEWEST_AT   22u /* where a key has it */
 #define WEIR_BUNDLE_SPANS       7u
 #define WEIR_BUNDLE_ENTRIES_MAX 64u   /* of one list; a reader of ten decodes no more than those */
 #define WEIR_BUNDLE_ROWS_MAX    4096u /* bytes of their rows, after which a bundle is full         */
@@ -57,6 +58,10 @@ typedef struct weir_bundle_key {
 void weir_bundle_key_write(const weir_bundle_key *key, uint8_t bytes[WEIR_BUNDLE_KEY_BYTES]);
 /* false: no such key. */
 bool weir_bundle_key_read(const void *bytes, size_t length, weir_bundle_key *keyp);
+/* The eight bytes of a key that say its newest time, as a number: what is newer has less. */
+uint64_t weir_bundle_rank(int64_t newest_us);
+/* Of a key of a bundle: that of its oldest entry, or of a time before it. */
+uint64_t weir_bundle_last_rank(const void *key, size_t length);
 /* The span of a bundle with these times. */
 uint8_t weir_bundle_span(int64_t newest_us, int64_t oldest_us);
 /* The latest time that the newest entry of a bundle of this span may have, if it has one of time_us. */

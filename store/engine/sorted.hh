@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sorted.hh - the sorted files of a database one by one, for who wants what is newest of one vertex.
+ *
+ * An iterator over the database asks every file at each seek, and a store has dozens. Of one vertex most files have
+ * nothing, and of a large one the newest file has all that is wanted. So each file says of itself, in its properties,
+ * the least and the greatest rank that it has (engine.h), and a filter of the prefixes of its long keys. A reader takes
+ * the files in the order of their ranks, passes over those whose filter says no, or whose ranks end before his begin,
+ * and ends where the rest can have nothing that he wants.
+ *
+ * RocksDB keeps the properties of open files in memory, so filters have a share of it, whatever the store's size: a
+ * file that finds no room in it has none, and is asked by RocksDB's own filter, which is read in parts.
+ *
+ * A list of files is as good as the database was when it was made: files never change, and one that was merged away
+ * stays readable while a list has it. Nothing here is guarded: rocks.cc is.
+ */
+#ifndef WEIR_STORE_ENGINE_SORTED_HH
+#define WEIR_STORE_ENGINE_SORTED_HH
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rocksdb/db.h>
+#include <rocksdb/sst_file_reader.h>
+
+#include <weir/store/engine.h>
+
+/* For the filters of all files that are open: each lies in memory twice, as the database has it and as we do. */
+struct FilterRoom {
+    explicit FilterRoom(uint64_t bytes) : max(bytes) {}
+    std::atomic<uint64_t> used{0};
+    const uint64_t max;
+};
+
+/* What writes them into the properties of each file that is made. */
+std::shared_ptr<rocksdb::TablePropertiesCollectorFactory> sorted_digests(std::shared_ptr<FilterRoom> room,
+                                                                         weir_engine_last_rank last_rank);
+
+/* Those of the database, for who reads its files: without its listeners. */
+rocksdb::Options sorted_options(rocksdb::Options options);
+
+/* Of a prefix, for filters. */
+uint64_t sorted_hash(const void *prefix);
+
+class SortedFile {
+  public:
+    SortedFile(const rocksdb::Options &options, std::shared_ptr<FilterRoom> room);
+    ~SortedFile();
+    SortedFile(const SortedFile &) = delete;
+    SortedFile &operator=(const SortedFile &) = delete;
+    rocksdb::Status open(const std::string &path, const rocksdb::LiveFileMetaData &file);
+
+    uint64_t number() const {
+        return number_;
+    }
+    uint64_t rank() const {
+        return rank_;
+    }
+    uint64_t last_rank() const {
+        return last_rank_;
+    }
+    bool is_filtered() const {
+        return !filter_.empty();
+    }
+    void ahead(uint64_t hash) const; /* fetches what may_have will look at */
+    bool may_have(const rocksdb::Slice &prefix, uint64_t hash) const;
+    /* options: bounded by the prefix. */
+    rocksdb::Iterator *iterator(const rocksdb::ReadOptions &options) const;
+
+  private:
+    mutable rocksdb::SstFileReader reader_;
+    std::shared_ptr<FilterRoom> room_;
+    std::shared_ptr<const rocksdb::TableProperties> properties_;
+    rocksdb::Slice filter_; /* of the properties */
+    uint64_t number_ = 0, rank_ = 0, last_rank_ = UINT64_MAX;
+    std::string smallest_, largest_; /* keys */
+};
+
+using SortedFiles = std::vector<std::shared_ptr<const SortedFile>>; /* their ranks rise */
+
+/* Of all that the database has now; those that `before`, which may be null, has are not opened again. options: those
+ * of sorted_options. */
+rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, std::shared_ptr<FilterRoom> room,
+                             const SortedFiles *before, std::shared_ptr<const SortedFiles> *files);
+
+#endif /* WEIR_STORE_ENGINE_SORTED_HH */
