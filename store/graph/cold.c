@@ -221,10 +221,15 @@ weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query
     return err;
 }
 
+weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest_us, weir_engine_cursor **cursorp) {
+    uint8_t key[WEIR_BUNDLE_KEY_BYTES];
+    weir_bundle_key_write(&(weir_bundle_key){.vertex = vertex}, key);
+    return weir_engine_cursor_open_files(engine, key, weir_bundle_rank(latest_us), cursorp);
+}
+
 /* What is newest of a list that goes on is in the newest files: it ends before those that are too old. */
 weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_entry *entries, size_t capacity,
                           weir_arena *rows, size_t *countp, bool *completep) {
-    uint8_t key[WEIR_BUNDLE_KEY_BYTES];
     weir_engine_cursor *cursor;
     uint64_t rank = 0;
     bool enough = false;
@@ -232,8 +237,7 @@ weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, wei
     *completep = true;
     if (query->before_us == INT64_MIN) return WEIR_OK;
     page p = page_begin(query, entries, capacity, rows);
-    weir_bundle_key_write(&(weir_bundle_key){.vertex = query->vertex}, key);
-    weir_err err = weir_engine_cursor_open_files(engine, key, weir_bundle_rank(p.latest_us), &cursor);
+    weir_err err = weir_cold_files(engine, query->vertex, p.latest_us, &cursor);
     if (err) return err;
     while (!err && !enough && weir_engine_cursor_next_file(cursor, &rank)) {
         enough = p.count == capacity && weir_bundle_rank(p.entries[p.count - 1].time_us) < rank;
@@ -299,15 +303,26 @@ static weir_err oldest_take_span(oldest *o, weir_engine_cursor *cursor, uint32_t
     return err;
 }
 
-weir_err weir_cold_oldest(weir_engine_cursor *cursor, const weir_cold_query *query, int64_t newer_than_us, bool *foundp,
+/* Nothing but what is too old is left when a file begins with that. */
+weir_err weir_cold_oldest(weir_engine *engine, const weir_cold_query *query, int64_t newer_than_us, bool *foundp,
                           int64_t *time_usp) {
     const uint32_t parts[] = {WEIR_BUNDLE_PART(query->list), WEIR_BUNDLE_NAMED};
     oldest o = {.query = query, .newer_than_us = newer_than_us};
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; i < 2 && newer_than_us < INT64_MAX; i++) {
-        for (int span = WEIR_BUNDLE_SPANS - 1; !err && span >= 0;)
-            err = oldest_take_span(&o, cursor, parts[i], &span);
+    weir_engine_cursor *cursor;
+    uint64_t rank = 0;
+    *foundp = false;
+    if (newer_than_us == INT64_MAX) return WEIR_OK;
+    weir_err err = weir_cold_files(engine, query->vertex, INT64_MAX, &cursor);
+    if (err) return err;
+    while (!err && weir_engine_cursor_next_file(cursor, &rank)) {
+        if (newer_than_us != INT64_MIN && rank >= weir_bundle_rank(newer_than_us)) break;
+        for (size_t i = 0; i < 2; i++) {
+            for (int span = WEIR_BUNDLE_SPANS - 1; !err && span >= 0;)
+                err = oldest_take_span(&o, cursor, parts[i], &span);
+        }
     }
+    if (!err) err = weir_engine_cursor_err(cursor);
+    weir_engine_cursor_close(cursor);
     *foundp = o.found && o.time_us < query->before_us;
     *time_usp = o.time_us;
     return err;

@@ -29,12 +29,14 @@ typedef struct weir_cold_query {
  * there are no more behind them; false: there may be. */
 weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_entry *entries, size_t capacity,
                         weir_arena *rows, size_t *countp, bool *completep);
+/* A cursor for the files that may have something of the vertex that is no newer than latest_us. */
+weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest_us, weir_engine_cursor **cursorp);
 /* The same, without a cursor: file by file, the newest first, and no further than it must. Then what is behind the page
  * is not looked for: *completep is false. */
 weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_entry *entries, size_t capacity,
                           weir_arena *rows, size_t *countp, bool *completep);
 /* The oldest entry, no deletion, that is newer than newer_than_us (INT64_MIN: of all).  *foundp */
-weir_err weir_cold_oldest(weir_engine_cursor *cursor, const weir_cold_query *query, int64_t newer_than_us, bool *foundp,
+weir_err weir_cold_oldest(weir_engine *engine, const weir_cold_query *query, int64_t newer_than_us, bool *foundp,
                           int64_t *time_usp);
 /* The key is borrowed until the cursor moves. */
 weir_err weir_cold_name(weir_engine_cursor *cursor, weir_vertex vertex, weir_name *namep, bool *foundp);

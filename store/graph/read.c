@@ -535,14 +535,9 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
 
 static weir_err oldest_cold(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
     const weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
-    weir_engine_cursor *cursor;
     *foundp = false;
-    weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cursor);
-    if (err) return err;
-    err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
-    if (!err) err = weir_cold_oldest(cursor, &cold, query->newer_than_us, foundp, time_usp);
-    weir_engine_cursor_close(cursor);
-    return err;
+    weir_err err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
+    return err ? err : weir_cold_oldest(shard->engine, &cold, query->newer_than_us, foundp, time_usp);
 }
 
 weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
@@ -575,9 +570,12 @@ static weir_err name_copy(const weir_name *from, weir_arena *arena, weir_name *n
 static weir_err name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp) {
     weir_engine_cursor *cursor;
     weir_name found;
-    weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cursor);
+    uint64_t rank;
+    weir_err err = weir_cold_files(shard->engine, vertex, INT64_MAX, &cursor);
     if (err) return err;
-    err = weir_cold_name(cursor, vertex, &found, foundp);
+    while (!err && !*foundp && weir_engine_cursor_next_file(cursor, &rank))
+        err = weir_cold_name(cursor, vertex, &found, foundp);
+    if (!err) err = weir_engine_cursor_err(cursor);
     if (!err && *foundp) err = name_copy(&found, arena, namep);
     weir_engine_cursor_close(cursor);
     return err;

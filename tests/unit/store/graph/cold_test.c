@@ -231,8 +231,6 @@ static void a_page_is_what_was_sealed(void **state) {
 static void the_oldest_is_what_was_sealed(void **state) {
     (void)state;
     world *w = world_open();
-    weir_engine_cursor *cursor;
-    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_POINT, &cursor));
     for (unsigned round = 0; round < ROUNDS; round++) {
         size_t count;
         bool found, is = false;
@@ -249,11 +247,10 @@ static void the_oldest_is_what_was_sealed(void **state) {
             oldest_us = e->time_us;
         }
         is = is && oldest_us < query.before_us;
-        assert_ok(weir_cold_oldest(cursor, &query, newer_than_us, &found, &time_us));
+        assert_ok(weir_cold_oldest(w->engine, &query, newer_than_us, &found, &time_us));
         assert_int_equal(found, is);
         if (is) assert_int_equal(time_us, oldest_us);
     }
-    weir_engine_cursor_close(cursor);
     world_close(w);
 }
 
@@ -299,16 +296,23 @@ static void a_scan_is_all_that_was_sealed(void **state) {
 static void a_name_is_found_however_many_carry_it(void **state) {
     (void)state;
     world *w = world_open();
-    weir_engine_cursor *cursor;
-    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_POINT, &cursor));
+    weir_engine_cursor *all, *files;
+    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_POINT, &all));
     for (size_t n = 0; n <= VERTICES; n++) {
         weir_name name;
-        bool found;
-        assert_ok(weir_cold_name(cursor, vertex_at(n), &name, &found));
+        bool found, in_files = false;
+        uint64_t rank;
+        assert_ok(weir_cold_name(all, vertex_at(n), &name, &found));
         assert_int_equal(found, w->named[n]);
         if (found) assert_true(name.key_length == 1 && *name.key == 'k');
+        assert_ok(weir_cold_files(w->engine, vertex_at(n), INT64_MAX, &files));
+        while (!in_files && weir_engine_cursor_next_file(files, &rank))
+            assert_ok(weir_cold_name(files, vertex_at(n), &name, &in_files));
+        assert_int_equal(in_files, w->named[n]);
+        if (in_files) assert_true(name.key_length == 1 && *name.key == 'k');
+        weir_engine_cursor_close(files);
     }
-    weir_engine_cursor_close(cursor);
+    weir_engine_cursor_close(all);
     world_close(w);
 }
 
