@@ -231,23 +231,44 @@ rocksdb::Slice slice(const void *bytes, size_t length) {
  * one, as readers see them; null: those are not known. */
 struct Work {
     std::atomic<uint64_t> taken_bytes{0}, compacted_bytes{0}, compaction_cpu_us{0};
-    std::mutex mutex;         /* of who looks which files there are */
+    std::mutex mutex;         /* guards what looks for files */
     rocksdb::Options options; /* to read them with: a listener holds this, so it must not hold a listener */
     std::shared_ptr<FilterRoom> room;
+    SortedFiles opened;
     std::shared_ptr<const SortedFiles> files; /* by std::atomic_load and _store */
 
-    /* What fails here fails no call: without the list readers ask the database. */
-    void look_at_files(rocksdb::DB *db) noexcept {
-        try {
-            std::lock_guard<std::mutex> here(mutex);
-            std::shared_ptr<const SortedFiles> before = std::atomic_load(&files), now;
-            (void)sorted_files(db, options, room, before.get(), &now);
-            std::atomic_store(&files, now);
-        } catch (...) {
-            std::atomic_store(&files, std::shared_ptr<const SortedFiles>());
-        }
-    }
+    void look_at_files(rocksdb::DB *db) noexcept;
+
+  private:
+    bool lock() noexcept;
 };
+
+/* RocksDB's own thread may have it and wait for memory: who takes a file in must not wait for that. */
+bool Work::lock() noexcept {
+    const int64_t until_us = weir_clock_mono_us(weir_clock_system()) + patience_us;
+    while (!mutex.try_lock()) {
+        if (weir_clock_mono_us(weir_clock_system()) > until_us) return false;
+        nanosleep(&nap, nullptr);
+    }
+    return true;
+}
+
+rocksdb::Status check_end(const std::string &path);
+
+/* What fails here fails no call: without the list readers ask the database, and the next file that comes in is another
+ * try. */
+void Work::look_at_files(rocksdb::DB *db) noexcept {
+    std::shared_ptr<const SortedFiles> now;
+    bool locked = lock();
+    try {
+        if (locked && sorted_files(db, options, room, check_end, &opened).ok())
+            now = std::make_shared<const SortedFiles>(opened);
+    } catch (...) {
+        now = nullptr;
+    }
+    std::atomic_store(&files, now);
+    if (locked) mutex.unlock();
+}
 
 uint64_t table_bytes(const rocksdb::TableProperties &table) {
     return table.data_size + table.index_size + table.filter_size;
@@ -381,7 +402,7 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
     options.file_checksum_gen_factory = std::make_shared<Checksums>();
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(cache)));
     options.table_properties_collector_factories.push_back(sorted_digests(work->room, opts->last_rank));
-    options.listeners.push_back(std::make_shared<Listener>(opts->alarm, opts->context, work));
+    if (opts->alarm) options.listeners.push_back(std::make_shared<Listener>(opts->alarm, opts->context, work));
     return options;
 }
 
@@ -486,7 +507,7 @@ namespace {
 /* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. The first
  * of the blocks names others, and the properties among them. Behind a block is how it is compressed, and its checksum. */
 constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45, trailer_bytes = 5;
-constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 4u << 20;
+constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 1u << 20;
 constexpr uint32_t last_byte_factor = 0x6b9083d9u;
 constexpr char properties_name[] = "rocksdb.properties";
 constexpr char sequence_name[] = "external_sst_file.global_seqno"; /* 8 bytes, changed when a file is taken in */
@@ -622,7 +643,7 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
                             : rocksdb::DB::Open(db->options, folder, &opened);
         if (!s.ok()) return s;
         db->db.reset(opened);
-        db->work->look_at_files(opened);
+        if (opts->alarm) db->work->look_at_files(opened);
         *dbp = db.release();
         return s;
     });
@@ -719,7 +740,7 @@ bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t f
         if (!cursor->bound.empty()) cursor->options.iterate_upper_bound = &cursor->bound_slice;
         cursor->hash = sorted_hash(prefix);
         cursor->from_rank = from_rank;
-        /* While there is a moment before, the list is of then, or there is none: see put_file. */
+        /* The list may have a file that put_file has not come to the end of. */
         cursor->files = db->has_before.load(std::memory_order_acquire) ? nullptr : std::atomic_load(&db->work->files);
         if (cursor->files)
             for (size_t i = 0; i < ahead_files && i < cursor->files->size(); i++)
@@ -972,29 +993,6 @@ class BlockEnds : public rocksdb::Comparator {
     mutable bool met_ = false;
 };
 
-/* Opens a file though parts of its index cannot be read: any other opening outside of a database reads all of them. */
-class AsFarAsItGoes : public rocksdb::TableFactory {
-  public:
-    explicit AsFarAsItGoes(const rocksdb::BlockBasedTableOptions &options)
-        : blocks_(rocksdb::NewBlockBasedTableFactory(options)) {}
-    const char *Name() const override {
-        return blocks_->Name();
-    }
-    using rocksdb::TableFactory::NewTableReader;
-    rocksdb::Status NewTableReader(const rocksdb::ReadOptions &ro, const rocksdb::TableReaderOptions &options,
-                                   std::unique_ptr<rocksdb::RandomAccessFileReader> &&file, uint64_t bytes,
-                                   std::unique_ptr<rocksdb::TableReader> *reader, bool) const override {
-        return blocks_->NewTableReader(ro, options, std::move(file), bytes, reader, false);
-    }
-    rocksdb::TableBuilder *NewTableBuilder(const rocksdb::TableBuilderOptions &options,
-                                           rocksdb::WritableFileWriter *file) const override {
-        return blocks_->NewTableBuilder(options, file);
-    }
-
-  private:
-    std::unique_ptr<rocksdb::TableFactory> blocks_;
-};
-
 struct Salvage {
     rocksdb::ReadOptions options;
     const weir_engine_range *ranges;
@@ -1044,7 +1042,7 @@ static rocksdb::Status salvage_file(const weir_rocks *db, const rocksdb::LiveFil
     table.filter_policy.reset(); /* nobody asks it */
     options.listeners.clear();
     options.comparator = &blocks;
-    options.table_factory.reset(new AsFarAsItGoes(table));
+    options.table_factory.reset(sorted_table_factory(table));
     Kept<rocksdb::SstFileReader> reader(new rocksdb::SstFileReader(options));
     rocksdb::Status s = check_end(path);
     if (s.ok()) s = reader->Open(path);

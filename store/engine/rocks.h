@@ -51,14 +51,14 @@ typedef struct weir_rocks_opts {
     weir_rocks_cache *cache; /* NULL: a small one of its own  */
     bool create, read_only, compacts;
     weir_engine_last_rank last_rank;
-    weir_rocks_alarm alarm; /* never NULL */
+    weir_rocks_alarm alarm; /* NULL: for a look only; its files are not read one by one */
     void *context;
 } weir_rocks_opts;
 
 typedef struct weir_rocks_numbers {
     uint64_t live_bytes, live_files, keys_estimate, level0_files, compaction_bytes;
     uint64_t jobs;                                            /* flushes and compactions that run or are due */
-    uint64_t taken_bytes, compacted_bytes, compaction_cpu_us; /* since it was opened */
+    uint64_t taken_bytes, compacted_bytes, compaction_cpu_us; /* since it was opened; of databases with an alarm */
 } weir_rocks_numbers;
 
 /* Each returns whether it went well; if not, *status says why, and what would be handed out is NULL. */

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include <rocksdb/table.h>
 #include <rocksdb/table_properties.h>
 
+#include <weir/base/clock.h>
 #include <weir/base/hash.h>
 #include <weir/store/engine.h>
 
@@ -17,7 +17,8 @@ namespace {
 constexpr char rank_name[] = "weir.rank", last_rank_name[] = "weir.last_rank", filter_name[] = "weir.prefixes";
 constexpr size_t rank_bytes = 8, line_bytes = 64;
 constexpr unsigned bits_a_prefix = 10, bits_set = 6;
-constexpr size_t prefixes_max = 1500000; /* of a filter: less than two megabytes of properties */
+constexpr size_t prefixes_max = 800000; /* of a filter: with it properties are less than a mebibyte (rocks.cc) */
+constexpr int64_t promise_us = 3600 * WEIR_US_PER_S;
 
 /* --- a filter: lines of memory, in one of which a prefix has all of its bits ---------------------------------------- */
 
@@ -77,22 +78,25 @@ uint64_t rank_said(const rocksdb::UserCollectedProperties &said, const char *nam
 class Digest : public rocksdb::TablePropertiesCollector {
   public:
     Digest(std::shared_ptr<FilterRoom> room, weir_engine_last_rank last_rank)
-        : room_(std::move(room)), last_rank_of_(last_rank) {}
+        : room_(std::move(room)), filters_(!room_->is_full()), last_rank_of_(last_rank) {}
     rocksdb::Status AddUserKey(const rocksdb::Slice &key, const rocksdb::Slice &, rocksdb::EntryType,
                                rocksdb::SequenceNumber, uint64_t) override {
         if (key.size() < WEIR_ENGINE_RANK_AT + rank_bytes) return rocksdb::Status::OK();
         rank_ = std::min(rank_, rank_read(key.data() + WEIR_ENGINE_RANK_AT));
         if (last_rank_of_) last_rank_ = std::max(last_rank_, last_rank_of_(key.data(), key.size()));
-        if (memcmp(key.data(), last_, sizeof last_) == 0) return rocksdb::Status::OK();
+        bool again = !hashes_.empty() && memcmp(key.data(), last_, sizeof last_) == 0;
+        if (!filters_ || again) return rocksdb::Status::OK();
         memcpy(last_, key.data(), sizeof last_);
-        if (hashes_.size() <= prefixes_max) hashes_.push_back(sorted_hash(last_));
+        hashes_.push_back(sorted_hash(last_));
+        filters_ = hashes_.size() <= prefixes_max;
         return rocksdb::Status::OK();
     }
     rocksdb::Status Finish(rocksdb::UserCollectedProperties *properties) override {
         (*properties)[rank_name] = rank_write(rank_);
         if (last_rank_of_) (*properties)[last_rank_name] = rank_write(last_rank_);
-        bool fits = room_->used + hashes_.size() * bits_a_prefix / 8 * 2 <= room_->max;
-        if (fits && hashes_.size() <= prefixes_max) (*properties)[filter_name] = filter_of(hashes_);
+        if (!filters_ || hashes_.empty()) return rocksdb::Status::OK();
+        std::string filter = filter_of(hashes_);
+        if (room_->promise(filter)) (*properties)[filter_name] = std::move(filter);
         return rocksdb::Status::OK();
     }
     rocksdb::UserCollectedProperties GetReadableProperties() const override {
@@ -104,6 +108,7 @@ class Digest : public rocksdb::TablePropertiesCollector {
 
   private:
     std::shared_ptr<FilterRoom> room_;
+    bool filters_; /* it is to have a filter */
     std::vector<uint64_t> hashes_;
     weir_engine_last_rank last_rank_of_;
     uint64_t rank_ = UINT64_MAX, last_rank_ = 0;
@@ -127,13 +132,80 @@ class Digests : public rocksdb::TablePropertiesCollectorFactory {
     weir_engine_last_rank last_rank_;
 };
 
+class InParts : public rocksdb::TableFactory {
+  public:
+    explicit InParts(const rocksdb::BlockBasedTableOptions &options)
+        : blocks_(rocksdb::NewBlockBasedTableFactory(options)) {}
+    const char *Name() const override {
+        return blocks_->Name();
+    }
+    using rocksdb::TableFactory::NewTableReader;
+    rocksdb::Status NewTableReader(const rocksdb::ReadOptions &ro, const rocksdb::TableReaderOptions &options,
+                                   std::unique_ptr<rocksdb::RandomAccessFileReader> &&file, uint64_t bytes,
+                                   std::unique_ptr<rocksdb::TableReader> *reader, bool) const override {
+        return blocks_->NewTableReader(ro, options, std::move(file), bytes, reader, false);
+    }
+    rocksdb::TableBuilder *NewTableBuilder(const rocksdb::TableBuilderOptions &options,
+                                           rocksdb::WritableFileWriter *file) const override {
+        return blocks_->NewTableBuilder(options, file);
+    }
+
+  private:
+    std::unique_ptr<rocksdb::TableFactory> blocks_;
+};
+
 } // namespace
 
-/* Index and filter of a file that has them whole stay in memory, as the database's own do while it is new. */
+rocksdb::TableFactory *sorted_table_factory(const rocksdb::BlockBasedTableOptions &options) {
+    return new InParts(options);
+}
+
+/* --- room --------------------------------------------------------------------------------------------------------- */
+
+uint64_t FilterRoom::used_locked() {
+    const int64_t now_us = weir_clock_mono_us(weir_clock_system());
+    uint64_t bytes = taken_;
+    for (auto at = promises_.begin(); at != promises_.end();) {
+        bool ended = now_us - at->second.since_us > promise_us;
+        bytes += ended ? 0 : at->second.bytes;
+        at = ended ? promises_.erase(at) : std::next(at);
+    }
+    return bytes;
+}
+
+uint64_t FilterRoom::used() {
+    std::lock_guard<std::mutex> here(mutex_);
+    return used_locked();
+}
+
+bool FilterRoom::is_full() {
+    return used() >= max_;
+}
+
+bool FilterRoom::promise(const rocksdb::Slice &filter) {
+    std::lock_guard<std::mutex> here(mutex_);
+    if (used_locked() + filter.size() * 2 > max_) return false;
+    promises_[weir_xxh3(filter.data(), filter.size(), 0)] =
+        Promise{filter.size() * 2, weir_clock_mono_us(weir_clock_system())};
+    return true;
+}
+
+void FilterRoom::take(const rocksdb::Slice &filter) {
+    std::lock_guard<std::mutex> here(mutex_);
+    promises_.erase(weir_xxh3(filter.data(), filter.size(), 0));
+    taken_ += filter.size() * 2;
+}
+
+void FilterRoom::give_back(const rocksdb::Slice &filter) {
+    std::lock_guard<std::mutex> here(mutex_);
+    taken_ -= filter.size() * 2;
+}
+
+/* Index and filter of a file that has them whole, which is a seal, stay in memory. */
 rocksdb::Options sorted_options(rocksdb::Options options) {
     rocksdb::BlockBasedTableOptions table = *options.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
     table.metadata_cache_options.unpartitioned_pinning = rocksdb::PinningTier::kAll;
-    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+    options.table_factory.reset(sorted_table_factory(table));
     options.listeners.clear();
     return options;
 }
@@ -153,7 +225,7 @@ SortedFile::SortedFile(const rocksdb::Options &options, std::shared_ptr<FilterRo
     : reader_(options), room_(std::move(room)) {}
 
 SortedFile::~SortedFile() {
-    room_->used -= filter_.size() * 2;
+    if (is_filtered()) room_->give_back(filter_);
 }
 
 /* A file of an older version says nothing: it is the first that is asked, always. */
@@ -168,8 +240,9 @@ rocksdb::Status SortedFile::open(const std::string &path, const rocksdb::LiveFil
     const auto filter = said.find(filter_name);
     rank_ = rank_said(said, rank_name, 0);
     last_rank_ = rank_said(said, last_rank_name, UINT64_MAX);
-    if (filter != said.end() && filter->second.size() % line_bytes == 0) filter_ = filter->second;
-    room_->used += filter_.size() * 2;
+    if (filter == said.end() || filter->second.empty() || filter->second.size() % line_bytes) return s;
+    room_->take(filter->second);
+    filter_ = filter->second;
     return s;
 }
 
@@ -194,28 +267,30 @@ rocksdb::Iterator *SortedFile::iterator(const rocksdb::ReadOptions &options) con
 
 /* --- all of them --------------------------------------------------------------------------------------------------- */
 
-static std::shared_ptr<const SortedFile> file_of(const SortedFiles *files, uint64_t number) {
-    for (size_t i = 0; files && i < files->size(); i++)
-        if ((*files)[i]->number() == number) return (*files)[i];
+static std::shared_ptr<const SortedFile> file_of(const SortedFiles &files, uint64_t number) {
+    for (const auto &file : files)
+        if (file->number() == number) return file;
     return nullptr;
 }
 
-rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, std::shared_ptr<FilterRoom> room,
-                             const SortedFiles *before, std::shared_ptr<const SortedFiles> *files) {
+rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
+                             rocksdb::Status (*check)(const std::string &path), SortedFiles *files) {
     std::vector<rocksdb::LiveFileMetaData> live;
-    auto found = std::make_shared<SortedFiles>();
+    SortedFiles found;
     rocksdb::Status s;
     db->GetLiveFilesMetaData(&live);
     for (size_t i = 0; s.ok() && i < live.size(); i++) {
-        std::shared_ptr<const SortedFile> known = file_of(before, live[i].file_number);
+        std::shared_ptr<const SortedFile> known = file_of(*files, live[i].file_number);
         if (!known) {
+            const std::string path = live[i].db_path + live[i].name;
             auto opened = std::make_shared<SortedFile>(options, room);
-            s = opened->open(live[i].db_path + live[i].name, live[i]);
+            s = check(path);
+            if (s.ok()) s = opened->open(path, live[i]);
             known = opened;
         }
-        if (s.ok()) found->push_back(known);
+        if (s.ok()) found.push_back(known);
     }
-    std::stable_sort(found->begin(), found->end(), [](const auto &a, const auto &b) { return a->rank() < b->rank(); });
-    if (s.ok()) *files = found;
+    std::stable_sort(found.begin(), found.end(), [](const auto &a, const auto &b) { return a->rank() < b->rank(); });
+    files->swap(found);
     return s;
 }

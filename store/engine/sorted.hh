@@ -17,23 +17,46 @@
 #ifndef WEIR_STORE_ENGINE_SORTED_HH
 #define WEIR_STORE_ENGINE_SORTED_HH
 
-#include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include <rocksdb/db.h>
 #include <rocksdb/sst_file_reader.h>
+#include <rocksdb/table.h>
 
 #include <weir/store/engine.h>
 
-/* For the filters of all files that are open: each lies in memory twice, as the database has it and as we do. */
-struct FilterRoom {
-    explicit FilterRoom(uint64_t bytes) : max(bytes) {}
-    std::atomic<uint64_t> used{0};
-    const uint64_t max;
+/* Memory for the filters of all open files: each lies in it twice, as the database has it and as we do. A file that is
+ * written is promised room for its filter, and takes it when it is opened; or never, if the writing fails, so promises
+ * end after an hour. */
+class FilterRoom {
+  public:
+    explicit FilterRoom(uint64_t bytes) : max_(bytes) {}
+    bool is_full();
+    bool promise(const rocksdb::Slice &filter); /* false: there is no room */
+    void take(const rocksdb::Slice &filter);
+    void give_back(const rocksdb::Slice &filter);
+    uint64_t used(); /* promises among it */
+
+  private:
+    struct Promise {
+        uint64_t bytes;
+        int64_t since_us;
+    };
+    uint64_t used_locked();
+
+    const uint64_t max_;
+    std::mutex mutex_; /* guards what follows */
+    uint64_t taken_ = 0;
+    std::map<uint64_t, Promise> promises_; /* by a hash of the filter */
 };
+
+/* Opens a file without reading all parts of its index and its filter: large ones have many, and some may be damaged. */
+rocksdb::TableFactory *sorted_table_factory(const rocksdb::BlockBasedTableOptions &options);
 
 /* What writes them into the properties of each file that is made. */
 std::shared_ptr<rocksdb::TablePropertiesCollectorFactory> sorted_digests(std::shared_ptr<FilterRoom> room,
@@ -81,9 +104,9 @@ class SortedFile {
 
 using SortedFiles = std::vector<std::shared_ptr<const SortedFile>>; /* their ranks rise */
 
-/* Of all that the database has now; those that `before`, which may be null, has are not opened again. options: those
- * of sorted_options. */
-rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, std::shared_ptr<FilterRoom> room,
-                             const SortedFiles *before, std::shared_ptr<const SortedFiles> *files);
+/* *files becomes those that the database has now. What it had already is not opened again; after an error it has those
+ * that could be opened. options: those of sorted_options; check: what is looked at before a file is opened. */
+rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
+                             rocksdb::Status (*check)(const std::string &path), SortedFiles *files);
 
 #endif /* WEIR_STORE_ENGINE_SORTED_HH */

@@ -386,6 +386,7 @@ size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, i
     stripe *s = stripe_of(delta, vertex);
     size_t count = 0;
     *completep = true;
+    if (weir_delta_records(delta) == 0) return 0; /* as while nothing comes in: not even a lock is taken */
     bool locked = lock_unless_frozen(delta, s);
     const node *n = node_told(delta, s, vertex);
     const list *l = n ? list_find(n, id) : NULL;

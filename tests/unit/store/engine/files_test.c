@@ -276,6 +276,37 @@ static void a_cursor_sees_the_files_of_when_it_was_opened(void **state) {
     world_close(&w);
 }
 
+static weir_err count_one(void *context, const char *name) {
+    (void)name;
+    (*(unsigned *)context)++;
+    return WEIR_OK;
+}
+
+static unsigned descriptors(void) {
+    unsigned count = 0;
+    assert_ok(weir_folder_list("/proc/self/fd", count_one, &count));
+    return count;
+}
+
+/* Files that were merged away are let go of, and all of them at the end: else the disk would never have their room
+ * back. */
+static void what_is_merged_away_is_let_go_of(void **state) {
+    (void)state;
+    world w;
+    unsigned before = descriptors();
+    world_open(&w, CACHE_BYTES, IN_ORDER);
+    assert_ok(weir_engine_compact(w.engine));
+    weir_engine_stats stats;
+    do
+        weir_engine_stats_get(w.engine, &stats);
+    while (stats.jobs);
+    unsigned open = descriptors() - before;
+    assert_in_range(open, 2 * stats.live_files, 2 * stats.live_files + 16);
+    assert_true(stats.live_files < 8);
+    world_close(&w);
+    assert_int_equal(descriptors(), before);
+}
+
 /* N3: what is read is what was written, or it is an error. */
 static void n3_a_flipped_bit_is_seen_file_by_file(void **state) {
     (void)state;
@@ -324,4 +355,4 @@ static void n3_a_flipped_bit_is_seen_file_by_file(void **state) {
 WEIR_TESTS(WEIR_CASE(a_prefix_is_found_in_the_order_of_ranks),
            WEIR_CASE(it_is_so_when_files_were_merged_and_after_a_start), WEIR_CASE(filters_pass_over_files),
            WEIR_CASE(ranks_pass_over_files), WEIR_CASE(a_cursor_sees_the_files_of_when_it_was_opened),
-           WEIR_CASE(n3_a_flipped_bit_is_seen_file_by_file))
+           WEIR_CASE(what_is_merged_away_is_let_go_of), WEIR_CASE(n3_a_flipped_bit_is_seen_file_by_file))

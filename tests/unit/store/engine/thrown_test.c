@@ -102,6 +102,25 @@ static weir_err seek(point *p) {
     return err;
 }
 
+static weir_err go_file_by_file(point *p) {
+    weir_engine_cursor *cursor;
+    char key[32];
+    uint64_t rank;
+    bool found = false;
+    size_t length = key_of(40, key), found_length;
+    weir_err err = weir_engine_cursor_open_files(p->engine, key, 0, &cursor);
+    if (err) return err;
+    while (weir_engine_cursor_next_file(cursor, &rank)) {
+        weir_engine_cursor_seek(cursor, key, length);
+        if (!weir_engine_cursor_valid(cursor)) continue;
+        const void *at = weir_engine_cursor_key(cursor, &found_length);
+        found = found || (found_length == length && memcmp(at, key, length) == 0);
+    }
+    err = weir_engine_cursor_err(cursor);
+    weir_engine_cursor_close(cursor);
+    return err ? err : check(found, "a record is in no file");
+}
+
 static weir_err scan(point *p) {
     uint64_t keys;
     weir_err err = weir_engine_verify(p->engine, &keys);
@@ -275,6 +294,7 @@ static void a_read_that_throws_leaves_the_store_writing(void **state) {
     (void)state;
     static const act acts[] = {{get, after_a_read, false, 1},
                                {seek, after_a_read, false, 1},
+                               {go_file_by_file, after_a_read, false, 1},
                                {scan, after_a_read, false, 1},
                                {stats, after_a_read, false, 1}};
     unsigned counts[OUTCOMES];

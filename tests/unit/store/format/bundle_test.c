@@ -249,6 +249,25 @@ static void a_span_reaches_as_far_as_its_entries(void **state) {
     }
 }
 
+/* A bundle is newer the less its rank is; its last rank is that of its oldest entry, or of one up to a span older. */
+static void ranks_go_backwards_in_time(void **state) {
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 5, 0);
+    for (unsigned round = 0; round < 100 * ROUNDS; round++) {
+        int64_t a = time_of(&rng), b = time_of(&rng);
+        int64_t newest_us = a > b ? a : b, oldest_us = a > b ? b : a;
+        uint8_t bytes[WEIR_BUNDLE_KEY_BYTES];
+        weir_bundle_key key = {
+            .vertex = 1, .part = 1, .span = weir_bundle_span(newest_us, oldest_us), .newest_us = newest_us};
+        weir_bundle_key_write(&key, bytes);
+        assert_true((weir_bundle_rank(a) < weir_bundle_rank(b)) == (a > b));
+        uint64_t last = weir_bundle_last_rank(bytes, sizeof bytes);
+        assert_true(last >= weir_bundle_rank(oldest_us));
+        if (key.span == 0 && last < UINT64_MAX) assert_true(last - weir_bundle_rank(newest_us) < 1u << 20);
+    }
+    assert_true(weir_bundle_last_rank("no key of a bundle", 18) == UINT64_MAX);
+}
+
 WEIR_TESTS(WEIR_CASE(bundles_read_back), WEIR_CASE(bundles_have_the_bytes_that_are_written_down),
            WEIR_CASE(every_damaged_bit_and_every_cut_is_refused), WEIR_CASE(every_damaged_bit_of_a_key_is_refused),
-           WEIR_CASE(a_span_reaches_as_far_as_its_entries))
+           WEIR_CASE(a_span_reaches_as_far_as_its_entries), WEIR_CASE(ranks_go_backwards_in_time))

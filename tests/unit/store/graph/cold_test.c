@@ -228,6 +228,93 @@ static void a_page_is_what_was_sealed(void **state) {
     world_close(w);
 }
 
+/* --- where a file begins and ends --------------------------------------------------------------------------------- */
+
+static weir_mutation edge_at(int64_t time_us, uint64_t event) {
+    return (weir_mutation){.kind = WEIR_PUT_EDGE,
+                           .type = 2,
+                           .vertex = vertex_at(1),
+                           .neighbor = vertex_at(9),
+                           .time_us = time_us,
+                           .event = event};
+}
+
+static void seal_edges(weir_engine *engine, const weir_mutation *edges, size_t count) {
+    weir_delta *delta;
+    weir_delta_order *sorted;
+    weir_engine_writer *writer;
+    assert_ok(weir_delta_open(1u << 20, false, &delta));
+    for (size_t i = 0; i < count; i++)
+        assert_ok(weir_delta_apply(delta, &edges[i], 1));
+    weir_delta_freeze(delta);
+    assert_ok(weir_delta_order_open(delta, &sorted));
+    assert_ok(weir_engine_writer_open(engine, &writer));
+    assert_ok(weir_delta_order_walk(sorted, add, writer));
+    assert_ok(weir_engine_writer_ingest(writer));
+    weir_delta_order_close(sorted);
+    weir_delta_release(delta);
+}
+
+/* How many files a reader is put before, up to the one before which he would stop. */
+static unsigned files_for(weir_engine *engine, int64_t latest_us) {
+    weir_engine_cursor *cursor;
+    uint64_t rank;
+    unsigned count = 0;
+    assert_ok(weir_cold_files(engine, vertex_at(1), latest_us, &cursor));
+    while (weir_engine_cursor_next_file(cursor, &rank))
+        count++;
+    weir_engine_cursor_close(cursor);
+    return count;
+}
+
+static void expect_page(weir_engine *engine, weir_arena *rows, int64_t before_us, size_t capacity,
+                        const uint64_t *events, size_t count, bool complete) {
+    const weir_cold_query query = {.vertex = vertex_at(1), .list = EDGES, .before_us = before_us};
+    weir_entry page[8];
+    size_t found;
+    bool all;
+    weir_arena_reset(rows);
+    assert_ok(weir_cold_newest(engine, &query, page, capacity, rows, &found, &all));
+    assert_int_equal(found, count);
+    assert_int_equal(all, complete);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(page[i].event, events[i]);
+}
+
+/* Two seals with edges of one moment: of these the one with the lesser id is met first, whichever file it lies in. A
+ * reader goes on to a file that begins at the moment where he is, and not to one that begins a moment before. */
+static void a_page_ends_where_the_next_file_begins(void **state) {
+    (void)state;
+    const int64_t day_us = 86400000000, t = 1700000000000000;
+    const weir_mutation old[] = {edge_at(t - day_us, 30), edge_at(t - day_us + 1, 31)},
+                        first[] = {edge_at(t - 1, 20), edge_at(t, 10)}, second[] = {edge_at(t, 11), edge_at(t + 5, 12)};
+    const uint64_t newest[] = {12, 10, 11, 20, 31, 30};
+    const weir_engine_opts opts = {.create = true, .last_rank = weir_bundle_last_rank};
+    weir_engine *engine;
+    weir_arena *rows;
+    assert_ok(weir_arena_open(1u << 20, &rows));
+    assert_ok(weir_engine_open(weir_test_path("ends"), &opts, &engine));
+    seal_edges(engine, old, 2);
+    seal_edges(engine, first, 2);
+    seal_edges(engine, second, 2);
+    for (size_t capacity = 1; capacity <= 7; capacity++)
+        expect_page(engine, rows, INT64_MAX, capacity, newest, capacity < 6 ? capacity : 6, capacity >= 6);
+    expect_page(engine, rows, t + 1, 1, newest + 1, 1, false);
+    expect_page(engine, rows, t, 2, newest + 3, 2, false);
+    expect_page(engine, rows, t - day_us + 1, 2, newest + 5, 1, true);
+    assert_int_equal(files_for(engine, INT64_MAX), 3);
+    assert_int_equal(files_for(engine, t - day_us), 1); /* the others have nothing so old */
+    weir_engine_close(engine);
+    assert_ok(weir_engine_open(weir_test_path("widest"), &opts, &engine)); /* as wide as its span may be */
+    const weir_mutation wide[] = {edge_at(t - (1 << 20) + 1, 41), edge_at(t, 40)};
+    const uint64_t oldest = 41;
+    seal_edges(engine, wide, 2);
+    expect_page(engine, rows, t - (1 << 20) + 2, 1, &oldest, 1, true);
+    assert_int_equal(files_for(engine, t - (1 << 20)), 0);
+    weir_engine_close(engine);
+    weir_arena_close(rows);
+}
+
 static void the_oldest_is_what_was_sealed(void **state) {
     (void)state;
     world *w = world_open();
@@ -316,5 +403,6 @@ static void a_name_is_found_however_many_carry_it(void **state) {
     world_close(w);
 }
 
-WEIR_TESTS(WEIR_CASE(a_page_is_what_was_sealed), WEIR_CASE(the_oldest_is_what_was_sealed),
-           WEIR_CASE(a_scan_is_all_that_was_sealed), WEIR_CASE(a_name_is_found_however_many_carry_it))
+WEIR_TESTS(WEIR_CASE(a_page_is_what_was_sealed), WEIR_CASE(a_page_ends_where_the_next_file_begins),
+           WEIR_CASE(the_oldest_is_what_was_sealed), WEIR_CASE(a_scan_is_all_that_was_sealed),
+           WEIR_CASE(a_name_is_found_however_many_carry_it))
