@@ -3,6 +3,7 @@
  * ready.c - /livez, /readyz, /metrics and /openapi.json.
  *
  *   STARTING ──all sources run──► CATCHING_UP ──all goals applied──► READY ──weir_api_stopping──► STOPPING
+ *                                               and found (filling.c)
  *
  * The goals are the ends of the sources as they were when all of them ran, without what was in open transactions. A
  * source that has failed, whose brokers have been silent for too long, or that a transaction holds up for too long, and

@@ -320,7 +320,7 @@ weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, siz
         WEIR_ASSERT(mutations[i].vertex == mutations[0].vertex && mutations[i].offset == mutations[0].offset);
         fits = apply_one(delta, n, &mutations[i], mutations, count);
     }
-    if (n && !fits && delta->pile) { /* what is tried again comes as a node of its own */
+    if (n && !fits && delta->pile) { /* what is tried again comes as a node of its own: this one need not be sorted */
         s->count--;
         atomic_store_explicit(&delta->records, records, memory_order_relaxed);
     }

@@ -49,6 +49,8 @@ weir_err weir_graph_filled(weir_graph *graph) {
     weir_err err = weir_graph_path(graph->folder, WEIR_GRAPH_FILLING, path);
     if (!err) err = weir_graph_seal(graph);
     if (err) return err;
+    for (uint32_t i = 0; i < graph->shard_count; i++)
+        WEIR_ASSERT(!weir_shard_is_piled(graph->shards[i]));
     atomic_store(&graph->filling, false);
     return weir_file_remove(path);
 }

@@ -226,6 +226,17 @@ static weir_err clock_load(void *context, uint32_t source, uint32_t partition, u
     return weir_watermark_load(graph->watermark, source, partition, offset, &least);
 }
 
+/* A shard that was never trimmed says a time before all. */
+static void say_if_time_went_back(const weir_graph *graph) {
+    int64_t trimmed_us = atomic_load(&graph->trimmed_us), now_us = weir_watermark_now(graph->watermark);
+    if (trimmed_us <= now_us) return;
+    WEIR_LOG(
+        WARN, "graph.time_went_back",
+        "shards were trimmed at a later time than the sources agree on: what is older than that trim's history is told "
+        "to nobody until the time has come as far again; weir serve --rebuild makes the store anew",
+        WEIR_I64("trimmed_us", trimmed_us), WEIR_I64("now_us", now_us));
+}
+
 weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
                          weir_graph **graphp) {
     *graphp = NULL;
@@ -257,6 +268,7 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     atomic_init(&graph->trimmed_us, WEIR_TRIMMED_NEVER);
     for (uint32_t i = 0; !err && i < graph->shard_count; i++)
         weir_graph_set_trimmed(graph, graph->shards[i]->trimmed.now_us);
+    if (!err) say_if_time_went_back(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));
         return err;

@@ -26,9 +26,9 @@ static weir_shard *shard_of(const weir_graph *graph, weir_vertex vertex) {
  * event alone would be whatever one sender writes. Should that time have gone back behind what a trim has kept, from
  * the first moment of which all is kept. */
 static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t history_us, int64_t before_us) {
-    int64_t now_us = before_us == WEIR_BEFORE_ALL ? weir_watermark_now(graph->watermark) : before_us, edge_us,
-            untold_us;
+    int64_t now_us = before_us == WEIR_BEFORE_ALL ? weir_watermark_now(graph->watermark) : before_us;
     int64_t trimmed_us = atomic_load_explicit(&graph->trimmed_us, memory_order_relaxed);
+    int64_t edge_us, untold_us;
     bool kept = history_us && !__builtin_sub_overflow(trimmed_us, history_us, &untold_us);
     if (kept && before_us == WEIR_BEFORE_ALL && now_us <= untold_us) now_us = untold_us + 1;
     if (expire_us == 0 || __builtin_sub_overflow(now_us, expire_us, &edge_us)) return INT64_MIN;

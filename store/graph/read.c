@@ -249,6 +249,7 @@ typedef struct merged {
     weir_entry *kept;
     size_t kept_count;
     size_t kept_max; /* what comes behind so many is not kept */
+    size_t kept_bytes;
     bool kept_all;
     bool late;           /* a delta has an edge that is too old for what is kept */
     int64_t deletion_us; /* of the newest deletion that was met in the cold store  */
@@ -297,6 +298,8 @@ static weir_err merge_take(merging *m, const weir_entry *e, bool told, bool kept
     if (told) out->entries[out->count++] = taken;
     if (kept && out->kept_count < out->kept_max) {
         out->kept[out->kept_count++] = taken;
+        out->kept_bytes += sizeof taken + taken.row_length;
+        if (out->kept_bytes > WEIR_REMAINS_BYTES_MAX) out->kept_max = out->kept_count;
     } else if (kept) {
         out->kept_all = false;
     }
@@ -319,17 +322,21 @@ static weir_err merge_step(merging *m, bool *endp) {
 }
 
 /* The reader has what he wants. What he would have to pass once more if the newest of it were deleted is kept, too: at
- * most a quarter of what he has passed, no further than the page at hand, and none of his steps. */
+ * most a quarter of what he has passed, and no further than the page at hand. It takes none of his steps, but as few of
+ * its own, and ends when his time does. */
 static void merge_further(merging *m, bool end) {
     const source *cold = &m->sources[COLD];
     uint64_t left = m->passed / 4 < FURTHER_MAX ? m->passed / 4 : FURTHER_MAX;
+    weir_graph_budget own = m->query.budget ? *m->query.budget : (weir_graph_budget){0};
     weir_err err = WEIR_OK;
-    m->query.budget = m->look.budget = NULL;
+    own.steps = left;
+    m->query.budget = m->look.budget = &own;
     for (; !err && !end && left > 0 && m->out->kept_count < m->out->kept_max; left--) {
         if (!cold->complete && cold->next + 1 >= cold->count) break;
         err = merge_step(m, &end);
     }
     m->out->kept_all = m->out->kept_all && end && !err;
+    m->look.budget = NULL;
 }
 
 static weir_err merge(weir_shard *shard, const weir_list_query *query, source *sources, weir_arena *arena,
@@ -439,7 +446,7 @@ static weir_err begin_to_keep(const weir_list_query *query, weir_engine_cursor *
     size_t count;
     bool complete;
     out->kept = NULL;
-    out->kept_count = 0;
+    out->kept_count = out->kept_bytes = 0;
     out->kept_max = WEIR_REMAINS_MAX;
     if (query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return WEIR_OK;
     weir_err err = weir_cold_list(cursor, &newest, &first, 1, arena, &count, &complete);

@@ -12,9 +12,8 @@
 #include <weir/base/assert.h>
 #include <weir/base/thread.h>
 
-#define WAYS            4u
-#define BLOCK_BYTES_MAX 16384u /* entries and some hundred bytes of a row each */
-#define MARKS           (sizeof(((weir_remains_marks *)0)->words) * 8)
+#define WAYS  4u
+#define MARKS (sizeof(((weir_remains_marks *)0)->words) * 8)
 
 typedef struct block {
     weir_vertex vertex;
@@ -38,7 +37,7 @@ struct weir_remains {
 };
 
 weir_err weir_remains_open(size_t bytes_max, weir_cache *cache, weir_remains **remainsp) {
-    size_t sets = bytes_max / BLOCK_BYTES_MAX / WAYS + 1;
+    size_t sets = bytes_max / WEIR_REMAINS_BYTES_MAX / WAYS + 1;
     weir_remains *r = weir_calloc(1, sizeof *r + sets * sizeof r->sets[0]);
     *remainsp = r;
     if (!r) return WEIR_ERR(WEIR_ENOMEM, "no memory for what remains of lists");
@@ -83,7 +82,7 @@ static void remains_clear(weir_remains *r, block **place) {
 static block *block_new(weir_vertex vertex, weir_list list, const weir_remains_span *span, const weir_entry *entries,
                         size_t count) {
     size_t bytes = sizeof(block), fits = 0;
-    while (fits < count && bytes + sizeof *entries + entries[fits].row_length <= BLOCK_BYTES_MAX)
+    while (fits < count && bytes + sizeof *entries + entries[fits].row_length <= WEIR_REMAINS_BYTES_MAX)
         bytes += sizeof *entries + entries[fits++].row_length;
     if (fits == 0 && count > 0) return NULL; /* its first row is too long */
     block *b = weir_malloc(bytes);

@@ -9,8 +9,8 @@
  * Of a list the newest entries that the cold store's own deletions leave, as of some time and with no edge older than
  * some other. Who asks as of no earlier time, and for nothing older, finds in them what he would find in the cold
  * store: what was hidden then is hidden now. Two things are his to see to: deletions of his deltas may hide some of
- * them, and an edge of his deltas that is no newer than the cold store's newest deletion may be hidden by one that is
- * not kept.
+ * them, and an edge of his deltas that is no newer than the cold store's newest deletion may be hidden by a deletion
+ * that is not kept.
  *
  * The cold store is that of a moment, so it goes by the epoch of the window cache: a fill carries the one of before its
  * scan, and a seal drops the lists that it has added to (cache.h has the race).
@@ -20,7 +20,8 @@
 
 #include "cache.h"
 
-#define WEIR_REMAINS_MAX 128u /* entries of a list */
+#define WEIR_REMAINS_MAX       128u   /* entries of a list … */
+#define WEIR_REMAINS_BYTES_MAX 32768u /* … and their bytes: some 200 of a row each */
 
 typedef struct weir_remains weir_remains;
 

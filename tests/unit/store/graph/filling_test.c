@@ -108,6 +108,25 @@ static void what_lay_on_piles_is_found_once_it_is_filled(void **state) {
     weir_schema_free(schema);
 }
 
+/* The delta that comes behind the last seal is an empty pile: what comes next must not go there. */
+static void what_comes_right_after_it_is_filled_is_found(void **state) {
+    (void)state;
+    trouble_store s = {0};
+    open_store("store", true, &s.graph);
+    assert_ok(weir_graph_source(s.graph, "log:s", 7, &s.source));
+    for (uint32_t i = 0; i < 3; i++) {
+        put_edges(&s, 5, 100 + 5 * i);
+        assert_ok(weir_graph_seal(s.graph));
+    }
+    assert_ok(weir_graph_filled(s.graph));
+    for (uint32_t i = 0; i < 5; i++) {
+        put_edges(&s, 1, 200 + i);
+        assert_int_equal(edges_of(s.graph, 1), 16 + i);
+    }
+    assert_ok(weir_graph_close(s.graph));
+    weir_schema_free(schema);
+}
+
 /* What was in memory only is lost with the process: a store that says that it is whole has it on its disk. */
 static void what_cannot_be_sealed_is_filled_again(void **state) {
     (void)state;
@@ -218,7 +237,8 @@ static void no_snapshot_is_made_of_half_a_log(void **state) {
     weir_schema_free(schema);
 }
 
-WEIR_TESTS(WEIR_CASE(what_lay_on_piles_is_found_once_it_is_filled), WEIR_CASE(it_lasts_until_it_is_filled),
+WEIR_TESTS(WEIR_CASE(what_lay_on_piles_is_found_once_it_is_filled),
+           WEIR_CASE(what_comes_right_after_it_is_filled_is_found), WEIR_CASE(it_lasts_until_it_is_filled),
            WEIR_CASE(what_cannot_be_sealed_is_filled_again), WEIR_CASE(a_checkpoint_and_what_is_restored_say_so_too),
            WEIR_CASE(a_shard_that_is_emptied_is_filled_again), WEIR_CASE(no_snapshot_is_made_of_half_a_log),
            WEIR_CASE(a_checkpoint_has_the_mark_of_before_it_was_sealed))

@@ -142,6 +142,35 @@ static void what_a_long_run_has_left_is_found_at_once(void **state) {
     fixture_close(&f);
 }
 
+/* A neighbour that was deleted later than all that the list has: what is kept for who asks as of now must not be told
+ * to who asks as of before that. */
+static void a_neighbor_that_is_deleted_later_was_there_before(void **state) {
+    enum { DELETED = 2 * EDGES + 10 };
+    (void)state;
+    fixture f;
+    const uint64_t now[] = {5, 4, 2, 1}, before[] = {5, 4, 3, 2, 1};
+    fixture_open(&f);
+    buy_and_undo(&f, EDGES);
+    weir_mutation m = {.kind = WEIR_DELETE_VERTEX, .vertex = shop_of(3), .time_us = DELETED, .event = 1};
+    assert_ok(submit_event(f.graph, f.source, f.offset++, &m, 1));
+    assert_ok(weir_graph_drain(f.graph));
+    assert_ok(weir_graph_seal(f.graph));
+    for (int pass = 0; pass < 2; pass++) {
+        const weir_edge *edges;
+        uint32_t count;
+        weir_arena_reset(f.arena);
+        assert_ok(weir_graph_neighbors(f.graph, HUB, 0, WEIR_OUT, WEIR_BEFORE_ALL, 9, f.arena, &edges, &count));
+        assert_int_equal(count, 4);
+        for (uint32_t i = 0; i < count; i++)
+            assert_int_equal(edges[i].event, now[i]);
+        assert_ok(weir_graph_neighbors(f.graph, HUB, 0, WEIR_OUT, DELETED, 9, f.arena, &edges, &count));
+        assert_int_equal(count, 5);
+        for (uint32_t i = 0; i < count; i++)
+            assert_int_equal(edges[i].event, before[i]);
+    }
+    fixture_close(&f);
+}
+
 /* Deleted by the neighbour are those that the deletion is newer than, whatever deletions of single ones there are. */
 static void the_deletion_of_a_neighbor_hides_all_of_it(void **state) {
     (void)state;
@@ -230,6 +259,7 @@ static void a_budget_ends_a_read(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(what_a_long_run_has_left_is_found_at_once),
+           WEIR_CASE(a_neighbor_that_is_deleted_later_was_there_before),
            WEIR_CASE(a_few_deleted_edges_are_no_reason_to_read_the_cold_store),
            WEIR_CASE(a_long_run_of_deletions_costs_what_it_passes),
            WEIR_CASE(the_deletion_of_a_neighbor_hides_all_of_it), WEIR_CASE(a_budget_ends_a_read))
