@@ -88,6 +88,14 @@ static void delete_one(sweep *s) {
     submit(s, &m, 1);
 }
 
+static void any_event(sweep *s) {
+    uint64_t what = weir_rng_below(&s->rng, 8);
+    s->now_us += 1000;
+    if (what == 0) delete_one(s);
+    if (what == 1 || what == 2) put_named(s);
+    if (what > 2) put_edge(s);
+}
+
 static void check_vertex(sweep *s, uint64_t number, weir_direction direction) {
     weir_vertex v = trouble_vertex(number);
     naive_edge expected[512];
@@ -172,13 +180,8 @@ typedef void (*extra)(sweep *s);
 
 /* more: what else there is in a round; NULL: nothing. */
 static void live(sweep *s, extra more) {
-    for (uint32_t i = 0; i < EVENTS; i++) {
-        s->now_us += 1000;
-        uint64_t what = weir_rng_below(&s->rng, 8);
-        if (what == 0) delete_one(s);
-        if (what == 1 || what == 2) put_named(s);
-        if (what > 2) put_edge(s);
-    }
+    for (uint32_t i = 0; i < EVENTS; i++)
+        any_event(s);
     until_well(s, weir_graph_drain);
     for (int i = 0; i < 3; i++) {
         check_vertex(s, any_vertex(s), WEIR_OUT);
@@ -301,11 +304,7 @@ SWEEP(every_call_of_rocksdb_throws_with_a_trim, thrown, 1, 2, trim)
 /* What comes behind the first seals lies on piles, until the store is whole. */
 static void fill(sweep *s) {
     for (uint32_t i = 0; i < EVENTS; i++) {
-        s->now_us += 1000;
-        uint64_t what = weir_rng_below(&s->rng, 8);
-        if (what == 0) delete_one(s);
-        if (what == 1 || what == 2) put_named(s);
-        if (what > 2) put_edge(s);
+        any_event(s);
         if (i % 32 != 31) continue;
         until_well(s, weir_graph_drain);
         until_well(s, weir_graph_seal);
