@@ -241,6 +241,9 @@ struct Work {
 
   private:
     bool lock() noexcept;
+
+    std::mutex publishing; /* guards `given_up` and what stands in `files`; nobody waits for memory in it */
+    uint64_t given_up = 0; /* times that a list was missed */
 };
 
 /* RocksDB's own thread may have it and wait for memory: who takes a file in must not wait for that. */
@@ -260,13 +263,20 @@ rocksdb::Status check_end(const std::string &path);
 void Work::look_at_files(rocksdb::DB *db) noexcept {
     std::shared_ptr<const SortedFiles> now;
     bool locked = lock();
+    publishing.lock();
+    const uint64_t given_up_before = given_up;
+    publishing.unlock();
     try {
         if (locked && sorted_files(db, options, room, check_end, &opened).ok())
             now = std::make_shared<const SortedFiles>(opened);
     } catch (...) {
         now = nullptr;
     }
+    publishing.lock(); /* a list that was begun before a file came in whose own look was given up does not have it */
+    if (!locked) given_up++;
+    if (given_up != given_up_before) now = nullptr;
     std::atomic_store(&files, now);
+    publishing.unlock();
     if (locked) mutex.unlock();
 }
 
