@@ -236,14 +236,13 @@ struct Work {
     std::shared_ptr<FilterRoom> room;
     SortedFiles opened;
     std::shared_ptr<const SortedFiles> files; /* by std::atomic_load and _store */
+    std::mutex publishing;                    /* guards what stands in `files`; nobody waits for memory in it */
+    uint64_t given_up = 0;                    /* times that a list was missed; guarded by `publishing` */
 
     void look_at_files(rocksdb::DB *db) noexcept;
 
   private:
     bool lock() noexcept;
-
-    std::mutex publishing; /* guards `given_up` and what stands in `files`; nobody waits for memory in it */
-    uint64_t given_up = 0; /* times that a list was missed */
 };
 
 /* RocksDB's own thread may have it and wait for memory: who takes a file in must not wait for that. */
