@@ -5,8 +5,8 @@
 #   weir_command_module(ingest/cmd USES …)    the same, for a room's commands (linked into `weir`)
 #   weir_test_folder(unit LABELS unit)        every *_test.c below tests/unit is one test program
 #
-# What a module may use is data: ops/layers.tsv. A USES that the table does not allow stops the configure step,
-# and because a module exports only its include/ folder, an undeclared include does not find its file.
+# ops/layers.tsv ranks the modules. A USES of a module that is not below stops the configure step, and because a module
+# exports only its include/ folder, an undeclared include does not find its file.
 
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_EXTENSIONS ON)
@@ -83,14 +83,13 @@ set(WEIR_LAYERS ${CMAKE_SOURCE_DIR}/ops/layers.tsv)
 set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${WEIR_LAYERS})
 file(STRINGS ${WEIR_LAYERS} weir_layer_rows REGEX "^[a-z]")
 
-function(weir_layers_allowed module result)
+function(weir_layer_rank module result)
   foreach(row IN LISTS weir_layer_rows)
     string(REPLACE "\t" ";" cells "${row}")
     list(GET cells 0 name)
     if(name STREQUAL module)
-      list(GET cells 2 uses)
-      string(REPLACE "," ";" uses "${uses}")
-      set(${result} "${uses}" PARENT_SCOPE)
+      list(GET cells 1 rank)
+      set(${result} ${rank} PARENT_SCOPE)
       return()
     endif()
   endforeach()
@@ -106,10 +105,11 @@ endfunction()
 
 function(weir_module module)
   cmake_parse_arguments(M "" "" "USES;LIBS" ${ARGN})
-  weir_layers_allowed(${module} allowed)
+  weir_layer_rank(${module} rank)
   foreach(used IN LISTS M_USES)
-    if(NOT used IN_LIST allowed)
-      message(FATAL_ERROR "${module} may not use ${used}: see ops/layers.tsv")
+    weir_layer_rank(${used} used_rank)
+    if(NOT used_rank LESS rank)
+      message(FATAL_ERROR "${module} (${rank}) uses ${used} (${used_rank}), which is not below it: see ops/layers.tsv")
     endif()
   endforeach()
   weir_target_name(${module} target)
