@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #include "body.h"
 
@@ -59,7 +59,7 @@ static weir_err checkpoint(weir_api *api, uint32_t thread, weir_http_request *re
     bool created = false, links = false;
     weir_err err = read_ask(request, &root, &name, &links);
     const char *folder = err ? NULL : weir_arena_printf(weir_http_arena(request), "%s/%s", api->checkpoints, name);
-    if (!err && !folder) err = WEIR_ERR(WEIR_ENOMEM, "no memory for a path");
+    if (!err && !folder) err = WEIR_NOMEM("for a path");
     weir_api_fresh_begin(api, thread, request); /* what was applied before is in it (A3) */
     if (!err && atomic_exchange(&api->checkpointing, 1)) {
         err = WEIR_ERR(WEIR_EBUSY, "another checkpoint is being written; try again when it is there");

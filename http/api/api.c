@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api.c - the table of routes, and what stands behind it. */
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "body.h"
 
@@ -46,7 +46,7 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     *apip = NULL;
     weir_api_body_prepare();
     weir_api *api = weir_calloc(1, sizeof *api);
-    if (!api) return WEIR_ERR(WEIR_ENOMEM, "no memory for the API");
+    if (!api) return WEIR_NOMEM("for the API");
     api->graph = opts->graph;
     api->schema = weir_graph_schema(opts->graph);
     api->pipeline = opts->pipeline;
@@ -62,7 +62,7 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     api->fresh_count = opts->loops + 1 + WEIR_API_POOL_THREADS;
     if (opts->scoring) api->fresh_count += weir_scoring_threads(opts->scoring);
     api->fresh = weir_calloc(api->fresh_count, sizeof *api->fresh);
-    weir_err err = api->fresh ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the API");
+    weir_err err = api->fresh ? WEIR_OK : WEIR_NOMEM("for the API");
     if (!err) err = weir_api_writer_open(api, opts, &api->writer);
     if (!err) err = weir_api_scores_open(api);
     if (!err) err = weir_api_pool_open(api, WEIR_API_POOL_THREADS, &api->pool);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include <weir/base/suggest.h>
+#include <weir/store/base/suggest.h>
 
 #include "private.h"
 
@@ -37,7 +37,7 @@ static weir_err spell_integer(weir_arena *arena, weir_api_vertex *vertex) {
     if (!begins || errno || end != vertex->key + vertex->key_length)
         return WEIR_ERR(WEIR_EDATA, "the key of a %s is an integer of 64 bits", vertex->type_name);
     vertex->key = weir_arena_printf(arena, "%lld", value);
-    if (!vertex->key) return WEIR_ERR(WEIR_ENOMEM, "no memory for a key");
+    if (!vertex->key) return WEIR_NOMEM("for a key");
     vertex->key_length = strlen(vertex->key);
     return WEIR_OK;
 }

@@ -2,7 +2,7 @@
 /* body.c - members of a JSON body, each with its own sentence when it is wrong. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "body.h"
 
@@ -22,7 +22,7 @@ weir_err weir_api_body_parse(const char *text, size_t length, size_t flags, json
     body_no_memory = false;
     *rootp = json_loadb(text, length, flags, error);
     if (*rootp || !body_no_memory) return WEIR_OK;
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to read %zu bytes of JSON", length);
+    return WEIR_NOMEM("while reading %zu bytes of JSON", length);
 }
 
 /* The reader below us calls itself for each level, so the levels are counted first. */
@@ -107,7 +107,7 @@ weir_err weir_api_body_vertex(const json_t *object, const char *where, const wei
     if (!err) err = weir_api_body_need(object, where, "key", &key, &key_length);
     if (err) return err;
     key = weir_arena_strndup(arena, key, key_length);
-    if (!key) return WEIR_ERR(WEIR_ENOMEM, "no memory for a key");
+    if (!key) return WEIR_NOMEM("for a key");
     err = weir_api_vertex_read(schema, arena, type, key, key_length, vertexp);
     if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_ERR(WEIR_EDATA, "the schema has no vertex type '%.64s'", type);
     return weir_err_prefix(err, "%s", where);

@@ -6,7 +6,7 @@ file(READ ${FILE} bytes HEX)
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
 file(WRITE ${OUT} "/* SPDX-License-Identifier: Apache-2.0 */
 /* Made by http/api/embed.cmake; edit ${file}, not this. */
-#include <weir/http/api.h>
+#include <weir/http/api/api.h>
 
 static const unsigned char text[] = {${bytes}0};
 

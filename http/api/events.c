@@ -14,15 +14,15 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
-#include <weir/base/metrics.h>
-#include <weir/base/queue.h>
-#include <weir/base/suggest.h>
-#include <weir/ingest/map.h>
-#include <weir/ingest/repeats.h>
+#include <weir/ingest/map/map.h>
+#include <weir/ingest/pipeline/repeats.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/base/queue.h>
+#include <weir/store/base/suggest.h>
 
 #include "private.h"
 
@@ -219,7 +219,7 @@ static weir_err sort_out(event_target *target, event_pending *pending) {
 static weir_err append(weir_api_writer *writer, event_target *target, int64_t now_us, const weir_api_message *messages,
                        event_pending *pending, weir_arena *arena) {
     weir_record *records = weir_arena_calloc(arena, pending->fresh, sizeof *records);
-    if (!records) return WEIR_ERR(WEIR_ENOMEM, "no memory for the records of a request");
+    if (!records) return WEIR_NOMEM("for the records of a request");
     for (size_t i = 0, record = 0; i < pending->count; i++) {
         if (pending->events[i].duplicate) continue;
         records[record++] =
@@ -249,7 +249,7 @@ static weir_err take_post(weir_api_writer *writer, event_pending *pending) {
     if (!err) err = weir_api_split(pending->post.format, body, length, arena, &messages, &pending->count);
     if (err) return err;
     pending->events = weir_arena_calloc(arena, pending->count, sizeof *pending->events);
-    if (!pending->events) return WEIR_ERR(WEIR_ENOMEM, "no memory for the events of a request");
+    if (!pending->events) return WEIR_NOMEM("for the events of a request");
     err = check_messages(target, weir_graph_latest(writer->api->graph, now_us), messages, pending->count,
                          pending->events);
     if (err) return err;
@@ -479,7 +479,7 @@ static weir_err open_target(weir_api_writer *writer, const weir_api_opts *opts, 
     target->partitions = target->log ? weir_eventlog_partitions(target->log) : 0;
     target->repeats = weir_calloc(target->partitions + 1, sizeof *target->repeats);
     target->next = weir_calloc(target->partitions + 1, sizeof *target->next);
-    weir_err err = target->repeats && target->next ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the ids of a log");
+    weir_err err = target->repeats && target->next ? WEIR_OK : WEIR_NOMEM("for the ids of a log");
     for (uint32_t p = 0; !err && p < target->partitions; p++)
         err = weir_repeats_open(weir_graph_event_window(writer->api->graph), &target->repeats[p]);
     return err ? err
@@ -489,13 +489,13 @@ static weir_err open_target(weir_api_writer *writer, const weir_api_opts *opts, 
 weir_err weir_api_writer_open(weir_api *api, const weir_api_opts *opts, weir_api_writer **writerp) {
     *writerp = NULL;
     weir_api_writer *writer = weir_calloc(1, sizeof *writer);
-    if (!writer) return WEIR_ERR(WEIR_ENOMEM, "no memory for the writer of events");
+    if (!writer) return WEIR_NOMEM("for the writer of events");
     weir_mutex_init(&writer->failures, WEIR_RANK_LEAF, "failures of the logs");
     writer->api = api;
     writer->thread_index = api->loops;
     writer->target_count = weir_schema_source_count(api->schema);
     writer->targets = weir_calloc(writer->target_count ? writer->target_count : 1, sizeof *writer->targets);
-    weir_err err = writer->targets ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the sources of events");
+    weir_err err = writer->targets ? WEIR_OK : WEIR_NOMEM("for the sources of events");
     if (!writer->targets) writer->target_count = 0;
     for (uint32_t i = 0; !err && i < writer->target_count; i++)
         err = open_target(writer, opts, i);

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/trust/trust.h>
 
 #include "private.h"
 
@@ -119,7 +119,7 @@ static weir_err read_line(key_table *keys, const char *name, size_t line, const 
 static weir_err parse(const char *name, const char *text, size_t length, key_table **tablep) {
     key_table *table = weir_calloc(1, sizeof *table);
     *tablep = NULL;
-    if (!table) return WEIR_ERR(WEIR_ENOMEM, "no memory for the keys");
+    if (!table) return WEIR_NOMEM("for the keys");
     const char *end = text + length;
     weir_err err = WEIR_OK;
     for (size_t line = 1; !err && text < end; line++) {
@@ -144,7 +144,7 @@ weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, 
     weir_api_keys *keys = weir_calloc(1, sizeof *keys);
     if (!keys) {
         weir_free(table);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for the keys");
+        return WEIR_NOMEM("for the keys");
     }
     weir_mutex_init(&keys->mutex, WEIR_RANK_LEAF, "keys");
     keys->table = table;

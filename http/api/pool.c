@@ -2,8 +2,8 @@
 /* pool.c - threads for requests that take longer than a loop may wait. */
 #include <stdio.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/queue.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/queue.h>
 
 #include "private.h"
 
@@ -53,7 +53,7 @@ static void pool_main(void *context) {
 weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poolp) {
     *poolp = NULL;
     weir_api_pool *pool = weir_calloc(1, sizeof *pool);
-    if (!pool) return WEIR_ERR(WEIR_ENOMEM, "no memory for the pool of threads");
+    if (!pool) return WEIR_NOMEM("for the pool of threads");
     pool->api = api;
     weir_err err = weir_queue_open(QUEUE_MAX, sizeof(pool_job), &pool->queue);
     for (uint32_t i = 0; !err && i < threads; i++) {

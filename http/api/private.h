@@ -5,9 +5,9 @@
 
 #include <stdatomic.h>
 
-#include <weir/base/thread.h>
-#include <weir/http/api.h>
-#include <weir/ingest/map.h>
+#include <weir/http/api/api.h>
+#include <weir/ingest/map/map.h>
+#include <weir/store/base/thread.h>
 
 typedef struct weir_api_writer weir_api_writer;
 typedef struct weir_api_pool weir_api_pool;

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/log.h>
-#include <weir/base/metrics.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
 
 #include "private.h"
 
@@ -46,7 +46,7 @@ static weir_err set_goal(void *context, const weir_pipeline_partition_stats *sta
     if (api->goal_count == api->goal_capacity) {
         size_t capacity = api->goal_capacity ? api->goal_capacity * 2 : 16;
         weir_api_goal *goals = weir_realloc_array(api->goals, capacity, sizeof *goals);
-        if (!goals) return WEIR_ERR(WEIR_ENOMEM, "no memory for the goals of the start");
+        if (!goals) return WEIR_NOMEM("for the goals of the start");
         api->goals = goals;
         api->goal_capacity = capacity;
     }

@@ -160,7 +160,7 @@ weir_err weir_api_sample_read(const weir_schema *schema, int64_t now_us, const c
     json_t *root = NULL;
     *askp = NULL;
     weir_api_sample_ask *ask = weir_arena_calloc(arena, 1, sizeof *ask);
-    if (!ask) return WEIR_ERR(WEIR_ENOMEM, "no memory for a sample");
+    if (!ask) return WEIR_NOMEM("for a sample");
     ask->schema = schema;
     ask->arena = arena;
     weir_err err = weir_api_body_json(body, length, DEPTH_MAX, &root);

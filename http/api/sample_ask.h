@@ -3,7 +3,7 @@
 #ifndef WEIR_HTTP_API_SAMPLE_ASK_H
 #define WEIR_HTTP_API_SAMPLE_ASK_H
 
-#include <weir/store/sample.h>
+#include <weir/store/sample/sampler.h>
 
 #include "private.h"
 

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "score_ask.h"
 
@@ -255,7 +255,7 @@ static weir_err job_open(weir_api *api, weir_http_request *request, score_job **
     if (!api->scoring)
         return WEIR_ERR(WEIR_EUNAVAILABLE, "this server scores nothing; start it with a folder of models (--models)");
     *jobp = weir_arena_calloc(weir_http_arena(request), 1, sizeof **jobp);
-    if (!*jobp) return WEIR_ERR(WEIR_ENOMEM, "no memory for a request");
+    if (!*jobp) return WEIR_NOMEM("for a request");
     **jobp = (score_job){.api = api, .request = request};
     (*jobp)->ask.arrival_us = weir_clock_mono_us(weir_clock_system());
     return WEIR_OK;
@@ -350,7 +350,7 @@ weir_err weir_api_scores_open(weir_api *api) {
     if (!api->scoring) return WEIR_OK;
     size_t count = (size_t)weir_scoring_threads(api->scoring) * weir_schema_source_count(api->schema);
     api->mappers = weir_calloc(count, sizeof(weir_mapper *));
-    if (!api->mappers) return WEIR_ERR(WEIR_ENOMEM, "no memory for the API");
+    if (!api->mappers) return WEIR_NOMEM("for the API");
     api->mapper_count = count;
     return WEIR_OK;
 }

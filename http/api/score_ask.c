@@ -17,10 +17,6 @@
 #define NODES_MAX       1000000
 #define DEADLINE_MAX_MS 10000
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for a request");
-}
-
 /* --- targets -------------------------------------------------------------------------------------------------- */
 
 static weir_err read_target(const weir_schema *schema, const json_t *value, const char *where, weir_arena *arena,
@@ -72,7 +68,7 @@ static weir_err read_line(weir_arena *arena, weir_api_message *event) {
     if (copy) memcpy(copy, bytes, length);
     json_decref(text);
     if (err) return err;
-    if (!copy) return no_memory();
+    if (!copy) return WEIR_NOMEM("for a request");
     err = weir_api_split(WEIR_API_LINES, copy, length, arena, &lines, &count);
     if (!err && count > 1) err = WEIR_ERR(WEIR_EDATA, "event has %zu lines; one is judged at a time", count);
     if (!err) *event = lines[0];
@@ -90,13 +86,13 @@ static weir_err read_event(const weir_schema *schema, const json_t *root, weir_a
 
 weir_err weir_api_score_keep_event(weir_api_score_ask *ask, weir_arena *arena, const weir_mapped *mapped) {
     weir_mutation *kept = weir_arena_alloc(arena, mapped->count * sizeof *kept);
-    if (!kept) return no_memory();
+    if (!kept) return WEIR_NOMEM("for a request");
     for (size_t i = 0; i < mapped->count; i++) {
         weir_mutation *m = &kept[i];
         *m = mapped->mutations[i];
         uint8_t *row = m->row_length ? weir_arena_alloc_aligned(arena, 1, m->row_length) : NULL;
         char *key = m->key_length ? weir_arena_strndup(arena, m->key, m->key_length) : NULL;
-        if ((m->row_length && !row) || (m->key_length && !key)) return no_memory();
+        if ((m->row_length && !row) || (m->key_length && !key)) return WEIR_NOMEM("for a request");
         if (row) memcpy(row, m->row, m->row_length);
         m->row = row;
         m->key = key;
@@ -152,7 +148,7 @@ static weir_err without_event(const char *body, size_t length, weir_arena *arena
     if (weir_api_cut(body, length, "event", event)) {
         size_t before = (size_t)(event->bytes - body), behind = length - before - event->length;
         char *rest = weir_arena_alloc_aligned(arena, 1, before + sizeof null + behind);
-        if (!rest) return no_memory();
+        if (!rest) return WEIR_NOMEM("for a request");
         memcpy(rest, body, before);
         memcpy(rest + before, null, sizeof null - 1);
         memcpy(rest + before + sizeof null - 1, event->bytes + event->length, behind);

@@ -3,7 +3,7 @@
 #ifndef WEIR_HTTP_API_SCORE_ASK_H
 #define WEIR_HTTP_API_SCORE_ASK_H
 
-#include <weir/inference/score.h>
+#include <weir/inference/score/score.h>
 
 #include "private.h"
 

@@ -19,7 +19,7 @@ static bool is_blank(char c) {
 static weir_err grow(splitter *split) {
     size_t capacity = split->capacity ? split->capacity * 4 : 16;
     weir_api_message *messages = weir_arena_calloc(split->arena, capacity, sizeof *messages);
-    if (!messages) return WEIR_ERR(WEIR_ENOMEM, "no memory for the events of a request");
+    if (!messages) return WEIR_NOMEM("for the events of a request");
     if (split->count) memcpy(messages, split->messages, split->count * sizeof *messages);
     split->messages = messages;
     split->capacity = capacity;

@@ -2,7 +2,7 @@
 /* status.c - GET /v1/status: the few numbers that say how the server is, for the page and for people. */
 #include <string.h>
 
-#include <weir/base/metrics.h>
+#include <weir/store/base/metrics.h>
 
 #include "private.h"
 

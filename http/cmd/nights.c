@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #include "serve_private.h"
 
@@ -85,7 +85,7 @@ weir_err weir_serve_nights_open(const weir_serve_nights_opts *opts, weir_serve_n
     *nightsp = NULL;
     if (!*weir_config_text(opts->config, WEIR_CONFIG_NIGHTLY_CRON)) return WEIR_OK;
     weir_serve_nights *n = weir_calloc(1, sizeof *n);
-    if (!n) return WEIR_ERR(WEIR_ENOMEM, "no memory for a schedule");
+    if (!n) return WEIR_NOMEM("for a schedule");
     weir_err err = find_self(n);
     if (!err) err = make_words(n, opts);
     if (!err) err = open_scheduler(n, opts);

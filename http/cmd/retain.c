@@ -6,9 +6,9 @@
  * whatever its age. Only the server knows that, so only the server removes segments; who appends does not. While a part
  * of the store is damaged nothing is removed at all: it may be made anew of what the log still has.
  */
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/log.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/log.h>
 
 #include "serve_private.h"
 
@@ -17,7 +17,7 @@
 static weir_err retain(weir_graph *graph, weir_eventlog *log, const char *topic) {
     uint32_t partitions = weir_eventlog_partitions(log), source;
     uint64_t removed = 0, *keep_from = weir_calloc(partitions, sizeof *keep_from);
-    if (!keep_from) return WEIR_ERR(WEIR_ENOMEM, "no memory to see what retention may remove");
+    if (!keep_from) return WEIR_NOMEM("while seeing what retention may remove");
     weir_err err = weir_graph_source(graph, topic, weir_eventlog_creation_id(log), &source);
     for (uint32_t i = 0; !err && i < partitions; i++)
         keep_from[i] = weir_graph_offset_sealed(graph, source, i);

@@ -13,15 +13,15 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/log.h>
-#include <weir/base/signals.h>
-#include <weir/base/suggest.h>
-#include <weir/cli/cli.h>
-#include <weir/http/api.h>
-#include <weir/inference/scoring.h>
+#include <weir/http/api/api.h>
+#include <weir/inference/score/scoring.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/signals.h>
+#include <weir/store/base/suggest.h>
+#include <weir/store/cli/cli.h>
 
 #include "serve_private.h"
 
@@ -404,7 +404,7 @@ static void close_all(service *serve, weir_err *errp) {
 
 static weir_err run(weir_cli *cli) {
     service *serve = weir_calloc(1, sizeof *serve);
-    if (!serve) return WEIR_ERR(WEIR_ENOMEM, "no memory to serve");
+    if (!serve) return WEIR_NOMEM("while serving");
     weir_alloc_return_large();
     raise_descriptors();
     weir_signals_take_hangups();

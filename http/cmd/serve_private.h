@@ -3,10 +3,10 @@
 #ifndef WEIR_HTTP_CMD_SERVE_PRIVATE_H
 #define WEIR_HTTP_CMD_SERVE_PRIVATE_H
 
-#include <weir/conf/config.h>
-#include <weir/ingest/eventlog.h>
-#include <weir/store/graph.h>
-#include <weir/trainer/schedule.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/conf/config.h>
+#include <weir/store/graph/graph.h>
+#include <weir/trainer/schedule/schedule.h>
 
 #define WEIR_SERVE_PATH_MAX 4096u
 

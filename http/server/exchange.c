@@ -17,9 +17,9 @@
 
 #include <microhttpd.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/log.h>
-#include <weir/base/metrics.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
 
 #include "private.h"
 

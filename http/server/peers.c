@@ -10,10 +10,10 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/hash.h>
-#include <weir/base/metrics.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/metrics.h>
 
 #include "private.h"
 
@@ -48,7 +48,7 @@ weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_p
     if (peers) peers->table = weir_calloc(size, sizeof *peers->table);
     if (!peers || !peers->table) {
         weir_free(peers);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for a table of %u connections", connections);
+        return WEIR_NOMEM("for a table of %u connections", connections);
     }
     weir_mutex_init(&peers->mutex, WEIR_RANK_LEAF, "http peers");
     peers->connections_max = connections;

@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-#include <weir/base/thread.h>
-#include <weir/http/server.h>
+#include <weir/http/server/server.h>
+#include <weir/store/base/thread.h>
 
 struct MHD_Connection;
 struct MHD_Daemon;

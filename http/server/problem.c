@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include <weir/base/log.h>
+#include <weir/store/base/log.h>
 
 #include "private.h"
 

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "private.h"
 

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include <weir/base/suggest.h>
+#include <weir/store/base/suggest.h>
 
 #include "private.h"
 
@@ -107,7 +107,7 @@ static weir_err unknown(const char *const *allowed, const char *name) {
 static weir_err decode_text(weir_arena *arena, const char *text, size_t length, const char **decodedp) {
     size_t decoded_length;
     char *decoded = weir_arena_alloc(arena, length + 1);
-    if (!decoded) return WEIR_ERR(WEIR_ENOMEM, "no memory for the query");
+    if (!decoded) return WEIR_NOMEM("for the query");
     *decodedp = decoded;
     if (!weir_http_decode(text, length, decoded, &decoded_length) || strlen(decoded) != decoded_length)
         return WEIR_ERR(WEIR_EDATA, "the query has a '%%' without two hex digits, or a 0 byte; encode it anew");

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
 
 #include "private.h"
 
@@ -99,7 +99,7 @@ weir_err weir_http_open(const weir_http_opts *opts, weir_http **httpp) {
                         "by --keys, or listen on 127.0.0.1",
                         opts->listen);
     weir_http *http = weir_calloc(1, sizeof *http);
-    if (!http) return WEIR_ERR(WEIR_ENOMEM, "no memory for a server");
+    if (!http) return WEIR_NOMEM("for a server");
     http->opts = complete(opts);
     http->clock = opts->clock ? opts->clock : weir_clock_system();
     http->listen_fd = -1;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/file.h>
-#include <weir/cli/cli.h>
-#include <weir/inference/pack.h>
+#include <weir/inference/pack/pack.h>
+#include <weir/store/base/file.h>
+#include <weir/store/cli/cli.h>
 
 #define PATH_BYTES_MAX 4096u
 

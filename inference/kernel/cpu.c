@@ -6,8 +6,8 @@
 
 #include <cblas.h>
 
-#include <weir/base/alloc.h>
-#include <weir/inference/kernel.h>
+#include <weir/inference/kernel/kernel.h>
+#include <weir/store/base/alloc.h>
 
 #include "loops_table.h"
 
@@ -17,7 +17,7 @@
 static weir_err cpu_alloc(size_t bytes, void **memoryp) {
     *memoryp = weir_aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     if (*memoryp) return WEIR_OK;
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu bytes of the network; lower the batch or the fan-outs", bytes);
+    return WEIR_NOMEM("for %zu bytes of the network; lower the batch or the fan-outs", bytes);
 }
 
 static void cpu_release(void *memory) {

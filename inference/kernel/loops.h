@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include "loops_table.h"
 

@@ -3,7 +3,7 @@
 #ifndef WEIR_INFERENCE_LOOPS_TABLE_H
 #define WEIR_INFERENCE_LOOPS_TABLE_H
 
-#include <weir/inference/kernel.h>
+#include <weir/inference/kernel/kernel.h>
 
 typedef weir_kernels weir_loops;
 

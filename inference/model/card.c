@@ -2,8 +2,8 @@
 /* card.c - model.json: what must be known before the weights mean anything. */
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
 
 #include "files.h"
 

@@ -3,7 +3,7 @@
 #ifndef WEIR_INFERENCE_MODEL_FILES_H
 #define WEIR_INFERENCE_MODEL_FILES_H
 
-#include <weir/inference/model.h>
+#include <weir/inference/model/model.h>
 
 #include "json.h"
 

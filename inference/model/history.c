@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/base/log.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/rng.h>
 
 #include "history.h"
 
@@ -74,7 +74,7 @@ weir_err weir_model_history_add(weir_model_history *history, const weir_models_e
     if (history->count == history->capacity) {
         size_t capacity = history->capacity ? 2 * history->capacity : 16;
         weir_models_entry *entries = weir_realloc_array(history->entries, capacity, sizeof *entries);
-        if (!entries) return WEIR_ERR(WEIR_ENOMEM, "no memory for the history of %zu promotions", capacity);
+        if (!entries) return WEIR_NOMEM("for the history of %zu promotions", capacity);
         history->entries = entries;
         history->capacity = capacity;
     }
@@ -284,7 +284,7 @@ weir_err weir_model_history_before(const weir_model_history *history, const char
     size_t depth = 0;
     *entryp = NULL;
     const weir_models_entry **stack = weir_calloc(history->count + 1, sizeof *stack);
-    if (!stack) return WEIR_ERR(WEIR_ENOMEM, "no memory for the history of %s", folder);
+    if (!stack) return WEIR_NOMEM("for the history of %s", folder);
     for (size_t i = 0; i < history->count; i++)
         depth = replay(history, i, stack, depth);
     if (depth > 1) *entryp = stack[depth - 2];

@@ -14,7 +14,7 @@
 #ifndef WEIR_INFERENCE_MODEL_HISTORY_H
 #define WEIR_INFERENCE_MODEL_HISTORY_H
 
-#include <weir/inference/model.h>
+#include <weir/inference/model/model.h>
 
 typedef enum weir_model_signing {
     WEIR_MODEL_SIGNING_ABSENT,   /* there is no file                                                     */

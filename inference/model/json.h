@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 #define WEIR_MODEL_JSON_DEPTH_MAX 32u
 

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/log.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
 
 #include "files.h"
 #include "history.h"
@@ -32,7 +32,7 @@ struct weir_models {
 weir_err weir_models_open(const char *folder, weir_clock *clock, weir_models **modelsp) {
     *modelsp = NULL;
     weir_models *models = weir_calloc(1, sizeof *models);
-    if (!models) return WEIR_ERR(WEIR_ENOMEM, "no memory for the models of %s", folder);
+    if (!models) return WEIR_NOMEM("for the models of %s", folder);
     models->clock = clock;
     int length = snprintf(models->folder, sizeof models->folder, "%s", folder);
     if (length >= (int)(sizeof models->folder - 64)) {

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
 
 #include "files.h"
 #include "safetensors.h"
@@ -127,7 +127,7 @@ static weir_err verify(weir_model *m, const weir_model_opts *opts) {
 static weir_err keep_text(weir_model *m, weir_model_text which, weir_span text) {
     m->texts[which] = weir_strndup(text.bytes, text.length);
     m->lengths[which] = text.length;
-    return m->texts[which] ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the model %s", m->folder);
+    return m->texts[which] ? WEIR_OK : WEIR_NOMEM("for the model %s", m->folder);
 }
 
 static weir_err check_schema(const weir_model *m, const weir_model_opts *opts) {
@@ -145,7 +145,7 @@ static weir_err read_card(weir_model *m, const weir_model_opts *opts) {
     if (err) return err;
     m->schema_hash = card.schema_hash;
     m->task = weir_strndup(card.task.bytes, card.task.length);
-    if (!m->task) return WEIR_ERR(WEIR_ENOMEM, "no memory for the model %s", m->folder);
+    if (!m->task) return WEIR_NOMEM("for the model %s", m->folder);
     err = check_schema(m, opts);
     if (!err) err = keep_text(m, WEIR_MODEL_ARCHITECTURE, card.architecture);
     if (!err) err = keep_text(m, WEIR_MODEL_NORMALISATION, card.normalisation);
@@ -178,7 +178,7 @@ static void free_files(weir_model *m) {
 weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_model **modelp) {
     *modelp = NULL;
     weir_model *m = weir_calloc(1, sizeof *m);
-    if (!m) return WEIR_ERR(WEIR_ENOMEM, "no memory for the model %s", folder);
+    if (!m) return WEIR_NOMEM("for the model %s", folder);
     int length = snprintf(m->folder, sizeof m->folder, "%s", folder);
     weir_err err = length >= (int)sizeof m->folder ? WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder)
                                                    : verify(m, opts);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/bytes.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/bytes.h>
 
 #include "json.h"
 #include "safetensors.h"
@@ -187,7 +187,7 @@ static weir_err describe(header *h, weir_span name, weir_span value) {
     if (h->count == h->capacity) {
         size_t capacity = h->capacity ? 2 * h->capacity : 32;
         described *tensors = weir_realloc_array(h->tensors, capacity, sizeof *tensors);
-        if (!tensors) return WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", h->name);
+        if (!tensors) return WEIR_NOMEM("while reading %s", h->name);
         h->tensors = tensors;
         h->capacity = capacity;
     }
@@ -265,7 +265,7 @@ static weir_err take_data(const header *h, const uint8_t *data, weir_weights *w)
     w->names = weir_malloc(h->name_bytes + 1);
     w->data = weir_aligned_alloc(ALIGNMENT, h->data_bytes + sizeof(float));
     if (!w->tensors || !w->names || !w->data) {
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for the %llu bytes of %s", (unsigned long long)h->data_bytes, h->name);
+        return WEIR_NOMEM("for the %llu bytes of %s", (unsigned long long)h->data_bytes, h->name);
     }
     memcpy(w->data, data, h->data_bytes);
     copy_tensors(h, w);

@@ -12,8 +12,8 @@
 #ifndef WEIR_INFERENCE_MODEL_SAFETENSORS_H
 #define WEIR_INFERENCE_MODEL_SAFETENSORS_H
 
-#include <weir/base/file.h>
-#include <weir/inference/model.h>
+#include <weir/inference/model/model.h>
+#include <weir/store/base/file.h>
 
 /* Tensors and their numbers in memory of their own. */
 typedef struct weir_weights {

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
 
 #include "history.h"
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
 
 #include "files.h"
 #include "safetensors.h"

@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #include "nn_private.h"
 

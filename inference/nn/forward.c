@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #include "nn_private.h"
 
@@ -317,9 +317,8 @@ weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_
     *p.tape = (weir_nn_tape){.block = batch->block, .drop = drop ? *drop : (weir_nn_drop){0}};
     run(&p);
     if (p.starved)
-        return WEIR_ERR(WEIR_ENOMEM,
-                        "no memory for a batch of %u targets and %u nodes; lower the batch or the fan-outs",
-                        p.block->targets, p.block->nodes);
+        return WEIR_NOMEM("for a batch of %u targets and %u nodes; lower the batch or the fan-outs", p.block->targets,
+                          p.block->nodes);
     size_t rows = p.block->targets, size = sizeof(weir_real);
     nn->kernels->to_host(logits, p.logits, rows * shape->outputs * size);
     if (embeddings)

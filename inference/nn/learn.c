@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "shape_private.h"
 
@@ -34,7 +34,7 @@ weir_err weir_nn_learner_open(weir_nn_shape *shape, weir_nn_learner **learnerp) 
     return WEIR_OK;
 err:
     weir_nn_learner_close(learner);
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to learn the scales of the inputs");
+    return WEIR_NOMEM("while learning the scales of the inputs");
 }
 
 void weir_nn_learner_close(weir_nn_learner *learner) {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
 
 #include "nn_private.h"
 
@@ -129,7 +129,7 @@ weir_err weir_nn_open(const weir_nn_shape *shape, const weir_kernels *kernels, w
     if (nn) *nn = (weir_nn){.shape = shape, .kernels = kernels, .arena = arena};
     if (!nn || !plan_tensors(nn) || !all_named(nn)) {
         weir_arena_close(arena);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for the tensors of a network");
+        return WEIR_NOMEM("for the tensors of a network");
     }
     *nnp = nn;
     return WEIR_OK;

@@ -3,9 +3,9 @@
 #ifndef WEIR_INFERENCE_NN_PRIVATE_H
 #define WEIR_INFERENCE_NN_PRIVATE_H
 
-#include <weir/base/arena.h>
-#include <weir/inference/nn.h>
-#include <weir/inference/tape.h>
+#include <weir/inference/nn/nn.h>
+#include <weir/inference/nn/tape.h>
+#include <weir/store/base/arena.h>
 
 #include "shape_private.h"
 

@@ -6,10 +6,6 @@
 
 #define HIDDEN_DEFAULT 64u
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for the shape of a network");
-}
-
 /* --- both makers ------------------------------------------------------------------------------------------------- */
 
 weir_err weir_nn_shape_begin(uint32_t types, uint32_t relations, weir_nn_shape **shapep) {
@@ -26,7 +22,7 @@ weir_err weir_nn_shape_begin(uint32_t types, uint32_t relations, weir_nn_shape *
     }
     if (!shape || !shape->vertices || !shape->edges || !shape->ends) {
         weir_arena_close(arena);
-        return no_memory();
+        return WEIR_NOMEM("for the shape of a network");
     }
     *shapep = shape;
     return WEIR_OK;
@@ -42,7 +38,7 @@ weir_err weir_nn_inputs_begin(weir_nn_shape *shape, weir_nn_inputs *inputs, cons
         .kinds = weir_arena_calloc(shape->arena, features + 1, sizeof(weir_value_kind)),
     };
     bool all = inputs->name && inputs->numbers && inputs->categories && inputs->matrices && inputs->kinds;
-    return all ? WEIR_OK : no_memory();
+    return all ? WEIR_OK : WEIR_NOMEM("for the shape of a network");
 }
 
 /* The arrays are the shape's own; only their readers see them as constant. */
@@ -65,7 +61,7 @@ weir_err weir_nn_inputs_feature(weir_nn_shape *shape, weir_nn_inputs *inputs, co
                                             [WEIR_SCHEMA_TIME] = WEIR_VALUE_TIME};
     const char *copy = weir_arena_strndup(shape->arena, name, strlen(name));
     uint32_t feature = inputs->feature_count++;
-    if (!copy) return no_memory();
+    if (!copy) return WEIR_NOMEM("for the shape of a network");
     ((weir_value_kind *)(uintptr_t)inputs->kinds)[feature] = kinds[kind];
     if (kind == WEIR_SCHEMA_CATEGORY) {
         weir_nn_category *categories = (weir_nn_category *)(uintptr_t)inputs->categories;
@@ -85,7 +81,7 @@ weir_err weir_nn_inputs_feature(weir_nn_shape *shape, weir_nn_inputs *inputs, co
 weir_err weir_nn_inputs_aggregate(weir_nn_shape *shape, weir_nn_inputs *inputs, const char *name, uint32_t id,
                                   weir_schema_normalise normalise) {
     const char *copy = weir_arena_strndup(shape->arena, name, strlen(name));
-    if (!copy) return no_memory();
+    if (!copy) return WEIR_NOMEM("for the shape of a network");
     add_number(inputs, (weir_nn_number){.name = copy, .kind = WEIR_NN_AGGREGATE, .normalise = normalise, .source = id});
     inputs->aggregate_count++;
     return WEIR_OK;
@@ -103,7 +99,7 @@ weir_err weir_nn_inputs_matrix(weir_nn_shape *shape, weir_nn_inputs *inputs, con
     weir_nn_matrix copy = *matrix;
     copy.name = weir_arena_strndup(shape->arena, matrix->name, strlen(matrix->name));
     copy.column = inputs->width;
-    if (!copy.name) return no_memory();
+    if (!copy.name) return WEIR_NOMEM("for the shape of a network");
     matrices[inputs->matrix_count++] = copy;
     inputs->width += copy.columns;
     return WEIR_OK;
@@ -176,7 +172,7 @@ static weir_err check_size(const weir_nn_shape *shape) {
 
 static weir_err find_reach(weir_nn_shape *shape) {
     shape->reach = weir_arena_calloc(shape->arena, (size_t)(shape->layers + 1) * shape->types, sizeof *shape->reach);
-    if (!shape->reach) return no_memory();
+    if (!shape->reach) return WEIR_NOMEM("for the shape of a network");
     shape->reach[shape->target_type] = true;
     for (uint32_t s = 0; s < shape->step_count; s++) {
         uint32_t hop = shape->steps[s].hop;
@@ -260,7 +256,7 @@ static weir_err set_task(weir_nn_shape *shape, const weir_schema *schema, uint32
     shape->target_type = label->target;
     shape->outputs = task->positive_count > 0 ? 1 : label->values.count;
     shape->task = weir_arena_strndup(shape->arena, task->name, strlen(task->name));
-    return shape->task ? WEIR_OK : no_memory();
+    return shape->task ? WEIR_OK : WEIR_NOMEM("for the shape of a network");
 }
 
 static weir_err set_opts(weir_nn_shape *shape, const weir_nn_opts *opts) {

@@ -3,8 +3,8 @@
 #ifndef WEIR_INFERENCE_SHAPE_PRIVATE_H
 #define WEIR_INFERENCE_SHAPE_PRIVATE_H
 
-#include <weir/base/arena.h>
-#include <weir/inference/shape.h>
+#include <weir/inference/nn/shape.h>
+#include <weir/store/base/arena.h>
 
 /* Of a number as the network gets it, an absurd one too. */
 #define WEIR_NN_SCALED_MAX 1e4

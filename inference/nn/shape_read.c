@@ -281,10 +281,10 @@ static weir_err read_sizes(weir_nn_shape *shape, const weir_yaml_node *root) {
     if (!err) err = get_ref(root, "target", shape->vertices, shape->types, &shape->target_type);
     if (!err) err = get_u32(root, "outputs", 1, WEIR_NN_OUTPUTS_MAX, &shape->outputs);
     if (!err) err = get_u32(root, "hidden", 1, WEIR_NN_HIDDEN_MAX, &shape->hidden);
-    if (!err) err = get_u32(root, "window", 1, WEIR_WINDOW_MAX, &shape->window);
+    if (!err) err = get_u32(root, "window", 1, WEIR_SAMPLE_WINDOW_MAX, &shape->window);
     if (err) return err;
     shape->task = weir_arena_strndup(shape->arena, task, strlen(task));
-    return shape->task ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the shape of a network");
+    return shape->task ? WEIR_OK : WEIR_NOMEM("for the shape of a network");
 }
 
 static weir_err read_parts(weir_nn_shape *shape, const weir_yaml_node *root, const weir_yaml_node *vertices,

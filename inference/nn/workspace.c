@@ -2,7 +2,7 @@
 /* workspace.c - memory of forward passes in the kernels' memory: one chunk, sized by the largest pass so far. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "nn_private.h"
 
@@ -11,7 +11,7 @@
 
 weir_err weir_nn_workspace_open(const weir_nn *nn, bool tape, weir_nn_workspace **workspacep) {
     *workspacep = weir_calloc(1, sizeof **workspacep);
-    if (!*workspacep) return WEIR_ERR(WEIR_ENOMEM, "no memory for a network's workspace");
+    if (!*workspacep) return WEIR_NOMEM("for a network's workspace");
     **workspacep = (weir_nn_workspace){.nn = nn, .keeps_tape = tape};
     return WEIR_OK;
 }

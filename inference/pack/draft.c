@@ -2,8 +2,8 @@
 /* draft.c - a network as the texts and matrices of a model folder. */
 #include <math.h>
 
-#include <weir/base/alloc.h>
-#include <weir/inference/pack.h>
+#include <weir/inference/pack/pack.h>
+#include <weir/store/base/alloc.h>
 
 struct weir_pack_draft {
     weir_model_write_opts opts;
@@ -35,7 +35,7 @@ static weir_err name_tensors(weir_pack_draft *draft, const weir_pack_opts *opts)
     uint32_t count;
     const weir_nn_tensor *from = weir_nn_tensors(opts->nn, &count);
     draft->tensors = weir_calloc(count, sizeof *draft->tensors);
-    if (!draft->tensors) return WEIR_ERR(WEIR_ENOMEM, "no memory to write a model");
+    if (!draft->tensors) return WEIR_NOMEM("while writing a model");
     for (uint32_t i = 0; i < count; i++)
         draft->tensors[i] = (weir_model_tensor){from[i].name, from[i].rows, from[i].cols,
                                                 (const float *)(const void *)(opts->params + from[i].offset)};
@@ -49,7 +49,7 @@ weir_err weir_pack_draft_open(const weir_pack_opts *opts, weir_pack_draft **draf
     if (opts->sample_seed > INT64_MAX || !isfinite(opts->slope) || !isfinite(opts->offset))
         return WEIR_ERR(WEIR_EINVAL, "a model's seed has at most 63 bits, and its calibration is finite");
     weir_pack_draft *draft = weir_calloc(1, sizeof *draft);
-    if (!draft) return WEIR_ERR(WEIR_ENOMEM, "no memory to write a model");
+    if (!draft) return WEIR_NOMEM("while writing a model");
     print_architecture(draft, opts);
     print_calibration(draft, opts);
     weir_err err = name_tensors(draft, opts);

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/inference/pack.h>
+#include <weir/inference/pack/pack.h>
+#include <weir/store/base/alloc.h>
 
 struct weir_pack {
     const weir_kernels *kernels;
@@ -90,7 +90,7 @@ static weir_err copy_tensors(weir_pack *pack, const weir_model *model) {
     size_t size = weir_nn_parameter_count(pack->nn) * sizeof *pack->params;
     void *memory = NULL;
     weir_real *host = weir_malloc(size);
-    weir_err err = host ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the weights of a model");
+    weir_err err = host ? WEIR_OK : WEIR_NOMEM("for the weights of a model");
     if (!err && weir_model_tensor_count(model) != count)
         err = WEIR_ERR(WEIR_EDATA, "the model has %zu tensors, its network %u; train it again",
                        weir_model_tensor_count(model), count);
@@ -110,7 +110,7 @@ static weir_err copy_tensors(weir_pack *pack, const weir_model *model) {
 weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, weir_pack **packp) {
     *packp = NULL;
     weir_pack *pack = weir_calloc(1, sizeof *pack);
-    if (!pack) return WEIR_ERR(WEIR_ENOMEM, "no memory for a model");
+    if (!pack) return WEIR_NOMEM("for a model");
     pack->kernels = kernels;
     weir_err err = read_architecture(pack, model);
     if (!err) err = read_calibration(pack, model);

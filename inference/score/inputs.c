@@ -19,7 +19,7 @@ typedef struct type_read {
     bool of_target; /* rows put at the time itself count */
 } type_read;
 
-static weir_err no_memory(const weir_arena *arena) {
+static weir_err inputs_no_memory(const weir_arena *arena) {
     return WEIR_ARENA_ERR(arena, "the neighbourhood needs more memory than a batch may use; ask for fewer at once");
 }
 
@@ -73,7 +73,7 @@ static weir_err read_aggregates(const type_read *t, const weir_block_view *view,
     weir_vertex *ids = weir_arena_alloc(arena, rows * sizeof *ids);
     int64_t *times = weir_arena_alloc(arena, rows * sizeof *times);
     double *values = weir_arena_alloc(arena, (size_t)rows * columns * sizeof *values);
-    if (!ids || !times || !values) return no_memory(arena);
+    if (!ids || !times || !values) return inputs_no_memory(arena);
     for (uint32_t i = 0; i < rows; i++) {
         uint32_t node = view->input_nodes[range.begin + i];
         ids[i] = view->ids[node];
@@ -94,7 +94,7 @@ static weir_err read_type(const type_read *t, const weir_block_view *view, weir_
     double *aggregates;
     inputs->numbers[t->type] = numbers;
     inputs->slots[t->type] = slots;
-    if (!numbers || !slots) return no_memory(arena);
+    if (!numbers || !slots) return inputs_no_memory(arena);
     if (width + categories == 0) return WEIR_OK;
     weir_err err = read_aggregates(t, view, arena, &aggregates);
     for (uint32_t i = 0; !err && i < rows; i++) {
@@ -137,7 +137,7 @@ static weir_err read_step(const weir_score_reader *reader, const weir_nn_shape *
     inputs->edges[step] = NULL;
     if (edge->width == 0) return WEIR_OK;
     weir_real *numbers = weir_arena_alloc(arena, (size_t)e->count * edge->width * sizeof *numbers);
-    if (!numbers) return no_memory(arena);
+    if (!numbers) return inputs_no_memory(arena);
     for (uint32_t i = 0; !err && i < e->count; i++)
         err = read_edge(edge, features, kinds, kind_count, e->rows[i], e->row_lengths[i],
                         view->before_us[view->groups[e->parents[i]]], numbers + (size_t)i * edge->width);

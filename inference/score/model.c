@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "score_private.h"
 
@@ -21,7 +21,7 @@ weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_sch
     if (!err) err = weir_nn_shape_fits(shape, schema);
     if (err) return err;
     weir_score_model *model = weir_calloc(1, sizeof *model);
-    if (!model) return WEIR_ERR(WEIR_ENOMEM, "no memory for a model");
+    if (!model) return WEIR_NOMEM("for a model");
     snprintf(model->name, sizeof model->name, "%s", opts->name);
     snprintf(model->version, sizeof model->version, "%s", opts->version);
     model->opts = *opts;

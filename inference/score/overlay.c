@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "score_private.h"
 
@@ -122,7 +122,7 @@ static void close_overlay(weir_sample_source *source) {
 
 weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **overlayp) {
     weir_score_overlay *o = *overlayp = weir_calloc(1, sizeof *o);
-    if (!o) return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
+    if (!o) return WEIR_NOMEM("for a source of samples");
     weir_err err = weir_arena_open(WEIR_SCORE_BYTES_MAX, &o->windows);
     if (err) {
         weir_free(o);

@@ -5,8 +5,8 @@
 
 #include <stdatomic.h>
 
-#include <weir/inference/score.h>
-#include <weir/store/aggregate.h>
+#include <weir/inference/score/score.h>
+#include <weir/store/aggregate/aggregate.h>
 
 #define WEIR_SCORE_EFFORTS    3u
 #define WEIR_SCORE_NAME_MAX   128u

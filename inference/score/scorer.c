@@ -12,9 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/sample/sampler.h>
 
 #include "score_private.h"
 
@@ -393,7 +394,7 @@ const weir_block_view *weir_scorer_block(const weir_scorer *scorer) {
 weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp) {
     *scorerp = NULL;
     weir_scorer *s = weir_calloc(1, sizeof *s);
-    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a scorer");
+    if (!s) return WEIR_NOMEM("for a scorer");
     s->graph = graph;
     s->clock = weir_clock_system();
     s->node_ns = NODE_NS_FIRST;

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/metrics.h>
-#include <weir/base/queue.h>
-#include <weir/base/thread.h>
-#include <weir/inference/scoring.h>
+#include <weir/inference/score/scoring.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/base/queue.h>
+#include <weir/store/base/thread.h>
 
 #define THREADS_DEFAULT 2u
 #define TARGET_WEIGHT   0.1 /* of the newest measurement */
@@ -236,7 +236,7 @@ static weir_err start_threads(weir_scoring *s, uint32_t count) {
         self->scoring = s;
         self->index = i;
         self->batch = weir_calloc(1, sizeof *self->batch);
-        if (!self->batch) return WEIR_ERR(WEIR_ENOMEM, "no memory for a thread that scores");
+        if (!self->batch) return WEIR_NOMEM("for a thread that scores");
         self->batch->self = self;
         err = weir_scorer_open(s->graph, &self->scorer);
         if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, worker_main, self, &self->thread);
@@ -252,7 +252,7 @@ weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoring
         return WEIR_ERR(WEIR_EINVAL, "at most %u threads and batches of %u can be", WEIR_SCORING_THREADS_MAX,
                         WEIR_SCORE_BATCH_MAX);
     weir_scoring *s = weir_calloc(1, sizeof *s);
-    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for scoring");
+    if (!s) return WEIR_NOMEM("for scoring");
     weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "serving model");
     s->graph = opts->graph;
     s->batch = opts->batch ? opts->batch : WEIR_SCORE_BATCH_MAX;
@@ -261,7 +261,7 @@ weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoring
     s->pace_is_set = opts->target_ns > 0;
     atomic_store(&s->target_ns, opts->target_ns);
     s->threads = weir_calloc(threads, sizeof *s->threads);
-    weir_err err = s->threads ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for scoring");
+    weir_err err = s->threads ? WEIR_OK : WEIR_NOMEM("for scoring");
     if (!err) err = weir_queue_open(WEIR_SCORING_QUEUE, sizeof(weir_scoring_work), &s->queue);
     if (!err) err = start_threads(s, threads);
     if (err) {

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/log.h>
-#include <weir/base/thread.h>
-#include <weir/inference/pack.h>
-#include <weir/inference/scoring.h>
+#include <weir/inference/pack/pack.h>
+#include <weir/inference/score/scoring.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/thread.h>
 
 #define PATH_BYTES_MAX 4096u
 #define PATIENCE_MAX   32u /* looks between two tries of what failed: each reads all of it */
@@ -154,7 +154,7 @@ void weir_scoring_watch_state(weir_scoring_watch *watch, weir_scoring_state *sta
 weir_err weir_scoring_watch_open(const weir_scoring_watch_opts *opts, weir_scoring_watch **watchp) {
     *watchp = NULL;
     weir_scoring_watch *watch = weir_calloc(1, sizeof *watch);
-    if (!watch) return WEIR_ERR(WEIR_ENOMEM, "no memory to watch the models");
+    if (!watch) return WEIR_NOMEM("while watching the models");
     watch->opts = *opts;
     weir_mutex_init(&watch->mutex, WEIR_RANK_MODELS, "models watch");
     weir_err err = weir_models_open(opts->folder, weir_clock_system(), &watch->models);

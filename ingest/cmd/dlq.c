@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/base/file.h>
-#include <weir/base/suggest.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/suggest.h>
 
 #include "dlq_private.h"
 
@@ -33,7 +33,7 @@ static weir_err replay_add(struct weir_cmd_replays *replays, const weir_record *
     if (replays->count == replays->capacity) {
         size_t capacity = replays->capacity ? replays->capacity * 2 : 64;
         replay *items = weir_realloc_array(replays->items, capacity, sizeof *items);
-        if (!items) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu replayed letters", capacity);
+        if (!items) return WEIR_NOMEM("for %zu replayed letters", capacity);
         replays->items = items;
         replays->capacity = capacity;
     }
@@ -104,7 +104,7 @@ static weir_err load_replays(weir_cmd_letters *letters) {
     struct weir_cmd_replays *replays = letters->replays = weir_calloc(1, sizeof *replays);
     weir_eventlog *log = NULL;
     uint64_t begin;
-    if (!replays) return WEIR_ERR(WEIR_ENOMEM, "no memory for the replayed letters");
+    if (!replays) return WEIR_NOMEM("for the replayed letters");
     weir_err err = open_topic(letters->folder, WEIR_DEAD_LETTER_REPLAY_TOPIC, &log);
     if (err || !log) return err;
     err = begin_of(log, &begin);

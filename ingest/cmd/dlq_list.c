@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <weir/base/clock.h>
+#include <weir/store/base/clock.h>
 
 #include "dlq_private.h"
 

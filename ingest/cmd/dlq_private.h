@@ -3,11 +3,11 @@
 #ifndef WEIR_CMD_DLQ_PRIVATE_H
 #define WEIR_CMD_DLQ_PRIVATE_H
 
-#include <weir/base/buf.h>
-#include <weir/base/err.h>
-#include <weir/cli/cli.h>
-#include <weir/ingest/dead_letter.h>
-#include <weir/store/schema.h>
+#include <weir/ingest/pipeline/dead_letter.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/err.h>
+#include <weir/store/cli/cli.h>
+#include <weir/store/schema/schema.h>
 
 #define WEIR_CMD_DLQ_PATH \
     { "path", 'p', "DIR", "folder of the event log (default: eventlog.path of the configuration)", NULL }

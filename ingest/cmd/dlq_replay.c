@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
-#include <weir/base/log.h>
-#include <weir/ingest/kafka.h>
-#include <weir/ingest/map.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/ingest/map/map.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
 
 #include "dlq_private.h"
 

@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/progress.h>
-#include <weir/base/signals.h>
-#include <weir/ingest/lines.h>
-#include <weir/ingest/map.h>
-#include <weir/ingest/pipeline.h>
+#include <weir/ingest/map/map.h>
+#include <weir/ingest/pipeline/lines.h>
+#include <weir/ingest/pipeline/pipeline.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/progress.h>
+#include <weir/store/base/signals.h>
 
 #include "dlq_private.h"
 
@@ -218,7 +218,7 @@ static weir_err load_into_log(load_context *load, const char *path, uint32_t sou
         .segment_bytes = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
     };
     log_context *c = weir_calloc(1, sizeof *c);
-    if (!c) return WEIR_ERR(WEIR_ENOMEM, "no memory to load %s", path);
+    if (!c) return WEIR_NOMEM("while loading %s", path);
     c->load = load;
     c->source = weir_schema_source_at(load->schema, source);
     weir_err err = weir_mapper_open(load->schema, source, &weir_id_key_public, &c->mapper);

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/progress.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/progress.h>
 
 #include "log_private.h"
 
@@ -63,7 +63,7 @@ static weir_err grow(append_context *append) {
                         append->acknowledged + append->count + 1, APPEND_LINE_MAX);
     }
     char *bytes = weir_realloc_array(append->bytes, capacity, 1);
-    if (!bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory for a line of %zu bytes", capacity);
+    if (!bytes) return WEIR_NOMEM("for a line of %zu bytes", capacity);
     append->bytes = bytes;
     append->capacity = capacity;
     return WEIR_OK;
@@ -208,7 +208,7 @@ static weir_err open_all(weir_cli *cli, append_context *append) {
     }
     append->lines = weir_calloc(APPEND_LINES_MAX, sizeof *append->lines);
     append->records = weir_calloc(APPEND_LINES_MAX, sizeof *append->records);
-    if (!append->lines || !append->records) return WEIR_ERR(WEIR_ENOMEM, "no memory for a batch of lines");
+    if (!append->lines || !append->records) return WEIR_NOMEM("for a batch of lines");
     weir_err err = grow(append);
     if (!err) err = open_log(cli, append);
     return err ? err : weir_progress_open(&progress, &append->progress);

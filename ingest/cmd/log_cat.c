@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/signals.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/signals.h>
 
 #include "log_private.h"
 
@@ -133,7 +133,7 @@ static weir_err open_all(weir_cli *cli, cat_context *cat) {
     if (!err) err = choose_partitions(cli, cat);
     if (err) return err;
     cat->readers = weir_calloc(cat->partition_count, sizeof *cat->readers);
-    if (!cat->readers) return WEIR_ERR(WEIR_ENOMEM, "no memory for %" PRIu32 " readers", cat->partition_count);
+    if (!cat->readers) return WEIR_NOMEM("for %" PRIu32 " readers", cat->partition_count);
     for (uint32_t i = 0; !err && i < cat->partition_count; i++)
         err = open_reader(cli, cat, i);
     return err;

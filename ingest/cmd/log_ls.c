@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/log.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/log.h>
 
 #include "log_private.h"
 

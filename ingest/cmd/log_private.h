@@ -3,10 +3,10 @@
 #ifndef WEIR_CMD_LOG_PRIVATE_H
 #define WEIR_CMD_LOG_PRIVATE_H
 
-#include <weir/base/buf.h>
-#include <weir/base/err.h>
-#include <weir/cli/cli.h>
-#include <weir/ingest/eventlog.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/err.h>
+#include <weir/store/cli/cli.h>
 
 #define WEIR_CMD_LOG_PATH \
     { "path", 'p', "DIR", "folder of the log (default: eventlog.path of the configuration)", NULL }

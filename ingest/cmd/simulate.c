@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/progress.h>
-#include <weir/base/signals.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/progress.h>
+#include <weir/store/base/signals.h>
 
 #include "simulate_sink.h"
 

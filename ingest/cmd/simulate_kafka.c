@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_kafka.c - simulated messages into Kafka, each topic through its own producer. */
-#include <weir/base/alloc.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/alloc.h>
 
 #include "simulate_sink.h"
 
@@ -41,7 +41,7 @@ static weir_err kafka_close(weir_cmd_sink *sink) {
 weir_err weir_cmd_sink_kafka(const weir_cmd_sink_opts *opts, const char *where, weir_cmd_sink **sinkp) {
     *sinkp = NULL;
     sink_kafka *sink = weir_calloc(1, sizeof *sink);
-    if (!sink) return WEIR_ERR(WEIR_ENOMEM, "no memory for the producers");
+    if (!sink) return WEIR_NOMEM("for the producers");
     sink->base = (weir_cmd_sink){kafka_put, kafka_rest, kafka_finish, kafka_close};
     weir_kafka_producer_opts producer = {
         .brokers = *where ? where : weir_config_text(opts->config, WEIR_CONFIG_KAFKA_BROKERS),

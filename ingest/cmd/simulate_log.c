@@ -8,10 +8,10 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/log.h>
-#include <weir/ingest/eventlog.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/log.h>
 
 #include "simulate_sink.h"
 
@@ -134,7 +134,7 @@ static weir_err open_topic(const weir_cmd_sink_opts *opts, const char *folder, w
     topic->bytes = weir_malloc(BATCH_BYTES);
     topic->records = weir_calloc(BATCH_RECORDS, sizeof *topic->records);
     topic->partitions = weir_calloc(BATCH_RECORDS, sizeof *topic->partitions);
-    if (!topic->bytes || !topic->records || !topic->partitions) return WEIR_ERR(WEIR_ENOMEM, "no memory for a batch");
+    if (!topic->bytes || !topic->records || !topic->partitions) return WEIR_NOMEM("for a batch");
     return WEIR_OK;
 }
 
@@ -142,10 +142,10 @@ weir_err weir_cmd_sink_log(const weir_cmd_sink_opts *opts, const char *where, we
     *sinkp = NULL;
     const char *folder = *where ? where : weir_config_text(opts->config, WEIR_CONFIG_EVENTLOG_PATH);
     sink_log *sink = weir_calloc(1, sizeof *sink);
-    if (!sink) return WEIR_ERR(WEIR_ENOMEM, "no memory for the log's batches");
+    if (!sink) return WEIR_NOMEM("for the log's batches");
     sink->base = (weir_cmd_sink){log_put, log_rest, log_finish, log_close};
     sink->sorted = weir_calloc(BATCH_RECORDS, sizeof *sink->sorted);
-    weir_err err = sink->sorted ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the log's batches");
+    weir_err err = sink->sorted ? WEIR_OK : WEIR_NOMEM("for the log's batches");
     for (int i = 0; !err && i < WEIR_SIMULATE_TOPICS; i++)
         if (opts->topics[i]) err = open_topic(opts, folder, (weir_simulate_topic)i, &sink->topics[i]);
     if (err) {

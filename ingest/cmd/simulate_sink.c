@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "simulate_sink.h"
 
@@ -17,7 +17,7 @@ weir_err weir_cmd_lines_open(weir_cmd_lines *lines, const char *path) {
         return WEIR_ERR(WEIR_EEXIST, "%s is there already; remove it or choose another place", path);
     if (err) return err;
     lines->buffer = weir_malloc(WEIR_CMD_LINES_BUFFER);
-    if (!lines->buffer) return WEIR_ERR(WEIR_ENOMEM, "no memory to write %s", path);
+    if (!lines->buffer) return WEIR_NOMEM("while writing %s", path);
     return WEIR_OK;
 }
 
@@ -104,10 +104,10 @@ weir_err weir_cmd_sink_files(const weir_cmd_sink_opts *opts, const char *where, 
     *sinkp = NULL;
     if (!*where) return WEIR_ERR(WEIR_EUSAGE, "--to file: names no folder; write file:FOLDER");
     sink_files *files = weir_calloc(1, sizeof *files);
-    if (!files) return WEIR_ERR(WEIR_ENOMEM, "no memory for the files");
+    if (!files) return WEIR_NOMEM("for the files");
     files->base = (weir_cmd_sink){files_put, files_rest, files_finish, files_close};
     files->folder = weir_strdup(where);
-    weir_err err = files->folder ? weir_folder_create(where) : WEIR_ERR(WEIR_ENOMEM, "no memory for the files");
+    weir_err err = files->folder ? weir_folder_create(where) : WEIR_NOMEM("for the files");
     for (int topic = 0; !err && topic < WEIR_SIMULATE_TOPICS; topic++)
         if (opts->topics[topic]) err = open_topic(files, (weir_simulate_topic)topic);
     if (err) {
@@ -154,7 +154,7 @@ static weir_err stdout_close(weir_cmd_sink *sink) {
 weir_err weir_cmd_sink_stdout(weir_cmd_sink **sinkp) {
     *sinkp = NULL;
     sink_stdout *out = weir_calloc(1, sizeof *out);
-    if (!out) return WEIR_ERR(WEIR_ENOMEM, "no memory for the output");
+    if (!out) return WEIR_NOMEM("for the output");
     out->base = (weir_cmd_sink){stdout_put, stdout_rest, stdout_rest, stdout_close};
     *sinkp = &out->base;
     return WEIR_OK;

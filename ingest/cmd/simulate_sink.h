@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
-#include <weir/base/file.h>
-#include <weir/cli/cli.h>
-#include <weir/ingest/simulate.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/err.h>
+#include <weir/store/base/file.h>
+#include <weir/store/cli/cli.h>
 
 typedef struct weir_cmd_sink weir_cmd_sink;
 

@@ -13,9 +13,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/hash.h>
 
 #include "eventlog_private.h"
 
@@ -68,7 +68,7 @@ static weir_err open_parts(weir_eventlog *log) {
     weir_err err = weir_elog_marks_init(&log->marks, log->folder, log->creation_id, log->partition_count);
     if (err) return err;
     log->partitions = weir_calloc(log->partition_count, sizeof *log->partitions);
-    if (!log->partitions) return WEIR_ERR(WEIR_ENOMEM, "no memory for %u partitions", log->partition_count);
+    if (!log->partitions) return WEIR_NOMEM("for %u partitions", log->partition_count);
     for (uint32_t i = 0; i < log->partition_count; i++)
         weir_elog_partition_init(&log->partitions[i], log, i);
     return WEIR_OK;
@@ -117,7 +117,7 @@ weir_err weir_eventlog_open(const char *folder, const char *topic, const weir_ev
     weir_err err = weir_elog_topic_check(topic);
     if (err) return err;
     weir_eventlog *log = weir_calloc(1, sizeof *log);
-    if (!log) return WEIR_ERR(WEIR_ENOMEM, "no memory to open topic %s", topic);
+    if (!log) return WEIR_NOMEM("while opening topic %s", topic);
     strcpy(log->topic, topic);
     err = opts_fill(opts, &log->opts);
     if (!err) err = weir_elog_path_join(log->folder, folder, topic);

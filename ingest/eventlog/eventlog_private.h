@@ -17,9 +17,9 @@
 #ifndef WEIR_EVENTLOG_PRIVATE_H
 #define WEIR_EVENTLOG_PRIVATE_H
 
-#include <weir/base/file.h>
-#include <weir/base/thread.h>
-#include <weir/ingest/eventlog.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/thread.h>
 
 #define ELOG_VERSION            1u
 #define ELOG_SEGMENT_HEADER     32u

@@ -2,9 +2,9 @@
 /* format.c - the only functions that know the bytes of eventlog.h's tables. */
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/hash.h>
 
 #include "eventlog_private.h"
 

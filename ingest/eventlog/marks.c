@@ -12,9 +12,9 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/fault.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/fault.h>
 
 #include "eventlog_private.h"
 
@@ -25,7 +25,7 @@ weir_err weir_elog_marks_init(weir_elog_marks *marks, const char *topic_folder, 
     marks->creation_id = creation_id;
     marks->partitions = partitions;
     marks->durable = weir_calloc(partitions, sizeof *marks->durable);
-    if (!marks->durable) return WEIR_ERR(WEIR_ENOMEM, "no memory for the marks of %u partitions", partitions);
+    if (!marks->durable) return WEIR_NOMEM("for the marks of %u partitions", partitions);
     weir_mutex_init(&marks->mutex, WEIR_RANK_EVENTLOG, "eventlog marks");
     return WEIR_OK;
 }
@@ -63,7 +63,7 @@ weir_err weir_elog_marks_load(weir_elog_marks *marks) {
     char *bytes = NULL;
     size_t length;
     bool *seen = weir_calloc(marks->partitions, sizeof *seen);
-    if (!seen) return WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", marks->path);
+    if (!seen) return WEIR_NOMEM("while reading %s", marks->path);
     weir_err err = weir_file_load(marks->path, marks_bytes_max(marks), &bytes, &length);
     if (err) goto end;
     weir_mutex_lock(&marks->mutex);
@@ -89,7 +89,7 @@ uint64_t weir_elog_marks_get(weir_elog_marks *marks, uint32_t partition) {
 static weir_err rewrite(weir_elog_marks *marks) {
     size_t length = (size_t)marks->partitions * ELOG_MARK_BYTES;
     uint8_t *bytes = weir_malloc(length);
-    if (!bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory to write %s", marks->path);
+    if (!bytes) return WEIR_NOMEM("while writing %s", marks->path);
     for (uint32_t i = 0; i < marks->partitions; i++) {
         weir_elog_origin origin = weir_elog_origin_of(NULL, marks->creation_id, i);
         weir_elog_mark_encode(bytes + (size_t)i * ELOG_MARK_BYTES, &origin, marks->durable[i]);

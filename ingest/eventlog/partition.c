@@ -21,10 +21,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/fault.h>
-#include <weir/base/metrics.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/metrics.h>
 
 #include "eventlog_private.h"
 
@@ -227,7 +227,7 @@ static weir_err buffer_reserve(weir_elog_buffer *buffer, size_t bytes) {
     while (capacity < want)
         capacity *= 2;
     uint8_t *grown = weir_realloc_array(buffer->bytes, capacity, 1);
-    if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory to buffer %zu bytes of records", want);
+    if (!grown) return WEIR_NOMEM("while buffering %zu bytes of records", want);
     buffer->bytes = grown;
     buffer->capacity = capacity;
     return WEIR_OK;

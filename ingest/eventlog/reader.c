@@ -9,8 +9,8 @@
  */
 #include <inttypes.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "eventlog_private.h"
 
@@ -169,7 +169,7 @@ weir_err weir_eventlog_reader_open(weir_eventlog *log, uint32_t partition, uint6
     if (!err && log->opts.read_only) err = weir_elog_partition_relist(&log->partitions[partition]);
     if (err) return err;
     weir_eventlog_reader *reader = weir_calloc(1, sizeof *reader);
-    if (!reader) return WEIR_ERR(WEIR_ENOMEM, "no memory for a reader of topic %s", log->topic);
+    if (!reader) return WEIR_NOMEM("for a reader of topic %s", log->topic);
     reader->log = log;
     reader->partition = &log->partitions[partition];
     err = open_seek(reader, offset);

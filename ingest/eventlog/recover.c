@@ -14,10 +14,10 @@
  */
 #include <inttypes.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
-#include <weir/base/metrics.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
 
 #include "eventlog_private.h"
 

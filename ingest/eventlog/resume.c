@@ -17,9 +17,9 @@
  */
 #include <inttypes.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/log.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/log.h>
 
 #include "eventlog_private.h"
 

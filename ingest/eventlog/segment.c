@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/fault.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/fault.h>
 
 #include "eventlog_private.h"
 
@@ -32,7 +32,7 @@ weir_err weir_elog_row_insert(weir_elog_row *row, size_t at, const weir_elog_seg
     if (row->count == row->capacity) {
         size_t capacity = row->capacity ? row->capacity * 2 : 8;
         weir_elog_segment *segments = weir_realloc_array(row->segments, capacity, sizeof *segments);
-        if (!segments) return WEIR_ERR(WEIR_ENOMEM, "no memory for a list of %zu segments", capacity);
+        if (!segments) return WEIR_NOMEM("for a list of %zu segments", capacity);
         row->segments = segments;
         row->capacity = capacity;
     }

@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "eventlog_private.h"
 

@@ -2,8 +2,8 @@
 /* window.c - a buffer that moves over a file, and the records seen through it. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "eventlog_private.h"
 
@@ -20,7 +20,7 @@ static weir_err window_grow(weir_elog_window *window, size_t want) {
     size_t capacity = want > ELOG_WINDOW_BYTES ? want : ELOG_WINDOW_BYTES;
     if (capacity <= window->capacity) return WEIR_OK;
     uint8_t *bytes = weir_realloc_array(window->bytes, capacity, 1);
-    if (!bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu bytes of %s", capacity, weir_file_path(window->file));
+    if (!bytes) return WEIR_NOMEM("for %zu bytes of %s", capacity, weir_file_path(window->file));
     window->bytes = bytes;
     window->capacity = capacity;
     return WEIR_OK;

@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <syslog.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/log.h>
-#include <weir/base/thread.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/thread.h>
 
 #define WAIT_MAX_MS        3600000
 #define TIMEOUT_MAX_US     (WAIT_MAX_MS * 1000ll)
@@ -29,7 +29,7 @@ weir_err weir_kafka_client_open(const weir_kafka_client_opts *opts, weir_kafka_c
     weir_err err = check_opts(opts);
     if (err) return err;
     weir_kafka_client *client = weir_calloc(1, sizeof *client);
-    if (!client) return WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka client");
+    if (!client) return WEIR_NOMEM("for a Kafka client");
     client->timeout_us = opts->timeout_us;
     client->leader = -1;
     client->owner = opts->owner;
@@ -41,7 +41,7 @@ weir_err weir_kafka_client_open(const weir_kafka_client_opts *opts, weir_kafka_c
     client->fault = weir_calloc(1, sizeof *client->fault);
     if (client->fault) weir_mutex_init(&client->fault->mutex, WEIR_RANK_LEAF, "kafka fault");
     if (!client->brokers || !client->topic || !client->fault) {
-        err = WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka client");
+        err = WEIR_NOMEM("for a Kafka client");
         goto err;
     }
     err = configure(client, opts, &conf);

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/err.h>
+#include <weir/store/base/thread.h>
 
 #define WEIR_KAFKA_FAULT_MAX   256u
 #define WEIR_KAFKA_TIME_HEADER "weir.time" /* holds a record's time in microseconds, as decimal text */

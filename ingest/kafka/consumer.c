@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/base/hash.h>
-#include <weir/base/log.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/log.h>
 
 #include "consumer_private.h"
 
@@ -41,13 +41,13 @@ weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kaf
     weir_err err = check_opts(opts);
     if (err) return err;
     weir_kafka_consumer *consumer = weir_calloc(1, sizeof *consumer);
-    if (!consumer) return WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka consumer");
+    if (!consumer) return WEIR_NOMEM("for a Kafka consumer");
     weir_mutex_init(&consumer->mutex, WEIR_RANK_LEAF, "kafka consumer");
     weir_cond_init(&consumer->stopped);
     consumer->told = opts->told;
     consumer->context = opts->context;
     consumer->messages = weir_calloc(WEIR_KAFKA_BATCH_MAX, sizeof *consumer->messages);
-    if (!consumer->messages) err = WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka consumer");
+    if (!consumer->messages) err = WEIR_NOMEM("for a Kafka consumer");
     if (!err) err = open_client(consumer, opts);
     if (!err) err = weir_kafka_watch_open(consumer, opts);
     if (!err) err = weir_kafka_watch_first(consumer);
@@ -120,7 +120,7 @@ static weir_err open_parts(weir_kafka_consumer *consumer, const weir_kafka_consu
     size_t count = opts->starts ? opts->start_count : consumer->partition_count;
     weir_kafka_start *starts = weir_calloc(count, sizeof *starts);
     *startsp = starts;
-    if (!starts) return WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka consumer");
+    if (!starts) return WEIR_NOMEM("for a Kafka consumer");
     for (uint32_t i = 0; i < consumer->partition_count; i++)
         consumer->part_of[i] = PARTITION_NOT_OURS;
     for (size_t i = 0; i < count; i++) {

@@ -9,8 +9,8 @@
 #ifndef WEIR_INGEST_KAFKA_CONSUMER_PRIVATE_H
 #define WEIR_INGEST_KAFKA_CONSUMER_PRIVATE_H
 
-#include <weir/base/thread.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/thread.h>
 
 #include "client.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* probe.c - one record of each of some partitions, read a second time. */
-#include <weir/base/clock.h>
-#include <weir/base/log.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/log.h>
 
 #include "consumer_private.h"
 

@@ -17,11 +17,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/clock.h>
-#include <weir/base/metrics.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/metrics.h>
 
 #include "client.h"
 
@@ -68,7 +68,7 @@ weir_err weir_kafka_producer_open(const weir_kafka_producer_opts *opts, weir_kaf
     weir_err err = open_topic(opts, &record_max);
     if (err) return err;
     weir_kafka_producer *producer = weir_calloc(1, sizeof *producer);
-    if (!producer) return WEIR_ERR(WEIR_ENOMEM, "out of memory for a Kafka producer");
+    if (!producer) return WEIR_NOMEM("for a Kafka producer");
     producer->record_max = record_max;
     err = open_client(producer, opts);
     if (err) {

@@ -2,7 +2,7 @@
 /* time.c - a record's time as the text of a header: any program can read it, and Kafka does not judge it. */
 #include <string.h>
 
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
 
 #include "client.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/log.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/log.h>
 
 #include "client.h"
 

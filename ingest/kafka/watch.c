@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/log.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/log.h>
 
 #include "consumer_private.h"
 
@@ -64,7 +64,7 @@ weir_err weir_kafka_watch_first(weir_kafka_consumer *consumer) {
     consumer->handed = weir_calloc(count, sizeof *consumer->handed);
     if (!consumer->begins || !consumer->ends || !consumer->stables || !consumer->leaders || !consumer->part_of ||
         !consumer->parts || !consumer->news || !consumer->newest || !consumer->handed)
-        return WEIR_ERR(WEIR_ENOMEM, "out of memory for %" PRIu32 " partitions of topic '%s'", count, client->topic);
+        return WEIR_NOMEM("for %" PRIu32 " partitions of topic '%s'", count, client->topic);
     err = weir_kafka_client_leaders(client, client->timeout_us, consumer->leaders, count, &again);
     if (!err) err = weir_kafka_client_topic(consumer->client, false, &again);
     if (!err && again != count)

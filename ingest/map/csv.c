@@ -2,7 +2,7 @@
 /* csv.c - one line of cells, as RFC 4180 has them: a quoted cell may hold separators, and quotes written twice. */
 #include <string.h>
 
-#include <weir/ingest/map.h>
+#include <weir/ingest/map/map.h>
 
 #include "message.h"
 
@@ -34,7 +34,7 @@ static weir_err quoted_read(csv *c, weir_cell *cell) {
     weir_err err = quoted_end(c);
     if (err) return err;
     char *text = weir_arena_alloc_aligned(c->arena, 1, (size_t)(c->next - from) + 1), *to = text;
-    if (!text) return WEIR_ERR(WEIR_ENOMEM, "no memory for a line of CSV");
+    if (!text) return WEIR_NOMEM("for a line of CSV");
     for (const char *p = from; p < c->next; p++) {
         if (*p == '"') p++;
         *to++ = *p;

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include <weir/ingest/map.h>
+#include <weir/ingest/map/map.h>
 
 #include "paths.h"
 
@@ -326,6 +326,6 @@ weir_err weir_message_json(weir_paths *paths, const char *bytes, size_t length, 
         return WEIR_ERR(WEIR_EDATA, "the message has %zu bytes, at most %u are taken", length, WEIR_MESSAGE_BYTES_MAX);
     }
     if (message_read(&j, &paths->root)) return WEIR_OK;
-    if (j.no_memory) return WEIR_ERR(WEIR_ENOMEM, "no memory for a message of %zu bytes", length);
+    if (j.no_memory) return WEIR_NOMEM("for a message of %zu bytes", length);
     return WEIR_ERR(WEIR_EDATA, "byte %zu: %s", place_of(&j, j.next), j.fault);
 }

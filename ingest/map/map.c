@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/clock.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/hash.h>
 
 #include "map_private.h"
 
@@ -24,7 +24,7 @@
 #define EVENTS "event" /* ids are named per store, not per source: a label names the event of another source */
 
 weir_err weir_map_no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to map a message");
+    return WEIR_NOMEM("while mapping a message");
 }
 
 /* --- mutations -------------------------------------------------------------------------------------------------- */

@@ -8,8 +8,8 @@
 #ifndef WEIR_INGEST_MAP_PRIVATE_H
 #define WEIR_INGEST_MAP_PRIVATE_H
 
-#include <weir/ingest/map.h>
-#include <weir/store/row.h>
+#include <weir/ingest/map/map.h>
+#include <weir/store/format/row.h>
 
 #include "value.h"
 

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/arena.h>
-#include <weir/base/err.h>
-#include <weir/store/schema.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/base/err.h>
+#include <weir/store/schema/schema.h>
 
 typedef enum weir_cell_kind {
     WEIR_CELL_ABSENT, /* not there, JSON null, or an empty CSV cell */

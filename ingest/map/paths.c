@@ -2,7 +2,7 @@
 /* paths.c - building the tree of names. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "paths.h"
 
@@ -33,12 +33,12 @@ static bool field_add(weir_paths *paths, const weir_schema_field *field, uint32_
 weir_err weir_paths_open(const weir_schema_source *source, weir_paths **pathsp) {
     *pathsp = NULL;
     weir_paths *paths = weir_calloc(1, sizeof *paths);
-    if (!paths) return WEIR_ERR(WEIR_ENOMEM, "no memory for the fields of source '%s'", source->name);
+    if (!paths) return WEIR_NOMEM("for the fields of source '%s'", source->name);
     weir_err err = weir_arena_open(PATHS_BYTES_MAX, &paths->arena);
     paths->root.field = WEIR_SCHEMA_NONE;
     for (uint32_t i = 0; !err && i < source->field_count; i++) {
         if (!field_add(paths, &source->fields[i], i)) {
-            err = WEIR_ERR(WEIR_ENOMEM, "no memory for the fields of source '%s'", source->name);
+            err = WEIR_NOMEM("for the fields of source '%s'", source->name);
         }
     }
     if (err) {

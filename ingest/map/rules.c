@@ -2,8 +2,8 @@
 /* rules.c - compiling a source: what a message would otherwise have to look up. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "map_private.h"
 

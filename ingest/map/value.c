@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/clock.h>
+#include <weir/store/base/clock.h>
 
 #include "value.h"
 

@@ -2,9 +2,9 @@
 /* dead_letter.c - the bytes of a letter's header: the only file that knows them. */
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/ingest/dead_letter.h>
+#include <weir/ingest/pipeline/dead_letter.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
 
 #define VERSION      1u
 #define HEADER_BYTES 56u

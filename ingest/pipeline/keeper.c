@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/log.h>
-#include <weir/base/metrics.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
 
 #include "pipeline_private.h"
 
@@ -299,7 +299,7 @@ static void keeper_main(void *context) {
 weir_err weir_keeper_start(weir_pipeline *pipeline) {
     if (!pipeline->repairs && !pipeline->scrub_us && !weir_graph_trims(pipeline->graph)) return WEIR_OK;
     keeper *k = weir_calloc(1, sizeof *k);
-    if (!k) return WEIR_ERR(WEIR_ENOMEM, "no memory to look after the store");
+    if (!k) return WEIR_NOMEM("while looking after the store");
     k->pipeline = pipeline;
     weir_err err = weir_thread_start("keeper", WEIR_ROLE_INGEST, keeper_main, k, &pipeline->keeper);
     if (err) weir_free(k);

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/metrics.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/base/thread.h>
 
 #include "letters.h"
 
@@ -36,7 +36,7 @@ static weir_err places_reserve(places *all, size_t more) {
     while (capacity < all->count + more)
         capacity *= 2;
     place *items = weir_realloc_array(all->items, capacity, sizeof *items);
-    if (!items) return WEIR_ERR(WEIR_ENOMEM, "no memory for the places of %zu dead letters", capacity);
+    if (!items) return WEIR_NOMEM("for the places of %zu dead letters", capacity);
     all->items = items;
     all->capacity = capacity;
     return WEIR_OK;
@@ -53,7 +53,7 @@ static weir_err places_add(places *all, const place *added) {
 weir_err weir_letters_open(const char *folder, weir_clock *clock, weir_letters **lettersp) {
     *lettersp = NULL;
     weir_letters *letters = weir_calloc(1, sizeof *letters);
-    if (!letters) return WEIR_ERR(WEIR_ENOMEM, "no memory for the dead letters");
+    if (!letters) return WEIR_NOMEM("for the dead letters");
     weir_mutex_init(&letters->mutex, WEIR_RANK_LEAF, "dead letters");
     letters->clock = clock;
     const weir_eventlog_opts opts = {.partitions = 1, .clock = clock};

@@ -11,8 +11,8 @@
 #ifndef WEIR_INGEST_LETTERS_H
 #define WEIR_INGEST_LETTERS_H
 
-#include <weir/ingest/dead_letter.h>
-#include <weir/store/graph.h>
+#include <weir/ingest/pipeline/dead_letter.h>
+#include <weir/store/graph/graph.h>
 
 typedef struct weir_letters weir_letters;
 

@@ -7,9 +7,9 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/ingest/lines.h>
+#include <weir/ingest/pipeline/lines.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #define WINDOW_BYTES (2u * WEIR_LINE_MAX)
 
@@ -28,7 +28,7 @@ weir_err weir_lines_open(const char *path, weir_lines **linesp) {
     weir_lines *lines = weir_calloc(1, sizeof *lines);
     if (lines) lines->window = weir_malloc(WINDOW_BYTES);
     weir_err err = lines && lines->window ? weir_file_open(path, WEIR_FILE_READ, &lines->file)
-                                          : WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", path);
+                                          : WEIR_NOMEM("while reading %s", path);
     if (err) {
         weir_lines_close(lines);
         return err;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "pipeline_private.h"
 
@@ -52,7 +52,7 @@ static weir_err file_partition(weir_worker *worker) {
     weir_pipeline *pipeline = worker->pipeline;
     weir_position position;
     uint64_t hash;
-    weir_err err = weir_stream_file_hash(worker->from.path, &hash);
+    weir_err err = weir_consumer_file_hash(worker->from.path, &hash);
     if (err) return err;
     if (weir_positions_find_check(pipeline->positions, worker->graph_source, hash, &position)) {
         worker->file_partition = position.partition;
@@ -101,11 +101,11 @@ static weir_err open_worker(weir_pipeline *pipeline, const weir_pipeline_source 
     err = graph_source(pipeline->graph, worker->schema_source, worker->identity, &worker->graph_source);
     if (!err) err = forget_old_checks(worker);
     if (!err && from->stream == WEIR_PIPELINE_FILE) err = file_partition(worker);
-    return err ? err : weir_run_open(worker, &worker->run);
+    return err ? err : weir_source_run_open(worker, &worker->run);
 }
 
 static void close_worker(weir_worker *worker) {
-    weir_run_close(worker->run);
+    weir_source_run_close(worker->run);
     weir_mutex_destroy(&worker->mutex);
     for (uint32_t i = 0; i < worker->part_count; i++)
         weir_repeats_close(worker->parts[i].repeats);
@@ -153,7 +153,7 @@ static weir_err load_letters(weir_pipeline *pipeline) {
 static weir_err open_workers(weir_pipeline *pipeline, const weir_pipeline_opts *opts) {
     weir_err err = WEIR_OK;
     pipeline->workers = weir_calloc(opts->source_count, sizeof *pipeline->workers);
-    if (!pipeline->workers) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu sources", opts->source_count);
+    if (!pipeline->workers) return WEIR_NOMEM("for %zu sources", opts->source_count);
     for (size_t i = 0; !err && i < opts->source_count; i++)
         err = open_worker(pipeline, &opts->sources[i], &pipeline->workers[i]);
     return err;
@@ -181,7 +181,7 @@ weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipe
                         WEIR_PIPELINE_SOURCES_MAX);
     }
     weir_pipeline *pipeline = weir_calloc(1, sizeof *pipeline);
-    if (!pipeline) return WEIR_ERR(WEIR_ENOMEM, "no memory for a pipeline");
+    if (!pipeline) return WEIR_NOMEM("for a pipeline");
     weir_mutex_init(&pipeline->mutex, WEIR_RANK_LEAF, "pipeline");
     weir_cond_init(&pipeline->changed);
     pipeline->graph = opts->graph;
@@ -193,10 +193,9 @@ weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipe
     pipeline->scrub_us = opts->scrub_us;
     pipeline->keep_us = opts->keep_us ? opts->keep_us : WEIR_US_PER_S;
     weir_err err = WEIR_OK;
-    if (opts->brokers && !(pipeline->brokers = weir_strdup(opts->brokers)))
-        err = WEIR_ERR(WEIR_ENOMEM, "no memory for a pipeline");
+    if (opts->brokers && !(pipeline->brokers = weir_strdup(opts->brokers))) err = WEIR_NOMEM("for a pipeline");
     if (!err && opts->checkpoints && !(pipeline->checkpoints = weir_strdup(opts->checkpoints)))
-        err = WEIR_ERR(WEIR_ENOMEM, "no memory for a pipeline");
+        err = WEIR_NOMEM("for a pipeline");
     if (!err) err = weir_positions_open(opts->folder, &pipeline->positions);
     if (!err) err = open_letters(pipeline, opts->letter_folder);
     if (!err) err = open_workers(pipeline, opts);

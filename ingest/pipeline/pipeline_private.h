@@ -5,18 +5,18 @@
 
 #include <stdatomic.h>
 
-#include <weir/base/thread.h>
-#include <weir/ingest/map.h>
-#include <weir/ingest/pipeline.h>
-#include <weir/ingest/repeats.h>
-#include <weir/store/repair.h>
+#include <weir/ingest/map/map.h>
+#include <weir/ingest/pipeline/pipeline.h>
+#include <weir/ingest/pipeline/repeats.h>
+#include <weir/store/base/thread.h>
+#include <weir/store/graph/repair.h>
 
+#include "consumer.h"
 #include "letters.h"
 #include "positions.h"
-#include "stream.h"
 
 /* One partition of a source: what its thread alone uses, and what others look at. */
-typedef struct weir_part {
+typedef struct weir_source_partition {
     uint32_t partition;
     uint64_t next;      /* the offset that the next span begins at                               [ingest] */
     weir_mark newest;   /* of the last record: at or below next                                  [ingest] */
@@ -35,9 +35,9 @@ typedef struct weir_part {
     uint64_t verified;     /* what is below is known to be of the log that the stream has now                 */
     int64_t open_us;       /* since when stable stands still below end, by the wall clock; 0: it does not      */
     int64_t event_time_us; /* newest handed over, or INT64_MIN                                                */
-} weir_part;
+} weir_source_partition;
 
-typedef struct weir_run weir_run;
+typedef struct weir_source_run weir_source_run;
 
 /* A source at work. */
 typedef struct weir_worker {
@@ -48,18 +48,18 @@ typedef struct weir_worker {
     uint32_t file_partition;
     uint64_t identity;
     weir_thread *thread;
-    weir_stream *stream;                       /* [ingest] */
-    weir_run *run;                             /* [ingest] */
-    int64_t ticked_us;                         /* [ingest] */
-    int64_t wait_us;                           /* [ingest] how long it has just waited; 0: it goes on */
-    bool of_stream;                            /* the error in hand is the stream's own  [ingest] */
-    int64_t refused_us;                        /* since when the brokers refuse; 0: they do not  [ingest] */
-    uint32_t tries;                            /* to open the stream, in vain  [ingest] */
-    uint32_t *group_ends;                      /* [ingest] one a part: where its records end in grouped */
-    uint32_t grouped[WEIR_STREAM_RECORDS_MAX]; /* [ingest] */
+    weir_consumer *stream;                       /* [ingest] */
+    weir_source_run *run;                        /* [ingest] */
+    int64_t ticked_us;                           /* [ingest] */
+    int64_t wait_us;                             /* [ingest] how long it has just waited; 0: it goes on */
+    bool of_stream;                              /* the error in hand is the stream's own  [ingest] */
+    int64_t refused_us;                          /* since when the brokers refuse; 0: they do not  [ingest] */
+    uint32_t tries;                              /* to open the stream, in vain  [ingest] */
+    uint32_t *group_ends;                        /* [ingest] one a part: where its records end in grouped */
+    uint32_t grouped[WEIR_CONSUMER_RECORDS_MAX]; /* [ingest] */
 
-    weir_mutex mutex; /* LEAF; guards the fields below */
-    weir_part *parts; /* grown by [ingest], which alone reads it without the mutex */
+    weir_mutex mutex;             /* LEAF; guards the fields below */
+    weir_source_partition *parts; /* grown by [ingest], which alone reads it without the mutex */
     uint32_t part_count;
     weir_pipeline_status status;
     weir_err_kept err;       /* of the status */
@@ -125,13 +125,13 @@ weir_err weir_keeper_start(weir_pipeline *pipeline);
 void weir_keeper_stop(weir_pipeline *pipeline);
 
 /* run.c: records of one partition become batches. */
-weir_err weir_run_open(weir_worker *worker, weir_run **runp);
-void weir_run_close(weir_run *run);
+weir_err weir_source_run_open(weir_worker *worker, weir_source_run **runp);
+void weir_source_run_close(weir_source_run *run);
 /* Maps and hands over; what is not handed over when it fails was not taken.  [ingest] */
-weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_record *records, const uint32_t *indices,
-                          size_t count);
+weir_err weir_source_run_records(weir_source_run *run, weir_source_partition *part, const weir_consumer_record *records,
+                                 const uint32_t *indices, size_t count);
 /* Hands over that no record stands from part->next up to before clear, which is above it.  [ingest] */
-weir_err weir_run_clear(weir_run *run, weir_part *part, uint64_t clear);
+weir_err weir_source_run_clear(weir_source_run *run, weir_source_partition *part, uint64_t clear);
 
 /* stand.c: what others see of a source, and what the brokers say of it. */
 void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, weir_err err);
@@ -140,7 +140,7 @@ void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, we
 weir_err weir_worker_doubt(weir_worker *worker, weir_err err);
 /* Nothing was heard of its brokers for some seconds.  Under the worker's mutex. */
 bool weir_worker_contact_is_old(const weir_worker *worker);
-/* As weir_stream_kafka_opts has it; context: a weir_worker.  [any] */
+/* As weir_consumer_kafka_opts has it; context: a weir_worker.  [any] */
 void weir_worker_told(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us);
 /* worker.c: whether to try again what came to err: says so, and waits a while, if it is something that passes (a full
  * disk, no memory) and nobody stops. Success ends a wait.

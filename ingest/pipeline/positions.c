@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/buf.h>
-#include <weir/base/bytes.h>
-#include <weir/base/file.h>
-#include <weir/base/hash.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/thread.h>
 
 #include "positions.h"
 
@@ -80,12 +80,12 @@ static weir_err load(weir_positions *positions) {
 weir_err weir_positions_open(const char *folder, weir_positions **positionsp) {
     *positionsp = NULL;
     weir_positions *positions = weir_calloc(1, sizeof *positions);
-    if (!positions) return WEIR_ERR(WEIR_ENOMEM, "no memory for the positions of %s", folder);
+    if (!positions) return WEIR_NOMEM("for the positions of %s", folder);
     weir_mutex_init(&positions->mutex, WEIR_RANK_LEAF, "positions");
     weir_cond_init(&positions->saved);
     size_t size = strlen(folder) + sizeof "/positions";
     positions->path = weir_malloc(size);
-    weir_err err = positions->path ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the positions of %s", folder);
+    weir_err err = positions->path ? WEIR_OK : WEIR_NOMEM("for the positions of %s", folder);
     if (!err) {
         snprintf(positions->path, size, "%s/positions", folder);
         err = load(positions);
@@ -213,7 +213,7 @@ static weir_err grow(weir_positions *positions) {
     }
     size_t capacity = positions->capacity ? positions->capacity * 2 : 16;
     weir_position *rows = weir_realloc_array(positions->rows, capacity, sizeof *rows);
-    if (!rows) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu positions", capacity);
+    if (!rows) return WEIR_NOMEM("for %zu positions", capacity);
     positions->rows = rows;
     positions->capacity = capacity;
     return WEIR_OK;

@@ -32,7 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 typedef struct weir_positions weir_positions;
 

@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/ingest/repeats.h>
+#include <weir/ingest/pipeline/repeats.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #define RING_MIN    64u /* a power of two */
 #define FREE        UINT32_MAX
@@ -34,7 +34,7 @@ weir_err weir_repeats_open(uint32_t window, weir_repeats **repeatsp) {
         return WEIR_ERR(WEIR_ELIMIT, "event ids can be compared with those of %u records at most",
                         WEIR_EVENT_WINDOW_MAX);
     weir_repeats *repeats = weir_calloc(1, sizeof *repeats);
-    if (!repeats) return WEIR_ERR(WEIR_ENOMEM, "no memory for the event ids of a partition");
+    if (!repeats) return WEIR_NOMEM("for the event ids of a partition");
     repeats->window = window;
     *repeatsp = repeats;
     return WEIR_OK;
@@ -84,7 +84,7 @@ static weir_err repeats_grow(weir_repeats *repeats) {
     if (!grown.ring || !grown.index) {
         weir_free(grown.ring);
         weir_free(grown.index);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for the event ids of a partition; lower ingest.event_window");
+        return WEIR_NOMEM("for the event ids of a partition; lower ingest.event_window");
     }
     memset(grown.index, 0xff, (size_t)grown.capacity * INDEX_TIMES * sizeof *grown.index);
     grown.oldest = 0;

@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "pipeline_private.h"
 
@@ -76,7 +76,7 @@ static weir_err replay_want(void *context, uint32_t source, uint32_t partition, 
     if (!part && r->part_count == r->part_capacity) {
         size_t capacity = r->part_capacity ? r->part_capacity * 2 : 16;
         replay_part *grown = weir_realloc_array(r->parts, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory to replay %zu partitions", capacity);
+        if (!grown) return WEIR_NOMEM("while replaying %zu partitions", capacity);
         r->parts = grown;
         r->part_capacity = capacity;
     }
@@ -143,7 +143,7 @@ static weir_err replay_take_note(void *context, const weir_event_note *note) {
     if (all->count == all->capacity) {
         size_t capacity = all->capacity ? all->capacity * 2 : 1024;
         weir_event_note *grown = weir_realloc_array(all->notes, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for the notes of %zu events", capacity);
+        if (!grown) return WEIR_NOMEM("for the notes of %zu events", capacity);
         all->notes = grown;
         all->capacity = capacity;
     }
@@ -171,12 +171,12 @@ static weir_err replay_load_ids(const weir_replay *r, replay_part *part) {
 }
 
 /* What retention had removed before the store was begun the store has never had. */
-static weir_err replay_start(void *context, uint32_t partition, uint64_t begin, weir_stream_start *startp) {
+static weir_err replay_start(void *context, uint32_t partition, uint64_t begin, weir_consumer_start *startp) {
     const weir_replay *r = context;
     const weir_worker *worker = r->worker;
     replay_part *part = replay_part_of(r, partition);
     weir_position position = {0};
-    *startp = (weir_stream_start){.known = UINT64_MAX};
+    *startp = (weir_consumer_start){.known = UINT64_MAX};
     if (!part) { /* others are read along */
         uint64_t sealed = weir_graph_offset_sealed(worker->pipeline->graph, worker->graph_source, partition);
         startp->offset = sealed > begin ? sealed : begin;
@@ -213,16 +213,17 @@ static bool replay_stops(void *context) {
     return weir_pipeline_stopping(((weir_replay *)context)->pipeline);
 }
 
-static weir_err replay_open(weir_replay *r, weir_stream **streamp) {
+static weir_err replay_open(weir_replay *r, weir_consumer **streamp) {
     const weir_pipeline *pipeline = r->pipeline;
-    const weir_stream_kafka_opts kafka = {.brokers = pipeline->brokers,
-                                          .topic = r->worker->schema_source->topic,
-                                          .timeout_us = pipeline->kafka_timeout_us,
-                                          .buffer_bytes = BUFFER_BYTES,
-                                          .told = replay_told,
-                                          .stop = replay_stops};
-    if (r->worker->from.stream == WEIR_PIPELINE_KAFKA) return weir_stream_kafka_open(&kafka, replay_start, r, streamp);
-    return weir_stream_eventlog_open(r->worker->from.log, replay_start, r, streamp);
+    const weir_consumer_kafka_opts kafka = {.brokers = pipeline->brokers,
+                                            .topic = r->worker->schema_source->topic,
+                                            .timeout_us = pipeline->kafka_timeout_us,
+                                            .buffer_bytes = BUFFER_BYTES,
+                                            .told = replay_told,
+                                            .stop = replay_stops};
+    if (r->worker->from.stream == WEIR_PIPELINE_KAFKA)
+        return weir_consumer_kafka_open(&kafka, replay_start, r, streamp);
+    return weir_consumer_eventlog_open(r->worker->from.log, replay_start, r, streamp);
 }
 
 /* --- an event --------------------------------------------------------------------------------------------------- */
@@ -245,7 +246,7 @@ static replay_letter replay_ask_letter(replay_part *part, uint64_t offset) {
 }
 
 /* A trim keeps notes for as long as ids are compared with them. */
-static bool replay_note_may_be_gone(const weir_replay *r, const weir_stream_record *record) {
+static bool replay_note_may_be_gone(const weir_replay *r, const weir_consumer_record *record) {
     weir_graph *graph = r->pipeline->graph;
     uint32_t source = r->worker->graph_source, partition = record->partition;
     weir_vertex vertex = weir_graph_source_vertex(graph, source, partition);
@@ -255,7 +256,7 @@ static bool replay_note_may_be_gone(const weir_replay *r, const weir_stream_reco
 
 /* Of what was a letter of an earlier store, and could be taken. Where the note cannot be read, or there is none because
  * events have no ids, or there may be none any more, what decides is whether it would be taken now. */
-static weir_err replay_was_taken(const weir_replay *r, const weir_stream_record *record, const weir_mapped *event,
+static weir_err replay_was_taken(const weir_replay *r, const weir_consumer_record *record, const weir_mapped *event,
                                  bool *takenp) {
     weir_graph *graph = r->pipeline->graph;
     const weir_event_note *notes;
@@ -273,7 +274,7 @@ static weir_err replay_was_taken(const weir_replay *r, const weir_stream_record 
     return weir_err_is(err, WEIR_ECORRUPT) ? WEIR_OK : err;
 }
 
-static weir_err replay_map(weir_replay *r, const weir_stream_record *record, weir_mapped *event) {
+static weir_err replay_map(weir_replay *r, const weir_consumer_record *record, weir_mapped *event) {
     bool timed = record->time_us != WEIR_KAFKA_NO_TIME;
     if (record->value || r->worker->from.stream != WEIR_PIPELINE_KAFKA)
         return weir_mapper_map(r->mapper, record->partition, record->offset, record->value ? record->value : "",
@@ -294,7 +295,7 @@ static weir_err replay_event(weir_replay *r, const replay_part *part, const weir
 }
 
 /* Whether it stands: it can be mapped, and is the first of its id. */
-static weir_err replay_stands(weir_replay *r, replay_part *part, const weir_stream_record *record, weir_mapped *event,
+static weir_err replay_stands(weir_replay *r, replay_part *part, const weir_consumer_record *record, weir_mapped *event,
                               bool *standsp) {
     replay_letter letter = replay_ask_letter(part, record->offset);
     uint64_t first;
@@ -311,7 +312,7 @@ static weir_err replay_stands(weir_replay *r, replay_part *part, const weir_stre
     return *standsp ? weir_repeats_add(part->repeats, event->event, event->content, record->offset) : WEIR_OK;
 }
 
-static weir_err replay_record(weir_replay *r, const weir_stream_record *record) {
+static weir_err replay_record(weir_replay *r, const weir_consumer_record *record) {
     replay_part *part = replay_part_of(r, record->partition);
     weir_mapped event;
     bool stands;
@@ -327,7 +328,7 @@ static weir_err replay_record(weir_replay *r, const weir_stream_record *record) 
 /* --- a source --------------------------------------------------------------------------------------------------- */
 
 /* Behind the last record of a partition there may be what is no record. */
-static bool replay_is_through(const weir_replay *r, weir_stream *stream) {
+static bool replay_is_through(const weir_replay *r, weir_consumer *stream) {
     bool through = true;
     for (size_t i = 0; i < r->part_count; i++) {
         replay_part *part = &r->parts[i];
@@ -345,11 +346,11 @@ static weir_err replay_cut_short(const weir_replay *r) {
                     r->worker->schema_source->name);
 }
 
-static weir_err replay_read(weir_replay *r, weir_stream *stream) {
+static weir_err replay_read(weir_replay *r, weir_consumer *stream) {
     int64_t moved_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = WEIR_OK;
     while (!err && !replay_is_through(r, stream)) {
-        const weir_stream_record *records;
+        const weir_consumer_record *records;
         size_t count;
         bool empty;
         err = stream->ops->poll(stream, &records, &count, &empty);
@@ -367,7 +368,7 @@ static weir_err replay_read(weir_replay *r, weir_stream *stream) {
 
 static weir_err replay_source(weir_replay *r, weir_worker *worker) {
     const weir_graph *graph = r->pipeline->graph;
-    weir_stream *stream = NULL;
+    weir_consumer *stream = NULL;
     r->worker = worker;
     weir_err err =
         weir_mapper_open(weir_graph_schema(graph), worker->from.source, weir_graph_id_key(graph), &r->mapper);
@@ -382,7 +383,7 @@ static weir_err replay_source(weir_replay *r, weir_worker *worker) {
 weir_err weir_replay_open(weir_pipeline *pipeline, weir_graph_repair *repair, weir_replay_counted counted,
                           void *context, weir_replay **replayp) {
     weir_replay *r = *replayp = weir_calloc(1, sizeof *r);
-    if (!r) return WEIR_ERR(WEIR_ENOMEM, "no memory to replay a log");
+    if (!r) return WEIR_NOMEM("while replaying a log");
     r->pipeline = pipeline;
     r->repair = repair;
     r->counted = counted;

@@ -11,17 +11,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
-#include <weir/base/metrics.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
 
 #include "pipeline_private.h"
 
 #define BATCH_BYTES (256u << 10)
 
-struct weir_run {
+struct weir_source_run {
     weir_worker *worker;
     weir_mapper *mapper;
     uint32_t shards;
@@ -31,7 +31,7 @@ struct weir_run {
     weir_chosen chosen[WEIR_MAP_MUTATIONS_MAX];
     size_t chosen_count;
     /* of the span in hand */
-    weir_part *part;
+    weir_source_partition *part;
     uint64_t begin, next;
     uint64_t records, bytes, mutations, letters, repeated, tombstones;
     int64_t latest_us; /* no event may be later; asked for once a poll */
@@ -39,28 +39,27 @@ struct weir_run {
     bool full;
 };
 
-weir_err weir_run_open(weir_worker *worker, weir_run **runp) {
+weir_err weir_source_run_open(weir_worker *worker, weir_source_run **runp) {
     *runp = NULL;
-    weir_run *run = weir_calloc(1, sizeof *run);
-    if (!run) return WEIR_ERR(WEIR_ENOMEM, "no memory to map events");
+    weir_source_run *run = weir_calloc(1, sizeof *run);
+    if (!run) return WEIR_NOMEM("while mapping events");
     run->worker = worker;
     run->shards = weir_graph_shards(worker->pipeline->graph);
     run->batches = weir_calloc(run->shards, sizeof *run->batches);
     run->in_batch = weir_calloc(run->shards, sizeof *run->in_batch);
-    weir_err err =
-        run->batches && run->in_batch ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for %u batches", run->shards);
+    weir_err err = run->batches && run->in_batch ? WEIR_OK : WEIR_NOMEM("for %u batches", run->shards);
     const weir_graph *graph = worker->pipeline->graph;
     if (!err)
         err = weir_mapper_open(weir_graph_schema(graph), worker->from.source, weir_graph_id_key(graph), &run->mapper);
     if (err) {
-        weir_run_close(run);
+        weir_source_run_close(run);
         return err;
     }
     *runp = run;
     return WEIR_OK;
 }
 
-void weir_run_close(weir_run *run) {
+void weir_source_run_close(weir_source_run *run) {
     if (!run) return;
     for (uint32_t i = 0; run->batches && i < run->shards; i++)
         weir_buf_free(&run->batches[i]);
@@ -79,7 +78,7 @@ static weir_dead_letter_stream letter_stream(weir_pipeline_stream stream) {
                                           : WEIR_DEAD_LETTER_EVENTLOG;
 }
 
-static weir_err put_letter(weir_run *run, const weir_stream_record *record, const char *reason) {
+static weir_err put_letter(weir_source_run *run, const weir_consumer_record *record, const char *reason) {
     weir_worker *worker = run->worker;
     weir_dead_letter letter = {
         .source = worker->schema_source->name,
@@ -109,7 +108,7 @@ static weir_err put_letter(weir_run *run, const weir_stream_record *record, cons
                            letter.partition, (unsigned long long)letter.offset);
 }
 
-static weir_err refuse(weir_run *run, const weir_stream_record *record, weir_err why) {
+static weir_err refuse(weir_source_run *run, const weir_consumer_record *record, weir_err why) {
     char reason[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(why, reason, sizeof reason);
     WEIR_LOG(WARN, "ingest.dead_letter", "a message was set aside; see weir ingest dlq list",
@@ -124,14 +123,14 @@ static bool claim(void *graph, const weir_mutation *put) {
     return weir_graph_name_claim(graph, put);
 }
 
-static void add_to(weir_run *run, uint32_t shard, const weir_mutation *m) {
+static void add_to(weir_source_run *run, uint32_t shard, const weir_mutation *m) {
     weir_batch_add(&run->batches[shard], m, run->begin);
     run->in_batch[shard]++;
     if (run->batches[shard].length >= BATCH_BYTES) run->full = true;
 }
 
 /* Before names are claimed and counted as carried: nothing of the event can fail behind this. */
-static weir_err room_for(weir_run *run, const weir_mapped *event) {
+static weir_err room_for(weir_source_run *run, const weir_mapped *event) {
     size_t bytes = WEIR_MUTATION_HEADER_BYTES; /* of the note */
     for (size_t i = 0; i < event->count; i++) {
         const weir_mutation *m = &event->mutations[i];
@@ -140,12 +139,12 @@ static weir_err room_for(weir_run *run, const weir_mapped *event) {
     for (uint32_t i = 0; i < run->shards; i++) {
         if (weir_buf_reserve(&run->batches[i], bytes)) continue;
         run->batches[i].failed = WEIR_CODE_OK; /* what is in it stays */
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for a batch of %zu bytes", run->batches[i].length + bytes);
+        return WEIR_NOMEM("for a batch of %zu bytes", run->batches[i].length + bytes);
     }
     return WEIR_OK;
 }
 
-static void hand_on(weir_run *run, const weir_mapped *event) {
+static void hand_on(weir_source_run *run, const weir_mapped *event) {
     for (size_t i = 0; i < run->chosen_count; i++) {
         const weir_mutation m = weir_chosen_mutation(event, run->chosen[i]);
         if (m.kind != WEIR_DELETE_VERTEX) {
@@ -167,7 +166,7 @@ static weir_err conflict(uint64_t first) {
 }
 
 /* *whyp: why it is refused; success when it is not. */
-static weir_err take_event(weir_run *run, const weir_mapped *event, uint64_t offset, weir_err *whyp) {
+static weir_err take_event(weir_source_run *run, const weir_mapped *event, uint64_t offset, weir_err *whyp) {
     uint64_t first;
     weir_repeat repeat = WEIR_REPEAT_FIRST;
     if (event->event_id) repeat = weir_repeats_ask(run->part->repeats, event->event, event->content, offset, &first);
@@ -198,7 +197,7 @@ static weir_err take_event(weir_run *run, const weir_mapped *event, uint64_t off
 typedef enum known { UNKNOWN, KNOWN_EARLIER, KNOWN_OURS } known;
 
 /* Whether the position is a dead letter already. */
-static known ask_known(weir_part *part, uint64_t offset) {
+static known ask_known(weir_source_partition *part, uint64_t offset) {
     known found = UNKNOWN;
     for (; part->known_count && part->known->offset <= offset; part->known++, part->known_count--) {
         if (part->known->offset == offset && found != KNOWN_OURS)
@@ -209,7 +208,7 @@ static known ask_known(weir_part *part, uint64_t offset) {
 
 /* Who was told that the log has an event must not find it refused later, because a clock went back: in our own log a
  * record bears the time at which it was taken. Other streams' records bear what their producers say. */
-static weir_err check_time(weir_run *run, const weir_stream_record *record, const weir_mapped *event) {
+static weir_err check_time(weir_source_run *run, const weir_consumer_record *record, const weir_mapped *event) {
     const weir_worker *worker = run->worker;
     if (event->time_us <= run->latest_us || worker->from.stream != WEIR_PIPELINE_EVENTLOG)
         return weir_mapper_check_time(run->mapper, run->latest_us);
@@ -218,7 +217,7 @@ static weir_err check_time(weir_run *run, const weir_stream_record *record, cons
 
 /* Kafka's mark of a deleted key: what it means is the schema's to say, and never the reason of a letter that it means
  * nothing. Its time is the record's, which its producer says. */
-static weir_err map_tombstone(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
+static weir_err map_tombstone(weir_source_run *run, const weir_consumer_record *record, weir_mapped *event) {
     bool timed = record->time_us != WEIR_KAFKA_NO_TIME;
     weir_err err = weir_mapper_tombstone(run->mapper, record->partition, record->offset, record->time_us,
                                          timed ? record->key : NULL, record->key_length, event);
@@ -230,7 +229,7 @@ static weir_err map_tombstone(weir_run *run, const weir_stream_record *record, w
                     "producer's clock");
 }
 
-static weir_err map_record(weir_run *run, const weir_stream_record *record, weir_mapped *event) {
+static weir_err map_record(weir_source_run *run, const weir_consumer_record *record, weir_mapped *event) {
     const void *value = record->value ? record->value : "";
     if (record->cut) return WEIR_ERR(WEIR_EDATA, "the line is longer than a message may be");
     if (!record->value && run->worker->from.stream == WEIR_PIPELINE_KAFKA) return map_tombstone(run, record, event);
@@ -245,7 +244,7 @@ static weir_err map_record(weir_run *run, const weir_stream_record *record, weir
     return err;
 }
 
-static weir_err take_record(weir_run *run, const weir_stream_record *record) {
+static weir_err take_record(weir_source_run *run, const weir_consumer_record *record) {
     weir_mapped event;
     run->records++;
     run->bytes += record->value_length;
@@ -261,7 +260,7 @@ static weir_err take_record(weir_run *run, const weir_stream_record *record) {
 
 /* --- the span --------------------------------------------------------------------------------------------------- */
 
-static weir_err begin_batches(weir_run *run) {
+static weir_err begin_batches(weir_source_run *run) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < run->shards; i++) {
         weir_batch_begin(&run->batches[i]);
@@ -271,7 +270,7 @@ static weir_err begin_batches(weir_run *run) {
     return err;
 }
 
-static weir_err begin_span(weir_run *run, uint64_t begin) {
+static weir_err begin_span(weir_source_run *run, uint64_t begin) {
     run->begin = run->next = begin;
     run->records = run->bytes = run->mutations = run->letters = run->repeated = run->tombstones = 0;
     run->event_time_us = INT64_MIN;
@@ -284,7 +283,7 @@ static weir_err begin_span(weir_run *run, uint64_t begin) {
 }
 
 /* What others may look at. */
-static void account(weir_run *run) {
+static void account(weir_source_run *run) {
     weir_worker *worker = run->worker;
     weir_mutex_lock(&worker->mutex);
     run->part->read = run->next;
@@ -303,7 +302,7 @@ static void account(weir_run *run) {
 }
 
 /* Again and again the same batches: a shard that has its own already passes over it (S4). */
-static weir_err submit(weir_run *run) {
+static weir_err submit(weir_source_run *run) {
     weir_err err;
     do
         err = weir_graph_submit(run->worker->pipeline->graph, run->batches);
@@ -311,7 +310,7 @@ static weir_err submit(weir_run *run) {
     return err;
 }
 
-static weir_err hand_over(weir_run *run) {
+static weir_err hand_over(weir_source_run *run) {
     weir_worker *worker = run->worker;
     const weir_batch_span span = {worker->graph_source, run->part->partition, run->begin, run->next};
     weir_err err = WEIR_OK;
@@ -333,20 +332,20 @@ static weir_err hand_over(weir_run *run) {
     return WEIR_OK;
 }
 
-static void mark(weir_run *run, const weir_stream_record *last) {
-    const weir_stream *stream = run->worker->stream;
+static void mark(weir_source_run *run, const weir_consumer_record *last) {
+    const weir_consumer *stream = run->worker->stream;
     run->part->newest = (weir_mark){run->part->next, stream->ops->check ? stream->ops->check(last) : 0};
     if (stream->ops->check) weir_marks_add(&run->part->marks, run->part->newest.offset, run->part->newest.check);
 }
 
-weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_record *records, const uint32_t *indices,
-                          size_t count) {
+weir_err weir_source_run_records(weir_source_run *run, weir_source_partition *part, const weir_consumer_record *records,
+                                 const uint32_t *indices, size_t count) {
     weir_err err = WEIR_OK;
     run->part = part;
     run->latest_us = weir_graph_latest(run->worker->pipeline->graph, INT64_MIN);
     err = begin_span(run, part->next);
     for (size_t i = 0; !err && i < count; i++) {
-        const weir_stream_record *record = &records[indices[i]];
+        const weir_consumer_record *record = &records[indices[i]];
         WEIR_ASSERT(record->offset >= run->next); /* streams go forwards */
         err = take_record(run, record);
         run->next = record->offset + 1;
@@ -361,15 +360,15 @@ weir_err weir_run_records(weir_run *run, weir_part *part, const weir_stream_reco
 }
 
 /* Said once the graph has it in hand: a seal that is asked for after that holds it. */
-static void account_clear(const weir_run *run) {
-    weir_part *part = run->part;
+static void account_clear(const weir_source_run *run) {
+    weir_source_partition *part = run->part;
     weir_mutex_lock(&run->worker->mutex);
     part->clear = run->next;
     if (part->end < run->next) part->end = run->next;
     weir_mutex_unlock(&run->worker->mutex);
 }
 
-weir_err weir_run_clear(weir_run *run, weir_part *part, uint64_t clear) {
+weir_err weir_source_run_clear(weir_source_run *run, weir_source_partition *part, uint64_t clear) {
     bool quiet = part->quiet_at == part->next;
     run->part = part;
     weir_err err = begin_span(run, part->next);

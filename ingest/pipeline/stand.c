@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/log.h>
-#include <weir/base/metrics.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
 
 #include "pipeline_private.h"
 
@@ -27,7 +27,7 @@ void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, we
 }
 
 /* Adds a partition to the list; false: it is full. */
-static bool add_doubt(const weir_part *part, char *list, size_t size) {
+static bool add_doubt(const weir_source_partition *part, char *list, size_t size) {
     char text[96];
     int length =
         snprintf(text, sizeof text, "%spartition %u offsets %llu to %llu", list[0] ? ", " : "", part->partition,
@@ -42,7 +42,7 @@ weir_err weir_worker_doubt(weir_worker *worker, weir_err err) {
     uint32_t others = 0;
     for (uint32_t i = 0; i < worker->part_count; i++) {
         weir_mutex_lock(&worker->mutex);
-        const weir_part part = worker->parts[i];
+        const weir_source_partition part = worker->parts[i];
         weir_mutex_unlock(&worker->mutex);
         if (part.verified >= part.newest.offset) continue;
         others += !add_doubt(&part, list, sizeof list);
@@ -59,7 +59,7 @@ weir_err weir_worker_doubt(weir_worker *worker, weir_err err) {
 /* --- what the brokers say --------------------------------------------------------------------------------------- */
 
 /* Since when records wait behind the same end of what is committed. */
-static void see_transaction(weir_part *part, uint64_t stable, uint64_t end, int64_t wall_us) {
+static void see_transaction(weir_source_partition *part, uint64_t stable, uint64_t end, int64_t wall_us) {
     bool same = part->open_us && part->stable == stable;
     part->open_us = stable >= end ? 0 : same ? part->open_us : wall_us;
 }
@@ -71,7 +71,7 @@ void weir_worker_told(void *context, const weir_kafka_told *parts, size_t count,
     for (size_t i = 0; i < count; i++) {
         const weir_kafka_told *told = &parts[i];
         if (told->partition >= worker->part_count) continue;
-        weir_part *part = &worker->parts[told->partition];
+        weir_source_partition *part = &worker->parts[told->partition];
         see_transaction(part, told->stable, told->end, wall_us);
         part->end = told->end;
         part->stable = told->stable;
@@ -88,7 +88,7 @@ bool weir_worker_contact_is_old(const weir_worker *worker) {
 
 /* --- for others ------------------------------------------------------------------------------------------------- */
 
-static void add_transaction(const weir_part *part, weir_pipeline_source_stats *stats) {
+static void add_transaction(const weir_source_partition *part, weir_pipeline_source_stats *stats) {
     if (!part->open_us) return;
     stats->waiting_records += part->end - part->stable;
     if (stats->waiting_since_us && stats->waiting_since_us <= part->open_us) return;
@@ -141,7 +141,7 @@ static bool part_stats(weir_pipeline *pipeline, weir_worker *worker, uint32_t in
     weir_mutex_lock(&worker->mutex);
     bool there = index < worker->part_count;
     if (there) {
-        const weir_part *part = &worker->parts[index];
+        const weir_source_partition *part = &worker->parts[index];
         clear = part->clear;
         stats->partition = part->partition;
         stats->offset_read = part->read;

@@ -8,9 +8,9 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/log.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/log.h>
 
 #include "pipeline_private.h"
 
@@ -102,21 +102,21 @@ static void drained(weir_worker *worker, uint64_t drains) {
 
 /* --- where to begin --------------------------------------------------------------------------------------------- */
 
-static weir_part *part_of(const weir_worker *worker, uint32_t partition) {
+static weir_source_partition *part_of(const weir_worker *worker, uint32_t partition) {
     if (worker->from.stream == WEIR_PIPELINE_FILE) return worker->part_count ? &worker->parts[0] : NULL;
     return partition < worker->part_count ? &worker->parts[partition] : NULL;
 }
 
-static weir_err add_part(weir_worker *worker, const weir_part *added) {
+static weir_err add_part(weir_worker *worker, const weir_source_partition *added) {
     WEIR_ASSERT(worker->from.stream == WEIR_PIPELINE_FILE || added->partition == worker->part_count);
     weir_mutex_lock(&worker->mutex);
-    weir_part *parts = weir_realloc_array(worker->parts, worker->part_count + 1, sizeof *parts);
+    weir_source_partition *parts = weir_realloc_array(worker->parts, worker->part_count + 1, sizeof *parts);
     if (parts) {
         parts[worker->part_count++] = *added;
         worker->parts = parts;
     }
     weir_mutex_unlock(&worker->mutex);
-    return parts ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for partition %u", added->partition);
+    return parts ? WEIR_OK : WEIR_NOMEM("for partition %u", added->partition);
 }
 
 /* A partition that the store has never seen begins where the stream does. */
@@ -131,20 +131,20 @@ static weir_err remember_begin(weir_worker *worker, uint64_t begin, uint64_t app
 }
 
 /* The next older mark; those that are not older say nothing more. */
-static void add_mark(weir_stream_start *start, weir_mark mark) {
+static void add_mark(weir_consumer_start *start, weir_mark mark) {
     uint64_t limit = start->mark_count ? start->marks[start->mark_count - 1].offset - 1 : start->offset;
-    if (!mark.check || !mark.offset || mark.offset > limit || start->mark_count == WEIR_STREAM_MARKS_MAX) return;
+    if (!mark.check || !mark.offset || mark.offset > limit || start->mark_count == WEIR_CONSUMER_MARKS_MAX) return;
     start->marks[start->mark_count++] = mark;
 }
 
-static void add_marks(weir_stream_start *start, const weir_position *position) {
+static void add_marks(weir_consumer_start *start, const weir_position *position) {
     add_mark(start, (weir_mark){position->offset, position->check});
     for (uint32_t i = 0; i < WEIR_POSITIONS_OLDER; i++)
         add_mark(start, position->older[i]);
 }
 
 /* From where all shards have it: in a store that was just opened, what they have sealed. */
-static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t begin, weir_stream_start *startp) {
+static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t begin, weir_consumer_start *startp) {
     weir_pipeline *pipeline = worker->pipeline;
     uint64_t applied = weir_graph_offset_applied(pipeline->graph, worker->graph_source, partition);
     weir_position position;
@@ -160,7 +160,7 @@ static weir_err first_start(weir_worker *worker, uint32_t partition, uint64_t be
 
 /* The stream is opened again: what it has must be what it had, up to the newest record, and at the newest that it was
  * known by before (weir_kafka_start). */
-static void next_start(weir_worker *worker, const weir_part *part, weir_stream_start *startp) {
+static void next_start(weir_worker *worker, const weir_source_partition *part, weir_consumer_start *startp) {
     weir_mark known = {0};
     weir_position position;
     weir_mutex_lock(&worker->mutex);
@@ -174,10 +174,10 @@ static void next_start(weir_worker *worker, const weir_part *part, weir_stream_s
         add_marks(startp, &position);
 }
 
-static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir_stream_start *startp) {
+static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir_consumer_start *startp) {
     weir_worker *worker = context;
-    const weir_part *part = part_of(worker, partition);
-    *startp = (weir_stream_start){0};
+    const weir_source_partition *part = part_of(worker, partition);
+    *startp = (weir_consumer_start){0};
     if (part) {
         next_start(worker, part, startp);
         weir_repeats_undo(part->repeats, part->next);
@@ -185,15 +185,16 @@ static weir_err start_at(void *context, uint32_t partition, uint64_t begin, weir
     }
     weir_err err = first_start(worker, partition, begin, startp);
     if (err) return err;
-    weir_part added = {.partition = partition,
-                       .next = startp->offset,
-                       .newest = {.offset = startp->offset},
-                       .had = weir_graph_offset_applied(worker->pipeline->graph, worker->graph_source, partition),
-                       .read = startp->offset,
-                       .end = startp->offset,
-                       .stable = startp->offset,
-                       .verified = startp->known < startp->offset ? startp->known : startp->offset,
-                       .event_time_us = INT64_MIN};
+    weir_source_partition added = {
+        .partition = partition,
+        .next = startp->offset,
+        .newest = {.offset = startp->offset},
+        .had = weir_graph_offset_applied(worker->pipeline->graph, worker->graph_source, partition),
+        .read = startp->offset,
+        .end = startp->offset,
+        .stable = startp->offset,
+        .verified = startp->known < startp->offset ? startp->known : startp->offset,
+        .event_time_us = INT64_MIN};
     weir_letters_known(worker->pipeline->letters, worker->graph_source, partition, startp->offset, &added.known,
                        &added.known_count);
     err = weir_repeats_open(weir_graph_event_window(worker->pipeline->graph), &added.repeats);
@@ -229,23 +230,23 @@ static int64_t open_timeout_us(const weir_worker *worker) {
 
 static weir_err open_stream(weir_worker *worker) {
     weir_pipeline *pipeline = worker->pipeline;
-    const weir_stream_kafka_opts kafka = {.brokers = pipeline->brokers,
-                                          .topic = worker->schema_source->topic,
-                                          .timeout_us = open_timeout_us(worker),
-                                          .buffer_bytes = pipeline->kafka_buffer_bytes,
-                                          .told = weir_worker_told,
-                                          .stop = is_to_stop};
+    const weir_consumer_kafka_opts kafka = {.brokers = pipeline->brokers,
+                                            .topic = worker->schema_source->topic,
+                                            .timeout_us = open_timeout_us(worker),
+                                            .buffer_bytes = pipeline->kafka_buffer_bytes,
+                                            .told = weir_worker_told,
+                                            .stop = is_to_stop};
     weir_err err = WEIR_OK;
     switch (worker->from.stream) {
     case WEIR_PIPELINE_EVENTLOG:
-        err = weir_stream_eventlog_open(worker->from.log, start_at, worker, &worker->stream);
+        err = weir_consumer_eventlog_open(worker->from.log, start_at, worker, &worker->stream);
         break;
     case WEIR_PIPELINE_KAFKA:
-        err = weir_stream_kafka_open(&kafka, start_at, worker, &worker->stream);
+        err = weir_consumer_kafka_open(&kafka, start_at, worker, &worker->stream);
         break;
     case WEIR_PIPELINE_FILE:
-        err = weir_stream_file_open(worker->from.path, worker->schema_source, worker->file_partition, start_at, worker,
-                                    &worker->stream);
+        err = weir_consumer_file_open(worker->from.path, worker->schema_source, worker->file_partition, start_at,
+                                      worker, &worker->stream);
         break;
     }
     worker->of_stream = err != WEIR_OK;
@@ -261,10 +262,10 @@ static void close_stream(weir_worker *worker) {
 /* --- a turn ----------------------------------------------------------------------------------------------------- */
 
 /* Indices of the records, those of one partition together, in their order: counted, then placed. */
-static weir_err group(weir_worker *worker, const weir_stream_record *records, size_t count) {
+static weir_err group(weir_worker *worker, const weir_consumer_record *records, size_t count) {
     memset(worker->group_ends, 0, worker->part_count * sizeof *worker->group_ends);
     for (size_t i = 0; i < count; i++) {
-        const weir_part *part = part_of(worker, records[i].partition);
+        const weir_source_partition *part = part_of(worker, records[i].partition);
         if (!part) return WEIR_ERR(WEIR_EINTERNAL, "a record of partition %u, which is not read", records[i].partition);
         worker->group_ends[part - worker->parts]++;
     }
@@ -279,13 +280,14 @@ static weir_err group(weir_worker *worker, const weir_stream_record *records, si
     return WEIR_OK;
 }
 
-static weir_err run_all(weir_worker *worker, const weir_stream_record *records, size_t count) {
+static weir_err run_all(weir_worker *worker, const weir_consumer_record *records, size_t count) {
     weir_err err = group(worker, records, count);
     uint32_t begin = 0;
     for (uint32_t i = 0; !err && begin < count; i++) {
         uint32_t end = worker->group_ends[i];
         if (end > begin)
-            err = weir_run_records(worker->run, &worker->parts[i], records, worker->grouped + begin, end - begin);
+            err =
+                weir_source_run_records(worker->run, &worker->parts[i], records, worker->grouped + begin, end - begin);
         begin = end;
     }
     return err;
@@ -297,8 +299,8 @@ static void pass_letters(weir_pipeline *pipeline) {
     weir_positions_letters_set(pipeline->positions, letters);
 }
 
-static void see_end(weir_worker *worker, weir_part *part) {
-    const weir_stream_ops *ops = worker->stream ? worker->stream->ops : NULL;
+static void see_end(weir_worker *worker, weir_source_partition *part) {
+    const weir_consumer_ops *ops = worker->stream ? worker->stream->ops : NULL;
     uint64_t end = ops && ops->end ? ops->end(worker->stream, part->partition) : 0;
     weir_mutex_lock(&worker->mutex);
     if (end > part->end) part->end = end;
@@ -313,7 +315,7 @@ static void see_ends(weir_worker *worker) {
 
 /* Whether the graph may wait for what this partition says of the time. One that is away, or has failed, keeps the state
  * that it had: it is not known to be at its end. */
-static weir_err tell_clock(weir_worker *worker, weir_part *part) {
+static weir_err tell_clock(weir_worker *worker, weir_source_partition *part) {
     const weir_pipeline *pipeline = worker->pipeline;
     weir_clock_state state = WEIR_CLOCK_WAITING;
     if (!worker->stream) return WEIR_OK;
@@ -345,7 +347,7 @@ static void at_end(weir_worker *worker) {
 
 /* Of what is sealed, the newest record; those that were verified are kept behind it. One of another log would
  * otherwise be compared with that other from then on. */
-static weir_err keep_mark(weir_worker *worker, weir_part *part) {
+static weir_err keep_mark(weir_worker *worker, weir_source_partition *part) {
     weir_pipeline *pipeline = worker->pipeline;
     uint64_t sealed = weir_graph_offset_sealed(pipeline->graph, worker->graph_source, part->partition);
     weir_position position;
@@ -362,12 +364,12 @@ static weir_err keep_mark(weir_worker *worker, weir_part *part) {
 /* What stands behind the last record, marks of transactions and what they took back, is passed as records are: or else
  * its removal by retention would look like that of records which were missed. All that was polled is handed over. */
 static weir_err pass_clear(weir_worker *worker) {
-    const weir_stream_ops *ops = worker->stream->ops;
+    const weir_consumer_ops *ops = worker->stream->ops;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && ops->clear && i < worker->part_count; i++) {
-        weir_part *part = &worker->parts[i];
+        weir_source_partition *part = &worker->parts[i];
         uint64_t clear = ops->clear(worker->stream, part->partition);
-        if (clear > part->next) err = weir_run_clear(worker->run, part, clear);
+        if (clear > part->next) err = weir_source_run_clear(worker->run, part, clear);
     }
     return err;
 }
@@ -404,7 +406,7 @@ static weir_err tick_well(weir_worker *worker, bool at_once) {
 /* *idle_usp: how long to sleep when nothing came; *endedp: nothing will come any more. */
 static weir_err turn(weir_worker *worker, int64_t *idle_usp, bool *endedp) {
     WEIR_ON_ROLE(INGEST);
-    const weir_stream_record *records;
+    const weir_consumer_record *records;
     uint64_t drains;
     size_t count;
     bool empty;
@@ -431,11 +433,11 @@ static weir_err read_on(weir_worker *worker, bool *endedp) {
     weir_err err = open_stream(worker);
     if (err) return err;
     uint32_t *ends = weir_realloc_array(worker->group_ends, worker->part_count, sizeof *ends);
-    if (!ends) return WEIR_ERR(WEIR_ENOMEM, "no memory for %u partitions", worker->part_count);
+    if (!ends) return WEIR_NOMEM("for %u partitions", worker->part_count);
     worker->group_ends = ends;
     see_ends(worker); /* before anybody asks how far it is */
     for (uint32_t i = 0; !err && i < worker->part_count; i++) {
-        weir_part *part = &worker->parts[i];
+        weir_source_partition *part = &worker->parts[i];
         part->quiet_us = weir_clock_mono_us(worker->pipeline->clock);
         part->quiet_at = part->next;
         err = tell_clock(worker, part);

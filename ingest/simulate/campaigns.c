@@ -6,7 +6,7 @@
  * could have: merchants are drawn by the same popularity, prices are the merchant's own, time is busy time. What is odd
  * is only who meets whom.
  */
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #include "sim_payments.h"
 

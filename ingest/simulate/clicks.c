@@ -10,8 +10,8 @@
  * moves every other one a rank down; the last one leaves. So popularity drifts, and there are always items that nobody
  * has bought yet, in the memory of a constant number of places.
  */
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "sim_agenda.h"
 #include "sim_alias.h"
@@ -285,7 +285,7 @@ static weir_err open_tables(weir_sim_clicks *sim) {
     sim->rank_alias = weir_calloc(sim->places, sizeof *sim->rank_alias);
     weir_err err = WEIR_OK;
     if (!weights || !stack || !sim->person_alias || !sim->rank_alias) {
-        err = WEIR_ERR(WEIR_ENOMEM, "no memory for %u people and %u items; simulate fewer", people, sim->opts.items);
+        err = WEIR_NOMEM("for %u people and %u items; simulate fewer", people, sim->opts.items);
     } else {
         weir_sim_zipf_weights(weights, people, 1 + people / PERSON_FLAT_SHARE);
         weir_sim_alias_fill(sim->person_alias, weights, stack, people);
@@ -319,7 +319,7 @@ weir_err weir_simulate_clicks_open(const weir_simulate_clicks_opts *opts, weir_s
     weir_err err = check_options(&checked);
     if (err) return err;
     weir_sim_clicks *sim = weir_calloc(1, sizeof *sim);
-    if (!sim) return WEIR_ERR(WEIR_ENOMEM, "no memory for a click generator; free some");
+    if (!sim) return WEIR_NOMEM("for a click generator; free some");
     sim->base.next = clicks_next;
     sim->base.close = clicks_close;
     sim->opts = checked;

@@ -10,7 +10,7 @@
  * copies new cards at one merchant. A single campaign looks like an odd afternoon of some card or account; that the
  * same devices, mules and fences come back is only seen two or more steps away.
  */
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "sim_payments.h"
 
@@ -134,8 +134,7 @@ static void warm_up(weir_sim_payments *sim) {
 weir_err weir_sim_fraud_open(weir_sim_payments *sim) {
     sim->crews = weir_calloc(sim->world.crews, sizeof *sim->crews);
     sim->skimmers = weir_calloc(sim->world.merchant_count, sizeof *sim->skimmers);
-    if (!sim->crews || !sim->skimmers)
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for %u crews; simulate fewer accounts", sim->world.crews);
+    if (!sim->crews || !sim->skimmers) return WEIR_NOMEM("for %u crews; simulate fewer accounts", sim->world.crews);
     place_skimmers(sim, sim->opts.start_us / WEIR_SIM_DAY);
     warm_up(sim);
     return WEIR_OK;

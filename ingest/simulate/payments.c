@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* payments.c - the clockwork of the payment generator, and the bytes of its messages; see sim_payments.h. */
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "sim_payments.h"
 
@@ -288,7 +288,7 @@ weir_err weir_simulate_payments_open(const weir_simulate_payments_opts *opts, we
     weir_err err = check_options(&checked);
     if (err) return err;
     weir_sim_payments *sim = weir_calloc(1, sizeof *sim);
-    if (!sim) return WEIR_ERR(WEIR_ENOMEM, "no memory for a payment generator; free some");
+    if (!sim) return WEIR_NOMEM("for a payment generator; free some");
     sim->base.next = payments_next;
     sim->base.close = payments_close;
     sim->opts = checked;

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #define PLACE_BITS 32u
 
@@ -21,8 +21,7 @@ weir_err weir_sim_agenda_open(weir_sim_agenda *agenda, uint64_t capacity, size_t
     agenda->items = weir_calloc(capacity, item_bytes);
     if (!agenda->heap || !agenda->vacant || !agenda->items) {
         weir_sim_agenda_close(agenda);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for an agenda of %u items; simulate fewer accounts or payments a day",
-                        (uint32_t)capacity);
+        return WEIR_NOMEM("for an agenda of %u items; simulate fewer accounts or payments a day", (uint32_t)capacity);
     }
     for (uint32_t i = 0; i < agenda->capacity; i++)
         agenda->vacant[i] = agenda->capacity - 1 - i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_alias.h"
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 void weir_sim_zipf_weights(uint64_t *weights, uint32_t count, uint32_t flat) {
     WEIR_ASSERT(flat > 0);

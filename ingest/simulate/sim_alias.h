@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 typedef struct weir_sim_alias_entry {
     uint32_t threshold; /* of the low half of the draw: below it the entry itself, else the other */

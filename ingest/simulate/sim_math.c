@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_math.h"
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #define LN2_Q24 11629080u
 #define LN2_Q32 2977044472u

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #define WEIR_SIM_SECOND 1000000ll
 #define WEIR_SIM_MINUTE (60 * WEIR_SIM_SECOND)

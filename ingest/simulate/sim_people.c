@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sim_people.c - account holders and what they own, computed on demand; see sim_world.h. */
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #include "sim_world.h"
 

@@ -3,7 +3,7 @@
 #ifndef WEIR_SIM_PRIVATE_H
 #define WEIR_SIM_PRIVATE_H
 
-#include <weir/ingest/simulate.h>
+#include <weir/ingest/simulate/simulate.h>
 
 struct weir_simulate {
     void (*next)(weir_simulate *sim, weir_simulate_message *messagep);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_rhythm.h"
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #include "sim_math.h"
 

@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/clock.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
 
 #include "sim_math.h"
 

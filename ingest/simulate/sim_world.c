@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_world.h"
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #define SLOTS_FOR_A_PUBLIC 2000u
 #define SLOT_FLAT_SHARE    100u
@@ -106,8 +106,7 @@ static weir_err world_allocate(weir_sim_world *world, uint64_t **weightsp, uint3
     world->reissued = weir_calloc(world->slots, 2);
     if (!*weightsp || !*stackp || !world->slot_alias || !world->merchant_alias || !world->merchants ||
         !world->community_country || !world->reissued)
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for %u accounts and %u merchants; simulate fewer", world->slots,
-                        world->merchant_count);
+        return WEIR_NOMEM("for %u accounts and %u merchants; simulate fewer", world->slots, world->merchant_count);
     return WEIR_OK;
 }
 

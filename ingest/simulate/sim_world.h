@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
-#include <weir/ingest/simulate.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/err.h>
 
 #include "sim_alias.h"
 #include "sim_math.h"

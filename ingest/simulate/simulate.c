@@ -2,7 +2,7 @@
 /* simulate.c - what the generators have in common. */
 #include <stdio.h>
 
-#include <weir/base/clock.h>
+#include <weir/store/base/clock.h>
 
 #include "sim_private.h"
 

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/metrics.h>
-#include <weir/cli/cli.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/cli/cli.h>
 
 #ifdef __clang__
 #define COMPILER __VERSION__
@@ -69,7 +69,7 @@ static weir_err exec_beside(const char *file, char *const *arguments) {
 /* first, then the positional arguments from index on; first may be NULL. */
 static weir_err run_file(const weir_cli *cli, const char *file, const char *first, size_t index) {
     char **arguments = weir_calloc(weir_cli_positional_count(cli) + 3, sizeof *arguments);
-    if (!arguments) return WEIR_ERR(WEIR_ENOMEM, "out of memory for the arguments; free some");
+    if (!arguments) return WEIR_NOMEM("for the arguments; free some");
     size_t count = 0;
     /* execv does not write to them, and says so only in its manual */
     memcpy(&arguments[count++], &file, sizeof file);
@@ -173,7 +173,7 @@ static weir_err run_reference_metrics(weir_cli *cli) {
     (void)cli;
     size_t length = weir_metrics_markdown(NULL, 0);
     char *text = weir_malloc(length + 1);
-    if (!text) return WEIR_ERR(WEIR_ENOMEM, "out of memory for %zu bytes of text; free some", length);
+    if (!text) return WEIR_NOMEM("for %zu bytes of text; free some", length);
     weir_metrics_markdown(text, length + 1);
     weir_err err = weir_cli_output(text, length);
     weir_free(text);

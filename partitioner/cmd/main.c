@@ -2,8 +2,8 @@
 /* main.c - `weir partition`: METIS ends its process when memory is short, so this is one of its own. */
 #include <string.h>
 
-#include <weir/cli/cli.h>
-#include <weir/partitioner/parts.h>
+#include <weir/partitioner/parts/parts.h>
+#include <weir/store/cli/cli.h>
 
 static weir_parts_method method_of(const char *name) {
     weir_parts_method method = WEIR_PARTS_METIS;

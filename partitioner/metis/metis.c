@@ -4,8 +4,8 @@
 
 #include <metis.h>
 
-#include <weir/base/alloc.h>
-#include <weir/partitioner/metis.h>
+#include <weir/partitioner/metis/metis.h>
+#include <weir/store/base/alloc.h>
 
 /* How far above its share a part may be: a hundredth of the first constraint costs little, degrees are lumpier. */
 #define FIRST_SLACK 1.03f
@@ -66,8 +66,8 @@ static weir_err copy_open(const weir_metis_graph *g, copy *c) {
     c->vertex_weights = copy_numbers(g->vertex_weights, g->vertices * g->constraints);
     c->parts = weir_calloc(g->vertices + 1, sizeof *c->parts);
     if (c->indptr && c->neighbors && c->edge_weights && c->vertex_weights && c->parts) return WEIR_OK;
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to give METIS %llu vertices and %llu ends of edges",
-                    (unsigned long long)g->vertices, (unsigned long long)entries);
+    return WEIR_NOMEM("while giving METIS %llu vertices and %llu ends of edges", (unsigned long long)g->vertices,
+                      (unsigned long long)entries);
 }
 
 static void copy_close(copy *c) {

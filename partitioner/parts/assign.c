@@ -2,10 +2,10 @@
 /* assign.c - three ways to say which part owns a vertex, and how good each is. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
-#include <weir/partitioner/metis.h>
+#include <weir/partitioner/metis/metis.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
 
 #include "plan.h"
 
@@ -88,7 +88,7 @@ weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_o
                             weir_parts_quality *qualityp) {
     uint64_t *numbers = weir_calloc((size_t)parts * 5, sizeof *numbers), twice = 0;
     *qualityp = (weir_parts_quality){.method = qualityp->method, .seconds = qualityp->seconds};
-    if (!numbers) return WEIR_ERR(WEIR_ENOMEM, "no memory to measure %u parts", parts);
+    if (!numbers) return WEIR_NOMEM("while measuring %u parts", parts);
     tally t = {numbers, numbers + parts, numbers + 2 * (size_t)parts, numbers + 3 * (size_t)parts,
                numbers + 4 * (size_t)parts};
     for (uint64_t v = 0; v < graph->vertices; v++)

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "plan.h"
 
@@ -17,11 +17,6 @@ typedef struct builder {
     weir_parts_graph *graph;
     int64_t *ends; /* where the next neighbour of a vertex goes */
 } builder;
-
-static weir_err no_memory(const weir_parts_graph *g) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to see %llu vertices as one graph; partition on a larger machine",
-                    (unsigned long long)g->vertices);
-}
 
 static uint32_t own_type(const weir_schema_relation *r, weir_direction direction) {
     return direction == WEIR_OUT ? r->from : r->to;
@@ -99,7 +94,9 @@ static weir_err build_edges(builder *b) {
     g->neighbors = weir_calloc(ends + 1, sizeof *g->neighbors);
     g->edge_weights = weir_calloc(ends + 1, sizeof *g->edge_weights);
     b->ends = weir_calloc(g->vertices + 1, sizeof *b->ends);
-    if (!g->neighbors || !g->edge_weights || !b->ends) return no_memory(g);
+    if (!g->neighbors || !g->edge_weights || !b->ends)
+        return WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
+                          (unsigned long long)g->vertices);
     memcpy(b->ends, g->indptr, g->vertices * sizeof *b->ends);
     visit_all(b, add_list);
     close_gaps(b);
@@ -184,13 +181,18 @@ weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *
     builder b = {.snapshot = snapshot, .schema = weir_snapshot_schema(snapshot), .graph = graph};
     *graph = (weir_parts_graph){.types = weir_schema_vertex_count(b.schema)};
     graph->offsets = weir_calloc(graph->types + 1, sizeof *graph->offsets);
-    if (!graph->offsets) return no_memory(graph);
+    if (!graph->offsets)
+        return WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
+                          (unsigned long long)graph->vertices);
     for (uint32_t type = 0; type < graph->types; type++)
         graph->offsets[type + 1] = graph->offsets[type] + weir_snapshot_vertices_of(snapshot, type)->count;
     graph->vertices = graph->offsets[graph->types];
     graph->indptr = weir_calloc(graph->vertices + 1, sizeof *graph->indptr);
     graph->vertex_weights = weir_calloc(graph->vertices * WEIR_PARTS_CONSTRAINTS + 1, sizeof *graph->vertex_weights);
-    weir_err err = graph->indptr && graph->vertex_weights ? build_edges(&b) : no_memory(graph);
+    weir_err err = graph->indptr && graph->vertex_weights
+                       ? build_edges(&b)
+                       : WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
+                                    (unsigned long long)graph->vertices);
     if (!err) weigh_training(&b);
     weir_free(b.ends);
     if (err) weir_parts_graph_close(graph);

@@ -2,8 +2,8 @@
 /* manifest.c - manifest.json of a part: what a reader must know before it opens an array. */
 #include <string.h>
 
-#include <weir/base/file.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/file.h>
+#include <weir/store/conf/yaml.h>
 
 #include "plan.h"
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/conf/yaml.h>
 
 #include "part.h"
 
@@ -58,10 +58,6 @@ static weir_err check_name(const weir_yaml_node *row, const char *wanted) {
     return WEIR_YAML_ERR(node, "'%.64s' stands where the schema has '%s'; " TAKE_ANOTHER, weir_yaml_text(node), wanted);
 }
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to read a part's manifest");
-}
-
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
 static weir_err read_starts(const weir_yaml_node *row, weir_part_manifest *m, uint32_t type) {
@@ -72,7 +68,7 @@ static weir_err read_starts(const weir_yaml_node *row, weir_part_manifest *m, ui
     if (weir_yaml_count(node) != (size_t)m->parts + 1)
         return WEIR_YAML_ERR(node, "'starts' has not a row a part and one");
     m->starts[type] = weir_calloc((size_t)m->parts + 1, sizeof *m->starts[type]);
-    if (!m->starts[type]) return no_memory();
+    if (!m->starts[type]) return WEIR_NOMEM("while reading a part's manifest");
     for (uint32_t p = 0; !err && p <= m->parts; p++) {
         const weir_yaml_node *item = weir_yaml_item(node, p);
         if (weir_yaml_node_kind(item) != WEIR_YAML_SCALAR) return WEIR_YAML_ERR(item, "this is no number");
@@ -103,7 +99,7 @@ static weir_err read_extras(const weir_yaml_node *row, weir_part_manifest *m, ui
     size_t count = weir_yaml_count(node);
     if (count > WEIR_PART_EXTRAS_MAX) return WEIR_YAML_ERR(node, "'extras' has too many rows");
     m->extras[type] = weir_calloc(count + 1, sizeof *m->extras[type]);
-    if (!m->extras[type]) return no_memory();
+    if (!m->extras[type]) return WEIR_NOMEM("while reading a part's manifest");
     m->extra_counts[type] = (uint32_t)count;
     for (size_t i = 0; !err && i < count; i++)
         err = read_extra(weir_yaml_item(node, i), &m->extras[type][i]);
@@ -201,7 +197,7 @@ static weir_err tables_open(weir_part_manifest *m) {
     m->labels = weir_calloc(weir_schema_label_count(m->schema) + 1, sizeof *m->labels);
     bool all =
         m->starts && m->halos && m->extras && m->extra_counts && m->edges && m->newest_us && m->deleted && m->labels;
-    return all ? WEIR_OK : no_memory();
+    return all ? WEIR_OK : WEIR_NOMEM("while reading a part's manifest");
 }
 
 static weir_err read_root(const weir_yaml_node *root, weir_part_manifest *m) {

@@ -7,16 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/file.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/file.h>
+#include <weir/store/trust/trust.h>
 
 #include "part.h"
-
-static weir_err no_memory(const weir_part *p) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to open the part %s", p->folder);
-}
 
 /* --- one array ------------------------------------------------------------------------------------------------- */
 
@@ -119,7 +115,7 @@ static weir_err map_columns(weir_part *p, const weir_schema_feature *features, u
     weir_err err = WEIR_OK;
     weir_snapshot_column *columns = weir_calloc(count + 1, sizeof *columns);
     *columnsp = columns;
-    if (!columns) return no_memory(p);
+    if (!columns) return WEIR_NOMEM("while opening the part %s", p->folder);
     for (uint32_t i = 0; !err && i < count; i++)
         err = map_column(p, &features[i], folder, texts, rows, &columns[i]);
     return err;
@@ -132,7 +128,7 @@ static weir_err map_extras(weir_part *p, uint32_t type, const char *folder, weir
     weir_snapshot_extra *extras = weir_calloc(m->extra_counts[type] + 1, sizeof *extras);
     weir_err err = WEIR_OK;
     v->extras = extras;
-    if (!extras) return no_memory(p);
+    if (!extras) return WEIR_NOMEM("while opening the part %s", p->folder);
     v->extra_count = m->extra_counts[type];
     for (uint32_t i = 0; !err && i < v->extra_count; i++) {
         const weir_part_extra *x = &m->extras[type][i];
@@ -312,7 +308,7 @@ static weir_err map_all(weir_part *p) {
     p->halos = weir_calloc(types + 1, sizeof *p->halos);
     p->edges = weir_calloc(2 * relations + 1, sizeof *p->edges);
     p->labels = weir_calloc(labels + 1, sizeof *p->labels);
-    if (!p->vertices || !p->halos || !p->edges || !p->labels) return no_memory(p);
+    if (!p->vertices || !p->halos || !p->edges || !p->labels) return WEIR_NOMEM("while opening the part %s", p->folder);
     for (uint32_t i = 0; !err && i < types; i++) {
         err = map_vertices(p, i);
         if (!err) err = map_halo(p, i);
@@ -329,7 +325,7 @@ static weir_err map_all(weir_part *p) {
 weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_part **partp) {
     *partp = NULL;
     weir_part *p = weir_calloc(1, sizeof *p);
-    if (!p) return WEIR_ERR(WEIR_ENOMEM, "no memory to open the part %s", folder);
+    if (!p) return WEIR_NOMEM("while opening the part %s", folder);
     int length = snprintf(p->folder, sizeof p->folder, "%s", folder);
     weir_err err =
         length < (int)sizeof p->folder ? WEIR_OK : WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);

@@ -3,7 +3,7 @@
 #ifndef WEIR_PARTITIONER_PARTS_PART_H
 #define WEIR_PARTITIONER_PARTS_PART_H
 
-#include <weir/partitioner/parts.h>
+#include <weir/partitioner/parts/parts.h>
 
 #define WEIR_PART_PATH_MAX   4096u
 #define WEIR_PART_EXTRAS_MAX 256u /* of one vertex type */

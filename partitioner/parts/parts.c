@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/trust/trust.h>
 
 #include "plan.h"
 
@@ -113,7 +113,7 @@ static weir_err write_all(weir_parts_draft *draft, weir_parts_report *report) {
 static weir_err write_plan(const weir_snapshot *snapshot, const weir_parts_plan *plan, const weir_parts_opts *opts,
                            weir_parts_report *report) {
     weir_parts_draft *draft = weir_calloc(1, sizeof *draft);
-    if (!draft) return WEIR_ERR(WEIR_ENOMEM, "no memory to write parts");
+    if (!draft) return WEIR_NOMEM("while writing parts");
     draft->snapshot = snapshot;
     draft->plan = plan;
     draft->opts = opts;
@@ -193,7 +193,7 @@ static weir_err cut(const weir_snapshot *snapshot, weir_parts_graph *graph, cons
         err = WEIR_ERR(WEIR_ELIMIT, "%u parts of %llu vertices would leave some empty; ask for fewer", opts->parts,
                        (unsigned long long)graph->vertices);
     } else if (!part_of || !scratch) {
-        err = WEIR_ERR(WEIR_ENOMEM, "no memory to assign %llu vertices", (unsigned long long)graph->vertices);
+        err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph->vertices);
     }
     if (!err) err = choose(snapshot, graph, opts, part_of, scratch, report);
     if (!err) err = weir_parts_plan_open(graph, part_of, opts->parts, &plan);

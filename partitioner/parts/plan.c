@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c - new numbers: within a type by part, within a part in the snapshot's order (P1). */
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "plan.h"
 
@@ -12,7 +12,7 @@ static weir_err plan_type(weir_parts_plan *plan, uint32_t type) {
     int64_t *next = weir_calloc((size_t)plan->parts + 1, sizeof *next);
     if (!starts || !new_of || !old_of || !next) {
         weir_free(next);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory to number %llu vertices", (unsigned long long)count);
+        return WEIR_NOMEM("while numbering %llu vertices", (unsigned long long)count);
     }
     for (uint64_t v = 0; v < count; v++)
         starts[plan->part_of[first + v] + 1]++;
@@ -35,7 +35,7 @@ weir_err weir_parts_plan_open(const weir_parts_graph *graph, const int32_t *part
     plan->old_of = weir_calloc(graph->types + 1, sizeof *plan->old_of);
     plan->starts = weir_calloc(graph->types + 1, sizeof *plan->starts);
     weir_err err = WEIR_OK;
-    if (!plan->new_of || !plan->old_of || !plan->starts) err = WEIR_ERR(WEIR_ENOMEM, "no memory to plan parts");
+    if (!plan->new_of || !plan->old_of || !plan->starts) err = WEIR_NOMEM("while planning parts");
     for (uint32_t type = 0; !err && type < graph->types; type++)
         err = plan_type(plan, type);
     if (err) weir_parts_plan_close(plan);

@@ -7,7 +7,7 @@
 #ifndef WEIR_PARTITIONER_PARTS_PLAN_H
 #define WEIR_PARTITIONER_PARTS_PLAN_H
 
-#include <weir/partitioner/parts.h>
+#include <weir/partitioner/parts/parts.h>
 
 #define WEIR_PARTS_CONSTRAINTS 2u /* training, degree */
 

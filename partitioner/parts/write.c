@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/trust/trust.h>
 
 #include "plan.h"
 
@@ -355,7 +355,7 @@ static weir_err take(taken *t, uint64_t place, int64_t target) {
         if (places) t->places = places;
         int64_t *targets = weir_realloc_array(t->targets, capacity, sizeof *targets);
         if (targets) t->targets = targets;
-        if (!places || !targets) return WEIR_ERR(WEIR_ENOMEM, "no memory for the labels of a part");
+        if (!places || !targets) return WEIR_NOMEM("for the labels of a part");
         t->capacity = capacity;
     }
     t->places[t->count] = (int64_t)place;
@@ -467,7 +467,7 @@ static weir_err write_halo(const weir_parts_draft *draft, uint32_t type, uint64_
     marked m = {.count = weir_snapshot_vertices_of(draft->snapshot, type)->count};
     char path[WEIR_PARTS_PATH_MAX];
     uint8_t *marks = weir_calloc(m.count + 1, 1);
-    if (!marks) return WEIR_ERR(WEIR_ENOMEM, "no memory to mark %llu vertices", (unsigned long long)m.count);
+    if (!marks) return WEIR_NOMEM("while marking %llu vertices", (unsigned long long)m.count);
     for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
         mark_neighbors(draft, r, WEIR_OUT, type, marks);
         mark_neighbors(draft, r, WEIR_IN, type, marks);
@@ -501,7 +501,7 @@ static weir_err write_arrays(const weir_parts_draft *draft, weir_parts_counts *c
 weir_err weir_parts_write_part(const weir_parts_draft *draft) {
     char path[WEIR_PARTS_PATH_MAX];
     weir_parts_counts *counts = weir_calloc(1, sizeof *counts);
-    if (!counts) return WEIR_ERR(WEIR_ENOMEM, "no memory to write a part");
+    if (!counts) return WEIR_NOMEM("while writing a part");
     weir_err err = write_arrays(draft, counts);
     if (!err) err = weir_parts_write_manifest(draft, counts);
     if (!err) err = weir_parts_path(draft, path, ".");

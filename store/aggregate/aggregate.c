@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/store/aggregate.h>
+#include <weir/store/aggregate/aggregate.h>
+#include <weir/store/base/alloc.h>
 
 #define ROWS_AT_ONCE 64u                         /* a source takes so many parents at a time */
 #define SET_SLOTS    (WEIR_AGGREGATE_EDGES * 2u) /* a power of two */
@@ -236,7 +236,7 @@ weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type,
 
 weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *source, weir_aggregates **aggregatesp) {
     weir_aggregates *a = *aggregatesp = weir_calloc(1, sizeof *a);
-    if (!a) return WEIR_ERR(WEIR_ENOMEM, "no memory for aggregates");
+    if (!a) return WEIR_NOMEM("for aggregates");
     a->schema = schema;
     a->source = source;
     return WEIR_OK;

@@ -7,7 +7,7 @@
  * is past its end, shares set 0 and adds with locked instructions. A block may be freed by another thread than made
  * it: one set may then go below zero, but the sum, taken modulo 2^64, is right.
  */
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include <malloc.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #define STRIPES 64u
 /* glibc would raise it with each such block that is freed. Not less: libraries that forget to look at what malloc gave

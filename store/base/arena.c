@@ -6,7 +6,7 @@
  * memory, not only of what was handed out. What does not fit in the newest chunk starts another; the rest of the old
  * one is lost until reset, at most half of what is held.
  */
-#include <weir/base/arena.h>
+#include <weir/store/base/arena.h>
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define KEEPS_A_CHUNK false
@@ -50,7 +50,7 @@ weir_err weir_arena_open(size_t bytes_max, weir_arena **arenap) {
     *arenap = NULL;
     if (bytes_max == 0) return WEIR_ERR(WEIR_EINVAL, "an arena of 0 bytes can hold nothing; give it a limit");
     weir_arena *arena = weir_calloc(1, sizeof *arena);
-    if (!arena) return WEIR_ERR(WEIR_ENOMEM, "no memory for an arena");
+    if (!arena) return WEIR_NOMEM("for an arena");
     arena->bytes_max = bytes_max;
     *arenap = arena;
     return WEIR_OK;

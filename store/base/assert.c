@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assert.c - the last words of a process: one write, nothing that could allocate or take a lock. */
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #include <stdio.h>
 #include <stdlib.h>

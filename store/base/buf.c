@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/base/buf.h>
+#include <weir/store/base/buf.h>
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #define CAPACITY_MIN     64u
 #define DECIMAL_TEXT_MAX 20u /* digits of UINT64_MAX */
@@ -140,6 +140,6 @@ weir_err weir_buf_err(const weir_buf *buf) {
         return WEIR_ERR(WEIR_EBUSY, "there is no room for a text of more than %zu bytes now; try again in a second",
                         buf->length);
     default:
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for a text of more than %zu bytes", buf->length);
+        return WEIR_NOMEM("for a text of more than %zu bytes", buf->length);
     }
 }

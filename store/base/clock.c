@@ -5,7 +5,7 @@
  * A manual clock is read without a lock, so that code may stamp while it holds a mutex of any rank; its mutex is only
  * for those who sleep. Text is converted in integers alone: a time that was parsed is formatted as it came.
  */
-#include <weir/base/clock.h>
+#include <weir/store/base/clock.h>
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/thread.h>
 
 struct weir_clock {
     bool manual; /* the rest is a manual clock's */
@@ -77,7 +77,7 @@ void weir_clock_sleep_until(weir_clock *clock, int64_t mono_us) {
 weir_err weir_clock_manual_open(int64_t wall_us, weir_clock **clockp) {
     *clockp = NULL;
     weir_clock *clock = weir_calloc(1, sizeof *clock);
-    if (!clock) return WEIR_ERR(WEIR_ENOMEM, "no memory for a manual clock");
+    if (!clock) return WEIR_NOMEM("for a manual clock");
     clock->manual = true;
     atomic_init(&clock->wall_us, wall_us);
     weir_mutex_init(&clock->mutex, WEIR_RANK_CLOCK, "clock");

@@ -2,8 +2,8 @@
 /* copy.c - a file again, under another name: by its bytes, or as the same file. */
 #include <errno.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #include "sys.h"
 
@@ -12,7 +12,7 @@
 weir_err weir_file_copy(const char *from, const char *to, uint64_t length_max) {
     weir_file *source = NULL, *target = NULL;
     uint8_t *chunk = weir_malloc(COPY_BYTES);
-    weir_err err = chunk ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to copy %s", from);
+    weir_err err = chunk ? WEIR_OK : WEIR_NOMEM("while copying %s", from);
     if (!err) err = weir_file_open(from, WEIR_FILE_READ, &source);
     if (!err) err = weir_file_open(to, WEIR_FILE_CREATE, &target);
     uint64_t at = 0;

@@ -9,7 +9,7 @@
  * A sentence is formatted outside the ring and then copied into its slot under the slot's own spin lock: errors are
  * made while other locks are held, so no ranked mutex may be taken here, and the copy is too short to sleep for.
  */
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 #include <errno.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #define CODE_BITS   8u
 #define SERIAL_BITS 28u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fault.c - one armed failure and one armed kill point, behind a word that is 0 in production. */
-#include <weir/base/fault.h>
+#include <weir/store/base/fault.h>
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/suggest.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/suggest.h>
+#include <weir/store/base/thread.h>
 
 #define SPEC_TEXT_MAX 256u /* of a path part and of a kill point's name, their end included */
 

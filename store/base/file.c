@@ -5,7 +5,7 @@
  * A handle writes at an end that it tracks itself. After a failed append the end has not moved, so that the next append
  * overwrites what the failed one left, and a truncate to weir_file_length gives the file back its last good state.
  */
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "guard.h"
 #include "sys.h"
@@ -59,7 +59,7 @@ weir_err weir_file_open(const char *path, weir_file_mode mode, weir_file **filep
     size_t path_bytes = strlen(path) + 1;
     *filep = NULL;
     weir_file *file = weir_malloc(sizeof *file + path_bytes);
-    if (!file) return WEIR_ERR(WEIR_ENOMEM, "no memory to open %s", path);
+    if (!file) return WEIR_NOMEM("while opening %s", path);
     *file = (weir_file){.fd = -1};
     memcpy(file->path, path, path_bytes);
     weir_err err = open_checked(path, mode, file);
@@ -257,7 +257,7 @@ static weir_err grow_loaded(loaded *content, const char *path, size_t capacity_m
     size_t capacity = content->capacity < LOAD_STEP_BYTES ? LOAD_STEP_BYTES : content->capacity;
     capacity = capacity > capacity_max / 2 ? capacity_max : capacity * 2;
     char *bytes = weir_realloc_array(content->bytes, capacity, 1);
-    if (!bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu bytes of %s", capacity, path);
+    if (!bytes) return WEIR_NOMEM("for %zu bytes of %s", capacity, path);
     content->bytes = bytes;
     content->capacity = capacity;
     return WEIR_OK;
@@ -303,7 +303,7 @@ static weir_err load_from(int fd, const char *path, unsigned rules, size_t lengt
     if (hint > length_max) return refuse_size(path, length_max);
     content->capacity = hint + 2; /* the end is seen without growing */
     content->bytes = weir_malloc(content->capacity);
-    if (!content->bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu bytes of %s", hint, path);
+    if (!content->bytes) return WEIR_NOMEM("for %zu bytes of %s", hint, path);
     return load_all(fd, path, length_max, content);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folder.c - names: making, syncing, listing and removing them. */
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/fault.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/fault.h>
 
 #include "sys.h"
 
@@ -161,7 +161,7 @@ static weir_err visit_sorted(const char *path, const weir_buf *names, size_t cou
                              void *context) {
     weir_err err = WEIR_OK;
     const char **sorted = weir_calloc(count, sizeof *sorted);
-    if (!sorted) return WEIR_ERR(WEIR_ENOMEM, "no memory to list the folder %s", path);
+    if (!sorted) return WEIR_NOMEM("while listing the folder %s", path);
     const char *name = names->bytes;
     for (size_t i = 0; i < count; i++) {
         sorted[i] = name;

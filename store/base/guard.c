@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #define DEPTH_MAX 8u /* of what is looked at whole: a log, say */
 
@@ -100,7 +100,7 @@ weir_err weir_folder_guarded(const char *path) {
     weir_err err = weir_path_guarded(path);
     if (err) return err;
     walk *w = weir_calloc(1, sizeof *w);
-    if (!w) return WEIR_ERR(WEIR_ENOMEM, "no memory to look at the folder %s", path);
+    if (!w) return WEIR_NOMEM("while looking at the folder %s", path);
     w->length = strlen(path);
     if (w->length < sizeof w->path) {
         memcpy(w->path, path, w->length + 1);

@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 /* weir_path_guarded of a file that is open, by its status; the folders are looked up by the name. */
 weir_err weir_guard_check(const char *path, const struct stat *status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hash.c - the fast CRC-32C runs three streams: the instruction takes three cycles, and one can start in each. */
-#include <weir/base/hash.h>
+#include <weir/store/base/hash.h>
 
 #include <string.h>
 

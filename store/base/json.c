@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/base/buf.h>
+#include <weir/store/base/buf.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/hash.h>
 
 #include "utf8.h"
 

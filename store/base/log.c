@@ -9,7 +9,7 @@
  *   G3  Every line held back is counted by exactly one later line, at the latest by weir_log_flush.
  *   G4  Logging allocates nothing, and leaves errno alone.
  */
-#include <weir/base/log.h>
+#include <weir/store/base/log.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -20,10 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/err.h>
-#include <weir/base/metrics.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/err.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/base/thread.h>
 
 #include "log_line.h"
 

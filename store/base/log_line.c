@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/thread.h>
 
 #include "utf8.h"
 

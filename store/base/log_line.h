@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/log.h>
+#include <weir/store/base/log.h>
 
 typedef enum weir_log_look { WEIR_LOOK_JSON, WEIR_LOOK_PLAIN, WEIR_LOOK_COLOURED } weir_log_look;
 

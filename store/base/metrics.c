@@ -5,7 +5,7 @@
  * A thread keeps to one stripe, and no two stripes share a cache line, so that threads that count the same thing do not
  * take the line from each other. A reader adds the stripes up; it may miss what is counted meanwhile.
  */
-#include <weir/base/metrics.h>
+#include <weir/store/base/metrics.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/err.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/err.h>
 
 #define CACHE_LINE        64u
 #define COUNTER_STRIPES   16u
@@ -49,7 +49,7 @@ static const struct metric_row {
     const char *meaning;
 } rows[] = {
 #define WEIR_METRIC(id, kind, name, unit, meaning) {KIND_##kind, name, unit, meaning},
-#include <weir/base/metrics.def>
+#include <weir/store/base/metrics.def>
 #undef WEIR_METRIC
 };
 
@@ -59,7 +59,7 @@ enum histogram_slot {
 #define SLOT_GAUGE(id)
 #define SLOT_HISTOGRAM(id)                         SLOT_##id,
 #define WEIR_METRIC(id, kind, name, unit, meaning) SLOT_##kind(id)
-#include <weir/base/metrics.def>
+#include <weir/store/base/metrics.def>
 #undef WEIR_METRIC
 #undef SLOT_HISTOGRAM
 #undef SLOT_GAUGE
@@ -72,7 +72,7 @@ static const unsigned char histogram_slots[WEIR_METRICS_COUNT] = {
 #define SLOT_GAUGE(id)
 #define SLOT_HISTOGRAM(id)                         [WEIR_METRIC_##id] = SLOT_##id,
 #define WEIR_METRIC(id, kind, name, unit, meaning) SLOT_##kind(id)
-#include <weir/base/metrics.def>
+#include <weir/store/base/metrics.def>
 #undef WEIR_METRIC
 };
 
@@ -288,9 +288,10 @@ size_t weir_metrics_text(char *buffer, size_t size) {
 
 size_t weir_metrics_markdown(char *buffer, size_t size) {
     counted_text text = {.buffer = buffer, .size = size};
-    print(&text, "# Metrics\n\nPrinted by `weir reference metrics` from `store/base/include/weir/base/metrics.def`; "
-                 "`tests/lint/generated --write`\nbrings this page up to date.\n\n| metric | kind | unit | meaning |\n"
-                 "|---|---|---|---|\n");
+    print(&text,
+          "# Metrics\n\nPrinted by `weir reference metrics` from `store/base/include/weir/store/base/metrics.def`; "
+          "`tests/lint/generated --write`\nbrings this page up to date.\n\n| metric | kind | unit | meaning |\n"
+          "|---|---|---|---|\n");
     for (unsigned metric = 0; metric < WEIR_METRICS_COUNT; metric++) {
         const struct metric_row *row = &rows[metric];
         print(&text, "| `%s` | %s | %s | %s |\n", row->name, kind_names[row->kind], row->unit, row->meaning);

@@ -4,7 +4,7 @@
  *
  * add is on hot paths: it adds to one word and compares the time with another. The one that moves `due_us` on draws.
  */
-#include <weir/base/progress.h>
+#include <weir/store/base/progress.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,10 +16,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/log.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/thread.h>
 
 #include "log_line.h"
 
@@ -69,7 +69,7 @@ static bool can_draw(int fd) {
 weir_err weir_progress_open(const weir_progress_opts *opts, weir_progress **progressp) {
     *progressp = NULL;
     weir_progress *progress = weir_calloc(1, sizeof *progress);
-    if (!progress) return WEIR_ERR(WEIR_ENOMEM, "no memory for the progress of %s", opts->what);
+    if (!progress) return WEIR_NOMEM("for the progress of %s", opts->what);
     progress->opts = *opts;
     if (!opts->clock) progress->opts.clock = weir_clock_system();
     progress->on_terminal = can_draw(opts->fd);

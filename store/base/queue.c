@@ -5,15 +5,15 @@
  * A lock-free ring would be faster only while nobody waits; here the consumer takes a batch under one lock, which is
  * where the time goes. Waiters are counted so that the usual push or pop, with nobody waiting, makes no system call.
  */
-#include <weir/base/queue.h>
+#include <weir/store/base/queue.h>
 
 #include <stdbool.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/clock.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/thread.h>
 
 struct weir_queue {
     weir_mutex mutex; /* guards the rest */
@@ -42,9 +42,7 @@ weir_err weir_queue_open(size_t capacity, size_t item_bytes, weir_queue **queuep
         return WEIR_ERR(WEIR_EINVAL, "a queue cannot have room for %zu items of %zu bytes; give both, within memory",
                         capacity, item_bytes);
     weir_queue *queue = weir_malloc(bytes);
-    if (!queue)
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for a queue of %zu items of %zu bytes; lower its capacity", capacity,
-                        item_bytes);
+    if (!queue) return WEIR_NOMEM("for a queue of %zu items of %zu bytes; lower its capacity", capacity, item_bytes);
     *queue = (weir_queue){.capacity = capacity, .item_bytes = item_bytes};
     weir_mutex_init(&queue->mutex, WEIR_RANK_QUEUE, "queue");
     weir_cond_init(&queue->not_full);

@@ -5,13 +5,13 @@
  * The counter of a stream is { block, substream, stream, stream >> 32 } and its key the seed. How each function
  * consumes the stream is as much a promise as the generator: a sample is replayed years later by the same calls.
  */
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include <errno.h>
 #include <math.h>
 #include <sys/random.h>
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #define ROUNDS       10
 #define MULTIPLIER_0 0xD2511F53u

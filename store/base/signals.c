@@ -6,16 +6,16 @@
  * second signal gets its default action back, so that the process ends by it and its parent sees that; what can be lost
  * by this, the user has decided to lose.
  */
-#include <weir/base/signals.h>
+#include <weir/store/base/signals.h>
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/clock.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/thread.h>
 
 static atomic_bool asked;
 static atomic_bool hangups; /* are taken, instead of ending the process */

@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include <weir/base/bytes.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/hash.h>
 
 typedef struct sip {
     uint64_t v0, v1, v2, v3;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.c - edit distance over three rows of the table; a swap of neighbours counts as one edit. */
-#include <weir/base/suggest.h>
+#include <weir/store/base/suggest.h>
 
 #include <stdint.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/base/fault.h>
+#include <weir/store/base/fault.h>
 
 /* A signal may interrupt a call; so many in a row are no accident, and EINTR is then the error. */
 #define INTERRUPTIONS_MAX 1000u

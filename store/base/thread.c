@@ -6,7 +6,7 @@
  * rise strictly, whatever the order of unlocking, so that its last entry is the only one a new lock is compared with,
  * and it can never be longer than there are ranks.
  */
-#include <weir/base/thread.h>
+#include <weir/store/base/thread.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -19,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/clock.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
 
 #define COUNT_ONE(...) +1u
 enum { HELD_MAX = WEIR_LOCK_RANKS(COUNT_ONE) };
@@ -100,7 +100,7 @@ weir_err weir_thread_start(const char *name, weir_role role, weir_thread_main ma
         return WEIR_ERR(WEIR_EINVAL, "thread name '%s' has %zu bytes; give it 1 to %u", name, length,
                         WEIR_THREAD_NAME_MAX);
     weir_thread *thread = weir_calloc(1, sizeof *thread);
-    if (!thread) return WEIR_ERR(WEIR_ENOMEM, "no memory for thread '%s'", name);
+    if (!thread) return WEIR_NOMEM("for thread '%s'", name);
     *thread = (weir_thread){.role = role, .main = main, .context = context};
     memcpy(thread->name, name, length + 1);
 

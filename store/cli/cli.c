@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
 
 #define STATUS_USAGE 64
 

@@ -3,7 +3,7 @@
 #ifndef WEIR_CLI_CLI_PRIVATE_H
 #define WEIR_CLI_CLI_PRIVATE_H
 
-#include <weir/cli/cli.h>
+#include <weir/store/cli/cli.h>
 
 #define WEIR_CLI_PATH_MAX  128u /* bytes of "weir log ls", its end included */
 #define WEIR_CLI_DEPTH_MAX 4u   /* names in a path                          */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 typedef struct script {
     weir_buf *out;
@@ -85,7 +85,7 @@ static void write_choices(const script *made, const weir_command *command, const
 static void write_setting_names(weir_buf *out) {
     static const char *const keys[] = {
 #define WEIR_CONFIG(id, key, kind, initial, min, max, unit, live, meaning) key,
-#include <weir/conf/config.def>
+#include <weir/store/conf/config.def>
 #undef WEIR_CONFIG
     };
     weir_buf_text(out, "    *' --set') choices='");
@@ -99,7 +99,7 @@ static void write_setting_choices(weir_buf *out) {
         const char *key, *kind, *choices;
     } settings[] = {
 #define WEIR_CONFIG(id, key, kind, initial, min, max, unit, live, meaning) {key, #kind, max},
-#include <weir/conf/config.def>
+#include <weir/store/conf/config.def>
 #undef WEIR_CONFIG
     };
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/conf/choice.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/conf/choice.h>
 
 #define TEXT_COLUMNS 96u /* where descriptions are wrapped                */
 #define LEFT_COLUMNS 34u /* a longer option has its help on the next line */

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/suggest.h>
-#include <weir/conf/choice.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/suggest.h>
+#include <weir/store/conf/choice.h>
 
 const weir_option weir_cli_common[] = {
     {"help", 'h', NULL, "show this help", NULL},
@@ -165,7 +165,7 @@ weir_err weir_cli_parse(weir_cli *cli, int argc, char *const *argv) {
     cli->given_capacity = letters;
     cli->given = weir_calloc(letters, sizeof *cli->given);
     cli->positional = weir_calloc((size_t)argc + 1, sizeof *cli->positional);
-    if (!cli->given || !cli->positional) return WEIR_ERR(WEIR_ENOMEM, "out of memory for the arguments; free some");
+    if (!cli->given || !cli->positional) return WEIR_NOMEM("for the arguments; free some");
     words line = {.argv = argv, .count = argc, .next = 1};
     bool options_ended = false;
     weir_err err = WEIR_OK;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/clock.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
 
 /* A command that asks for an option which it does not list would never see it: our own mistake. */
 static const weir_given *given(const weir_cli *cli, const char *option) {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
 
 #include "naive.h"
 
@@ -12,7 +12,7 @@ static weir_err push(weir_naive *naive, weir_naive_record record, const void *ro
     if (naive->count == naive->capacity) {
         size_t capacity = naive->capacity ? naive->capacity * 2 : 4096;
         weir_naive_record *grown = weir_realloc_array(naive->records, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu records; compare on a larger machine", capacity);
+        if (!grown) return WEIR_NOMEM("for %zu records; compare on a larger machine", capacity);
         naive->records = grown;
         naive->capacity = capacity;
     }

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/err.h>
-#include <weir/store/mutation.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/err.h>
+#include <weir/store/format/mutation.h>
 
 #define WEIR_NAIVE_SOURCES_MAX 256u
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/base/suggest.h>
-#include <weir/cli/cli.h>
-#include <weir/store/schema.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/suggest.h>
+#include <weir/store/cli/cli.h>
+#include <weir/store/schema/schema.h>
 
 extern const weir_command weir_command_schema;
 

@@ -3,9 +3,9 @@
 #ifndef WEIR_CMD_SNAPSHOT_PRIVATE_H
 #define WEIR_CMD_SNAPSHOT_PRIVATE_H
 
-#include <weir/base/buf.h>
-#include <weir/cli/cli.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/cli/cli.h>
+#include <weir/store/snapshot/snapshot.h>
 
 /* One line of what was written to out, and what was left out. */
 void weir_cmd_snapshot_stats(const weir_snapshot_stats *stats, const char *out, weir_buf *buf);

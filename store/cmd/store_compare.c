@@ -15,15 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/ingest/dead_letter.h>
-#include <weir/ingest/eventlog.h>
-#include <weir/ingest/map.h>
-#include <weir/ingest/repeats.h>
-#include <weir/store/key.h>
-#include <weir/store/repair.h>
-#include <weir/store/stored.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/ingest/map/map.h>
+#include <weir/ingest/pipeline/dead_letter.h>
+#include <weir/ingest/pipeline/repeats.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/format/key.h>
+#include <weir/store/format/stored.h>
+#include <weir/store/graph/repair.h>
 
 #include "naive.h"
 #include "store_private.h"
@@ -88,7 +88,7 @@ static weir_err add_letter(void *context, const weir_record *record) {
     if (c->letter_count == c->letter_capacity) {
         size_t capacity = c->letter_capacity ? c->letter_capacity * 2 : 256;
         letter *grown = weir_realloc_array(c->letters, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu dead letters", capacity);
+        if (!grown) return WEIR_NOMEM("for %zu dead letters", capacity);
         c->letters = grown;
         c->letter_capacity = capacity;
     }
@@ -221,7 +221,7 @@ static weir_err add_offset(comparison *c, const void *key, size_t length, const 
     if (c->sealed_count == c->sealed_capacity) {
         size_t capacity = c->sealed_capacity ? c->sealed_capacity * 2 : 64;
         sealed_offset *grown = weir_realloc_array(c->sealed, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu offsets", capacity);
+        if (!grown) return WEIR_NOMEM("for %zu offsets", capacity);
         c->sealed = grown;
         c->sealed_capacity = capacity;
     }

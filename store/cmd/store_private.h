@@ -3,10 +3,10 @@
 #ifndef WEIR_CMD_STORE_PRIVATE_H
 #define WEIR_CMD_STORE_PRIVATE_H
 
-#include <weir/base/buf.h>
-#include <weir/base/err.h>
-#include <weir/cli/cli.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/err.h>
+#include <weir/store/cli/cli.h>
+#include <weir/store/graph/graph.h>
 
 #define WEIR_CMD_STORE_PATH \
     { "path", 'p', "DIR", "folder of the store (default: store.path of the configuration)", NULL }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/suggest.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/suggest.h>
 
 #include "store_private.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/conf/choice.h>
+#include <weir/store/conf/choice.h>
 
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/suggest.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/suggest.h>
 
 void weir_choices_split(const char *bars, weir_choices *choices) {
     *choices = (weir_choices){.count = 0};

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/suggest.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/suggest.h>
+#include <weir/store/conf/yaml.h>
 
 /* A file, an environment and a thousand --set, each text at its longest. */
 #define ARENA_BYTES_MAX ((size_t)16 << 20)
@@ -20,7 +20,7 @@
 
 typedef struct draft {
     weir_config *config;
-    weir_value values[WEIR_CONFIG_COUNT];
+    weir_config_value values[WEIR_CONFIG_COUNT];
     unsigned lines[WEIR_CONFIG_COUNT]; /* where this load has set it; 0: not yet */
 } draft;
 
@@ -34,12 +34,12 @@ static void draft_commit(const draft *plan) {
 }
 
 static weir_err draft_set(draft *plan, size_t index, const char *text, const char *source) {
-    weir_value value;
+    weir_config_value value;
     weir_err err = weir_setting_read(&weir_settings[index], text, &value);
     if (err) return err;
     value.text = weir_arena_strndup(plan->config->arena, text, strlen(text));
     value.source = weir_arena_strndup(plan->config->arena, source, strlen(source));
-    if (!value.text || !value.source) return WEIR_ERR(WEIR_ENOMEM, "out of memory for settings; free some");
+    if (!value.text || !value.source) return WEIR_NOMEM("for settings; free some");
     plan->values[index] = value;
     return WEIR_OK;
 }
@@ -52,11 +52,11 @@ weir_err weir_config_open(weir_config **configp) {
     weir_config *config = weir_arena_calloc(arena, 1, sizeof *config);
     if (!config) {
         weir_arena_close(arena);
-        return WEIR_ERR(WEIR_ENOMEM, "out of memory for settings; free some");
+        return WEIR_NOMEM("for settings; free some");
     }
     config->arena = arena;
     for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++) {
-        weir_value *value = &config->values[i];
+        weir_config_value *value = &config->values[i];
         err = weir_setting_read(&weir_settings[i], weir_settings[i].initial, value);
         WEIR_ASSERT(!err); /* the table's own default */
         value->text = weir_settings[i].initial;
@@ -256,37 +256,37 @@ weir_err weir_config_set(weir_config *config, const char *assignment) {
 
 /* --- reading ------------------------------------------------------------------------------------------------ */
 
-static const weir_value *value_of(const weir_config *config, weir_config_key key) {
+static const weir_config_value *value_of(const weir_config *config, weir_config_key key) {
     WEIR_ASSERT(key < WEIR_CONFIG_COUNT);
     return &config->values[key];
 }
 
 const char *weir_config_text(const weir_config *config, weir_config_key key) {
-    const weir_value *value = value_of(config, key);
+    const weir_config_value *value = value_of(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_TEXT || weir_settings[key].kind == WEIR_SETTING_CHOICE);
     return value->text;
 }
 
 uint64_t weir_config_u64(const weir_config *config, weir_config_key key) {
-    const weir_value *value = value_of(config, key);
+    const weir_config_value *value = value_of(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_U64 || weir_settings[key].kind == WEIR_SETTING_SIZE);
     return value->as.u64;
 }
 
 int64_t weir_config_us(const weir_config *config, weir_config_key key) {
-    const weir_value *value = value_of(config, key);
+    const weir_config_value *value = value_of(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_DURATION);
     return value->as.us;
 }
 
 double weir_config_f64(const weir_config *config, weir_config_key key) {
-    const weir_value *value = value_of(config, key);
+    const weir_config_value *value = value_of(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_F64);
     return value->as.f64;
 }
 
 bool weir_config_bool(const weir_config *config, weir_config_key key) {
-    const weir_value *value = value_of(config, key);
+    const weir_config_value *value = value_of(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_BOOL);
     return value->as.boolean;
 }

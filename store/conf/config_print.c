@@ -39,7 +39,7 @@ static unsigned print_sections(weir_buf *out, const char *before, const char *ke
     return depth;
 }
 
-static void print_setting(weir_buf *out, const weir_setting *setting, const weir_value *value, unsigned depth) {
+static void print_setting(weir_buf *out, const weir_setting *setting, const weir_config_value *value, unsigned depth) {
     size_t start = out->length;
     weir_buf_printf(out, "%*s%s: ", (int)depth * 2, "", setting->key + (depth ? section_length(setting->key) + 1 : 0));
     if (setting->kind == WEIR_SETTING_TEXT)
@@ -86,7 +86,7 @@ void weir_config_markdown(weir_buf *out) {
     weir_buf_text(
         out,
         "# Settings\n\n"
-        "Printed by `weir reference config` from `store/conf/include/weir/conf/config.def`;\n"
+        "Printed by `weir reference config` from `store/conf/include/weir/store/conf/config.def`;\n"
         "`tests/lint/generated --write` brings this page up to date.\n\n"
         "A setting comes from, each overriding the one before: its default; the YAML file named by `--config FILE` or\n"
         "`WEIR_CONFIG`; the environment, where `log.level` is spelt `WEIR_LOG_LEVEL`; `--set log.level=debug`. What "

@@ -3,10 +3,10 @@
 #ifndef WEIR_CONF_CONFIG_PRIVATE_H
 #define WEIR_CONF_CONFIG_PRIVATE_H
 
-#include <weir/conf/config.h>
+#include <weir/store/conf/config.h>
 
-#include <weir/base/arena.h>
-#include <weir/conf/choice.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/conf/choice.h>
 
 typedef enum weir_setting_kind {
     WEIR_SETTING_TEXT,
@@ -25,7 +25,7 @@ typedef struct weir_setting {
     const char *initial, *min, *max, *unit, *live, *meaning;
 } weir_setting;
 
-typedef struct weir_value {
+typedef struct weir_config_value {
     const char *text;   /* as it was written      */
     const char *source; /* "default", "a.yaml:3"  */
     union {
@@ -34,11 +34,11 @@ typedef struct weir_value {
         double f64;
         bool boolean;
     } as;
-} weir_value;
+} weir_config_value;
 
 struct weir_config {
     weir_arena *arena; /* texts and sources; what was overridden stays until the end */
-    weir_value values[WEIR_CONFIG_COUNT];
+    weir_config_value values[WEIR_CONFIG_COUNT];
 };
 
 #define WEIR_SETTING_TEXT_MAX    4096u /* bytes of one value                         */
@@ -49,7 +49,7 @@ extern const weir_setting weir_settings[WEIR_CONFIG_COUNT];
 
 /* Reads text as the setting's kind and checks its range; fills only `as`.  WEIR_ECONFIG says what is allowed, without
  * the place. */
-weir_err weir_setting_read(const weir_setting *setting, const char *text, weir_value *valuep);
+weir_err weir_setting_read(const weir_setting *setting, const char *text, weir_config_value *valuep);
 /* "a whole number from 1 to 1024 partitions"; "debug, info, warn or error". */
 const char *weir_setting_allowed(const weir_setting *setting, char buffer[WEIR_SETTING_ALLOWED_MAX]);
 /* "WEIR_LOG_LEVEL". */

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/clock.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
 
 const weir_setting weir_settings[WEIR_CONFIG_COUNT] = {
 #define WEIR_CONFIG(id, key, kind, initial, min, max, unit, live, meaning) \
     {key, WEIR_SETTING_##kind, initial, min, max, unit, live, meaning},
-#include <weir/conf/config.def>
+#include <weir/store/conf/config.def>
 #undef WEIR_CONFIG
 };
 
@@ -90,7 +90,7 @@ static bool read_choice(const weir_setting *setting, const char *text) {
     return weir_choices_have(&choices, text);
 }
 
-static bool read_kind(const weir_setting *setting, const char *text, weir_value *valuep) {
+static bool read_kind(const weir_setting *setting, const char *text, weir_config_value *valuep) {
     switch (setting->kind) {
     case WEIR_SETTING_TEXT:
         return read_text(setting, text);
@@ -110,17 +110,17 @@ static bool read_kind(const weir_setting *setting, const char *text, weir_value 
     return false;
 }
 
-static bool at_most(weir_setting_kind kind, const weir_value *low, const weir_value *high) {
+static bool at_most(weir_setting_kind kind, const weir_config_value *low, const weir_config_value *high) {
     if (kind == WEIR_SETTING_F64) return low->as.f64 <= high->as.f64;
     if (kind == WEIR_SETTING_DURATION) return low->as.us <= high->as.us;
     return low->as.u64 <= high->as.u64;
 }
 
-static bool in_range(const weir_setting *setting, const weir_value *value) {
+static bool in_range(const weir_setting *setting, const weir_config_value *value) {
     if (setting->kind == WEIR_SETTING_TEXT || setting->kind == WEIR_SETTING_CHOICE ||
         setting->kind == WEIR_SETTING_BOOL)
         return true;
-    weir_value bound;
+    weir_config_value bound;
     if (*setting->min) {
         WEIR_ASSERT(read_kind(setting, setting->min, &bound));
         if (!at_most(setting->kind, &bound, value)) return false;
@@ -173,7 +173,7 @@ const char *weir_setting_allowed(const weir_setting *setting, char buffer[WEIR_S
     return buffer;
 }
 
-weir_err weir_setting_read(const weir_setting *setting, const char *text, weir_value *valuep) {
+weir_err weir_setting_read(const weir_setting *setting, const char *text, weir_config_value *valuep) {
     if (read_kind(setting, text, valuep) && in_range(setting, valuep)) return WEIR_OK;
     char allowed[WEIR_SETTING_ALLOWED_MAX], nearest[128] = "";
     weir_setting_allowed(setting, allowed);

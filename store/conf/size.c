@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* size.c - "64MiB" to bytes. Powers of 1024 only, spelt so: 64MB would be two numbers to two readers. */
-#include <weir/conf/config.h>
+#include <weir/store/conf/config.h>
 
 #include <string.h>
 

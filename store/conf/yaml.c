@@ -11,7 +11,7 @@
  *   Y2  A mapping's children are key, value, key, value; a key is a scalar with a text.
  *   Y3  A mapping's `sorted` holds its keys in strcmp's order, no two equal; key->next is the value.
  */
-#include <weir/conf/yaml.h>
+#include <weir/store/conf/yaml.h>
 
 #include <errno.h>
 #include <math.h>
@@ -22,11 +22,11 @@
 
 #include <yaml.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/arena.h>
-#include <weir/base/assert.h>
-#include <weir/base/file.h>
-#include <weir/base/suggest.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/suggest.h>
 
 /* Nodes, their arrays and texts at the limits above come to 10 MiB. */
 #define ARENA_BYTES_MAX ((size_t)24 << 20)
@@ -81,10 +81,6 @@ weir_err weir_yaml_err_at(const weir_yaml_node *node, weir_err err) {
     return err ? weir_err_prefix(err, "%s:%u:%u", node->yaml->name, node->line, node->column) : WEIR_OK;
 }
 
-static weir_err no_memory(const char *name) {
-    return WEIR_ERR(WEIR_ENOMEM, "out of memory while reading %s; free some and try again", name);
-}
-
 /* Something to hang an error on where there is no node (yet). */
 static weir_yaml_node node_at(const builder *build, yaml_mark_t mark) {
     return (weir_yaml_node){.yaml = build->yaml, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
@@ -121,7 +117,8 @@ static const char *syntax_advice(const char *problem) {
 /* What libyaml has to say about text that is not YAML. */
 static weir_err syntax_err(const builder *build) {
     const yaml_parser_t *parser = &build->parser;
-    if (parser->error == YAML_MEMORY_ERROR) return no_memory(build->yaml->name);
+    if (parser->error == YAML_MEMORY_ERROR)
+        return WEIR_NOMEM("while reading %s; free some and try again", build->yaml->name);
     if (parser->error == YAML_READER_ERROR) {
         weir_yaml_node at = node_at(build, mark_of_offset(build, parser->problem_offset));
         return WEIR_YAML_ERR(&at, "not a text file in UTF-8 (%s); save it as UTF-8", parser->problem);
@@ -179,7 +176,7 @@ static weir_err new_node(builder *build, const yaml_event_t *event, weir_yaml_no
     if (yaml->node_count >= WEIR_YAML_NODES_MAX) // Y1
         return WEIR_YAML_ERR(&at, "more than %u keys and values; split the file", WEIR_YAML_NODES_MAX);
     weir_yaml_node *node = weir_arena_calloc(yaml->arena, 1, sizeof *node);
-    if (!node) return no_memory(yaml->name);
+    if (!node) return WEIR_NOMEM("while reading %s; free some and try again", yaml->name);
     *node = at;
     yaml->node_count++;
     *nodep = node;
@@ -207,7 +204,7 @@ static weir_err take_scalar(builder *build, const yaml_event_t *event) {
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     if (!node->quoted && is_null(text)) length = 0;
     node->text = weir_arena_strndup(build->yaml->arena, text, length);
-    if (!node->text) return no_memory(build->yaml->name);
+    if (!node->text) return WEIR_NOMEM("while reading %s; free some and try again", build->yaml->name);
     return attach(build, node);
 }
 
@@ -258,7 +255,8 @@ static weir_err close_collection(builder *build) {
     WEIR_ASSERT(!mapping || count % 2 == 0); // Y2
     node->children = weir_arena_calloc(build->yaml->arena, count + 1, sizeof *node->children);
     if (mapping) node->sorted = weir_arena_calloc(build->yaml->arena, count / 2 + 1, sizeof *node->sorted);
-    if (!node->children || (mapping && !node->sorted)) return no_memory(build->yaml->name);
+    if (!node->children || (mapping && !node->sorted))
+        return WEIR_NOMEM("while reading %s; free some and try again", build->yaml->name);
     size_t i = 0;
     for (const weir_yaml_node *child = node->first; child; child = child->next)
         node->children[i++] = child;
@@ -328,7 +326,8 @@ static weir_err check_bytes(const builder *build) {
 static weir_err run_parser(builder *build) {
     weir_err err = check_bytes(build);
     if (err) return err;
-    if (!yaml_parser_initialize(&build->parser)) return no_memory(build->yaml->name);
+    if (!yaml_parser_initialize(&build->parser))
+        return WEIR_NOMEM("while reading %s; free some and try again", build->yaml->name);
     yaml_parser_set_encoding(&build->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&build->parser, (const unsigned char *)build->text, build->length);
     err = build_tree(build);
@@ -345,7 +344,7 @@ weir_err weir_yaml_parse(const char *name, const char *text, size_t length, weir
     if (yaml) yaml->name = weir_arena_strndup(arena, name, strlen(name));
     if (!yaml || !yaml->name) {
         weir_arena_close(arena);
-        return no_memory(name);
+        return WEIR_NOMEM("while reading %s; free some and try again", name);
     }
     yaml->arena = arena;
     builder build = {.yaml = yaml, .text = text, .length = length};

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #include "engine_private.h"
 

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/log.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
 
 #include "engine_private.h"
 
@@ -92,7 +92,7 @@ weir_err weir_engine_cache_open(uint64_t bytes, weir_engine_cache **cachep) {
     weir_rocks_status status;
     *cachep = NULL;
     weir_engine_cache *cache = weir_calloc(1, sizeof *cache);
-    if (!cache) return WEIR_ERR(WEIR_ENOMEM, "no memory for a block cache");
+    if (!cache) return WEIR_NOMEM("for a block cache");
     if (!weir_rocks_cache_open(bytes, &cache->cache, &status)) {
         weir_free(cache);
         return make_error("the store", "open the block cache of", &status);
@@ -137,13 +137,13 @@ weir_err weir_engine_try(const char *folder) {
 weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir_engine **enginep) {
     *enginep = NULL;
     weir_engine *engine = weir_calloc(1, sizeof *engine);
-    if (!engine) return WEIR_ERR(WEIR_ENOMEM, "no memory to open %s", folder);
+    if (!engine) return WEIR_NOMEM("while opening %s", folder);
     weir_err err = WEIR_OK;
     engine->opts = *opts;
     weir_mutex_init(&engine->mutex, WEIR_RANK_LEAF, "engine");
     weir_cond_init(&engine->left);
     engine->folder = weir_strdup(folder);
-    if (!engine->folder) err = WEIR_ERR(WEIR_ENOMEM, "no memory to open %s", folder);
+    if (!engine->folder) err = WEIR_NOMEM("while opening %s", folder);
     if (!err && opts->create) err = weir_folder_create(folder);
     if (!err) err = weir_engine_rocks_open(engine, true, &engine->db);
     if (err) {
@@ -192,7 +192,7 @@ static weir_err open_inside(weir_engine *engine, weir_engine_use use, const void
     weir_engine_cursor *cursor = weir_calloc(1, sizeof *cursor);
     if (!cursor) {
         weir_engine_leave(engine);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for a cursor");
+        return WEIR_NOMEM("for a cursor");
     }
     cursor->engine = engine;
     /* Blocks are checked as they are read: // N3 */

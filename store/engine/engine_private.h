@@ -5,8 +5,8 @@
 
 #include <stdatomic.h>
 
-#include <weir/base/thread.h>
-#include <weir/store/engine.h>
+#include <weir/store/base/thread.h>
+#include <weir/store/engine/engine.h>
 
 #include "rocks.h"
 

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/log.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
 
 #include "engine_private.h"
 

@@ -31,10 +31,10 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/fault.h>
-#include <weir/base/hash.h>
-#include <weir/store/engine.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/engine/engine.h>
 
 #include "sorted.hh"
 #include "unfailing.h"

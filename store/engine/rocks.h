@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/store/engine.h>
+#include <weir/store/engine/engine.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/base/file.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
 
 #include "engine_private.h"
 
@@ -87,7 +87,7 @@ static bool frames_are_whole(const uint8_t *block, size_t length) {
 static weir_err check_manifest(const char *path, uint64_t bytes, bool *wholep) {
     weir_file *file = NULL;
     uint8_t *block = weir_malloc(FRAME_BLOCK);
-    weir_err err = block ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", path);
+    weir_err err = block ? WEIR_OK : WEIR_NOMEM("while reading %s", path);
     if (!err) err = weir_file_open(path, WEIR_FILE_READ, &file);
     *wholep = true;
     for (uint64_t at = 0; !err && *wholep && at < bytes; at += FRAME_BLOCK) {

@@ -8,9 +8,9 @@
 
 #include <rocksdb/table_properties.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/hash.h>
-#include <weir/store/engine.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/engine/engine.h>
 
 namespace {
 

@@ -28,7 +28,7 @@
 #include <rocksdb/sst_file_reader.h>
 #include <rocksdb/table.h>
 
-#include <weir/store/engine.h>
+#include <weir/store/engine/engine.h>
 
 /* Memory for the filters of all open files: each lies in it twice, as the database has it and as we do. A file that is
  * written is promised room for its filter, and takes it when it is opened; or never, if the writing fails, so promises

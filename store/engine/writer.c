@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
 
 #include "engine_private.h"
 
@@ -61,7 +61,7 @@ static weir_err writer_open(weir_engine *engine, bool in_parts, weir_engine_writ
     if (writer) writer->path = path_of(engine, writer->number);
     if (!writer || !writer->path) {
         writer_free(writer);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory to write into %s", engine->folder);
+        return WEIR_NOMEM("while writing into %s", engine->folder);
     }
     writer->engine = engine;
     unlink(writer->path);

@@ -2,11 +2,11 @@
 /* bundle.c - the only code that knows the bytes of a bundle's value. */
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/base/hash.h>
-#include <weir/store/bundle.h>
-#include <weir/store/stored.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/format/stored.h>
 
 enum { DELETION = 1, ROW = 2, SAME_TIME = 4, SAME_EVENT = 8, FLAGS = 15 };
 

@@ -4,12 +4,12 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/base/file.h>
-#include <weir/base/hash.h>
-#include <weir/store/id.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/format/id.h>
 
 #define TYPE_MAX       249u /* a vertex type's name has less; a topic's may have that: Kafka's own limit */
 #define FILE_MAX_BYTES 4096u

@@ -2,9 +2,9 @@
 /* key.c - the only code that knows the bytes of a key. */
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/store/bundle.h>
-#include <weir/store/key.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/format/key.h>
 
 static void put_be16(uint8_t *at, uint16_t v) {
     at[0] = (uint8_t)(v >> 8);

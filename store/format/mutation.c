@@ -2,11 +2,11 @@
 /* mutation.c - the only code that knows the bytes of a batch. */
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/base/hash.h>
-#include <weir/store/mutation.h>
-#include <weir/store/row.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/format/mutation.h>
+#include <weir/store/format/row.h>
 
 void weir_batch_begin(weir_buf *buf) {
     static const uint8_t header[WEIR_BATCH_HEADER_BYTES];

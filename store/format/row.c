@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/store/row.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/format/row.h>
 
 #define FORMAT       1u
 #define HEADER_BYTES 3u

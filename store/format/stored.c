@@ -2,9 +2,9 @@
 /* stored.c - the only code that knows the bytes of stored names. */
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/store/stored.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/format/stored.h>
 
 size_t weir_stored_name_write(uint16_t vertex_type, int64_t time_us, const char *key, size_t key_length,
                               uint8_t value[WEIR_STORED_NAME_MAX]) {

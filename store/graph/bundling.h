@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-#include <weir/base/err.h>
-#include <weir/store/bundle.h>
-#include <weir/store/entry.h>
+#include <weir/store/base/err.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/format/entry.h>
 
 /* Rising by id in what a vertex has; one without entries has nothing to tell. */
 typedef struct weir_bundling_list {

@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/thread.h>
 
 #include "cache.h"
 
@@ -169,7 +169,7 @@ static void window_add(const weir_cache *cache, stripe *s, window *w) {
 weir_err weir_cache_open(size_t bytes_max, uint32_t width, weir_cache **cachep) {
     *cachep = NULL;
     weir_cache *cache = weir_aligned_alloc(_Alignof(weir_cache), sizeof *cache);
-    if (!cache) return WEIR_ERR(WEIR_ENOMEM, "no memory for a window cache");
+    if (!cache) return WEIR_NOMEM("for a window cache");
     memset(cache, 0, sizeof *cache);
     cache->stripe_bytes_max = bytes_max / STRIPES;
     cache->width = width;
@@ -181,7 +181,7 @@ weir_err weir_cache_open(size_t bytes_max, uint32_t width, weir_cache **cachep) 
     }
     if (!fits) {
         weir_cache_close(cache);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for a window cache");
+        return WEIR_NOMEM("for a window cache");
     }
     *cachep = cache;
     return WEIR_OK;

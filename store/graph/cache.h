@@ -16,9 +16,9 @@
 #ifndef WEIR_STORE_CACHE_H
 #define WEIR_STORE_CACHE_H
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
-#include <weir/store/entry.h>
+#include <weir/store/format/entry.h>
 
 typedef struct weir_cache weir_cache;
 

@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/fault.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/trust/trust.h>
 
 #include "cold.h"
 #include "graph_private.h"

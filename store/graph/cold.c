@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include <weir/store/bundle.h>
+#include <weir/store/format/bundle.h>
 
 #include "cold.h"
 #include "shard.h"

@@ -9,10 +9,10 @@
 #ifndef WEIR_STORE_COLD_H
 #define WEIR_STORE_COLD_H
 
-#include <weir/base/arena.h>
-#include <weir/store/engine.h>
-#include <weir/store/entry.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/engine/engine.h>
+#include <weir/store/format/entry.h>
+#include <weir/store/graph/graph.h>
 
 /* Which part of a list: what is older than before_us, and, if `after` is given, what a reader meets behind it; or, with
  * it, from it on. */

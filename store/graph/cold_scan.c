@@ -7,10 +7,10 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/store/bundle.h>
-#include <weir/store/key.h>
-#include <weir/store/stored.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/format/key.h>
+#include <weir/store/format/stored.h>
 
 #include "cold.h"
 #include "gather.h"
@@ -31,7 +31,7 @@ typedef struct scan {
 } scan;
 
 static weir_err scan_no_memory(const scan *s) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to read vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(s->gather.vertex));
+    return WEIR_NOMEM("while reading vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(s->gather.vertex));
 }
 
 /* --- records ------------------------------------------------------------------------------------------------------ */

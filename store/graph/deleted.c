@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deleted.c - what is not sealed in two tables, what is in the cold store, and answers of it that were asked for. */
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/store/key.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/format/key.h>
 
 #include "deleted_private.h"
 #include "shard.h"
@@ -34,7 +34,7 @@ weir_err weir_deleted_open(weir_engine *engine, weir_deleted_filter *filter, siz
                            weir_deleted **deletedp) {
     *deletedp = NULL;
     weir_deleted *deleted = weir_calloc(1, sizeof *deleted);
-    if (!deleted) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deleted vertices");
+    if (!deleted) return WEIR_NOMEM("for the deleted vertices");
     int error = pthread_rwlock_init(&deleted->lock, NULL);
     WEIR_ASSERT(error == 0);
     deleted->engine = engine;
@@ -44,7 +44,7 @@ weir_err weir_deleted_open(weir_engine *engine, weir_deleted_filter *filter, siz
         deleted->answer_count *= 2;
     deleted->answers = weir_calloc(deleted->answer_count, sizeof *deleted->answers);
     weir_err err = WEIR_OK;
-    if (!deleted->answers) err = WEIR_ERR(WEIR_ENOMEM, "no memory for the deleted vertices");
+    if (!deleted->answers) err = WEIR_NOMEM("for the deleted vertices");
     if (!err) err = weir_shard_scan_kind(engine, 'T', load_one, deleted);
     if (err) {
         weir_deleted_close(deleted);
@@ -71,7 +71,7 @@ weir_err weir_deleted_add(weir_deleted *deleted, weir_vertex vertex, int64_t tim
     bool fits = weir_deletion_table_insert(&deleted->young, vertex,
                                            time_us == WEIR_DELETED_NEVER ? time_us + 1 : time_us, &is_new);
     pthread_rwlock_unlock(&deleted->lock);
-    if (!fits) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deleted vertices");
+    if (!fits) return WEIR_NOMEM("for the deleted vertices");
     if (is_new) atomic_fetch_add_explicit(&deleted->count, 1, memory_order_relaxed);
     weir_deleted_filter_add(deleted->filter, vertex);
     return WEIR_OK;

@@ -14,8 +14,8 @@
 
 #include <stdint.h>
 
-#include <weir/store/engine.h>
-#include <weir/store/graph.h>
+#include <weir/store/engine/engine.h>
+#include <weir/store/graph/graph.h>
 
 #include "deleted_filter.h"
 

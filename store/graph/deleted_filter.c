@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "deleted_filter.h"
 
@@ -25,12 +25,12 @@ struct weir_deleted_filter {
 weir_err weir_deleted_filter_open(size_t bytes, weir_deleted_filter **filterp) {
     *filterp = NULL;
     weir_deleted_filter *filter = weir_calloc(1, sizeof *filter);
-    if (!filter) return WEIR_ERR(WEIR_ENOMEM, "no memory for the filter of deleted vertices");
+    if (!filter) return WEIR_NOMEM("for the filter of deleted vertices");
     filter->blocks = bytes < BLOCK_BYTES ? 1 : bytes / BLOCK_BYTES;
     filter->memory = weir_calloc(filter->blocks + 1, BLOCK_BYTES); /* pages that nobody has touched take none */
     if (!filter->memory) {
         weir_free(filter);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for the filter of deleted vertices");
+        return WEIR_NOMEM("for the filter of deleted vertices");
     }
     filter->words = (void *)(((uintptr_t)filter->memory + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES);
     *filterp = filter;

@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include <weir/base/err.h>
-#include <weir/store/id.h>
+#include <weir/store/base/err.h>
+#include <weir/store/format/id.h>
 
 typedef struct weir_deleted_filter weir_deleted_filter;
 

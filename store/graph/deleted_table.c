@@ -2,7 +2,7 @@
 /* deleted_table.c - deletions that are not sealed: a table of vertices, each with its times. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "deleted_private.h"
 

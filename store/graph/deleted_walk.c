@@ -6,9 +6,9 @@
  */
 #include <stdlib.h>
 
-#include <weir/base/alloc.h>
-#include <weir/store/bundle.h>
-#include <weir/store/key.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/format/key.h>
 
 #include "deleted_private.h"
 
@@ -47,7 +47,7 @@ static weir_err copy_pending(weir_deleted_walk *walk, weir_deleted *deleted) {
         copy_table(walk, &deleted->old);
     }
     pthread_rwlock_unlock(&deleted->lock);
-    if (!walk->pending) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions that are not sealed");
+    if (!walk->pending) return WEIR_NOMEM("for the deletions that are not sealed");
     if (walk->count) qsort(walk->pending, walk->count, sizeof *walk->pending, compare);
     return WEIR_OK;
 }
@@ -67,7 +67,7 @@ static weir_err take_sealed(weir_deleted_walk *walk) {
 weir_err weir_deleted_walk_open(weir_deleted *deleted, weir_deleted_walk **walkp) {
     *walkp = NULL;
     weir_deleted_walk *walk = weir_calloc(1, sizeof *walk);
-    if (!walk) return WEIR_ERR(WEIR_ENOMEM, "no memory to walk over the deletions");
+    if (!walk) return WEIR_NOMEM("while walking over the deletions");
     weir_err err = copy_pending(walk, deleted); /* first: what is sealed now is met by the cursor */
     if (!err) err = weir_engine_cursor_open(deleted->engine, WEIR_ENGINE_SCAN, &walk->cursor);
     if (!err) {

@@ -5,7 +5,7 @@
  * Every shard has them all, or nearly: they are sealed one after the other. So the shards are walked side by side, and
  * what several have at their heads is one deletion.
  */
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "graph_private.h"
 
@@ -27,7 +27,7 @@ static weir_err keep(times *t, int64_t time_us) {
     if (t->count == t->capacity) {
         size_t capacity = t->capacity ? t->capacity * 2 : 16;
         int64_t *grown = weir_realloc_array(t->of, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of a vertex");
+        if (!grown) return WEIR_NOMEM("for the deletions of a vertex");
         t->of = grown;
         t->capacity = capacity;
     }
@@ -64,7 +64,7 @@ static weir_err merge(head *heads, uint32_t count, times *t, weir_graph_deletion
 weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit, void *context) {
     times t = {0};
     head *heads = weir_calloc(graph->shard_count, sizeof *heads);
-    weir_err err = heads ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to walk over the deletions");
+    weir_err err = heads ? WEIR_OK : WEIR_NOMEM("while walking over the deletions");
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         err = weir_deleted_walk_open(graph->shards[i]->deleted, &heads[i].walk);
         if (!err) err = weir_deleted_walk_next(heads[i].walk, &heads[i].found, &heads[i].vertex, &heads[i].time_us);

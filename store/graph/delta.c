@@ -7,10 +7,10 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/store/stored.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/format/stored.h>
 
 #include "delta_private.h"
 
@@ -23,7 +23,7 @@
 weir_err weir_delta_open(size_t bytes_max, bool pile, weir_delta **deltap) {
     *deltap = NULL;
     weir_delta *delta = weir_aligned_alloc(_Alignof(weir_delta), sizeof *delta);
-    if (!delta) return WEIR_ERR(WEIR_ENOMEM, "no memory for a delta");
+    if (!delta) return WEIR_NOMEM("for a delta");
     memset(delta, 0, sizeof *delta);
     weir_err err = weir_arena_open(bytes_max, &delta->arena);
     if (err) {
@@ -108,10 +108,6 @@ static list *list_find(const node *n, weir_list id) {
 }
 
 /* --- applying -------------------------------------------------------------------------------------------------- */
-
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for the delta; raise store.memory");
-}
 
 static bool slots_grow(stripe *s) {
     size_t capacity = s->capacity ? s->capacity * 2 : SLOTS_MIN;
@@ -328,14 +324,14 @@ weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, siz
     size_t bytes = weir_arena_used(delta->arena) + delta->deletion_count * DELETION_BYTES;
     if (delta->pile) bytes += s->count * PILED_BYTES;
     atomic_store_explicit(&delta->bytes, bytes, memory_order_relaxed);
-    return fits ? WEIR_OK : no_memory();
+    return fits ? WEIR_OK : WEIR_NOMEM("for the delta; raise store.memory");
 }
 
 weir_err weir_delta_put_deletion(weir_delta *delta, weir_vertex vertex, int64_t time_us) {
     if (delta->deletion_count == delta->deletion_capacity) {
         size_t capacity = delta->deletion_capacity ? delta->deletion_capacity * 2 : 16;
         deletion_record *grown = weir_realloc_array(delta->deletions, capacity, sizeof *grown);
-        if (!grown) return no_memory();
+        if (!grown) return WEIR_NOMEM("for the delta; raise store.memory");
         delta->deletions = grown;
         delta->deletion_capacity = capacity;
     }

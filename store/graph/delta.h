@@ -17,11 +17,11 @@
 
 #include <stdatomic.h>
 
-#include <weir/base/arena.h>
-#include <weir/base/thread.h>
-#include <weir/store/mutation.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/base/thread.h>
+#include <weir/store/format/mutation.h>
 
-#include <weir/store/entry.h>
+#include <weir/store/format/entry.h>
 
 #include "bundling.h"
 

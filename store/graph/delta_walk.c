@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/store/key.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/format/key.h>
 
 #include "bundling.h"
 #include "delta_private.h"
@@ -119,14 +119,14 @@ static weir_err sort_places(weir_delta_order *order) {
     bool fits = places && ends && order->places;
     weir_free(places);
     weir_free(ends);
-    return fits ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to sort %zu vertices for a seal", order->count);
+    return fits ? WEIR_OK : WEIR_NOMEM("while sorting %zu vertices for a seal", order->count);
 }
 
 weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **orderp) {
     WEIR_ASSERT(atomic_load(&delta->frozen));
     *orderp = NULL;
     weir_delta_order *order = weir_calloc(1, sizeof *order);
-    if (!order) return WEIR_ERR(WEIR_ENOMEM, "no memory to sort a delta for a seal");
+    if (!order) return WEIR_NOMEM("while sorting a delta for a seal");
     order->delta = delta;
     weir_err err = sort_places(order);
     if (err) {
@@ -188,7 +188,7 @@ static weir_err walk_room(void **arrayp, size_t count, size_t *capacityp, size_t
     if (count < *capacityp) return WEIR_OK;
     size_t capacity = *capacityp ? *capacityp * 2 : LISTS_MIN;
     void *grown = weir_realloc_array(*arrayp, capacity, size);
-    if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu lists of a vertex", capacity);
+    if (!grown) return WEIR_NOMEM("for %zu lists of a vertex", capacity);
     *arrayp = grown;
     *capacityp = capacity;
     return WEIR_OK;
@@ -272,7 +272,7 @@ static weir_err walk_take_many(walk *w, const place *places, size_t count) {
         weir_free(w->joined);
         w->joined_capacity = 0;
         w->joined = weir_malloc(w->part_capacity * sizeof *w->joined);
-        if (!w->joined) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu entries of a vertex", w->part_count);
+        if (!w->joined) return WEIR_NOMEM("for %zu entries of a vertex", w->part_count);
         w->joined_capacity = w->part_capacity;
     }
     return walk_join(w);

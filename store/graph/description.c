@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/hash.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/conf/yaml.h>
 
 #include "graph_private.h"
 
@@ -151,9 +151,9 @@ weir_err weir_graph_read_description(weir_graph *graph) {
 
 weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp) {
     weir_graph *graph = weir_calloc(1, sizeof *graph);
-    if (!graph) return WEIR_ERR(WEIR_ENOMEM, "no memory to look at %s", folder);
+    if (!graph) return WEIR_NOMEM("while looking at %s", folder);
     graph->folder = weir_strdup(folder);
-    weir_err err = graph->folder ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to look at %s", folder);
+    weir_err err = graph->folder ? WEIR_OK : WEIR_NOMEM("while looking at %s", folder);
     if (!err) err = weir_graph_read_description(graph);
     if (!err) *id_keyp = graph->id_key;
     weir_free(graph->folder);

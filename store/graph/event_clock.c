@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
 
 uint32_t weir_event_clock_majority(uint64_t count) {
     return count >= WEIR_EVENT_CLOCK_EVENTS ? WEIR_EVENT_CLOCK_MAJORITY : (uint32_t)(count / 2 + 1);

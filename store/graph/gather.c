@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "cold.h"
 #include "gather.h"
@@ -19,15 +19,11 @@ void weir_gather_close(weir_gather *gather) {
     weir_arena_close(gather->rows);
 }
 
-static weir_err no_memory(const weir_gather *g) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to read vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(g->vertex));
-}
-
 static weir_err keep(weir_gather *g, weir_list list, const weir_entry *e) {
     if (g->count == g->capacity) {
         size_t capacity = g->capacity ? g->capacity * 2 : 256;
         weir_gathered *grown = weir_realloc_array(g->of, capacity, sizeof *grown);
-        if (!grown) return no_memory(g);
+        if (!grown) return WEIR_NOMEM("while reading vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(g->vertex));
         g->of = grown;
         g->capacity = capacity;
     }
@@ -35,7 +31,7 @@ static weir_err keep(weir_gather *g, weir_list list, const weir_entry *e) {
     *kept = (weir_gathered){list, *e};
     if (e->row_length) {
         void *copy = weir_arena_alloc_aligned(g->rows, 1, e->row_length);
-        if (!copy) return no_memory(g);
+        if (!copy) return WEIR_NOMEM("while reading vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(g->vertex));
         kept->entry.row = memcpy(copy, e->row, e->row_length);
     }
     g->count++;
@@ -49,7 +45,7 @@ weir_err weir_gather_keep_name(weir_gather *gather, const weir_name *name) {
     }
     gather->name = *name;
     char *key = weir_arena_alloc_aligned(gather->rows, 1, name->key_length + 1u); /* it may have a 0 in it */
-    if (!key) return no_memory(gather);
+    if (!key) return WEIR_NOMEM("while reading vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(gather->vertex));
     gather->name.key = memcpy(key, name->key, name->key_length);
     gather->named = true;
     return WEIR_OK;

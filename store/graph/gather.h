@@ -3,10 +3,10 @@
 #ifndef WEIR_STORE_GATHER_H
 #define WEIR_STORE_GATHER_H
 
-#include <weir/base/arena.h>
-#include <weir/store/bundle.h>
-#include <weir/store/engine.h>
-#include <weir/store/entry.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/engine/engine.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/format/entry.h>
 
 typedef struct weir_gathered {
     weir_list list;

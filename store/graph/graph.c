@@ -4,12 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/log.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/rng.h>
 
-#include <weir/store/repair.h>
+#include <weir/store/graph/repair.h>
 
 #include "graph_private.h"
 #include "trim.h"
@@ -55,7 +55,7 @@ static weir_value_kind kind_of(weir_schema_feature_kind kind) {
 
 static weir_err kinds_fill(weir_graph_kinds *kinds, const weir_schema_feature *features, uint32_t count) {
     kinds->kinds = weir_malloc(count * sizeof(weir_value_kind));
-    if (!kinds->kinds) return WEIR_ERR(WEIR_ENOMEM, "no memory for the schema's features");
+    if (!kinds->kinds) return WEIR_NOMEM("for the schema's features");
     kinds->count = count;
     for (uint32_t i = 0; i < count; i++)
         kinds->kinds[i] = kind_of(features[i].kind);
@@ -67,8 +67,7 @@ static weir_err kinds_open(weir_graph *graph) {
     weir_err err = WEIR_OK;
     graph->vertex_kinds = weir_calloc(vertices, sizeof(weir_graph_kinds));
     graph->relation_kinds = weir_calloc(relations, sizeof(weir_graph_kinds));
-    if (!graph->vertex_kinds || !graph->relation_kinds)
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for the schema's features");
+    if (!graph->vertex_kinds || !graph->relation_kinds) return WEIR_NOMEM("for the schema's features");
     for (uint32_t i = 0; !err && i < vertices; i++) {
         const weir_schema_vertex *v = weir_schema_vertex_at(graph->schema, i);
         err = kinds_fill(&graph->vertex_kinds[i], v->features, v->feature_count);
@@ -246,13 +245,13 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
                         WEIR_SHARDS_MAX, WEIR_WINDOW_MAX, WEIR_EVENT_WINDOW_MAX);
     }
     weir_graph *graph = weir_calloc(1, sizeof *graph);
-    if (!graph) return WEIR_ERR(WEIR_ENOMEM, "no memory to open the store %s", folder);
+    if (!graph) return WEIR_NOMEM("while opening the store %s", folder);
     weir_mutex_init(&graph->mutex, WEIR_RANK_GRAPH, "graph");
     graph->schema = schema;
     graph->read_only = opts->read_only;
     graph->clock = opts->clock ? opts->clock : weir_clock_system();
     graph->folder = weir_strdup(folder);
-    weir_err err = graph->folder ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to open the store %s", folder);
+    weir_err err = graph->folder ? WEIR_OK : WEIR_NOMEM("while opening the store %s", folder);
     if (!err && opts->create) err = weir_folder_create(folder);
     if (!err) err = kinds_open(graph);
     if (!err && !opts->read_only && (opts->create || weir_path_exists(folder))) err = lock_take(graph);

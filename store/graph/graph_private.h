@@ -3,7 +3,7 @@
 #ifndef WEIR_STORE_GRAPH_PRIVATE_H
 #define WEIR_STORE_GRAPH_PRIVATE_H
 
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #include "names.h"
 #include "shard.h"

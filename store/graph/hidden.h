@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/arena.h>
-#include <weir/store/entry.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/format/entry.h>
 
 /* All zero at first. */
 typedef struct weir_hidden {

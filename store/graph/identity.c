@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
 
 #include "graph_private.h"
 

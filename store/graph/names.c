@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/thread.h>
 
 #include "names.h"
 
@@ -47,7 +47,7 @@ weir_err weir_names_open(size_t bytes_max, bool timed, weir_names **namesp) {
     const size_t slot_bytes = sizeof(slot) + (timed ? sizeof(int64_t) : 0);
     *namesp = NULL;
     weir_names *names = weir_aligned_alloc(_Alignof(weir_names), sizeof *names);
-    if (!names) return WEIR_ERR(WEIR_ENOMEM, "no memory for the table of names");
+    if (!names) return WEIR_NOMEM("for the table of names");
     memset(names, 0, sizeof *names);
     names->timed = timed;
     names->capacity = SLOTS_MIN;
@@ -58,7 +58,7 @@ weir_err weir_names_open(size_t bytes_max, bool timed, weir_names **namesp) {
         fits = stripe_open(names, &names->stripes[i]) && fits;
     if (!fits) {
         weir_names_close(names);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for the table of names");
+        return WEIR_NOMEM("for the table of names");
     }
     *namesp = names;
     return WEIR_OK;

@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <weir/base/err.h>
-#include <weir/store/id.h>
+#include <weir/store/base/err.h>
+#include <weir/store/format/id.h>
 
 typedef struct weir_names weir_names;
 

@@ -2,9 +2,9 @@
 /* offsets.c - a sorted array under a lock: partitions are few, and change once a batch. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/thread.h>
 
 #include "offsets.h"
 
@@ -22,7 +22,7 @@ struct weir_offsets {
 
 weir_err weir_offsets_open(weir_offsets **offsetsp) {
     *offsetsp = weir_calloc(1, sizeof **offsetsp);
-    if (!*offsetsp) return WEIR_ERR(WEIR_ENOMEM, "no memory for source offsets");
+    if (!*offsetsp) return WEIR_NOMEM("for source offsets");
     weir_mutex_init(&(*offsetsp)->mutex, WEIR_RANK_LEAF, "offsets");
     return WEIR_OK;
 }
@@ -78,7 +78,7 @@ static weir_err room(weir_offsets *offsets, size_t count) {
     if (count <= offsets->capacity) return WEIR_OK;
     size_t capacity = count < 8 ? 8 : count * 2;
     row *rows = weir_realloc_array(offsets->rows, capacity, sizeof *rows);
-    if (!rows) return WEIR_ERR(WEIR_ENOMEM, "no memory for source offsets");
+    if (!rows) return WEIR_NOMEM("for source offsets");
     offsets->rows = rows;
     offsets->capacity = capacity;
     return WEIR_OK;
@@ -117,7 +117,7 @@ static weir_err copy_rows(weir_offsets *from, copy *copyp) {
     copyp->count = from->count;
     copyp->rows = weir_malloc(from->count * sizeof(row));
     if (!copyp->rows) {
-        err = WEIR_ERR(WEIR_ENOMEM, "no memory for source offsets");
+        err = WEIR_NOMEM("for source offsets");
     } else if (from->count) {
         memcpy(copyp->rows, from->rows, from->count * sizeof(row));
     }

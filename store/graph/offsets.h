@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 #include "event_clock.h"
 

@@ -2,9 +2,9 @@
 /* query.c - the graph's questions, in terms of one shard's lists. */
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/store/stored.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/format/stored.h>
 
 #include "graph_private.h"
 #include "trim.h"

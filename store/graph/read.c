@@ -14,7 +14,7 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "cold.h"
 #include "hidden.h"
@@ -93,7 +93,7 @@ static weir_err widen_page(source *s) {
     size_t page = s->page ? s->page * 2 : PAGE_ENTRIES;
     if (page > PAGE_ENTRIES_MAX || weir_arena_used(s->rows) > PAGE_ROWS_MAX / 256) return WEIR_OK;
     weir_entry *wider = weir_realloc_array(s->entries, page, sizeof *wider);
-    if (!wider) return WEIR_ERR(WEIR_ENOMEM, "no memory to read a list of deletions");
+    if (!wider) return WEIR_NOMEM("while reading a list of deletions");
     s->entries = wider;
     s->page = page;
     return WEIR_OK;

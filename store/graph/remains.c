@@ -8,9 +8,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/thread.h>
 
 #define WAYS  4u
 #define MARKS (sizeof(((weir_remains_marks *)0)->words) * 8)
@@ -40,7 +40,7 @@ weir_err weir_remains_open(size_t bytes_max, weir_cache *cache, weir_remains **r
     size_t sets = bytes_max / WEIR_REMAINS_BYTES_MAX / WAYS + 1;
     weir_remains *r = weir_calloc(1, sizeof *r + sets * sizeof r->sets[0]);
     *remainsp = r;
-    if (!r) return WEIR_ERR(WEIR_ENOMEM, "no memory for what remains of lists");
+    if (!r) return WEIR_NOMEM("for what remains of lists");
     weir_mutex_init(&r->mutex, WEIR_RANK_LEAF, "what remains of lists");
     r->cache = cache;
     r->set_count = sets;

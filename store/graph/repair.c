@@ -16,12 +16,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
-#include <weir/store/bundle.h>
-#include <weir/store/repair.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/graph/repair.h>
 
 #include "cold.h"
 #include "graph_private.h"
@@ -98,7 +98,7 @@ weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *
     bool based = false;
     *repairp = NULL;
     weir_graph_repair *repair = weir_calloc(1, sizeof *repair);
-    if (!repair) return WEIR_ERR(WEIR_ENOMEM, "no memory to repair shard %u", shard);
+    if (!repair) return WEIR_NOMEM("while repairing shard %u", shard);
     repair->shard = graph->shards[shard];
     repair->shards = graph->shard_count;
     repair->whole_from_us = weir_graph_whole_from_us(graph, shard);
@@ -223,7 +223,7 @@ weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_v
     weir_err err = repair_ready(repair);
     if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_POINT, &cursor);
     if (!err) notes = weir_malloc(NOTES_A_PAGE * sizeof *notes);
-    if (!err && !notes) err = WEIR_ERR(WEIR_ENOMEM, "no memory for the notes of a source");
+    if (!err && !notes) err = WEIR_NOMEM("for the notes of a source");
     while (!err && !complete && !passed) {
         size_t count;
         err = weir_cold_list(cursor, &query, notes, NOTES_A_PAGE, NULL, &count, &complete); /* notes have no rows */
@@ -489,7 +489,7 @@ static weir_err repair_find_unread(repair_compare *c) {
     size_t count = c->unread.length / sizeof *unread;
     if (count == 0) return WEIR_OK;
     weir_engine_range *ranges = weir_calloc(count, sizeof *ranges);
-    if (!ranges) return WEIR_ERR(WEIR_ENOMEM, "no memory to compare a shard with its repair");
+    if (!ranges) return WEIR_NOMEM("while comparing a shard with its repair");
     for (size_t i = 0; i < count; i++)
         ranges[i] = (weir_engine_range){unread[i].from.bytes, unread[i].to.bytes, PLACE_BYTES, PLACE_BYTES};
     weir_err err = weir_engine_salvage(c->engine, ranges, count, repair_visit_unread, c);
@@ -502,7 +502,7 @@ static weir_err repair_compare_open(weir_graph_repair *repair, repair_compare *c
     if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_POINT, &c->looks);
     if (!err) err = weir_arena_open(ROWS_A_PAGE_MAX, &c->rows);
     if (!err) c->page = weir_malloc(ENTRIES_A_PAGE * sizeof *c->page);
-    if (!err && !c->page) err = WEIR_ERR(WEIR_ENOMEM, "no memory to compare a shard with its repair");
+    if (!err && !c->page) err = WEIR_NOMEM("while comparing a shard with its repair");
     return err;
 }
 

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/log.h>
-#include <weir/store/repair.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/log.h>
+#include <weir/store/graph/repair.h>
+#include <weir/store/trust/trust.h>
 
 #include "graph_private.h"
 
@@ -91,7 +91,7 @@ static weir_err repair_copy(const repair_choice *choice, const char *folder) {
 weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *checkpoints, const char *folder,
                                 bool *foundp) {
     repair_choice *choice = weir_calloc(1, sizeof *choice);
-    if (!choice) return WEIR_ERR(WEIR_ENOMEM, "no memory to look at the checkpoints");
+    if (!choice) return WEIR_NOMEM("while looking at the checkpoints");
     *choice = (repair_choice){.graph = graph, .shard = shard, .checkpoints = checkpoints, .below = UINT64_MAX};
     weir_err err = WEIR_OK;
     *foundp = false;
@@ -137,7 +137,7 @@ static weir_err repair_add_copy(void *context, const char *name) {
     if (folders) c->folders = folders;
     if (!folders || !folder) {
         weir_free(folder);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory to look at the checkpoints");
+        return WEIR_NOMEM("while looking at the checkpoints");
     }
     memmove(folders + 1, folders, c->count * sizeof *folders);
     folders[0] = folder;

@@ -2,8 +2,8 @@
 /*
  * scrub.c - every file of the store, read from the disk; a shard's identity, which only a start reads, is written anew.
  */
-#include <weir/base/log.h>
-#include <weir/store/repair.h>
+#include <weir/store/base/log.h>
+#include <weir/store/graph/repair.h>
 
 #include "graph_private.h"
 

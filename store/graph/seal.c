@@ -10,10 +10,10 @@
  *
  * The order 2, 3, 4 is the correctness of reads: at each step what a reader can reach is all there.
  */
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/base/fault.h>
-#include <weir/store/key.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/format/key.h>
 
 #include "shard.h"
 #include "trim.h"

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
-#include <weir/store/bundle.h>
-#include <weir/store/key.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/format/key.h>
 
 #include "shard.h"
 
@@ -385,7 +385,7 @@ weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length, we
     weir_err err = failed_err(shard);
     if (err) return err;
     message m = {.batch = weir_malloc(length), .length = length, .note = note};
-    if (!m.batch) return WEIR_ERR(WEIR_ENOMEM, "no memory for a batch of %zu bytes", length);
+    if (!m.batch) return WEIR_NOMEM("for a batch of %zu bytes", length);
     memcpy(m.batch, batch, length);
     err = weir_queue_push(shard->queue, &m, WEIR_QUEUE_FOREVER);
     if (err) weir_free(m.batch);
@@ -527,7 +527,7 @@ static weir_err start_threads(weir_shard *shard) {
 weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     *shardp = NULL;
     weir_shard *shard = weir_calloc(1, sizeof *shard);
-    if (!shard) return WEIR_ERR(WEIR_ENOMEM, "no memory for shard %u", opts->index);
+    if (!shard) return WEIR_NOMEM("for shard %u", opts->index);
     weir_mutex_init(&shard->mutex, WEIR_RANK_SHARD, "shard");
     weir_cond_init(&shard->changed);
     shard->clock = opts->clock;

@@ -14,12 +14,12 @@
 
 #include <stdatomic.h>
 
-#include <weir/base/arena.h>
-#include <weir/base/clock.h>
-#include <weir/base/queue.h>
-#include <weir/base/thread.h>
-#include <weir/store/engine.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/queue.h>
+#include <weir/store/base/thread.h>
+#include <weir/store/engine/engine.h>
+#include <weir/store/graph/graph.h>
 
 #include "cache.h"
 #include "deleted.h"

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
-#include <weir/store/repair.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
+#include <weir/store/graph/repair.h>
 
 #include "bundling.h"
 #include "cold.h"
@@ -69,7 +69,7 @@ void weir_trim_seal_end(weir_trim *trim, weir_engine_writer *writer, weir_err er
     if (!err && trim->sealed_count == trim->sealed_capacity) {
         size_t capacity = trim->sealed_capacity ? trim->sealed_capacity * 2 : 16;
         weir_engine_writer **grown = weir_realloc_array(trim->sealed, capacity, sizeof(weir_engine_writer *));
-        if (!grown) err = WEIR_ERR(WEIR_ENOMEM, "no memory for %zu files of a trim", capacity);
+        if (!grown) err = WEIR_NOMEM("for %zu files of a trim", capacity);
         if (grown) trim->sealed = grown;
         if (grown) trim->sealed_capacity = capacity;
     }
@@ -224,13 +224,13 @@ static weir_err trim_room(weir_trim *trim) {
         lists += i == 0 || g->of[i].list != g->of[i - 1].list;
     if (g->count > trim->entry_capacity) {
         weir_entry *grown = weir_realloc_array(trim->entries, g->count * 2, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu records of a vertex", g->count);
+        if (!grown) return WEIR_NOMEM("for %zu records of a vertex", g->count);
         trim->entries = grown;
         trim->entry_capacity = g->count * 2;
     }
     if (lists > trim->list_capacity) {
         weir_bundling_list *grown = weir_realloc_array(trim->lists, lists * 2, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu lists of a vertex", lists);
+        if (!grown) return WEIR_NOMEM("for %zu lists of a vertex", lists);
         trim->lists = grown;
         trim->list_capacity = lists * 2;
     }
@@ -495,7 +495,7 @@ weir_err weir_graph_trim(weir_graph *graph, uint32_t shard, weir_graph_pace pace
     if (graph->read_only || weir_graph_filling(graph))
         return WEIR_ERR(WEIR_EUNAVAILABLE, "a store that is only read, or is still filled, is not trimmed");
     weir_trim *trim = weir_calloc(1, sizeof *trim);
-    if (!trim) return WEIR_ERR(WEIR_ENOMEM, "no memory to trim shard %u", shard);
+    if (!trim) return WEIR_NOMEM("while trimming shard %u", shard);
     trim->graph = graph;
     trim->shard = graph->shards[shard];
     trim->blocks = graph->blocks;

@@ -22,9 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/store/stored.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/format/stored.h>
 
 #include "hidden.h"
 #include "trim.h"
@@ -64,7 +64,7 @@ static weir_err put_leaves(weir_trimmer *t, int64_t time_us) {
     if (t->time_count == t->time_capacity) {
         size_t capacity = t->time_capacity ? t->time_capacity * 2 : 64;
         int64_t *grown = weir_realloc_array(t->times, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu puts of a vertex", capacity);
+        if (!grown) return WEIR_NOMEM("for %zu puts of a vertex", capacity);
         t->times = grown;
         t->time_capacity = capacity;
     }

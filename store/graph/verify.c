@@ -2,9 +2,9 @@
 /* verify.c - reads everything that is stored and believes none of it: blocks, keys, rows, names, offsets. */
 #include <string.h>
 
-#include <weir/base/bytes.h>
-#include <weir/store/key.h>
-#include <weir/store/stored.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/format/key.h>
+#include <weir/store/format/stored.h>
 
 #include "graph_private.h"
 

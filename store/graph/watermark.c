@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/thread.h>
 
 #include "offsets.h"
 
@@ -40,7 +40,7 @@ struct weir_watermark {
 
 weir_err weir_watermark_open(weir_clock *clock, int64_t future_us, weir_watermark **watermarkp) {
     *watermarkp = weir_calloc(1, sizeof **watermarkp);
-    if (!*watermarkp) return WEIR_ERR(WEIR_ENOMEM, "no memory for the clocks of sources");
+    if (!*watermarkp) return WEIR_NOMEM("for the clocks of sources");
     (*watermarkp)->clock = clock;
     (*watermarkp)->future_us = future_us;
     atomic_init(&(*watermarkp)->now_us, WEIR_EVENT_CLOCK_NONE);
@@ -84,7 +84,7 @@ static weir_err room(weir_watermark *watermark) {
     if (rows) watermark->rows = rows;
     clock_row **counting = weir_realloc_array(watermark->counting, capacity, sizeof *counting);
     if (counting) watermark->counting = counting;
-    if (!rows || !counting) return WEIR_ERR(WEIR_ENOMEM, "no memory for the clocks of sources");
+    if (!rows || !counting) return WEIR_NOMEM("for the clocks of sources");
     watermark->capacity = capacity;
     return WEIR_OK;
 }
@@ -96,7 +96,7 @@ static weir_err find_or_add(weir_watermark *watermark, uint32_t source, uint32_t
     weir_err err = room(watermark);
     clock_row *row = err ? NULL : weir_calloc(1, sizeof *row);
     *rowp = row;
-    if (!row) return err ? err : WEIR_ERR(WEIR_ENOMEM, "no memory for the clocks of sources");
+    if (!row) return err ? err : WEIR_NOMEM("for the clocks of sources");
     row->source = source;
     row->partition = partition;
     row->state = WEIR_CLOCK_IDLE;
@@ -284,7 +284,7 @@ weir_err weir_watermark_submit(weir_watermark *watermark, const weir_batch_curso
     clock_row *row = NULL;
     weir_clock_note *note = weir_calloc(1, sizeof *note);
     run_cursor *cursors = weir_calloc(shards, sizeof *cursors);
-    weir_err err = note && cursors ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to hand a run over");
+    weir_err err = note && cursors ? WEIR_OK : WEIR_NOMEM("while handing a run over");
     weir_mutex_lock(&watermark->mutex);
     if (!err) err = find_or_add(watermark, span.source, span.partition, &row);
     weir_mutex_unlock(&watermark->mutex);

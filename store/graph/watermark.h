@@ -21,10 +21,10 @@
 #ifndef WEIR_STORE_WATERMARK_H
 #define WEIR_STORE_WATERMARK_H
 
-#include <weir/base/clock.h>
-#include <weir/base/err.h>
-#include <weir/store/graph.h>
-#include <weir/store/mutation.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/err.h>
+#include <weir/store/format/mutation.h>
+#include <weir/store/graph/graph.h>
 
 #include "event_clock.h"
 

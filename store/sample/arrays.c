@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "sampler_private.h"
 
@@ -175,7 +175,7 @@ static weir_err seen_reserve(arrays_source *s, size_t capacity) {
     if (events) s->seen_events = events;
     uint64_t *places = weir_realloc_array(s->seen_places, capacity, sizeof *places);
     if (places) s->seen_places = places;
-    if (!seen || !events || !places) return WEIR_ERR(WEIR_ENOMEM, "no memory for windows with deleted edges");
+    if (!seen || !events || !places) return WEIR_NOMEM("for windows with deleted edges");
     s->seen_capacity = capacity;
     return WEIR_OK;
 }
@@ -283,7 +283,7 @@ static void close_arrays(weir_sample_source *source) {
 weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_source **sourcep) {
     *sourcep = NULL;
     arrays_source *s = weir_calloc(1, sizeof *s + 2u * arrays->relations * sizeof s->csrs[0]);
-    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
+    if (!s) return WEIR_NOMEM("for a source of samples");
     s->arrays = *arrays;
     if (s->arrays.id_stride == 0) s->arrays.id_stride = sizeof(uint64_t);
     for (uint32_t i = 0; i < 2 * arrays->relations; i++) {

@@ -4,8 +4,8 @@
  *
  * Only what is written is touched: a worst case that is rarely reached costs addresses, not memory.
  */
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "sampler_private.h"
 
@@ -72,7 +72,7 @@ weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp) {
     uint64_t size = weir_block_size(sampler);
     layout l = {weir_aligned_alloc(ALIGNMENT, size), 0};
     *blockp = NULL;
-    if (!l.base) return WEIR_ERR(WEIR_ENOMEM, "no memory for a block of %llu bytes", (unsigned long long)size);
+    if (!l.base) return WEIR_NOMEM("for a block of %llu bytes", (unsigned long long)size);
     weir_block *b = lay(&l, sampler);
     WEIR_ASSERT(l.used == size); /* P4 */
     b->plan = &sampler->plan;

@@ -15,8 +15,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 /* A bit a position costs no branch that is guessed wrong, but a walk over the words of the window at the end. */
 #define LINEAR_PICKS_MAX  32u
@@ -29,7 +29,7 @@ weir_err weir_draw_open(weir_draw *draw, uint32_t window, uint32_t k_max) {
     draw->weights = weir_calloc(window, sizeof *draw->weights);
     if (draw->bits && draw->keys && draw->log_weights && draw->weights) return WEIR_OK;
     weir_draw_close(draw);
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to draw from windows of %u edges", window);
+    return WEIR_NOMEM("while drawing from windows of %u edges", window);
 }
 
 void weir_draw_close(weir_draw *draw) {
@@ -67,9 +67,9 @@ static uint32_t drain(weir_draw *draw, uint32_t n, uint32_t *picks) {
 /* --- uniform -------------------------------------------------------------------------------------------------------
  * */
 
-static void floyd_linear(weir_stream *stream, uint32_t n, uint32_t k, uint32_t *picks) {
+static void floyd_linear(weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     for (uint32_t count = 0, j = n - k; j < n; j++, count++) {
-        uint32_t t = weir_stream_below(stream, j + 1); /* P1: j itself too */
+        uint32_t t = weir_rng_lane_below(stream, j + 1); /* P1: j itself too */
         uint32_t at = count;
         while (at > 0 && picks[at - 1] > t)
             at--;
@@ -83,9 +83,9 @@ static void floyd_linear(weir_stream *stream, uint32_t n, uint32_t k, uint32_t *
     }
 }
 
-static void floyd_bits(weir_draw *draw, weir_stream *stream, uint32_t n, uint32_t k, uint32_t *picks) {
+static void floyd_bits(weir_draw *draw, weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     for (uint32_t j = n - k; j < n; j++) {
-        uint32_t t = weir_stream_below(stream, j + 1); /* P1 */
+        uint32_t t = weir_rng_lane_below(stream, j + 1); /* P1 */
         bool taken = draw->bits[t / 64] >> t % 64 & 1;
         mark(draw, taken ? j : t);
     }
@@ -93,7 +93,7 @@ static void floyd_bits(weir_draw *draw, weir_stream *stream, uint32_t n, uint32_
     WEIR_ASSERT(count == k);
 }
 
-uint32_t weir_draw_uniform(weir_draw *draw, weir_stream *stream, uint32_t n, uint32_t k, uint32_t *picks) {
+uint32_t weir_draw_uniform(weir_draw *draw, weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     if (k >= n) return weir_draw_recent(n, k, picks);
     if (k <= LINEAR_PICKS_MAX && n >= LINEAR_WINDOW_MIN) {
         floyd_linear(stream, n, k, picks);

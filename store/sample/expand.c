@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #include "sampler_private.h"
 
@@ -76,7 +76,7 @@ static weir_rng rng_of(const expansion *x, uint32_t group, uint64_t id) {
 }
 
 /* Picks out of a window or a part of it that has n positions and, for weighted ones, their weights. */
-static uint32_t draw(const expansion *x, uint32_t group, weir_stream *stream, uint32_t n, uint32_t *picks) {
+static uint32_t draw(const expansion *x, uint32_t group, weir_rng_lane *stream, uint32_t n, uint32_t *picks) {
     weir_sampler *s = x->sampler;
     uint32_t k = allowed(x, group, n), count;
     switch (x->step->strategy) {
@@ -197,7 +197,7 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     if (err) return err;
     uint32_t visible = see_own(s, window, own_us, block->events[target]);
     if (x->step->strategy == WEIR_SAMPLE_WEIGHTED) weigh_visible(s, visible);
-    weir_stream stream = {.rest = rng_of(x, group, window->id)};
+    weir_rng_lane stream = {.rest = rng_of(x, group, window->id)};
     uint32_t count = draw(x, group, &stream, visible, s->picks);
     for (uint32_t i = 0; i < count; i++)
         s->picks[i] = s->visible[s->picks[i]];
@@ -214,7 +214,7 @@ static uint32_t fill_streams(const expansion *x, uint32_t begin, uint32_t count)
     weir_sampler *s = x->sampler;
     const uint32_t *groups = x->block->groups + begin;
     uint32_t blocks = (x->step->fanout + 3) / 4;
-    weir_streams streams = {s->stream_keys, s->stream_ids, substream_of(x->step), 0};
+    weir_rng_lanes streams = {s->stream_keys, s->stream_ids, substream_of(x->step), 0};
     if (x->step->strategy != WEIR_SAMPLE_UNIFORM) return 0;
     if (blocks > WEIR_SAMPLE_BLOCKS) blocks = WEIR_SAMPLE_BLOCKS;
     for (uint32_t i = 0; i < count; i++) {
@@ -222,7 +222,7 @@ static uint32_t fill_streams(const expansion *x, uint32_t begin, uint32_t count)
         s->stream_keys[streams.count] = s->keys[groups[i]];
         s->stream_ids[streams.count++] = s->windows[i].id;
     }
-    weir_streams_fill(&streams, blocks, s->draws);
+    weir_rng_lanes_fill(&streams, blocks, s->draws);
     return blocks;
 }
 
@@ -235,7 +235,7 @@ static weir_err draw_batch(const expansion *x, const weir_sample_ask *ask, uint3
     for (uint32_t i = 0; !err && i < ask->count; i++) {
         const weir_sample_window *window = &s->windows[i];
         uint32_t *picks = s->picks + (size_t)i * s->plan.fanout_max;
-        weir_stream stream = {.rest = rng_of(x, groups[i], window->id)};
+        weir_rng_lane stream = {.rest = rng_of(x, groups[i], window->id)};
         WEIR_ASSERT(window->count <= s->opts.window);
         if (blocks && window->count > x->step->fanout) {
             stream.next = draws;

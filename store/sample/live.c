@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
 
 #include "sampler_private.h"
 
@@ -124,7 +124,7 @@ static void close_live(weir_sample_source *source) {
 static weir_err memory_open(live_source *s, const weir_schema *schema, size_t bytes_max) {
     uint32_t relations = weir_schema_relation_count(schema);
     s->ends = weir_calloc(relations, sizeof *s->ends);
-    if (!s->ends) return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
+    if (!s->ends) return WEIR_NOMEM("for a source of samples");
     for (uint32_t i = 0; i < relations; i++) {
         const weir_schema_relation *r = weir_schema_relation_at(schema, i);
         s->ends[i] = (weir_sample_ends){(uint16_t)r->from, (uint16_t)r->to};
@@ -137,7 +137,7 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
     const weir_schema *schema = weir_graph_schema(graph);
     *sourcep = NULL;
     live_source *s = weir_calloc(1, sizeof *s);
-    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
+    if (!s) return WEIR_NOMEM("for a source of samples");
     weir_err err = memory_open(s, schema, bytes_max);
     if (err) {
         close_live(&s->base);

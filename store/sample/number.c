@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #include "sampler_private.h"
 

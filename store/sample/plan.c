@@ -4,6 +4,8 @@
 
 #include "sampler_private.h"
 
+_Static_assert(WEIR_SAMPLE_WINDOW_MAX == WEIR_WINDOW_MAX, "block.h says it without the header of the graph");
+
 static weir_err check_weight(const weir_sample_step *step, uint32_t index) {
     if (step->strategy != WEIR_SAMPLE_WEIGHTED || step->weight != WEIR_SCHEMA_NONE || step->half_life_us > 0) {
         return WEIR_OK;

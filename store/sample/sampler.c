@@ -13,9 +13,9 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/hash.h>
 
 #include "sampler_private.h"
 
@@ -35,7 +35,7 @@ static weir_err memory_open(weir_sampler *s) {
     s->picks = weir_calloc((size_t)WEIR_SAMPLE_BATCH * s->plan.fanout_max, sizeof *s->picks);
     s->visible = weir_calloc(s->opts.window, sizeof *s->visible);
     if (!s->slots || !s->keys || !s->picks || !s->visible) {
-        return WEIR_ERR(WEIR_ENOMEM, "no memory to sample blocks of %u nodes", s->plan.nodes_max);
+        return WEIR_NOMEM("while sampling blocks of %u nodes", s->plan.nodes_max);
     }
     return weir_draw_open(&s->draw, s->opts.window, s->plan.fanout_max);
 }
@@ -48,7 +48,7 @@ weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *sou
     weir_err err = weir_sample_plan_make(&own, source, &plan);
     if (err) return err;
     weir_sampler *sampler = weir_calloc(1, sizeof *sampler);
-    if (!sampler) return WEIR_ERR(WEIR_ENOMEM, "no memory for a sampler");
+    if (!sampler) return WEIR_NOMEM("for a sampler");
     memcpy(sampler->steps, own.steps, own.step_count * sizeof *own.steps);
     own.steps = sampler->steps;
     sampler->opts = own;

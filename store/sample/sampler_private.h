@@ -3,7 +3,7 @@
 #ifndef WEIR_STORE_SAMPLER_PRIVATE_H
 #define WEIR_STORE_SAMPLER_PRIVATE_H
 
-#include <weir/store/sample.h>
+#include <weir/store/sample/sampler.h>
 
 #include "draw.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* snapshot.c - a snapshot as arrays for the sampler: nothing is copied but the table of where they lie. */
-#include <weir/base/alloc.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/snapshot/snapshot.h>
 
 #include "sampler_private.h"
 
@@ -64,14 +64,10 @@ static void close_tables(weir_sample_source *source) {
     weir_free(t);
 }
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for a source of samples");
-}
-
 static weir_err fill_features(tables *t, uint32_t at, const weir_snapshot_edges *edges) {
     t->features[at] = weir_calloc(edges->column_count + 1, sizeof *t->features[at]);
     t->codes[at] = weir_calloc(edges->column_count + 1, sizeof *t->codes[at]);
-    if (!t->features[at] || !t->codes[at]) return no_memory();
+    if (!t->features[at] || !t->codes[at]) return WEIR_NOMEM("for a source of samples");
     for (uint32_t i = 0; i < edges->column_count; i++) {
         t->features[at][i] = edges->columns[i].numbers;
         t->codes[at][i] = edges->columns[i].codes;
@@ -118,7 +114,8 @@ static weir_err tables_open(tables *t, const weir_snapshot *snapshot) {
     t->vertices = weir_calloc(types + 1, sizeof *t->vertices);
     t->features = weir_calloc(2 * relations + 1, sizeof *t->features);
     t->codes = weir_calloc(2 * relations + 1, sizeof *t->codes);
-    if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features || !t->codes) return no_memory();
+    if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features || !t->codes)
+        return WEIR_NOMEM("for a source of samples");
     for (uint32_t i = 0; i < types; i++) {
         t->ids[i] = &weir_snapshot_vertices_of(snapshot, i)->ids->low;
         t->vertices[i] = weir_snapshot_vertices_of(snapshot, i)->count;
@@ -136,7 +133,7 @@ weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_so
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     *sourcep = NULL;
     tables *t = weir_calloc(1, sizeof *t);
-    if (!t) return no_memory();
+    if (!t) return WEIR_NOMEM("for a source of samples");
     t->base.types = weir_schema_vertex_count(schema);
     t->base.relations = weir_schema_relation_count(schema);
     weir_err err = tables_open(t, snapshot);

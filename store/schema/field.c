@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include <weir/base/suggest.h>
+#include <weir/store/base/suggest.h>
 
 #include "schema_private.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/suggest.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/suggest.h>
 
 #include "schema_private.h"
 
@@ -16,7 +16,7 @@ void *weir_schema_calloc(weir_schema *schema, size_t count, size_t bytes) {
 }
 
 weir_err weir_schema_no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for the schema; free some, or give the process more");
+    return WEIR_NOMEM("for the schema; free some, or give the process more");
 }
 
 /* --- keys ---------------------------------------------------------------------------------------------------- */

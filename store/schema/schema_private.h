@@ -8,9 +8,9 @@
 #ifndef WEIR_STORE_SCHEMA_PRIVATE_H
 #define WEIR_STORE_SCHEMA_PRIVATE_H
 
-#include <weir/base/arena.h>
-#include <weir/conf/yaml.h>
-#include <weir/store/schema.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/conf/yaml.h>
+#include <weir/store/schema/schema.h>
 
 /* In the order in which they are read: each refers only to those before it. */
 typedef enum weir_schema_section_id {

@@ -2,7 +2,7 @@
 /* shipped.c - the schemas of the folder schemas/, which the build turns into arrays (embed.cmake). */
 #include <string.h>
 
-#include <weir/base/assert.h>
+#include <weir/store/base/assert.h>
 
 #include "shipped.h"
 

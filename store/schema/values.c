@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/hash.h>
-#include <weir/base/suggest.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/suggest.h>
 
 #include "schema_private.h"
 

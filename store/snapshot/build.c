@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/store/repair.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/graph/repair.h>
+#include <weir/store/trust/trust.h>
 
 #include "draft.h"
 
@@ -60,7 +60,7 @@ static weir_err tables_open(weir_snapshot_draft *draft) {
     if (draft->id_maps && draft->ids && draft->life_counts && draft->row_counts && draft->directions &&
         draft->label_counts)
         return WEIR_OK;
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to build %s", draft->opts->out);
+    return WEIR_NOMEM("while building %s", draft->opts->out);
 }
 
 static void tables_close(weir_snapshot_draft *draft) {
@@ -211,7 +211,7 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
             "the store does not have all of its log yet, so nothing should be learned from it; let weir serve "
             "read on until it is ready");
     weir_snapshot_draft *draft = weir_calloc(1, sizeof *draft);
-    if (!draft) return WEIR_ERR(WEIR_ENOMEM, "no memory to build %s", opts->out);
+    if (!draft) return WEIR_NOMEM("while building %s", opts->out);
     draft->graph = graph;
     draft->schema = weir_graph_schema(graph);
     draft->opts = opts;

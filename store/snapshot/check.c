@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include <weir/base/hash.h>
+#include <weir/store/base/hash.h>
 
 #include "snapshot_private.h"
 

@@ -6,14 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
 
 /* --- texts ------------------------------------------------------------------------------------------------------- */
-
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for the texts of a category");
-}
 
 static uint32_t place_of(const weir_texts *texts, const char *text, size_t length) {
     uint32_t at = (uint32_t)weir_xxh3(text, length, 0) & (texts->table_size - 1);
@@ -32,7 +28,7 @@ static weir_err grow(weir_texts *texts) {
     if (offsets) texts->offsets = offsets;
     if (!table || !offsets) {
         weir_free(table);
-        return no_memory();
+        return WEIR_NOMEM("for the texts of a category");
     }
     weir_free(texts->table);
     texts->table = table;
@@ -57,7 +53,7 @@ weir_err weir_texts_code(weir_texts *texts, const char *text, size_t length, int
             return WEIR_ERR(WEIR_ELIMIT, "a category has more than 1 GiB of different texts; it is no category");
         }
         weir_buf_append(&texts->bytes, text, length);
-        if (weir_buf_err(&texts->bytes)) return no_memory();
+        if (weir_buf_err(&texts->bytes)) return WEIR_NOMEM("for the texts of a category");
         texts->offsets[++texts->count] = (int64_t)texts->bytes.length;
         texts->table[at] = texts->count;
     }
@@ -79,7 +75,7 @@ void weir_texts_free(weir_texts *texts) {
 weir_err weir_columns_texts_open(const weir_schema_feature *features, uint32_t count, weir_columns_texts *textsp) {
     *textsp = (weir_columns_texts){.features = features, .count = count};
     textsp->of = weir_calloc(count, sizeof *textsp->of);
-    return textsp->of ? WEIR_OK : no_memory();
+    return textsp->of ? WEIR_OK : WEIR_NOMEM("for the texts of a category");
 }
 
 void weir_columns_texts_free(weir_columns_texts *texts) {
@@ -136,7 +132,7 @@ weir_err weir_columns_open(const weir_snapshot_draft *draft, const char *folder,
     weir_err err = WEIR_OK;
     *columnsp = NULL;
     weir_columns *columns = weir_calloc(1, sizeof *columns + texts->count * sizeof columns->writers[0]);
-    if (!columns) return WEIR_ERR(WEIR_ENOMEM, "no memory for columns of features");
+    if (!columns) return WEIR_NOMEM("for columns of features");
     columns->texts = texts;
     for (uint32_t i = 0; !err && i < texts->count; i++) {
         err = weir_draft_path(draft, path, "%s/feature.%s.npy", folder, texts->features[i].name);

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "npy_private.h"
 
@@ -89,15 +89,11 @@ static weir_err read_row(weir_csv *csv, weir_buf *out, size_t *starts, uint32_t 
     return err;
 }
 
-static weir_err no_memory(const char *path) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", path);
-}
-
 static weir_err open_names(weir_csv *csv) {
     csv->name_starts = weir_calloc(WEIR_CSV_COLUMNS_MAX, sizeof *csv->name_starts);
     csv->starts = weir_calloc(WEIR_CSV_COLUMNS_MAX, sizeof *csv->starts);
     csv->place = weir_malloc(strlen(csv->path) + 32);
-    if (!csv->name_starts || !csv->starts || !csv->place) return no_memory(csv->path);
+    if (!csv->name_starts || !csv->starts || !csv->place) return WEIR_NOMEM("while reading %s", csv->path);
     csv->next_line = 1;
     csv->names.length_max = csv->row.length_max = ROW_BYTES_MAX;
     if (csv->mapping.length == 0)
@@ -110,9 +106,9 @@ static weir_err open_names(weir_csv *csv) {
 weir_err weir_csv_open(const char *path, weir_csv **csvp) {
     *csvp = NULL;
     weir_csv *csv = weir_calloc(1, sizeof *csv);
-    if (!csv) return no_memory(path);
+    if (!csv) return WEIR_NOMEM("while reading %s", path);
     csv->path = weir_strdup(path);
-    weir_err err = csv->path ? weir_mapping_open(path, &csv->mapping) : no_memory(path);
+    weir_err err = csv->path ? weir_mapping_open(path, &csv->mapping) : WEIR_NOMEM("while reading %s", path);
     if (!err) err = open_names(csv);
     if (err) {
         weir_csv_close(csv);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/base/buf.h>
+#include <weir/store/base/buf.h>
 
 #define WEIR_CSV_COLUMNS_MAX 4096u
 

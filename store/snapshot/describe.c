@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/conf/yaml.h>
 
 #include "snapshot_private.h"
 
@@ -89,7 +89,7 @@ static weir_err read_extras(const weir_yaml_node *row, weir_snapshot_description
     if (weir_yaml_node_kind(node) != WEIR_YAML_SEQUENCE || count > WEIR_SNAPSHOT_EXTRAS_MAX)
         return WEIR_YAML_ERR(node, "'extras' is no list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
     d->extras[type] = weir_calloc(count + 1, sizeof *d->extras[type]);
-    if (!d->extras[type]) return WEIR_ERR(WEIR_ENOMEM, "no memory to read a snapshot's manifest");
+    if (!d->extras[type]) return WEIR_NOMEM("while reading a snapshot's manifest");
     d->extra_counts[type] = (uint32_t)count;
     for (size_t i = 0; !err && i < count; i++)
         err = read_extra(weir_yaml_item(node, i), &d->extras[type][i]);
@@ -170,7 +170,7 @@ static weir_err tables_open(weir_snapshot_description *d) {
     if (d->vertices && d->lives && d->rows && d->extras && d->extra_counts && d->edges && d->deleted && d->newest_us &&
         d->labels)
         return WEIR_OK;
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to read a snapshot's manifest");
+    return WEIR_NOMEM("while reading a snapshot's manifest");
 }
 
 static weir_err read_root(const weir_yaml_node *root, weir_snapshot_description *d) {

@@ -14,8 +14,8 @@
 #ifndef WEIR_STORE_DRAFT_H
 #define WEIR_STORE_DRAFT_H
 
-#include <weir/base/buf.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/snapshot/snapshot.h>
 
 #include "spill.h"
 

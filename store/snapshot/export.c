@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "csv.h"
 
@@ -169,15 +169,11 @@ typedef struct sheet {
     uint32_t count, room, owners;
 } sheet;
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to export a snapshot");
-}
-
 static weir_err sheet_open(sheet *s, uint32_t owners, uint32_t room) {
     *s = (sheet){.owners = owners, .room = room};
     s->headers = weir_calloc(room + 1, sizeof *s->headers);
     s->items = weir_calloc((size_t)owners * room + 1, sizeof *s->items);
-    return s->headers && s->items ? WEIR_OK : no_memory();
+    return s->headers && s->items ? WEIR_OK : WEIR_NOMEM("while exporting a snapshot");
 }
 
 static void sheet_close(sheet *s) {
@@ -232,7 +228,7 @@ static weir_err add_labels(sheet *s, const weir_snapshot *snapshot, bool on_rela
         item it = {.kind = ITEM_LABEL, .values = &label->values, .labels = weir_snapshot_labels_of(snapshot, i)};
         it.newest = weir_export_newest(snapshot, it.labels, targets,
                                        on_relation ? NULL : weir_snapshot_vertices_of(snapshot, owner));
-        if (!it.newest) return no_memory();
+        if (!it.newest) return WEIR_NOMEM("while exporting a snapshot");
         snprintf(header, sizeof header, "label.%s", label->name);
         sheet_add(s, owner, header, it);
     }
@@ -356,7 +352,7 @@ static weir_err put_life(const nodes *n, uint64_t vertex, uint64_t life) {
 static weir_err put_nodes(const weir_snapshot *snapshot, const sheet *s, uint32_t type, weir_export_file *file) {
     const nodes n = {snapshot, weir_snapshot_vertices_of(snapshot, type), s, type, file};
     uint8_t *there = weir_export_there(snapshot, type);
-    weir_err err = there ? WEIR_OK : no_memory();
+    weir_err err = there ? WEIR_OK : WEIR_NOMEM("while exporting a snapshot");
     uint64_t life;
     for (uint64_t i = 0; !err && i < n.vertices->count; i++) {
         const line bare = {i, -1, WEIR_SNAPSHOT_NEVER, INT64_MIN, INT64_MAX};

@@ -3,9 +3,9 @@
 #ifndef WEIR_STORE_EXPORT_H
 #define WEIR_STORE_EXPORT_H
 
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/snapshot/snapshot.h>
 
 typedef struct weir_export_file {
     weir_file *file;

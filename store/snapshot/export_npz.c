@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "export.h"
 
@@ -26,10 +26,6 @@ typedef struct archive {
     int64_t *edge_places; /* of each edge that is seen, its place                             */
     uint64_t node_count, edge_count;
 } archive;
-
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to export a snapshot");
-}
 
 static weir_err add(archive *a, const char *prefix, const char *name, weir_npy_type type, const void *data,
                     uint64_t rows, uint64_t columns) {
@@ -55,7 +51,7 @@ static weir_err key_number(const weir_snapshot_vertices *v, uint64_t index, int6
 static weir_err add_ids(archive *a) {
     weir_err err = WEIR_OK;
     int64_t *ids = weir_calloc((size_t)a->node_count + 1, sizeof *ids);
-    if (!ids) return no_memory();
+    if (!ids) return WEIR_NOMEM("while exporting a snapshot");
     for (uint64_t i = 0; !err && i < a->node_count; i++)
         err = key_number(a->nodes, (uint64_t)a->places[i], &ids[i]);
     if (!err) err = add(a, "node_id", "", WEIR_NPY_I64, ids, a->node_count, 0);
@@ -68,7 +64,7 @@ static weir_err add_floats(archive *a, const char *prefix, const char *name, con
                            uint64_t count, uint64_t columns) {
     uint64_t width = columns ? columns : 1;
     float *numbers = weir_malloc((size_t)(count * width + 1) * sizeof *numbers);
-    if (!numbers) return no_memory();
+    if (!numbers) return WEIR_NOMEM("while exporting a snapshot");
     for (uint64_t i = 0; i < count * width; i++)
         numbers[i] = places[i / width] < 0 ? NAN : source[(uint64_t)places[i / width] * width + i % width];
     weir_err err = add(a, prefix, name, WEIR_NPY_F32, numbers, count, columns);
@@ -78,7 +74,7 @@ static weir_err add_floats(archive *a, const char *prefix, const char *name, con
 
 static weir_err add_times(archive *a, const char *name, const int64_t *source, const int64_t *places, uint64_t count) {
     int64_t *times = weir_malloc((size_t)(count + 1) * sizeof *times);
-    if (!times) return no_memory();
+    if (!times) return WEIR_NOMEM("while exporting a snapshot");
     for (uint64_t i = 0; i < count; i++)
         times[i] = places[i] < 0 ? WEIR_SNAPSHOT_NEVER : source[places[i]];
     weir_err err = add(a, name, "", WEIR_NPY_I64, times, count, 0);
@@ -88,7 +84,7 @@ static weir_err add_times(archive *a, const char *name, const int64_t *source, c
 
 static weir_err add_node_times(archive *a) {
     int64_t *lives = weir_malloc((size_t)(a->node_count + 1) * sizeof *lives);
-    if (!lives) return no_memory();
+    if (!lives) return WEIR_NOMEM("while exporting a snapshot");
     for (uint64_t i = 0; i < a->node_count; i++) {
         uint64_t life;
         bool there =
@@ -113,7 +109,7 @@ static weir_err add_features(archive *a, const char *prefix, const weir_snapshot
 
 static weir_err add_mask(archive *a, const weir_snapshot_extra *e) {
     uint8_t *mask = weir_calloc((size_t)a->node_count + 1, 1);
-    if (!mask) return no_memory();
+    if (!mask) return WEIR_NOMEM("while exporting a snapshot");
     for (uint64_t i = 0; i < a->node_count; i++)
         mask[i] = e->mask[a->places[i]];
     weir_err err = add(a, "mask.", e->name, WEIR_NPY_BOOL, mask, a->node_count, 0);
@@ -139,7 +135,7 @@ static weir_err add_label(archive *a) {
     const weir_snapshot_labels *labels = weir_snapshot_labels_of(a->snapshot, 0);
     int64_t *newest = weir_export_newest(a->snapshot, labels, a->nodes->count, a->nodes);
     int32_t *values = weir_malloc((size_t)(a->node_count + 1) * sizeof *values);
-    weir_err err = newest && values ? WEIR_OK : no_memory();
+    weir_err err = newest && values ? WEIR_OK : WEIR_NOMEM("while exporting a snapshot");
     for (uint64_t i = 0; !err && i < a->node_count; i++) {
         int64_t place = newest[a->places[i]];
         values[i] = place < 0 ? -1 : labels->values[place];
@@ -152,7 +148,7 @@ static weir_err add_label(archive *a) {
 
 static weir_err add_edges(archive *a) {
     int64_t *ends = weir_calloc((size_t)a->edge_count * 2 + 1, sizeof *ends);
-    if (!ends) return no_memory();
+    if (!ends) return WEIR_NOMEM("while exporting a snapshot");
     uint64_t v = 0;
     for (uint64_t i = 0; i < a->edge_count; i++) {
         while (a->edges->indptr[v + 1] <= a->edge_places[i])
@@ -174,7 +170,9 @@ static weir_err choose(archive *a) {
     a->numbers = weir_malloc((size_t)(a->nodes->count + 1) * sizeof *a->numbers);
     a->rows = weir_malloc((size_t)(a->nodes->count + 1) * sizeof *a->rows);
     a->edge_places = weir_malloc((size_t)(a->edges->edges + 1) * sizeof *a->edge_places);
-    weir_err err = there && a->places && a->numbers && a->rows && a->edge_places ? WEIR_OK : no_memory();
+    weir_err err = there && a->places && a->numbers && a->rows && a->edge_places
+                       ? WEIR_OK
+                       : WEIR_NOMEM("while exporting a snapshot");
     for (uint64_t v = 0; !err && v < a->nodes->count; v++) {
         uint64_t row;
         a->numbers[v] = (int64_t)a->node_count;

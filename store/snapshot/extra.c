@@ -2,7 +2,7 @@
 /* extra.c - arrays beside the schema's: matrices and masks, a row a vertex. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "draft.h"
 #include "snapshot_private.h"
@@ -24,7 +24,7 @@ static weir_err remember(weir_snapshot_draft *draft, uint32_t type, const char *
     weir_draft_extra *grown = weir_realloc_array(draft->extras, draft->extra_count + 1, sizeof *grown);
     if (grown) draft->extras = grown;
     char *copy = grown ? weir_strdup(name) : NULL;
-    if (!copy) return WEIR_ERR(WEIR_ENOMEM, "no memory for the array %s", name);
+    if (!copy) return WEIR_NOMEM("for the array %s", name);
     draft->extras[draft->extra_count++] = (weir_draft_extra){copy, type, columns};
     return WEIR_OK;
 }

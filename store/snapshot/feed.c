@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "import_private.h"
 
@@ -187,7 +187,7 @@ weir_err weir_import_feed(weir_import *import, weir_graph *graph) {
               .graph = graph,
               .bytes = weir_malloc(WEIR_ROW_BYTES_MAX),
               .put = weir_calloc(import->ids.count + 1, 1)};
-    weir_err err = f.bytes && f.put ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to import a data set");
+    weir_err err = f.bytes && f.put ? WEIR_OK : WEIR_NOMEM("while importing a data set");
     weir_batch_begin(&f.batch);
     if (!err) err = weir_graph_source(graph, "import", 1, &f.source);
     if (!err) err = weir_import_walk(&import->nodes, feed_node, &f);
@@ -247,7 +247,7 @@ static weir_err add_extra(extra *x) {
     } else {
         x->matrix = weir_calloc((size_t)(count * column->width) + 1, sizeof *x->matrix);
     }
-    weir_err err = x->mask || x->matrix ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the array %s", column->name);
+    weir_err err = x->mask || x->matrix ? WEIR_OK : WEIR_NOMEM("for the array %s", column->name);
     if (!err) err = weir_import_walk(&x->import->nodes, fill_row, x);
     if (!err && mask) err = weir_snapshot_draft_mask(x->draft, x->type, column->name, x->mask);
     if (!err && !mask) err = weir_snapshot_draft_matrix(x->draft, x->type, column->name, x->matrix, column->width);

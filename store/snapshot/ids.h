@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/store/id.h>
+#include <weir/store/format/id.h>
 
 /* Safe over ids that do not rise, as a damaged file may have them: then what is there may not be found. */
 bool weir_ids_find(const weir_vertex_pair *ids, uint64_t count, weir_vertex id, uint64_t *indexp);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "import_private.h"
 
@@ -46,11 +46,11 @@ static int by_text(const void *a, const void *b) {
 /* Sorted, so that the order of rows does not number them. */
 static weir_err put_values(weir_buf *out, const weir_texts *values) {
     char **texts = weir_calloc(values->count + 1, sizeof *texts);
-    weir_err err = texts ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the values of a label");
+    weir_err err = texts ? WEIR_OK : WEIR_NOMEM("for the values of a label");
     for (uint32_t i = 0; !err && i < values->count; i++) {
         texts[i] = weir_strndup(values->bytes.bytes + values->offsets[i],
                                 (size_t)(values->offsets[i + 1] - values->offsets[i]));
-        if (!texts[i]) err = WEIR_ERR(WEIR_ENOMEM, "no memory for the values of a label");
+        if (!texts[i]) err = WEIR_NOMEM("for the values of a label");
     }
     if (!err && values->count) qsort(texts, values->count, sizeof *texts, by_text);
     for (uint32_t i = 0; !err && i < values->count; i++) {

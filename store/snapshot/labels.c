@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #include "along.h"
 
@@ -55,7 +55,7 @@ static weir_err sort_events(label_files *f, uint64_t index, int64_t begin, int64
     if (f->sorted_index == index && f->sorted_count == count) return WEIR_OK;
     if (count > f->sorted_capacity) {
         event_place *grown = weir_realloc_array(f->sorted, count, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory to find the labelled edges of a vertex with %zu", count);
+        if (!grown) return WEIR_NOMEM("while finding the labelled edges of a vertex with %zu", count);
         f->sorted = grown;
         f->sorted_capacity = count;
     }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #define CAPACITY_FIRST 16u
 
@@ -75,7 +75,7 @@ static weir_err make_room(weir_lives *lives) {
     if (lives->count < lives->capacity) return WEIR_OK;
     size_t capacity = lives->capacity ? 2 * lives->capacity : CAPACITY_FIRST;
     weir_life *grown = weir_realloc_array(lives->of, capacity, sizeof *grown);
-    if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for %zu lives of a vertex", capacity);
+    if (!grown) return WEIR_NOMEM("for %zu lives of a vertex", capacity);
     lives->of = grown;
     lives->capacity = capacity;
     return WEIR_OK;

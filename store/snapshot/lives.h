@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 /* From its oldest put to its newest. A plain value. */
 typedef struct weir_life {

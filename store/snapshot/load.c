@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "snapshot_private.h"
 
@@ -15,7 +15,7 @@ static weir_err pair(const void *left, uint64_t left_count, const void *right, u
     size_t bytes = (size_t)left_count * 2 * sizeof(int64_t);
     size_t whole = (bytes + LARGE_PAGE_BYTES) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
     int64_t *pairs = weir_aligned_alloc(LARGE_PAGE_BYTES, whole);
-    if (!pairs) return WEIR_ERR(WEIR_ENOMEM, "no memory to load a snapshot: %zu bytes; open it mapped instead", whole);
+    if (!pairs) return WEIR_NOMEM("while loading a snapshot: %zu bytes; open it mapped instead", whole);
     madvise(pairs, whole, MADV_HUGEPAGE); /* a wish: small pages do as well, slower */
     for (uint64_t i = 0; i < left_count; i++) {
         pairs[2 * i] = ((const int64_t *)left)[i];

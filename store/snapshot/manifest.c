@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
+#include <weir/store/conf/yaml.h>
 
 #include "draft.h"
 

@@ -5,7 +5,7 @@
  * NumPy evaluates the header as Python; here it is a dictionary of exactly three keys in any order, whose values are a
  * quoted text, True or False, and a tuple of whole numbers. Nothing else is taken.
  */
-#include <weir/store/npy.h>
+#include <weir/store/snapshot/npy.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/bytes.h>
+#include <weir/store/base/bytes.h>
 
 #include "npy_private.h"
 

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
 
 #include "npy_private.h"
 
@@ -57,7 +57,7 @@ weir_err weir_npy_map_open(const char *path, weir_npy_map **mapp, weir_npy_array
     *mapp = NULL;
     *arrayp = (weir_npy_array){.type = WEIR_NPY_BOOL};
     weir_npy_map *map = weir_calloc(1, sizeof *map);
-    if (!map) return WEIR_ERR(WEIR_ENOMEM, "no memory to map %s", path);
+    if (!map) return WEIR_NOMEM("while mapping %s", path);
     weir_err err = weir_mapping_open(path, &map->mapping);
     if (!err) err = weir_npy_read(path, map->mapping.bytes, map->mapping.length, arrayp);
     if (err) {
@@ -114,7 +114,7 @@ weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t row
                               weir_npy_writer **writerp) {
     *writerp = NULL;
     weir_npy_writer *writer = weir_malloc(sizeof *writer);
-    if (!writer) return WEIR_ERR(WEIR_ENOMEM, "no memory to write %s", path);
+    if (!writer) return WEIR_NOMEM("while writing %s", path);
     writer->file = NULL;
     WEIR_ASSERT(rows != WEIR_NPY_ANY_ROWS || columns == 0);
     writer->type = type;

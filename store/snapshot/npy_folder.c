@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/store/npy.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/snapshot/npy.h>
 
 #define PATH_BYTES_MAX 4096
 
@@ -16,7 +16,7 @@ struct weir_npy_folder {
 
 weir_err weir_npy_folder_open(const char *path, weir_npy_folder **folderp) {
     weir_npy_folder *folder = *folderp = weir_calloc(1, sizeof *folder);
-    if (!folder) return WEIR_ERR(WEIR_ENOMEM, "no memory to open the arrays of %s", path);
+    if (!folder) return WEIR_NOMEM("while opening the arrays of %s", path);
     size_t length = strlen(path);
     if (length < sizeof folder->path) {
         memcpy(folder->path, path, length + 1);
@@ -42,7 +42,7 @@ static weir_err keep(weir_npy_folder *folder, weir_npy_map *map) {
         weir_npy_map **grown = weir_realloc_array(folder->maps, capacity, sizeof *grown);
         if (!grown) {
             weir_npy_map_close(map);
-            return WEIR_ERR(WEIR_ENOMEM, "no memory to open the arrays of %s", folder->path);
+            return WEIR_NOMEM("while opening the arrays of %s", folder->path);
         }
         folder->maps = grown;
         folder->capacity = capacity;

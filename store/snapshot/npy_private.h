@@ -3,8 +3,8 @@
 #ifndef WEIR_STORE_NPY_PRIVATE_H
 #define WEIR_STORE_NPY_PRIVATE_H
 
-#include <weir/base/buf.h>
-#include <weir/store/npy.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/snapshot/npy.h>
 
 /* The whole of a file, mapped for reading. An empty file has no bytes, and is no error. */
 typedef struct weir_mapping {

@@ -10,16 +10,16 @@
  * Sizes and offsets beyond 32 bits stand in extra fields (Zip64). What an entry says of its size is believed only as
  * far as its compressed bytes can reach: deflate makes at most 1032 bytes of one.
  */
-#include <weir/store/npy.h>
+#include <weir/store/snapshot/npy.h>
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
 
 #include "npy_private.h"
 
@@ -159,7 +159,7 @@ static weir_err read_directory(weir_npz *npz) {
     weir_err err = read_end(npz, &d);
     if (err) return err;
     npz->members = weir_calloc((size_t)d.entries, sizeof *npz->members);
-    if (!npz->members) return WEIR_ERR(WEIR_ENOMEM, "no memory for the directory of %s", npz->path);
+    if (!npz->members) return WEIR_NOMEM("for the directory of %s", npz->path);
     uint64_t at = d.offset;
     for (uint64_t i = 0; !err && i < d.entries; i++) {
         err = read_entry(npz, &at, d.offset + d.bytes, &npz->members[i]);
@@ -171,10 +171,9 @@ static weir_err read_directory(weir_npz *npz) {
 weir_err weir_npz_open(const char *path, weir_npz **npzp) {
     *npzp = NULL;
     weir_npz *npz = weir_calloc(1, sizeof *npz);
-    if (!npz) return WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", path);
+    if (!npz) return WEIR_NOMEM("while reading %s", path);
     npz->path = weir_strdup(path);
-    weir_err err =
-        npz->path ? weir_mapping_open(path, &npz->mapping) : WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", path);
+    weir_err err = npz->path ? weir_mapping_open(path, &npz->mapping) : WEIR_NOMEM("while reading %s", path);
     if (!err) err = read_directory(npz);
     if (err) {
         weir_npz_close(npz);
@@ -217,7 +216,7 @@ static weir_err inflate_whole(const weir_npz *npz, const member *m, const uint8_
     z_stream z = {.next_in = NULL};
     uint64_t in_left = m->packed, out_left = m->size;
     int status = inflateInit2(&z, -MAX_WBITS);
-    if (status != Z_OK) return WEIR_ERR(WEIR_ENOMEM, "no memory to unpack %s", npz->path);
+    if (status != Z_OK) return WEIR_NOMEM("while unpacking %s", npz->path);
     union {
         const uint8_t *from;
         Bytef *next;
@@ -242,8 +241,7 @@ static weir_err member_unpack(const weir_npz *npz, member *m, const uint8_t *pac
         return broken(npz, "has a member that says to be larger than it can be");
     }
     uint8_t *out = weir_malloc((size_t)m->size);
-    if (!out)
-        return WEIR_ERR(WEIR_ENOMEM, "no memory to unpack %llu bytes of %s", (unsigned long long)m->size, npz->path);
+    if (!out) return WEIR_NOMEM("while unpacking %llu bytes of %s", (unsigned long long)m->size, npz->path);
     weir_err err = inflate_whole(npz, m, packed, out);
     if (err) {
         weir_free(out);
@@ -293,7 +291,7 @@ struct weir_npz_writer {
 weir_err weir_npz_writer_open(const char *path, weir_npz_writer **writerp) {
     *writerp = NULL;
     weir_npz_writer *writer = weir_calloc(1, sizeof *writer);
-    if (!writer) return WEIR_ERR(WEIR_ENOMEM, "no memory to write %s", path);
+    if (!writer) return WEIR_NOMEM("while writing %s", path);
     weir_err err = weir_file_open(path, WEIR_FILE_CREATE, &writer->file);
     if (err) {
         weir_npz_writer_cancel(writer);

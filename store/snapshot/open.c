@@ -11,18 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/file.h>
-#include <weir/conf/yaml.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/file.h>
+#include <weir/store/conf/yaml.h>
+#include <weir/store/trust/trust.h>
 
 #include "ids.h"
 #include "snapshot_private.h"
-
-static weir_err no_memory(const weir_snapshot *s) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", s->folder);
-}
 
 /* --- one array --------------------------------------------------------------------------------------------------- */
 
@@ -142,7 +138,7 @@ static weir_err map_columns(weir_snapshot *s, const weir_schema_feature *feature
     weir_err err = WEIR_OK;
     weir_snapshot_column *columns = weir_calloc(count + 1, sizeof *columns);
     *columnsp = columns;
-    if (!columns) return no_memory(s);
+    if (!columns) return WEIR_NOMEM("while opening the snapshot %s", s->folder);
     for (uint32_t i = 0; !err && i < count; i++) {
         if (like) columns[i] = like[i];
         err = map_column(s, &features[i], folder, like ? NULL : texts, rows, &columns[i]);
@@ -157,7 +153,7 @@ static weir_err map_extras(weir_snapshot *s, uint32_t type, const char *folder, 
     weir_err err = WEIR_OK;
     weir_snapshot_extra *extras = weir_calloc(d->extra_counts[type] + 1, sizeof *extras);
     v->extras = extras;
-    if (!extras) return no_memory(s);
+    if (!extras) return WEIR_NOMEM("while opening the snapshot %s", s->folder);
     v->extra_count = d->extra_counts[type];
     for (uint32_t i = 0; !err && i < v->extra_count; i++) {
         const weir_snapshot_described *e = &d->extras[type][i];
@@ -282,7 +278,7 @@ static weir_err tables_open(weir_snapshot *s) {
     s->vertices = weir_calloc(weir_schema_vertex_count(schema) + 1, sizeof *s->vertices);
     s->edges = weir_calloc(2 * weir_schema_relation_count(schema) + 1, sizeof *s->edges);
     s->labels = weir_calloc(weir_schema_label_count(schema) + 1, sizeof *s->labels);
-    return s->vertices && s->edges && s->labels ? WEIR_OK : no_memory(s);
+    return s->vertices && s->edges && s->labels ? WEIR_OK : WEIR_NOMEM("while opening the snapshot %s", s->folder);
 }
 
 static weir_err map_all(weir_snapshot *s) {
@@ -302,9 +298,9 @@ static weir_err map_all(weir_snapshot *s) {
 weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp) {
     *snapshotp = NULL;
     weir_snapshot *s = weir_calloc(1, sizeof *s);
-    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", folder);
+    if (!s) return WEIR_NOMEM("while opening the snapshot %s", folder);
     s->folder = weir_strdup(folder);
-    weir_err err = s->folder ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to open the snapshot %s", folder);
+    weir_err err = s->folder ? WEIR_OK : WEIR_NOMEM("while opening the snapshot %s", folder);
     if (!err) err = weir_npy_folder_open(folder, &s->arrays);
     if (!err) err = read_manifest(s);
     if (!err && opts->verify) err = weir_manifest_verify(folder);

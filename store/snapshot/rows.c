@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/file.h>
 
 #include "along.h"
 #include "columns.h"
@@ -139,7 +139,7 @@ static weir_err hold(walk *w, size_t life, const weir_spill_record *r) {
     if (w->held_count == w->held_capacity) {
         size_t capacity = w->held_capacity ? 2 * w->held_capacity : 64;
         held_row *grown = weir_realloc_array(w->held, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for the %zu rows of a vertex", capacity);
+        if (!grown) return WEIR_NOMEM("for the %zu rows of a vertex", capacity);
         w->held = grown;
         w->held_capacity = capacity;
     }
@@ -280,7 +280,7 @@ static weir_err write_type(weir_snapshot_draft *draft, uint32_t type, walk *w) {
 
 weir_err weir_draft_rows(weir_snapshot_draft *draft) {
     walk *w = weir_malloc(sizeof *w);
-    weir_err err = w ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to walk along the vertices");
+    weir_err err = w ? WEIR_OK : WEIR_NOMEM("while walking along the vertices");
     for (uint32_t type = 0; !err && type < weir_schema_vertex_count(draft->schema); type++)
         err = write_type(draft, type, w);
     weir_free(w);

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/store/key.h>
-#include <weir/store/stored.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/format/key.h>
+#include <weir/store/format/stored.h>
 
 #include "draft.h"
 #include "lives.h"
@@ -56,7 +56,7 @@ static size_t hidden_place(const hidden *h, weir_vertex neighbor, uint64_t event
 static weir_err hidden_grow(hidden *h) {
     hidden bigger = {.capacity = h->capacity ? h->capacity * 2 : 64, .list = h->list};
     bigger.slots = weir_calloc(bigger.capacity, sizeof *bigger.slots);
-    if (!bigger.slots) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of a vertex's edges");
+    if (!bigger.slots) return WEIR_NOMEM("for the deletions of a vertex's edges");
     for (size_t i = 0; i < h->capacity; i++) {
         const hidden_slot *slot = &h->slots[i];
         if (slot->list == h->list) bigger.slots[hidden_place(&bigger, slot->neighbor, slot->event)] = *slot;
@@ -235,7 +235,7 @@ static weir_err open_kind(const scan *s, const char *kind, uint32_t count, weir_
     char name[64];
     weir_err err = WEIR_OK;
     *spillsp = weir_calloc(count, sizeof **spillsp);
-    if (!*spillsp) return WEIR_ERR(WEIR_ENOMEM, "no memory for the files of a scan");
+    if (!*spillsp) return WEIR_NOMEM("for the files of a scan");
     for (uint32_t i = 0; !err && i < count; i++) {
         snprintf(name, sizeof name, "%s.%u", kind, i);
         err = weir_spill_open(s->draft->spill, name, s->shard, &(*spillsp)[i]);
@@ -278,7 +278,7 @@ static weir_err bounds_open(scan *s) {
     uint32_t relations = weir_schema_relation_count(s->draft->schema);
     s->gone_us = weir_calloc(relations, sizeof *s->gone_us);
     s->from_us = weir_calloc(relations, sizeof *s->from_us);
-    if (!s->gone_us || !s->from_us) return WEIR_ERR(WEIR_ENOMEM, "no memory for a scan");
+    if (!s->gone_us || !s->from_us) return WEIR_NOMEM("for a scan");
     for (uint32_t i = 0; i < relations; i++) {
         s->gone_us[i] = weir_draft_gone_us(s->draft, i);
         s->from_us[i] = weir_draft_relation_from_us(s->draft, i);

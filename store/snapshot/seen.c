@@ -5,7 +5,7 @@
  * A deletion of time d hides what is as old as d or older from targets behind d, so it ends that at d + 1; what was put
  * at d itself is never seen. A snapshot without deleted things has of what a deletion ends nothing, for any target.
  */
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "draft.h"
 
@@ -22,7 +22,7 @@ static weir_err keep_deletion(void *context, weir_vertex vertex, int64_t time_us
         if (vertices) d->vertices = vertices;
         int64_t *times = weir_realloc_array(d->times, capacity, sizeof *times);
         if (times) d->times = times;
-        if (!vertices || !times) return WEIR_ERR(WEIR_ENOMEM, "no memory for the deletions of the graph");
+        if (!vertices || !times) return WEIR_NOMEM("for the deletions of the graph");
         d->capacity = capacity;
     }
     d->vertices[d->count] = vertex;

@@ -3,7 +3,7 @@
 #ifndef WEIR_STORE_SNAPSHOT_PRIVATE_H
 #define WEIR_STORE_SNAPSHOT_PRIVATE_H
 
-#include <weir/store/snapshot.h>
+#include <weir/store/snapshot/snapshot.h>
 
 #define WEIR_SNAPSHOT_PATH_MAX       4096u
 #define WEIR_SNAPSHOT_EXTRA_NAME_MAX 64u

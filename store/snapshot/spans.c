@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spans.c - what a vertex has in force before a time: of snapshots and of parts. */
-#include <weir/store/snapshot.h>
+#include <weir/store/snapshot/snapshot.h>
 
 /* Most vertices have one, and most targets look for the last: so the search begins there. */
 bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep) {

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/bytes.h>
-#include <weir/base/file.h>
-#include <weir/store/row.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
+#include <weir/store/format/row.h>
 
 #define WRITE_BYTES (64u << 10)
 #define READ_BYTES  (WEIR_SPILL_HEAD_BYTES + WEIR_ROW_BYTES_MAX + WRITE_BYTES)
@@ -36,13 +36,13 @@ weir_err weir_spill_open(const char *folder, const char *name, uint32_t shard, w
     weir_err err = path_of(folder, name, shard, path);
     if (err) return err;
     weir_spill *spill = weir_malloc(sizeof *spill);
-    if (!spill) return WEIR_ERR(WEIR_ENOMEM, "no memory to write %s", path);
+    if (!spill) return WEIR_NOMEM("while writing %s", path);
     spill->file = NULL;
     spill->used = 0;
     spill->path = weir_strdup(path);
     if (!spill->path) {
         weir_free(spill);
-        return WEIR_ERR(WEIR_ENOMEM, "no memory to write %s", path);
+        return WEIR_NOMEM("while writing %s", path);
     }
     *spillp = spill;
     return WEIR_OK;
@@ -140,7 +140,7 @@ static weir_err reader_fill(reader *r) {
 static weir_err reader_open(const char *path, reader *r) {
     if (!weir_path_exists(path)) return WEIR_OK;
     r->bytes = weir_malloc(READ_BYTES);
-    if (!r->bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory to read %s", path);
+    if (!r->bytes) return WEIR_NOMEM("while reading %s", path);
     weir_err err = weir_file_open(path, WEIR_FILE_READ, &r->file);
     return err ? err : reader_fill(r);
 }
@@ -150,7 +150,7 @@ weir_err weir_merge_open(const char *folder, const char *name, uint32_t shards, 
     weir_err err = WEIR_OK;
     *mergep = NULL;
     weir_merge *merge = weir_calloc(1, sizeof *merge + shards * sizeof merge->readers[0]);
-    if (!merge) return WEIR_ERR(WEIR_ENOMEM, "no memory to read %s/%s", folder, name);
+    if (!merge) return WEIR_NOMEM("while reading %s/%s", folder, name);
     merge->shards = shards;
     merge->current = shards;
     for (uint32_t i = 0; !err && i < shards; i++) {

@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
-#include <weir/store/id.h>
+#include <weir/store/base/err.h>
+#include <weir/store/format/id.h>
 
 #define WEIR_SPILL_PATH_MAX   4096u
 #define WEIR_SPILL_HEAD_BYTES 60u

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "import_private.h"
 
@@ -155,17 +155,13 @@ static weir_err classify(const weir_import *import, const char *name, bool nodes
     return WEIR_OK;
 }
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to import a data set");
-}
-
 static weir_err open_table(const weir_import *import, const char *path, bool nodes, weir_import_table *table) {
     weir_err err = path ? weir_csv_open(path, &table->csv) : WEIR_OK;
     if (err) return err;
     table->column_count = path ? weir_csv_columns(table->csv) : 0;
     table->columns = weir_calloc(table->column_count + 1, sizeof *table->columns);
     table->owners = weir_calloc(WEIR_IMPORT_OWNERS_MAX, sizeof *table->owners);
-    if (!table->columns || !table->owners) return no_memory();
+    if (!table->columns || !table->owners) return WEIR_NOMEM("while importing a data set");
     for (uint32_t i = 0; !err && i < table->column_count; i++) {
         err = classify(import, weir_csv_name(table->csv, i), nodes, &table->columns[i]);
         if (err) err = weir_err_prefix(err, "%s", path);
@@ -193,7 +189,8 @@ static weir_err owner_open(const weir_import_table *table, weir_import_owner *ow
     owner->values = weir_calloc(columns, sizeof *owner->values);
     owner->features = weir_calloc(columns, sizeof *owner->features);
     owner->labels = weir_calloc(columns, sizeof *owner->labels);
-    return owner->seen && owner->values && owner->features && owner->labels ? WEIR_OK : no_memory();
+    return owner->seen && owner->values && owner->features && owner->labels ? WEIR_OK
+                                                                            : WEIR_NOMEM("while importing a data set");
 }
 
 /* Index of the owner of this name, made if it is new; "" is called `otherwise`. */
@@ -323,7 +320,7 @@ static weir_err key_add(weir_import *import, const char *key, uint32_t type, boo
         if (grown) import->types = grown;
         int64_t *last_us = weir_realloc_array(import->last_us, room, sizeof *last_us);
         if (last_us) import->last_us = last_us;
-        if (!grown || !last_us) return no_memory();
+        if (!grown || !last_us) return WEIR_NOMEM("while importing a data set");
         import->type_room = room;
     }
     *knownp = import->ids.count == before;

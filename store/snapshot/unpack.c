@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "export.h"
 #include "import_private.h"
@@ -113,7 +113,7 @@ static weir_err find_members(unpack *u) {
     uint32_t count = weir_npz_count(u->npz);
     bool found;
     u->members = weir_calloc(count + 1, sizeof *u->members);
-    weir_err err = u->members ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory to unpack %s", u->path);
+    weir_err err = u->members ? WEIR_OK : WEIR_NOMEM("while unpacking %s", u->path);
     for (uint32_t i = 0; !err && i < count; i++) {
         member *m = &u->members[i];
         err = weir_npz_array(u->npz, weir_npz_name(u->npz, i), &m->array);

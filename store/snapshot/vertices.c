@@ -7,9 +7,9 @@
  */
 #include <stdio.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/file.h>
 
 #include "along.h"
 #include "ids.h"
@@ -147,7 +147,7 @@ bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_verte
 weir_err weir_draft_vertices(weir_snapshot_draft *draft) {
     uint32_t types = weir_schema_vertex_count(draft->schema);
     runs r = {draft, weir_calloc(types, sizeof *r.counts)};
-    weir_err err = r.counts ? make_runs(&r) : WEIR_ERR(WEIR_ENOMEM, "no memory for the vertex types");
+    weir_err err = r.counts ? make_runs(&r) : WEIR_NOMEM("for the vertex types");
     for (uint32_t type = 0; !err && type < types; type++)
         err = write_ids(&r, type);
     weir_free(r.counts);

@@ -8,11 +8,11 @@
 
 #include <sodium.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/trust/trust.h>
 
 #define CHUNK_BYTES        (1u << 20)
 #define DEPTH_MAX          8
@@ -29,10 +29,6 @@ typedef struct tree {
     int depth;
 } tree;
 
-static weir_err no_memory(const char *folder) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to read the folder %s", folder);
-}
-
 static void tree_free(tree *t) {
     for (size_t i = 0; i < t->count; i++)
         weir_free(t->paths[i]);
@@ -46,12 +42,12 @@ static weir_err tree_add(tree *t, const char *path) {
     if (t->count == t->capacity) {
         size_t capacity = t->capacity ? t->capacity * 2 : 16;
         char **paths = weir_realloc_array(t->paths, capacity, sizeof *paths);
-        if (!paths) return no_memory(t->folder);
+        if (!paths) return WEIR_NOMEM("while reading the t->folder %s", t->folder);
         t->paths = paths;
         t->capacity = capacity;
     }
     t->paths[t->count] = weir_strdup(path);
-    if (!t->paths[t->count]) return no_memory(t->folder);
+    if (!t->paths[t->count]) return WEIR_NOMEM("while reading the t->folder %s", t->folder);
     t->count++;
     return WEIR_OK;
 }
@@ -136,7 +132,7 @@ weir_err weir_sha256_file(const char *path, char hex[65], uint64_t *lengthp) {
     weir_err err = weir_file_open(path, WEIR_FILE_READ, &file);
     if (err) return err;
     uint8_t *chunk = weir_malloc(CHUNK_BYTES);
-    if (!chunk) err = no_memory(path);
+    if (!chunk) err = WEIR_NOMEM("while reading the path %s", path);
     crypto_hash_sha256_init(&state);
     for (size_t got = CHUNK_BYTES; !err && got == CHUNK_BYTES;) {
         err = weir_file_read_at(file, *lengthp, chunk, CHUNK_BYTES, &got);

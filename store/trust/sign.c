@@ -9,10 +9,10 @@
 
 #include <sodium.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/trust/trust.h>
 
 #define PATH_BYTES_MAX 2048u
 #define FILE_BYTES_MAX (64u << 10)
@@ -124,7 +124,7 @@ weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp) {
     const char *digits = text;
     weir_secret_key *key = weir_calloc(1, sizeof *key);
     if (!key) {
-        err = WEIR_ERR(WEIR_ENOMEM, "no memory for the key %s", path);
+        err = WEIR_NOMEM("for the key %s", path);
     } else if (!skip_word(&digits, SECRET_WORD) || !unhex(digits, key->bytes, sizeof key->bytes) ||
                strcmp(digits + SECRET_DIGITS, "\n") != 0 || !is_pair(key->bytes)) {
         err = WEIR_ERR(WEIR_EDATA, "%s is no secret key; make one with: weir model keygen", path);

@@ -2,11 +2,11 @@
 /* base_bench.c - the parts of the base library that sit on hot paths, each against its own limit. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/hash.h>
-#include <weir/base/queue.h>
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/queue.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
 
 #include "bench.h"
 
@@ -98,7 +98,7 @@ static weir_err run(weir_cli *cli) {
     base_context draws = {.items = quick ? 1000 : 50000000};
     base_context items = {.items = quick ? 1000 : 1000000};
     bytes.bytes = weir_calloc(bytes.length, 1);
-    if (!bytes.bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's buffer");
+    if (!bytes.bytes) return WEIR_NOMEM("for the bench's buffer");
     const weir_bench_line lines[] = {
         {"read and add", "GB/s", 1e-9, NULL, run_read, &bytes},
         {"CRC-32C", "GB/s", 1e-9, "read and add", run_crc, &bytes},

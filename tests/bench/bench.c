@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/buf.h>
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
 
 const weir_option weir_bench_options[] = {WEIR_BENCH_OPTIONS, {0}};
 

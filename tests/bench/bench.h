@@ -35,8 +35,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
-#include <weir/cli/cli.h>
+#include <weir/store/base/err.h>
+#include <weir/store/cli/cli.h>
 
 #define WEIR_BENCH_ROUNDS_MAX 1000u
 #define WEIR_BENCH_LINES_MAX  16u

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
 
 #define START_US       1709251200000000ll /* 2024-03-01 */
 #define STEP_US        172800             /* between two, at the mean: half a million a day */
@@ -241,7 +241,7 @@ void weir_bench_foreign_next(weir_bench_foreign *foreign, const char **valuep, s
 
 weir_err weir_bench_foreign_open(uint64_t seed, weir_bench_foreign **foreignp) {
     *foreignp = weir_calloc(1, sizeof **foreignp);
-    if (!*foreignp) return WEIR_ERR(WEIR_ENOMEM, "no memory for foreign payments");
+    if (!*foreignp) return WEIR_NOMEM("for foreign payments");
     (*foreignp)->rng = weir_rng_stream(seed, 0, 0);
     (*foreignp)->now_us = START_US;
     return WEIR_OK;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 typedef struct weir_bench_foreign weir_bench_foreign;
 

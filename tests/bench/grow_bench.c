@@ -18,9 +18,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
-#include <weir/ingest/pipeline.h>
+#include <weir/ingest/pipeline/pipeline.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
 
 #include "bench.h"
 #include "grow_bench.h"

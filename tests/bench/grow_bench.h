@@ -3,9 +3,9 @@
 #ifndef WEIR_GROW_BENCH_H
 #define WEIR_GROW_BENCH_H
 
-#include <weir/base/buf.h>
-#include <weir/ingest/eventlog.h>
-#include <weir/store/graph.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/graph/graph.h>
 
 #define GROW_ROWS_MAX 64u
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/rng.h>
-#include <weir/ingest/map.h>
+#include <weir/ingest/map/map.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/rng.h>
 
 #include "grow_bench.h"
 
@@ -48,7 +48,7 @@ struct grow_sample {
 weir_err weir_grow_sample_open(uint32_t reads, grow_sample **samplep) {
     grow_sample *s = weir_calloc(1, sizeof *s);
     *samplep = s;
-    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a sample of payments");
+    if (!s) return WEIR_NOMEM("for a sample of payments");
     s->rng = weir_rng_stream(2, 0, 0);
     s->reads = reads;
     s->capacity = reads * STEPS;
@@ -60,7 +60,7 @@ weir_err weir_grow_sample_open(uint32_t reads, grow_sample **samplep) {
     s->took_us = weir_calloc(reads, sizeof *s->took_us);
     weir_err err = weir_arena_open(ARENA_BYTES, &s->arena);
     if (!err && !(s->messages && s->order && s->lists && s->features && s->hub && s->took_us))
-        err = WEIR_ERR(WEIR_ENOMEM, "no memory for a sample of payments");
+        err = WEIR_NOMEM("for a sample of payments");
     for (uint32_t i = 0; !err && i < s->capacity; i++) {
         uint32_t other = (uint32_t)weir_rng_below(&s->rng, i + 1);
         s->order[i] = s->order[other];

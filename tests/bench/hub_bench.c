@@ -11,8 +11,8 @@
  */
 #include <stdio.h>
 
-#include <weir/base/rng.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/graph/graph.h>
 
 #include "bench.h"
 

@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/log.h>
-#include <weir/base/rng.h>
-#include <weir/ingest/pipeline.h>
+#include <weir/ingest/pipeline/pipeline.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/rng.h>
 
 #include "ingest_bench.h"
 
@@ -137,7 +137,7 @@ static weir_err keep_record(void *context, const void *key, size_t key_length, c
     if (r->count == r->capacity) {
         size_t capacity = r->capacity ? r->capacity * 2 : 4096;
         ingest_record *grown = weir_realloc_array(r->of, capacity, sizeof *grown);
-        if (!grown) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's records");
+        if (!grown) return WEIR_NOMEM("for the bench's records");
         r->of = grown;
         r->capacity = capacity;
     }
@@ -159,7 +159,7 @@ static int compare_keys(const void *a, const void *b, void *bytes) {
 static weir_err shuffle(ingest_records *r) {
     weir_rng rng = weir_rng_stream(1, 0, 0);
     r->shuffled = weir_malloc(r->count * sizeof *r->shuffled);
-    if (!r->shuffled) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's records");
+    if (!r->shuffled) return WEIR_NOMEM("for the bench's records");
     for (size_t i = 0; i < r->count; i++) {
         size_t other = (size_t)weir_rng_below(&rng, i + 1);
         r->shuffled[i] = r->shuffled[other];

@@ -3,11 +3,11 @@
 #ifndef WEIR_INGEST_BENCH_H
 #define WEIR_INGEST_BENCH_H
 
-#include <weir/base/buf.h>
-#include <weir/ingest/eventlog.h>
-#include <weir/ingest/map.h>
-#include <weir/ingest/simulate.h>
-#include <weir/store/graph.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/ingest/map/map.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/graph/graph.h>
 
 #include "bench.h"
 #include "stream.h"

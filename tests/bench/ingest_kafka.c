@@ -4,8 +4,8 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include <weir/base/clock.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/clock.h>
 
 #include "ingest_bench.h"
 

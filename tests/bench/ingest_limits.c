@@ -10,9 +10,9 @@
 
 #include <rocksdb/c.h>
 
-#include <weir/base/file.h>
-#include <weir/base/thread.h>
-#include <weir/store/engine.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/thread.h>
+#include <weir/store/engine/engine.h>
 
 #include "ingest_bench.h"
 

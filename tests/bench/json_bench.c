@@ -2,7 +2,7 @@
 /* json_bench.c - writing JSON, against copying bytes into the same buffer. */
 #include <string.h>
 
-#include <weir/base/buf.h>
+#include <weir/store/base/buf.h>
 
 #include "bench.h"
 

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/thread.h>
-#include <weir/ingest/eventlog.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/thread.h>
 
 #include "bench.h"
 
@@ -233,7 +233,7 @@ static weir_err run(weir_cli *cli) {
     for (unsigned i = 0; i < VALUE_BYTES; i++)
         base.value[i] = (char)('!' + i % 90);
     base.bytes = weir_calloc(10000, ENCODED_BYTES);
-    if (!base.bytes) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's group");
+    if (!base.bytes) return WEIR_NOMEM("for the bench's group");
     err = run_lines(cli, &base);
     weir_free(base.bytes);
     return err;

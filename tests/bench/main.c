@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - `weir bench NAME`: the table of benches as a command of its own program, so that the server carries none. */
-#include <weir/cli/cli.h>
+#include <weir/store/cli/cli.h>
 
 #define WEIR_BENCH(symbol) extern const weir_command weir_bench_##symbol;
 #include "benches.def"

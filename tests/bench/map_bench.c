@@ -7,11 +7,11 @@
  */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/hash.h>
-#include <weir/ingest/map.h>
-#include <weir/ingest/simulate.h>
+#include <weir/ingest/map/map.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/hash.h>
 
 #include "bench.h"
 
@@ -79,7 +79,7 @@ static weir_err run(weir_cli *cli) {
     if (!err)
         err = weir_mapper_open(schema, weir_schema_source_find(schema, "payments"), &weir_id_key_public, &c.mapper);
     c.ends = weir_calloc(c.count, sizeof *c.ends);
-    if (!err && !c.ends) err = WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's messages");
+    if (!err && !c.ends) err = WEIR_NOMEM("for the bench's messages");
     if (!err) err = fill(&c);
     const weir_bench_line lines[] = {
         {"XXH3 of each message", "M/s", 1e-6, NULL, run_hash, &c},

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/rng.h>
-#include <weir/inference/nn.h>
-#include <weir/trainer/nn.h>
+#include <weir/inference/nn/nn.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/sample/sampler.h>
+#include <weir/trainer/nn/nn.h>
 
 #include "bench.h"
 
@@ -170,10 +171,6 @@ typedef struct subject {
     double flops;
 } subject;
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's network");
-}
-
 static weir_err graph_open(world *w, bool quick) {
     weir_rng rng = weir_rng_stream(1, 2, 3);
     w->vertices = quick ? 1000 : 1 << 18;
@@ -182,7 +179,7 @@ static weir_err graph_open(world *w, bool quick) {
     w->ids = weir_calloc(w->vertices, sizeof *w->ids);
     w->neighbors = weir_calloc(w->edges, sizeof *w->neighbors);
     w->times = weir_calloc(w->edges, sizeof *w->times);
-    if (!w->indptr || !w->ids || !w->neighbors || !w->times) return no_memory();
+    if (!w->indptr || !w->ids || !w->neighbors || !w->times) return WEIR_NOMEM("for the bench's network");
     for (uint64_t v = 0; v < w->vertices; v++) {
         w->indptr[v + 1] = (int64_t)((v + 1) * DEGREE);
         w->ids[v] = v + 1;
@@ -237,7 +234,8 @@ static weir_err batch_open(world *w) {
     w->amounts[1] = random_reals((size_t)view->edges[1].count * 2);
     w->slots = weir_calloc((size_t)view->inputs * 2, sizeof *w->slots);
     w->labels = weir_calloc(w->targets, sizeof *w->labels);
-    if (!w->numbers || !w->amounts[0] || !w->amounts[1] || !w->slots || !w->labels) return no_memory();
+    if (!w->numbers || !w->amounts[0] || !w->amounts[1] || !w->slots || !w->labels)
+        return WEIR_NOMEM("for the bench's network");
     for (uint32_t i = 0; i < view->inputs * 2; i++)
         w->slots[i] = (uint32_t)weir_rng_below(&rng, i % 2 ? 513 : 65);
     for (uint32_t i = 0; i < w->targets; i++)
@@ -283,7 +281,7 @@ static weir_err subject_open(subject *s) {
     s->gradients = weir_calloc(count, sizeof *s->gradients);
     s->logits = weir_calloc(BATCH, sizeof *s->logits);
     s->dlogits = weir_calloc(BATCH, sizeof *s->dlogits);
-    if (!s->params || !s->gradients || !s->logits || !s->dlogits) return no_memory();
+    if (!s->params || !s->gradients || !s->logits || !s->dlogits) return WEIR_NOMEM("for the bench's network");
     weir_nn_init(s->nn, 1, s->params);
     return WEIR_OK;
 }
@@ -351,7 +349,7 @@ static weir_err run_square(void *context, uint64_t round, weir_bench_sample *sam
     weir_free(a);
     weir_free(b);
     weir_free(c);
-    return there ? WEIR_OK : no_memory();
+    return there ? WEIR_OK : WEIR_NOMEM("for the bench's network");
 }
 
 /* --- where the time went ----------------------------------------------------------------------------------------- */

@@ -5,10 +5,10 @@
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
 
 #include "bench.h"
 #include "stream.h"

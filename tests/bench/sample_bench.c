@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/rng.h>
-#include <weir/store/sample.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/sample/sampler.h>
 
 #include "bench.h"
 #include "sample_bench.h"
@@ -118,7 +118,7 @@ static weir_err rmat_open(rmat *g, unsigned scale) {
     g->vertex_pairs = huge_array(g->vertices + 1, 2 * sizeof *g->vertex_pairs);
     g->edge_pairs = huge_array(g->edges, 2 * sizeof *g->edge_pairs);
     if (!g->indptr || !g->neighbors || !g->times || !g->ids || !g->vertex_pairs || !g->edge_pairs) {
-        return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's graph of %llu edges", (unsigned long long)g->edges);
+        return WEIR_NOMEM("for the bench's graph of %llu edges", (unsigned long long)g->edges);
     }
     rmat_fill(g, scale);
     rmat_times(g);
@@ -276,7 +276,7 @@ static weir_err levels_open(run_context *c) {
     uint64_t size = BATCH;
     for (uint32_t hop = 0; hop <= HOPS; hop++) {
         c->level[hop] = weir_malloc(size * sizeof *c->level[hop]);
-        if (!c->level[hop]) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's batches");
+        if (!c->level[hop]) return WEIR_NOMEM("for the bench's batches");
         if (hop < HOPS) size *= fanouts[hop];
     }
     return WEIR_OK;

@@ -3,7 +3,7 @@
 #ifndef WEIR_SAMPLE_BENCH_H
 #define WEIR_SAMPLE_BENCH_H
 
-#include <weir/cli/cli.h>
+#include <weir/store/cli/cli.h>
 
 weir_err weir_sample_bench_run(weir_cli *cli);
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/http/api.h>
+#include <weir/http/api/api.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 
 #include "bench.h"
 #include "serve_load.h"
@@ -143,7 +143,7 @@ static weir_err make_asks(score_bench *b) {
     weir_err err = weir_arena_open(16u << 20, &arena);
     b->asks = weir_calloc(b->scores, sizeof *b->asks);
     b->spent_ns = weir_calloc(b->scores, sizeof *b->spent_ns);
-    if (!err && (!b->asks || !b->spent_ns)) err = WEIR_ERR(WEIR_ENOMEM, "no memory for the bench");
+    if (!err && (!b->asks || !b->spent_ns)) err = WEIR_NOMEM("for the bench");
     for (uint32_t i = 0; !err && i < b->scores; i++) {
         char key[16];
         int length = snprintf(key, sizeof key, "p%u", PAYMENTS - 1 - i);
@@ -335,7 +335,7 @@ static weir_err measure(const weir_cli *cli, score_bench *b) {
 
 static weir_err run(weir_cli *cli) {
     score_bench *b = weir_calloc(1, sizeof *b);
-    if (!b) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench");
+    if (!b) return WEIR_NOMEM("for the bench");
     b->scores = weir_bench_quick(cli) ? WEIR_SCORE_BATCH_MAX : 2048;
     b->requests = weir_bench_quick(cli) ? 200 : 4000;
     b->rate = 100;

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/http/api.h>
+#include <weir/http/api/api.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 
 #include "bench.h"
 #include "serve_load.h"
@@ -232,7 +232,7 @@ static weir_err measure(const weir_cli *cli, serve_context *c) {
 
 static weir_err run(weir_cli *cli) {
     serve_context *c = weir_calloc(1, sizeof *c);
-    if (!c) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench");
+    if (!c) return WEIR_NOMEM("for the bench");
     c->requests = weir_bench_quick(cli) ? 200 : 30000;
     weir_err err = make_folders(c);
     if (!err) err = open_logs(c);

@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
 
 #define ANSWER_MAX  (256u << 10)
 #define REQUEST_MAX 1024u
@@ -141,9 +141,7 @@ weir_err weir_load_run(const weir_load_opts *opts, weir_load_result *resultp) {
     load.connections = weir_calloc(opts->connections, sizeof *load.connections);
     load.latencies = weir_calloc(opts->requests, sizeof *load.latencies);
     load.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    weir_err err = load.connections && load.latencies && load.epoll_fd >= 0
-                       ? WEIR_OK
-                       : WEIR_ERR(WEIR_ENOMEM, "no memory for the load");
+    weir_err err = load.connections && load.latencies && load.epoll_fd >= 0 ? WEIR_OK : WEIR_NOMEM("for the load");
     uint32_t opened = 0;
     for (; !err && opened < opts->connections; opened++)
         err = connect_one(&load, opened);

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/thread.h>
 
 #include "serve_load.h"
 
@@ -70,7 +70,7 @@ weir_err weir_raw_server_open(const char *answer, size_t length, weir_raw_server
     socklen_t size = sizeof address;
     *serverp = NULL;
     weir_raw_server *server = weir_calloc(1, sizeof *server);
-    if (!server) return WEIR_ERR(WEIR_ENOMEM, "no memory for the raw server");
+    if (!server) return WEIR_NOMEM("for the raw server");
     *server = (weir_raw_server){.answer = answer, .length = length};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

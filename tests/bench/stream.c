@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/ingest/simulate.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
 
 #include "foreign.h"
 
@@ -24,7 +24,7 @@ weir_err weir_bench_stream_open(const char *name, weir_bench_stream **streamp) {
     weir_simulate_payments_opts opts = weir_simulate_payments_defaults();
     weir_bench_stream *stream = weir_calloc(1, sizeof *stream);
     *streamp = NULL;
-    if (!stream) return WEIR_ERR(WEIR_ENOMEM, "no memory for a stream of payments");
+    if (!stream) return WEIR_NOMEM("for a stream of payments");
     weir_err err = strcmp(name, "foreign") == 0 ? weir_bench_foreign_open(SEED, &stream->foreign)
                                                 : weir_simulate_payments_open(&opts, &stream->simulated);
     if (err)

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
-#include <weir/ingest/eventlog.h>
-#include <weir/store/schema.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/base/err.h>
+#include <weir/store/schema/schema.h>
 
 #define WEIR_BENCH_STREAMS "simulated|foreign"
 

@@ -10,8 +10,8 @@
  */
 #include <stdio.h>
 
-#include <weir/base/alloc.h>
-#include <weir/trainer/train.h>
+#include <weir/store/base/alloc.h>
+#include <weir/trainer/train/train.h>
 
 #include "bench.h"
 #include "train_world.h"
@@ -56,7 +56,7 @@ static weir_err run_square(void *context, uint64_t round, weir_bench_sample *sam
     uint64_t repeats = b->quick ? 1 : 40;
     weir_real *memory = weir_calloc(3 * size, sizeof *memory);
     (void)round;
-    if (!memory) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's product");
+    if (!memory) return WEIR_NOMEM("for the bench's product");
     for (size_t i = 0; i < 2 * size; i++)
         memory[i] = (weir_real)(i % 17) / 17;
     weir_gemm g = {.m = SQUARE, .n = SQUARE, .k = SQUARE, .lda = SQUARE, .ldb = SQUARE, .ldc = SQUARE};

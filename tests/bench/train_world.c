@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/rng.h>
-#include <weir/store/row.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/row.h>
+#include <weir/store/snapshot/snapshot.h>
 
 #include "train_world.h"
 

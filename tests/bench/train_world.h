@@ -3,7 +3,7 @@
 #ifndef WEIR_TRAIN_WORLD_H
 #define WEIR_TRAIN_WORLD_H
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 #include <stdint.h>
 

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/rng.h>
-#include <weir/store/engine.h>
-#include <weir/store/graph.h>
-#include <weir/store/key.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/engine/engine.h>
+#include <weir/store/format/key.h>
+#include <weir/store/graph/graph.h>
 
 #include "bench.h"
 
@@ -92,7 +92,7 @@ static int compare_keys(const void *a, const void *b) {
 static weir_err fill_raw_file(const windows_context *c, uint64_t begin, uint64_t end) {
     weir_engine_writer *writer;
     uint8_t(*keys)[WEIR_EDGE_KEY_BYTES] = weir_malloc((end - begin) * sizeof *keys);
-    if (!keys) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's edges");
+    if (!keys) return WEIR_NOMEM("for the bench's edges");
     for (uint64_t n = begin; n < end; n++) {
         const weir_mutation m = edge_of(c, n);
         const weir_entry e = {.neighbor = m.neighbor, .time_us = m.time_us, .event = m.event};
@@ -248,7 +248,7 @@ static weir_err open_stores(windows_context *c, const char *folder) {
 static weir_err choose(windows_context *c) {
     c->array = weir_calloc((size_t)HOT * EDGES, sizeof *c->array);
     c->order = weir_malloc((c->vertices - HOT) * sizeof *c->order);
-    if (!c->array || !c->order) return WEIR_ERR(WEIR_ENOMEM, "no memory for the bench's windows");
+    if (!c->array || !c->order) return WEIR_NOMEM("for the bench's windows");
     for (uint32_t i = 0; i < c->vertices - HOT; i++) {
         uint32_t other = (uint32_t)weir_rng_below(&c->rng, i + 1);
         c->order[i] = c->order[other];

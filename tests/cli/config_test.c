@@ -2,7 +2,7 @@
 /* Bad settings, from every source, and bad command lines: one sentence, the right status, nothing done. */
 #include "cli_support.h"
 
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 static void write_file(const char *name, const char *text) {
     assert_ok(weir_file_replace(weir_test_path(name), text, strlen(text)));

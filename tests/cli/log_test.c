@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include <weir/ingest/eventlog.h>
+#include <weir/ingest/eventlog/eventlog.h>
 
 /* Runs the line; status and both outputs as expected: NULL is "nothing", else a regular expression. */
 static void expect(const char *line, int status, const char *out, const char *err) {

@@ -2,7 +2,7 @@
 /* snapshot_test.c - `weir snapshot` as a user has it: NumPy reads what it wrote, and damage is named. */
 #include "cli_support.h"
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 static const char schema[] =
     "version: 1\n"

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include <weir/store/repair.h>
+#include <weir/store/graph/repair.h>
 
 #include "../unit/ingest/pipeline/fixture.h"
 

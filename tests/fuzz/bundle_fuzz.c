@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <weir/base/hash.h>
-#include <weir/store/bundle.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/format/bundle.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/conf/config.h>
+#include <weir/store/conf/config.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 /* Any file of keys is read, or refused with its line. */
 #include <stdlib.h>
 
-#include <weir/http/api.h>
+#include <weir/http/api/api.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

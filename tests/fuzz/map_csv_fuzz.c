@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/ingest/map.h>
+#include <weir/ingest/map/map.h>
+#include <weir/store/base/buf.h>
 
 static weir_mapper *mappers[4];
 

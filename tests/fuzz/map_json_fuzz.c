@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/ingest/map.h>
-#include <weir/store/row.h>
+#include <weir/ingest/map/map.h>
+#include <weir/store/format/row.h>
 
 static const char every_rule[] =
     "version: 1\nname: t\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text is a model.json, or refused. */
-#include <weir/inference/model.h>
+#include <weir/inference/model/model.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

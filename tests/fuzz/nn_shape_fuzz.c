@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/inference/nn.h>
+#include <weir/inference/nn/nn.h>
+#include <weir/store/base/buf.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

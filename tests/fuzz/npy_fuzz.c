@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <weir/store/npy.h>
+#include <weir/store/snapshot/npy.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <weir/store/npy.h>
+#include <weir/store/snapshot/npy.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

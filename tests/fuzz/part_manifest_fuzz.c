@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/partitioner/parts.h>
+#include <weir/partitioner/parts/parts.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/store/schema.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/schema/schema.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/store/snapshot.h>
+#include <weir/store/snapshot/snapshot.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

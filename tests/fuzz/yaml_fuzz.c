@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/conf/yaml.h>
+#include <weir/store/conf/yaml.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/rng.h>
-#include <weir/store/sample.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/sample/source.h>
 
 typedef struct plain_edge {
     uint64_t from, to;

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/store/repair.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/graph/repair.h>
 
 #include "weir_test.h"
 

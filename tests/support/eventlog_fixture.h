@@ -17,9 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/ingest/eventlog.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #include "weir_test.h"
 

@@ -8,7 +8,7 @@
 #ifndef WEIR_GRADIENT_CASES_H
 #define WEIR_GRADIENT_CASES_H
 
-#include <weir/trainer/nn.h>
+#include <weir/trainer/nn/nn.h>
 
 #include "nn_fixture.h"
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/store/id.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/format/id.h>
 
 #include "weir_test.h"
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/rng.h>
-#include <weir/store/row.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/row.h>
+#include <weir/store/snapshot/snapshot.h>
 
 #include "submit.h"
 #include "weir_test.h"

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include <weir/base/hash.h>
+#include <weir/store/base/hash.h>
 
 #define MET_TYPE "account"
 #define MET_KEY  "victim"

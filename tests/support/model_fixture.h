@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/file.h>
-#include <weir/inference/model.h>
+#include <weir/inference/model/model.h>
+#include <weir/store/base/file.h>
 
 #define MODEL_SCHEMA 0x0123456789abcdefull
 

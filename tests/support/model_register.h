@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include <weir/inference/pack.h>
+#include <weir/inference/pack/pack.h>
 
 #include "weir_test.h"
 

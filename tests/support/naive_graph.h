@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/store/mutation.h>
+#include <weir/store/format/mutation.h>
 
 typedef struct naive_graph naive_graph;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #define NIGHT_UNSIGNED "models.require_signature=false"
 #define NIGHT_SMALL    "--", "--epochs", "1", "--hidden", "4", "--fanouts", "2", "--no-baselines"

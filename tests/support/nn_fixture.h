@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/inference/nn.h>
-#include <weir/inference/tape.h>
+#include <weir/inference/nn/nn.h>
+#include <weir/inference/nn/tape.h>
+#include <weir/store/sample/sampler.h>
 
 #include "arrays_fixture.h"
 #include "weir_test.h"

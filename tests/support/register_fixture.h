@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #define SIGNED_MODELS    3
 #define SIGNED_PATH_MAX  1024

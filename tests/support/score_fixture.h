@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/rng.h>
-#include <weir/inference/score.h>
-#include <weir/store/row.h>
+#include <weir/inference/score/score.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/row.h>
 
 #include "submit.h"
 #include "weir_test.h"

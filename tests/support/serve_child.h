@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <weir/base/clock.h>
+#include <weir/store/base/clock.h>
 
 #include "http_client.h"
 

@@ -3,8 +3,8 @@
 #ifndef WEIR_TEST_SUBMIT_H
 #define WEIR_TEST_SUBMIT_H
 
-#include <weir/base/buf.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/graph/graph.h>
 
 #define SUBMIT_SHARDS_MAX 8u
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/clock.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/graph/graph.h>
 
 #define TROUBLE_SHARDS 2u
 

@@ -30,8 +30,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/thread.h>
 
 #define CASE_MS          10000
 #define COMPUTES_PART    100 /* of its limit: a case that computes less meanwhile waits */

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 typedef struct weir_test_case {
     const char *name;

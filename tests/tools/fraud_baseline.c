@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/err.h>
-#include <weir/ingest/simulate.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/err.h>
 #include <xgboost/c_api.h>
 
 #include "fraud_features.h"
@@ -56,7 +56,7 @@ static weir_err dataset_grow(dataset *d) {
     if (labels) d->labels = labels;
     unsigned char *kinds = weir_realloc_array(d->kinds, capacity, 1);
     if (kinds) d->kinds = kinds;
-    if (!rows || !labels || !kinds) return WEIR_ERR(WEIR_ENOMEM, "no memory for the payments; use fewer days");
+    if (!rows || !labels || !kinds) return WEIR_NOMEM("for the payments; use fewer days");
     d->capacity = capacity;
     return WEIR_OK;
 }
@@ -107,7 +107,7 @@ static weir_err xgb(int status, const char *what) {
 /* Rows [begin, begin + count), the first width columns. */
 static weir_err make_matrix(const dataset *d, size_t begin, size_t count, int width, DMatrixHandle *matrixp) {
     float *narrow = weir_calloc(count * (size_t)width, sizeof *narrow);
-    if (!narrow) return WEIR_ERR(WEIR_ENOMEM, "no memory for a matrix; use fewer days");
+    if (!narrow) return WEIR_NOMEM("for a matrix; use fewer days");
     for (size_t i = 0; i < count; i++)
         memcpy(narrow + i * (size_t)width, d->rows + (begin + i) * FEATURES_END, (size_t)width * sizeof *narrow);
     weir_err err = xgb(XGDMatrixCreateFromMat(narrow, count, (bst_ulong)width, NAN, matrixp), "make a matrix");
@@ -234,7 +234,7 @@ static weir_err evaluate(const dataset *d, int width, const settings *s, result 
     BoosterHandle booster = NULL;
     size_t count = d->count - d->train;
     scored *scores = weir_calloc(count ? count : 1, sizeof *scores);
-    weir_err err = scores ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the scores; use fewer days");
+    weir_err err = scores ? WEIR_OK : WEIR_NOMEM("for the scores; use fewer days");
     if (!err) err = train(d, width, s, &booster);
     if (!err) err = score(d, booster, width, scores);
     if (!err) grade(scores, count, r);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
 
 #define HOUR_US  3600000000ll
 #define DAY_US   (24 * HOUR_US)
@@ -81,7 +81,7 @@ static weir_err table_grow(table *t) {
     table next = {.capacity = t->capacity ? 2 * t->capacity : 1024};
     next.keys = weir_calloc(next.capacity, sizeof *next.keys);
     next.values = weir_calloc(next.capacity, sizeof *next.values);
-    weir_err err = next.keys && next.values ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for features; use fewer days");
+    weir_err err = next.keys && next.values ? WEIR_OK : WEIR_NOMEM("for features; use fewer days");
     for (size_t i = 0; !err && i < t->capacity; i++) {
         int64_t *value = NULL;
         if (t->keys[i]) err = table_slot(&next, t->keys[i], t->values[i], &value);
@@ -101,7 +101,7 @@ static weir_err node_index(features *f, uint32_t kind, uint64_t number, int64_t 
         if (f->node_count == f->node_capacity) {
             size_t capacity = f->node_capacity ? 2 * f->node_capacity : 4096;
             node *nodes = weir_realloc_array(f->nodes, capacity, sizeof *nodes);
-            if (!nodes) return WEIR_ERR(WEIR_ENOMEM, "no memory for features; use fewer accounts");
+            if (!nodes) return WEIR_NOMEM("for features; use fewer accounts");
             f->nodes = nodes;
             f->node_capacity = capacity;
         }
@@ -451,7 +451,7 @@ weir_err features_of(features *f, const char *value, size_t length, int64_t time
 
 weir_err features_open(features **featuresp) {
     *featuresp = weir_calloc(1, sizeof **featuresp);
-    return *featuresp ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for features; free some");
+    return *featuresp ? WEIR_OK : WEIR_NOMEM("for features; free some");
 }
 
 void features_close(features *f) {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/base/err.h>
+#include <weir/store/base/err.h>
 
 /* X(name): the row's own fields. */
 #define FEATURES_OF_ROW(X) \

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include <weir/base/alloc.h>
-#include <weir/trainer/boost.h>
-#include <weir/trainer/metric.h>
+#include <weir/store/base/alloc.h>
+#include <weir/trainer/boost/boost.h>
+#include <weir/trainer/eval/eval.h>
 #include <xgboost/c_api.h>
 
 struct weir_boost {
@@ -32,10 +32,6 @@ bool weir_boost_available(void) {
     return true;
 }
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for boosted trees; leave them out by --no-baselines");
-}
-
 /* XGBoost's message is a page with a stack; its first line says what it was. */
 static weir_err said(int status, const char *what) {
     if (status == 0) return WEIR_OK;
@@ -50,7 +46,7 @@ static weir_err said(int status, const char *what) {
 
 static weir_err take_labels(const weir_boost_rows *rows, DMatrixHandle matrix) {
     float *labels = weir_calloc(rows->count, sizeof *labels);
-    if (!labels) return no_memory();
+    if (!labels) return WEIR_NOMEM("for boosted trees; leave them out by --no-baselines");
     for (size_t i = 0; i < rows->count; i++)
         labels[i] = rows->labels[i];
     weir_err err = said(XGDMatrixSetFloatInfo(matrix, "label", labels, rows->count), "take the labels");
@@ -106,7 +102,7 @@ static weir_err round_make(boosting *b, uint32_t round) {
     double precision = 0;
     weir_err err = said(XGBoosterUpdateOneIter(b->out->booster, (int)round, b->train_matrix), "grow a tree");
     if (!err) err = predict(b->out->booster, b->validation_matrix, 0, b->validation->count, b->scores);
-    if (!err) err = weir_metric_average_precision(&scored, &precision);
+    if (!err) err = weir_eval_average_precision(&scored, &precision);
     if (!err && precision > b->best) { /* X2 */
         b->best = precision;
         b->out->rounds = round + 1;
@@ -127,7 +123,7 @@ static weir_err rounds_make(boosting *b) {
 static weir_err boosting_open(boosting *b, const weir_boost_rows *train) {
     b->out = weir_calloc(1, sizeof *b->out);
     b->scores = weir_calloc(b->validation->count, sizeof *b->scores);
-    if (!b->out || !b->scores) return no_memory();
+    if (!b->out || !b->scores) return WEIR_NOMEM("for boosted trees; leave them out by --no-baselines");
     b->out->columns = train->columns;
     weir_err err = matrix_of(train, &b->train_matrix);
     if (!err) err = matrix_of(b->validation, &b->validation_matrix);

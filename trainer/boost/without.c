@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* without.c - where XGBoost was not found at configure time: there are no boosted trees, and they say so. */
-#include <weir/trainer/boost.h>
+#include <weir/trainer/boost/boost.h>
 
 weir_boost_opts weir_boost_defaults(void) {
     return (weir_boost_opts){0};

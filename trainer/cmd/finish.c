@@ -3,11 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
-#include <weir/cli/cli.h>
-#include <weir/inference/pack.h>
+#include <weir/inference/pack/pack.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
+#include <weir/store/cli/cli.h>
 
 #include "train_private.h"
 
@@ -226,7 +226,7 @@ static weir_err add_model(const weir_cmd_train *c, const weir_trained *trained, 
     };
     weir_secret_key *key = NULL;
     weir_real *host = weir_malloc(bytes);
-    weir_err err = host ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for a model");
+    weir_err err = host ? WEIR_OK : WEIR_NOMEM("for a model");
     if (!err && c->key) err = weir_secret_key_load(c->key, &key);
     if (!err) weir_nn_kernels(nn)->to_host(host, weir_trained_params(trained), bytes);
     opts.params = host;
@@ -248,7 +248,7 @@ static weir_err leave(finishing *f) {
 
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained) {
     finishing *f = weir_calloc(1, sizeof *f);
-    if (!f) return WEIR_ERR(WEIR_ENOMEM, "no memory for the report of a training");
+    if (!f) return WEIR_NOMEM("for the report of a training");
     f->c = c;
     f->trained = trained;
     learn_trees(f);

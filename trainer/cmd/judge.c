@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* judge.c - `weir train --judge`: what a finished model gets on the test targets of a snapshot. */
-#include <weir/inference/pack.h>
-#include <weir/trainer/judge.h>
+#include <weir/inference/pack/pack.h>
+#include <weir/trainer/train/judge.h>
 
 #include "train_private.h"
 

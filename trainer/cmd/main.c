@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the program behind `weir train`, which mpirun starts too: the server links no MPI. */
-#include <weir/cli/cli.h>
+#include <weir/store/cli/cli.h>
 
 extern const weir_command weir_command_train;
 

@@ -2,8 +2,8 @@
 /* owners.c - which rank owns which vertex of the snapshot, from the folder that `weir partition` made. */
 #include <stdio.h>
 
-#include <weir/base/alloc.h>
-#include <weir/partitioner/parts.h>
+#include <weir/partitioner/parts/parts.h>
+#include <weir/store/base/alloc.h>
 
 #include "train_private.h"
 
@@ -12,14 +12,10 @@ struct weir_cmd_owners {
     uint32_t **of; /* [type][vertex] */
 };
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for the owners of vertices");
-}
-
 static weir_err fill(weir_cmd_owners *owners, const weir_part *part, uint32_t type, const weir_npy_array *map) {
     const int64_t *numbers = map->data, end = weir_part_starts(part, type)[weir_part_count(part)];
     owners->of[type] = weir_calloc(map->count + 1, sizeof *owners->of[type]);
-    if (!owners->of[type]) return no_memory();
+    if (!owners->of[type]) return WEIR_NOMEM("for the owners of vertices");
     for (uint64_t i = 0; i < map->count; i++) {
         if (numbers[i] < 0 || numbers[i] >= end)
             return WEIR_ERR(WEIR_ECORRUPT, "number %lld of vertex %llu leads outside; partition the snapshot anew",
@@ -70,11 +66,11 @@ weir_err weir_cmd_owners_open(const char *folder, const weir_snapshot *snapshot,
     weir_cmd_owners *owners = *ownersp = weir_calloc(1, sizeof *owners);
     weir_part *part = NULL;
     char path[4096];
-    if (!owners) return no_memory();
+    if (!owners) return WEIR_NOMEM("for the owners of vertices");
     owners->types = weir_schema_vertex_count(weir_snapshot_schema(snapshot));
     owners->of = weir_calloc(owners->types, sizeof *owners->of);
     snprintf(path, sizeof path, "%s/part-0", folder);
-    weir_err err = owners->of ? weir_part_open(path, &opts, &part) : no_memory();
+    weir_err err = owners->of ? weir_part_open(path, &opts, &part) : WEIR_NOMEM("for the owners of vertices");
     if (!err) err = check(part, snapshot, folder, ranks);
     if (!err) err = read_all(owners, folder, part, snapshot);
     weir_part_close(part);

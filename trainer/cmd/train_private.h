@@ -3,8 +3,8 @@
 #ifndef WEIR_TRAINER_CMD_TRAIN_PRIVATE_H
 #define WEIR_TRAINER_CMD_TRAIN_PRIVATE_H
 
-#include <weir/cli/cli.h>
-#include <weir/trainer/train.h>
+#include <weir/store/cli/cli.h>
+#include <weir/trainer/train/train.h>
 
 typedef struct weir_cmd_train {
     const char *snapshot_folder, *models, *key; /* models and key: NULL, not wanted */

@@ -6,10 +6,10 @@
 
 #include <mpi.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/clock.h>
-#include <weir/trainer/comm.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
+#include <weir/trainer/comm/comm.h>
 
 #define SPINS     64u /* looks before the first nap */
 #define NAP_US    20
@@ -21,10 +21,6 @@ struct weir_comm {
     int *counts, *places, *received_counts, *received_places; /* one a rank */
     bool alone;                                               /* MPI was not started */
 };
-
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to talk to other ranks");
-}
 
 /* Whether a launcher says that there are several of us; without one an MPI_Init costs a second and may fail. */
 static bool was_launched(void) {
@@ -46,7 +42,7 @@ static void comm_free(weir_comm *comm) {
 
 static weir_err comm_new(MPI_Comm of, bool alone, weir_comm **commp) {
     weir_comm *comm = *commp = weir_calloc(1, sizeof *comm);
-    if (!comm) return no_memory();
+    if (!comm) return WEIR_NOMEM("while talking to other ranks");
     *comm = (weir_comm){.comm = of, .size = 1, .alone = alone};
     if (!alone) MPI_Comm_rank(of, &comm->rank);
     if (!alone) MPI_Comm_size(of, &comm->size);
@@ -58,7 +54,7 @@ static weir_err comm_new(MPI_Comm of, bool alone, weir_comm **commp) {
     if (comm->counts && comm->places && comm->received_counts && comm->received_places) return WEIR_OK;
     comm_free(comm);
     *commp = NULL;
-    return no_memory();
+    return WEIR_NOMEM("while talking to other ranks");
 }
 
 weir_err weir_comm_start(int *argcp, char ***argvp, weir_comm **commp) {

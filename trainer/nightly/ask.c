@@ -9,8 +9,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/conf/yaml.h>
 
 #include "nightly_private.h"
 
@@ -120,7 +120,7 @@ weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, ch
     weir_buf request = {0};
     int fd = -1;
     char *reply = weir_malloc(REPLY_BYTES_MAX);
-    weir_err err = reply ? read_url(night->server, &a) : WEIR_ERR(WEIR_ENOMEM, "no memory for a request");
+    weir_err err = reply ? read_url(night->server, &a) : WEIR_NOMEM("for a request");
     if (!err) err = write_request(night, &a, name, &request);
     if (!err) err = connect_to(&a, &fd);
     if (!err) err = exchange(fd, &request, reply, REPLY_BYTES_MAX);

@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/assert.h>
-#include <weir/base/signals.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/signals.h>
 
 #include "nightly_private.h"
 

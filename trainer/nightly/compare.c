@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/clock.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/conf/yaml.h>
 
 #include "nightly_private.h"
 

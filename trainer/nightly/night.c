@@ -7,10 +7,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/fault.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/conf/yaml.h>
 
 #include "nightly_private.h"
 

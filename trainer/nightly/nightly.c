@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/signals.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/signals.h>
 
 #include "nightly_private.h"
 
@@ -102,7 +102,7 @@ static weir_err rehearse(weir_night *night) {
 
 static weir_err run(weir_cli *cli) {
     weir_night *night = weir_calloc(1, sizeof *night);
-    if (!night) return WEIR_ERR(WEIR_ENOMEM, "no memory for a night");
+    if (!night) return WEIR_NOMEM("for a night");
     weir_err err = read_arguments(cli, night);
     if (!err && night->dry_run) {
         err = rehearse(night);

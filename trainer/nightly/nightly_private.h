@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/base/file.h>
-#include <weir/cli/cli.h>
-#include <weir/conf/yaml.h>
-#include <weir/inference/model.h>
+#include <weir/inference/model/model.h>
+#include <weir/store/base/file.h>
+#include <weir/store/cli/cli.h>
+#include <weir/store/conf/yaml.h>
 
 #define WEIR_NIGHT_PATH_MAX     4096u
 #define WEIR_NIGHT_NAME_MAX     64u

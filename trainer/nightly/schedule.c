@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schedule.c - `weir schedule`: when a cron expression of the configuration comes next. */
-#include <weir/base/clock.h>
-#include <weir/cli/cli.h>
-#include <weir/trainer/schedule.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/cli/cli.h>
+#include <weir/trainer/schedule/schedule.h>
 
 extern const weir_command weir_command_schedule;
 

@@ -2,8 +2,8 @@
 /* adamw.c - AdamW (Loshchilov and Hutter): decay apart from the gradient, on weights and embeddings alone. */
 #include <math.h>
 
-#include <weir/base/alloc.h>
-#include <weir/trainer/nn.h>
+#include <weir/store/base/alloc.h>
+#include <weir/trainer/nn/nn.h>
 
 struct weir_adamw {
     const weir_nn *nn;
@@ -37,7 +37,7 @@ weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_ad
     weir_err err = check_opts(opts);
     if (err) return err;
     weir_adamw *adamw = weir_calloc(1, sizeof *adamw);
-    if (!adamw) return WEIR_ERR(WEIR_ENOMEM, "no memory for AdamW");
+    if (!adamw) return WEIR_NOMEM("for AdamW");
     *adamw = (weir_adamw){.nn = nn, .opts = *opts};
     if (adamw->opts.beta1 == 0) adamw->opts.beta1 = 0.9;
     if (adamw->opts.beta2 == 0) adamw->opts.beta2 = 0.999;

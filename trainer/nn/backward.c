@@ -5,9 +5,9 @@
  * The gradient of what a layer sees has a row for each node that the layer looks at; it begins as zeros, and the
  * layer's own rows and the children's means add to it.
  */
-#include <weir/base/assert.h>
-#include <weir/inference/tape.h>
-#include <weir/trainer/nn.h>
+#include <weir/inference/nn/tape.h>
+#include <weir/store/base/assert.h>
+#include <weir/trainer/nn/nn.h>
 
 typedef struct back {
     const weir_nn *nn;
@@ -199,9 +199,8 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
     for (uint32_t type = 0; type < b.types && !b.starved; type++)
         encode_back(&b, type, d);
     if (b.starved)
-        return WEIR_ERR(WEIR_ENOMEM,
-                        "no memory for the gradients of a batch of %u nodes; lower the batch or the "
-                        "fan-outs",
-                        b.block->nodes);
+        return WEIR_NOMEM("for the gradients of a batch of %u nodes; lower the batch or the "
+                          "fan-outs",
+                          b.block->nodes);
     return b.k->finish();
 }

@@ -2,8 +2,8 @@
 /* loss.c - cross-entropies and their gradients, summed in double in the order of the targets (B2). */
 #include <math.h>
 
-#include <weir/base/assert.h>
-#include <weir/trainer/nn.h>
+#include <weir/store/base/assert.h>
+#include <weir/trainer/nn/nn.h>
 
 static double weight_of(const weir_loss *loss, uint32_t i) {
     uint32_t label = loss->labels[i];

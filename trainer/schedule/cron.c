@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include <weir/trainer/schedule.h>
+#include <weir/trainer/schedule/schedule.h>
 
 #define FIELDS        5u
 #define DAY_MINUTES   1440

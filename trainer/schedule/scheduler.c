@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/log.h>
-#include <weir/base/metrics.h>
-#include <weir/base/thread.h>
-#include <weir/trainer/schedule.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/base/thread.h>
+#include <weir/trainer/schedule/schedule.h>
 
 #define LOOK_US        (WEIR_US_PER_S / 4) /* at the clock and at the program that runs */
 #define FILE_BYTES_MAX 64u
@@ -146,7 +146,7 @@ weir_err weir_scheduler_open(const weir_scheduler_opts *opts, weir_scheduler **s
     int64_t last_us = 0;
     *schedulerp = NULL;
     weir_scheduler *s = weir_calloc(1, sizeof *s);
-    if (!s) return WEIR_ERR(WEIR_ENOMEM, "no memory for a schedule");
+    if (!s) return WEIR_NOMEM("for a schedule");
     s->text = opts->cron;
     s->file = opts->file;
     s->arguments = opts->arguments;

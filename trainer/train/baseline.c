@@ -9,8 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/trainer/boost.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/sample/sampler.h>
+#include <weir/trainer/boost/boost.h>
 
 #include "inputs.h"
 #include "run_private.h"
@@ -32,10 +33,6 @@ typedef struct table {
     size_t columns;
     double *scores;
 } table;
-
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for the baselines; leave them out by --no-baselines");
-}
 
 static const weir_nn_inputs *step_inputs(const table *t, uint32_t step) {
     const weir_schema *schema = weir_snapshot_schema(t->trained->opts.snapshot);
@@ -128,7 +125,7 @@ static weir_err fill_some(table *t, const weir_target *targets, uint32_t count, 
 static weir_err fill(table *t) {
     const weir_targets *targets = t->trained->targets;
     placing *p = weir_calloc(1, sizeof *p);
-    weir_err err = p ? WEIR_OK : no_memory();
+    weir_err err = p ? WEIR_OK : WEIR_NOMEM("for the baselines; leave them out by --no-baselines");
     for (uint64_t begin = 0; !err && begin < targets->count; begin += TARGETS_AT_ONCE) {
         uint64_t left = targets->count - begin;
         uint32_t count = left < TARGETS_AT_ONCE ? (uint32_t)left : TARGETS_AT_ONCE;
@@ -177,7 +174,9 @@ static weir_err arrays_open(table *t) {
     t->slots = weir_calloc(TARGETS_AT_ONCE * slots, sizeof *t->slots);
     t->rows = weir_calloc(t->trained->targets->count, t->columns * sizeof *t->rows);
     t->scores = weir_calloc(t->trained->targets->count, sizeof *t->scores);
-    return t->numbers && t->slots && t->rows && t->scores ? WEIR_OK : no_memory();
+    return t->numbers && t->slots && t->rows && t->scores
+               ? WEIR_OK
+               : WEIR_NOMEM("for the baselines; leave them out by --no-baselines");
 }
 
 static weir_err table_open(table *t, const weir_trained *trained, weir_train_baseline which) {
@@ -228,14 +227,14 @@ static weir_err measure(table *t, const weir_boost *boost, const uint8_t *labels
     weir_boost_rows rows = part_rows(t, labels, part);
     rows.labels = NULL;
     weir_err err = weir_boost_score(boost, &rows, t->scores + weir_targets_begin(t->trained->targets, part));
-    return err ? err : weir_run_measure(t->trained, t->scores, part, metricsp);
+    return err ? err : weir_training_measure(t->trained, t->scores, part, metricsp);
 }
 
 static weir_err trees(table *t, weir_train_trees *treesp) {
     const weir_targets *targets = t->trained->targets;
     weir_boost *boost = NULL;
     uint8_t *labels = weir_calloc(targets->count, sizeof *labels);
-    weir_err err = labels ? WEIR_OK : no_memory();
+    weir_err err = labels ? WEIR_OK : WEIR_NOMEM("for the baselines; leave them out by --no-baselines");
     for (uint64_t i = 0; !err && i < targets->count; i++)
         labels[i] = targets->classes_of[i] != 0;
     if (!err) err = learn(t, labels, &boost);
@@ -255,7 +254,7 @@ weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline
         return WEIR_ERR(WEIR_EUNAVAILABLE, "this program was built without XGBoost; install libxgboost-dev and build "
                                            "again");
     table *t = weir_calloc(1, sizeof *t);
-    if (!t) return no_memory();
+    if (!t) return WEIR_NOMEM("for the baselines; leave them out by --no-baselines");
     weir_err err = table_open(t, trained, which);
     if (!err) err = trees(t, treesp);
     table_close(t);

@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/sample/sampler.h>
 
 #include "batch.h"
 
@@ -29,8 +30,8 @@ typedef struct making_type {
 } making_type;
 
 struct weir_making {
-    weir_stream_batch out; /* first: a batch is its making */
-    const weir_stream_opts *opts;
+    weir_train_batch out; /* first: a batch is its making */
+    const weir_batches_opts *opts;
     weir_block *block;
     weir_target *targets;
     uint64_t *own;
@@ -46,28 +47,24 @@ struct weir_making {
     uint64_t *ask_bytes; /* to each rank                                  */
 };
 
-struct weir_batch_sampler {
-    const weir_stream_opts *opts;
+struct weir_train_sampler {
+    const weir_batches_opts *opts;
     weir_sample_source *source;
     weir_sampler *sampler;
 };
 
-struct weir_batch_fetcher {
-    const weir_stream_opts *opts;
+struct weir_train_fetcher {
+    const weir_batches_opts *opts;
     weir_inputs *inputs;
     weir_buf asked, answers, received;
     uint64_t *lengths, *received_lengths;
 };
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for a batch; lower --batch or the fan-outs");
-}
-
-static uint32_t rank_of(const weir_stream_opts *opts) {
+static uint32_t rank_of(const weir_batches_opts *opts) {
     return opts->owners.ranks > 1 ? weir_comm_rank(opts->channel) : 0;
 }
 
-static uint32_t owner_of(const weir_stream_opts *opts, uint32_t type, uint64_t vertex) {
+static uint32_t owner_of(const weir_batches_opts *opts, uint32_t type, uint64_t vertex) {
     const weir_owners *owners = &opts->owners;
     if (owners->ranks == 1) return 0;
     if (owners->of) return owners->of[type][vertex];
@@ -76,24 +73,24 @@ static uint32_t owner_of(const weir_stream_opts *opts, uint32_t type, uint64_t v
 
 /* --- sample ------------------------------------------------------------------------------------------------------- */
 
-weir_err weir_batch_sampler_open(const weir_stream_opts *opts, weir_batch_sampler **samplerp) {
+weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_train_sampler **samplerp) {
     *samplerp = NULL;
-    weir_batch_sampler *s = weir_calloc(1, sizeof *s);
-    if (!s) return no_memory();
+    weir_train_sampler *s = weir_calloc(1, sizeof *s);
+    if (!s) return WEIR_NOMEM("for a batch; lower --batch or the fan-outs");
     weir_sample_opts of = {.targets_max = opts->batch, .seed = opts->seed, .window = weir_nn_window(opts->shape)};
     of.steps = weir_nn_steps(opts->shape, &of.step_count);
     s->opts = opts;
     weir_err err = weir_sample_over_snapshot(opts->snapshot, &s->source);
     if (!err) err = weir_sampler_open(&of, s->source, &s->sampler);
     if (err) {
-        weir_batch_sampler_close(s);
+        weir_train_sampler_close(s);
         return err;
     }
     *samplerp = s;
     return WEIR_OK;
 }
 
-void weir_batch_sampler_close(weir_batch_sampler *sampler) {
+void weir_train_sampler_close(weir_train_sampler *sampler) {
     if (!sampler) return;
     weir_sampler_close(sampler->sampler);
     weir_sample_source_close(sampler->source);
@@ -102,9 +99,9 @@ void weir_batch_sampler_close(weir_batch_sampler *sampler) {
 
 /* This rank's share of the global batch. */
 static void take_targets(weir_making *m, uint64_t number) {
-    const weir_stream_opts *o = m->opts;
-    weir_stream_batch *out = &m->out;
-    *out = (weir_stream_batch){.number = number, .begin = number * o->batch, .own = m->own, .keys = m->keys};
+    const weir_batches_opts *o = m->opts;
+    weir_train_batch *out = &m->out;
+    *out = (weir_train_batch){.number = number, .begin = number * o->batch, .own = m->own, .keys = m->keys};
     out->end = o->count - out->begin < o->batch ? o->count : out->begin + o->batch;
     for (uint64_t i = out->begin; i < out->end; i++) {
         const weir_target *target = &o->targets->targets[o->list[i]];
@@ -118,7 +115,7 @@ static void take_targets(weir_making *m, uint64_t number) {
 static weir_err make_keys(weir_making *m, const weir_block_view *view) {
     if (view->nodes > m->key_capacity) {
         uint64_t *keys = weir_realloc_array(m->keys, view->nodes, sizeof *keys);
-        if (!keys) return no_memory();
+        if (!keys) return WEIR_NOMEM("for a batch; lower --batch or the fan-outs");
         m->keys = keys;
         m->key_capacity = view->nodes;
     }
@@ -178,7 +175,7 @@ static weir_err check_inputs(const weir_making *m, const weir_block_view *view) 
     return WEIR_OK;
 }
 
-weir_err weir_making_sample(weir_making *making, weir_batch_sampler *sampler, uint64_t number) {
+weir_err weir_making_sample(weir_making *making, weir_train_sampler *sampler, uint64_t number) {
     const weir_block_view *view = NULL;
     weir_err err = WEIR_OK;
     take_targets(making, number);
@@ -202,7 +199,7 @@ static size_t row_bytes(const weir_nn_inputs *inputs) {
     return inputs->width * sizeof(weir_real) + inputs->category_count * sizeof(uint32_t);
 }
 
-static weir_err answer_one(weir_batch_fetcher *f, const row_ask *ask) {
+static weir_err answer_one(weir_train_fetcher *f, const row_ask *ask) {
     const weir_snapshot *snapshot = f->opts->snapshot;
     if (ask->type >= weir_nn_types(f->opts->shape) ||
         ask->vertex >= weir_snapshot_vertices_of(snapshot, ask->type)->count)
@@ -221,7 +218,7 @@ static weir_err answer_one(weir_batch_fetcher *f, const row_ask *ask) {
 }
 
 /* Answers in the order of the asks, which is by rank. */
-static weir_err answer_all(weir_batch_fetcher *f) {
+static weir_err answer_all(weir_train_fetcher *f) {
     const char *at = f->asked.bytes;
     weir_err err = WEIR_OK;
     weir_buf_clear(&f->answers);
@@ -250,7 +247,7 @@ static weir_err grow_types(weir_making *m) {
             t->numbers = weir_calloc(rows * inputs->width + 1, sizeof *t->numbers);
             t->slots = weir_calloc(rows * inputs->category_count + 1, sizeof *t->slots);
             t->capacity = t->numbers && t->slots ? rows : 0;
-            if (!t->capacity) return no_memory();
+            if (!t->capacity) return WEIR_NOMEM("for a batch; lower --batch or the fan-outs");
         }
         m->numbers_of[type] = t->numbers;
         m->slots_of[type] = t->slots;
@@ -259,7 +256,7 @@ static weir_err grow_types(weir_making *m) {
 }
 
 /* Puts the answers where the asks came from. */
-static weir_err put_answers(weir_making *m, const weir_batch_fetcher *f) {
+static weir_err put_answers(weir_making *m, const weir_train_fetcher *f) {
     const char *answer = f->received.bytes, *end = answer + f->received.length;
     for (size_t at = 0; at < m->asks.length; at += sizeof(row_ask)) {
         row_ask ask;
@@ -276,8 +273,8 @@ static weir_err put_answers(weir_making *m, const weir_batch_fetcher *f) {
     return WEIR_OK;
 }
 
-weir_err weir_making_exchange(weir_making *making, weir_batch_fetcher *fetcher) {
-    const weir_stream_opts *o = making->opts;
+weir_err weir_making_exchange(weir_making *making, weir_train_fetcher *fetcher) {
+    const weir_batches_opts *o = making->opts;
     weir_err err = making->out.own_count ? grow_types(making) : WEIR_OK;
     if (err || o->owners.ranks == 1) return err;
     weir_buf_clear(&fetcher->asked);
@@ -294,7 +291,7 @@ weir_err weir_making_exchange(weir_making *making, weir_batch_fetcher *fetcher) 
 }
 
 /* One rank alone: rows of a type stand side by side already. */
-static weir_err encode_type(weir_making *m, weir_batch_fetcher *f, uint32_t type) {
+static weir_err encode_type(weir_making *m, weir_train_fetcher *f, uint32_t type) {
     enum { PIECE = 256 };
     const weir_block_view *view = m->out.batch.block;
     const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, type);
@@ -316,7 +313,7 @@ static weir_err encode_type(weir_making *m, weir_batch_fetcher *f, uint32_t type
     return err;
 }
 
-static weir_err encode_edges(weir_making *m, const weir_batch_fetcher *f, uint32_t step) {
+static weir_err encode_edges(weir_making *m, const weir_train_fetcher *f, uint32_t step) {
     const weir_block_view *view = m->out.batch.block;
     uint32_t steps;
     const weir_sample_step *s = &weir_nn_steps(m->opts->shape, &steps)[step];
@@ -325,7 +322,7 @@ static weir_err encode_edges(weir_making *m, const weir_batch_fetcher *f, uint32
         weir_free(m->edges[step]);
         m->edges[step] = weir_calloc(numbers, sizeof *m->edges[step]);
         m->edge_capacity[step] = m->edges[step] ? numbers : 0;
-        if (!m->edges[step]) return no_memory();
+        if (!m->edges[step]) return WEIR_NOMEM("for a batch; lower --batch or the fan-outs");
     }
     if (numbers) weir_inputs_edges(f->inputs, view, step, m->edges[step]);
     return WEIR_OK;
@@ -344,7 +341,7 @@ static void hide_entries(weir_making *m) {
     }
 }
 
-weir_err weir_making_encode(weir_making *making, weir_batch_fetcher *fetcher) {
+weir_err weir_making_encode(weir_making *making, weir_train_fetcher *fetcher) {
     const weir_block_view *view = making->out.batch.block;
     weir_err err = WEIR_OK;
     if (!making->out.own_count) return WEIR_OK;
@@ -361,24 +358,25 @@ weir_err weir_making_encode(weir_making *making, weir_batch_fetcher *fetcher) {
 
 /* --- handles ------------------------------------------------------------------------------------------------------ */
 
-weir_err weir_batch_fetcher_open(const weir_stream_opts *opts, weir_batch_fetcher **fetcherp) {
+weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetcher **fetcherp) {
     *fetcherp = NULL;
-    weir_batch_fetcher *f = weir_calloc(1, sizeof *f);
-    if (!f) return no_memory();
+    weir_train_fetcher *f = weir_calloc(1, sizeof *f);
+    if (!f) return WEIR_NOMEM("for a batch; lower --batch or the fan-outs");
     f->opts = opts;
     f->lengths = weir_calloc(opts->owners.ranks, sizeof *f->lengths);
     f->received_lengths = weir_calloc(opts->owners.ranks, sizeof *f->received_lengths);
-    weir_err err = f->lengths && f->received_lengths ? WEIR_OK : no_memory();
+    weir_err err =
+        f->lengths && f->received_lengths ? WEIR_OK : WEIR_NOMEM("for a batch; lower --batch or the fan-outs");
     if (!err) err = weir_inputs_open(opts->shape, opts->snapshot, &f->inputs);
     if (err) {
-        weir_batch_fetcher_close(f);
+        weir_train_fetcher_close(f);
         return err;
     }
     *fetcherp = f;
     return WEIR_OK;
 }
 
-void weir_batch_fetcher_close(weir_batch_fetcher *fetcher) {
+void weir_train_fetcher_close(weir_train_fetcher *fetcher) {
     if (!fetcher) return;
     weir_inputs_close(fetcher->inputs);
     weir_buf_free(&fetcher->asked);
@@ -390,7 +388,7 @@ void weir_batch_fetcher_close(weir_batch_fetcher *fetcher) {
 }
 
 static weir_err tables_open(weir_making *m) {
-    const weir_stream_opts *o = m->opts;
+    const weir_batches_opts *o = m->opts;
     uint32_t types = weir_nn_types(o->shape), steps;
     weir_nn_steps(o->shape, &steps);
     m->targets = weir_calloc(o->batch, sizeof *m->targets);
@@ -404,13 +402,13 @@ static weir_err tables_open(weir_making *m) {
     m->ask_bytes = weir_calloc(o->owners.ranks, sizeof *m->ask_bytes);
     bool all = m->targets && m->own && m->node_counts && m->types && m->numbers_of && m->slots_of && m->edges &&
                m->edge_capacity && m->ask_bytes;
-    return all ? WEIR_OK : no_memory();
+    return all ? WEIR_OK : WEIR_NOMEM("for a batch; lower --batch or the fan-outs");
 }
 
-weir_err weir_making_open(const weir_stream_opts *opts, const weir_batch_sampler *sampler, weir_making **makingp) {
+weir_err weir_making_open(const weir_batches_opts *opts, const weir_train_sampler *sampler, weir_making **makingp) {
     *makingp = NULL;
     weir_making *m = weir_calloc(1, sizeof *m);
-    if (!m) return no_memory();
+    if (!m) return WEIR_NOMEM("for a batch; lower --batch or the fan-outs");
     m->opts = opts;
     weir_err err = tables_open(m);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
@@ -451,10 +449,10 @@ void weir_making_close(weir_making *making) {
     weir_free(making);
 }
 
-const weir_stream_batch *weir_making_batch(const weir_making *making) {
+const weir_train_batch *weir_making_batch(const weir_making *making) {
     return &making->out;
 }
 
-weir_making *weir_making_of(const weir_stream_batch *batch) {
+weir_making *weir_making_of(const weir_train_batch *batch) {
     return (weir_making *)(uintptr_t)batch;
 }

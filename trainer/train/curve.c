@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #include "run_private.h"
 
@@ -99,7 +99,7 @@ static weir_err write_curve(const char *folder, char *text) {
     char path[4096];
     weir_buf svg = {0};
     curve *c = weir_calloc(1, sizeof *c);
-    if (!c) return WEIR_ERR(WEIR_ENOMEM, "no memory for the curve");
+    if (!c) return WEIR_NOMEM("for the curve");
     read_curve(text, c);
     snprintf(path, sizeof path, "%s/curve.svg", folder);
     if (c->count) draw(&svg, c);
@@ -127,7 +127,7 @@ static weir_err keep_lines(const char *path, char *old, size_t length, uint32_t 
     return WEIR_OK;
 }
 
-weir_err weir_run_log_epoch(const weir_trained *t, const weir_train_epoch *epoch) {
+weir_err weir_training_log_epoch(const weir_trained *t, const weir_train_epoch *epoch) {
     char path[4096], *old = NULL;
     size_t length = 0;
     weir_buf lines = {0};

@@ -3,8 +3,8 @@
  * entries.c - hides a share of what an import's matrices say, another one each time: a bag of words of which the
  * network sees some is many bags, and few labels are not learnt by heart.
  */
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
 
 #include "batch.h"
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/store/aggregate.h>
+#include <weir/store/aggregate/aggregate.h>
+#include <weir/store/base/alloc.h>
 
 #include "inputs.h"
 
@@ -205,7 +205,7 @@ static weir_err find_matrices(weir_inputs *in) {
     uint32_t types = weir_nn_types(in->shape);
     weir_err err = WEIR_OK;
     in->matrices = weir_calloc((size_t)types * WEIR_NN_MATRICES_MAX + 1, sizeof *in->matrices);
-    if (!in->matrices) return WEIR_ERR(WEIR_ENOMEM, "no memory for the inputs of a network");
+    if (!in->matrices) return WEIR_NOMEM("for the inputs of a network");
     for (uint32_t type = 0; type < types; type++) {
         const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
         for (uint32_t i = 0; !err && i < inputs->matrix_count; i++)
@@ -217,10 +217,10 @@ static weir_err find_matrices(weir_inputs *in) {
 weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snapshot, weir_inputs **inputsp) {
     *inputsp = NULL;
     weir_inputs *in = weir_calloc(1, sizeof *in);
-    if (!in) return WEIR_ERR(WEIR_ENOMEM, "no memory for the inputs of a network");
+    if (!in) return WEIR_NOMEM("for the inputs of a network");
     *in = (weir_inputs){.shape = shape, .snapshot = snapshot, .schema = weir_snapshot_schema(snapshot)};
     in->values = weir_calloc((size_t)ROWS_AT_ONCE * (most_aggregates(in->schema) + 1), sizeof *in->values);
-    weir_err err = in->values ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the inputs of a network");
+    weir_err err = in->values ? WEIR_OK : WEIR_NOMEM("for the inputs of a network");
     if (!err) err = find_matrices(in);
     if (!err) err = weir_sample_over_snapshot(snapshot, &in->source);
     if (!err) err = weir_aggregates_open(in->schema, in->source, &in->aggregates);

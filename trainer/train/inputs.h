@@ -12,8 +12,8 @@
 #ifndef WEIR_TRAINER_TRAIN_INPUTS_H
 #define WEIR_TRAINER_TRAIN_INPUTS_H
 
-#include <weir/inference/nn.h>
-#include <weir/store/snapshot.h>
+#include <weir/inference/nn/nn.h>
+#include <weir/store/snapshot/snapshot.h>
 
 typedef struct weir_inputs weir_inputs;
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* judge.c - the last step of a training alone, with parameters from elsewhere. */
-#include <weir/base/alloc.h>
-#include <weir/trainer/judge.h>
+#include <weir/store/base/alloc.h>
+#include <weir/trainer/train/judge.h>
 
 #include "run_private.h"
-
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to judge a model; lower --batch");
-}
 
 /* Through its text, which holds all of it: the caller's shape is read-only. */
 static weir_err copy_shape(const weir_nn_shape *shape, weir_nn_shape **copyp) {
@@ -36,7 +32,7 @@ static weir_err open_targets(weir_trained *t) {
     t->logits = weir_calloc((size_t)t->opts.batch * weir_nn_outputs(t->shape), sizeof *t->logits);
     t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
     t->list = weir_calloc(t->targets->count, sizeof *t->list);
-    return t->logits && t->scores && t->list ? WEIR_OK : no_memory();
+    return t->logits && t->scores && t->list ? WEIR_OK : WEIR_NOMEM("while judging a model; lower --batch");
 }
 
 static void judge_close(weir_trained *t) {
@@ -76,12 +72,12 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     *metricsp = (weir_train_metrics){0};
     *examplep = (weir_judged_example){.found = false};
     weir_trained *t = weir_calloc(1, sizeof *t);
-    if (!t) return weir_comm_fail(comm, no_memory());
+    if (!t) return weir_comm_fail(comm, WEIR_NOMEM("while judging a model; lower --batch"));
     t->opts = *opts;
     t->comm = comm;
     weir_err err = weir_comm_fail(comm, judge_open(t, nn));
-    if (!err) err = weir_run_judge(t, WEIR_TARGETS_TEST, params, NULL);
-    if (!err) err = weir_comm_fail(comm, weir_run_measure(t, t->scores, WEIR_TARGETS_TEST, metricsp));
+    if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params, NULL);
+    if (!err) err = weir_comm_fail(comm, weir_training_measure(t, t->scores, WEIR_TARGETS_TEST, metricsp));
     if (!err) *examplep = best_example(t);
     judge_close(t);
     return err;

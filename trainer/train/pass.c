@@ -2,9 +2,9 @@
 /* pass.c - one way through targets: to learn from them, or to score them. */
 #include <math.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/rng.h>
 
 #include "run_private.h"
 
@@ -47,8 +47,8 @@ static uint64_t part_list(weir_trained *t, weir_targets_part part) {
     return count;
 }
 
-static weir_err stream_open(weir_trained *t, uint64_t count, uint64_t seed, double hidden, weir_stream **streamp) {
-    const weir_stream_opts opts = {
+static weir_err stream_open(weir_trained *t, uint64_t count, uint64_t seed, double hidden, weir_batches **streamp) {
+    const weir_batches_opts opts = {
         .shape = t->shape,
         .snapshot = t->opts.snapshot,
         .targets = t->targets,
@@ -60,12 +60,12 @@ static weir_err stream_open(weir_trained *t, uint64_t count, uint64_t seed, doub
         .owners = {weir_comm_ranks(t->comm), t->opts.owners},
         .channel = t->channel,
     };
-    return weir_stream_open(&opts, streamp);
+    return weir_batches_open(&opts, streamp);
 }
 
-static void add_times(weir_train_times *times, const weir_stream *stream) {
+static void add_times(weir_train_times *times, const weir_batches *stream) {
     weir_stage_times stages;
-    weir_stream_times_get(stream, &stages);
+    weir_batches_times_get(stream, &stages);
     times->sample += stages.sample;
     times->exchange += stages.exchange;
     times->encode += stages.encode;
@@ -79,7 +79,7 @@ static double weight_of(const weir_trained *t, uint32_t class_of) {
 }
 
 /* R1: of the whole global batch. Every rank knows all classes, so nobody has to ask. */
-static double batch_weight(const weir_trained *t, const weir_stream_batch *batch) {
+static double batch_weight(const weir_trained *t, const weir_train_batch *batch) {
     double sum = 0;
     for (uint64_t i = batch->begin; i < batch->end; i++)
         sum += weight_of(t, t->targets->classes_of[t->list[i]]);
@@ -87,7 +87,7 @@ static double batch_weight(const weir_trained *t, const weir_stream_batch *batch
 }
 
 /* This rank's part of the loss and of the gradients. */
-static weir_err own_gradients(weir_trained *t, const weir_stream_batch *batch, uint64_t step, double divisor,
+static weir_err own_gradients(weir_trained *t, const weir_train_batch *batch, uint64_t step, double divisor,
                               double *lossp) {
     const weir_nn_drop drop = {t->opts.dropout, t->opts.seed, step, batch->keys};
     double weights[WEIR_SCHEMA_LABEL_VALUES_MAX];
@@ -103,7 +103,7 @@ static weir_err own_gradients(weir_trained *t, const weir_stream_batch *batch, u
     return weir_nn_backward(t->nn, t->params, t->train_workspace, t->dlogits, t->gradients);
 }
 
-static weir_err learn_batch(weir_trained *t, const weir_stream_batch *batch, weir_train_epoch *epoch) {
+static weir_err learn_batch(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_clock *clock = weir_clock_system();
@@ -127,27 +127,27 @@ static weir_err learn_batch(weir_trained *t, const weir_stream_batch *batch, wei
     return err;
 }
 
-weir_err weir_run_learn(weir_trained *t, weir_train_epoch *epoch) {
+weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
     uint64_t count = epoch_list(t, epoch->number);
-    const weir_stream_batch *batch = NULL;
-    weir_stream *stream;
+    const weir_train_batch *batch = NULL;
+    weir_batches *stream;
     double weight = 0;
     uint64_t batches = 0;
     weir_err err =
         stream_open(t, count, t->opts.seed + epoch->number * 0x9E3779B97F4A7C15u, t->opts.input_dropout, &stream);
     if (err) return err;
     for (;;) {
-        err = weir_stream_next(stream, &batch);
+        err = weir_batches_next(stream, &batch);
         if (err || !batch) break;
         weight += batch_weight(t, batch);
         batches++;
         err = learn_batch(t, batch, epoch);
         if (err) break;
-        weir_stream_done(stream, batch);
+        weir_batches_done(stream, batch);
     }
     err = weir_comm_fail(t->comm, err); /* before the stream's end waits for an exchange with the others */
     add_times(&epoch->times, stream);
-    weir_stream_close(stream);
+    weir_batches_close(stream);
     if (weight > 0) epoch->loss /= weight;
     if (batches) epoch->gradient_norm /= (double)batches;
     return err;
@@ -165,7 +165,7 @@ static double score_of(const weir_real *logits, uint32_t outputs) {
     return best;
 }
 
-static weir_err judge_batch(weir_trained *t, const weir_stream_batch *batch, const weir_real *params) {
+static weir_err judge_batch(weir_trained *t, const weir_train_batch *batch, const weir_real *params) {
     uint32_t outputs = weir_nn_outputs(t->shape);
     if (!batch->own_count) return WEIR_OK;
     weir_err err = weir_nn_forward(t->nn, params, &batch->batch, NULL, t->judge_workspace, t->logits, NULL);
@@ -174,24 +174,25 @@ static weir_err judge_batch(weir_trained *t, const weir_stream_batch *batch, con
     return err;
 }
 
-weir_err weir_run_judge(weir_trained *t, weir_targets_part part, const weir_real *params, weir_train_times *times) {
+weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir_real *params,
+                             weir_train_times *times) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = part_list(t, part);
-    const weir_stream_batch *batch = NULL;
-    weir_stream *stream;
+    const weir_train_batch *batch = NULL;
+    weir_batches *stream;
     for (uint64_t i = 0; i < count; i++)
         t->scores[begin + i] = 0; /* what another rank will say is added */
     weir_err err = stream_open(t, count, t->opts.sample_seed, 0, &stream);
     if (err) return err;
     for (;;) {
-        err = weir_stream_next(stream, &batch);
+        err = weir_batches_next(stream, &batch);
         if (err || !batch) break;
         err = judge_batch(t, batch, params);
         if (err) break;
-        weir_stream_done(stream, batch);
+        weir_batches_done(stream, batch);
     }
     err = weir_comm_fail(t->comm, err);
     if (times) add_times(times, stream);
-    weir_stream_close(stream);
+    weir_batches_close(stream);
     if (!err) weir_comm_sum_doubles(t->comm, t->scores + begin, count);
     return err;
 }
@@ -200,10 +201,10 @@ weir_err weir_run_judge(weir_trained *t, weir_targets_part part, const weir_real
 
 static weir_err measure_binary(const weir_trained *t, const weir_scored *scored, const int64_t *days,
                                weir_train_metrics *m) {
-    weir_metric_budget budget = {0};
-    weir_err err = weir_metric_auroc(scored, &m->auroc);
-    if (!err) err = weir_metric_average_precision(scored, &m->average_precision);
-    if (!err) err = weir_metric_at_budget(scored, days, t->opts.alerts, &budget);
+    weir_eval_budget budget = {0};
+    weir_err err = weir_eval_auroc(scored, &m->auroc);
+    if (!err) err = weir_eval_average_precision(scored, &m->average_precision);
+    if (!err) err = weir_eval_at_budget(scored, days, t->opts.alerts, &budget);
     m->budget_precision = budget.precision;
     m->budget_recall = budget.recall;
     return err;
@@ -216,14 +217,14 @@ static double accuracy_of(const double *scores, const uint32_t *classes, uint64_
     return (double)right / (double)count;
 }
 
-weir_err weir_run_measure(const weir_trained *t, const double *scores, weir_targets_part part,
-                          weir_train_metrics *metricsp) {
+weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
+                               weir_train_metrics *metricsp) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
     const uint32_t *classes = t->targets->classes_of + begin;
     *metricsp = (weir_train_metrics){.targets = count};
     uint8_t *labels = weir_malloc(count);
     int64_t *days = weir_calloc(count, sizeof *days);
-    weir_err err = labels && days ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for metrics");
+    weir_err err = labels && days ? WEIR_OK : WEIR_NOMEM("for metrics");
     for (uint64_t i = 0; !err && i < count; i++) {
         labels[i] = classes[i] != 0;
         days[i] = t->targets->targets[begin + i].before_us / DAY_US;
@@ -240,6 +241,6 @@ weir_err weir_run_measure(const weir_trained *t, const double *scores, weir_targ
     return err;
 }
 
-double weir_run_quality(const weir_trained *t, const weir_train_metrics *metrics) {
+double weir_training_quality(const weir_trained *t, const weir_train_metrics *metrics) {
     return weir_nn_outputs(t->shape) == 1 ? metrics->average_precision : metrics->accuracy;
 }

@@ -4,15 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
 
 #include "run_private.h"
-
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory to train; lower --batch, --hidden or the fan-outs");
-}
 
 weir_train_opts weir_train_defaults(void) {
     static const uint32_t fanouts[] = {10, 10};
@@ -65,7 +61,7 @@ static weir_err find_matrices(const weir_trained *t, weir_nn_matrix_of **matrice
     weir_nn_matrix_of *matrices = weir_calloc(count + 1, sizeof *matrices);
     *matricesp = matrices;
     *countp = 0;
-    if (!matrices) return no_memory();
+    if (!matrices) return WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
     for (uint32_t type = 0; type < types; type++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(t->opts.snapshot, type);
         for (uint32_t i = 0; i < v->extra_count; i++) {
@@ -113,7 +109,9 @@ static weir_err arrays_open(weir_trained *t) {
     t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
     t->list = weir_calloc(t->targets->count, sizeof *t->list);
     if (err) return err;
-    return t->logits && t->dlogits && t->labels && t->scores && t->list ? WEIR_OK : no_memory();
+    return t->logits && t->dlogits && t->labels && t->scores && t->list
+               ? WEIR_OK
+               : WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
 }
 
 static weir_err network_open(weir_trained *t) {
@@ -129,7 +127,7 @@ static weir_err network_open(weir_trained *t) {
 static weir_err begin_params(weir_trained *t) {
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_real *host = weir_calloc(count, sizeof *host);
-    if (!host) return no_memory();
+    if (!host) return WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
     weir_nn_init(t->nn, t->opts.seed, host);
     weir_nn_kernels(t->nn)->to_device(t->params, host, count * sizeof *host);
     weir_free(host);
@@ -140,7 +138,7 @@ static weir_err begin_params(weir_trained *t) {
 static weir_err begin_or_resume(weir_trained *t) {
     weir_err err = begin_params(t);
     if (err || !t->opts.resume) return err;
-    err = weir_run_state_load(t);
+    err = weir_training_state_load(t);
     return err && weir_err_code(err) == WEIR_ENOTFOUND ? WEIR_OK : err;
 }
 
@@ -151,7 +149,7 @@ static weir_err set_up(weir_trained *t) {
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (!err) err = shape_open(t);
     if (!err) err = weir_comm_channel(t->comm, &t->channel);
-    if (!err) err = weir_run_scales(t);
+    if (!err) err = weir_training_scales(t);
     if (!err) err = network_open(t);
     return err ? err : begin_or_resume(t);
 }
@@ -163,11 +161,11 @@ static weir_err run_epoch(weir_trained *t) {
     weir_train_epoch epoch = {.number = t->state.epochs + 1};
     weir_train_metrics metrics;
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
-    weir_err err = weir_run_learn(t, &epoch);
-    if (!err) err = weir_run_judge(t, WEIR_TARGETS_VALIDATION, t->params, NULL);
-    if (!err) err = weir_run_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics);
+    weir_err err = weir_training_learn(t, &epoch);
+    if (!err) err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params, NULL);
+    if (!err) err = weir_training_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics);
     if (err) return err;
-    epoch.validation = weir_run_quality(t, &metrics);
+    epoch.validation = weir_training_quality(t, &metrics);
     epoch.best = epoch.validation > t->state.best;
     t->state.epochs = epoch.number;
     if (epoch.best) {
@@ -177,14 +175,14 @@ static weir_err run_epoch(weir_trained *t) {
         k->add(weir_nn_parameter_count(t->nn), t->params, t->best_params);
     }
     epoch.elapsed_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
-    err = weir_run_state_save(t);
-    if (!err) err = weir_run_log_epoch(t, &epoch);
+    err = weir_training_state_save(t);
+    if (!err) err = weir_training_log_epoch(t, &epoch);
     if (!err && t->opts.on_epoch) err = t->opts.on_epoch(t->opts.context, &epoch);
     return err;
 }
 
 static bool is_over(const weir_trained *t) {
-    const weir_run_state *s = &t->state;
+    const weir_training_state *s = &t->state;
     bool stale = t->opts.patience && s->epochs >= s->best_epoch + t->opts.patience;
     return s->epochs >= t->opts.epochs || (s->epochs > 0 && stale);
 }
@@ -195,13 +193,14 @@ static weir_err log_loss_of(const weir_trained *t, weir_targets_part part, doubl
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
     double *probabilities = weir_calloc(count, sizeof *probabilities);
     uint8_t *labels = weir_malloc(count);
-    weir_err err = probabilities && labels ? WEIR_OK : no_memory();
+    weir_err err =
+        probabilities && labels ? WEIR_OK : WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
     for (uint64_t i = 0; !err && i < count; i++) {
         probabilities[i] = weir_calibrated(&t->calibration, t->scores[begin + i]);
         labels[i] = t->targets->classes_of[begin + i] != 0;
     }
     const weir_scored scored = {probabilities, labels, count};
-    if (!err) err = weir_metric_log_loss(&scored, lossp);
+    if (!err) err = weir_eval_log_loss(&scored, lossp);
     weir_free(probabilities);
     weir_free(labels);
     return err;
@@ -211,7 +210,7 @@ static weir_err calibrate(weir_trained *t) {
     uint64_t begin = weir_targets_begin(t->targets, WEIR_TARGETS_VALIDATION);
     uint64_t count = t->targets->ends[WEIR_TARGETS_VALIDATION] - begin;
     uint8_t *labels = weir_malloc(count);
-    if (!labels) return no_memory();
+    if (!labels) return WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
     for (uint64_t i = 0; i < count; i++)
         labels[i] = t->targets->classes_of[begin + i] != 0;
     const weir_scored scored = {t->scores + begin, labels, count};
@@ -221,8 +220,8 @@ static weir_err calibrate(weir_trained *t) {
 }
 
 static weir_err finish_part(weir_trained *t, weir_targets_part part) {
-    weir_err err = weir_run_judge(t, part, t->best_params, NULL);
-    if (!err) err = weir_run_measure(t, t->scores, part, &t->metrics[part]);
+    weir_err err = weir_training_judge(t, part, t->best_params, NULL);
+    if (!err) err = weir_training_measure(t, t->scores, part, &t->metrics[part]);
     return err;
 }
 
@@ -241,7 +240,7 @@ static weir_err finish(weir_trained *t) {
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
     *trainedp = NULL;
     weir_trained *t = weir_calloc(1, sizeof *t);
-    if (!t) return weir_comm_fail(comm, no_memory());
+    if (!t) return weir_comm_fail(comm, WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs"));
     t->opts = *opts;
     t->comm = comm;
     t->calibration = (weir_calibration){1, 0};

@@ -3,16 +3,16 @@
 #ifndef WEIR_TRAINER_TRAIN_RUN_PRIVATE_H
 #define WEIR_TRAINER_TRAIN_RUN_PRIVATE_H
 
-#include <weir/trainer/nn.h>
-#include <weir/trainer/train.h>
+#include <weir/trainer/nn/nn.h>
+#include <weir/trainer/train/train.h>
 
-#include "stream.h"
+#include "batches.h"
 
 /* How far a training has come: what a checkpoint holds besides arrays. */
-typedef struct weir_run_state {
+typedef struct weir_training_state {
     uint32_t epochs, best_epoch;
     double best; /* validation of it */
-} weir_run_state;
+} weir_training_state;
 
 struct weir_trained {
     weir_train_opts opts;
@@ -27,28 +27,28 @@ struct weir_trained {
     uint32_t *labels;                            /* batch                  */
     double *scores;                              /* one a target           */
     uint64_t *list;                              /* of the pass at hand    */
-    weir_run_state state;
+    weir_training_state state;
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];
     weir_calibration calibration;
 };
 
 /* pass.c: one epoch of learning; the list is made from the epoch's number. */
-weir_err weir_run_learn(weir_trained *t, weir_train_epoch *epoch);
+weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch);
 /* Scores of a part's targets into scores, with these parameters, on all ranks. */
-weir_err weir_run_judge(weir_trained *t, weir_targets_part part, const weir_real *params, weir_train_times *times);
+weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir_real *params, weir_train_times *times);
 /* What validation and early stopping look at. scores: one a target, of all parts. */
-weir_err weir_run_measure(const weir_trained *t, const double *scores, weir_targets_part part,
-                          weir_train_metrics *metricsp);
-double weir_run_quality(const weir_trained *t, const weir_train_metrics *metrics);
+weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
+                               weir_train_metrics *metricsp);
+double weir_training_quality(const weir_trained *t, const weir_train_metrics *metrics);
 
 /* learn.c: the shape's scales from the first targets of training. */
-weir_err weir_run_scales(weir_trained *t);
+weir_err weir_training_scales(weir_trained *t);
 
 /* state.c: on rank 0.  load: WEIR_ENOTFOUND there is no checkpoint. */
-weir_err weir_run_state_save(const weir_trained *t);
-weir_err weir_run_state_load(weir_trained *t);
+weir_err weir_training_state_save(const weir_trained *t);
+weir_err weir_training_state_load(weir_trained *t);
 
 /* curve.c: epochs.jsonl and curve.svg; on rank 0. */
-weir_err weir_run_log_epoch(const weir_trained *t, const weir_train_epoch *epoch);
+weir_err weir_training_log_epoch(const weir_trained *t, const weir_train_epoch *epoch);
 
 #endif /* WEIR_TRAINER_TRAIN_RUN_PRIVATE_H */

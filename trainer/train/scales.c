@@ -4,7 +4,8 @@
  * over the training part, and tells the others. One rank does it all, so that the scales do not hang on how many there
  * are.
  */
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/sample/sampler.h>
 
 #include "inputs.h"
 #include "run_private.h"
@@ -65,14 +66,14 @@ static weir_err look_around(looking *l, weir_nn_learner *learner) {
 
 static weir_err look_alone(weir_trained *t, weir_nn_learner *learner) {
     looking *l = weir_calloc(1, sizeof *l);
-    if (!l) return WEIR_ERR(WEIR_ENOMEM, "no memory to learn the scales of inputs");
+    if (!l) return WEIR_NOMEM("while learning the scales of inputs");
     weir_err err = looking_open(t, l);
     if (!err) err = look_around(l, learner);
     looking_close(l);
     return err;
 }
 
-weir_err weir_run_scales(weir_trained *t) {
+weir_err weir_training_scales(weir_trained *t) {
     weir_nn_learner *learner;
     uint32_t count;
     weir_err err = weir_nn_learner_open(t->shape, &learner);

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/hash.h>
-#include <weir/store/npy.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/snapshot/npy.h>
+#include <weir/store/trust/trust.h>
 
 #include "run_private.h"
 
@@ -82,7 +82,7 @@ static weir_err save_array(const weir_trained *t, const char *name, weir_npy_typ
 static weir_err save_real(const weir_trained *t, const char *name, const weir_real *numbers) {
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_real *host = weir_calloc(count, sizeof *host);
-    if (!host) return WEIR_ERR(WEIR_ENOMEM, "no memory for a checkpoint");
+    if (!host) return WEIR_NOMEM("for a checkpoint");
     weir_nn_kernels(t->nn)->to_host(host, numbers, count * sizeof *host);
     weir_err err = save_array(t, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
     weir_free(host);
@@ -107,7 +107,7 @@ static weir_err remove_if_there(const char *path) {
     return weir_path_exists(path) ? weir_folder_remove(path) : WEIR_OK;
 }
 
-weir_err weir_run_state_save(const weir_trained *t) {
+weir_err weir_training_state_save(const weir_trained *t) {
     char new[PATH_MAX_BYTES], now[PATH_MAX_BYTES], old[PATH_MAX_BYTES];
     if (!t->opts.folder || weir_comm_rank(t->comm) != 0) return WEIR_OK;
     weir_err err = path_of(t, "checkpoint.new", new);
@@ -146,7 +146,7 @@ static weir_err load_array(const char *folder, const char *name, weir_npy_type t
 static weir_err load_real(const weir_trained *t, const char *folder, const char *name, weir_real *numbers) {
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_real *host = weir_calloc(count, sizeof *host);
-    if (!host) return WEIR_ERR(WEIR_ENOMEM, "no memory for a checkpoint");
+    if (!host) return WEIR_NOMEM("for a checkpoint");
     weir_err err = load_array(folder, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
     if (!err) weir_nn_kernels(t->nn)->to_device(numbers, host, count * sizeof *host);
     weir_free(host);
@@ -167,13 +167,13 @@ static weir_err load_arrays(weir_trained *t, const char *folder) {
     if (err) return err;
     weir_adamw_steps_set(t->adamw, state[STATE_STEPS]);
     /* R2: parameters, moments and the count of steps are all that an epoch begins with; it draws by its number. */
-    t->state = (weir_run_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
+    t->state = (weir_training_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
     memcpy(&t->state.best, &state[STATE_BEST], sizeof t->state.best);
     return WEIR_OK;
 }
 
 /* Every rank reads it: the folder is shared, or this is one machine. */
-weir_err weir_run_state_load(weir_trained *t) {
+weir_err weir_training_state_load(weir_trained *t) {
     char folder[PATH_MAX_BYTES];
     if (!t->opts.folder) return WEIR_ERR(WEIR_ENOTFOUND, "there is no folder with a checkpoint");
     weir_err err = path_of(t, "checkpoint", folder);

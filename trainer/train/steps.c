@@ -2,8 +2,8 @@
 /* steps.c - which edges a network looks at: everything that touches a type that it has come to. */
 #include <string.h>
 
-#include <weir/base/assert.h>
-#include <weir/trainer/train.h>
+#include <weir/store/base/assert.h>
+#include <weir/trainer/train/train.h>
 
 typedef struct planning {
     const weir_schema *schema;

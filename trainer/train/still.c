@@ -2,8 +2,8 @@
 /* still.c - targets of a graph that stands still: imports without times, as published data sets are (T3). */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
 
 #include "targets_private.h"
 
@@ -83,7 +83,7 @@ static weir_err part_by_class(weir_collecting *c, const weir_targets_cut *cut) {
     weir_rng rng = weir_rng_stream(cut->seed, RNG_DRAW, 0);
     size_t *order = weir_calloc(c->count + 1, sizeof *order);
     uint64_t *dealt = weir_calloc(c->out->classes, sizeof *dealt);
-    weir_err err = order && dealt ? WEIR_OK : WEIR_ERR(WEIR_ENOMEM, "no memory for the targets of training");
+    weir_err err = order && dealt ? WEIR_OK : WEIR_NOMEM("for the targets of training");
     for (size_t i = 0; !err && i < c->count; i++) { /* inside out: each place gets what is in a random one before it */
         size_t other = weir_rng_below(&rng, i + 1);
         order[i] = order[other];

@@ -3,22 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "targets_private.h"
 
 #define TARGETS_MIN 20u /* of a part: below, a metric is a roll of dice */
 
-static weir_err no_memory(void) {
-    return WEIR_ERR(WEIR_ENOMEM, "no memory for the targets of training");
-}
-
 weir_err weir_candidate_add(weir_collecting *c, const weir_target *target, uint32_t class_of) {
     if (c->count == c->capacity) {
         size_t capacity = c->capacity ? 2 * c->capacity : 4096;
         weir_candidate *grown = weir_realloc_array(c->candidates, capacity, sizeof *grown);
-        if (!grown) return no_memory();
+        if (!grown) return WEIR_NOMEM("for the targets of training");
         c->candidates = grown;
         c->capacity = capacity;
     }
@@ -185,7 +181,7 @@ static weir_err keep(weir_collecting *c, size_t begin) {
     uint32_t *classes = weir_calloc(count + 1, sizeof *classes);
     c->out->targets = targets;
     c->out->classes_of = classes;
-    if (!targets || !classes) return no_memory();
+    if (!targets || !classes) return WEIR_NOMEM("for the targets of training");
     for (size_t i = 0; i < count; i++) {
         targets[i] = kept[i].target;
         classes[i] = kept[i].class_of;
@@ -229,7 +225,7 @@ static weir_err cut_still(weir_collecting *c, const weir_targets_opts *opts) {
 static weir_err count_classes(weir_targets *t) {
     uint64_t *counts = weir_calloc((size_t)WEIR_TARGETS_PARTS * t->classes, sizeof *counts);
     t->class_counts = counts;
-    if (!counts) return no_memory();
+    if (!counts) return WEIR_NOMEM("for the targets of training");
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
         for (uint64_t i = weir_targets_begin(t, part); i < t->ends[part]; i++)
             counts[part * t->classes + t->classes_of[i]]++;
@@ -318,7 +314,7 @@ weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opt
     weir_err err = check_opts(opts);
     if (err) return err;
     weir_collecting c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
-    if (!c.out) return no_memory();
+    if (!c.out) return WEIR_NOMEM("for the targets of training");
     err = find_task(&c, opts->task);
     if (!err) err = opts->cut.split == WEIR_TARGETS_BY_TIME ? cut_by_time(&c, &opts->cut) : cut_still(&c, opts);
     if (!err) err = count_classes(c.out);

@@ -3,7 +3,7 @@
 #ifndef WEIR_TRAINER_TRAIN_TARGETS_PRIVATE_H
 #define WEIR_TRAINER_TRAIN_TARGETS_PRIVATE_H
 
-#include <weir/trainer/targets.h>
+#include <weir/trainer/train/targets.h>
 
 /* One target on its way: sorted before it is split into arrays. */
 typedef struct weir_candidate {

@@ -15,8 +15,8 @@
 #include <math.h>
 #include <time.h>
 
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 
 #include "ask.h"
 

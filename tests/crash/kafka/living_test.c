@@ -11,7 +11,7 @@
  */
 #include <sys/mman.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include "../../integration/kafka/living.h"
 

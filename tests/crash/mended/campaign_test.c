@@ -15,8 +15,8 @@
 
 #include <sys/mman.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/thread.h>
 
 #define FLIPS            200u
 #define FLIPS_MAX        160u /* of a round */

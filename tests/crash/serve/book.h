@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/rng.h>
-#include <weir/store/id.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/id.h>
 
 #include "weir_test.h"
 

@@ -18,10 +18,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
-#include <weir/base/log.h>
-#include <weir/ingest/dead_letter.h>
+#include <weir/ingest/pipeline/dead_letter.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
 
 #include "../../support/serve_child.h"
 #include "oracle.h"

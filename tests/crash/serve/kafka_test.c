@@ -2,7 +2,7 @@
 /* kafka_test.c - the campaign with events through a real Kafka broker; a delivered message counts as acknowledged. */
 #include "campaign.h"
 
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
 
 #include "../../integration/kafka/broker.h"
 

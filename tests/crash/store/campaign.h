@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/hash.h>
+#include <weir/store/base/hash.h>
 
 #include "../../unit/ingest/pipeline/fixture.h"
 

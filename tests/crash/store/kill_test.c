@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
 
 enum {
     CYCLES = 20,

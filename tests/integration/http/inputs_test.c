@@ -10,8 +10,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 
 #include "serve_payments.h"
 #include "shell.h"

@@ -4,9 +4,9 @@
 
 #include <sys/stat.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/trust/trust.h>
 
 #define ADMIN  "the-admin-s-own-key-of-many-letters"
 #define READER "the-reader-s-own-key-of-many-letters"

@@ -3,7 +3,7 @@
 #include "serve_payments.h"
 #include "shell.h"
 
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #define SEALED  1500u
 #define EVENTS  3000u

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #include "serve_child.h"
 

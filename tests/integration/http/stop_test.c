@@ -10,8 +10,8 @@
 
 #include <sys/resource.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
 
 #define EVENTS  500u
 #define READERS 60

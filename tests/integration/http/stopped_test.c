@@ -8,7 +8,7 @@
 #include "flip.h"
 #include "serve_child.h"
 
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #define FEATURES   256u
 #define FACTS      20u

@@ -6,7 +6,7 @@
 
 #include <time.h>
 
-#include <weir/base/file.h>
+#include <weir/store/base/file.h>
 
 #define HISTORY 11
 

@@ -4,10 +4,10 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/rng.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/rng.h>
 
 #include "broker.h"
 

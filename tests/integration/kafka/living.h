@@ -13,8 +13,8 @@
 #include <jansson.h>
 #include <librdkafka/rdkafka.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
 
 #include "../../support/serve_child.h"
 #include "broker.h"

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
 
 #include "weir_test.h"
 

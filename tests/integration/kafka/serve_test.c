@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve_test.c - `weir serve --kafka` whose broker is down, dies and comes back, and whose topic was recreated. */
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
 
 #include "../../support/serve_child.h"
 #include "broker.h"

@@ -2,10 +2,10 @@
 /* `weir simulate` into a real broker: every message, in event-time order within its partition, by its key. */
 #include "../kafka/broker.h"
 
-#include <weir/base/alloc.h>
-#include <weir/base/hash.h>
-#include <weir/ingest/kafka.h>
-#include <weir/ingest/simulate.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
 
 #define ACCOUNTS   2000u
 #define PARTITIONS 3u

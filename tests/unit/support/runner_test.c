@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/assert.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/thread.h>
 
 /* --- the fixture -------------------------------------------------------------------------------------------- */
 

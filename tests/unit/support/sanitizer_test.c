@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 static void needs(const char *sanitizer) {
     if (strcmp(weir_test_sanitizer(), sanitizer) != 0) weir_test_skip("only its sanitizer sees it");

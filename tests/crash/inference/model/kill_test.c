@@ -3,7 +3,7 @@
 #include "register_fixture.h"
 #include "serve_child.h"
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #define SIGKILLED   (128 + SIGKILL)
 #define LIFE_MAX_US 60000

@@ -15,9 +15,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/rng.h>
 
 #include "eventlog_fixture.h"
 

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include "nightly_fixture.h"
 

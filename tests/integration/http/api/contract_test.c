@@ -10,8 +10,8 @@
 #include "model_register.h"
 #include "serve_child.h"
 
-#include <weir/http/api.h>
-#include <weir/store/trust.h>
+#include <weir/http/api/api.h>
+#include <weir/store/trust/trust.h>
 
 #define REQUEST_MAX  65536
 #define STATUSES_MAX 600

@@ -3,8 +3,8 @@
  * */
 #include <jansson.h>
 
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 
 #include "serve_child.h"
 

@@ -3,7 +3,7 @@
 #include "nightly_fixture.h"
 #include "serve_child.h"
 
-#include <weir/store/trust.h>
+#include <weir/store/trust/trust.h>
 
 static void ask_for(const serve_child *serve, const char *request, int status, const char *part) {
     http_answer answer;

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include <weir/base/rng.h>
-#include <weir/trainer/comm.h>
+#include <weir/store/base/rng.h>
+#include <weir/trainer/comm/comm.h>
 
 #include "ranks.h"
 

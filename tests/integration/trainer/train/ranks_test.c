@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/trust/trust.h>
 
 #include "learn_fixture.h"
 #include "ranks.h"

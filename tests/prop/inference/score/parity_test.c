@@ -9,8 +9,9 @@
 
 #include <math.h>
 
-#include <weir/store/aggregate.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/aggregate/aggregate.h>
+#include <weir/store/sample/sampler.h>
+#include <weir/store/snapshot/snapshot.h>
 
 #define DECISIONS    1000u
 #define BATCH        16u

@@ -7,7 +7,7 @@
  */
 #include "eventlog_private.h"
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include "eventlog_fixture.h"
 

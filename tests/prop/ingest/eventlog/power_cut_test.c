@@ -13,8 +13,8 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/rng.h>
 
 #include "eventlog_fixture.h"
 

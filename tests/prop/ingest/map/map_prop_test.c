@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/rng.h>
-#include <weir/ingest/map.h>
-#include <weir/store/row.h>
+#include <weir/ingest/map/map.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/row.h>
 
 #include "weir_test.h"
 

@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/bytes.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/partitioner/parts.h>
+#include <weir/partitioner/parts/parts.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 
 #define TYPES     2u
 #define RELATIONS 2u

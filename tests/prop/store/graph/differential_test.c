@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/store/graph.h>
-#include <weir/store/repair.h>
-#include <weir/store/row.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/row.h>
+#include <weir/store/graph/graph.h>
+#include <weir/store/graph/repair.h>
 
 #include "naive_clock.h"
 #include "naive_graph.h"

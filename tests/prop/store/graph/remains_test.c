@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/graph/graph.h>
 
 #include <naive_graph.h>
 

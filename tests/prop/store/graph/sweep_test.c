@@ -11,11 +11,11 @@
  */
 #include "trouble.h"
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/store/repair.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/graph/repair.h>
 
 #include "naive_graph.h"
 

@@ -8,6 +8,8 @@
  * k(k-1)(n-k)(n-k-1)/(n(n-1)(n-2)(n-3)). A sum is judged by its Wilson-Hilferty score, which is normal: 6 is one in
  * 10^9.
  */
+#include <weir/store/sample/sampler.h>
+
 #include "weir_test.h"
 
 #include <math.h>

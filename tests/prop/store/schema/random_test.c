@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/arena.h>
-#include <weir/base/rng.h>
-#include <weir/store/schema.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/schema/schema.h>
 
 #include "weir_test.h"
 

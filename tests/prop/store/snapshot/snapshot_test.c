@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/store/sample.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/sample/sampler.h>
+#include <weir/store/snapshot/snapshot.h>
 
 #include "naive_graph.h"
 #include "submit.h"

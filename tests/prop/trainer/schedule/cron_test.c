@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <weir/base/rng.h>
-#include <weir/trainer/schedule.h>
+#include <weir/store/base/rng.h>
+#include <weir/trainer/schedule/schedule.h>
 
 #define MINUTE_US    (60 * WEIR_US_PER_S)
 #define WALK_MINUTES (400 * 1440) /* more than a year */

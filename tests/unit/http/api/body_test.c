@@ -2,7 +2,7 @@
 /* What a body says of itself, and what it is told when there is no memory to read it. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
 
 #include "body.h"
 #include "weir_test.h"
@@ -30,7 +30,7 @@ static void bad_json_is_bad_also_after_a_want_of_memory(void **state) {
     json_t *root;
     weir_api_body_prepare();
     weir_alloc_fail_nth(1);
-    assert_err(read_good(NULL), WEIR_ENOMEM, "no memory");
+    assert_err(read_good(NULL), WEIR_ENOMEM, "out of memory");
     assert_err(weir_api_body_json("{\"a\":", 5, 8, &root), WEIR_EDATA, "is not JSON");
     assert_null(root);
     assert_err(weir_api_body_json("{\"a\":1,\"a\":2}", 13, 8, &root), WEIR_EDATA, "duplicate");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/http/api.h>
+#include <weir/http/api/api.h>
 
 #include "weir_test.h"
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include <weir/http/api.h>
+#include <weir/http/api/api.h>
 
 #include "weir_test.h"
 

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include "score_ask.h"
 #include "weir_test.h"

@@ -6,10 +6,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/metrics.h>
-#include <weir/http/server.h>
+#include <weir/http/server/server.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/metrics.h>
 
 #define REPLY_BYTES (5u << 20) /* more than a kernel takes; a buffer that doubles has 3 MiB more */
 #define ARENA_BYTES (2u << 20)

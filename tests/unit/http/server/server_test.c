@@ -4,11 +4,11 @@
 
 #include <stdatomic.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/metrics.h>
-#include <weir/base/queue.h>
-#include <weir/base/thread.h>
-#include <weir/http/server.h>
+#include <weir/http/server/server.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/base/queue.h>
+#include <weir/store/base/thread.h>
 
 /* --- a server under test -------------------------------------------------------------------------------------- */
 

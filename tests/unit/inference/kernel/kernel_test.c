@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/rng.h>
-#include <weir/inference/kernel.h>
+#include <weir/inference/kernel/kernel.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
 
 #include "loops_table.h"
 #include "weir_test.h"

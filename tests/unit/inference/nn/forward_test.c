@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forward_test.c - the way forward against the naive network of nn_fixture.h, and its promises N4 to N6. */
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/sample/sampler.h>
 
 #include "nn_fixture.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include <weir/base/buf.h>
+#include <weir/store/base/buf.h>
 
 static void reals(weir_json *json, const char *key, const weir_real *x, size_t count) {
     weir_json_key(json, key);

@@ -2,7 +2,7 @@
 /* shape_test.c - shapes from schemas and from text, floats from rows and values, scales from both. */
 #include "nn_fixture.h"
 
-#include <weir/base/buf.h>
+#include <weir/store/base/buf.h>
 
 static void print(const weir_nn_shape *shape, weir_buf *out) {
     weir_json json = weir_json_begin(out);

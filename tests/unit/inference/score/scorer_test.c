@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
 
 #define EVENTS 400u
 #define NEAR   1e-5

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/thread.h>
-#include <weir/inference/scoring.h>
+#include <weir/inference/score/scoring.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/thread.h>
 
 #define TARGETS 12u
 #define CLIENTS 4u

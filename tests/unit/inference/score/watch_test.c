@@ -3,9 +3,9 @@
 #include "model_fixture.h"
 #include "model_register.h"
 
-#include <weir/base/alloc.h>
-#include <weir/inference/scoring.h>
-#include <weir/store/graph.h>
+#include <weir/inference/score/scoring.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/graph/graph.h>
 
 #include <sys/stat.h>
 #include <unistd.h>

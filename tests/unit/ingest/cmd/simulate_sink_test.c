@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/ingest/eventlog.h>
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
 
 #include "simulate_sink.h"
 

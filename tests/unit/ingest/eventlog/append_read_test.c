@@ -2,8 +2,8 @@
 /* append_read_test.c - what goes in comes out; L1, L2 and every limit of eventlog.h. */
 #include "eventlog_private.h"
 
-#include <weir/base/fault.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/hash.h>
 
 #include "eventlog_fixture.h"
 

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include <weir/base/fault.h>
+#include <weir/store/base/fault.h>
 
 #include "eventlog_fixture.h"
 

@@ -7,7 +7,7 @@
  */
 #include "eventlog_private.h"
 
-#include <weir/base/fault.h>
+#include <weir/store/base/fault.h>
 
 #include "eventlog_fixture.h"
 

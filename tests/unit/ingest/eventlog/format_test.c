@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-#include <weir/base/bytes.h>
-#include <weir/base/hash.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/hash.h>
 
 #include "eventlog_fixture.h"
 

@@ -6,7 +6,7 @@
  * written) is where a failure begins that lasts; when it ends, the log is resumed, and compared record by record with
  * what was appended, before and after it is opened again.
  */
-#include <weir/base/fault.h>
+#include <weir/store/base/fault.h>
 
 #include "eventlog_fixture.h"
 

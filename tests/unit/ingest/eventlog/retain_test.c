@@ -2,7 +2,7 @@
 /* retain_test.c - whole segments go, oldest first, and nothing else. */
 #include "eventlog_private.h"
 
-#include <weir/base/fault.h>
+#include <weir/store/base/fault.h>
 
 #include "eventlog_fixture.h"
 

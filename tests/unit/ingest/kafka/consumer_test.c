@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
 
 #include "mock.h"
 

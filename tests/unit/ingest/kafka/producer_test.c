@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/alloc.h>
 
 #include "mock.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include "client.h"
 #include "weir_test.h"

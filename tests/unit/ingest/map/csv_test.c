@@ -2,8 +2,8 @@
 /* csv_test.c - a line of cells: quoting, columns, what is refused and where. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/ingest/map.h>
+#include <weir/ingest/map/map.h>
+#include <weir/store/base/alloc.h>
 
 #include "message.h"
 #include "weir_test.h"

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/ingest/map.h>
+#include <weir/ingest/map/map.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
 
 #include "message.h"
 #include "weir_test.h"

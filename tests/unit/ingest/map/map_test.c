@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/ingest/map.h>
-#include <weir/ingest/simulate.h>
-#include <weir/store/row.h>
+#include <weir/ingest/map/map.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/format/row.h>
 
 #include "weir_test.h"
 

@@ -2,9 +2,9 @@
 /* dead_letter_test.c - a letter's bytes: back as they went, golden for ever, damaged ones refused. */
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/rng.h>
-#include <weir/ingest/dead_letter.h>
+#include <weir/ingest/pipeline/dead_letter.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
 
 #include "weir_test.h"
 

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/ingest/dead_letter.h>
-#include <weir/ingest/map.h>
-#include <weir/ingest/pipeline.h>
+#include <weir/ingest/map/map.h>
+#include <weir/ingest/pipeline/dead_letter.h>
+#include <weir/ingest/pipeline/pipeline.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 #include <weir_test.h>
 
 #include <naive_graph.h>

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
 
 #include "fixture.h"
 #include "positions.h"

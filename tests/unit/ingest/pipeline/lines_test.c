@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/ingest/lines.h>
+#include <weir/ingest/pipeline/lines.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 
 #include "weir_test.h"
 

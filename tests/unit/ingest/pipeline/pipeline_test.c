@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/fault.h>
-#include <weir/ingest/simulate.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/fault.h>
 
 static const char cards[] = "version: 1\n"
                             "name: cards\n"

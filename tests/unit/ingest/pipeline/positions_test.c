@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
 
 #include "positions.h"
 #include "weir_test.h"

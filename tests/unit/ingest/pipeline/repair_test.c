@@ -11,9 +11,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/metrics.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/base/thread.h>
 
 #include <damage.h>
 #include <submit.h>

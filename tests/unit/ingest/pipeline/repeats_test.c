@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include <weir/base/rng.h>
-#include <weir/ingest/repeats.h>
+#include <weir/ingest/pipeline/repeats.h>
+#include <weir/store/base/rng.h>
 
 #include "weir_test.h"
 

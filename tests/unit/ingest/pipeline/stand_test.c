@@ -5,7 +5,7 @@
  */
 #include "fixture.h"
 
-#include <weir/base/clock.h>
+#include <weir/store/base/clock.h>
 
 #define TRIES 5000
 

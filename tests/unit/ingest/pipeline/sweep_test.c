@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-#include <weir/base/fault.h>
+#include <weir/store/base/fault.h>
 
 #include <damage.h>
 

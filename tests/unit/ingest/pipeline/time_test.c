@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 
-#include <weir/base/metrics.h>
-#include <weir/ingest/kafka.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/metrics.h>
 
 #include "fixture.h"
 

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
-#include <weir/base/hash.h>
-#include <weir/ingest/simulate.h>
+#include <weir/ingest/simulate/simulate.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
 
 #define SIM_FIELDS_MAX 16
 

@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include <weir/partitioner/metis.h>
+#include <weir/partitioner/metis/metis.h>
 
 /* Two rings of five, joined by one edge from 4 to 5. */
 #define RING 5

@@ -5,8 +5,8 @@
 #include "arrays_fixture.h"
 #include "weir_test.h"
 
-#include <weir/base/clock.h>
-#include <weir/store/aggregate.h>
+#include <weir/store/aggregate/aggregate.h>
+#include <weir/store/base/clock.h>
 
 #define HOUR_US ((int64_t)3600 * 1000000)
 

@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/queue.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/queue.h>
+#include <weir/store/base/thread.h>
 
 static weir_alloc_stats stats(void) {
     weir_alloc_stats now;

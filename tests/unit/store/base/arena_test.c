@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/arena.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/arena.h>
+#include <weir/store/base/rng.h>
 
 static weir_arena *open_arena(size_t bytes_max) {
     weir_arena *arena;
@@ -242,7 +242,7 @@ static weir_err open_and_use(void *context) {
     weir_err err = weir_arena_open(100000, &arena);
     if (err) return err;
     for (size_t size = 1; !err && size < 40000; size *= 3)
-        if (!weir_arena_alloc(arena, size)) err = WEIR_ERR(WEIR_ENOMEM, "no memory for %zu bytes", size);
+        if (!weir_arena_alloc(arena, size)) err = WEIR_NOMEM("for %zu bytes", size);
     if (err && !weir_arena_alloc(arena, 1)) err = WEIR_ERR(WEIR_EINTERNAL, "unusable after a failed allocation");
     weir_arena_close(arena);
     return err;

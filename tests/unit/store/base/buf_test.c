@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/rng.h>
 
 static void empty_buffer_is_a_plain_zero(void **state) {
     (void)state;
@@ -135,7 +135,7 @@ static void out_of_memory_keeps_what_is_there(void **state) {
     weir_alloc_fail_nth(1);
     weir_buf_printf(&buf, "%1000d", 1);
     weir_buf_text(&buf, "!");
-    assert_err(weir_buf_err(&buf), WEIR_ENOMEM, "no memory");
+    assert_err(weir_buf_err(&buf), WEIR_ENOMEM, "out of memory");
     assert_string_equal(buf.bytes, "kept");
     weir_buf_clear(&buf);
     weir_buf_printf(&buf, "%1000d", 1);

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
 
 #define FIRST_US INT64_C(-62167219200000000) /* 0000-01-01T00:00:00.000000Z */
 #define LAST_US  INT64_C(253402300799999999) /* 9999-12-31T23:59:59.999999Z */

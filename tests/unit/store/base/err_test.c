@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/base/thread.h>
+#include <weir/store/base/thread.h>
 
 static const char *sentence_of(weir_err err) {
     static _Thread_local char sentence[WEIR_ERR_SENTENCE_MAX];

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/thread.h>
 
 static int check(weir_fault_op op, const char *path) {
     return weir_fault_check(op, path, NULL);

@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
 
 static weir_file *open_new(const char *name) {
     weir_file *file;

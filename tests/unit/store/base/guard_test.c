@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #include "weir_test.h"
 

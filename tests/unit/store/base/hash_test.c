@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/bytes.h>
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
 
 typedef uint32_t (*crc_function)(uint32_t crc, const void *bytes, size_t length);
 

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/rng.h>
 
 #include "json_reader.h"
 

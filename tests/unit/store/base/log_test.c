@@ -11,12 +11,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/base/log.h>
-#include <weir/base/metrics.h>
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
 
 #include "json_reader.h"
 #include "terminal.h"

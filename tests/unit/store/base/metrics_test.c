@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/metrics.h>
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/metrics.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
 
 #define COUNTER   WEIR_METRIC_EVENTLOG_APPENDED_RECORDS
 #define GAUGE     WEIR_METRIC_MEMORY_LIVE_BYTES
@@ -23,7 +23,7 @@
 
 static const char *const names[] = {
 #define WEIR_METRIC(id, kind, name, unit, meaning) name,
-#include <weir/base/metrics.def>
+#include <weir/store/base/metrics.def>
 #undef WEIR_METRIC
 };
 

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/log.h>
-#include <weir/base/progress.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/progress.h>
+#include <weir/store/base/thread.h>
 
 #include "terminal.h"
 

@@ -4,10 +4,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/queue.h>
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/queue.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
 
 static weir_queue *open_queue(size_t capacity, size_t item_bytes) {
     weir_queue *queue;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 /* The vectors of philox4x32-10 that Random123 publishes (kat_vectors). */
 static void philox_gives_the_published_answers(void **state) {

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/signals.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/signals.h>
+#include <weir/store/base/thread.h>
 
 #define FOREVER INT64_MAX
 

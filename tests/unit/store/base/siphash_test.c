@@ -6,9 +6,9 @@
 
 #include <sodium.h>
 
-#include <weir/base/bytes.h>
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
 
 #define ROUNDS 20000u
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include <weir/base/rng.h>
-#include <weir/base/suggest.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/suggest.h>
 
 static const char *best_of(const char *wrong, const char *const *names) {
     weir_suggest suggest = weir_suggest_for(wrong);

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/thread.h>
 
 static weir_mutex queue_lock, other_queue_lock, log_lock, leaf_lock;
 static weir_cond cond;

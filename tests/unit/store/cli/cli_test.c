@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/clock.h>
-#include <weir/base/file.h>
-#include <weir/cli/cli.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
+#include <weir/store/cli/cli.h>
 
 /* --- a program of our own ------------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/file.h>
-#include <weir/conf/config.h>
+#include <weir/store/base/file.h>
+#include <weir/store/conf/config.h>
 
 #include "config_private.h"
 
@@ -33,7 +33,7 @@ static void the_table_is_sound(void **state) {
     for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++) {
         const weir_setting *row = &weir_settings[i];
         char one[WEIR_SETTING_ENV_MAX], other[WEIR_SETTING_ENV_MAX], allowed[WEIR_SETTING_ALLOWED_MAX];
-        weir_value value;
+        weir_config_value value;
         assert_ok(weir_setting_read(row, row->initial, &value));
         assert_non_null(strchr(row->key, '.'));
         assert_true(!strcmp(row->live, "yes") || !strcmp(row->live, "no"));
@@ -49,7 +49,7 @@ static void bounds_are_allowed_and_what_is_past_them_is_not(void **state) {
     (void)state;
     for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++) {
         const weir_setting *row = &weir_settings[i];
-        weir_value value;
+        weir_config_value value;
         if (row->kind == WEIR_SETTING_TEXT || row->kind == WEIR_SETTING_CHOICE || row->kind == WEIR_SETTING_BOOL)
             continue;
         if (*row->min) assert_ok(weir_setting_read(row, row->min, &value));
@@ -315,7 +315,7 @@ static void kinds_of_values(void **state) {
         {{"a.b", WEIR_SETTING_CHOICE, "x", "", "x", "", "no", ""}, "x", "x|x", "x"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        weir_value value;
+        weir_config_value value;
         char sentence[WEIR_SETTING_ALLOWED_MAX + 32];
         assert_ok(weir_setting_read(&cases[i].row, cases[i].right, &value));
         snprintf(sentence, sizeof sentence, "'; it must be %s", cases[i].allowed);

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/conf/yaml.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/conf/yaml.h>
 
 static weir_yaml *parse(const char *text) {
     weir_yaml *yaml;

@@ -2,7 +2,7 @@
 /* engine_test.c - the cold store: files come in whole, stay, and a flipped bit is seen. */
 #include "fixture.h"
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include <pthread.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 /* files_test.c - a prefix read file by file, in the order of ranks, against all that was ever written. */
 #include "fixture.h"
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #define FILES       48u
 #define KEYS_A_FILE 300u

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/store/engine.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/engine/engine.h>
 
 static inline weir_engine *engine_open_at(const char *name, bool create) {
     weir_engine *engine;

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include "rocks_checksums.h"
 

@@ -2,8 +2,8 @@
 /* salvage_test.c - of damaged files every record is told that lies in a whole block, wherever others are damaged. */
 #include "fixture.h"
 
-#include <weir/base/alloc.h>
-#include <weir/base/rng.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
 
 #define KEYS      6000u
 #define FILES     3u

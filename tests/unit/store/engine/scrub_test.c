@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #define RECORDS 3000u
 #define FILES   3u

@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/file.h>
-#include <weir/store/engine.h>
+#include <weir/store/base/file.h>
+#include <weir/store/engine/engine.h>
 
 #include "rocks.h"
 #include "throwing_new.h"

@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 
-#include <weir/base/thread.h>
+#include <weir/store/base/thread.h>
 
 #include "weir_test.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
-#include <weir/store/bundle.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/bundle.h>
 
 #define ROUNDS      2000u
 #define LISTS       4u

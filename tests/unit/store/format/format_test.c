@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/bytes.h>
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
-#include <weir/store/key.h>
-#include <weir/store/row.h>
-#include <weir/store/stored.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/key.h>
+#include <weir/store/format/row.h>
+#include <weir/store/format/stored.h>
 
 #define ROUNDS 2000u
 

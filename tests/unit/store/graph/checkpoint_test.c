@@ -5,8 +5,8 @@
  */
 #include "trouble.h"
 
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
 
 #define MEMORY     (64u << 20)
 #define CALLS_MAX  256u

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/rng.h>
-#include <weir/store/bundle.h>
-#include <weir/store/key.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/format/key.h>
 
 #include "cold.h"
 #include "delta.h"

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
-#include <weir/store/key.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
+#include <weir/store/format/key.h>
 
 #include "deleted.h"
 

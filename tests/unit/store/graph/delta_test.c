@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/rng.h>
-#include <weir/store/bundle.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/format/bundle.h>
 
 #include "delta.h"
 
@@ -229,7 +229,7 @@ static void what_a_pile_had_no_memory_for_comes_again(void **state) {
             size_t count = some_group(&rng, vertex, i, keys, m);
             weir_err err = weir_delta_apply(delta, m, count);
             if (!err) continue;
-            assert_err(err, WEIR_ENOMEM, "no memory for the delta");
+            assert_err(err, WEIR_ENOMEM, "out of memory for the delta");
             assert_ok(weir_delta_apply(delta, m, count));
             failures += failed = 1;
         }

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/snapshot/snapshot.h>
 
 static weir_schema *schema;
 

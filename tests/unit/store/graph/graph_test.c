@@ -13,14 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/hash.h>
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
+#include <weir/store/graph/graph.h>
 
 typedef struct fixture {
     weir_schema *schema;

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/base/file.h>
-#include <weir/store/aggregate.h>
-#include <weir/store/graph.h>
-#include <weir/store/row.h>
-#include <weir/store/sample.h>
+#include <weir/store/aggregate/aggregate.h>
+#include <weir/store/base/file.h>
+#include <weir/store/format/row.h>
+#include <weir/store/graph/graph.h>
+#include <weir/store/sample/source.h>
 
 #include "submit.h"
 

@@ -4,8 +4,8 @@
 
 #include <unistd.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
 
 #define MEMORY (64u << 20)
 

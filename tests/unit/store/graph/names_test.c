@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
 
 #include "names.h"
 

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-#include <weir/base/clock.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/graph/graph.h>
 
 enum { HUB = 1, SHOPS = 97, EDGES = 20000, KEPT = 5 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/arena.h>
+#include <weir/store/base/arena.h>
 
 #include "remains.h"
 

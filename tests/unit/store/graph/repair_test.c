@@ -11,15 +11,15 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/base/thread.h>
-#include <weir/store/bundle.h>
-#include <weir/store/engine.h>
-#include <weir/store/key.h>
-#include <weir/store/repair.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/base/thread.h>
+#include <weir/store/engine/engine.h>
+#include <weir/store/format/bundle.h>
+#include <weir/store/format/key.h>
+#include <weir/store/graph/repair.h>
 
 #include "damage.h"
 #include "graph_private.h"

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/clock.h>
-#include <weir/base/fault.h>
-#include <weir/store/graph.h>
-#include <weir/store/repair.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/graph/graph.h>
+#include <weir/store/graph/repair.h>
 
 enum {
     SHOPS = 50,

@@ -4,10 +4,10 @@
 
 #include <stdatomic.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/thread.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/thread.h>
 
 #define MEMORY (64u << 20)
 

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/store/graph.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/graph/graph.h>
 
 #include "naive_clock.h"
 

@@ -2,7 +2,8 @@
 /* sampler_test.c - the sampler's promises over arrays: what a block holds is looked up in a plain list of edges. */
 #include "weir_test.h"
 
-#include <weir/base/alloc.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/sample/sampler.h>
 
 #include "arrays_fixture.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/buf.h>
-#include <weir/base/file.h>
-#include <weir/store/schema.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+#include <weir/store/schema/schema.h>
 
 #include "weir_test.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/store/schema.h>
+#include <weir/store/schema/schema.h>
 
 #include "weir_test.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/conf/yaml.h>
-#include <weir/store/schema.h>
+#include <weir/store/conf/yaml.h>
+#include <weir/store/schema/schema.h>
 
 #include "weir_test.h"
 

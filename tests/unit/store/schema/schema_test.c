@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/base/hash.h>
-#include <weir/store/schema.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
+#include <weir/store/schema/schema.h>
 
 #include "weir_test.h"
 

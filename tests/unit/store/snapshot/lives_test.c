@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include <weir/base/rng.h>
+#include <weir/store/base/rng.h>
 
 #include "lives.h"
 

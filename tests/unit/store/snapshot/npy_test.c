@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/bytes.h>
-#include <weir/base/file.h>
-#include <weir/base/rng.h>
-#include <weir/store/npy.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
+#include <weir/store/snapshot/npy.h>
 
 /* Version 1.0 with this text as header, and bytes behind it. */
 static size_t file_of(const char *text, size_t data, uint8_t out[512]) {

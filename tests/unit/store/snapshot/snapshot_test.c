@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/buf.h>
-#include <weir/base/fault.h>
-#include <weir/base/file.h>
-#include <weir/store/snapshot.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/fault.h>
+#include <weir/store/base/file.h>
+#include <weir/store/snapshot/snapshot.h>
 
 static const char schema_text[] = "version: 1\n"
                                   "name: tiny\n"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <weir/base/alloc.h>
-#include <weir/base/file.h>
-#include <weir/store/trust.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/trust/trust.h>
 
 static void put(const char *name, const char *text) {
     assert_ok(weir_file_replace(weir_test_path(name), text, strlen(text)));

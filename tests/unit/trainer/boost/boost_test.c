@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/rng.h>
-#include <weir/trainer/boost.h>
-#include <weir/trainer/metric.h>
+#include <weir/store/base/rng.h>
+#include <weir/trainer/boost/boost.h>
+#include <weir/trainer/eval/eval.h>
 
 #define ROWS    2000u
 #define COLUMNS 5u
@@ -42,7 +42,7 @@ static double precision_of(const weir_boost *boost, const made *m, double *score
     const weir_scored scored = {scores, m->labels, ROWS};
     double precision = 0;
     assert_ok(weir_boost_score(boost, &rows, scores));
-    assert_ok(weir_metric_average_precision(&scored, &precision));
+    assert_ok(weir_eval_average_precision(&scored, &precision));
     return precision;
 }
 

@@ -3,7 +3,8 @@
  * train_test.c - losses by hand, AdamW by hand, and a graph of two communities whose members can be told apart by their
  * neighbours alone: the network has to learn it.
  */
-#include <weir/trainer/nn.h>
+#include <weir/store/sample/sampler.h>
+#include <weir/trainer/nn/nn.h>
 
 #include "nn_fixture.h"
 

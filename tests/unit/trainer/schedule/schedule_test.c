@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/base/file.h>
-#include <weir/base/metrics.h>
-#include <weir/trainer/schedule.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/metrics.h>
+#include <weir/trainer/schedule/schedule.h>
 
 static int64_t at(const char *text) {
     int64_t us = 0;

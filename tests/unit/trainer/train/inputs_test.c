@@ -2,7 +2,7 @@
 /* inputs_test.c - what a row says as of a time, at the very microseconds around the moment when it came into force. */
 #include <math.h>
 
-#include <weir/trainer/train.h>
+#include <weir/trainer/train/train.h>
 
 #include "inputs.h"
 #include "learn_fixture.h"

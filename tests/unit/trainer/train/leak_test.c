@@ -8,8 +8,8 @@
  */
 #include <math.h>
 
-#include <weir/trainer/metric.h>
-#include <weir/trainer/train.h>
+#include <weir/trainer/eval/eval.h>
+#include <weir/trainer/train/train.h>
 
 #include "learn_fixture.h"
 
@@ -158,7 +158,7 @@ static void the_leak_would_tell_all(const weir_trained *trained, const weir_snap
         labels[i] = targets->classes_of[i] != 0;
     }
     const weir_scored scored = {scores, labels, targets->count};
-    assert_ok(weir_metric_average_precision(&scored, &precision));
+    assert_ok(weir_eval_average_precision(&scored, &precision));
     if (!(precision > 0.99)) fail_msg("who reads the message scores %.3f", precision);
     free(scores);
     free(labels);

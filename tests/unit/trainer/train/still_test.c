@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/base/rng.h>
-#include <weir/trainer/train.h>
+#include <weir/store/base/rng.h>
+#include <weir/trainer/train/train.h>
 
 #include "batch.h"
 #include "weir_test.h"

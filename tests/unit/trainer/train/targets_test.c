@@ -4,7 +4,7 @@
  *
  * Pays are put twice or only named by edges, labels come early, late, several times or never.
  */
-#include <weir/trainer/targets.h>
+#include <weir/trainer/train/targets.h>
 
 #include "learn_fixture.h"
 

@@ -5,8 +5,8 @@
  */
 #include <math.h>
 
-#include <weir/base/file.h>
-#include <weir/trainer/train.h>
+#include <weir/store/base/file.h>
+#include <weir/trainer/train/train.h>
 
 #include "learn_fixture.h"
 

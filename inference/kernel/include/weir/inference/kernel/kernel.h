@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel.h - the back end: one table of kernels, and the memory that they work on.
+ *
+ * Everything above asks a table for its arithmetic and its memory, and knows no device. Matrices are row-major; `ld` is
+ * the distance from one row to the next, in elements. Arrays that a kernel reads or writes lie in the table's memory,
+ * which is the host's where `unified` says so.
+ *
+ * INVARIANTS
+ *   K1  A kernel gives the same bits for the same arguments, whatever ran before it: sums have a fixed order.
+ *   K2  Zero rows, columns or segments are fine: nothing is written, but what a beta of 0 says.
+ *   K3  A kernel cannot fail on the way: a device keeps its first error for `finish`.
+ *
+ * THREADS: a table is read-only, [any]; two threads may run kernels at once on memory of their own.
+ */
+#ifndef WEIR_INFERENCE_KERNEL_KERNEL_H
+#define WEIR_INFERENCE_KERNEL_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/base/err.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* float, but for the gradient tests, which build the same sources in double. */
+#ifdef WEIR_REAL_DOUBLE
+typedef double weir_real;
+#else
+typedef float weir_real;
+#endif
+
+#define WEIR_TIME_CODE_COUNT 8u /* bumps of the time code, from 1 s to 400 days, even in log(1 + seconds) */
+
+/* C (m x n) = op(A) (m x k) · op(B) (k x n) + beta · C. A plain value. */
+typedef struct weir_gemm {
+    uint32_t m, n, k;
+    bool a_transposed, b_transposed;
+    const weir_real *a;
+    uint32_t lda;
+    const weir_real *b;
+    uint32_t ldb;
+    weir_real beta; /* 0: C is not read */
+    weir_real *c;
+    uint32_t ldc;
+} weir_gemm;
+
+/* Segment i has entries offsets[i] up to offsets[i + 1]; entry e is row index[e] of x, or row e where index is NULL. A
+ * plain value. */
+typedef struct weir_segments {
+    uint32_t count;
+    const uint32_t *offsets; /* count + 1 */
+    const uint32_t *index;
+} weir_segments;
+
+/* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, kept between 0 and 127 years. A plain
+ * value. */
+typedef struct weir_ages {
+    const int64_t *before_us;
+    const uint32_t *groups, *parents;
+    const int64_t *times;
+} weir_ages;
+
+/* AdamW with decoupled decay. The corrections are 1 - beta^step. A plain value. */
+typedef struct weir_adamw_step {
+    double rate, beta1, beta2, epsilon, decay;
+    double correction1, correction2;
+    double scale; /* what gradients are multiplied with first: clipping */
+} weir_adamw_step;
+
+/* What a dropped element depends on: nothing but these, the row's key and the column. A plain value. */
+typedef struct weir_dropout {
+    double rate; /* in [0, 1); what stays is divided by 1 - rate */
+    uint64_t seed;
+    uint32_t stream;      /* of the layer */
+    const uint64_t *keys; /* one a row; NULL: its number */
+} weir_dropout;
+
+typedef struct weir_kernels {
+    const char *name; /* "cpu" */
+    bool unified;     /* the host's memory will do, and nothing needs copying */
+    /* Rows are best worked on in pieces of about so many bytes, which then stay in a cache from one kernel to the next;
+     * 0: all at once. */
+    size_t piece_bytes;
+
+    /* Memory.  WEIR_ENOMEM; `finish` waits and hands out the first error since the last one (K3). */
+    weir_err (*alloc)(size_t bytes, void **memoryp);
+    void (*release)(void *memory);
+    void (*to_device)(void *to, const void *host, size_t bytes);
+    void (*to_host)(void *host, const void *from, size_t bytes);
+    void (*zero)(void *memory, size_t bytes);
+    weir_err (*finish)(void);
+
+    void (*gemm)(const weir_gemm *gemm);
+
+    /* out[i] = x[index[i]];   dx[index[i]] += dout[i] */
+    void (*gather_rows)(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out);
+    void (*scatter_add_rows)(uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index, weir_real *dx);
+    /* Row i of out is the mean of segment i's entries, zeros when it has none;   back: adds to dx. */
+    void (*segment_mean)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
+                         uint32_t ldout);
+    void (*segment_mean_back)(const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
+                              weir_real *dx, uint32_t lddx);
+    /* out[i] = log(1 + entries of segment i) */
+    void (*segment_log_count)(const weir_segments *segments, weir_real *out, uint32_t ldout);
+    /* out[i][k]: the bumps of the age of edge i. */
+    void (*time_code)(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout);
+    /* out[i] = outer[inner[i]] */
+    void (*compose)(size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out);
+    /* out[i] += table[slots[i * stride]];   dtable[slots[i * stride]] += dout[i] */
+    void (*embed)(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
+                  weir_real *out);
+    void (*embed_back)(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *dout,
+                       weir_real *dtable);
+    /* x[i] += bias;   dbias += the sum of the rows of dx */
+    void (*bias)(uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
+    void (*bias_back)(uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias);
+    /* x[i] = max(0, x[i] + bias);   back: dx = 0 where x is 0 */
+    void (*bias_relu)(uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
+    void (*relu_back)(size_t count, const weir_real *x, weir_real *dx);
+    /* out = (x - mean) / sqrt(variance + 1e-5) * gain + shift, row by row; stats: mean and 1 / sqrt(…) of each row.
+     * back: dx is written, dgain and dshift are added to. */
+    void (*layer_norm)(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain, const weir_real *shift,
+                       weir_real *out, weir_real *stats);
+    void (*layer_norm_back)(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats,
+                            const weir_real *gain, const weir_real *dout, weir_real *dx, weir_real *dgain,
+                            weir_real *dshift);
+    /* In place; the same call on the gradient is the way back. */
+    void (*dropout)(uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x);
+
+    /* Of flat arrays: y += x;   the sum of squares;   one step, where decayed elements have decay as said. */
+    void (*add)(size_t count, const weir_real *x, weir_real *y);
+    double (*square_sum)(size_t count, const weir_real *x);
+    void (*adamw)(size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1,
+                  weir_real *moment2, weir_real *parameters);
+} weir_kernels;
+
+/* OpenBLAS and loops, AVX2 where the processor has it. OpenBLAS works on one thread, unless OPENBLAS_NUM_THREADS says
+ * otherwise.  [any] */
+const weir_kernels *weir_kernels_cpu(void);
+
+/* How many rows of so many columns make a piece; at least 1. */
+static inline uint32_t weir_kernels_piece(const weir_kernels *kernels, uint32_t cols) {
+    size_t rows = kernels->piece_bytes / ((cols + 1) * sizeof(weir_real));
+    return kernels->piece_bytes == 0 || rows > UINT32_MAX ? UINT32_MAX : rows == 0 ? 1 : (uint32_t)rows;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_INFERENCE_KERNEL_KERNEL_H */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nn.h - the network: typed GraphSAGE with means, its parameters as one flat array, and the way forward.
+ *
+ *   encode, per vertex type T     h0 = relu(numbers · W_T + sum over categories of embed[slot] + b_T)
+ *   layer l = 1 … L, per type T   r  = relu(h · Wself + sum over relations that leave T of m · Wneighbour + b)
+ *                                 h' = dropout(layer norm(r))
+ *     m = [mean of the children's h | mean of the edges' numbers | mean of the time codes | log(1 + children)]
+ *   head                          logits = h of the targets · W + b
+ *
+ * Layer l computes the nodes of hops 0 to L - l, a prefix of the block's. The one code serves and trains: a tape is
+ * only a workspace that forgets nothing.
+ *
+ * INVARIANTS
+ *   N4  With or without a tape, the logits are the same bits.
+ *   N5  A target's logits depend on nothing but its own tree (up to the order in which a GEMM sums).
+ *   N6  Initial parameters depend on the seed and the tensor's name alone: another relation changes no other tensor.
+ *   N7  What weir_nn_bound lets pass gives finite logits for any finite input.
+ *
+ * THREADS: a network is read-only after open, [any]; a workspace belongs to one thread at a time.
+ */
+#ifndef WEIR_INFERENCE_NN_NN_H
+#define WEIR_INFERENCE_NN_NN_H
+
+#include <weir/inference/kernel/kernel.h>
+#include <weir/inference/nn/shape.h>
+#include <weir/store/sample/block.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_nn weir_nn;
+typedef struct weir_nn_workspace weir_nn_workspace;
+
+#define WEIR_NN_TENSOR_NAME_MAX 192u
+
+/* rows x cols from offset of the flat array, row-major. A plain value. */
+typedef struct weir_nn_tensor {
+    const char *name; /* "encode.payment.weight", "layer1.paid_by.out.weight", "head.bias" */
+    uint64_t offset;
+    uint32_t rows, cols;
+    bool decays; /* weights and embeddings do, biases and gains do not */
+} weir_nn_tensor;
+
+/* The shape and the kernels are borrowed.  WEIR_ENOMEM.  [any] */
+weir_err weir_nn_open(const weir_nn_shape *shape, const weir_kernels *kernels, weir_nn **nnp);
+void weir_nn_close(weir_nn *nn); /* NULL is allowed */
+
+const weir_nn_shape *weir_nn_shape_of(const weir_nn *nn);
+const weir_kernels *weir_nn_kernels(const weir_nn *nn);
+uint64_t weir_nn_parameter_count(const weir_nn *nn);
+/* In the order of their offsets, without gaps. */
+const weir_nn_tensor *weir_nn_tensors(const weir_nn *nn, uint32_t *countp);
+const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); /* NULL: none */
+/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (N6). In the host's
+ * memory. */
+void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
+/* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite:
+ * *logit_maxp is how far from 0 it can be.  WEIR_EDATA names the tensor that could pass a float's largest.  [any] */
+weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit_maxp);
+
+/* --- forward ----------------------------------------------------------------------------------------------------- */
+
+/* What a batch brings, in the host's memory; borrowed until the forward pass, with a tape until the one back. */
+typedef struct weir_nn_batch {
+    const weir_block_view *block;    /* sampled with the shape's steps, after weir_block_inputs       */
+    const weir_real *const *numbers; /* one a type: inputs of the type x width                        */
+    const uint32_t *const *slots;    /* one a type: inputs of the type x categories                   */
+    const weir_real *const *edges;   /* one a step: edges x width of its relation; NULL without width */
+} weir_nn_batch;
+
+/* Training: what is dropped depends on (seed, step, layer, the node's key) alone. */
+typedef struct weir_nn_drop {
+    double rate; /* 0: nothing */
+    uint64_t seed, step;
+    const uint64_t *keys; /* one a node, the same on every rank; NULL: the node's number */
+} weir_nn_drop;
+
+/* Memory of forward passes, growing to the largest seen and then staying; a pass that fits allocates nothing. tape: it
+ * keeps what the way back needs (trainer/nn).  WEIR_ENOMEM.  [owner] */
+weir_err weir_nn_workspace_open(const weir_nn *nn, bool tape, weir_nn_workspace **workspacep);
+void weir_nn_workspace_close(weir_nn_workspace *workspace);
+uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *workspace);
+
+/* Logits of the targets: targets x outputs. params lie in the kernels' memory; logits and embeddings (targets x hidden,
+ * NULL: not wanted) in the host's. drop is NULL but in training.  [owner of the workspace]
+ * WEIR_EINVAL the block is none of this shape; WEIR_ENOMEM; what the kernels report. */
+weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
+                         const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
+                         weir_real *embeddings);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_INFERENCE_NN_NN_H */

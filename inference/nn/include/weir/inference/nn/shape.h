@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shape.h - what a network is made for: its inputs, its steps and its sizes, and how an input becomes floats.
+ *
+ * Made once from a schema and options; training learns the scales; then it is written into the model folder as JSON and
+ * read back by whoever serves. What is read needs no schema: names and numbers are in it. weir_nn_shape_fits says
+ * whether a schema still means the same by them.
+ *
+ *   numbers of a vertex type or relation, in columns:
+ *     each number feature    [value, scaled | 1 when missing]
+ *     each time feature      [log(1 + age in seconds), scaled | 1 when missing]      age: at the target's time
+ *     each aggregate         [value, scaled]                                         vertex types only; 0 when missing
+ *     each matrix            [its columns, of an import's arrays]                    vertex types only; not scaled
+ *   slots of a vertex type: one a category feature
+ *
+ * INVARIANTS
+ *   N1  read(print(shape)) prints the same bytes, and encodes to the same floats.
+ *   N2  A stored row and its values, each by its own way, are the same floats.
+ *   N3  A scale is learnt in double and in the order of the values: the same order, the same scale.
+ *
+ * THREADS: a shape is read-only once its scales are set, then [any].
+ */
+#ifndef WEIR_INFERENCE_NN_SHAPE_H
+#define WEIR_INFERENCE_NN_SHAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/inference/kernel/kernel.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/err.h>
+#include <weir/store/conf/yaml.h>
+#include <weir/store/format/row.h>
+#include <weir/store/sample/block.h>
+#include <weir/store/schema/schema.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_NN_LANGUAGE       1u /* of the JSON */
+#define WEIR_NN_HIDDEN_MAX     1024u
+#define WEIR_NN_LAYERS_MAX     WEIR_SAMPLE_HOPS_MAX
+#define WEIR_NN_OUTPUTS_MAX    WEIR_SCHEMA_LABEL_VALUES_MAX
+#define WEIR_NN_PARAMETERS_MAX ((uint64_t)1 << 30)
+#define WEIR_NN_MATRICES_MAX   16u                 /* of one vertex type */
+#define WEIR_NN_COLUMNS_MAX    ((uint32_t)1 << 20) /* of one matrix */
+
+typedef struct weir_nn_shape weir_nn_shape;
+
+/* An array beside a vertex type, which only imported snapshots have. A plain value. */
+typedef struct weir_nn_matrix {
+    const char *name;
+    uint32_t columns;
+    bool unit;       /* each row is divided by its length: long and short ones weigh the same */
+    uint32_t column; /* of the numbers, where it begins; the shape says */
+} weir_nn_matrix;
+
+/* Which type has it. */
+typedef struct weir_nn_matrix_of {
+    uint32_t type;
+    weir_nn_matrix matrix;
+} weir_nn_matrix_of;
+
+typedef struct weir_nn_opts {
+    uint32_t task;                 /* of the schema: a classification of vertices             */
+    uint32_t hidden;               /* width; 0: 64                                            */
+    const weir_sample_step *steps; /* of the sampler; their hops are the layers; copied       */
+    uint32_t step_count;
+    uint32_t window;                   /* of the sampler; 0: WEIR_SAMPLE_WINDOW                                 */
+    const weir_nn_matrix_of *matrices; /* by rising type; copied                              */
+    uint32_t matrix_count;
+} weir_nn_opts;
+
+typedef enum weir_nn_number_kind {
+    WEIR_NN_VALUE,    /* a number feature */
+    WEIR_NN_AGE,      /* a time feature   */
+    WEIR_NN_AGGREGATE /* of the schema    */
+} weir_nn_number_kind;
+
+/* What the normalisation needs; {0, 1, 0, 1} before anything was learnt. A plain value. */
+typedef struct weir_nn_scale {
+    double mean, deviation, min, max;
+} weir_nn_scale;
+
+typedef struct weir_nn_number {
+    const char *name;
+    weir_nn_number_kind kind;
+    weir_schema_normalise normalise; /* an age: standard */
+    uint32_t source;                 /* index of the feature; id of the aggregate */
+    uint32_t column;                 /* the flag of a missing value or age stands in the next */
+    weir_nn_scale scale;
+} weir_nn_number;
+
+typedef struct weir_nn_category {
+    const char *name;
+    uint32_t feature;
+    uint32_t slots;
+} weir_nn_category;
+
+/* Inputs of one vertex type or relation. A plain value. */
+typedef struct weir_nn_inputs {
+    const char *name;
+    const weir_nn_number *numbers; /* features in their order, then aggregates */
+    const weir_nn_category *categories;
+    const weir_nn_matrix *matrices; /* behind the numbers, in their columns */
+    const weir_value_kind *kinds;   /* of every feature, as store/format/row.h wants them */
+    uint32_t number_count, category_count, feature_count, aggregate_count, matrix_count;
+    uint32_t width; /* columns of the numbers and matrices */
+    bool timed;     /* ages or aggregates: the floats of a vertex differ from time to time */
+} weir_nn_inputs;
+
+/* WEIR_EINVAL options out of range; WEIR_ECONFIG the task is none that this network can learn, says why and what to do;
+ * WEIR_ELIMIT more than WEIR_NN_PARAMETERS_MAX parameters; WEIR_ENOMEM.  [any] */
+weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts, weir_nn_shape **shapep);
+/* As one JSON object; a failure is in the buffer's own error.  [any] */
+void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json);
+/* From text that nobody trusts: everything is checked, down to the last column. name stands for the file in messages.
+ * WEIR_ECONFIG with the place; WEIR_ENOMEM.  [any] */
+weir_err weir_nn_shape_read(const char *name, const char *text, size_t length, weir_nn_shape **shapep);
+/* The same, of an object inside a document. */
+weir_err weir_nn_shape_read_node(const weir_yaml_node *root, weir_nn_shape **shapep);
+void weir_nn_shape_free(weir_nn_shape *shape); /* NULL is allowed */
+
+/* Whether rows stored under this schema are what the shape was made for.  WEIR_EVERSION the first difference and what
+ * to do.  [any] */
+weir_err weir_nn_shape_fits(const weir_nn_shape *shape, const weir_schema *schema);
+
+/* Whether a living graph has all that the network reads: it has no matrices.  WEIR_EVERSION names one.  [any] */
+weir_err weir_nn_shape_serves(const weir_nn_shape *shape);
+
+/* Borrowed. */
+uint32_t weir_nn_hidden(const weir_nn_shape *shape);
+uint32_t weir_nn_layers(const weir_nn_shape *shape);
+uint32_t weir_nn_outputs(const weir_nn_shape *shape);     /* 1: a yes-or-no question */
+uint32_t weir_nn_target_type(const weir_nn_shape *shape); /* vertex type of the targets */
+const char *weir_nn_task(const weir_nn_shape *shape);
+uint32_t weir_nn_window(const weir_nn_shape *shape);
+const weir_sample_step *weir_nn_steps(const weir_nn_shape *shape, uint32_t *countp);
+uint32_t weir_nn_types(const weir_nn_shape *shape);
+uint32_t weir_nn_relations(const weir_nn_shape *shape);
+const weir_nn_inputs *weir_nn_vertex(const weir_nn_shape *shape, uint32_t type);
+const weir_nn_inputs *weir_nn_edge(const weir_nn_shape *shape, uint32_t relation);
+/* Whether nodes of the type can be seen at all; rows of a type that cannot need no encoding. */
+bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type);
+
+/* --- one input becomes floats ------------------------------------------------------------------------------------ */
+
+/* One vertex or edge. features are the schema's, of the same type; values one a feature of it (NULL: all missing);
+ * aggregates one an aggregate of the type, by id (NULL: none; NaN: missing). numbers has room for width, slots for
+ * category_count (NULL where there are none; an edge has none).  [any] */
+void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *features, const weir_value *values,
+                    const double *aggregates, int64_t before_us, weir_real *numbers, uint32_t *slots);
+/* The same of a checked row (store/format/row.h), which may be NULL and 0 long.  [any] */
+void weir_nn_encode_row(const weir_nn_inputs *inputs, const weir_schema_feature *features, const uint8_t *row,
+                        size_t length, const double *aggregates, int64_t before_us, weir_real *numbers,
+                        uint32_t *slots);
+
+/* One row of a matrix into its columns of the vertex's numbers; NULL: zeros.  [any] */
+void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_real *numbers);
+
+/* --- what training learns about the inputs ----------------------------------------------------------------------- */
+
+typedef struct weir_nn_learner weir_nn_learner;
+
+/* Count, mean, sum of squared distances, least and most of one number. A plain value that can travel between ranks. */
+typedef struct weir_nn_moments {
+    double count, mean, squares, min, max;
+} weir_nn_moments;
+
+/* Borrows the shape.  WEIR_ENOMEM.  [owner] */
+weir_err weir_nn_learner_open(weir_nn_shape *shape, weir_nn_learner **learnerp);
+void weir_nn_learner_close(weir_nn_learner *learner);
+/* Looks at one vertex or edge, as weir_nn_encode would: missing values are passed over. */
+void weir_nn_learn(weir_nn_learner *learner, const weir_nn_inputs *inputs, const weir_value *values,
+                   const double *aggregates, int64_t before_us);
+/* All moments as one array, to be merged with those of others in a fixed order (Chan's formula). */
+weir_nn_moments *weir_nn_learner_moments(weir_nn_learner *learner, uint32_t *countp);
+void weir_nn_moments_merge(weir_nn_moments *into, const weir_nn_moments *from);
+/* Sets the shape's scales. A number that was never there, or is always the same, keeps a deviation of 1. */
+void weir_nn_learner_finish(weir_nn_learner *learner);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_INFERENCE_NN_SHAPE_H */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tape.h - what a forward pass leaves behind for the way back. For trainer/nn; everything is in the kernels' memory,
+ * borrowed until the workspace's next pass.
+ */
+#ifndef WEIR_INFERENCE_NN_TAPE_H
+#define WEIR_INFERENCE_NN_TAPE_H
+
+#include <weir/inference/nn/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_NN_NO_TENSOR UINT64_MAX
+
+/* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. */
+typedef struct weir_nn_type_slots {
+    uint64_t self, bias, gain, shift;
+} weir_nn_type_slots;
+
+typedef struct weir_nn_encode_slots {
+    uint64_t weight, bias;      /* weight: NO_TENSOR without numbers */
+    const uint64_t *categories; /* one a category */
+} weir_nn_encode_slots;
+
+/* The places of all tensors. */
+typedef struct weir_nn_plan {
+    const weir_nn_encode_slots *encode; /* one a type                                            */
+    const weir_nn_type_slots *types;    /* [(layer - 1) * types + type]                          */
+    const uint64_t *neighbors;          /* [(layer - 1) * steps + step]: shared by equal (relation, direction) */
+    uint64_t head_weight, head_bias;
+} weir_nn_plan;
+
+const weir_nn_plan *weir_nn_plan_of(const weir_nn *nn);
+/* Columns of a step's edges beside the children's h: numbers, time code, count. */
+uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step);
+
+/* One layer of a pass. */
+typedef struct weir_nn_layer_tape {
+    const weir_real *below;        /* of each node of hops 0 to L - l: its h below; layer 1: gathered from h0 */
+    const weir_real *const *means; /* one a step, parents x hidden; NULL where the layer does not look so far */
+    weir_real *relu;               /* nodes x hidden */
+    weir_real *stats;              /* nodes x 2      */
+    weir_real *out;                /* nodes x hidden */
+    uint32_t nodes;
+} weir_nn_layer_tape;
+
+typedef struct weir_nn_tape {
+    const weir_block_view *block;
+    weir_nn_drop drop; /* rate 0: none; its keys are always there */
+    const uint32_t *input_of;
+    const uint32_t *const *input_children; /* one a step: of each edge its child's input row     */
+    const uint32_t *const *offsets;        /* one a step                                         */
+    const uint32_t *const *children;       /* one a step                                         */
+    const weir_real *const *edge_means;    /* one a step: parents x edge cols                    */
+    const weir_real *const *numbers;       /* one a type                                         */
+    const uint32_t *const *slots;          /* one a type                                         */
+    weir_real *h0;                         /* inputs x hidden                                    */
+    weir_nn_layer_tape layers[WEIR_NN_LAYERS_MAX];
+} weir_nn_tape;
+
+/* Of the last pass; NULL when it failed, or the workspace keeps no tape. */
+const weir_nn_tape *weir_nn_tape_of(const weir_nn_workspace *workspace);
+/* What the kernel drops of a layer: the same on the way back. */
+weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer);
+/* Memory that lives as long as the tape; NULL: none left.  [owner] */
+void *weir_nn_workspace_alloc(weir_nn_workspace *workspace, size_t count, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_INFERENCE_NN_TAPE_H */

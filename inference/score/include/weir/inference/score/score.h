@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * score.h - what the network says of a vertex of the living graph, now, and why.
+ *
+ *   asks ──► sample as of each one's time ──► rows, aggregates ──► forward ──► calibrate ──► reasons
+ *               ▲
+ *               └─ an event that is not stored yet: its edges and its row are laid over the graph, for its target alone
+ *
+ * The target of an ask sees what training would have shown: edges and other vertices' rows from before its time, its
+ * own row up to it, and at the first hop the edges of its own event.
+ *
+ * INVARIANTS: each is cited by an assert and by a test of the same name
+ *
+ *   C1  An event scored before it is stored, and the same event after, are the same block and the same score.
+ *   C2  The block of an ask is the one that a snapshot of the same graph gives for the same seed: edge for edge.
+ *   C3  An ask's answer does not depend on who else is in the batch (up to the order in which a GEMM sums).
+ *   C4  Every answer of a request comes from one model, whatever is swapped meanwhile.
+ *   C5  A change that a reason names is the logit less the logit of the same tree without that edge.
+ *
+ * THREADS: a scorer belongs to one thread at a time; a model is read-only and counted, [any].
+ */
+#ifndef WEIR_INFERENCE_SCORE_SCORE_H
+#define WEIR_INFERENCE_SCORE_SCORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/inference/nn/nn.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/err.h>
+#include <weir/store/format/mutation.h>
+#include <weir/store/graph/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_SCORE_BATCH_MAX   64u  /* asks of one forward pass, and of one request      */
+#define WEIR_SCORE_REASONS_MAX 64u  /* that an ask may want                              */
+#define WEIR_SCORE_EDGES_MAX   256u /* first edges of a target that are looked at for it */
+
+/* --- the model ---------------------------------------------------------------------------------------------------- */
+
+typedef struct weir_score_model weir_score_model;
+
+/* What a scorer needs of a model. Everything but `name` and `version`, which are copied, is borrowed until
+ * `release`. */
+typedef struct weir_score_model_opts {
+    const char *name;
+    const char *version;
+    const weir_nn *nn;
+    const weir_real *params;      /* in the memory of the network's kernels   */
+    uint64_t seed;                /* of the sampler                           */
+    double slope, offset;         /* probability = logistic(slope x + offset) */
+    void (*release)(void *owner); /* with the last reference; NULL: nothing   */
+    void *owner;
+} weir_score_model_opts;
+
+/* With one reference.  WEIR_EVERSION the schema means something else by what the network was made for, or the network
+ * reads matrices of an import; WEIR_ENOMEM: then nothing is released.  [any] */
+weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema, weir_score_model **modelp);
+weir_score_model *weir_score_model_share(weir_score_model *model);
+/* NULL is allowed.  [any] */
+void weir_score_model_drop(weir_score_model *model);
+const char *weir_score_model_name(const weir_score_model *model);
+const char *weir_score_model_version(const weir_score_model *model);
+const weir_nn_shape *weir_score_model_shape(const weir_score_model *model);
+uint64_t weir_score_model_seed(const weir_score_model *model);
+
+/* --- what is asked ------------------------------------------------------------------------------------------------ */
+
+/* A plain value. */
+typedef struct weir_score_ask {
+    weir_vertex vertex; /* of the network's target type */
+    int64_t time_us;
+    uint64_t event; /* its own, or 0 */
+    /* Of its own event, where that is not stored yet; borrowed. What is not about the vertex is passed over. */
+    const weir_mutation *mutations;
+    size_t mutation_count;
+    uint32_t reasons;    /* at most so many; 0: none                                                    */
+    uint32_t nodes_max;  /* of its tree: past it, a smaller one is looked at, and says so; 0: unlimited */
+    int64_t deadline_us; /* monotonic: the same when all of the run would not be done by then; 0: none   */
+    bool embedding;
+} weir_score_ask;
+
+/* The ask for a vertex that the graph has: as of when it was first put, with the event of the edges it was put with;
+ * or, of a task that judges at labels, as of now_us.  WEIR_ENOTFOUND the graph does not know it; what the graph
+ * reports.
+ * [any] */
+weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model, weir_vertex vertex, int64_t now_us,
+                               weir_arena *arena, weir_score_ask *askp);
+/* The ask for the target that an event puts. mutations are borrowed.  WEIR_EDATA the event puts none, or deletes
+ * something.  [any] */
+weir_err weir_score_ask_event(const weir_score_model *model, const weir_mutation *mutations, size_t count,
+                              weir_score_ask *askp);
+
+/* --- what is answered --------------------------------------------------------------------------------------------- */
+
+typedef enum weir_score_effort {
+    WEIR_SCORE_WHOLE, /* the neighbourhood that the network was trained on               */
+    WEIR_SCORE_LESS,  /* a quarter of each fan-out                                       */
+    WEIR_SCORE_LEAST  /* the newest edge of each relation                                */
+} weir_score_effort;
+
+/* An edge of the target, and what it did to the logit. A plain value. */
+typedef struct weir_score_reason {
+    weir_vertex neighbor;
+    int64_t time_us;
+    uint64_t event;
+    double change; /* C5 */
+    uint16_t relation, neighbor_type;
+    weir_direction direction;
+} weir_score_reason;
+
+/* A plain value; what it points to lives until the scorer's next run. */
+typedef struct weir_score {
+    double logit; /* of the yes; of several classes, of the likeliest */
+    double score; /* logistic(logit); of several classes, softmax     */
+    double probability;
+    uint32_t label; /* of several classes: the likeliest; else 0 */
+    uint64_t decision;
+    uint32_t nodes, edges; /* of its tree */
+    weir_score_effort effort;
+    const weir_score_reason *reasons; /* the largest change first */
+    uint32_t reason_count;
+    double own_change; /* of the target's own row and aggregates; 0 when no reasons were wanted */
+    const weir_real *embedding;
+    uint32_t embedding_width;
+} weir_score;
+
+typedef struct weir_scorer weir_scorer;
+
+/* The graph is borrowed.  WEIR_ENOMEM.  [owner] */
+weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp);
+void weir_scorer_close(weir_scorer *scorer); /* NULL is allowed */
+/* Answers count asks (1 to WEIR_SCORE_BATCH_MAX) by one model; scores: count. A model that is new to the scorer costs
+ * some allocations. WEIR_EINVAL the count; WEIR_EUNAVAILABLE what the network says of one of them is no finite number;
+ * whatever graph, sampler and network report: then there is no answer at all.  [owner] */
+weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
+                         weir_score *scores);
+/* For tests: deadlines are this manual clock's (borrowed), which each vertex moves on by so much. */
+void weir_scorer_pace_set(weir_scorer *scorer, weir_clock *clock, double node_ns);
+/* The block of the last pass, for tests. */
+const weir_block_view *weir_scorer_block(const weir_scorer *scorer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_INFERENCE_SCORE_SCORE_H */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * consumer.h - the three kinds of source behind one face: where to begin is asked for, records are polled.
+ *
+ * A stream belongs to the thread that opened it.
+ */
+#ifndef WEIR_INGEST_CONSUMER_H
+#define WEIR_INGEST_CONSUMER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/ingest/eventlog/eventlog.h>
+#include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/err.h>
+#include <weir/store/schema/schema.h>
+
+#include "positions.h"
+
+typedef struct weir_consumer weir_consumer;
+
+#define WEIR_CONSUMER_RECORDS_MAX 4096u /* of one poll */
+
+/* Borrowed until the next poll. */
+typedef struct weir_consumer_record {
+    uint32_t partition;
+    bool cut; /* value is only the beginning */
+    uint64_t offset;
+    int64_t time_us;
+    int64_t stored_ms; /* of Kafka: see weir_kafka_record */
+    const void *key;   /* NULL: none */
+    size_t key_length;
+    const void *value; /* NULL: none */
+    size_t value_length;
+} weir_consumer_record;
+
+/* Where to begin; marks, newest first and none above offset, are for streams that can compare them. */
+#define WEIR_CONSUMER_MARKS_MAX 6u
+
+typedef struct weir_consumer_start {
+    uint64_t offset;
+    uint64_t known; /* marks above it may be of another log: see weir_kafka_start */
+    uint32_t mark_count;
+    weir_mark marks[WEIR_CONSUMER_MARKS_MAX];
+} weir_consumer_start;
+
+/* Called for each partition while a stream opens; begin is the first offset that it still has. */
+typedef weir_err (*weir_consumer_start_at)(void *context, uint32_t partition, uint64_t begin,
+                                           weir_consumer_start *startp);
+
+typedef struct weir_consumer_ops {
+    /* Up to WEIR_CONSUMER_RECORDS_MAX records, rising in each partition. *emptyp: there was nothing more just now.
+     * May block for 100 ms. */
+    weir_err (*poll)(weir_consumer *stream, const weir_consumer_record **recordsp, size_t *countp, bool *emptyp);
+    /* The next offset that the partition will give, as far as it is known; NULL: `told` of the options says it. */
+    uint64_t (*end)(weir_consumer *stream, uint32_t partition);
+    /* All records below this one have been handed out, whatever stands behind the last of them; NULL: nothing does. */
+    uint64_t (*clear)(weir_consumer *stream, uint32_t partition);
+    /* For weir_consumer_start; NULL: this kind compares nothing. */
+    uint64_t (*check)(const weir_consumer_record *record);
+    void (*close)(weir_consumer *stream);
+    bool ends; /* empty once is empty for ever */
+} weir_consumer_ops;
+
+struct weir_consumer {
+    const weir_consumer_ops *ops;
+};
+
+weir_err weir_consumer_eventlog_open(weir_eventlog *log, weir_consumer_start_at start_at, void *context,
+                                     weir_consumer **streamp);
+
+typedef struct weir_consumer_kafka_opts {
+    const char *brokers, *topic;
+    int64_t timeout_us;
+    uint64_t buffer_bytes;
+    void (*told)(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us);
+    bool (*stop)(void *context);
+} weir_consumer_kafka_opts;
+
+weir_err weir_consumer_kafka_open(const weir_consumer_kafka_opts *opts, weir_consumer_start_at start_at, void *context,
+                                  weir_consumer **streamp);
+/* Lines are offsets from 0 on; empty ones, and a first line that only names the columns, are passed over. */
+weir_err weir_consumer_file_open(const char *path, const weir_schema_source *source, uint32_t partition,
+                                 weir_consumer_start_at start_at, void *context, weir_consumer **streamp);
+/* What a file is known by: the hash of its bytes, never 0. */
+weir_err weir_consumer_file_hash(const char *path, uint64_t *hashp);
+
+#endif /* WEIR_INGEST_CONSUMER_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metis.h - METIS behind one function.
+ *
+ * METIS ends its process when memory is short, so it is linked into weir-partition and nowhere else. Its counts have 32
+ * or 64 bits, as it was built: what does not fit is refused before it starts.
+ */
+#ifndef WEIR_PARTITIONER_METIS_METIS_H
+#define WEIR_PARTITIONER_METIS_METIS_H
+
+#include <stdint.h>
+
+#include <weir/store/base/err.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_METIS_CONSTRAINTS_MAX 8u
+
+/* Borrowed; each edge stands in the lists of both its ends, with the same weight, and no vertex beside itself. */
+typedef struct weir_metis_graph {
+    uint64_t vertices;
+    const int64_t *indptr, *neighbors, *edge_weights;
+    uint32_t constraints;          /* numbers a vertex that every part shall have its share of */
+    const int64_t *vertex_weights; /* vertices × constraints                                    */
+} weir_metis_graph;
+
+/* part_of[v] for each vertex, from 0 to parts - 1. The same seed gives the same parts.  WEIR_ELIMIT too large for this
+ * METIS, or more parts than vertices; WEIR_ENOMEM.  Blocks.  [main] */
+weir_err weir_metis_partition(const weir_metis_graph *graph, uint32_t parts, uint64_t seed, int32_t *part_of);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_PARTITIONER_METIS_METIS_H */

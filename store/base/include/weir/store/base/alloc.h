@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * alloc.h - all of Weir's memory goes through here.
+ *
+ * So that a test can fail the N-th allocation for every N and see that nothing leaks, and so that
+ * a running server can say what it holds. alloc.c is the only file that calls malloc and free; a
+ * check enforces it. Counters are relaxed atomics.  Every function is [any].
+ */
+#ifndef WEIR_STORE_BASE_ALLOC_H
+#define WEIR_STORE_BASE_ALLOC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NULL when out of memory or when a test says so; size 0 gives a unique pointer. Free with weir_free. */
+void *weir_malloc(size_t size) __attribute__((malloc, warn_unused_result));
+/* Zeroed; refuses a product that overflows. */
+void *weir_calloc(size_t count, size_t size) __attribute__((malloc, warn_unused_result));
+/* As realloc: on failure the old block stays. Refuses an overflowing product. */
+void *weir_realloc_array(void *block, size_t count, size_t size) __attribute__((warn_unused_result));
+/* alignment: a power of two, at least sizeof(void *). */
+void *weir_aligned_alloc(size_t alignment, size_t size) __attribute__((malloc, warn_unused_result));
+char *weir_strdup(const char *text) __attribute__((malloc, warn_unused_result));
+char *weir_strndup(const char *text, size_t length) __attribute__((malloc, warn_unused_result));
+/* NULL is allowed. */
+void weir_free(void *block);
+
+/* Has large blocks go back to the system when they are freed, from now on: the allocator would keep them for the next,
+ * in pieces that the next does not fit into. For a process whose memory has a bound. */
+void weir_alloc_return_large(void);
+
+typedef struct weir_alloc_stats {
+    uint64_t live_blocks; /* gauge:   allocated and not yet freed  */
+    uint64_t live_bytes;  /* gauge:   as the allocator rounds them */
+    uint64_t allocations; /* counter: since the process began      */
+} weir_alloc_stats;
+
+void weir_alloc_stats_get(weir_alloc_stats *statsp);
+
+/* Tests: the nth allocation from now on returns NULL (1 is the next), once; 0 disarms. */
+void weir_alloc_fail_nth(uint64_t nth);
+/* Tests: 1 if the armed failure has happened since weir_alloc_fail_nth. */
+int weir_alloc_failed(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_BASE_ALLOC_H */

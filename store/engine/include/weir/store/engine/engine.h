@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.h - the cold store of one shard: RocksDB, written only by sorted files that are ingested whole.
+ *
+ * The only module that includes RocksDB's headers. No memtable traffic and no write-ahead log: a sorted file becomes
+ * visible in one step or not at all, and the log of events is what it is rebuilt from.
+ *
+ * INVARIANTS
+ *   N1  A reader sees all of an ingested file or nothing of it.
+ *   N2  What ingest has returned for survives kill -9 and a power cut.
+ *   N3  A flipped bit in a file is an error when it is read, never a wrong value.
+ */
+#ifndef WEIR_STORE_ENGINE_ENGINE_H
+#define WEIR_STORE_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/base/buf.h>
+#include <weir/store/base/err.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_engine weir_engine;
+typedef struct weir_engine_cursor weir_engine_cursor;
+typedef struct weir_engine_writer weir_engine_writer;
+typedef struct weir_engine_cache weir_engine_cache; /* one block cache for many engines */
+
+/* Kind and vertex: what filters are made of. Shorter keys are found without them; none may be the first behind what a
+ * POINT cursor seeks. */
+#define WEIR_ENGINE_PREFIX_BYTES 17u
+/* A key that is long enough has a rank: these 8 bytes, read as a number, high byte first. Of one prefix the least rank
+ * is wanted first. */
+#define WEIR_ENGINE_RANK_AT 22u
+
+/* A value may hold things of several ranks, the least of which is its key's. The greatest of them, or more. Called for
+ * each key that has a rank, when a file is written.  [any] */
+typedef uint64_t (*weir_engine_last_rank)(const void *key, size_t length);
+
+typedef struct weir_engine_opts {
+    weir_engine_cache *cache;        /* borrowed; NULL: a small one of its own                 */
+    bool create;                     /* makes it when it is not there                          */
+    bool read_only;                  /* for tools: another process may have it open            */
+    bool bulk;                       /* no compaction on its own: for a bench or a restore     */
+    weir_engine_last_rank last_rank; /* NULL: not known */
+} weir_engine_opts;
+
+typedef struct weir_engine_stats {
+    uint64_t live_bytes;       /* gauge: files on disk                    */
+    uint64_t live_files;       /* gauge                                   */
+    uint64_t keys_estimate;    /* gauge                                   */
+    uint64_t level0_files;     /* gauge: many of them slow reads          */
+    uint64_t compaction_bytes; /* gauge: still to be compacted, estimated */
+    uint64_t jobs;             /* gauge: flushes and compactions that run or are due */
+    /* counters since RocksDB was opened: mending and replacing open it again */
+    uint64_t taken_bytes;       /* files that came in            */
+    uint64_t compacted_bytes;   /* written by compactions        */
+    uint64_t compaction_cpu_us; /* of the threads that compacted */
+} weir_engine_stats;
+
+weir_err weir_engine_cache_open(uint64_t bytes, weir_engine_cache **cachep);
+void weir_engine_cache_close(weir_engine_cache *cache);
+
+/* WEIR_ENOTFOUND; WEIR_EBUSY another process has it open; WEIR_ECORRUPT names file and what RocksDB says; WEIR_EIO;
+ * WEIR_EFULL; WEIR_ENOMEM.  Blocks.  [owner] */
+weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir_engine **enginep);
+void weir_engine_close(weir_engine *engine);
+
+/* Replaces what out holds; *foundp says whether there was a value.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  [any] */
+weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, weir_buf *out, bool *foundp);
+
+/* A cursor over a consistent view from the moment it was opened; belongs to one thread.  WEIR_ENOMEM.  [owner]
+ * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and
+ * filters skip files. SCAN: in full order over everything, reads ahead and keeps the hot blocks in the cache. PROBE: in
+ * full order, too, for who looks here and there: reads the blocks that it needs. */
+typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN, WEIR_ENGINE_PROBE } weir_engine_use;
+weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
+/* A POINT cursor that reads the sorted files one by one, for what a prefix has of from_rank and more. It stands nowhere
+ * until weir_engine_cursor_next_file puts it into the next file that may have some of that: then seek. No key of this
+ * file, or of those that follow, has a rank less than *rankp, so a reader who has enough may stop. A record may be in
+ * several files; a key without a rank may be in none. false: there are no more files, or an error. What is seen is that
+ * of one moment since the opening. Where the files are not known one by one all of them are read as one.  [owner] */
+weir_err weir_engine_cursor_open_files(weir_engine *engine, const void *prefix, uint64_t from_rank,
+                                       weir_engine_cursor **cursorp);
+bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp);
+/* A POINT cursor for who holds one already: it does not wait for the engine to be opened again or replaced, which waits
+ * for the one that is held.  Errors as above.  [owner] */
+weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp);
+/* Stands at the first key >= key.  [owner] */
+void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length);
+/* Stands at the last key <= key; and one before where it stands.  [owner] */
+void weir_engine_cursor_seek_last(weir_engine_cursor *cursor, const void *key, size_t length);
+void weir_engine_cursor_previous(weir_engine_cursor *cursor);
+bool weir_engine_cursor_valid(const weir_engine_cursor *cursor);
+/* Borrowed until the cursor moves. */
+const void *weir_engine_cursor_key(const weir_engine_cursor *cursor, size_t *lengthp);
+const void *weir_engine_cursor_value(const weir_engine_cursor *cursor, size_t *lengthp);
+void weir_engine_cursor_next(weir_engine_cursor *cursor);
+/* Whether it stopped at an error rather than at the end.  WEIR_ECORRUPT, WEIR_EIO. */
+weir_err weir_engine_cursor_err(const weir_engine_cursor *cursor);
+void weir_engine_cursor_close(weir_engine_cursor *cursor);
+
+/* Success, or what is wrong for longer than a call: RocksDB has stopped to take files (a full disk, a damaged file that
+ * a compaction met), or something that was read is damaged: the sentence names the file.  [any] */
+weir_err weir_engine_health(weir_engine *engine);
+/* Looks whether that is over, and gets RocksDB to work again as far as it can; what is still wrong is returned. To be
+ * called now and then while weir_engine_health is not success, and before what failed is tried again; by the thread
+ * that writes. Readers wait up to a second meanwhile.  Blocks.  [owner] */
+weir_err weir_engine_mend(weir_engine *engine);
+
+/* Puts the engine in `folder`, which is closed and lies beside this one, in this one's place: readers meet one or the
+ * other. What it was is in `folder` then, and its troubles are over.  WEIR_EBUSY: it is read; WEIR_EUNAVAILABLE: the
+ * file system cannot; after any error it is as it was, or opened again by weir_engine_mend.  Blocks.  [owner] */
+weir_err weir_engine_replace(weir_engine *engine, const char *folder);
+/* Reads every byte of every file from the disk, past all caches, and what names the files; what is damaged is told,
+ * too, by weir_engine_health from then on. pace is called after each file, with its bytes, and may wait; false ends it
+ * with success.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+typedef bool (*weir_engine_pace)(void *context, uint64_t bytes);
+weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context);
+
+/* Puts a copy in the place of each sorted file that is damaged or lost: out of the first of `folders`, which are copies
+ * of this engine (weir_engine_checkpoint), that has a file of its name with the very bytes it was written with. `aside`
+ * is a folder of this file system for what is on its way. *restoredp counts them; *leftp counts the files that are
+ * damaged still. If there are none, weir_engine_health says that the engine is to be opened again, and
+ * weir_engine_mend does so. go_on is asked before each file that is read; false: WEIR_ECLOSED.  WEIR_EFULL, WEIR_EIO,
+ * WEIR_ENOMEM.  Blocks.  [any] */
+typedef struct weir_engine_copies {
+    const char *const *folders;
+    size_t count;
+    const char *aside;
+    bool (*go_on)(void *context);
+    void *context;
+} weir_engine_copies;
+weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copies, uint32_t *restoredp,
+                             uint32_t *leftp);
+
+/* What can still be read of a damaged engine, where a cursor cannot: of each sorted file alone, block by block, all
+ * records in [from, to) of each range; but none of a file that has not come in. Files come in any order, and a record
+ * more than once. visit's error ends it and is returned. No file is removed meanwhile.  WEIR_EIO, WEIR_ENOMEM.
+ * Blocks.  [any] */
+typedef struct weir_engine_range {
+    const void *from, *to;
+    size_t from_length, to_length;
+} weir_engine_range;
+typedef weir_err (*weir_engine_visit)(void *context, const void *key, size_t key_length, const void *value,
+                                      size_t value_length);
+weir_err weir_engine_salvage(weir_engine *engine, const weir_engine_range *ranges, size_t count,
+                             weir_engine_visit visit, void *context);
+
+/* A sorted file beside the engine (same file system). Keys must rise strictly: WEIR_EORDER.  [owner] */
+weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
+/* The same for a large file: index and filter are in parts, as those of what merges make.  [owner] */
+weir_err weir_engine_writer_open_large(weir_engine *engine, weir_engine_writer **writerp);
+weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
+                                size_t value_length);
+uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer);
+/* Makes the file whole and durable; it is to be ingested, or cancelled.  WEIR_EFULL, WEIR_EIO.  Blocks on the disk. */
+weir_err weir_engine_writer_finish(weir_engine_writer *writer);
+/* Finishes it, if nobody has, and ingests it: N1, N2. The writer is closed either way.
+ * WEIR_EFULL, WEIR_EIO: nothing was changed.  Blocks on the disk. */
+weir_err weir_engine_writer_ingest(weir_engine_writer *writer);
+/* Throws the file away; NULL is allowed. */
+void weir_engine_writer_cancel(weir_engine_writer *writer);
+
+/* A consistent copy into a folder that must not exist. links: sorted files are second names of the engine's own, where
+ * the file system is the same; *sharedp counts them.  What was begun is left there.  WEIR_EEXIST, WEIR_EFULL,
+ * WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk.  [any] */
+weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool links, uint64_t *sharedp);
+/* Reads every block with its checksum.  WEIR_ECORRUPT names the key range or file.  Blocks.  [any] */
+weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp);
+/* Compacts everything now; for tools and benches.  Blocks.  [any] */
+weir_err weir_engine_compact(weir_engine *engine);
+void weir_engine_stats_get(weir_engine *engine, weir_engine_stats *statsp);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_ENGINE_ENGINE_H */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sampler.h - one sampler for training and serving, over any source.
+ *
+ * A target has a time, and everything below it is seen as of that time. The random numbers are a function of (seed,
+ * target, hop, relation, vertex): a sample depends on no thread, no rank and no batch, and a decision can be replayed.
+ *
+ * INVARIANTS: each is cited by an assert and by a test of the same name
+ *
+ *   P1  Each k-subset of a vertex's window is equally likely under `uniform` (Floyd, each draw from [0, j] inclusive).
+ *   P2  The targets come first; every edge exists in the source, is older than its target's time, and occurs once a
+ *       parent.
+ *   P3  The same (source, opts, target) gives the same tree of edges, whatever else is in the batch and whoever asks.
+ *   P4  A block is one allocation, sized for the worst case before the first hop.
+ *
+ * THREADS: a sampler and a block belong to one thread at a time.
+ */
+#ifndef WEIR_STORE_SAMPLE_SAMPLER_H
+#define WEIR_STORE_SAMPLE_SAMPLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/store/base/err.h>
+#include <weir/store/sample/block.h>
+#include <weir/store/sample/source.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_BLOCK_BYTES_MAX ((uint64_t)1 << 34)
+#define WEIR_BLOCK_EDGES_MAX ((uint64_t)1 << 28) /* the worst case of one block */
+
+typedef struct weir_sampler weir_sampler;
+
+typedef struct weir_sample_opts {
+    const weir_sample_step *steps; /* copied */
+    uint32_t step_count;
+    uint32_t window;      /* W; 0: WEIR_SAMPLE_WINDOW                                               */
+    uint32_t targets_max; /* of a block                                                             */
+    uint32_t edges_max;   /* of one target: then its tree is cut, and says so; 0: no such limit     */
+    uint64_t seed;
+    /* Targets of one time share what lies below them: a vertex that several reach at a hop is one node there. For
+     * batches whose targets all have the same time; the tree of a target is then drawn without its name. */
+    bool shared;
+} weir_sample_opts;
+
+/* The source is borrowed.  WEIR_EINVAL says which step and why; WEIR_ELIMIT the worst case of a block is too large:
+ * says how large and what to lower; WEIR_ENOMEM.  [owner] */
+weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *source, weir_sampler **samplerp);
+/* NULL is allowed. */
+void weir_sampler_close(weir_sampler *sampler);
+/* A block for what this sampler samples, to be used again and again (P4).  WEIR_ENOMEM. */
+weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp);
+void weir_block_close(weir_block *block);
+/* What one block holds in memory. */
+uint64_t weir_block_bytes(const weir_sampler *sampler);
+
+/* Fills the block: what it held is gone.  Targets stand by type, rising.  [owner]
+ * WEIR_EINVAL no target, more than targets_max, types that fall, times that differ under `shared`, a vertex that the
+ * source does not have; whatever the source reports. After an error the block is empty. */
+weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t count, weir_block *block);
+
+/* Numbers the distinct vertices of the block, by type: the rows that layer 0 reads. per_time: a vertex seen at two
+ * times is two rows, for features that change.  [owner] */
+void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_SAMPLE_SAMPLER_H */

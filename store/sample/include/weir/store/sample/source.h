@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source.h - where neighbours come from: "neighbours of v, relation, direction, before t, at most W newest", over a
+ * living graph or over plain arrays.
+ *
+ * THREADS: a source belongs to one thread at a time; threads that share a graph or arrays each open their own.
+ */
+#ifndef WEIR_STORE_SAMPLE_SOURCE_H
+#define WEIR_STORE_SAMPLE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/base/err.h>
+#include <weir/store/graph/graph.h>
+#include <weir/store/sample/block.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The window of one vertex: newest first, equal times by neighbour, then event. Strided, so that a column of an array
+ * and a field of a struct are read by one loop. Borrowed until the next call of the source. */
+typedef struct weir_sample_window {
+    const uint8_t *neighbors; /* what the source calls the vertex: uint64_t, or weir_vertex each   */
+    const uint8_t *times;     /* int64_t each                                                     */
+    const uint64_t *events;   /* beside each other; NULL: in `edges`, or none                     */
+    const weir_edge *edges;   /* with their rows; NULL: arrays, where the position stands for it  */
+    uint64_t first;           /* arrays: position of the first edge                               */
+    const uint64_t *places;   /* arrays: position of each; NULL: they follow the first            */
+    uint64_t id;              /* of the parent, by which it draws: the same in every source       */
+    uint32_t stride;          /* bytes from one to the next                                       */
+    uint32_t count;
+} weir_sample_window;
+
+/* What is asked of many parents at once, so that their memory can be fetched side by side. A source calls them by what
+ * it has: arrays by index, a graph by id; the other of the two is NULL. */
+typedef struct weir_sample_ask {
+    const uint64_t *parents;       /* arrays       */
+    const weir_vertex *parent_ids; /* a graph      */
+    const int64_t *before_us;      /* one a parent */
+    uint32_t count;
+    uint32_t limit; /* W */
+    uint16_t relation;
+    uint16_t type; /* of the parents */
+    weir_direction direction;
+} weir_sample_ask;
+
+typedef struct weir_target {
+    weir_vertex vertex; /* as the source calls it */
+    int64_t before_us;
+    /* Its own event, or 0: at the first hop, edges of this event count though their time is not older but the target's
+     * own. So a payment that is a vertex sees what it was put with. */
+    uint64_t event;
+    uint16_t type;
+} weir_target;
+
+typedef struct weir_sample_source weir_sample_source;
+/* A source fills this in; opaque handles of several kinds of source all begin with it. */
+struct weir_sample_source {
+    uint32_t types, relations;
+    const weir_sample_ends *ends; /* one a relation */
+    bool rows;                    /* edges have rows to keep */
+    /* Vertices are called by their ids, as a graph does, and not by an index: 128 bits instead of 64. The loops over
+     * arrays are bound by memory; so they have the narrow kind, and each loop is there twice. */
+    bool wide;
+
+    /* Forgets what the last block kept. */
+    void (*begin)(weir_sample_source *source);
+    /* What targets draw by, the same in every source: the low halves of their ids, in which two may agree; then they
+     * draw alike, which is no harm.  WEIR_EINVAL no such vertex. */
+    weir_err (*ids)(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids);
+    weir_err (*windows)(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows);
+    /* A number feature of every edge of the window; NaN where it is missing.  WEIR_EINVAL no such number. */
+    weir_err (*numbers)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                        uint32_t feature, float *numbers);
+    /* A category of every edge: equal texts have equal codes within this source; 0: missing.  WEIR_EINVAL. */
+    weir_err (*codes)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                      uint32_t feature, uint64_t *codes);
+    /* Copies a row to where it lives until the next begin. May be NULL where `rows` is false.  WEIR_ELIMIT,
+     * WEIR_ENOMEM. */
+    weir_err (*keep)(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp);
+    void (*close)(weir_sample_source *source);
+};
+
+/* Over a living graph: vertices are called by their ids. bytes_max bounds one call's windows, and the rows of one
+ * block.  WEIR_ENOMEM.  [any] */
+weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample_source **sourcep);
+
+/* One relation and direction as arrays. Edges of vertex v: indptr[v] up to indptr[v + 1], newest first. Two strides, so
+ * that what is read together can lie together: a vertex's begin and id, an edge's neighbour and time. A processor core
+ * has few misses under way at once; with arrays of their own, each edge needs two. */
+typedef struct weir_sample_csr {
+    const int64_t *indptr; /* vertices + 1                                               */
+    const uint64_t *ids;   /* the low halves of the vertices' ids, the same everywhere   */
+    const int64_t *neighbors;
+    const int64_t *times;
+    uint32_t vertex_stride;       /* bytes from one indptr to the next; 0: 8                  */
+    uint32_t id_stride;           /* the same of ids; 0: vertex_stride                        */
+    uint32_t edge_stride;         /* the same of neighbors and of times; 0: 8                 */
+    const uint64_t *events;       /* may be NULL                                               */
+    const int64_t *until_us;      /* from when on each is deleted; NULL: none is                */
+    const float *const *features; /* one a feature of the relation; NULL where it is no number; NaN: missing */
+    const int32_t *const *codes;  /* the same of categories; -1: missing. NULL: there are none               */
+    uint32_t feature_count;
+    uint64_t vertices, edges;
+    int64_t newest_us; /* no edge is newer; INT64_MAX: not known */
+    int64_t expire_us; /* 0: never                               */
+} weir_sample_csr;
+
+typedef struct weir_sample_arrays {
+    uint32_t types, relations;
+    const weir_sample_ends *ends;
+    const weir_sample_csr *csrs; /* relation * 2 + direction; copied     */
+    const uint64_t *const *ids;  /* one a type: low halves               */
+    const uint64_t *vertices;    /* how many of each type                */
+    uint32_t id_stride;          /* bytes from one id to the next; 0: 8  */
+} weir_sample_arrays;
+
+/* Over arrays, without a copy: vertices are called by their index within their type. Everything is borrowed; what the
+ * arrays say is checked where it is used: WEIR_ECORRUPT.  WEIR_ENOMEM.  [any] */
+weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_source **sourcep);
+
+struct weir_snapshot;
+/* Over a snapshot (snapshot.h), mapped or loaded: vertices are called by their index within their type. The snapshot is
+ * borrowed.  WEIR_ENOMEM.  [any] */
+weir_err weir_sample_over_snapshot(const struct weir_snapshot *snapshot, weir_sample_source **sourcep);
+
+/* NULL is allowed.  [owner] */
+void weir_sample_source_close(weir_sample_source *source);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_SAMPLE_SOURCE_H */

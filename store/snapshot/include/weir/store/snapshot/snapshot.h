@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot.h - the graph as of one instant, as a folder of plain arrays.
+ *
+ *   OUT/manifest.json                      schema, counts, times, offsets, seed
+ *   OUT/MANIFEST                           length and SHA-256 of every file, manifest.json too (trust.h)
+ *   OUT/vertices/TYPE/ids.npy              uint64, rows of two, the high half first; rising: a vertex's place here is
+ *                                          its index
+ *                    /key_offsets.npy, key_bytes.npy
+ *                    /lives/indptr.npy     int64, vertices + 1
+ *                          /first.npy      int64, rising within a vertex: the oldest put of each life
+ *                          /until.npy      int64, from when on the vertex is not there: deleted, or forgotten
+ *                    /rows/indptr.npy      int64, vertices + 1
+ *                         /times.npy       int64, rising within a vertex: since when the features are what they are
+ *                         /until.npy       int64, the end of the life; a newer row takes over by itself
+ *                    /feature.NAME.npy     one a row, not a vertex. Number float32 (NaN: missing); time int64 (the
+ *                                          least of int64: missing); category int32, an index into its texts (-1:
+ *                                          missing)
+ *                    /feature.NAME.text_offsets.npy, feature.NAME.text_bytes.npy
+ *                    /matrix.NAME.npy, mask.NAME.npy       of imports, one a vertex: float32 rows × columns, bool
+ *   OUT/relations/RELATION/out, in/indptr.npy              int64, vertices + 1
+ *                                 /neighbors.npy           int64, index within the type at the other end
+ *                                 /times.npy, events.npy   newest first within a vertex, then neighbour's id, event
+ *                                 /until.npy               int64, from when on it is deleted; only where one is
+ *                                 /feature.NAME.npy        as above, one an edge; texts stand once, beside out and in
+ *   OUT/labels/LABEL/targets.npy           int64, index of the vertex, or position in out of the edge
+ *                   /values.npy, times.npy int32 index of the schema's value; int64. Newest first within a vertex
+ *
+ * INVARIANTS: each is cited by an assert and by a test of the same name
+ *
+ *   Z1  Each edge stands once in out and once in in. Before any time t from `from` to as_of, a reader is told what a
+ *       reader of the store is told before t: edges, features, labels, whether a vertex is there and since when.
+ *   Z2  Every index is below the count of what it points into.
+ *   Z3  Nothing is as new as as_of: no edge, label, row or life.
+ *   Z4  A folder under its name is whole: it was written beside, synced, and renamed.
+ *
+ * AS OF A TIME: what has a time and an `until` is seen before t if time < t < until. An edge that has expired is still
+ * seen by a target that is old enough, because the sampler counts its age from the target. So nothing that a later
+ * message says of a vertex or an edge (an update, a deletion, a second put) changes what an earlier target is told.
+ * What a build's history lets go is counted from as_of, or from the graph's watermark if no as_of is given and that is
+ * earlier. What a `history` of the schema does not reach, the store tells nobody, and no more does a snapshot promise
+ * it: that is counted from the graph's watermark, or from as_of if one is given and that is later. `from` is the latest
+ * of them all, and may lie behind as_of: then there is no time of which it tells all.
+ *
+ * A LIFE of a vertex goes from its oldest put to its deletion, or until it has not been put for as long as its type's
+ * expiry. Each put leaves a record: a row, an edge at it (deleted since or not), or one of its own. A row says what was
+ * put in its own life; a label is of the life that began last before it, and of the first if none did.
+ */
+#ifndef WEIR_STORE_SNAPSHOT_SNAPSHOT_H
+#define WEIR_STORE_SNAPSHOT_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/base/err.h>
+#include <weir/store/graph/graph.h>
+#include <weir/store/snapshot/npy.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_SNAPSHOT_FORMAT 2u
+#define WEIR_SNAPSHOT_NEVER  INT64_MIN /* a time that there is not */
+
+/* --- building -------------------------------------------------------------------------------------------------- */
+
+typedef struct weir_snapshot_draft weir_snapshot_draft;
+
+typedef struct weir_snapshot_build_opts {
+    const char *out;      /* a folder that must not exist                                      */
+    int64_t as_of_us;     /* WEIR_BEFORE_ALL: right behind the newest event                    */
+    int64_t history_us;   /* keep what a target of that age, or younger, sees; 0: of any age   */
+    bool without_deleted; /* leave out what a deletion before as_of hides, for earlier targets too */
+    uint64_t seed;        /* written down: of whatever was drawn for it                        */
+    const char *origin;   /* one line of where it comes from; NULL: nothing is said            */
+    /* Adds arrays of its own before the manifest is written; may be NULL. */
+    weir_err (*extend)(void *context, weir_snapshot_draft *draft);
+    void *context;
+} weir_snapshot_build_opts;
+
+typedef struct weir_snapshot_stats {
+    uint64_t vertices, edges, labels; /* written; an edge counts once                                    */
+    uint64_t half_edges;              /* left out: the checkpoint has only one of their ends            */
+    uint64_t orphan_labels;           /* left out: their target is not visible                          */
+    uint64_t bytes;
+} weir_snapshot_stats;
+
+/* From a graph that nobody changes: a checkpoint, or a stopped store; read-only is enough. One ordered scan a shard;
+ * what is found goes to files beside OUT first, so memory is bounded by buffers, the texts of categories, and
+ * deletions. WEIR_EEXIST out; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than fit.
+ * Blocks.  [owner] */
+weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp);
+
+/* For `extend`: where vertices came to stand, and arrays beside theirs. rows: one a vertex of the type, in their
+ * order. */
+const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft);
+const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp);
+weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
+                                    uint64_t columns);
+weir_err weir_snapshot_draft_mask(weir_snapshot_draft *draft, uint32_t type, const char *name, const uint8_t *rows);
+
+/* --- reading --------------------------------------------------------------------------------------------------- */
+
+typedef struct weir_snapshot weir_snapshot;
+
+typedef struct weir_snapshot_opts {
+    bool load;   /* copies what a sampler reads into large pages, in pairs; else files are mapped */
+    bool verify; /* looks at the SHA-256 of every file first                                      */
+} weir_snapshot_opts;
+
+/* Plain values, borrowed from the snapshot. */
+typedef struct weir_snapshot_column {
+    const char *name;
+    weir_value_kind kind;
+    const float *numbers; /* one of the three, by kind */
+    const int64_t *times;
+    const int32_t *codes;
+    uint64_t texts; /* category: code c is text_bytes from text_offsets[c] to the next */
+    const int64_t *text_offsets;
+    const uint8_t *text_bytes;
+} weir_snapshot_column;
+
+typedef struct weir_snapshot_extra {
+    const char *name;
+    uint64_t columns; /* 0: a mask */
+    const float *matrix;
+    const uint8_t *mask;
+} weir_snapshot_extra;
+
+/* What vertex v has from indptr[v] up to the next, oldest first; the last of those older than t is in force before t,
+ * if t < until. */
+typedef struct weir_snapshot_spans {
+    uint64_t count;
+    const int64_t *indptr; /* vertices + 1 */
+    const int64_t *times, *until_us;
+} weir_snapshot_spans;
+
+typedef struct weir_snapshot_vertices {
+    uint64_t count;
+    const weir_vertex_pair *ids;
+    weir_snapshot_spans lives; /* times: the oldest put of each */
+    weir_snapshot_spans rows;
+    const int64_t *key_offsets;
+    const uint8_t *key_bytes;
+    const weir_snapshot_column *columns; /* one number a row */
+    uint32_t column_count;
+    const weir_snapshot_extra *extras; /* one a vertex */
+    uint32_t extra_count;
+} weir_snapshot_vertices;
+
+typedef struct weir_snapshot_edges {
+    uint64_t vertices, edges;
+    const int64_t *indptr, *neighbors, *times;
+    const int64_t *until_us; /* NULL: none was deleted */
+    const uint64_t *events;
+    const weir_snapshot_column *columns;
+    uint32_t column_count;
+    int64_t newest_us;
+    int64_t expire_us;
+    const int64_t *vertex_pairs; /* after `load`: indptr beside the low half of the id, vertices + 1; else NULL */
+    const int64_t *edge_pairs;   /* neighbour and time                                                        */
+} weir_snapshot_edges;
+
+typedef struct weir_snapshot_labels {
+    uint64_t count;
+    const int64_t *targets, *times;
+    const int32_t *values;
+} weir_snapshot_labels;
+
+/* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file: a missing one, a wrong length, an index that
+ * leads outside. Lists and neighbours are looked at where they are followed, or all of them by weir_snapshot_check.
+ * [any] */
+weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp);
+void weir_snapshot_close(weir_snapshot *snapshot); /* NULL is allowed */
+/* Walks all lists, neighbours, times and labels.  WEIR_ECORRUPT names the array and the place.  [any] */
+weir_err weir_snapshot_check(const weir_snapshot *snapshot);
+
+const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot);
+int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot);
+const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *snapshot, uint32_t type);
+const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot, uint32_t relation,
+                                                  weir_direction direction);
+const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapshot, uint32_t label);
+/* Targets before this time are told less than they saw: what only they see was left out when it was built. The least of
+ * int64: nothing was.  [any] */
+int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
+
+/* --- as of a time: of snapshots and of parts.  [any] --- */
+
+/* The place of what a vertex has in force before this time; false: nothing. */
+bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep);
+/* Of the labels [begin, end) of one vertex, newest first, those of the life at this place of `lives`. */
+void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,
+                                  const weir_snapshot_labels *labels, uint64_t *beginp, uint64_t *endp);
+
+/* Index of a vertex within its type; false: it is not there.  [any] */
+bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp);
+
+/* --- from and to other worlds ----------------------------------------------------------------------------------- */
+
+typedef struct weir_snapshot_import_opts {
+    const char *out;
+    const char *nodes, *edges; /* CSV; nodes may be NULL                                       */
+    const char *npz;           /* instead of both                                              */
+    const char *bits;          /* NULL, or a node column that holds numbers of set bits        */
+    uint64_t bit_count;        /* columns of its matrix; 0: one more than the largest          */
+    const char *skip;          /* NULL, or columns to leave out, parted by commas              */
+    bool undirected;           /* each edge stands both ways, unless it begins where it ends   */
+    uint64_t seed;
+} weir_snapshot_import_opts;
+
+/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays.  WEIR_EDATA file, line and
+ * column.  Blocks. */
+weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp);
+
+typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
+
+/* CSV: a folder with nodes.csv and edges.csv. NPZ: one file, of one vertex type and one relation whose features are
+ * numbers. Neither may exist; an import reads either back: README.md.  WEIR_EEXIST; WEIR_EINVAL what an archive cannot
+ * hold; WEIR_ECORRUPT.  Blocks. */
+weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_STORE_SNAPSHOT_SNAPSHOT_H */

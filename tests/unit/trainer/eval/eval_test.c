@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* eval_test.c - closed values, and naive twins that compare every pair. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/store/base/rng.h>
+#include <weir/trainer/eval/eval.h>
+
+#include "weir_test.h"
+
+#define COUNT_MAX 200u
+
+typedef struct data {
+    double scores[COUNT_MAX];
+    uint8_t labels[COUNT_MAX];
+    int64_t days[COUNT_MAX];
+    size_t count;
+} data;
+
+static weir_scored view(const data *d) {
+    return (weir_scored){d->scores, d->labels, d->count};
+}
+
+/* Few different scores: most are ties. */
+static data random_data(weir_rng *rng) {
+    data d = {.count = 2 + weir_rng_below(rng, COUNT_MAX - 2)};
+    uint64_t kinds = 1 + weir_rng_below(rng, 30);
+    for (size_t i = 0; i < d.count; i++) {
+        d.scores[i] = (double)weir_rng_below(rng, kinds) / 7 - 1;
+        d.labels[i] = weir_rng_below(rng, 3) == 0;
+        d.days[i] = (int64_t)weir_rng_below(rng, 4) - 2;
+    }
+    d.labels[0] = 1;
+    d.labels[1] = 0;
+    return d;
+}
+
+static double naive_auroc(const data *d) {
+    double won = 0, pairs = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        for (size_t j = 0; j < d->count; j++) {
+            if (!d->labels[i] || d->labels[j]) continue;
+            pairs++;
+            won += d->scores[i] > d->scores[j] ? 1 : d->scores[i] == d->scores[j] ? 0.5 : 0;
+        }
+    }
+    return won / pairs;
+}
+
+/* Each positive gains 1 / positives of recall at the precision of all that stand no lower. */
+static double naive_average_precision(const data *d) {
+    double sum = 0, positives = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        double above = 0, found = 0;
+        for (size_t j = 0; d->labels[i] && j < d->count; j++) {
+            if (d->scores[j] < d->scores[i]) continue;
+            above++;
+            found += d->labels[j];
+        }
+        if (d->labels[i]) sum += found / above;
+        positives += d->labels[i];
+    }
+    return sum / positives;
+}
+
+/* The share of each target that is looked at: what is left after the higher ones, dealt out to its equals. */
+static double naive_found(const data *d, uint32_t alerts, double *givenp) {
+    double found = 0;
+    *givenp = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        double higher = 0, equal = 0;
+        for (size_t j = 0; j < d->count; j++) {
+            if (d->days[j] != d->days[i]) continue;
+            higher += d->scores[j] > d->scores[i];
+            equal += d->scores[j] == d->scores[i];
+        }
+        double share = fmax(0, fmin(1, (alerts - higher) / equal));
+        found += share * d->labels[i];
+        *givenp += share;
+    }
+    return found;
+}
+
+static void near(double actual, double expected) {
+    if (!(fabs(actual - expected) < 1e-9)) fail_msg("%.12g should be %.12g", actual, expected);
+}
+
+static void ranks_are_those_of_named_pairs(void **state) {
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    for (unsigned round = 0; round < 200; round++) {
+        data d = random_data(&rng);
+        weir_scored s = view(&d);
+        double value, given, positives = 0;
+        weir_eval_budget budget;
+        uint32_t alerts = 1 + (uint32_t)weir_rng_below(&rng, 40);
+        for (size_t i = 0; i < d.count; i++)
+            positives += d.labels[i];
+        assert_ok(weir_eval_auroc(&s, &value));
+        near(value, naive_auroc(&d));
+        assert_ok(weir_eval_average_precision(&s, &value));
+        near(value, naive_average_precision(&d));
+        assert_ok(weir_eval_at_budget(&s, d.days, alerts, &budget));
+        double found = naive_found(&d, alerts, &given);
+        near((double)budget.alerts, given);
+        near(budget.precision, found / given);
+        near(budget.recall, found / positives);
+    }
+}
+
+static void closed_values(void **state) {
+    (void)state;
+    data d = {{0.1, 0.4, 0.35, 0.8}, {0, 0, 1, 1}, {0}, 4}; /* the example of scikit-learn's manual */
+    weir_scored s = view(&d);
+    double value;
+    assert_ok(weir_eval_auroc(&s, &value));
+    near(value, 0.75);
+    assert_ok(weir_eval_average_precision(&s, &value));
+    near(value, 0.8333333333333333);
+    for (size_t i = 0; i < 4; i++)
+        d.scores[i] = 0.5; /* all equal: chance, and the share of positives */
+    assert_ok(weir_eval_auroc(&s, &value));
+    near(value, 0.5);
+    assert_ok(weir_eval_average_precision(&s, &value));
+    near(value, 0.5);
+    assert_ok(weir_eval_log_loss(&s, &value));
+    near(value, log(2));
+    assert_ok(weir_eval_brier(&s, &value));
+    near(value, 0.25);
+    memcpy(d.scores, (const double[]){1, 0, 0, 1}, 4 * sizeof(double));
+    assert_ok(weir_eval_log_loss(&s, &value));
+    near(value, -log(1e-15) / 2); /* two of four are sure and wrong */
+}
+
+static void wrong_input_is_refused(void **state) {
+    (void)state;
+    data d = {{0.1, NAN}, {0, 1}, {0}, 2};
+    weir_scored s = view(&d);
+    weir_eval_budget budget;
+    weir_calibration calibration;
+    double value;
+    assert_err(weir_eval_auroc(&s, &value), WEIR_EDATA, "score 1");
+    assert_err(weir_eval_average_precision(&s, &value), WEIR_EDATA, "score 1");
+    assert_err(weir_eval_at_budget(&s, d.days, 1, &budget), WEIR_EDATA, "score 1");
+    assert_err(weir_calibration_fit(&s, &calibration), WEIR_EDATA, "score 1");
+    assert_err(weir_eval_log_loss(&s, &value), WEIR_EDATA, "calibrate");
+    d.scores[1] = 1.5;
+    assert_err(weir_eval_brier(&s, &value), WEIR_EDATA, "calibrate");
+    d.labels[1] = 0;
+    assert_err(weir_eval_auroc(&s, &value), WEIR_EDATA, "both classes");
+    assert_err(weir_calibration_fit(&s, &calibration), WEIR_EDATA, "both classes");
+    s.count = 0;
+    assert_err(weir_eval_auroc(&s, &value), WEIR_EDATA, "both classes");
+    assert_err(weir_eval_log_loss(&s, &value), WEIR_EDATA, "no targets");
+    assert_err(weir_eval_at_budget(&s, d.days, 1, &budget), WEIR_EDATA, "at least 1");
+}
+
+/* --- calibration -------------------------------------------------------------------------------------------------- */
+
+/* Two scores only: the fit can meet both of Platt's means, which are known. */
+static void calibration_of_two_scores_is_closed(void **state) {
+    (void)state;
+    data d = {.count = 100};
+    for (size_t i = 0; i < 100; i++) {
+        d.scores[i] = i < 60 ? -2 : 5;
+        d.labels[i] = i < 6 || (i >= 60 && i < 90);
+    }
+    weir_scored s = view(&d);
+    weir_calibration c;
+    assert_ok(weir_calibration_fit(&s, &c));
+    double low = 1.0 / (64 + 2), high = 37.0 / 38; /* 36 positives of 100 */
+    near(weir_calibrated(&c, -2), (6 * high + 54 * low) / 60);
+    near(weir_calibrated(&c, 5), (30 * high + 10 * low) / 40);
+}
+
+static void calibration_finds_the_logistic_that_drew(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    double *scores = calloc(MANY, sizeof *scores);
+    uint8_t *labels = calloc(MANY, 1);
+    if (!scores || !labels) abort();
+    for (size_t i = 0; i < MANY; i++) {
+        scores[i] = weir_rng_normal(&rng) * 3 + 1000;
+        labels[i] = weir_rng_double(&rng) < 1 / (1 + exp(-(0.7 * (scores[i] - 1000) - 1)));
+    }
+    weir_calibration c, again;
+    assert_ok(weir_calibration_fit(&(weir_scored){scores, labels, MANY}, &c));
+    assert_ok(weir_calibration_fit(&(weir_scored){scores, labels, MANY}, &again));
+    assert_memory_equal(&c, &again, sizeof c);
+    assert_true(fabs(c.slope - 0.7) < 0.07); /* 6 deviations and more */
+    assert_true(fabs(c.offset + 1000 * c.slope + 1) < 0.15);
+    free(scores);
+    free(labels);
+}
+
+static void calibration_of_parted_classes_stays_finite(void **state) {
+    (void)state;
+    data d = {{-1, -2, 3, 4}, {0, 0, 1, 1}, {0}, 4};
+    weir_scored s = view(&d);
+    weir_calibration c;
+    assert_ok(weir_calibration_fit(&s, &c));
+    assert_true(c.slope > 0 && isfinite(c.slope) && isfinite(c.offset));
+    assert_true(weir_calibrated(&c, 4) > 0.5 && weir_calibrated(&c, -2) < 0.5);
+    d.scores[0] = d.scores[1] = d.scores[2] = d.scores[3] = 2; /* nothing to tell apart: the share of positives */
+    assert_ok(weir_calibration_fit(&s, &c));
+    near(weir_calibrated(&c, 2), 0.5);
+    near(weir_calibrated(&(weir_calibration){1, 0}, -1e4), 0);
+}
+
+WEIR_TESTS(WEIR_CASE(ranks_are_those_of_named_pairs), WEIR_CASE(closed_values), WEIR_CASE(wrong_input_is_refused),
+           WEIR_CASE(calibration_of_two_scores_is_closed), WEIR_CASE(calibration_finds_the_logistic_that_drew),
+           WEIR_CASE(calibration_of_parted_classes_stays_finite))

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * boost.h - boosted trees for a yes-or-no question: what a graph network has to beat.
+ *
+ *   train rows ──► a tree a round ──► score the validation rows ──► better? keep : patience is over? end
+ *
+ * INVARIANTS
+ *   X1  The same rows, labels and options give the same scores.
+ *   X2  The rounds kept are those with the best average precision on the validation rows; the first of equals.
+ *
+ * THREADS: [owner] all; a call works on up to `threads` threads of the library's own.
+ */
+#ifndef WEIR_TRAINER_BOOST_BOOST_H
+#define WEIR_TRAINER_BOOST_BOOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/base/err.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_boost weir_boost;
+
+/* Borrowed. rows: count x columns, NaN is missing. labels: 0 or 1, NULL where rows are only scored. */
+typedef struct weir_boost_rows {
+    const float *rows;
+    const uint8_t *labels;
+    size_t count, columns;
+} weir_boost_rows;
+
+typedef struct weir_boost_opts {
+    uint32_t rounds, patience; /* patience: rounds without a better validation; 0: all rounds are made */
+    uint32_t depth, threads;
+    double rate;
+    uint64_t seed;
+} weir_boost_opts;
+
+weir_boost_opts weir_boost_defaults(void);
+/* Whether this program was built with the library; without, weir_boost_learn is WEIR_EUNAVAILABLE.  [any] */
+bool weir_boost_available(void);
+/* WEIR_EINVAL no rows, or columns that differ; WEIR_EDATA the validation rows are of one class; WEIR_ENOMEM;
+ * WEIR_EINTERNAL what the library says. */
+weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *train, const weir_boost_rows *validation,
+                          weir_boost **boostp);
+void weir_boost_close(weir_boost *boost);            /* NULL is allowed */
+uint32_t weir_boost_rounds(const weir_boost *boost); /* kept, by X2 */
+/* Log odds, one a row.  The same errors. */
+weir_err weir_boost_score(const weir_boost *boost, const weir_boost_rows *rows, double *scores);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_TRAINER_BOOST_BOOST_H */

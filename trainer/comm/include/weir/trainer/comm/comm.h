@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm.h - ranks that work on one thing together: MPI, or one rank alone where nobody started more.
+ *
+ *   weir_comm_start ──► the first channel ──weir_comm_channel──► one more for each thread that talks
+ *
+ * All ranks call the same functions of a channel in the same order. A channel belongs to one thread; threads with
+ * channels of their own do not wait for each other's calls.
+ *
+ * INVARIANTS
+ *   M1  A sum is the same bits on every rank, and the same from run to run with as many ranks.
+ *   M2  Without mpirun there is one rank and no MPI is started: every function works and talks to nobody.
+ *
+ * ERRORS: what goes wrong between ranks ends all of them (that is MPI's default, and there is nothing to go on with); a
+ * rank that fails by itself calls weir_comm_fail, which says its number and ends the others.
+ */
+#ifndef WEIR_TRAINER_COMM_COMM_H
+#define WEIR_TRAINER_COMM_COMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/base/buf.h>
+#include <weir/store/base/err.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_comm weir_comm;
+
+/* Once a process, before its threads.  WEIR_EUNAVAILABLE this MPI cannot be used by several threads; WEIR_ENOMEM. */
+weir_err weir_comm_start(int *argcp, char ***argvp, weir_comm **commp);
+/* All channels but the first are closed.  Waits for the others.  NULL is allowed.  [main] */
+void weir_comm_stop(weir_comm *comm);
+/* Waits for the others.  WEIR_ENOMEM.  [main] */
+weir_err weir_comm_channel(weir_comm *comm, weir_comm **channelp);
+void weir_comm_channel_close(weir_comm *channel); /* NULL is allowed */
+
+uint32_t weir_comm_rank(const weir_comm *comm);
+uint32_t weir_comm_ranks(const weir_comm *comm);
+
+/* Each number becomes its sum over the ranks (M1). */
+void weir_comm_sum_floats(weir_comm *comm, float *numbers, size_t count);
+void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count);
+/* Rank 0's bytes become everybody's. */
+void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length);
+void weir_comm_barrier(weir_comm *comm);
+/* Sends lengths[r] bytes to rank r, one after the other in bytes; appends what came, in the order of the ranks, to
+ * received, and puts how much came from each into received_lengths.  WEIR_ELIMIT more than 2 GiB; WEIR_ENOMEM. */
+weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
+                            uint64_t *received_lengths);
+
+/* Passes err on. With other ranks, an error ends them all first: it is said with this rank's number on stderr, and the
+ * process ends with its exit status. */
+weir_err weir_comm_fail(const weir_comm *comm, weir_err err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_TRAINER_COMM_COMM_H */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * eval.h - how good scores are, and what they mean as probabilities.
+ *
+ * Scores are any finite numbers, higher is more likely; labels are 0 or 1. Equal scores are one rank: no metric depends
+ * on the order of its input.
+ *
+ * THREADS: every function is [any]; those that sort allocate.
+ */
+#ifndef WEIR_TRAINER_EVAL_EVAL_H
+#define WEIR_TRAINER_EVAL_EVAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/store/base/err.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Borrowed. */
+typedef struct weir_scored {
+    const double *scores;
+    const uint8_t *labels;
+    size_t count;
+} weir_scored;
+
+/* Chance that a positive stands above a negative, ties half.  WEIR_EDATA one class only, or a score that is no number;
+ * WEIR_ENOMEM. */
+weir_err weir_eval_auroc(const weir_scored *scored, double *valuep);
+/* Sum over thresholds of (recall gained) x precision; a group of equal scores is one threshold.  The same errors. */
+weir_err weir_eval_average_precision(const weir_scored *scored, double *valuep);
+
+/* What a team that can look at `alerts` targets a day finds. days: of each target, any number that names its day. */
+typedef struct weir_eval_budget {
+    double precision; /* of the alerts that were given */
+    double recall;    /* of all positives              */
+    uint64_t alerts, days;
+} weir_eval_budget;
+
+/* Each day's highest scores, at most `alerts`; where equal scores pass the limit, as many of them count as have room,
+ * at the group's own precision.  WEIR_EDATA, WEIR_ENOMEM. */
+weir_err weir_eval_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
+                             weir_eval_budget *budgetp);
+
+/* probability = 1 / (1 + exp(-(slope * score + offset))) */
+typedef struct weir_calibration {
+    double slope, offset;
+} weir_calibration;
+
+/* Platt's fit with his smoothed targets, by Newton's method with a line search; deterministic.  WEIR_EDATA. */
+weir_err weir_calibration_fit(const weir_scored *scored, weir_calibration *calibrationp);
+double weir_calibrated(const weir_calibration *calibration, double score);
+
+/* Of probabilities in [0, 1]; log loss keeps them 1e-15 from the ends.  WEIR_EDATA none, or one outside. */
+weir_err weir_eval_log_loss(const weir_scored *scored, double *valuep);
+weir_err weir_eval_brier(const weir_scored *scored, double *valuep);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_TRAINER_EVAL_EVAL_H */

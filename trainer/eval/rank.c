@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rank.c - metrics of an order: a group of equal scores is one step, so no order of the input shows (ties). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/store/base/alloc.h>
+
+#include "eval_private.h"
+
+static int by_day_then_highest(const void *x, const void *y) {
+    const weir_ranked *a = x, *b = y;
+    if (a->day != b->day) return a->day < b->day ? -1 : 1;
+    return (a->score < b->score) - (a->score > b->score);
+}
+
+weir_err weir_eval_rank(const weir_scored *scored, const int64_t *days, weir_ranked **rankedp, size_t *positivesp) {
+    *rankedp = NULL;
+    *positivesp = 0;
+    weir_ranked *ranked = weir_calloc(scored->count + 1, sizeof *ranked);
+    if (!ranked) return WEIR_NOMEM("while ranking %zu scores", scored->count);
+    for (size_t i = 0; i < scored->count; i++) {
+        if (!isfinite(scored->scores[i])) {
+            weir_free(ranked);
+            return WEIR_ERR(WEIR_EDATA, "score %zu is no number; look for inputs that are none", i);
+        }
+        ranked[i] = (weir_ranked){scored->scores[i], days ? days[i] : 0, scored->labels[i] != 0};
+        *positivesp += ranked[i].label;
+    }
+    qsort(ranked, scored->count, sizeof *ranked, by_day_then_highest);
+    *rankedp = ranked;
+    return WEIR_OK;
+}
+
+size_t weir_eval_group(const weir_ranked *ranked, size_t count, size_t begin, size_t *positivesp) {
+    size_t end = begin;
+    *positivesp = 0;
+    do
+        *positivesp += ranked[end++].label;
+    while (end < count && ranked[end].score == ranked[begin].score && ranked[end].day == ranked[begin].day);
+    return end;
+}
+
+static weir_err rank_both_classes(const weir_scored *scored, weir_ranked **rankedp, size_t *positivesp) {
+    weir_err err = weir_eval_rank(scored, NULL, rankedp, positivesp);
+    if (err || (*positivesp > 0 && *positivesp < scored->count)) return err;
+    weir_free(*rankedp);
+    *rankedp = NULL;
+    return WEIR_ERR(WEIR_EDATA,
+                    "%zu targets, of which %zu are positive: a metric of ranks needs both classes; take a "
+                    "longer range of time",
+                    scored->count, *positivesp);
+}
+
+weir_err weir_eval_auroc(const weir_scored *scored, double *valuep) {
+    weir_ranked *ranked = NULL;
+    size_t positives = 0, above = 0, in_group = 0;
+    double won = 0;
+    *valuep = 0;
+    weir_err err = rank_both_classes(scored, &ranked, &positives);
+    if (err) return err;
+    for (size_t begin = 0, end; begin < scored->count; begin = end) { /* above: positives over this group */
+        end = weir_eval_group(ranked, scored->count, begin, &in_group);
+        won += (double)(end - begin - in_group) * ((double)above + (double)in_group / 2);
+        above += in_group;
+    }
+    *valuep = won / ((double)positives * (double)(scored->count - positives));
+    weir_free(ranked);
+    return WEIR_OK;
+}
+
+weir_err weir_eval_average_precision(const weir_scored *scored, double *valuep) {
+    weir_ranked *ranked = NULL;
+    size_t positives = 0, found = 0, in_group = 0;
+    *valuep = 0;
+    weir_err err = rank_both_classes(scored, &ranked, &positives);
+    if (err) return err;
+    for (size_t begin = 0, end; begin < scored->count; begin = end) {
+        end = weir_eval_group(ranked, scored->count, begin, &in_group);
+        found += in_group;
+        *valuep += (double)in_group / (double)positives * ((double)found / (double)end);
+    }
+    weir_free(ranked);
+    return WEIR_OK;
+}
+
+/* One day from begin: its alerts, and what they find. */
+static size_t spend_day(const weir_ranked *ranked, size_t count, size_t begin, uint32_t alerts, uint64_t *givenp,
+                        double *foundp) {
+    size_t at = begin, in_group = 0;
+    uint64_t left = alerts;
+    while (at < count && ranked[at].day == ranked[begin].day) {
+        size_t end = weir_eval_group(ranked, count, at, &in_group), size = end - at;
+        uint64_t taken = size < left ? size : left;
+        *foundp += (double)in_group * (double)taken / (double)size;
+        *givenp += taken;
+        left -= taken;
+        at = end;
+    }
+    return at;
+}
+
+weir_err weir_eval_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
+                             weir_eval_budget *budgetp) {
+    weir_ranked *ranked = NULL;
+    size_t positives = 0;
+    double found = 0;
+    *budgetp = (weir_eval_budget){0};
+    if (scored->count == 0 || alerts == 0)
+        return WEIR_ERR(WEIR_EDATA, "%zu targets and %u alerts a day; both have to be at least 1", scored->count,
+                        alerts);
+    weir_err err = weir_eval_rank(scored, days, &ranked, &positives);
+    if (err) return err;
+    for (size_t at = 0; at < scored->count; budgetp->days++)
+        at = spend_day(ranked, scored->count, at, alerts, &budgetp->alerts, &found);
+    budgetp->precision = found / (double)budgetp->alerts;
+    budgetp->recall = positives > 0 ? found / (double)positives : 0;
+    weir_free(ranked);
+    return WEIR_OK;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nn.h - the way back: gradients of the network of weir/inference/nn/nn.h, its losses, and AdamW.
+ *
+ * INVARIANTS
+ *   B1  Gradients are those of finite differences: relative error below 1e-3 in float, 1e-6 in double.
+ *   B2  A loss is a sum over its targets by a divisor that the caller names: the parts of a batch, however it is dealt
+ *       to ranks, add up to the loss and the gradient of the whole.
+ *
+ * THREADS: [owner] all.
+ */
+#ifndef WEIR_TRAINER_NN_NN_H
+#define WEIR_TRAINER_NN_NN_H
+
+#include <weir/inference/nn/nn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Adds to gradients (in the kernels' memory, laid out as the parameters, zeroed by the caller) those of the last
+ * forward pass, which kept a tape with the same params. dlogits: targets x outputs, in the host's memory.
+ * WEIR_EINVAL there is no tape; WEIR_ENOMEM; what the kernels report. */
+weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_workspace *workspace,
+                          const weir_real *dlogits, weir_real *gradients);
+
+/* --- losses: plain arrays in the host's memory ------------------------------------------------------------------- */
+
+#define WEIR_LOSS_NO_LABEL UINT32_MAX /* a target that counts for nothing */
+
+/* Of a batch. labels: 0 or 1, or a class below `classes`; weights: one a class, NULL: all 1. divisor: the sum of
+ * weights of the global batch (weir_loss_weight, added over the ranks); above 0. */
+typedef struct weir_loss {
+    const weir_real *logits;
+    const uint32_t *labels;
+    const double *weights;
+    uint32_t count, classes; /* binary: classes is 2, with one logit a target */
+    double divisor;
+} weir_loss;
+
+/* The weights of the labelled targets, summed. */
+double weir_loss_weight(const weir_loss *loss);
+/* Cross-entropy of logistic(logit); dlogits: count, may be NULL. */
+double weir_loss_binary(const weir_loss *loss, weir_real *dlogits);
+/* Cross-entropy of softmax(logits); dlogits: count x classes, may be NULL. */
+double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits);
+/* Whichever the number of outputs asks for: 1 is binary. */
+double weir_loss_of(uint32_t outputs, const weir_loss *loss, weir_real *dlogits);
+
+/* --- AdamW ------------------------------------------------------------------------------------------------------- */
+
+typedef struct weir_adamw weir_adamw;
+
+typedef struct weir_adamw_opts {
+    double beta1, beta2, epsilon, decay; /* 0: 0.9, 0.999, 1e-8; decay 0 is none */
+    double norm_max;                     /* gradients longer than this are shortened to it; 0: never */
+} weir_adamw_opts;
+
+/* The network is borrowed.  WEIR_EINVAL opts out of range; WEIR_ENOMEM. */
+weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_adamw **adamwp);
+void weir_adamw_close(weir_adamw *adamw); /* NULL is allowed */
+/* One step. *normp: the length of the gradients before they were shortened (may be NULL).
+ * WEIR_EDATA gradients that are no numbers: parameters and moments stay as they were; what the kernels report. */
+weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, weir_real *params,
+                              double *normp);
+
+/* For checkpoints: both moments, in the kernels' memory, and how many steps were taken. */
+weir_real *weir_adamw_moments(weir_adamw *adamw, unsigned which); /* 0 or 1 */
+uint64_t weir_adamw_steps(const weir_adamw *adamw);
+void weir_adamw_steps_set(weir_adamw *adamw, uint64_t steps);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_TRAINER_NN_NN_H */

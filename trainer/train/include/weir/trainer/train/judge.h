@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge.h - how a network that was trained before scores the test targets of a snapshot.
+ *
+ * The same targets, blocks and measures as of a training on that snapshot: what two models get here can be compared.
+ */
+#ifndef WEIR_TRAINER_TRAIN_JUDGE_H
+#define WEIR_TRAINER_TRAIN_JUDGE_H
+
+#include <weir/inference/nn/nn.h>
+#include <weir/store/base/err.h>
+#include <weir/trainer/train/train.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A target by its place in the snapshot. */
+typedef struct weir_judged_example {
+    bool found;
+    uint32_t type;
+    uint64_t vertex;
+    double score;
+} weir_judged_example;
+
+/* opts: snapshot, owners, batch, alerts, cut and sample_seed count; the task is the network's. params lie
+ * in the kernels' memory. *examplep is the test target of class 1 with the highest score. All ranks with equal
+ * arguments.  WEIR_EVERSION the network was made for another schema; WEIR_EDATA too few targets; WEIR_EINVAL,
+ * WEIR_ENOMEM.  [main] */
+weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
+                          weir_train_metrics *metricsp, weir_judged_example *examplep);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_TRAINER_TRAIN_JUDGE_H */

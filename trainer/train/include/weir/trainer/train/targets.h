@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * targets.h - what a task asks about, from a snapshot: vertices with the time at which they are judged and the class
+ * that became known later, in the order of their times; the first are learnt from, the last are only for judging.
+ *
+ *   warm-up ──────► train ──────────────────► validation ─────► test ─────► too young
+ *   only a past     ◄─────────────── targets ────────────────────────────►   their labels may still come
+ *
+ * INVARIANTS
+ *   T1  Cut by time: every target of a later part is later than every one of an earlier part.
+ *   T2  A target's class hangs on labels only, and a target is there only once its labels have had their time.
+ *   T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as of
+ *       the snapshot's time, so that all edges are seen; a class is nobody's input.
+ *   T4  No target is older than the snapshot tells all of (weir_snapshot_from_us).
+ *
+ * A target is one life of a vertex: its time, its features and its labels are of that. What a later message says of it
+ * (an update, a deletion, a second put) changes neither its time nor its class nor its features.
+ */
+#ifndef WEIR_TRAINER_TRAIN_TARGETS_H
+#define WEIR_TRAINER_TRAIN_TARGETS_H
+
+#include <stdint.h>
+
+#include <weir/store/base/err.h>
+#include <weir/store/sample/source.h>
+#include <weir/store/snapshot/snapshot.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weir_targets_part {
+    WEIR_TARGETS_TRAIN,
+    WEIR_TARGETS_VALIDATION,
+    WEIR_TARGETS_TEST,
+    WEIR_TARGETS_PARTS
+} weir_targets_part;
+
+typedef enum weir_targets_split {
+    WEIR_TARGETS_BY_TIME,
+    WEIR_TARGETS_BY_MASKS, /* an import's masks say who is in which part                    */
+    WEIR_TARGETS_BY_CLASS  /* so many of each class are drawn, and the rest is for the test */
+} weir_targets_split;
+
+/* How targets are cut into parts. A plain value; the names are borrowed. */
+typedef struct weir_targets_cut {
+    weir_targets_split split;
+    double warm_up;                        /* by time: share of the range that is only past; 0 to 0.9 */
+    double validation, test;               /* by time: shares of the targets behind it                */
+    const char *masks[WEIR_TARGETS_PARTS]; /* by masks: of the target's type                          */
+    uint32_t each[2];                      /* by class: to learn from, for validation                 */
+    uint64_t seed;                         /* by class: of the draw                                   */
+} weir_targets_cut;
+
+typedef struct weir_targets_opts {
+    uint32_t task; /* of the schema */
+    weir_targets_cut cut;
+} weir_targets_opts;
+
+/* Plain values, in the order of parts and, within, of time and vertex; owned by the handle. */
+typedef struct weir_targets {
+    uint64_t count;
+    uint64_t ends[WEIR_TARGETS_PARTS]; /* of each part, where it ends                              */
+    uint32_t classes;                  /* 2: yes or no, else one a value of the label              */
+    const weir_target *targets;        /* of the snapshot: vertices are indices                    */
+    const uint32_t *classes_of;        /* one a target                                             */
+    const uint64_t *class_counts;      /* [part * classes + class]                                 */
+    uint64_t young;                    /* left out: their labels may still come                    */
+    uint64_t old;                      /* left out: T4                                             */
+    uint64_t unlabelled;               /* left out: nobody said, and the label has no `absent`     */
+} weir_targets;
+
+/* WEIR_EINVAL shares out of range; WEIR_ECONFIG the task cannot be trained; WEIR_EDATA too few targets, or one class
+ * only, in the part that is named, and what to do; WEIR_ENOMEM.  The snapshot is only read.  [any] */
+weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp);
+void weir_targets_close(weir_targets *targets); /* NULL is allowed */
+uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_TRAINER_TRAIN_TARGETS_H */

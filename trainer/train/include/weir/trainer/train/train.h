@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * train.h - a network learns a task from a snapshot, on one rank or many, the same either way.
+ *
+ *   snapshot ─► targets ─► scales ─► epoch: stream ─► forward ─► loss ─► backward ─► sum over ranks ─► AdamW ─┐
+ *                                      ▲                                                                      │
+ *                                      └── checkpoint ◄── best so far? ◄── judge on validation ◄──────────────┘
+ *
+ * INVARIANTS: each is cited by an assert and by a test of the same name
+ *
+ *   R1  For a seed and a global batch, the losses hang on the number of ranks only by the order of a sum.
+ *   R2  Training that was ended and resumed gives the same bits as one that was not.
+ *   R3  The parameters kept are those of the best validation; the test part is looked at once, with them.
+ */
+#ifndef WEIR_TRAINER_TRAIN_TRAIN_H
+#define WEIR_TRAINER_TRAIN_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/inference/nn/nn.h>
+#include <weir/store/base/err.h>
+#include <weir/store/snapshot/snapshot.h>
+#include <weir/trainer/comm/comm.h>
+#include <weir/trainer/eval/eval.h>
+#include <weir/trainer/train/targets.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_TRAIN_FANOUT_MAX 64u
+
+typedef struct weir_trained weir_trained;
+
+/* Microseconds of an epoch on this rank; `wait` is preparation that compute did not hide. */
+typedef struct weir_train_times {
+    int64_t sample, exchange, encode, wait, compute, sum;
+} weir_train_times;
+
+/* How scores of a part stand. Of a yes-or-no question; else accuracy alone, in `accuracy`. */
+typedef struct weir_train_metrics {
+    double auroc, average_precision;
+    double budget_precision, budget_recall; /* at `alerts` a day */
+    double log_loss;                        /* of calibrated probabilities; test and validation after training */
+    double accuracy;
+    uint64_t targets, positives;
+} weir_train_metrics;
+
+typedef struct weir_train_epoch {
+    uint32_t number;   /* from 1 */
+    double loss;       /* of training, per unit of weight   */
+    double validation; /* average precision, or accuracy   */
+    bool best;
+    double gradient_norm;                 /* mean of the steps'            */
+    uint64_t edges, targets, remote_rows; /* on this rank   */
+    weir_train_times times;
+    int64_t elapsed_us;
+} weir_train_epoch;
+
+typedef struct weir_train_opts {
+    const weir_snapshot *snapshot;
+    const uint32_t *const *owners; /* of each type, of each vertex a rank; NULL: by the ids         */
+    const char *folder;            /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written */
+    uint32_t task;
+    uint32_t hidden;         /* 0: 64                                        */
+    const uint32_t *fanouts; /* one a layer                                  */
+    uint32_t layers;
+    bool out_only;                    /* look along edges from where they begin alone */
+    uint32_t epochs, batch, patience; /* patience: epochs without a better validation; 0: never stop early */
+    uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
+    uint32_t alerts;                  /* a day, for the budget                                             */
+    double rate, decay, dropout, norm_max;
+    double input_dropout;       /* of the entries of an import's matrices */
+    double positive_weight;     /* of class 1; 0: 1 */
+    weir_targets_cut cut;       /* into parts */
+    bool unit_rows;             /* of an import's matrices: each is divided by its length */
+    uint64_t seed, sample_seed; /* sample_seed: of judging and serving */
+    bool resume;
+    const weir_kernels *kernels; /* NULL: those of the processor */
+    /* After each epoch, on every rank; NULL: nobody listens. An error ends the training. */
+    weir_err (*on_epoch)(void *context, const weir_train_epoch *epoch);
+    void *context;
+} weir_train_opts;
+
+/* opts with what has a default; the pointers stay the caller's. */
+weir_train_opts weir_train_defaults(void);
+/* All ranks with equal opts.  WEIR_EINVAL an option; WEIR_EDATA too little to learn, or gradients that are no numbers;
+ * WEIR_EVERSION a checkpoint of other options or another snapshot; WEIR_ECORRUPT; WEIR_ENOMEM, WEIR_EIO.  [main] */
+weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
+void weir_trained_close(weir_trained *trained); /* NULL is allowed */
+
+const weir_nn *weir_trained_nn(const weir_trained *trained);
+const weir_nn_shape *weir_trained_shape(const weir_trained *trained);
+const weir_real *weir_trained_params(const weir_trained *trained); /* in the kernels' memory */
+const weir_targets *weir_trained_targets(const weir_trained *trained);
+const weir_calibration *weir_trained_calibration(const weir_trained *trained);
+const weir_train_metrics *weir_trained_metrics(const weir_trained *trained, weir_targets_part part);
+/* Of every target, in their order: the raw score (of class 1). NaN where none was asked. */
+const double *weir_trained_scores(const weir_trained *trained);
+uint32_t weir_trained_best_epoch(const weir_trained *trained);
+
+/* --- what the network is held against ----------------------------------------------------------------------------- */
+
+typedef enum weir_train_baseline {
+    WEIR_TRAIN_GRAPH_TREES, /* the target's row, and the newest neighbour of each relation with its aggregates */
+    WEIR_TRAIN_ROW_TREES,   /* the target's row alone                                                          */
+    WEIR_TRAIN_BASELINES
+} weir_train_baseline;
+
+typedef struct weir_train_trees {
+    weir_train_metrics metrics[WEIR_TARGETS_PARTS]; /* of validation and test; without log loss */
+    uint32_t rounds;
+} weir_train_trees;
+
+/* Boosted trees learn from the training targets, stop by validation and score the test, as the network did. This rank
+ * alone reads the snapshot.  WEIR_EUNAVAILABLE no library, or no yes-or-no question; WEIR_EINTERNAL what the library
+ * says; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
+weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
+
+/* How far a network looks. A plain value. */
+typedef struct weir_train_reach {
+    const uint32_t *fanouts; /* one a layer */
+    uint32_t layers;
+    bool out_only; /* along edges from where they begin: of graphs whose edges stand both ways */
+} weir_train_reach;
+
+/* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached.
+ * Returns how many, 0 when they are more than steps_max.  [any] */
+uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach,
+                          weir_sample_step *steps, uint32_t steps_max);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_TRAINER_TRAIN_TRAIN_H */
