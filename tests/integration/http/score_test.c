@@ -389,7 +389,7 @@ static void a_pipe_in_the_place_of_a_model_hangs_nothing(void **state) {
     assert_true(child.port != 0);
     char *sentence = serve_await_red(&child, "no model", since_us, "model.json is not a regular file");
     reload(&child, NULL, "model.json is not a regular file");
-    serve_is_as_red(&child, sentence);
+    serve_is_as_red(&child, sentence, NULL);
     assert_int_equal(rename(aside, path), 0);
     serve_await(&child, "/readyz", NULL, 200, NULL); /* nobody has to say that it is mended */
     store_event(&child, 0, "/v1/vertices/payment/p1");

@@ -104,7 +104,7 @@ static void a_stopped_shard_is_named_and_takes_nothing_more(void **state) {
         post_small(&child, n, 503, sentence);
     serve_expect_get(&child, "/v1/status", 200, "\"stopped\":true");
     is_read_on(&child);
-    serve_is_as_red(&child, sentence);
+    serve_is_as_red(&child, sentence, NULL);
     int status = serve_end(&child, SIGTERM);
     assert_true(status != 0 && status < 128);
     start(&child, "1GiB", "ingest.behind_max=0", "store.repair=true");
@@ -128,7 +128,7 @@ static void later_troubles_do_not_take_its_place(void **state) {
     assert_true(files > 0);
     serve_await(&child, "/v1/status", NULL, 200, "/files\"");
     post_small(&child, 100, 503, sentence);
-    serve_is_as_red(&child, sentence);
+    serve_is_as_red(&child, sentence, NULL);
     int status = serve_end(&child, SIGTERM);
     assert_true(status != 0 && status < 128);
 }

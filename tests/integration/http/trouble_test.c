@@ -60,7 +60,7 @@ static void a_poisoned_log_is_named_and_a_stop_ends(void **state) {
     char *sentence = serve_await_red(&child, "log poisoned", since_us, "the event log");
     serve_expect_get(&child, "/v1/status", 200, "\"part\":\"eventlog\"");
     serve_expect_get(&child, "/v1/neighbors/account/a1", 404, "");
-    serve_is_as_red(&child, sentence);
+    serve_is_as_red(&child, sentence, NULL);
     assert_int_not_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -74,7 +74,7 @@ static void a_full_store_disk_is_named_and_a_stop_ends(void **state) {
     free(serve_await_red(&child, "seal failing", since_us, "seal"));
     serve_await(&child, "/v1/status", NULL, 200, "store/shard-000/seal\""); /* which is told first */
     serve_await(&child, "/v1/neighbors/account/a1", NULL, 200, "\"p1\"");
-    serve_is_as_red(&child, serve_why_red(&child));
+    serve_is_as_red(&child, serve_why_red(&child), NULL);
     int status = serve_end(&child, SIGTERM);
     assert_true(status != 0 && status < 128);
     start(&child, NULL);
@@ -158,7 +158,7 @@ static void a_damaged_read_turns_readiness_red_until_it_is_mended(void **state) 
     serve_expect_get(&child, "/readyz", 503, ".sst");
     char *sentence = serve_await_red(&child, "corrupt read", since_us, ".sst");
     serve_expect_get(&child, "/v1/status", 200, "/files\"");
-    serve_is_as_red(&child, sentence);
+    serve_is_as_red(&child, sentence, ".sst");
     flip_back();
     serve_await(&child, "/readyz", NULL, 200, NULL);
     serve_expect_get(&child, "/v1/neighbors/account/a1", 200, "\"p1\"");

@@ -33,7 +33,7 @@ static void who_does_not_keep_up_takes_no_more(void **state) {
     }
     assert_non_null(strstr(said, "ingest.behind_max allows"));
     assert_true(taken >= 100);
-    serve_is_as_red(&child, serve_why_red(&child));
+    serve_is_as_red(&child, serve_why_red(&child), NULL);
     assert_true(serve_end(&child, SIGTERM) < 128);
     start(&child, NULL, "ingest.behind_max=100");
     serve_await(&child, "/readyz", NULL, 200, NULL);
