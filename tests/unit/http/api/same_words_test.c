@@ -55,7 +55,7 @@ static void both_close(both *b) {
     free(b->body);
 }
 
-/* As take_post does.  The array form holds a message that begins with a bracket. */
+/* As events_take does.  The array form holds a message that begins with a bracket. */
 static weir_err by_events(both *b, uint32_t source, const char *message, size_t length, bool array) {
     const weir_api_message *messages;
     weir_mapped mapped;
