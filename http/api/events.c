@@ -414,7 +414,7 @@ static void events_learn_ids(weir_api_writer *writer, uint32_t index) {
         err = events_learn_partition(writer, target, source, p);
     if (!err) return;
     weir_log_error("events.ids", err);
-    event_target_set_failure(writer, target, weir_err_prefix(err, "cannot read the event ids of the log"));
+    event_target_set_failure(writer, target, weir_err_prefix(err, "cannot read the event ids of the event log"));
 }
 
 /* Until it goes well: the log can be written again, and its ids are known. */

@@ -21,7 +21,7 @@ typedef struct weir_api_fresh {
     weir_buf header;
 } weir_api_fresh;
 
-/* Before the read that it speaks for (A3): adds the header, keeps the member for weir_api_fresh_member. */
+/* Before the read that it speaks for (API-A3): adds the header, keeps the member for weir_api_fresh_member. */
 void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *request);
 /* `"freshness":{…}` into the object that is being written. */
 void weir_api_fresh_member(weir_api *api, uint32_t thread, weir_json *json);
@@ -73,7 +73,7 @@ struct weir_api {
 };
 
 /* Success, or WEIR_EUNAVAILABLE: the store is being filled from the log, so that what is not there may only not have
- * been read yet (A5).  [any] */
+ * been read yet (API-A5).  [any] */
 weir_err weir_api_whole(const weir_api *api);
 /* Success, or WEIR_EUNAVAILABLE: more comes in than is applied, so that more would only make it later.  [any] */
 weir_err weir_api_keeps_up(weir_api *api);
@@ -100,6 +100,8 @@ typedef struct weir_api_vertex {
  * spelling.  [any] */
 weir_err weir_api_vertex_read(const weir_schema *schema, weir_arena *arena, const char *type, const char *key,
                               size_t key_length, weir_api_vertex *vertexp);
+/* The vertex of a path /…/{type}/{key}; the key stays in the request's arena.  As weir_api_vertex_read.  [any] */
+weir_err weir_api_vertex_of_path(const weir_api *api, weir_http_request *request, weir_api_vertex *vertexp);
 /* Its id in the graph that is served.  [any] */
 weir_vertex weir_api_vertex_id(const weir_api *api, const weir_api_vertex *vertex);
 /* The query's `before`, or WEIR_BEFORE_ALL.  WEIR_EDATA. */

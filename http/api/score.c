@@ -8,8 +8,6 @@
  * The body is read where the request arrives: its deadline and the number of its targets decide whether it is admitted.
  * Only the worker reads the graph. Freshness is taken before anything is read (API-A3).
  */
-#include <string.h>
-
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
@@ -272,13 +270,10 @@ weir_err weir_api_post_score(void *context, weir_http_request *request) {
 
 weir_err weir_api_get_embedding(void *context, weir_http_request *request) {
     weir_api *api = context;
-    size_t type_length, key_length;
-    const char *type = weir_http_param(request, 0, &type_length), *key = weir_http_param(request, 1, &key_length);
     score_job *job;
     weir_err err = score_job_open(api, request, &job);
     if (err) return err;
-    if (strlen(type) != type_length) return WEIR_ERR(WEIR_EDATA, "the vertex type has a 0 byte in it");
-    err = weir_api_vertex_read(api->schema, weir_http_arena(request), type, key, key_length, &job->ask.vertices[0]);
+    err = weir_api_vertex_of_path(api, request, &job->ask.vertices[0]);
     if (!err) err = weir_api_whole(api);
     if (err) return err;
     job->embedding = true;

@@ -230,7 +230,7 @@ static void bodies_that_are_refused(void **state) {
         {"{\"source\":\"payments\",\"event\":[]}", 422,
          "event 0 of the request: byte 1: the message is no JSON object"},
         {"{\"source\":\"payment\",\"event\":{}}", 400, "no source 'payment'"},
-        {"{\"source\":\"payments\",\"\\u0065vent\":{}}", 400, "without escapes"},
+        {"{\"source\":\"payments\",\"\\u0065vent\":{}}", 400, "escape sequences"},
         {"{\"source\":\"payments\",\"event\":{\"id\":\"x\"}}", 422, "time"},
         {"{\"source\":\"payments\",\"event\":{\"id\":\"x\",\"time\":\"9999-12-31T00:00:00Z\",\"account\":\"a1\","
          "\"amount\":1,\"currency\":\"EUR\",\"channel\":\"web\"}}",

@@ -101,8 +101,8 @@ typedef struct weir_http_opts {
 } weir_http_opts;
 
 /* Binds, and serves when it returns.  [owner]
- * WEIR_EBUSY the port is taken; WEIR_EPERM no right to it, or not loopback and no keys (SERVER-W3); WEIR_ECONFIG the address
- * cannot be read or is not this machine's; WEIR_EINVAL an option; WEIR_ENOMEM, WEIR_EUNAVAILABLE. */
+ * WEIR_EBUSY the port is taken; WEIR_EPERM no right to it, or not loopback and no keys (SERVER-W3); WEIR_ECONFIG the
+ * address cannot be read or is not this machine's; WEIR_EINVAL an option; WEIR_ENOMEM, WEIR_EUNAVAILABLE. */
 weir_err weir_http_open(const weir_http_opts *opts, weir_http **httpp);
 uint16_t weir_http_port(const weir_http *http);
 /* "http://127.0.0.1:8080"; borrowed. */
