@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_test.c - the first page in a real browser: what it shows, and what it must not do. */
+/* page_test.c - the console page in a real browser: what it shows, and what it must not do. */
 #include "serve_child.h"
 
 #include <sys/stat.h>

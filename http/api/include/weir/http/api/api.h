@@ -74,7 +74,7 @@ const weir_http_route *weir_api_routes(size_t *countp);
 bool weir_api_authenticate(void *context, const char *key, size_t length, weir_http_caller *callerp);
 /* openapi.json, as served. */
 const char *weir_api_openapi(size_t *lengthp);
-/* The first page, as served. */
+/* The console page and its files, as served. */
 const char *weir_api_page_html(size_t *lengthp);
 const char *weir_api_page_js(size_t *lengthp);
 const char *weir_api_page_css(size_t *lengthp);
