@@ -65,7 +65,7 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     weir_err err = api->fresh ? WEIR_OK : WEIR_NOMEM("for the API");
     if (!err) err = weir_api_writer_open(api, opts, &api->writer);
     if (!err) err = weir_api_scores_open(api);
-    if (!err) err = weir_api_pool_open(api, WEIR_API_POOL_THREADS, &api->pool);
+    if (!err) err = weir_api_pool_open(api, &api->pool);
     if (err) {
         weir_api_close(api);
         return err;

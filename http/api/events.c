@@ -111,6 +111,7 @@ static weir_err events_no_source(const weir_schema *schema, const char *name) {
 }
 
 weir_err weir_api_post_events(void *context, weir_http_request *request) {
+    WEIR_ON_ROLE(LOOP);
     weir_api *api = context;
     event_post post = {.request = request};
 
@@ -222,6 +223,7 @@ static weir_err events_take(weir_api_writer *writer, event_pending *pending) {
     WEIR_ON_ROLE(WRITER);
     size_t length;
     const weir_api_message *messages;
+    WEIR_ASSERT(pending->post.source < writer->target_count);
     event_target *target = &writer->targets[pending->post.source];
     int64_t now_us = weir_clock_wall_us(writer->api->clock); /* one reading: the pipeline judges by the record's time */
     weir_arena *arena = weir_http_arena(pending->post.request);

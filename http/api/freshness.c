@@ -8,6 +8,8 @@
  */
 #include <string.h>
 
+#include <weir/store/base/assert.h>
+
 #include "private.h"
 
 #define KEPT_US        5000
@@ -124,6 +126,7 @@ static void fresh_make(weir_api *api, weir_api_fresh *fresh) {
 }
 
 void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *request) {
+    WEIR_ASSERT(thread < api->fresh_count);
     weir_api_fresh *fresh = &api->fresh[thread];
     int64_t now_us = weir_clock_mono_us(api->clock);
     uint64_t acknowledged = atomic_load(&api->acknowledged);
@@ -139,6 +142,7 @@ void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *req
 }
 
 void weir_api_fresh_member(weir_api *api, uint32_t thread, weir_json *json) {
+    WEIR_ASSERT(thread < api->fresh_count);
     const weir_api_fresh *fresh = &api->fresh[thread];
     weir_json_key(json, "freshness");
     weir_buf_append(json->buf, fresh->member.bytes, fresh->member.length);

@@ -52,13 +52,13 @@ static void pool_main(void *context) {
     }
 }
 
-weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poolp) {
+weir_err weir_api_pool_open(weir_api *api, weir_api_pool **poolp) {
     *poolp = NULL;
     weir_api_pool *pool = weir_calloc(1, sizeof *pool);
     if (!pool) return WEIR_NOMEM("for the pool of threads");
     pool->api = api;
     weir_err err = weir_queue_open(QUEUE_MAX, sizeof(pool_job), &pool->queue);
-    for (uint32_t i = 0; !err && i < threads; i++) {
+    for (uint32_t i = 0; !err && i < WEIR_API_POOL_THREADS; i++) {
         pool_thread *self = &pool->threads[i];
         char name[WEIR_THREAD_NAME_MAX + 1];
         snprintf(name, sizeof name, "sample-%u", i);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
+
 #include "body.h"
 #include "sample_ask.h"
 
@@ -24,6 +26,7 @@ static weir_err sample_ask_read_target(weir_api_sample_ask *ask, const json_t *v
     static const char *const names[] = {"type", "key", "before", NULL};
     const char *before;
     size_t before_length;
+    WEIR_ASSERT(ask->target_count < WEIR_API_SAMPLE_TARGETS);
     weir_api_sample_target *target = &ask->targets[ask->target_count];
     weir_err err = weir_api_body_members(value, where, names);
     if (!err) err = weir_api_body_vertex(value, where, ask->schema, ask->arena, &target->vertex);
@@ -102,6 +105,7 @@ static weir_err sample_ask_read_step(weir_api_sample_ask *ask, const json_t *val
                                         "fanout", "weight",   "half_life", NULL};
     const char *relation, *direction, *strategy, *weight, *half_life;
     size_t length;
+    WEIR_ASSERT(ask->opts.step_count < WEIR_API_SAMPLE_STEPS);
     weir_sample_step *step = &ask->steps[ask->opts.step_count];
     int64_t hop = hop_before + 1, fanout = FANOUT_DEFAULT;
     weir_err err = weir_api_body_members(value, where, names);

@@ -96,6 +96,7 @@ static weir_err score_write(const score_job *job, weir_json *json, uint32_t i, c
                             const weir_score *score) {
     static const char *const efforts[] = {"whole", "less", "least"};
     const weir_score_ask *ask = &job->ask.asks[i];
+    WEIR_ASSERT(score->effort < sizeof efforts / sizeof efforts[0]);
     weir_json_object(json);
     score_write_target(job, json, i);
     weir_json_key(json, "decision");
@@ -248,6 +249,7 @@ static void score_job_submit(score_job *job) {
         .deadline_us = ask->arrival_us + (ask->deadline_us ? ask->deadline_us : WAIT_MAX_US),
         .targets = ask->count,
     };
+    WEIR_ON_ROLE(LOOP);
     weir_http_defer(job->request);
     weir_err err = weir_scoring_submit(job->api->scoring, &work);
     if (!err) return;

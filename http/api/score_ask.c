@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
+
 #include "body.h"
 #include "score_ask.h"
 
@@ -150,6 +152,7 @@ static weir_err score_ask_without_event(const char *body, size_t length, weir_ar
     *restp = (weir_api_message){body, length};
     if (weir_api_cut(body, length, "event", event)) {
         size_t before = (size_t)(event->bytes - body), behind = length - before - event->length;
+        WEIR_ASSERT(event->bytes >= body && before + event->length <= length);
         char *rest = weir_arena_alloc_aligned(arena, 1, before + sizeof null + behind);
         if (!rest) return WEIR_NOMEM("for a request");
         memcpy(rest, body, before);

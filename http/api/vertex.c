@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
+
 #include "private.h"
 
 #define LIMIT_DEFAULT 20u
@@ -162,6 +164,7 @@ static weir_err neighbor_write_list(const vertex_question *ask, weir_json *json,
     list.kinds = weir_graph_relation_kinds(ask->api->graph, relation, &list.kind_count);
     weir_err err = weir_graph_neighbors_within(ask->api->graph, ask->id, relation, direction, ask->before_us, limit,
                                                ask->budget, ask->arena, &edges, &count);
+    WEIR_ASSERT(err || count <= limit);
     /* Their names take longest: what is too much for a loop is known before they are read. */
     if (!err) err = weir_graph_budget_covers(ask->budget, (uint64_t)count * WEIR_GRAPH_SEEK_STEPS);
     for (uint32_t i = 0; !err && i < count; i++)
@@ -196,7 +199,7 @@ static weir_err neighbor_read_choice(const vertex_question *ask, neighbor_choice
         bool out = neighbor_stands_at(ask, choice->relation, WEIR_OUT);
         bool in = neighbor_stands_at(ask, choice->relation, WEIR_IN);
         if (!(direction ? (choice->direction == WEIR_OUT ? out : in) : out || in))
-            return WEIR_ERR(WEIR_EDATA, "relation '%s' %s at a %s", relation,
+            return WEIR_ERR(WEIR_EDATA, "relation '%s' %s at vertex type '%s'; choose another", relation,
                             !direction                      ? "neither begins nor ends"
                             : choice->direction == WEIR_OUT ? "does not begin"
                                                             : "does not end",

@@ -22,6 +22,7 @@
 #include <weir/store/base/log.h>
 #include <weir/store/base/signals.h>
 #include <weir/store/base/suggest.h>
+#include <weir/store/base/thread.h>
 #include <weir/store/cli/cli.h>
 
 #include "serve_private.h"
@@ -343,6 +344,7 @@ static void serve_reload_keys(service *serve) {
 }
 
 static void serve_wait_for_stop(service *serve) {
+    WEIR_ON_ROLE(MAIN);
     bool ready = false;
     while (!weir_signals_wait(ready ? WEIR_US_PER_S : LOOK_US)) {
         bool again = weir_signals_hung_up();

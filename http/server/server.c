@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/rng.h>
 
 #include "private.h"
@@ -122,6 +123,7 @@ const char *weir_http_url(const weir_http *http) {
 
 void weir_http_stop(weir_http *http, int64_t drain_us) {
     if (http->stopped) return;
+    WEIR_ASSERT(http->loop_count <= WEIR_HTTP_LOOPS_MAX);
     http->stopped = true;
     int64_t stop_us = weir_clock_mono_us(http->clock) + drain_us;
     atomic_store_explicit(&http->stop_us, stop_us > 0 ? stop_us : 1, memory_order_release);

@@ -83,7 +83,7 @@ static size_t put_text(char *to, const char *text, size_t length) {
     return at;
 }
 
-/* As prepare does. */
+/* As score_job_prepare does. */
 static weir_err by_score(both *b, uint32_t source, const char *message, size_t length) {
     static weir_api_score_ask ask;
     weir_mapped mapped;
