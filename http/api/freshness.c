@@ -40,7 +40,8 @@ typedef struct fresh_survey {
 } fresh_survey;
 
 static double fresh_seconds(int64_t us) {
-    return (double)(us / 1000) / 1000; /* more digits say nothing */
+    int64_t ms = us / 1000; /* more digits say nothing */
+    return (double)ms / 1000;
 }
 
 static void fresh_write_parts(weir_json *json, const char *name, const fresh_source *sum, bool ends) {

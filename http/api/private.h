@@ -161,8 +161,8 @@ typedef struct weir_api_message {
     size_t length;
 } weir_api_message;
 
-/* Cuts a body into messages, which are left in the body: JSON is one value or an array of them, lines are a message
- * each and empty ones are skipped. Only as much of JSON is looked at as shows where a value ends; the mapper looks at the
+/* Cuts a body into messages, which stay in the body: JSON is one value or an array of them; of lines each is a message,
+ * and empty ones are skipped. Only as much of JSON is looked at as shows where a value ends; the mapper looks at the
  * rest. WEIR_EDATA says where; WEIR_ELIMIT more than WEIR_API_EVENTS_MAX; WEIR_ENOMEM.  [any] */
 weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
                         const weir_api_message **messagesp, size_t *countp);

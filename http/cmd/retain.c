@@ -3,8 +3,8 @@
  * retain.c - the event log's retention: only a server knows what may be removed.
  *
  * A store is a view of the log, and is built from it again after a crash: what not every shard has sealed must stay,
- * whatever its age. Only the server knows that, so only the server removes segments; `weir log append` does not. While a
- * part of the store is damaged nothing is removed at all: it may be repaired from what the log still has.
+ * whatever its age. Only the server knows that, so only the server removes segments; `weir log append` does not. While
+ * a part of the store is damaged nothing is removed at all: it may be repaired from what the log still has.
  */
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/clock.h>
