@@ -115,7 +115,7 @@ weir_err weir_api_post_events(void *context, weir_http_request *request) {
     weir_api *api = context;
     event_post post = {.request = request};
 
-    /* From which source; it needs no name where there is just one. */
+    /* From which source; its name may be omitted where there is just one. */
     const char *name = weir_http_query(request, "source");
     if (name)
         post.source = weir_schema_source_find(api->schema, name);
@@ -211,7 +211,7 @@ static weir_err events_append(weir_api_writer *writer, event_target *target, int
     if (err && weir_eventlog_health(target->log))
         event_target_set_failure(writer, target, weir_err_prefix(err, NOT_WRITTEN));
     if (err) return err;
-    WEIR_ASSERT(first == target->next[target->partition]); /* nobody else appends to a topic */
+    WEIR_ASSERT(first == target->next[target->partition]); /* only this thread appends to a topic */
     target->dirty = true;
     target->next[target->partition] += pending->fresh;
     weir_repeats_forget(target->repeats[target->partition], target->next[target->partition]);

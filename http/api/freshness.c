@@ -114,18 +114,6 @@ static weir_err fresh_visit(void *context, const weir_pipeline_partition_stats *
     return WEIR_OK;
 }
 
-static void fresh_make(weir_api *api, weir_api_fresh *fresh) {
-    weir_buf_clear(&fresh->member);
-    weir_buf_clear(&fresh->header);
-    fresh_survey survey = {.api = api, .json = weir_json_begin(&fresh->member), .header = &fresh->header};
-    weir_json_object(&survey.json);
-    (void)weir_pipeline_partitions(api->pipeline, fresh_visit, &survey); /* the visit has no errors */
-    while (survey.next < weir_pipeline_source_count(api->pipeline))
-        fresh_begin_source(&survey);
-    fresh_end_source(&survey);
-    weir_json_object_end(&survey.json);
-}
-
 void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *request) {
     WEIR_ASSERT(thread < api->fresh_count);
     weir_api_fresh *fresh = &api->fresh[thread];
@@ -133,7 +121,15 @@ void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *req
     uint64_t acknowledged = atomic_load(&api->acknowledged);
     bool old = !fresh->made_us || now_us - fresh->made_us >= KEPT_US || fresh->acknowledged != acknowledged;
     if (old || fresh->member.failed || fresh->header.failed) {
-        fresh_make(api, fresh);
+        weir_buf_clear(&fresh->member);
+        weir_buf_clear(&fresh->header);
+        fresh_survey survey = {.api = api, .json = weir_json_begin(&fresh->member), .header = &fresh->header};
+        weir_json_object(&survey.json);
+        (void)weir_pipeline_partitions(api->pipeline, fresh_visit, &survey); /* the visit has no errors */
+        while (survey.next < weir_pipeline_source_count(api->pipeline))
+            fresh_begin_source(&survey);
+        fresh_end_source(&survey);
+        weir_json_object_end(&survey.json);
         fresh->made_us = now_us;
         fresh->acknowledged = acknowledged;
     }

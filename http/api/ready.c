@@ -81,9 +81,9 @@ static weir_err ready_add_backlog(void *context, const weir_pipeline_partition_s
     return WEIR_OK;
 }
 
-/* What was there before the start may be any number: until it is applied the server is not ready, and events are taken
- * all the same, because the log is there for them. A verdict stands for some milliseconds, because the store is asked
- * for every partition and shard; of two that are made at once either will do. */
+/* Any number of events may be there before the start: until they are applied the server is not ready, and events are
+ * accepted all the same, because the log is there for them. A verdict stands for some milliseconds, because it asks
+ * every partition and shard; of two that are made at once either will do. */
 weir_err weir_api_keeps_up(weir_api *api) {
     if (!api->behind_max || atomic_load(&api->state) != WEIR_API_READY) return WEIR_OK;
     int64_t now_us = weir_clock_mono_us(api->clock);
@@ -142,12 +142,6 @@ weir_err weir_api_livez(void *context, weir_http_request *request) {
     return WEIR_OK;
 }
 
-/* What a source that waits says; false: it is not the brokers' silence. */
-static bool ready_says_why(const weir_pipeline_source_stats *stats) {
-    return stats->status == WEIR_PIPELINE_WAITING && !weir_err_is(stats->err, WEIR_EUNAVAILABLE) &&
-           !weir_err_is(stats->err, WEIR_ETIMEOUT);
-}
-
 /* A source that is out of touch for longer than is allowed. While it starts, one that waits says so at once. */
 static bool ready_is_stale(weir_api *api, char *buffer, size_t size) {
     char sentence[WEIR_ERR_SENTENCE_MAX], since[WEIR_TIME_TEXT_MAX];
@@ -159,7 +153,9 @@ static bool ready_is_stale(weir_api *api, char *buffer, size_t size) {
         int64_t age_us = stats.contact_age_us < 0 ? now_us - stats.begun_us : stats.contact_age_us;
         bool old = api->stale_max_us && !stats.connected && age_us > api->stale_max_us;
         bool held = api->stale_max_us && stats.waiting_since_us && now_us - stats.waiting_since_us > api->stale_max_us;
-        bool says_why = ready_says_why(&stats);
+        /* A source that waits says why, unless it is for its brokers. */
+        bool says_why = stats.status == WEIR_PIPELINE_WAITING && !weir_err_is(stats.err, WEIR_EUNAVAILABLE) &&
+                        !weir_err_is(stats.err, WEIR_ETIMEOUT);
         if ((old || starting) && says_why) {
             weir_err_sentence(stats.err, sentence, sizeof sentence);
             snprintf(buffer, size, "source '%s' waits: %s", stats.name, sentence);
@@ -207,36 +203,32 @@ static const char *ready_reason(weir_api *api, char *buffer, size_t size) {
     return buffer;
 }
 
-static void ready_write_source(weir_json *json, const weir_pipeline_source_stats *stats) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    weir_json_object(json);
-    weir_json_key(json, "source");
-    weir_json_string(json, stats->name);
-    weir_json_key(json, "status");
-    weir_json_string(json, weir_pipeline_status_name(stats->status));
-    if (stats->err) {
-        weir_err_sentence(stats->err, sentence, sizeof sentence);
-        weir_json_key(json, "error");
-        weir_json_string(json, sentence);
-    }
-    weir_json_key(json, "connected");
-    weir_json_bool(json, stats->connected);
-    weir_json_key(json, "records");
-    weir_json_u64(json, stats->records);
-    weir_json_key(json, "dead_letters");
-    weir_json_u64(json, stats->dead_letters);
-    weir_json_key(json, "tombstones");
-    weir_json_u64(json, stats->tombstones);
-    weir_json_object_end(json);
-}
-
 static void ready_write_sources(weir_api *api, weir_json *json) {
     weir_json_key(json, "sources");
     weir_json_array(json);
     for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
         weir_pipeline_source_stats stats;
         weir_pipeline_source_stats_get(api->pipeline, i, &stats);
-        ready_write_source(json, &stats);
+        weir_json_object(json);
+        weir_json_key(json, "source");
+        weir_json_string(json, stats.name);
+        weir_json_key(json, "status");
+        weir_json_string(json, weir_pipeline_status_name(stats.status));
+        if (stats.err) {
+            char sentence[WEIR_ERR_SENTENCE_MAX];
+            weir_err_sentence(stats.err, sentence, sizeof sentence);
+            weir_json_key(json, "error");
+            weir_json_string(json, sentence);
+        }
+        weir_json_key(json, "connected");
+        weir_json_bool(json, stats.connected);
+        weir_json_key(json, "records");
+        weir_json_u64(json, stats.records);
+        weir_json_key(json, "dead_letters");
+        weir_json_u64(json, stats.dead_letters);
+        weir_json_key(json, "tombstones");
+        weir_json_u64(json, stats.tombstones);
+        weir_json_object_end(json);
     }
     weir_json_array_end(json);
 }

@@ -100,13 +100,6 @@ static weir_err split_array(splitter *split) {
     return WEIR_OK;
 }
 
-static weir_err split_json(splitter *split) {
-    split_skip_blanks(split);
-    if (split->next == split->length)
-        return WEIR_ERR(WEIR_EDATA, "the body is empty; send an event or an array of events");
-    return split->body[split->next] == '[' ? split_array(split) : split_add(split, split->next, split->length);
-}
-
 /* --- one member ---------------------------------------------------------------------------------------------- */
 
 /* The next member of the object, and its value without the blanks around it.  false: there is none, or it is not JSON.
@@ -167,7 +160,14 @@ weir_err weir_api_split(weir_api_format format, const char *body, size_t length,
     *messagesp = NULL;
     *countp = 0;
     splitter split = {.body = body, .length = length, .arena = arena};
-    weir_err err = format == WEIR_API_JSON ? split_json(&split) : split_lines(&split);
+    weir_err err;
+    if (format == WEIR_API_JSON) {
+        split_skip_blanks(&split);
+        if (split.next == length) return WEIR_ERR(WEIR_EDATA, "the body is empty; send an event or an array of events");
+        err = body[split.next] == '[' ? split_array(&split) : split_add(&split, split.next, length);
+    } else {
+        err = split_lines(&split);
+    }
     if (err) return err;
     *messagesp = split.messages;
     *countp = split.count;

@@ -362,15 +362,6 @@ static void serve_wait_for_stop(service *serve) {
     }
 }
 
-static void serve_stop_http(service *serve) {
-    int64_t delay_us = weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_DELAY);
-    weir_api_stopping(serve->api);
-    weir_kill_point("serve.stopping");
-    WEIR_LOG(INFO, "serve.stopping", "stopping; requests in flight may end, then the store is sealed");
-    if (delay_us) weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + delay_us);
-    weir_http_stop(serve->http, weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_TIMEOUT));
-}
-
 /* The API's threads finish what is deferred, so they outlive the loops; the loops' memory outlives both. */
 static void serve_close(service *serve, weir_err *errp) {
     if (serve->http) weir_http_stop(serve->http, 0);
@@ -407,7 +398,12 @@ static weir_err serve_run(weir_cli *cli) {
     weir_buf_free(&out);
     if (!err) {
         serve_wait_for_stop(serve);
-        serve_stop_http(serve);
+        weir_api_stopping(serve->api);
+        weir_kill_point("serve.stopping");
+        WEIR_LOG(INFO, "serve.stopping", "stopping; requests in flight may end, then the store is sealed");
+        int64_t delay_us = weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_DELAY);
+        if (delay_us) weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + delay_us);
+        weir_http_stop(serve->http, weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_TIMEOUT));
     }
     serve_close(serve, &err);
     weir_free(serve);

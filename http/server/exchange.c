@@ -266,8 +266,7 @@ static bool exchange_authorize(weir_http_request *request, weir_http_role role) 
 
 /* --- what is asked -------------------------------------------------------------------------------------------- */
 
-/* Also holds the caller against the route's role: who may not ask is not told what is there.  false: the request has
- * its refusal. */
+/* Checks the caller's role before it tells what is there.  false: the request has its refusal. */
 static bool exchange_find_route(weir_http_request *request) {
     const weir_http_opts *opts = &request->loop->http->opts;
     weir_http_match match;
@@ -429,7 +428,7 @@ void weir_http_exchange_cut(weir_http_connection *connection, unsigned status, c
     shutdown(connection->fd, SHUT_RDWR);
 }
 
-/* What the library looks at before it asks us: digits, and as many as a number has. */
+/* The library refuses such a length before it calls access, but not cleanly (loop_on_message). */
 void weir_http_exchange_refuse_length(weir_http_connection *connection) {
     if (connection->expired || !connection->request || connection->request->stage != WEIR_HTTP_STAGE_HEADERS) return;
     const char *length = weir_http_header(connection->request, "Content-Length");

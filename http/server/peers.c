@@ -6,7 +6,7 @@
  * because a household or a server gets no less.
  *
  * Wrong keys outlive the connection that they came on. They are kept in sets of a few places, of which the oldest gives
- * way: whoever has more addresses than there are places is forgotten now and then, and costs no more memory.
+ * way: a client with more addresses than there are places is forgotten now and then, and costs no more memory.
  */
 #include <string.h>
 

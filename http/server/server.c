@@ -60,7 +60,7 @@ static weir_err server_listen(weir_http *http, const weir_http_address *address)
     const struct sockaddr *name = (const struct sockaddr *)&address->storage;
     http->listen_fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (http->listen_fd < 0) return WEIR_ERRNO(errno, "cannot create a socket");
-    /* a restart shall not wait for the connections of the last run to be forgotten */
+    /* so that a restart need not wait until the connections of the last run are forgotten */
     setsockopt(http->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (name->sa_family == AF_INET6) setsockopt(http->listen_fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (bind(http->listen_fd, name, address->length) || listen(http->listen_fd, BACKLOG))

@@ -53,7 +53,7 @@ typedef struct weir_http_request weir_http_request;
 
 /* What a key may do: a set of bits. */
 typedef enum weir_http_role {
-    WEIR_HTTP_ANYONE = 0, /* a route's: no key is asked for; a right one tells the handler who asks */
+    WEIR_HTTP_ANYONE = 0, /* of a route: needs no key; a valid one tells the handler who asks */
     WEIR_HTTP_READER = 1,
     WEIR_HTTP_WRITER = 2,
     WEIR_HTTP_ADMIN = 4, /* may do all that the others may */
