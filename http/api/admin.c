@@ -2,8 +2,8 @@
 /*
  * admin.c - POST /v1/admin/checkpoint: the store as a folder, while events go on.
  *
- * It waits for the disk, so it runs in the pool; one at a time. A checkpoint whose name is there already was written by
- * an earlier try: the answer is the same, so that who was cut off may ask again.
+ * It waits for the disk, so it runs on a thread of the pool; one at a time. A checkpoint of this name that exists was
+ * written by an earlier request: the answer is the same but for `created`, so a client that lost it may ask again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 #define DEPTH_MAX    4u
 
-static weir_err read_ask(const weir_http_request *request, json_t **rootp, const char **namep, bool *linksp) {
+static weir_err checkpoint_read_ask(const weir_http_request *request, json_t **rootp, const char **namep,
+                                    bool *linksp) {
     static const char *const members[] = {"name", "hard_links", NULL};
     size_t length, name_length;
     const char *body = weir_http_body(request, &length);
@@ -25,23 +26,35 @@ static weir_err read_ask(const weir_http_request *request, json_t **rootp, const
     if (err) return err;
     const json_t *links = json_object_get(*rootp, "hard_links");
     if (links && !json_is_boolean(links))
-        return WEIR_ERR(WEIR_EDATA, "hard_links must be true or false: whether files are shared with the store");
+        return WEIR_ERR(WEIR_EDATA,
+                        "hard_links must be true or false: whether the checkpoint shares its files with the store");
     *linksp = json_is_true(links);
     if (name_length && name_length <= WEIR_API_CHECKPOINT_NAME && strspn(*namep, NAME_LETTERS) == name_length &&
         **namep != '.')
         return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "name must be 1 to %u letters, digits, '-', '_' and '.', and not begin with '.'",
+    return WEIR_ERR(WEIR_EDATA, "name must be 1 to %u letters, digits, '-', '_' or '.', and must not begin with '.'",
                     WEIR_API_CHECKPOINT_NAME);
 }
 
-static weir_err write_checkpoint(weir_api *api, const char *folder, bool links, bool *createdp) {
-    weir_err err = weir_folder_create(api->checkpoints);
-    *createdp = !err && !weir_path_exists(folder);
-    if (err || !*createdp) return err;
-    return links ? weir_graph_checkpoint_linked(api->graph, folder) : weir_graph_checkpoint(api->graph, folder);
-}
+static weir_err checkpoint_run(weir_api *api, uint32_t thread, weir_http_request *request) {
+    json_t *root = NULL;
+    const char *name;
+    bool created = false, links = false;
+    weir_err err = checkpoint_read_ask(request, &root, &name, &links);
+    const char *folder = err ? NULL : weir_arena_printf(weir_http_arena(request), "%s/%s", api->checkpoints, name);
+    if (!err && !folder) err = WEIR_NOMEM("for a path");
+    weir_api_fresh_begin(api, thread, request); // API-A3: what was applied before is in the checkpoint
+    if (!err && atomic_exchange(&api->checkpointing, 1))
+        err = WEIR_ERR(WEIR_EBUSY, "another checkpoint is being written; try again when it is finished");
+    if (err) goto done;
 
-static void answer(weir_api *api, uint32_t thread, weir_http_request *request, const char *folder, bool created) {
+    err = weir_folder_create(api->checkpoints);
+    created = !err && !weir_path_exists(folder);
+    if (created)
+        err = links ? weir_graph_checkpoint_linked(api->graph, folder) : weir_graph_checkpoint(api->graph, folder);
+    atomic_store(&api->checkpointing, 0);
+    if (err) goto done;
+
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);
     weir_json_key(&json, "folder");
@@ -51,31 +64,16 @@ static void answer(weir_api *api, uint32_t thread, weir_http_request *request, c
     weir_json_key(&json, "shared");
     weir_json_bool(&json, weir_graph_checkpoint_shares(folder));
     weir_api_json_answer(api, thread, &json, request);
-}
-
-static weir_err checkpoint(weir_api *api, uint32_t thread, weir_http_request *request) {
-    json_t *root = NULL;
-    const char *name;
-    bool created = false, links = false;
-    weir_err err = read_ask(request, &root, &name, &links);
-    const char *folder = err ? NULL : weir_arena_printf(weir_http_arena(request), "%s/%s", api->checkpoints, name);
-    if (!err && !folder) err = WEIR_NOMEM("for a path");
-    weir_api_fresh_begin(api, thread, request); /* what was applied before is in it (A3) */
-    if (!err && atomic_exchange(&api->checkpointing, 1)) {
-        err = WEIR_ERR(WEIR_EBUSY, "another checkpoint is being written; try again when it is there");
-    } else if (!err) {
-        err = write_checkpoint(api, folder, links, &created);
-        atomic_store(&api->checkpointing, 0);
-    }
-    if (!err) answer(api, thread, request, folder, created);
+done:
     json_decref(root);
     return err;
 }
 
 weir_err weir_api_post_checkpoint(void *context, weir_http_request *request) {
     weir_api *api = context;
-    if (!api->checkpoints) return WEIR_ERR(WEIR_EUNAVAILABLE, "this server has no folder for checkpoints");
+    if (!api->checkpoints)
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "this server writes no checkpoints: it has no folder for them");
     if (!weir_api_takes_json(request)) return WEIR_OK;
-    weir_api_pool_run(api->pool, request, checkpoint);
+    weir_api_pool_run(api->pool, request, checkpoint_run);
     return WEIR_OK;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.c - rows, times and events as JSON. */
+/* answer.c - what answers have in common: rows, times and events as JSON. */
+#include <weir/store/base/assert.h>
+
 #include "private.h"
 
 void weir_api_json_time(weir_json *json, int64_t time_us) {
@@ -8,7 +10,7 @@ void weir_api_json_time(weir_json *json, int64_t time_us) {
     weir_json_text(json, text, length);
 }
 
-/* As text: 64 bits do not fit into the numbers of every reader of JSON. */
+/* As text: many readers of JSON keep only 53 bits of a number. */
 void weir_api_json_event(weir_json *json, uint64_t event) {
     static const char digits[] = "0123456789abcdef";
     char text[16];
@@ -24,30 +26,28 @@ void weir_api_json_answer(weir_api *api, uint32_t thread, weir_json *json, weir_
     weir_http_reply(request, 200, "application/json");
 }
 
-static void write_value(weir_json *json, weir_value_kind kind, const weir_value *value) {
-    switch (kind) {
-    case WEIR_VALUE_NUMBER:
-        weir_json_f64(json, value->number);
-        break;
-    case WEIR_VALUE_TIME:
-        weir_api_json_time(json, value->time_us);
-        break;
-    case WEIR_VALUE_CATEGORY:
-        weir_json_text(json, value->text, value->text_length);
-        break;
-    }
-}
-
 void weir_api_json_features(weir_json *json, const weir_schema_feature *features, const weir_value_kind *kinds,
                             size_t count, const uint8_t *row, uint32_t row_length) {
     weir_value values[WEIR_ROW_FEATURES_MAX];
+    WEIR_ASSERT(count <= WEIR_ROW_FEATURES_MAX);
     weir_json_object(json);
     if (row && row_length) {
         weir_row_read(kinds, count, row, row_length, values);
         for (size_t i = 0; i < count; i++) {
-            if (!values[i].present) continue;
+            const weir_value *value = &values[i];
+            if (!value->present) continue;
             weir_json_key(json, features[i].name);
-            write_value(json, kinds[i], &values[i]);
+            switch (kinds[i]) {
+            case WEIR_VALUE_NUMBER:
+                weir_json_f64(json, value->number);
+                break;
+            case WEIR_VALUE_TIME:
+                weir_api_json_time(json, value->time_us);
+                break;
+            case WEIR_VALUE_CATEGORY:
+                weir_json_text(json, value->text, value->text_length);
+                break;
+            }
         }
     }
     weir_json_object_end(json);

@@ -7,15 +7,15 @@
 #define SAMPLE_BYTES_MAX (256u << 10)
 #define SMALL_BYTES_MAX  4096u
 
-static const char *const vertex_query[] = {"before", NULL};
-static const char *const neighbors_query[] = {"relation", "direction", "before", "limit", NULL};
-static const char *const events_query[] = {"source", NULL};
-static const char *const ready_query[] = {"verbose", NULL};
+static const char *const api_vertex_query[] = {"before", NULL};
+static const char *const api_neighbors_query[] = {"relation", "direction", "before", "limit", NULL};
+static const char *const api_events_query[] = {"source", NULL};
+static const char *const api_ready_query[] = {"verbose", NULL};
 
-static const weir_http_route routes[] = {
-    {"GET", "/v1/neighbors/{type}/{key}", WEIR_HTTP_READER, neighbors_query, 0, weir_api_get_neighbors},
-    {"GET", "/v1/vertices/{type}/{key}", WEIR_HTTP_READER, vertex_query, 0, weir_api_get_vertex},
-    {"POST", "/v1/events", WEIR_HTTP_WRITER, events_query, WEIR_API_EVENTS_BYTES, weir_api_post_events},
+static const weir_http_route api_routes[] = {
+    {"GET", "/v1/neighbors/{type}/{key}", WEIR_HTTP_READER, api_neighbors_query, 0, weir_api_get_neighbors},
+    {"GET", "/v1/vertices/{type}/{key}", WEIR_HTTP_READER, api_vertex_query, 0, weir_api_get_vertex},
+    {"POST", "/v1/events", WEIR_HTTP_WRITER, api_events_query, WEIR_API_EVENTS_BYTES, weir_api_post_events},
     {"POST", "/v1/sample", WEIR_HTTP_READER, NULL, SAMPLE_BYTES_MAX, weir_api_post_sample},
     {"POST", "/v1/score", WEIR_HTTP_READER, NULL, WEIR_API_EVENTS_BYTES, weir_api_post_score},
     {"GET", "/v1/embeddings/{type}/{key}", WEIR_HTTP_READER, NULL, 0, weir_api_get_embedding},
@@ -27,14 +27,14 @@ static const weir_http_route routes[] = {
     {"GET", "/page.js", WEIR_HTTP_ANYONE, NULL, 0, weir_api_get_page_script},
     {"GET", "/page.css", WEIR_HTTP_ANYONE, NULL, 0, weir_api_get_page_style},
     {"GET", "/livez", WEIR_HTTP_ANYONE, NULL, 0, weir_api_livez},
-    {"GET", "/readyz", WEIR_HTTP_ANYONE, ready_query, 0, weir_api_readyz},
+    {"GET", "/readyz", WEIR_HTTP_ANYONE, api_ready_query, 0, weir_api_readyz},
     {"GET", "/metrics", WEIR_HTTP_READER, NULL, 0, weir_api_metrics},
     {"GET", "/openapi.json", WEIR_HTTP_ANYONE, NULL, 0, weir_api_get_openapi},
 };
 
 const weir_http_route *weir_api_routes(size_t *countp) {
-    *countp = sizeof routes / sizeof routes[0];
-    return routes;
+    *countp = sizeof api_routes / sizeof api_routes[0];
+    return api_routes;
 }
 
 bool weir_api_authenticate(void *context, const char *key, size_t length, weir_http_caller *callerp) {
@@ -65,7 +65,7 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     weir_err err = api->fresh ? WEIR_OK : WEIR_NOMEM("for the API");
     if (!err) err = weir_api_writer_open(api, opts, &api->writer);
     if (!err) err = weir_api_scores_open(api);
-    if (!err) err = weir_api_pool_open(api, WEIR_API_POOL_THREADS, &api->pool);
+    if (!err) err = weir_api_pool_open(api, &api->pool);
     if (err) {
         weir_api_close(api);
         return err;

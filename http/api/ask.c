@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask.c - names, keys and times of a request become what the graph is asked by. */
+/* ask.c - reads the types, keys, times and relations that requests name, against the schema. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,32 +10,20 @@
 
 #include "private.h"
 
-static weir_err no_such(const char *what, const char *name, const weir_suggest *suggest, weir_code code) {
+static weir_err ask_no_such(const char *what, const char *name, const weir_suggest *suggest, weir_code code) {
     char nearest[128];
     return WEIR_ERR(code, "the schema has no %s '%.64s'%s", what, name,
                     weir_suggest_text(suggest, nearest, sizeof nearest));
 }
 
-static weir_err find_type(const weir_schema *schema, const char *name, uint16_t *typep) {
-    uint32_t id = weir_schema_vertex_find(schema, name);
-    if (id != WEIR_SCHEMA_NONE) {
-        *typep = (uint16_t)id;
-        return WEIR_OK;
-    }
-    weir_suggest suggest = weir_suggest_for(name);
-    for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++)
-        weir_suggest_offer(&suggest, weir_schema_vertex_at(schema, i)->name);
-    return no_such("vertex type", name, &suggest, WEIR_ENOTFOUND);
-}
-
 /* 7, "7" and "007" are one vertex: the key is the number's one spelling. */
-static weir_err spell_integer(weir_arena *arena, weir_api_vertex *vertex) {
+static weir_err ask_spell_integer(weir_arena *arena, weir_api_vertex *vertex) {
     char *end;
     errno = 0;
     long long value = strtoll(vertex->key, &end, 10);
     bool begins = vertex->key_length && strchr("-0123456789", vertex->key[0]);
     if (!begins || errno || end != vertex->key + vertex->key_length)
-        return WEIR_ERR(WEIR_EDATA, "the key of a %s is an integer of 64 bits", vertex->type_name);
+        return WEIR_ERR(WEIR_EDATA, "the key of a %s must be a 64-bit integer", vertex->type_name);
     vertex->key = weir_arena_printf(arena, "%lld", value);
     if (!vertex->key) return WEIR_NOMEM("for a key");
     vertex->key_length = strlen(vertex->key);
@@ -44,15 +32,25 @@ static weir_err spell_integer(weir_arena *arena, weir_api_vertex *vertex) {
 
 weir_err weir_api_vertex_read(const weir_schema *schema, weir_arena *arena, const char *type, const char *key,
                               size_t key_length, weir_api_vertex *vertexp) {
-    *vertexp = (weir_api_vertex){.key = key, .key_length = key_length};
-    weir_err err = find_type(schema, type, &vertexp->type);
-    if (err) return err;
-    const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, vertexp->type);
-    vertexp->type_name = vertex->name;
+    uint32_t id = weir_schema_vertex_find(schema, type);
+    if (id == WEIR_SCHEMA_NONE) {
+        weir_suggest suggest = weir_suggest_for(type);
+        for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++)
+            weir_suggest_offer(&suggest, weir_schema_vertex_at(schema, i)->name);
+        return ask_no_such("vertex type", type, &suggest, WEIR_ENOTFOUND);
+    }
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, id);
+    *vertexp = (weir_api_vertex){.type = (uint16_t)id, .type_name = vertex->name, .key = key, .key_length = key_length};
     if (key_length > WEIR_KEY_MAX)
-        return WEIR_ERR(WEIR_EDATA, "the key has %zu bytes; at most %u are possible", key_length, WEIR_KEY_MAX);
-    if (vertex->key == WEIR_SCHEMA_KEY_INTEGER) err = spell_integer(arena, vertexp);
-    return err;
+        return WEIR_ERR(WEIR_EDATA, "the key has %zu bytes; at most %u are allowed", key_length, WEIR_KEY_MAX);
+    return vertex->key == WEIR_SCHEMA_KEY_INTEGER ? ask_spell_integer(arena, vertexp) : WEIR_OK;
+}
+
+weir_err weir_api_vertex_of_path(const weir_api *api, weir_http_request *request, weir_api_vertex *vertexp) {
+    size_t type_length, key_length;
+    const char *type = weir_http_param(request, 0, &type_length), *key = weir_http_param(request, 1, &key_length);
+    if (strlen(type) != type_length) return WEIR_ERR(WEIR_EDATA, "the vertex type contains a zero byte; remove it");
+    return weir_api_vertex_read(api->schema, weir_http_arena(request), type, key, key_length, vertexp);
 }
 
 weir_vertex weir_api_vertex_id(const weir_api *api, const weir_api_vertex *vertex) {
@@ -61,7 +59,7 @@ weir_vertex weir_api_vertex_id(const weir_api *api, const weir_api_vertex *verte
 
 weir_err weir_api_time_read(const char *name, const char *text, size_t length, int64_t *time_usp) {
     if (!weir_time_parse(text, length, time_usp)) return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "'%s' is not a time; write 2026-11-21T10:00:00Z", name);
+    return WEIR_ERR(WEIR_EDATA, "'%s' is not a time; write it like 2026-11-21T10:00:00Z", name);
 }
 
 weir_err weir_api_before(const weir_http_request *request, int64_t *before_usp) {
@@ -72,7 +70,7 @@ weir_err weir_api_before(const weir_http_request *request, int64_t *before_usp) 
 
 weir_err weir_api_direction_read(const char *text, weir_direction *directionp) {
     if (strcmp(text, "out") != 0 && strcmp(text, "in") != 0)
-        return WEIR_ERR(WEIR_EDATA, "direction is '%.16s'; it may be out or in", text);
+        return WEIR_ERR(WEIR_EDATA, "direction is '%.16s'; it must be out or in", text);
     *directionp = *text == 'o' ? WEIR_OUT : WEIR_IN;
     return WEIR_OK;
 }
@@ -86,7 +84,7 @@ weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uin
     weir_suggest suggest = weir_suggest_for(text);
     for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++)
         weir_suggest_offer(&suggest, weir_schema_relation_at(schema, i)->name);
-    return no_such("relation", text, &suggest, WEIR_EDATA);
+    return ask_no_such("relation", text, &suggest, WEIR_EDATA);
 }
 
 bool weir_api_is_type(const char *header, const char *type) {
@@ -97,7 +95,7 @@ bool weir_api_is_type(const char *header, const char *type) {
 bool weir_api_takes_json(weir_http_request *request) {
     const char *type = weir_http_header(request, "Content-Type");
     bool is_json = type && weir_api_is_type(type, "application/json");
-    if (!is_json) weir_http_problem(request, 415, NULL, "this takes Content-Type application/json");
+    if (!is_json) weir_http_problem(request, 415, NULL, "the Content-Type must be application/json");
     return is_json;
 }
 

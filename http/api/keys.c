@@ -2,7 +2,7 @@
 /*
  * keys.c - who may do what.
  *
- * Only hashes of keys are kept, so that a file that is read by the wrong eyes opens nothing. Plain SHA-256 is enough
+ * Only hashes of keys are kept, so that whoever reads the file gains no access by it. Plain SHA-256 is enough
  * for keys that are random and long, and only for those: see http/README.md for how to make one.
  */
 #include <stdio.h>
@@ -32,12 +32,12 @@ struct weir_api_keys {
     key_table *table;
 };
 
-typedef struct word {
+typedef struct key_word {
     const char *text;
     size_t length;
-} word;
+} key_word;
 
-static word next_word(const char **textp, const char *end) {
+static key_word key_next_word(const char **textp, const char *end) {
     const char *text = *textp;
     while (text < end && (*text == ' ' || *text == '\t' || *text == '\r'))
         text++;
@@ -45,78 +45,79 @@ static word next_word(const char **textp, const char *end) {
     while (text < end && *text != ' ' && *text != '\t' && *text != '\r')
         text++;
     *textp = text;
-    return (word){begin, (size_t)(text - begin)};
+    return (key_word){begin, (size_t)(text - begin)};
 }
 
-static unsigned role_of(const char *text, size_t length) {
+/* "reader,writer"; 0: not a list of roles. */
+static unsigned key_read_roles(key_word roles) {
     static const struct {
         const char *name;
         unsigned role;
-    } roles[] = {{"reader", WEIR_HTTP_READER}, {"writer", WEIR_HTTP_WRITER}, {"admin", WEIR_HTTP_ADMIN}};
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-        if (strlen(roles[i].name) == length && !memcmp(roles[i].name, text, length)) return roles[i].role;
-    return 0;
-}
-
-/* 0: not a list of roles. */
-static unsigned read_roles(word roles) {
+    } known[] = {{"reader", WEIR_HTTP_READER}, {"writer", WEIR_HTTP_WRITER}, {"admin", WEIR_HTTP_ADMIN}};
     unsigned all = 0;
     for (size_t begin = 0; begin <= roles.length;) {
-        const char *comma = memchr(roles.text + begin, ',', roles.length - begin);
-        size_t end = comma ? (size_t)(comma - roles.text) : roles.length;
-        unsigned role = role_of(roles.text + begin, end - begin);
+        const char *text = roles.text + begin, *comma = memchr(text, ',', roles.length - begin);
+        size_t length = comma ? (size_t)(comma - text) : roles.length - begin;
+        unsigned role = 0;
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+            if (strlen(known[i].name) == length && !memcmp(known[i].name, text, length)) role = known[i].role;
         if (!role) return 0;
         all |= role;
-        begin = end + 1;
+        begin += length + 1;
     }
     return all;
 }
 
-static int nibble(char c) {
+static int key_nibble(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
 }
 
-static bool read_digest(word hex, uint8_t digest[DIGEST_BYTES]) {
+static bool key_read_digest(key_word hex, uint8_t digest[DIGEST_BYTES]) {
     if (hex.length != 2 * DIGEST_BYTES) return false;
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        int high = nibble(hex.text[2 * i]), low = nibble(hex.text[2 * i + 1]);
+        int high = key_nibble(hex.text[2 * i]), low = key_nibble(hex.text[2 * i + 1]);
         if (high < 0 || low < 0) return false;
         digest[i] = (uint8_t)(high << 4 | low);
     }
     return true;
 }
 
-/* The sentences never repeat what stands in the line: it may be a key that was put there by mistake. */
-static weir_err read_line(key_table *keys, const char *name, size_t line, const char *text, const char *end) {
-    word roles = next_word(&text, end), digest = next_word(&text, end), who = next_word(&text, end);
-    word more = next_word(&text, end);
+/* The messages never repeat what stands in the line: it may be a key that was put there by mistake. */
+static weir_err key_read_line(key_table *keys, const char *name, size_t line, const char *text, const char *end) {
+    key_word roles = key_next_word(&text, end), digest = key_next_word(&text, end), who = key_next_word(&text, end);
+    key_word more = key_next_word(&text, end);
     if (!roles.length || *roles.text == '#') return WEIR_OK;
     if (keys->count == WEIR_API_KEYS_MAX)
-        return WEIR_ERR(WEIR_ECONFIG, "%s:%zu: there are more than %u keys", name, line, WEIR_API_KEYS_MAX);
+        return WEIR_ERR(WEIR_ECONFIG, "%s:%zu: there are more than %u keys; remove some", name, line,
+                        WEIR_API_KEYS_MAX);
     key_row *row = &keys->rows[keys->count];
-    row->caller.roles = read_roles(roles);
+    row->caller.roles = key_read_roles(roles);
     if (!row->caller.roles)
         return WEIR_ERR(WEIR_ECONFIG,
-                        "%s:%zu: the first word must be reader, writer or admin, or several parted by commas", name,
-                        line);
-    if (!read_digest(digest, row->digest))
+                        "%s:%zu: the first word must be reader, writer or admin, or several of them separated by "
+                        "commas",
+                        name, line);
+    if (!key_read_digest(digest, row->digest))
         return WEIR_ERR(WEIR_ECONFIG,
                         "%s:%zu: the second word must be the SHA-256 of a key, 64 hex digits: "
                         "`printf %%s KEY | sha256sum`",
                         name, line);
-    if (!who.length || who.length >= sizeof row->caller.name || (more.length && *more.text != '#'))
-        return WEIR_ERR(WEIR_ECONFIG, "%s:%zu: the third word must be a name of at most %zu letters, and the last",
-                        name, line, sizeof row->caller.name - 1);
+    if (!who.length || who.length >= sizeof row->caller.name)
+        return WEIR_ERR(WEIR_ECONFIG, "%s:%zu: the third word must be a name of at most %zu characters", name, line,
+                        sizeof row->caller.name - 1);
+    if (more.length && *more.text != '#')
+        return WEIR_ERR(WEIR_ECONFIG, "%s:%zu: there is more after the third word; a line is: ROLES SHA256 NAME", name,
+                        line);
     memcpy(row->caller.name, who.text, who.length);
     row->caller.name[who.length] = 0;
     keys->count++;
     return WEIR_OK;
 }
 
-static weir_err parse(const char *name, const char *text, size_t length, key_table **tablep) {
+static weir_err key_table_read(const char *name, const char *text, size_t length, key_table **tablep) {
     key_table *table = weir_calloc(1, sizeof *table);
     *tablep = NULL;
     if (!table) return WEIR_NOMEM("for the keys");
@@ -125,10 +126,11 @@ static weir_err parse(const char *name, const char *text, size_t length, key_tab
     for (size_t line = 1; !err && text < end; line++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         const char *line_end = newline ? newline : end;
-        err = read_line(table, name, line, text, line_end);
+        err = key_read_line(table, name, line, text, line_end);
         text = line_end + 1;
     }
-    if (!err && !table->count) err = WEIR_ERR(WEIR_ECONFIG, "%s: has no key; with it, nobody could ask anything", name);
+    if (!err && !table->count)
+        err = WEIR_ERR(WEIR_ECONFIG, "%s: the file has no key, so every request would be refused; add one", name);
     if (err)
         weir_free(table);
     else
@@ -139,7 +141,7 @@ static weir_err parse(const char *name, const char *text, size_t length, key_tab
 weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, weir_api_keys **keysp) {
     key_table *table;
     *keysp = NULL;
-    weir_err err = parse(name, text, length, &table);
+    weir_err err = key_table_read(name, text, length, &table);
     if (err) return err;
     weir_api_keys *keys = weir_calloc(1, sizeof *keys);
     if (!keys) {
@@ -152,15 +154,11 @@ weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, 
     return WEIR_OK;
 }
 
-static weir_err load(const char *path, char **textp, size_t *lengthp) {
-    return weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, textp, lengthp);
-}
-
 weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp) {
     *keysp = NULL;
     char *text;
     size_t length;
-    weir_err err = load(path, &text, &length);
+    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
     if (err) return err;
     err = weir_api_keys_parse(path, text, length, keysp);
     weir_free(text);
@@ -171,8 +169,8 @@ weir_err weir_api_keys_reload(weir_api_keys *keys, const char *path) {
     char *text;
     size_t length;
     key_table *table = NULL;
-    weir_err err = load(path, &text, &length);
-    if (!err) err = parse(path, text, length, &table);
+    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
+    if (!err) err = key_table_read(path, text, length, &table);
     weir_free(text);
     if (err) return err;
     weir_mutex_lock(&keys->mutex);

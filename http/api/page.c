@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page.c - GET / and its two files: the first page.
+ * page.c - GET / and its two files: the console page.
  *
- * The files hold no data, so no key is asked for them; what the page shows it asks of the API, with the key that its
- * reader types in if the server wants one. Nothing is asked of anybody else, and the browser is told so.
+ * The files hold no data, so they need no key; the page gets what it shows from the API, with the key that its reader
+ * types in if the server requires one. It loads nothing from other hosts, and the policy has the browser enforce that.
  */
 #include "private.h"
 
 #define POLICY "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-static weir_err reply(weir_http_request *request, const char *type, const char *(*file)(size_t *lengthp)) {
+static weir_err page_reply(weir_http_request *request, const char *type, const char *(*file)(size_t *lengthp)) {
     size_t length;
     const char *text = file(&length);
     weir_http_add_header(request, "Content-Security-Policy", POLICY);
@@ -20,15 +20,15 @@ static weir_err reply(weir_http_request *request, const char *type, const char *
 
 weir_err weir_api_get_page(void *context, weir_http_request *request) {
     (void)context;
-    return reply(request, "text/html; charset=utf-8", weir_api_page_html);
+    return page_reply(request, "text/html; charset=utf-8", weir_api_page_html);
 }
 
 weir_err weir_api_get_page_script(void *context, weir_http_request *request) {
     (void)context;
-    return reply(request, "text/javascript; charset=utf-8", weir_api_page_js);
+    return page_reply(request, "text/javascript; charset=utf-8", weir_api_page_js);
 }
 
 weir_err weir_api_get_page_style(void *context, weir_http_request *request) {
     (void)context;
-    return reply(request, "text/css; charset=utf-8", weir_api_page_css);
+    return page_reply(request, "text/css; charset=utf-8", weir_api_page_css);
 }

@@ -31,32 +31,34 @@ struct weir_api_pool {
     pool_thread threads[WEIR_API_POOL_THREADS];
 };
 
-static weir_err read_until(weir_api *api, uint32_t thread, const pool_job *job) {
-    int64_t left_us = weir_http_left_us(job->request);
-    weir_graph_budget budget = {.steps = UINT64_MAX, .clock = api->clock};
-    budget.until_us = weir_clock_mono_us(api->clock) + left_us - left_us / REPLY_PART;
-    return job->read(api, thread, job->request, &budget);
-}
-
 static void pool_main(void *context) {
     const pool_thread *self = context;
+    weir_api *api = self->pool->api;
     pool_job job;
     size_t count;
+    WEIR_ON_ROLE(WORKER);
     while (!weir_queue_pop(self->pool->queue, &job, 1, WEIR_QUEUE_FOREVER, &count)) {
-        weir_api *api = self->pool->api;
-        weir_err err = job.read ? read_until(api, self->index, &job) : job.work(api, self->index, job.request);
+        weir_err err;
+        if (job.read) {
+            int64_t left_us = weir_http_left_us(job.request);
+            weir_graph_budget budget = {.steps = UINT64_MAX, .clock = api->clock};
+            budget.until_us = weir_clock_mono_us(api->clock) + left_us - left_us / REPLY_PART;
+            err = job.read(api, self->index, job.request, &budget);
+        } else {
+            err = job.work(api, self->index, job.request);
+        }
         if (err) weir_http_problem_err(job.request, err);
         weir_http_finish(job.request);
     }
 }
 
-weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poolp) {
+weir_err weir_api_pool_open(weir_api *api, weir_api_pool **poolp) {
     *poolp = NULL;
     weir_api_pool *pool = weir_calloc(1, sizeof *pool);
     if (!pool) return WEIR_NOMEM("for the pool of threads");
     pool->api = api;
     weir_err err = weir_queue_open(QUEUE_MAX, sizeof(pool_job), &pool->queue);
-    for (uint32_t i = 0; !err && i < threads; i++) {
+    for (uint32_t i = 0; !err && i < WEIR_API_POOL_THREADS; i++) {
         pool_thread *self = &pool->threads[i];
         char name[WEIR_THREAD_NAME_MAX + 1];
         snprintf(name, sizeof name, "sample-%u", i);
@@ -72,17 +74,17 @@ weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poo
     return WEIR_OK;
 }
 
-static void push(weir_api_pool *pool, const pool_job *job) {
+static void pool_push(weir_api_pool *pool, const pool_job *job) {
     weir_http_defer(job->request);
     if (!weir_queue_push(pool->queue, job, 0)) return;
-    weir_http_problem(job->request, 503, NULL, "too many requests wait already; try again in a second");
+    weir_http_problem(job->request, 503, NULL, "too many requests are waiting; try again in a second");
     weir_http_finish(job->request);
 }
 
 void weir_api_pool_run(weir_api_pool *pool, weir_http_request *request, weir_api_work work) {
     WEIR_ON_ROLE(LOOP);
     const pool_job job = {.request = request, .work = work};
-    push(pool, &job);
+    pool_push(pool, &job);
 }
 
 weir_err weir_api_pool_read(weir_api_pool *pool, weir_http_request *request, weir_api_read read) {
@@ -92,7 +94,7 @@ weir_err weir_api_pool_read(weir_api_pool *pool, weir_http_request *request, wei
     weir_err err = read(pool->api, weir_http_loop_index(request), request, &budget);
     if (!budget.exceeded) return err;
     weir_http_start_over(request);
-    push(pool, &job);
+    pool_push(pool, &job);
     return WEIR_OK;
 }
 

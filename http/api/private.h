@@ -17,11 +17,11 @@ typedef struct weir_api_pool weir_api_pool;
 typedef struct weir_api_fresh {
     int64_t made_us;
     uint64_t acknowledged; /* groups of events, when it was made */
-    weir_buf member;       /* a JSON object  */
+    weir_buf member;       /* a JSON object */
     weir_buf header;
 } weir_api_fresh;
 
-/* Before the read that it speaks for (A3): adds the header, keeps the member for weir_api_fresh_member. */
+/* Before the read that it speaks for (API-A3): adds the header, keeps the member for weir_api_fresh_member. */
 void weir_api_fresh_begin(weir_api *api, uint32_t thread, weir_http_request *request);
 /* `"freshness":{…}` into the object that is being written. */
 void weir_api_fresh_member(weir_api *api, uint32_t thread, weir_json *json);
@@ -64,26 +64,26 @@ struct weir_api {
     _Atomic int checkpointing;           /* one is being written */
     int64_t stale_max_us;
     uint64_t behind_max;
-    _Atomic(const char *) behind; /* a source further than that, and not yet half of it again; NULL: none */
+    _Atomic(const char *) behind; /* a source that was further behind, until it is half as far; NULL: none */
     _Atomic int64_t behind_seen_us;
     /* [owner] */
-    bool fill_failed; /* said once: what was read to the start's goals could not be sealed */
+    bool fill_failed; /* the store could not be sealed at the start's goals, which was logged */
     weir_api_goal *goals;
     size_t goal_count, goal_capacity;
 };
 
-/* Success, or WEIR_EUNAVAILABLE: the store is being filled from the log, so that what is not there may only not have
- * been read yet (A5).  [any] */
+/* WEIR_EUNAVAILABLE: the store is being filled from the log, so that what it lacks may only not have been read yet
+ * (API-A5).  [any] */
 weir_err weir_api_whole(const weir_api *api);
-/* Success, or WEIR_EUNAVAILABLE: more comes in than is applied, so that more would only make it later.  [any] */
+/* WEIR_EUNAVAILABLE: the graph is further behind a source than ingest.behind_max allows.  [any] */
 weir_err weir_api_keeps_up(weir_api *api);
-/* The first source that has failed, or the one of this name if it has; or success.  [any] */
+/* The error of the source of this name, if it has failed; NULL: of the first that has.  [any] */
 weir_err weir_api_failure(weir_api *api, const char *source);
-/* health.c: why nothing of this source (NULL: of any) is applied before a new start, or success.  [any] */
+/* health.c: why no events of this source (NULL: of any) are applied until a restart, or success.  [any] */
 weir_err weir_api_stopped(weir_api *api, const char *source);
-/* health.c: the first part of the server that is not well, named, or success.  [any] */
+/* health.c: the error of the first part of the server that is in trouble, or success.  [any] */
 weir_err weir_api_parts(weir_api *api);
-/* "troubles": all of them.  [any] */
+/* The member "troubles": all parts that are in trouble.  [any] */
 void weir_api_json_troubles(weir_api *api, weir_json *json);
 
 /* --- asking --------------------------------------------------------------------------------------------------- */
@@ -96,33 +96,35 @@ typedef struct weir_api_vertex {
     size_t key_length;
 } weir_api_vertex;
 
-/* WEIR_ENOTFOUND no such type: names the nearest; WEIR_EDATA no such key can be. The key is brought to its one
- * spelling.  [any] */
+/* WEIR_ENOTFOUND no such type: names the nearest; WEIR_EDATA the key is not valid; WEIR_ENOMEM. An integer key is
+ * normalized: 007 is 7.  [any] */
 weir_err weir_api_vertex_read(const weir_schema *schema, weir_arena *arena, const char *type, const char *key,
                               size_t key_length, weir_api_vertex *vertexp);
+/* The vertex of a path /…/{type}/{key}; the key stays in the request's arena.  As weir_api_vertex_read.  [any] */
+weir_err weir_api_vertex_of_path(const weir_api *api, weir_http_request *request, weir_api_vertex *vertexp);
 /* Its id in the graph that is served.  [any] */
 weir_vertex weir_api_vertex_id(const weir_api *api, const weir_api_vertex *vertex);
 /* The query's `before`, or WEIR_BEFORE_ALL.  WEIR_EDATA. */
 weir_err weir_api_before(const weir_http_request *request, int64_t *before_usp);
 weir_err weir_api_time_read(const char *name, const char *text, size_t length, int64_t *time_usp);
-/* The wall clock's, or what the sources agree on if that is later: not the newest event's, which is one sender's. */
+/* The wall clock, or just after the watermark if that is later. Not the newest event's time, which one sender sets. */
 int64_t weir_api_now(const weir_api *api);
 weir_err weir_api_direction_read(const char *text, weir_direction *directionp);
 weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uint16_t *relationp);
 
 /* Whether a Content-Type is this one; its parameters ("; charset=utf-8") do not matter. */
 bool weir_api_is_type(const char *header, const char *type);
-/* Whether the body is JSON by its Content-Type, which a page of another site cannot send without being asked; if not,
- * that is answered. */
+/* Whether the Content-Type is JSON, which a page of another site cannot send without being asked.  false: the request
+ * has its refusal. */
 bool weir_api_takes_json(weir_http_request *request);
 
 /* --- answering ------------------------------------------------------------------------------------------------ */
 
 void weir_api_json_time(weir_json *json, int64_t time_us);
 void weir_api_json_event(weir_json *json, uint64_t event);
-/* Ends the object that an answer is, with its freshness, and sends it. */
+/* Ends an answer, which is an object, with its freshness, and sends it. */
 void weir_api_json_answer(weir_api *api, uint32_t thread, weir_json *json, weir_http_request *request);
-/* An object of the features that a row has, by name. */
+/* The features that a row has, as an object by name. */
 void weir_api_json_features(weir_json *json, const weir_schema_feature *features, const weir_value_kind *kinds,
                             size_t count, const uint8_t *row, uint32_t row_length);
 
@@ -159,17 +161,17 @@ typedef struct weir_api_message {
     size_t length;
 } weir_api_message;
 
-/* Cuts a body into messages, which are left in the body: JSON is one value or an array of them, lines are a message
- * each and empty ones are none. Only as much of JSON is looked at as shows where a value ends; the mapper looks at the
+/* Cuts a body into messages, which stay in the body: JSON is one value or an array of them; of lines each is a message,
+ * and empty ones are skipped. Only as much of JSON is looked at as shows where a value ends; the mapper looks at the
  * rest. WEIR_EDATA says where; WEIR_ELIMIT more than WEIR_API_EVENTS_MAX; WEIR_ENOMEM.  [any] */
 weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
                         const weir_api_message **messagesp, size_t *countp);
 
-/* The value of a member of the object that the body is, cut as weir_api_split cuts an element of an array: no more of
- * it is looked at than shows where it ends.  false: it is not there, or is spelt with escapes.  [any] */
+/* The value of a member of the body, which is an object; cut as weir_api_split cuts an element of an array: no more of
+ * it is looked at than shows where it ends.  false: there is none of this name, or its name has escapes.  [any] */
 bool weir_api_cut(const char *body, size_t length, const char *name, weir_api_message *valuep);
-/* What a message of the source becomes, for the log and for a score alike: nothing else decides whether an event is
- * one. index: among those of its request, for the sentence.  WEIR_EDATA, WEIR_ENOMEM as weir_mapper_map.  [owner] */
+/* Maps a message of the source, for the log and for a score alike: nothing else decides whether an event is valid.
+ * index: among those of its request, for the message.  WEIR_EDATA, WEIR_ENOMEM as weir_mapper_map.  [owner] */
 weir_err weir_api_event_map(weir_mapper *mapper, const weir_api_message *message, size_t index, int64_t latest_us,
                             weir_mapped *mappedp);
 
@@ -177,22 +179,22 @@ weir_err weir_api_event_map(weir_mapper *mapper, const weir_api_message *message
 
 weir_err weir_api_scores_open(weir_api *api);
 void weir_api_scores_close(weir_api *api);
-/* `"model":{…}`: what serves, and what is wrong with what should. */
+/* `"model":{…}`: the model that serves, and why a promoted one does not. */
 void weir_api_json_serving(weir_api *api, weir_json *json);
 
 /* --- what runs beside the loops ------------------------------------------------------------------------------- */
 
 typedef weir_err (*weir_api_work)(weir_api *api, uint32_t thread, weir_http_request *request);
 
-/* What only reads: handed a budget to read within, it returns the error of the first read that is over it. */
+/* A read of the graph within a budget: returns the error of the first read that exceeds it. */
 typedef weir_err (*weir_api_read)(weir_api *api, uint32_t thread, weir_http_request *request,
                                   weir_graph_budget *budget);
 
-weir_err weir_api_pool_open(weir_api *api, uint32_t threads, weir_api_pool **poolp);
-/* Defers the request and has work answer it, or answers it that there is no room.  [loop] */
+weir_err weir_api_pool_open(weir_api *api, weir_api_pool **poolp);
+/* Defers the request and has a thread of the pool answer it by work; 503 if too many wait already.  [loop] */
 void weir_api_pool_run(weir_api_pool *pool, weir_http_request *request, weir_api_work work);
 /* Answers on the loop what takes few steps. What takes more is done anew by a thread of the pool, until the time of the
- * request is nearly over: no read holds a loop, whatever is asked and of whatever vertex.  [loop] */
+ * request is nearly over: no read holds up a loop, whatever is asked.  [loop] */
 weir_err weir_api_pool_read(weir_api_pool *pool, weir_http_request *request, weir_api_read read);
 void weir_api_pool_close(weir_api_pool *pool);
 

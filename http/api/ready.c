@@ -3,11 +3,11 @@
  * ready.c - /livez, /readyz, /metrics and /openapi.json.
  *
  *   STARTING ──all sources run──► CATCHING_UP ──all goals applied──► READY ──weir_api_stopping──► STOPPING
- *                                               and found (filling.c)
+ *                                               and the store whole (API-A5)
  *
  * The goals are the ends of the sources as they were when all of them ran, without what was in open transactions. A
  * source that has failed, whose brokers have been silent for too long, or that a transaction holds up for too long, and
- * a part that is not well (health.c), make any state not ready, with a sentence that stays the same until that ends.
+ * a part in trouble (health.c), make any state not ready, with a sentence that stays the same until that ends.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,16 +32,7 @@ weir_err weir_api_failure(weir_api *api, const char *source) {
     return WEIR_OK;
 }
 
-static bool all_run(weir_api *api) {
-    for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
-        weir_pipeline_source_stats stats;
-        weir_pipeline_source_stats_get(api->pipeline, i, &stats);
-        if (stats.status != WEIR_PIPELINE_RUNNING && stats.status != WEIR_PIPELINE_ENDED) return false;
-    }
-    return true;
-}
-
-static weir_err set_goal(void *context, const weir_pipeline_partition_stats *stats) {
+static weir_err ready_add_goal(void *context, const weir_pipeline_partition_stats *stats) {
     weir_api *api = context;
     if (api->goal_count == api->goal_capacity) {
         size_t capacity = api->goal_capacity ? api->goal_capacity * 2 : 16;
@@ -54,8 +45,8 @@ static weir_err set_goal(void *context, const weir_pipeline_partition_stats *sta
     return WEIR_OK;
 }
 
-/* Ends with WEIR_ECANCELLED at a partition that is not there yet. */
-static weir_err reached(void *context, const weir_pipeline_partition_stats *stats) {
+/* WEIR_ECANCELLED ends the visit at a partition that has not reached its goal. */
+static weir_err ready_goal_reached(void *context, const weir_pipeline_partition_stats *stats) {
     const weir_api *api = context;
     for (size_t i = 0; i < api->goal_count; i++) {
         const weir_api_goal *goal = &api->goals[i];
@@ -67,19 +58,20 @@ static weir_err reached(void *context, const weir_pipeline_partition_stats *stat
 
 weir_err weir_api_whole(const weir_api *api) {
     if (!weir_graph_filling(api->graph)) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUNAVAILABLE, "the graph is being filled from the log and is not whole yet, so nobody knows "
-                                       "what is not there; /readyz says how far it is");
+    return WEIR_ERR(WEIR_EUNAVAILABLE,
+                    "the graph is being filled from the event log and is not complete yet; wait until "
+                    "/readyz says that the server is ready");
 }
 
 /* Each source's records that could be applied and are not, summed over its partitions, which follow each other. What
- * stands behind an open transaction is another trouble (held_up). */
-typedef struct backlog {
+ * stands behind an open transaction is another trouble (ready_is_stale). */
+typedef struct ready_backlog {
     const char *source, *longest;
     uint64_t records, most;
-} backlog;
+} ready_backlog;
 
-static weir_err add_backlog(void *context, const weir_pipeline_partition_stats *stats) {
-    backlog *sum = context;
+static weir_err ready_add_backlog(void *context, const weir_pipeline_partition_stats *stats) {
+    ready_backlog *sum = context;
     if (!sum->source || strcmp(sum->source, stats->source) != 0) sum->records = 0;
     sum->source = stats->source;
     if (stats->offset_applied < stats->offset_stable) sum->records += stats->offset_stable - stats->offset_applied;
@@ -89,46 +81,49 @@ static weir_err add_backlog(void *context, const weir_pipeline_partition_stats *
     return WEIR_OK;
 }
 
-static const char *longest_backlog(weir_api *api) {
-    backlog sum = {0};
-    (void)weir_pipeline_partitions(api->pipeline, add_backlog, &sum); /* add_backlog has no errors */
-    return sum.most > (atomic_load(&api->behind) ? api->behind_max / 2 : api->behind_max) ? sum.longest : NULL;
-}
-
-/* What was there before the start may be any number: until it is applied the server is not ready, and events are taken
- * all the same, because the log is there for them. A verdict stands for some milliseconds, because the store is asked
- * for every partition and shard; of two that are made at once either will do. */
+/* Any number of events may be there before the start: until they are applied the server is not ready, and events are
+ * accepted all the same, because the log is there for them. A verdict stands for some milliseconds, because it asks
+ * every partition and shard; of two that are made at once either will do. */
 weir_err weir_api_keeps_up(weir_api *api) {
     if (!api->behind_max || atomic_load(&api->state) != WEIR_API_READY) return WEIR_OK;
     int64_t now_us = weir_clock_mono_us(api->clock);
     if (now_us - atomic_load(&api->behind_seen_us) >= BEHIND_KEPT_US) {
-        atomic_store(&api->behind, longest_backlog(api));
+        ready_backlog sum = {0};
+        uint64_t allowed = atomic_load(&api->behind) ? api->behind_max / 2 : api->behind_max;
+        (void)weir_pipeline_partitions(api->pipeline, ready_add_backlog, &sum); /* the visit has no errors */
+        atomic_store(&api->behind, sum.most > allowed ? sum.longest : NULL);
         atomic_store(&api->behind_seen_us, now_us);
     }
     const char *source = atomic_load(&api->behind);
     if (!source) return WEIR_OK;
     return WEIR_ERR(
         WEIR_EUNAVAILABLE,
-        "the graph is further behind source '%s' than ingest.behind_max allows, which is %llu records; send "
-        "less, or wait: it catches up by itself",
+        "the graph is further behind source '%s' than ingest.behind_max allows (%llu records); send fewer events, or "
+        "wait until it has caught up",
         source, (unsigned long long)api->behind_max);
 }
 
 bool weir_api_look(weir_api *api) {
     int state = atomic_load(&api->state);
-    if (state == WEIR_API_STARTING && all_run(api)) {
+    if (state == WEIR_API_STARTING) {
+        bool all_run = true;
+        for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
+            weir_pipeline_source_stats stats;
+            weir_pipeline_source_stats_get(api->pipeline, i, &stats);
+            if (stats.status != WEIR_PIPELINE_RUNNING && stats.status != WEIR_PIPELINE_ENDED) all_run = false;
+        }
         api->goal_count = 0;
-        if (!weir_pipeline_partitions(api->pipeline, set_goal, api)) state = WEIR_API_CATCHING_UP;
+        if (all_run && !weir_pipeline_partitions(api->pipeline, ready_add_goal, api)) state = WEIR_API_CATCHING_UP;
     }
-    if (state == WEIR_API_CATCHING_UP && !weir_pipeline_partitions(api->pipeline, reached, api)) {
-        weir_err err = weir_graph_filled(api->graph); // A5
+    if (state == WEIR_API_CATCHING_UP && !weir_pipeline_partitions(api->pipeline, ready_goal_reached, api)) {
+        weir_err err = weir_graph_filled(api->graph); // API-A5
         bool filling = weir_graph_filling(api->graph);
         if (err && !api->fill_failed)
             weir_log_error("serve.filled",
-                           weir_err_prefix(err, filling ? "what was read cannot be answered from yet"
-                                                        : "after a restart the log is read again first"));
+                           weir_err_prefix(err, filling ? "the server does not answer from the rebuilt graph yet"
+                                                        : "a restart will read the log again first"));
         api->fill_failed = err != WEIR_OK;
-        if (!filling) state = WEIR_API_READY; // A4
+        if (!filling) state = WEIR_API_READY; // API-A4
     }
     if (state != WEIR_API_STOPPING) atomic_store(&api->state, state);
     return state == WEIR_API_READY;
@@ -147,37 +142,9 @@ weir_err weir_api_livez(void *context, weir_http_request *request) {
     return WEIR_OK;
 }
 
-/* What a source that waits says; false: it is not the brokers' silence. */
-static bool says_why(const weir_pipeline_source_stats *stats) {
-    return stats->status == WEIR_PIPELINE_WAITING && !weir_err_is(stats->err, WEIR_EUNAVAILABLE) &&
-           !weir_err_is(stats->err, WEIR_ETIMEOUT);
-}
-
-static void silence(const weir_pipeline_source_stats *stats, char *buffer, size_t size) {
-    char sentence[WEIR_ERR_SENTENCE_MAX], since[WEIR_TIME_TEXT_MAX];
-    if (says_why(stats)) {
-        weir_err_sentence(stats->err, sentence, sizeof sentence);
-        snprintf(buffer, size, "source '%s' waits: %s", stats->name, sentence);
-        return;
-    }
-    weir_time_format(stats->contact_wall_us ? stats->contact_wall_us : stats->begun_us, since);
-    snprintf(buffer, size,
-             "source '%s' has had no word of its brokers since %s, so nobody knows how far behind it is; look at them, "
-             "or correct kafka.brokers: it reads on by itself",
-             stats->name, since);
-}
-
-static void held_up(const weir_pipeline_source_stats *stats, char *buffer, size_t size) {
-    char since[WEIR_TIME_TEXT_MAX];
-    weir_time_format(stats->waiting_since_us, since);
-    snprintf(buffer, size,
-             "source '%s', partition %u: what is behind offset %llu waits since %s for an open transaction to end; "
-             "commit or abort it, or end its producer",
-             stats->name, stats->waiting_partition, (unsigned long long)stats->waiting_offset, since);
-}
-
 /* A source that is out of touch for longer than is allowed. While it starts, one that waits says so at once. */
-static bool stale(weir_api *api, char *buffer, size_t size) {
+static bool ready_is_stale(weir_api *api, char *buffer, size_t size) {
+    char sentence[WEIR_ERR_SENTENCE_MAX], since[WEIR_TIME_TEXT_MAX];
     int64_t now_us = weir_clock_wall_us(api->clock);
     bool starting = atomic_load(&api->state) == WEIR_API_STARTING;
     for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
@@ -186,10 +153,24 @@ static bool stale(weir_api *api, char *buffer, size_t size) {
         int64_t age_us = stats.contact_age_us < 0 ? now_us - stats.begun_us : stats.contact_age_us;
         bool old = api->stale_max_us && !stats.connected && age_us > api->stale_max_us;
         bool held = api->stale_max_us && stats.waiting_since_us && now_us - stats.waiting_since_us > api->stale_max_us;
-        if (old || (starting && says_why(&stats))) {
-            silence(&stats, buffer, size);
+        /* A source that waits says why, unless it is for its brokers. */
+        bool says_why = stats.status == WEIR_PIPELINE_WAITING && !weir_err_is(stats.err, WEIR_EUNAVAILABLE) &&
+                        !weir_err_is(stats.err, WEIR_ETIMEOUT);
+        if ((old || starting) && says_why) {
+            weir_err_sentence(stats.err, sentence, sizeof sentence);
+            snprintf(buffer, size, "source '%s' waits: %s", stats.name, sentence);
+        } else if (old) {
+            weir_time_format(stats.contact_wall_us ? stats.contact_wall_us : stats.begun_us, since);
+            snprintf(buffer, size,
+                     "source '%s' has not heard from its Kafka brokers since %s, so it is unknown how far behind it "
+                     "is; check the brokers, or correct kafka.brokers: it resumes by itself",
+                     stats.name, since);
         } else if (held) {
-            held_up(&stats, buffer, size);
+            weir_time_format(stats.waiting_since_us, since);
+            snprintf(buffer, size,
+                     "source '%s', partition %u: the records after offset %llu have been waiting since %s for an open "
+                     "transaction to end; commit or abort it, or stop its producer",
+                     stats.name, stats.waiting_partition, (unsigned long long)stats.waiting_offset, since);
         } else {
             continue;
         }
@@ -198,18 +179,8 @@ static bool stale(weir_api *api, char *buffer, size_t size) {
     return false;
 }
 
-/* A server that should judge by a model and has none to judge by answers nothing that it is there for. One that goes on
- * with the model before is ready: its trouble is for the operator, in ?verbose and in the log. */
-static bool lacks_its_model(weir_api *api, char *buffer, size_t size) {
-    weir_scoring_state state = {0};
-    if (api->watch) weir_scoring_watch_state(api->watch, &state);
-    if (!state.trouble[0] || state.serving[0]) return false;
-    snprintf(buffer, size, "no model can be loaded: %s", state.trouble);
-    return true;
-}
-
-/* NULL: ready. */
-static const char *reason(weir_api *api, char *buffer, size_t size) {
+/* NULL: ready; else the sentence, which lies in the buffer where it says more than the state. */
+static const char *ready_reason(weir_api *api, char *buffer, size_t size) {
     weir_err failure = weir_api_stopped(api, NULL);
     if (!failure) failure = weir_api_parts(api);
     if (!failure) failure = weir_api_keeps_up(api);
@@ -218,82 +189,77 @@ static const char *reason(weir_api *api, char *buffer, size_t size) {
         weir_err_sentence(failure, buffer, size);
         return buffer;
     }
-    if (state != WEIR_API_STOPPING && stale(api, buffer, size)) return buffer;
-    switch (state) {
-    case WEIR_API_STARTING:
-        return "the sources are being opened; wait";
-    case WEIR_API_CATCHING_UP:
-        return "events from before the start are being applied; wait";
-    case WEIR_API_STOPPING:
-        return "the server is stopping; ask another one";
-    default:
-        return lacks_its_model(api, buffer, size) ? buffer : NULL;
-    }
+    if (state != WEIR_API_STOPPING && ready_is_stale(api, buffer, size)) return buffer;
+    if (state == WEIR_API_STARTING) return "the sources are being opened; wait";
+    if (state == WEIR_API_CATCHING_UP) return "events from before the start are being applied; wait";
+    if (state == WEIR_API_STOPPING) return "the server is stopping; use another one";
+
+    /* A server that should score by a model and has none is not ready. One that goes on with the model before is: its
+     * trouble is for the operator, in ?verbose and in the log. */
+    weir_scoring_state scoring = {0};
+    if (api->watch) weir_scoring_watch_state(api->watch, &scoring);
+    if (!scoring.trouble[0] || scoring.serving[0]) return NULL;
+    snprintf(buffer, size, "no model can be loaded: %s", scoring.trouble);
+    return buffer;
 }
 
-static void write_source(weir_json *json, const weir_pipeline_source_stats *stats) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    weir_json_object(json);
-    weir_json_key(json, "source");
-    weir_json_string(json, stats->name);
-    weir_json_key(json, "status");
-    weir_json_string(json, weir_pipeline_status_name(stats->status));
-    if (stats->err) {
-        weir_err_sentence(stats->err, sentence, sizeof sentence);
-        weir_json_key(json, "error");
-        weir_json_string(json, sentence);
-    }
-    weir_json_key(json, "connected");
-    weir_json_bool(json, stats->connected);
-    weir_json_key(json, "records");
-    weir_json_u64(json, stats->records);
-    weir_json_key(json, "dead_letters");
-    weir_json_u64(json, stats->dead_letters);
-    weir_json_key(json, "tombstones");
-    weir_json_u64(json, stats->tombstones);
-    weir_json_object_end(json);
-}
-
-static void write_sources(weir_api *api, weir_json *json) {
+static void ready_write_sources(weir_api *api, weir_json *json) {
     weir_json_key(json, "sources");
     weir_json_array(json);
     for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
         weir_pipeline_source_stats stats;
         weir_pipeline_source_stats_get(api->pipeline, i, &stats);
-        write_source(json, &stats);
+        weir_json_object(json);
+        weir_json_key(json, "source");
+        weir_json_string(json, stats.name);
+        weir_json_key(json, "status");
+        weir_json_string(json, weir_pipeline_status_name(stats.status));
+        if (stats.err) {
+            char sentence[WEIR_ERR_SENTENCE_MAX];
+            weir_err_sentence(stats.err, sentence, sizeof sentence);
+            weir_json_key(json, "error");
+            weir_json_string(json, sentence);
+        }
+        weir_json_key(json, "connected");
+        weir_json_bool(json, stats.connected);
+        weir_json_key(json, "records");
+        weir_json_u64(json, stats.records);
+        weir_json_key(json, "dead_letters");
+        weir_json_u64(json, stats.dead_letters);
+        weir_json_key(json, "tombstones");
+        weir_json_u64(json, stats.tombstones);
+        weir_json_object_end(json);
     }
     weir_json_array_end(json);
 }
 
-static void write_problem(weir_json *json, const char *detail) {
-    weir_json_key(json, "type");
-    weir_json_string(json, "/problems/not-ready");
-    weir_json_key(json, "title");
-    weir_json_string(json, "Service Unavailable");
-    weir_json_key(json, "status");
-    weir_json_u64(json, 503);
-    weir_json_key(json, "detail");
-    weir_json_string(json, detail);
-}
-
-/* A probe has no key, or an old one: only who has one of this server's is told what the sources say. */
+/* A probe has no key, or an old one: only callers with a valid key are told what the sources say. */
 weir_err weir_api_readyz(void *context, weir_http_request *request) {
     weir_api *api = context;
     char sentence[WEIR_ERR_SENTENCE_MAX];
-    const char *why = reason(api, sentence, sizeof sentence);
+    const char *why = ready_reason(api, sentence, sizeof sentence);
     bool known = weir_http_request_caller(request)->roles != 0;
     if (why == sentence && !known)
-        why = "a source, the log, the store or the model is not well; the server's log says which";
-    /* What was true before it was ready must not stand beside the word. */
+        why = "a source, the event log, the store or the model has a problem; the server's log says which";
+    /* Made anew: what was true before it was ready must not stand beside the answer. */
     api->fresh[weir_http_loop_index(request)].made_us = 0;
     weir_api_fresh_begin(api, weir_http_loop_index(request), request);
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);
-    if (why) write_problem(&json, why);
+    if (why) {
+        weir_json_key(&json, "type");
+        weir_json_string(&json, "/problems/not-ready");
+        weir_json_key(&json, "title");
+        weir_json_string(&json, "Service Unavailable");
+        weir_json_key(&json, "status");
+        weir_json_u64(&json, 503);
+        weir_json_key(&json, "detail");
+        weir_json_string(&json, why);
+    }
     weir_json_key(&json, "ready");
     weir_json_bool(&json, !why);
     if (known && weir_http_query(request, "verbose")) {
-        write_sources(api, &json);
+        ready_write_sources(api, &json);
         weir_api_json_troubles(api, &json);
         weir_api_json_serving(api, &json);
     }

@@ -2,9 +2,11 @@
 /*
  * sample.c - POST /v1/sample: the neighbourhood that a model would see, as JSON.
  *
- * The same sampler as in training, over the living graph. It may read a few thousand windows from disk, so it runs in
- * the pool.
+ * The same sampler as in training, over the living graph. It may read a few thousand windows from disk, so it runs on
+ * a thread of the pool.
  */
+#include <weir/store/base/assert.h>
+
 #include "sample_ask.h"
 
 #define ROWS_BYTES_MAX (32u << 20)
@@ -19,8 +21,8 @@ typedef struct sampling {
 
 /* --- the answer ----------------------------------------------------------------------------------------------- */
 
-/* Of the targets the request knew the keys, also of those that the graph does not know yet. */
-static weir_err write_key(const sampling *in, weir_json *json, uint32_t node, weir_vertex vertex) {
+/* The targets' keys are the request's, also of those that the graph does not know yet. */
+static weir_err sampling_write_key(const sampling *in, weir_json *json, uint32_t node, weir_vertex vertex) {
     uint16_t type;
     const char *key;
     uint32_t length;
@@ -35,37 +37,32 @@ static weir_err write_key(const sampling *in, weir_json *json, uint32_t node, we
     return err;
 }
 
-static weir_err write_node(const sampling *in, weir_json *json, const weir_block_view *view, uint32_t hop,
-                           uint32_t type, uint32_t node) {
-    weir_json_object(json);
-    weir_json_key(json, "hop");
-    weir_json_u64(json, hop);
-    weir_json_key(json, "type");
-    weir_json_string(json, weir_schema_vertex_at(in->api->schema, type)->name);
-    weir_json_key(json, "key");
-    weir_err err = write_key(in, json, node, view->ids[node]);
-    weir_json_key(json, "target");
-    weir_json_u64(json, in->ask->targets[view->groups[node]].place);
-    weir_json_object_end(json);
-    return err;
-}
-
-static weir_err write_nodes(const sampling *in, weir_json *json, const weir_block_view *view) {
+static weir_err sampling_write_nodes(const sampling *in, weir_json *json, const weir_block_view *view) {
     weir_err err = WEIR_OK;
     weir_json_key(json, "nodes");
     weir_json_array(json);
-    for (uint32_t hop = 0; !err && hop <= view->hops; hop++) {
-        for (uint32_t type = 0; !err && type < view->types; type++) {
-            weir_block_range range = view->ranges[hop * view->types + type];
-            for (uint32_t node = range.begin; !err && node < range.end; node++)
-                err = write_node(in, json, view, hop, type, node);
+    for (uint32_t i = 0; !err && i < (view->hops + 1) * view->types; i++) {
+        uint32_t hop = i / view->types, type = i % view->types;
+        weir_block_range range = view->ranges[i];
+        for (uint32_t node = range.begin; !err && node < range.end; node++) {
+            weir_json_object(json);
+            weir_json_key(json, "hop");
+            weir_json_u64(json, hop);
+            weir_json_key(json, "type");
+            weir_json_string(json, weir_schema_vertex_at(in->api->schema, type)->name);
+            weir_json_key(json, "key");
+            err = sampling_write_key(in, json, node, view->ids[node]);
+            weir_json_key(json, "target");
+            weir_json_u64(json, in->ask->targets[view->groups[node]].place);
+            weir_json_object_end(json);
         }
     }
     weir_json_array_end(json);
     return err;
 }
 
-static void write_edge(const sampling *in, weir_json *json, const weir_block_edges *edges, uint32_t step, uint32_t i) {
+static void sampling_write_edge(const sampling *in, weir_json *json, const weir_block_edges *edges, uint32_t step,
+                                uint32_t i) {
     size_t count;
     uint16_t relation = in->ask->steps[step].relation;
     const weir_schema_feature *features = weir_schema_relation_at(in->api->schema, relation)->features;
@@ -87,17 +84,8 @@ static void write_edge(const sampling *in, weir_json *json, const weir_block_edg
     weir_json_object_end(json);
 }
 
-static void write_edges(const sampling *in, weir_json *json, const weir_block_view *view) {
-    weir_json_key(json, "edges");
-    weir_json_array(json);
-    for (uint32_t step = 0; step < view->steps; step++)
-        for (uint32_t i = 0; i < view->edges[step].count; i++)
-            write_edge(in, json, &view->edges[step], step, i);
-    weir_json_array_end(json);
-}
-
 /* In the order of the request. */
-static void write_targets(const sampling *in, weir_json *json, const weir_block_view *view) {
+static void sampling_write_targets(const sampling *in, weir_json *json, const weir_block_view *view) {
     uint32_t nodes[WEIR_API_SAMPLE_TARGETS];
     for (uint32_t i = 0; i < in->ask->target_count; i++)
         nodes[in->ask->targets[i].place] = i;
@@ -116,48 +104,51 @@ static void write_targets(const sampling *in, weir_json *json, const weir_block_
     weir_json_array_end(json);
 }
 
-static weir_err write_answer(const sampling *in, const weir_block_view *view, uint32_t thread,
-                             weir_http_request *request) {
+static weir_err sampling_write_answer(const sampling *in, const weir_block_view *view, uint32_t thread,
+                                      weir_http_request *request) {
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);
-    write_targets(in, &json, view);
-    weir_err err = write_nodes(in, &json, view);
-    write_edges(in, &json, view);
+    sampling_write_targets(in, &json, view);
+    weir_err err = sampling_write_nodes(in, &json, view);
+    weir_json_key(&json, "edges");
+    weir_json_array(&json);
+    for (uint32_t step = 0; step < view->steps; step++)
+        for (uint32_t i = 0; i < view->edges[step].count; i++)
+            sampling_write_edge(in, &json, &view->edges[step], step, i);
+    weir_json_array_end(&json);
     if (!err) weir_api_json_answer(in->api, thread, &json, request);
     return err;
 }
 
 /* --- sampling ------------------------------------------------------------------------------------------------- */
 
-static weir_err sample_block(const sampling *in, weir_sampler *sampler, weir_block *block) {
-    weir_target targets[WEIR_API_SAMPLE_TARGETS];
-    for (uint32_t i = 0; i < in->ask->target_count; i++) {
-        targets[i] = (weir_target){
-            .vertex = weir_api_vertex_id(in->api, &in->ask->targets[i].vertex),
-            .before_us = in->ask->targets[i].before_us,
-            .type = in->ask->targets[i].vertex.type,
-        };
-    }
-    return weir_sample(sampler, targets, in->ask->target_count, block);
-}
-
-static weir_err sample(const sampling *in, uint32_t thread, weir_http_request *request) {
+static weir_err sampling_run(const sampling *in, uint32_t thread, weir_http_request *request) {
     weir_sample_source *source = NULL;
     weir_sampler *sampler = NULL;
     weir_block *block = NULL;
+    weir_target targets[WEIR_API_SAMPLE_TARGETS];
+    WEIR_ASSERT(in->ask->target_count && in->ask->target_count <= WEIR_API_SAMPLE_TARGETS);
+    for (uint32_t i = 0; i < in->ask->target_count; i++) {
+        const weir_api_sample_target *target = &in->ask->targets[i];
+        targets[i] = (weir_target){
+            .vertex = weir_api_vertex_id(in->api, &target->vertex),
+            .before_us = target->before_us,
+            .type = target->vertex.type,
+        };
+    }
     weir_err err = weir_sample_over_graph(in->api->graph, ROWS_BYTES_MAX, &source);
     if (!err) err = weir_sampler_open(&in->ask->opts, source, &sampler);
     if (!err) err = weir_block_open(sampler, &block);
-    if (!err) err = sample_block(in, sampler, block);
-    if (!err) err = write_answer(in, weir_block_look(block), thread, request);
+    if (!err) err = weir_sample(sampler, targets, in->ask->target_count, block);
+    if (!err) err = sampling_write_answer(in, weir_block_look(block), thread, request);
     weir_block_close(block);
     weir_sampler_close(sampler);
     weir_sample_source_close(source);
     return err;
 }
 
-/* The most that the steps can find, as large as the request allows. */
-static uint64_t edges_of(const weir_api_sample_ask *ask) {
+/* At most so many edges do the steps find, within the limit of the request. */
+static uint64_t sampling_edges_max(const weir_api_sample_ask *ask) {
     uint64_t max = (uint64_t)ask->opts.edges_max * ask->target_count, all = 0, parents = ask->target_count, found = 0;
     for (uint32_t i = 0; i < ask->opts.step_count; i++) {
         if (i && ask->steps[i].hop != ask->steps[i - 1].hop) {
@@ -170,18 +161,18 @@ static uint64_t edges_of(const weir_api_sample_ask *ask) {
     return all < max ? all : max;
 }
 
-static weir_err answer(weir_api *api, uint32_t thread, weir_http_request *request) {
+static weir_err sampling_answer(weir_api *api, uint32_t thread, weir_http_request *request) {
     size_t length;
     weir_api_sample_ask *ask;
     sampling in = {.api = api, .arena = weir_http_arena(request)};
     const char *body = weir_http_body(request, &length);
-    weir_api_fresh_begin(api, thread, request); // A3
+    weir_api_fresh_begin(api, thread, request); // API-A3
     weir_err err = weir_api_sample_read(api->schema, weir_api_now(api), body, length, in.arena, &ask);
     in.ask = ask;
     if (!err) err = weir_api_whole(api);
-    if (!err) err = weir_http_hold(request, edges_of(ask) * EDGE_BYTES);
+    if (!err) err = weir_http_hold(request, sampling_edges_max(ask) * EDGE_BYTES);
     if (!err) err = weir_arena_open(KEY_BYTES_MAX, &in.key);
-    if (!err) err = sample(&in, thread, request);
+    if (!err) err = sampling_run(&in, thread, request);
     weir_arena_close(in.key);
     return err;
 }
@@ -189,6 +180,6 @@ static weir_err answer(weir_api *api, uint32_t thread, weir_http_request *reques
 weir_err weir_api_post_sample(void *context, weir_http_request *request) {
     weir_api *api = context;
     if (!weir_api_takes_json(request)) return WEIR_OK;
-    weir_api_pool_run(api->pool, request, answer);
+    weir_api_pool_run(api->pool, request, sampling_answer);
     return WEIR_OK;
 }

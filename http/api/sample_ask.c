@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
+
 #include "body.h"
 #include "sample_ask.h"
 
@@ -19,10 +21,12 @@
 
 /* --- targets -------------------------------------------------------------------------------------------------- */
 
-static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const char *where, int64_t now_us) {
+static weir_err sample_ask_read_target(weir_api_sample_ask *ask, const json_t *value, const char *where,
+                                       int64_t now_us) {
     static const char *const names[] = {"type", "key", "before", NULL};
     const char *before;
     size_t before_length;
+    WEIR_ASSERT(ask->target_count < WEIR_API_SAMPLE_TARGETS);
     weir_api_sample_target *target = &ask->targets[ask->target_count];
     weir_err err = weir_api_body_members(value, where, names);
     if (!err) err = weir_api_body_vertex(value, where, ask->schema, ask->arena, &target->vertex);
@@ -37,7 +41,7 @@ static weir_err read_target(weir_api_sample_ask *ask, const json_t *value, const
 }
 
 /* The sampler wants targets by type; those of one type keep the request's order. */
-static void sort_targets(weir_api_sample_ask *ask) {
+static void sample_ask_sort_targets(weir_api_sample_ask *ask) {
     for (uint32_t i = 1; i < ask->target_count; i++) {
         weir_api_sample_target target = ask->targets[i];
         uint32_t j = i;
@@ -47,7 +51,7 @@ static void sort_targets(weir_api_sample_ask *ask) {
     }
 }
 
-static weir_err read_targets(weir_api_sample_ask *ask, const json_t *root, int64_t now_us) {
+static weir_err sample_ask_read_targets(weir_api_sample_ask *ask, const json_t *root, int64_t now_us) {
     const json_t *targets = json_object_get(root, "targets");
     size_t count = json_array_size(targets);
     weir_err err = WEIR_OK;
@@ -56,15 +60,15 @@ static weir_err read_targets(weir_api_sample_ask *ask, const json_t *root, int64
     for (size_t i = 0; !err && i < count; i++) {
         char where[32];
         snprintf(where, sizeof where, "targets[%zu]", i);
-        err = read_target(ask, json_array_get(targets, i), where, now_us);
+        err = sample_ask_read_target(ask, json_array_get(targets, i), where, now_us);
     }
-    if (!err) sort_targets(ask);
+    if (!err) sample_ask_sort_targets(ask);
     return err;
 }
 
 /* --- steps ---------------------------------------------------------------------------------------------------- */
 
-static weir_err read_strategy(const char *where, const char *text, weir_strategy *strategyp) {
+static weir_err sample_ask_read_strategy(const char *where, const char *text, weir_strategy *strategyp) {
     static const char *const names[] = {"recent", "uniform", "weighted", "full"};
     *strategyp = WEIR_SAMPLE_RECENT;
     if (!text) return WEIR_OK;
@@ -73,32 +77,35 @@ static weir_err read_strategy(const char *where, const char *text, weir_strategy
         *strategyp = (weir_strategy)i;
         return WEIR_OK;
     }
-    return WEIR_ERR(WEIR_EDATA, "%s: strategy is '%.16s'; it may be recent, uniform, weighted or full", where, text);
+    return WEIR_ERR(WEIR_EDATA, "%s: strategy is '%.16s'; it must be recent, uniform, weighted or full", where, text);
 }
 
-static weir_err read_weight(weir_api_sample_ask *ask, const char *where, const char *text, weir_sample_step *step) {
+static weir_err sample_ask_read_weight(weir_api_sample_ask *ask, const char *where, const char *text,
+                                       weir_sample_step *step) {
     const weir_schema_relation *relation = weir_schema_relation_at(ask->schema, step->relation);
     step->weight = WEIR_SCHEMA_NONE;
     if (!text) return WEIR_OK;
     step->weight = weir_schema_feature_find(relation->features, relation->feature_count, text);
     if (step->weight != WEIR_SCHEMA_NONE && relation->features[step->weight].kind == WEIR_SCHEMA_NUMBER) return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "%s: relation '%s' has no number feature '%.64s' to weigh by", where, relation->name,
-                    text);
+    return WEIR_ERR(WEIR_EDATA, "%s: relation '%s' has no feature '%.64s' of kind number to use as weight", where,
+                    relation->name, text);
 }
 
-static weir_err read_half_life(const char *where, const char *text, weir_sample_step *step) {
+static weir_err sample_ask_read_half_life(const char *where, const char *text, weir_sample_step *step) {
     step->half_life_us = 0;
     if (!text) return WEIR_OK;
     weir_err err = weir_duration_parse(text, &step->half_life_us);
     if (!err && step->half_life_us > 0 && step->half_life_us <= HALF_LIFE_MAX_US) return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "%s: half_life is '%.16s'; write 36h or 7d", where, text);
+    return WEIR_ERR(WEIR_EDATA, "%s: half_life is '%.16s'; write a duration such as 36h or 7d", where, text);
 }
 
-static weir_err read_step(weir_api_sample_ask *ask, const json_t *value, const char *where, int64_t hop_before) {
+static weir_err sample_ask_read_step(weir_api_sample_ask *ask, const json_t *value, const char *where,
+                                     int64_t hop_before) {
     static const char *const names[] = {"hop",    "relation", "direction", "strategy",
                                         "fanout", "weight",   "half_life", NULL};
     const char *relation, *direction, *strategy, *weight, *half_life;
     size_t length;
+    WEIR_ASSERT(ask->opts.step_count < WEIR_API_SAMPLE_STEPS);
     weir_sample_step *step = &ask->steps[ask->opts.step_count];
     int64_t hop = hop_before + 1, fanout = FANOUT_DEFAULT;
     weir_err err = weir_api_body_members(value, where, names);
@@ -115,14 +122,14 @@ static weir_err read_step(weir_api_sample_ask *ask, const json_t *value, const c
     err = weir_api_relation_read(ask->schema, relation, &step->relation);
     if (!err) err = weir_api_direction_read(direction, &step->direction);
     if (err) return weir_err_prefix(err, "%s", where);
-    err = read_strategy(where, strategy, &step->strategy);
-    if (!err) err = read_weight(ask, where, weight, step);
-    if (!err) err = read_half_life(where, half_life, step);
+    err = sample_ask_read_strategy(where, strategy, &step->strategy);
+    if (!err) err = sample_ask_read_weight(ask, where, weight, step);
+    if (!err) err = sample_ask_read_half_life(where, half_life, step);
     if (!err) ask->opts.step_count++;
     return err;
 }
 
-static weir_err read_steps(weir_api_sample_ask *ask, const json_t *root) {
+static weir_err sample_ask_read_steps(weir_api_sample_ask *ask, const json_t *root) {
     const json_t *steps = json_object_get(root, "steps");
     size_t count = json_array_size(steps);
     weir_err err = WEIR_OK;
@@ -131,17 +138,17 @@ static weir_err read_steps(weir_api_sample_ask *ask, const json_t *root) {
     for (size_t i = 0; !err && i < count; i++) {
         char where[32];
         snprintf(where, sizeof where, "steps[%zu]", i);
-        err = read_step(ask, json_array_get(steps, i), where, i ? ask->steps[i - 1].hop : 0);
+        err = sample_ask_read_step(ask, json_array_get(steps, i), where, i ? ask->steps[i - 1].hop : 0);
     }
     return err;
 }
 
-static weir_err read_ask(weir_api_sample_ask *ask, const json_t *root, int64_t now_us) {
+static weir_err sample_ask_read(weir_api_sample_ask *ask, const json_t *root, int64_t now_us) {
     static const char *const names[] = {"targets", "steps", "seed", "window", "edges_max", NULL};
     int64_t seed = SEED_DEFAULT, window = WEIR_SAMPLE_WINDOW, edges_max = WEIR_API_SAMPLE_EDGES;
     weir_err err = weir_api_body_members(root, "the body", names);
-    if (!err) err = read_targets(ask, root, now_us);
-    if (!err) err = read_steps(ask, root);
+    if (!err) err = sample_ask_read_targets(ask, root, now_us);
+    if (!err) err = sample_ask_read_steps(ask, root);
     if (!err) err = weir_api_body_number(root, "the body", "seed", 0, INT64_MAX, &seed);
     if (!err) err = weir_api_body_number(root, "the body", "window", 1, WINDOW_MAX, &window);
     if (!err) err = weir_api_body_number(root, "the body", "edges_max", 1, WEIR_API_SAMPLE_EDGES, &edges_max);
@@ -164,7 +171,7 @@ weir_err weir_api_sample_read(const weir_schema *schema, int64_t now_us, const c
     ask->schema = schema;
     ask->arena = arena;
     weir_err err = weir_api_body_json(body, length, DEPTH_MAX, &root);
-    if (!err) err = read_ask(ask, root, now_us);
+    if (!err) err = sample_ask_read(ask, root, now_us);
     json_decref(root);
     if (!err) *askp = ask;
     return err;

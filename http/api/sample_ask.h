@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample_ask.h - what a request for a sample asks for, read and bounded. */
+/* sample_ask.h - the body of a request for a sample, read and bounded. */
 #ifndef WEIR_HTTP_API_SAMPLE_ASK_H
 #define WEIR_HTTP_API_SAMPLE_ASK_H
 
@@ -9,7 +9,7 @@
 
 #define WEIR_API_SAMPLE_TARGETS 256u
 #define WEIR_API_SAMPLE_STEPS   16u
-#define WEIR_API_SAMPLE_EDGES   50000u /* of a step, over all targets */
+#define WEIR_API_SAMPLE_EDGES   50000u /* of all targets together */
 
 typedef struct weir_api_sample_target {
     weir_api_vertex vertex;

@@ -2,14 +2,14 @@
 /*
  * score.c - POST /v1/score, GET /v1/embeddings/{type}/{key}, POST /v1/models/reload.
  *
- *   [loop] read the body, admit ─► scoring's queue ─► [worker] prepare: map the event, ask ─► one pass ─► done: answer
+ *   [loop] weir_api_post_score: read the body, admit ─► scoring's queue
+ *   [worker] score_job_prepare: map the event, ask ─► one pass of the network for the batch ─► score_job_done: answer
  *
- * The body is read where the request arrives: what it says of its time and of how much it wants decides whether it is
- * let in. What reads the graph is the worker's. Freshness is taken before anything is read (A3).
+ * The body is read where the request arrives: its deadline and the number of its targets decide whether it is admitted.
+ * Only the worker reads the graph. Freshness is taken before anything is read (API-A3).
  */
-#include <string.h>
-
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "score_ask.h"
 
@@ -21,41 +21,30 @@ typedef struct score_job {
     weir_http_request *request;
     weir_api_score_ask ask;
     bool embedding;
-    bool unfit; /* the body could be read, what it names cannot be judged: 422 */
+    bool prepared; /* the body could be read: what it names and cannot be scored is 422 */
 } score_job;
+
+static uint32_t score_fresh_index(const weir_api *api, uint32_t thread) {
+    return api->loops + 1 + WEIR_API_POOL_THREADS + thread;
+}
 
 /* --- the answer ----------------------------------------------------------------------------------------------- */
 
-static void write_model(weir_json *json, const weir_score_model *model) {
-    weir_json_key(json, "model");
-    weir_json_object(json);
-    weir_json_key(json, "task");
-    weir_json_string(json, weir_score_model_name(model));
-    weir_json_key(json, "id");
-    weir_json_string(json, weir_score_model_version(model));
-    weir_json_object_end(json);
-}
-
-/* A neighbour that only the event knows has its key from there. */
-static void key_of_event(const weir_score_ask *ask, weir_vertex vertex, const char **keyp, uint32_t *lengthp) {
-    for (size_t i = 0; i < ask->mutation_count; i++) {
-        const weir_mutation *m = &ask->mutations[i];
-        if (m->kind != WEIR_PUT_VERTEX || m->vertex != vertex || !m->key_length) continue;
-        *keyp = m->key;
-        *lengthp = m->key_length;
-        return;
-    }
-}
-
-static weir_err write_neighbor(const score_job *job, weir_json *json, const weir_score_ask *ask,
-                               const weir_score_reason *reason) {
+/* Type and key of a reason's neighbour; one that only the event knows has its key from there. */
+static weir_err score_write_neighbor(const score_job *job, weir_json *json, const weir_score_ask *ask,
+                                     const weir_score_reason *reason) {
     uint16_t type;
     const char *key;
     uint32_t length;
     weir_err err =
         weir_graph_name(job->api->graph, reason->neighbor, weir_http_arena(job->request), &type, &key, &length);
     if (err) return err;
-    if (!key) key_of_event(ask, reason->neighbor, &key, &length);
+    for (size_t i = 0; !key && i < ask->mutation_count; i++) {
+        const weir_mutation *m = &ask->mutations[i];
+        if (m->kind != WEIR_PUT_VERTEX || m->vertex != reason->neighbor || !m->key_length) continue;
+        key = m->key;
+        length = m->key_length;
+    }
     weir_json_key(json, "type");
     weir_json_string(json, weir_schema_vertex_at(job->api->schema, reason->neighbor_type)->name);
     weir_json_key(json, "key");
@@ -66,38 +55,34 @@ static weir_err write_neighbor(const score_job *job, weir_json *json, const weir
     return WEIR_OK;
 }
 
-static weir_err write_reason(const score_job *job, weir_json *json, const weir_score_ask *ask,
-                             const weir_score_reason *reason) {
-    weir_json_object(json);
-    weir_json_key(json, "relation");
-    weir_json_string(json, weir_schema_relation_at(job->api->schema, reason->relation)->name);
-    weir_json_key(json, "direction");
-    weir_json_string(json, reason->direction == WEIR_OUT ? "out" : "in");
-    weir_err err = write_neighbor(job, json, ask, reason);
-    weir_json_key(json, "time");
-    weir_api_json_time(json, reason->time_us);
-    weir_json_key(json, "event");
-    weir_api_json_event(json, reason->event);
-    weir_json_key(json, "change");
-    weir_json_f64(json, reason->change);
-    weir_json_object_end(json);
-    return err;
-}
-
-static weir_err write_reasons(const score_job *job, weir_json *json, const weir_score_ask *ask,
-                              const weir_score *score) {
+static weir_err score_write_reasons(const score_job *job, weir_json *json, const weir_score_ask *ask,
+                                    const weir_score *score) {
     weir_err err = WEIR_OK;
     weir_json_key(json, "own_change");
     weir_json_f64(json, score->own_change);
     weir_json_key(json, "reasons");
     weir_json_array(json);
-    for (uint32_t i = 0; !err && i < score->reason_count; i++)
-        err = write_reason(job, json, ask, &score->reasons[i]);
+    for (uint32_t i = 0; !err && i < score->reason_count; i++) {
+        const weir_score_reason *reason = &score->reasons[i];
+        weir_json_object(json);
+        weir_json_key(json, "relation");
+        weir_json_string(json, weir_schema_relation_at(job->api->schema, reason->relation)->name);
+        weir_json_key(json, "direction");
+        weir_json_string(json, reason->direction == WEIR_OUT ? "out" : "in");
+        err = score_write_neighbor(job, json, ask, reason);
+        weir_json_key(json, "time");
+        weir_api_json_time(json, reason->time_us);
+        weir_json_key(json, "event");
+        weir_api_json_event(json, reason->event);
+        weir_json_key(json, "change");
+        weir_json_f64(json, reason->change);
+        weir_json_object_end(json);
+    }
     weir_json_array_end(json);
     return err;
 }
 
-static void write_target(const score_job *job, weir_json *json, uint32_t i) {
+static void score_write_target(const score_job *job, weir_json *json, uint32_t i) {
     const weir_api_vertex *vertex = &job->ask.vertices[i];
     weir_json_key(json, "type");
     weir_json_string(json, vertex->type_name);
@@ -107,12 +92,13 @@ static void write_target(const score_job *job, weir_json *json, uint32_t i) {
     weir_api_json_time(json, job->ask.asks[i].time_us);
 }
 
-static weir_err write_score(const score_job *job, weir_json *json, uint32_t i, const weir_score_model *model,
+static weir_err score_write(const score_job *job, weir_json *json, uint32_t i, const weir_score_model *model,
                             const weir_score *score) {
     static const char *const efforts[] = {"whole", "less", "least"};
     const weir_score_ask *ask = &job->ask.asks[i];
+    WEIR_ASSERT(score->effort < sizeof efforts / sizeof efforts[0]);
     weir_json_object(json);
-    write_target(job, json, i);
+    score_write_target(job, json, i);
     weir_json_key(json, "decision");
     weir_api_json_event(json, score->decision);
     if (weir_nn_outputs(weir_score_model_shape(model)) > 1) {
@@ -131,73 +117,69 @@ static weir_err write_score(const score_job *job, weir_json *json, uint32_t i, c
     weir_json_u64(json, score->edges);
     weir_json_key(json, "neighborhood");
     weir_json_string(json, efforts[score->effort]);
-    weir_err err = ask->reasons ? write_reasons(job, json, ask, score) : WEIR_OK;
+    weir_err err = ask->reasons ? score_write_reasons(job, json, ask, score) : WEIR_OK;
     weir_json_object_end(json);
     return err;
 }
 
-static void write_embedding(const score_job *job, weir_json *json, const weir_score *score) {
-    write_target(job, json, 0);
-    weir_json_key(json, "embedding");
-    weir_json_array(json);
-    for (uint32_t i = 0; i < score->embedding_width; i++)
-        weir_json_f64(json, (double)score->embedding[i]);
-    weir_json_array_end(json);
-}
-
-static uint32_t fresh_index(const weir_api *api, uint32_t thread) {
-    return api->loops + 1 + WEIR_API_POOL_THREADS + thread;
-}
-
-static weir_err write_answer(const score_job *job, uint32_t thread, const weir_score_model *model,
-                             const weir_score *scores) {
+static weir_err score_write_answer(const score_job *job, uint32_t thread, const weir_score_model *model,
+                                   const weir_score *scores) {
     weir_err err = WEIR_OK;
     weir_json json = weir_json_begin(weir_http_out(job->request));
     weir_json_object(&json);
-    write_model(&json, model);
+    weir_json_key(&json, "model");
+    weir_json_object(&json);
+    weir_json_key(&json, "task");
+    weir_json_string(&json, weir_score_model_name(model));
+    weir_json_key(&json, "id");
+    weir_json_string(&json, weir_score_model_version(model));
+    weir_json_object_end(&json);
     if (job->embedding) {
-        write_embedding(job, &json, scores);
+        score_write_target(job, &json, 0);
+        weir_json_key(&json, "embedding");
+        weir_json_array(&json);
+        for (uint32_t i = 0; i < scores->embedding_width; i++)
+            weir_json_f64(&json, (double)scores->embedding[i]);
+        weir_json_array_end(&json);
     } else {
         weir_json_key(&json, "scores");
         weir_json_array(&json);
         for (uint32_t i = 0; !err && i < job->ask.count; i++)
-            err = write_score(job, &json, i, model, &scores[i]);
+            err = score_write(job, &json, i, model, &scores[i]);
         weir_json_array_end(&json);
     }
-    if (!err) weir_api_json_answer(job->api, fresh_index(job->api, thread), &json, job->request);
+    if (!err) weir_api_json_answer(job->api, score_fresh_index(job->api, thread), &json, job->request);
     return err;
 }
 
 /* --- on a thread that scores ------------------------------------------------------------------------------------ */
 
-static weir_err mapper_of(weir_api *api, uint32_t thread, uint32_t source, weir_mapper **mapperp) {
-    weir_mapper **place = &api->mappers[thread * weir_schema_source_count(api->schema) + source];
-    weir_err err = *place ? WEIR_OK : weir_mapper_open(api->schema, source, weir_graph_id_key(api->graph), place);
-    *mapperp = *place;
-    return err;
-}
-
-static weir_err ask_event(score_job *job, uint32_t thread, const weir_score_model *model) {
-    weir_mapper *mapper;
-    weir_mapped mapped = {0};
+/* Maps the event as it would be from the log. The mapper is this thread's own, opened when it is first wanted. */
+static weir_err score_job_map_event(score_job *job, uint32_t thread, const weir_score_model *model) {
+    weir_api *api = job->api;
     weir_api_score_ask *ask = &job->ask;
-    weir_err err = mapper_of(job->api, thread, ask->source, &mapper);
-    int64_t latest_us = weir_graph_latest(job->api->graph, INT64_MIN);
-    if (!err) err = weir_api_event_map(mapper, &ask->event, 0, latest_us, &mapped);
+    size_t place = thread * weir_schema_source_count(api->schema) + ask->source;
+    weir_mapped mapped = {0};
+    weir_err err = WEIR_OK;
+    WEIR_ASSERT(place < api->mapper_count);
+    if (!api->mappers[place])
+        err = weir_mapper_open(api->schema, ask->source, weir_graph_id_key(api->graph), &api->mappers[place]);
+    int64_t latest_us = weir_graph_latest(api->graph, INT64_MIN);
+    if (!err) err = weir_api_event_map(api->mappers[place], &ask->event, 0, latest_us, &mapped);
     if (!err) err = weir_api_score_keep_event(ask, weir_http_arena(job->request), &mapped);
     if (!err) err = weir_score_ask_event(model, ask->mutations, ask->mutation_count, &ask->asks[0]);
-    if (!err) err = weir_api_score_name_event(ask, job->api->schema);
+    if (!err) err = weir_api_score_name_event(ask, api->schema);
     return err;
 }
 
-static weir_err ask_vertices(score_job *job, const weir_score_model *model) {
+static weir_err score_job_ask_vertices(score_job *job, const weir_score_model *model) {
     const weir_nn_shape *shape = weir_score_model_shape(model);
     weir_api_score_ask *ask = &job->ask;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < ask->count; i++) {
         if (ask->vertices[i].type != weir_nn_target_type(shape))
             return WEIR_ERR(job->embedding ? WEIR_ENOTFOUND : WEIR_EDATA,
-                            "the model that serves judges vertices of type %s, not of type %s",
+                            "the model scores vertices of type %s, not of type %s",
                             weir_nn_vertex(shape, weir_nn_target_type(shape))->name, ask->vertices[i].type_name);
         err = weir_score_ask_vertex(job->api->graph, model, weir_api_vertex_id(job->api, &ask->vertices[i]),
                                     weir_api_now(job->api), weir_http_arena(job->request), &ask->asks[i]);
@@ -205,14 +187,15 @@ static weir_err ask_vertices(score_job *job, const weir_score_model *model) {
     return err;
 }
 
-static weir_err prepare(void *context, uint32_t thread, const weir_score_model *model, const weir_score_ask **asksp,
-                        uint32_t *countp) {
+static weir_err score_job_prepare(void *context, uint32_t thread, const weir_score_model *model,
+                                  const weir_score_ask **asksp, uint32_t *countp) {
     WEIR_ON_ROLE(WORKER);
     score_job *job = context;
     weir_api_score_ask *ask = &job->ask;
-    weir_api_fresh_begin(job->api, fresh_index(job->api, thread), job->request); // A3
-    job->unfit = !job->embedding;
-    weir_err err = ask->event.bytes ? ask_event(job, thread, model) : ask_vertices(job, model);
+    WEIR_ASSERT(ask->count && ask->count <= WEIR_SCORE_BATCH_MAX);
+    weir_api_fresh_begin(job->api, score_fresh_index(job->api, thread), job->request); // API-A3
+    job->prepared = true;
+    weir_err err = ask->event.bytes ? score_job_map_event(job, thread, model) : score_job_ask_vertices(job, model);
     for (uint32_t i = 0; i < ask->count; i++) {
         ask->asks[i].reasons = ask->reasons;
         ask->asks[i].nodes_max = ask->nodes_max;
@@ -224,36 +207,31 @@ static weir_err prepare(void *context, uint32_t thread, const weir_score_model *
     return err;
 }
 
-/* What the body names, but nobody can judge. */
-static void refuse(const score_job *job, weir_err err) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    bool unfit = job->unfit && (weir_err_is(err, WEIR_EDATA) || weir_err_is(err, WEIR_ENOTFOUND));
-    weir_err_sentence(err, sentence, sizeof sentence);
-    if (unfit)
-        weir_http_problem(job->request, 422, NULL, "%s", sentence);
-    else
-        weir_http_problem_err(job->request, err);
-}
-
-static void done(void *context, uint32_t thread, const weir_score_model *model, const weir_score *scores,
-                 weir_err err) {
+static void score_job_done(void *context, uint32_t thread, const weir_score_model *model, const weir_score *scores,
+                           weir_err err) {
     score_job *job = context;
+    if (!err && model) err = score_write_answer(job, thread, model, scores);
+    bool unfit = job->prepared && !job->embedding && (weir_err_is(err, WEIR_EDATA) || weir_err_is(err, WEIR_ENOTFOUND));
     if (!err && !model) {
         weir_http_problem(job->request, 503, "no-model",
-                          "no model serves yet: train one (`weir train`) and promote it (`weir model promote`)");
-    } else {
-        if (!err) err = write_answer(job, thread, model, scores);
-        if (err) refuse(job, err);
+                          "no model serves yet; train one with `weir train` and promote it with `weir model promote`");
+    } else if (unfit) {
+        char sentence[WEIR_ERR_SENTENCE_MAX];
+        weir_err_sentence(err, sentence, sizeof sentence);
+        weir_http_problem(job->request, 422, NULL, "%s", sentence);
+    } else if (err) {
+        weir_http_problem_err(job->request, err);
     }
     weir_http_finish(job->request);
 }
 
 /* --- on the loop -------------------------------------------------------------------------------------------------- */
 
-static weir_err job_open(weir_api *api, weir_http_request *request, score_job **jobp) {
+static weir_err score_job_open(weir_api *api, weir_http_request *request, score_job **jobp) {
     *jobp = NULL;
     if (!api->scoring)
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "this server scores nothing; start it with a folder of models (--models)");
+        return WEIR_ERR(WEIR_EUNAVAILABLE,
+                        "this server computes no scores; start it with a models folder (--models DIR)");
     *jobp = weir_arena_calloc(weir_http_arena(request), 1, sizeof **jobp);
     if (!*jobp) return WEIR_NOMEM("for a request");
     **jobp = (score_job){.api = api, .request = request};
@@ -261,16 +239,17 @@ static weir_err job_open(weir_api *api, weir_http_request *request, score_job **
     return WEIR_OK;
 }
 
-/* Behind its deadline nobody waits for the answer, so none is begun. */
-static void submit(score_job *job) {
+/* After its deadline no client waits for the answer, so none is begun. */
+static void score_job_submit(score_job *job) {
     const weir_api_score_ask *ask = &job->ask;
     const weir_scoring_work work = {
         .context = job,
-        .prepare = prepare,
-        .done = done,
+        .prepare = score_job_prepare,
+        .done = score_job_done,
         .deadline_us = ask->arrival_us + (ask->deadline_us ? ask->deadline_us : WAIT_MAX_US),
         .targets = ask->count,
     };
+    WEIR_ON_ROLE(LOOP);
     weir_http_defer(job->request);
     weir_err err = weir_scoring_submit(job->api->scoring, &work);
     if (!err) return;
@@ -281,30 +260,27 @@ static void submit(score_job *job) {
 weir_err weir_api_post_score(void *context, weir_http_request *request) {
     score_job *job;
     if (!weir_api_takes_json(request)) return WEIR_OK;
-    weir_err err = job_open(context, request, &job);
+    weir_err err = score_job_open(context, request, &job);
     if (err) return err;
     size_t length;
     const char *body = weir_http_body(request, &length);
     err = weir_api_score_read(job->api->schema, body, length, weir_http_arena(request), &job->ask);
     if (!err) err = weir_api_whole(job->api);
-    if (!err) submit(job);
+    if (!err) score_job_submit(job);
     return err;
 }
 
 weir_err weir_api_get_embedding(void *context, weir_http_request *request) {
     weir_api *api = context;
-    size_t type_length, key_length;
-    const char *type = weir_http_param(request, 0, &type_length), *key = weir_http_param(request, 1, &key_length);
     score_job *job;
-    weir_err err = job_open(api, request, &job);
+    weir_err err = score_job_open(api, request, &job);
     if (err) return err;
-    if (strlen(type) != type_length) return WEIR_ERR(WEIR_EDATA, "the vertex type has a 0 byte in it");
-    err = weir_api_vertex_read(api->schema, weir_http_arena(request), type, key, key_length, &job->ask.vertices[0]);
+    err = weir_api_vertex_of_path(api, request, &job->ask.vertices[0]);
     if (!err) err = weir_api_whole(api);
     if (err) return err;
     job->embedding = true;
     job->ask.count = 1;
-    submit(job);
+    score_job_submit(job);
     return WEIR_OK;
 }
 
@@ -324,7 +300,7 @@ void weir_api_json_serving(weir_api *api, weir_json *json) {
     weir_json_object_end(json);
 }
 
-static weir_err reload(weir_api *api, uint32_t thread, weir_http_request *request) {
+static weir_err score_reload(weir_api *api, uint32_t thread, weir_http_request *request) {
     (void)thread;
     weir_scoring_watch_look(api->watch, true);
     weir_json json = weir_json_begin(weir_http_out(request));
@@ -339,8 +315,8 @@ static weir_err reload(weir_api *api, uint32_t thread, weir_http_request *reques
 weir_err weir_api_post_reload(void *context, weir_http_request *request) {
     weir_api *api = context;
     if (!api->watch)
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "this server reads no models; start it with a folder of them (--models)");
-    weir_api_pool_run(api->pool, request, reload);
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "this server has no models folder; start it with one (--models DIR)");
+    weir_api_pool_run(api->pool, request, score_reload);
     return WEIR_OK;
 }
 
@@ -350,7 +326,7 @@ weir_err weir_api_scores_open(weir_api *api) {
     if (!api->scoring) return WEIR_OK;
     size_t count = (size_t)weir_scoring_threads(api->scoring) * weir_schema_source_count(api->schema);
     api->mappers = weir_calloc(count, sizeof(weir_mapper *));
-    if (!api->mappers) return WEIR_NOMEM("for the API");
+    if (!api->mappers) return WEIR_NOMEM("for the mappers of events");
     api->mapper_count = count;
     return WEIR_OK;
 }

@@ -3,10 +3,12 @@
  * score_ask.c - the body of POST /v1/score.
  *
  * An event goes to the mapper with the bytes that it was sent in, as it would from the log: so it is cut out of the
- * body as /v1/events cuts its messages, and no other reader of JSON has a word in what it may be.
+ * body as /v1/events cuts its messages, and no other reader of JSON decides what it may be.
  */
 #include <stdio.h>
 #include <string.h>
+
+#include <weir/store/base/assert.h>
 
 #include "body.h"
 #include "score_ask.h"
@@ -19,8 +21,8 @@
 
 /* --- targets -------------------------------------------------------------------------------------------------- */
 
-static weir_err read_target(const weir_schema *schema, const json_t *value, const char *where, weir_arena *arena,
-                            weir_api_score_ask *ask) {
+static weir_err score_ask_read_target(const weir_schema *schema, const json_t *value, const char *where,
+                                      weir_arena *arena, weir_api_score_ask *ask) {
     static const char *const names[] = {"type", "key", NULL};
     weir_err err = weir_api_body_members(value, where, names);
     if (!err) err = weir_api_body_vertex(value, where, schema, arena, &ask->vertices[ask->count]);
@@ -28,8 +30,8 @@ static weir_err read_target(const weir_schema *schema, const json_t *value, cons
     return err;
 }
 
-static weir_err read_targets(const weir_schema *schema, const json_t *targets, weir_arena *arena,
-                             weir_api_score_ask *ask) {
+static weir_err score_ask_read_targets(const weir_schema *schema, const json_t *targets, weir_arena *arena,
+                                       weir_api_score_ask *ask) {
     size_t count = json_array_size(targets);
     weir_err err = WEIR_OK;
     if (!json_is_array(targets) || !count || count > WEIR_SCORE_BATCH_MAX)
@@ -37,14 +39,14 @@ static weir_err read_targets(const weir_schema *schema, const json_t *targets, w
     for (size_t i = 0; !err && i < count; i++) {
         char where[32];
         snprintf(where, sizeof where, "targets[%zu]", i);
-        err = read_target(schema, json_array_get(targets, i), where, arena, ask);
+        err = score_ask_read_target(schema, json_array_get(targets, i), where, arena, ask);
     }
     return err;
 }
 
 /* --- an event ----------------------------------------------------------------------------------------------------- */
 
-static weir_err read_source(const weir_schema *schema, const json_t *root, weir_api_score_ask *ask) {
+static weir_err score_ask_read_source(const weir_schema *schema, const json_t *root, weir_api_score_ask *ask) {
     const char *name;
     size_t length;
     weir_err err = weir_api_body_need(root, "the body", "source", &name, &length);
@@ -55,14 +57,14 @@ static weir_err read_source(const weir_schema *schema, const json_t *root, weir_
 }
 
 /* A line stands in the body as a text, and is cut out of that as it would be out of a body of lines. */
-static weir_err read_line(weir_arena *arena, weir_api_message *event) {
+static weir_err score_ask_read_line(weir_arena *arena, weir_api_message *event) {
     const weir_api_message *lines;
     size_t count, length;
     json_t *text;
     weir_err err = weir_api_body_parse(event->bytes, event->length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL, &text);
     if (err) return err;
     const char *bytes = json_string_value(text);
-    if (!bytes) err = WEIR_ERR(WEIR_EDATA, "the source has lines, so event must be a text of one line");
+    if (!bytes) err = WEIR_ERR(WEIR_EDATA, "the source is read line by line, so event must be a string of one line");
     length = bytes ? json_string_length(text) : 0;
     char *copy = bytes ? weir_arena_alloc_aligned(arena, 1, length + 1) : NULL;
     if (copy) memcpy(copy, bytes, length);
@@ -70,18 +72,19 @@ static weir_err read_line(weir_arena *arena, weir_api_message *event) {
     if (err) return err;
     if (!copy) return WEIR_NOMEM("for a request");
     err = weir_api_split(WEIR_API_LINES, copy, length, arena, &lines, &count);
-    if (!err && count > 1) err = WEIR_ERR(WEIR_EDATA, "event has %zu lines; one is judged at a time", count);
+    if (!err && count > 1) err = WEIR_ERR(WEIR_EDATA, "event has %zu lines; only one can be scored at a time", count);
     if (!err) *event = lines[0];
     return err;
 }
 
-static weir_err read_event(const weir_schema *schema, const json_t *root, weir_arena *arena, weir_api_score_ask *ask) {
-    weir_err err = read_source(schema, root, ask);
+static weir_err score_ask_read_event(const weir_schema *schema, const json_t *root, weir_arena *arena,
+                                     weir_api_score_ask *ask) {
+    weir_err err = score_ask_read_source(schema, root, ask);
     if (err) return err;
-    if (!ask->event.bytes) return WEIR_ERR(WEIR_EDATA, "the member event must be spelt without escapes");
+    if (!ask->event.bytes) return WEIR_ERR(WEIR_EDATA, "the member name \"event\" must not contain escape sequences");
     ask->count = 1;
     bool json = weir_schema_source_at(schema, ask->source)->format == WEIR_SCHEMA_JSON;
-    return json ? WEIR_OK : read_line(arena, &ask->event);
+    return json ? WEIR_OK : score_ask_read_line(arena, &ask->event);
 }
 
 weir_err weir_api_score_keep_event(weir_api_score_ask *ask, weir_arena *arena, const weir_mapped *mapped) {
@@ -112,12 +115,12 @@ weir_err weir_api_score_name_event(weir_api_score_ask *ask, const weir_schema *s
                                              .key_length = m->key_length};
         return WEIR_OK;
     }
-    return WEIR_ERR(WEIR_EDATA, "the event puts nothing that can be judged");
+    return WEIR_ERR(WEIR_EDATA, "the event adds no vertex that the model can score");
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
-static weir_err read_limits(const json_t *root, weir_api_score_ask *ask) {
+static weir_err score_ask_read_limits(const json_t *root, weir_api_score_ask *ask) {
     int64_t reasons = REASONS_DEFAULT, nodes = 0, deadline_ms = 0;
     weir_err err = weir_api_body_number(root, "the body", "reasons", 0, WEIR_SCORE_REASONS_MAX, &reasons);
     if (!err) err = weir_api_body_number(root, "the body", "nodes_max", 1, NODES_MAX, &nodes);
@@ -129,24 +132,27 @@ static weir_err read_limits(const json_t *root, weir_api_score_ask *ask) {
     return WEIR_OK;
 }
 
-static weir_err read_root(const weir_schema *schema, const json_t *root, weir_arena *arena, weir_api_score_ask *ask) {
+static weir_err score_ask_read_root(const weir_schema *schema, const json_t *root, weir_arena *arena,
+                                    weir_api_score_ask *ask) {
     static const char *const names[] = {"targets", "source", "event", "reasons", "nodes_max", "deadline_ms", NULL};
     const json_t *targets = json_object_get(root, "targets"), *event = json_object_get(root, "event");
     weir_err err = weir_api_body_members(root, "the body", names);
-    if (!err) err = read_limits(root, ask);
+    if (!err) err = score_ask_read_limits(root, ask);
     if (err) return err;
     if (!targets == !event || (targets && json_object_get(root, "source")))
         return WEIR_ERR(WEIR_EDATA, "the body must have either targets, or source and event");
-    return targets ? read_targets(schema, targets, arena, ask) : read_event(schema, root, arena, ask);
+    return targets ? score_ask_read_targets(schema, targets, arena, ask)
+                   : score_ask_read_event(schema, root, arena, ask);
 }
 
-/* The body with null in the place of its event: what an event may be is not for the reader of the rest to say. */
-static weir_err without_event(const char *body, size_t length, weir_arena *arena, weir_api_message *event,
-                              weir_api_message *restp) {
+/* The body with null in place of its event: the reader of the rest does not decide what an event may be. */
+static weir_err score_ask_without_event(const char *body, size_t length, weir_arena *arena, weir_api_message *event,
+                                        weir_api_message *restp) {
     static const char null[] = "null";
     *restp = (weir_api_message){body, length};
     if (weir_api_cut(body, length, "event", event)) {
         size_t before = (size_t)(event->bytes - body), behind = length - before - event->length;
+        WEIR_ASSERT(event->bytes >= body && before + event->length <= length);
         char *rest = weir_arena_alloc_aligned(arena, 1, before + sizeof null + behind);
         if (!rest) return WEIR_NOMEM("for a request");
         memcpy(rest, body, before);
@@ -155,7 +161,7 @@ static weir_err without_event(const char *body, size_t length, weir_arena *arena
         *restp = (weir_api_message){rest, before + sizeof null - 1 + behind};
     }
     if (restp->length <= REST_BYTES_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the body has %zu bytes without its event; at most %u are taken", restp->length,
+    return WEIR_ERR(WEIR_ELIMIT, "the body has %zu bytes beside its event; at most %u are allowed", restp->length,
                     REST_BYTES_MAX);
 }
 
@@ -163,9 +169,9 @@ weir_err weir_api_score_read(const weir_schema *schema, const char *body, size_t
                              weir_api_score_ask *ask) {
     json_t *root = NULL;
     weir_api_message rest;
-    weir_err err = without_event(body, length, arena, &ask->event, &rest);
+    weir_err err = score_ask_without_event(body, length, arena, &ask->event, &rest);
     if (!err) err = weir_api_body_json(rest.bytes, rest.length, DEPTH_MAX, &root);
-    if (!err) err = read_root(schema, root, arena, ask);
+    if (!err) err = score_ask_read_root(schema, root, arena, ask);
     json_decref(root);
     return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* score_ask.h - what a request for scores asks for, read and bounded. */
+/* score_ask.h - the body of a request for scores, read and bounded. */
 #ifndef WEIR_HTTP_API_SCORE_ASK_H
 #define WEIR_HTTP_API_SCORE_ASK_H
 
@@ -21,13 +21,13 @@ typedef struct weir_api_score_ask {
     int64_t deadline_us; /* after the arrival; 0: none */
 } weir_api_score_ask;
 
-/* Keys live in the arena, the event there or in the body.  WEIR_EDATA names the member; WEIR_ELIMIT what is not the
+/* Keys live in the arena, the event there or in the body.  WEIR_EDATA names the member; WEIR_ELIMIT what is beside the
  * event is too long; WEIR_ENOMEM.  [any] */
 weir_err weir_api_score_read(const weir_schema *schema, const char *body, size_t length, weir_arena *arena,
                              weir_api_score_ask *ask);
 /* Copies what a mapper made of the event: it keeps that for one message only.  WEIR_ENOMEM. */
 weir_err weir_api_score_keep_event(weir_api_score_ask *ask, weir_arena *arena, const weir_mapped *mapped);
-/* The target's key, of the event that puts it. */
+/* The target's type and key, from the event that puts it.  WEIR_EDATA: the event puts no such vertex. */
 weir_err weir_api_score_name_event(weir_api_score_ask *ask, const weir_schema *schema);
 
 #endif /* WEIR_HTTP_API_SCORE_ASK_H */

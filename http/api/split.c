@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* split.c - a body becomes messages, without a copy. */
+/* split.c - cuts a body into messages, without a copy. */
 #include <string.h>
+
+#include <weir/store/base/assert.h>
 
 #include "private.h"
 
@@ -12,30 +14,27 @@ typedef struct splitter {
     weir_arena *arena;
 } splitter;
 
-static bool is_blank(char c) {
+static bool split_is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static weir_err grow(splitter *split) {
-    size_t capacity = split->capacity ? split->capacity * 4 : 16;
-    weir_api_message *messages = weir_arena_calloc(split->arena, capacity, sizeof *messages);
-    if (!messages) return WEIR_NOMEM("for the events of a request");
-    if (split->count) memcpy(messages, split->messages, split->count * sizeof *messages);
-    split->messages = messages;
-    split->capacity = capacity;
-    return WEIR_OK;
-}
-
-/* Without the blanks around it; an empty one is the caller's to refuse. */
-static weir_err take(splitter *split, size_t begin, size_t end) {
+/* Adds a message, without the blanks around it; an empty one is the caller's to refuse. */
+static weir_err split_add(splitter *split, size_t begin, size_t end) {
+    WEIR_ASSERT(begin <= end && end <= split->length);
     if (split->count == WEIR_API_EVENTS_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "the body has more than %u events; send them in several requests",
                         WEIR_API_EVENTS_MAX);
-    weir_err err = split->count == split->capacity ? grow(split) : WEIR_OK;
-    if (err) return err;
-    while (begin < end && is_blank(split->body[begin]))
+    if (split->count == split->capacity) {
+        size_t capacity = split->capacity ? split->capacity * 4 : 16;
+        weir_api_message *messages = weir_arena_calloc(split->arena, capacity, sizeof *messages);
+        if (!messages) return WEIR_NOMEM("for the events of a request");
+        if (split->count) memcpy(messages, split->messages, split->count * sizeof *messages);
+        split->messages = messages;
+        split->capacity = capacity;
+    }
+    while (begin < end && split_is_blank(split->body[begin]))
         begin++;
-    while (begin < end && is_blank(split->body[end - 1]))
+    while (begin < end && split_is_blank(split->body[end - 1]))
         end--;
     split->messages[split->count++] = (weir_api_message){split->body + begin, end - begin};
     return WEIR_OK;
@@ -43,13 +42,13 @@ static weir_err take(splitter *split, size_t begin, size_t end) {
 
 /* --- JSON ----------------------------------------------------------------------------------------------------- */
 
-static void skip_blanks(splitter *split) {
-    while (split->next < split->length && is_blank(split->body[split->next]))
+static void split_skip_blanks(splitter *split) {
+    while (split->next < split->length && split_is_blank(split->body[split->next]))
         split->next++;
 }
 
-/* Behind the closing quote; next is at the opening one. */
-static void skip_string(splitter *split) {
+/* From the opening quote to behind the closing one, or to the end of the body and at most one further. */
+static void split_skip_string(splitter *split) {
     for (split->next++; split->next < split->length; split->next++) {
         char c = split->body[split->next];
         if (c == '\\') {
@@ -61,12 +60,12 @@ static void skip_string(splitter *split) {
     }
 }
 
-/* To the comma or bracket that ends this element of the array, or member of the object.  false: there is none. */
-static bool skip_value(splitter *split, char close) {
+/* To the comma or bracket that ends this element of an array, or member of an object.  false: there is none. */
+static bool split_skip_value(splitter *split, char close) {
     for (size_t depth = 0; split->next < split->length;) {
         char c = split->body[split->next];
         if (c == '"') {
-            skip_string(split);
+            split_skip_string(split);
             continue;
         }
         if (!depth && (c == ',' || c == close)) return true;
@@ -77,56 +76,48 @@ static bool skip_value(splitter *split, char close) {
     return false;
 }
 
-static weir_err skip_element(splitter *split) {
-    if (skip_value(split, ']')) return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "the array of events has no end: event %zu is cut at byte %zu", split->count,
-                    split->length);
-}
-
 static weir_err split_array(splitter *split) {
     split->next++;
-    skip_blanks(split);
+    split_skip_blanks(split);
     if (split->next < split->length && split->body[split->next] == ']')
-        return WEIR_ERR(WEIR_EDATA, "the array has no event; send one or more");
+        return WEIR_ERR(WEIR_EDATA, "the array of events is empty; send at least one event");
     for (char c = ','; c == ','; split->next++) {
         size_t begin = split->next;
-        weir_err err = skip_element(split);
-        if (!err) err = take(split, begin, split->next);
-        if (!err && !split->messages[split->count - 1].length)
-            err = WEIR_ERR(WEIR_EDATA, "there is no event before byte %zu of the array", split->next);
+        if (!split_skip_value(split, ']'))
+            return WEIR_ERR(WEIR_EDATA, "the array of events has no end: event %zu is cut off at byte %zu",
+                            split->count, split->length);
+        weir_err err = split_add(split, begin, split->next);
         if (err) return err;
+        if (!split->messages[split->count - 1].length)
+            return WEIR_ERR(WEIR_EDATA, "an event is missing before byte %zu of the body; remove the comma",
+                            split->next);
         c = split->body[split->next];
     }
-    skip_blanks(split);
+    split_skip_blanks(split);
     if (split->next < split->length)
-        return WEIR_ERR(WEIR_EDATA, "something follows the array at byte %zu; send one array", split->next);
+        return WEIR_ERR(WEIR_EDATA, "more data follows the array at byte %zu of the body; send a single array",
+                        split->next);
     return WEIR_OK;
-}
-
-static weir_err split_json(splitter *split) {
-    skip_blanks(split);
-    if (split->next == split->length)
-        return WEIR_ERR(WEIR_EDATA, "the body is empty; send an event or an array of events");
-    return split->body[split->next] == '[' ? split_array(split) : take(split, split->next, split->length);
 }
 
 /* --- one member ---------------------------------------------------------------------------------------------- */
 
-/* The next member of the object, and its value without the blanks around it.  false: there is none, or no JSON. */
-static bool next_member(splitter *split, weir_api_message *namep, weir_api_message *valuep) {
-    skip_blanks(split);
+/* The next member of the object, and its value without the blanks around it.  false: there is none, or it is not JSON.
+ */
+static bool split_next_member(splitter *split, weir_api_message *namep, weir_api_message *valuep) {
+    split_skip_blanks(split);
     size_t begin = split->next;
     if (begin >= split->length || split->body[begin] != '"') return false;
-    skip_string(split);
+    split_skip_string(split);
     if (split->next > split->length || split->next - begin < 2) return false;
     *namep = (weir_api_message){split->body + begin + 1, split->next - begin - 2};
-    skip_blanks(split);
+    split_skip_blanks(split);
     if (split->next >= split->length || split->body[split->next++] != ':') return false;
-    skip_blanks(split);
+    split_skip_blanks(split);
     begin = split->next;
-    if (!skip_value(split, '}')) return false;
+    if (!split_skip_value(split, '}')) return false;
     size_t end = split->next;
-    while (end > begin && is_blank(split->body[end - 1]))
+    while (end > begin && split_is_blank(split->body[end - 1]))
         end--;
     *valuep = (weir_api_message){split->body + begin, end - begin};
     return true;
@@ -136,11 +127,11 @@ bool weir_api_cut(const char *body, size_t length, const char *name, weir_api_me
     splitter split = {.body = body, .length = length};
     weir_api_message member;
     *valuep = (weir_api_message){NULL, 0};
-    skip_blanks(&split);
+    split_skip_blanks(&split);
     if (split.next >= length || body[split.next] != '{') return false;
     do {
         split.next++; /* the bracket, or the comma */
-        if (!next_member(&split, &member, valuep)) break;
+        if (!split_next_member(&split, &member, valuep)) break;
         bool found = member.length == strlen(name) && !memcmp(member.bytes, name, member.length);
         if (found && valuep->length) return true;
     } while (split.next < length && body[split.next] == ',');
@@ -155,12 +146,12 @@ static weir_err split_lines(splitter *split) {
         const char *begin = split->body + split->next;
         const char *newline = memchr(begin, '\n', split->length - split->next);
         size_t end = newline ? (size_t)(newline - split->body) : split->length;
-        weir_err err = take(split, split->next, end);
+        weir_err err = split_add(split, split->next, end);
         if (err) return err;
         if (!split->messages[split->count - 1].length) split->count--;
         split->next = end + 1;
     }
-    if (!split->count) return WEIR_ERR(WEIR_EDATA, "the body has no line; send one event a line");
+    if (!split->count) return WEIR_ERR(WEIR_EDATA, "the body has no events; send one event per line");
     return WEIR_OK;
 }
 
@@ -169,7 +160,14 @@ weir_err weir_api_split(weir_api_format format, const char *body, size_t length,
     *messagesp = NULL;
     *countp = 0;
     splitter split = {.body = body, .length = length, .arena = arena};
-    weir_err err = format == WEIR_API_JSON ? split_json(&split) : split_lines(&split);
+    weir_err err;
+    if (format == WEIR_API_JSON) {
+        split_skip_blanks(&split);
+        if (split.next == length) return WEIR_ERR(WEIR_EDATA, "the body is empty; send an event or an array of events");
+        err = body[split.next] == '[' ? split_array(&split) : split_add(&split, split.next, length);
+    } else {
+        err = split_lines(&split);
+    }
     if (err) return err;
     *messagesp = split.messages;
     *countp = split.count;

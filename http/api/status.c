@@ -1,41 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status.c - GET /v1/status: the few numbers that say how the server is, for the page and for people. */
+/* status.c - GET /v1/status: the server's most important figures, for the console page and for people. */
 #include <string.h>
 
 #include <weir/store/base/metrics.h>
 
 #include "private.h"
 
-static void put(weir_json *json, const char *key, uint64_t number) {
+static void status_write_u64(weir_json *json, const char *key, uint64_t number) {
     weir_json_key(json, key);
     weir_json_u64(json, number);
 }
 
-static uint64_t records_of(weir_api *api, uint64_t *dead_letters) {
-    uint64_t records = 0;
-    *dead_letters = 0;
+static void status_write_time(weir_json *json, const char *key, int64_t time_us) {
+    weir_json_key(json, key);
+    weir_api_json_time(json, time_us);
+}
+
+static void status_write_counts(weir_api *api, weir_json *json) {
+    weir_graph_stats graph;
+    uint64_t records = 0, dead_letters = 0;
     for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
         weir_pipeline_source_stats stats;
         weir_pipeline_source_stats_get(api->pipeline, i, &stats);
         records += stats.records;
-        *dead_letters += stats.dead_letters;
+        dead_letters += stats.dead_letters;
     }
-    return records;
-}
-
-static void put_counts(weir_api *api, weir_json *json) {
-    weir_graph_stats graph;
-    uint64_t dead_letters, records = records_of(api, &dead_letters);
     weir_graph_stats_get(api->graph, &graph);
-    put(json, "events", records);
-    put(json, "dead_letters", dead_letters);
-    put(json, "mutations", graph.applied_mutations);
-    put(json, "memory_bytes", graph.delta_bytes + graph.cache_bytes);
-    put(json, "disk_bytes", graph.cold_bytes);
-    put(json, "requests", weir_metric_counter(WEIR_METRIC_HTTP_REQUESTS));
-    if (graph.event_time_last_us == INT64_MIN) return;
-    weir_json_key(json, "newest_event");
-    weir_api_json_time(json, graph.event_time_last_us);
+    status_write_u64(json, "events", records);
+    status_write_u64(json, "dead_letters", dead_letters);
+    status_write_u64(json, "mutations", graph.applied_mutations);
+    status_write_u64(json, "memory_bytes", graph.delta_bytes + graph.cache_bytes);
+    status_write_u64(json, "disk_bytes", graph.cold_bytes);
+    status_write_u64(json, "requests", weir_metric_counter(WEIR_METRIC_HTTP_REQUESTS));
+    if (graph.event_time_last_us != INT64_MIN) status_write_time(json, "newest_event", graph.event_time_last_us);
 }
 
 /* --- what time it is, by the sources ---------------------------------------------------------------------------- */
@@ -43,22 +40,18 @@ static void put_counts(weir_api *api, weir_json *json) {
 typedef struct clock_survey {
     weir_json *json;
     int64_t watermark_us;
-    weir_graph_clock source; /* of its partitions: the least clock that counts, else the greatest; the newest event */
+    weir_graph_clock
+        source; /* sum of its partitions: the least clock that counts, else the greatest; the newest event */
 } clock_survey;
 
-static void put_time(weir_json *json, const char *key, int64_t time_us) {
-    weir_json_key(json, key);
-    weir_api_json_time(json, time_us);
-}
-
-static void end_source(const clock_survey *survey) {
+static void clock_survey_end_source(const clock_survey *survey) {
     const weir_graph_clock *source = &survey->source;
     weir_json *json = survey->json;
     if (!source->source || source->clock_us == INT64_MIN) return;
     weir_json_key(json, source->source);
     weir_json_object(json);
-    put_time(json, "clock", source->clock_us);
-    put_time(json, "newest", source->newest_us);
+    status_write_time(json, "clock", source->clock_us);
+    status_write_time(json, "newest", source->newest_us);
     weir_json_key(json, "counts");
     weir_json_bool(json, source->state != WEIR_CLOCK_IDLE);
     if (survey->watermark_us != INT64_MIN) {
@@ -68,14 +61,15 @@ static void end_source(const clock_survey *survey) {
     weir_json_object_end(json);
 }
 
-static weir_err visit_clock(void *context, const weir_graph_clock *clock) {
+static weir_err clock_survey_visit(void *context, const weir_graph_clock *clock) {
     clock_survey *survey = context;
     weir_graph_clock *sum = &survey->source;
     if (!sum->source || strcmp(sum->source, clock->source) != 0) {
-        end_source(survey);
+        clock_survey_end_source(survey);
         *sum = *clock;
         return WEIR_OK;
     }
+    /* The least of the clocks that count; where none counts, the greatest. */
     bool counted = sum->state != WEIR_CLOCK_IDLE, counts = clock->state != WEIR_CLOCK_IDLE;
     bool wanted =
         counted == counts ? (counts ? clock->clock_us < sum->clock_us : clock->clock_us > sum->clock_us) : counts;
@@ -86,13 +80,13 @@ static weir_err visit_clock(void *context, const weir_graph_clock *clock) {
     return WEIR_OK;
 }
 
-static void put_clocks(weir_api *api, weir_json *json) {
+static void status_write_clocks(weir_api *api, weir_json *json) {
     clock_survey survey = {.json = json, .watermark_us = weir_graph_watermark(api->graph)};
-    if (survey.watermark_us != INT64_MIN) put_time(json, "watermark", survey.watermark_us);
+    if (survey.watermark_us != INT64_MIN) status_write_time(json, "watermark", survey.watermark_us);
     weir_json_key(json, "clocks");
     weir_json_object(json);
-    (void)weir_graph_clocks(api->graph, visit_clock, &survey); /* visit_clock has no errors */
-    end_source(&survey);
+    (void)weir_graph_clocks(api->graph, clock_survey_visit, &survey); /* the visit has no errors */
+    clock_survey_end_source(&survey);
     weir_json_object_end(json);
 }
 
@@ -104,11 +98,10 @@ weir_err weir_api_get_status(void *context, weir_http_request *request) {
     weir_json_object(&json);
     weir_json_key(&json, "schema");
     weir_json_string(&json, weir_schema_name(api->schema));
-    weir_json_key(&json, "time");
-    weir_api_json_time(&json, weir_clock_wall_us(api->clock));
-    put_counts(api, &json);
+    status_write_time(&json, "time", weir_clock_wall_us(api->clock));
+    status_write_counts(api, &json);
     weir_api_json_troubles(api, &json);
-    put_clocks(api, &json);
+    status_write_clocks(api, &json);
     weir_api_json_answer(api, loop, &json, request);
     return WEIR_OK;
 }

@@ -4,8 +4,8 @@
  *
  *   logs or Kafka ─► pipeline ─► graph ◄─ api ◄─ http        opened from left to right, closed from right to left
  *
- * A stop is orderly: /readyz says no, then requests end, then events that were acknowledged are applied and sealed. It
- * does not have to be: kill -9 costs the next start a replay of what was not sealed, and nothing else.
+ * A stop is orderly: /readyz says no, then requests end, then events that were acknowledged are applied and sealed. One
+ * that is not orderly loses nothing: after kill -9 the next start replays what was not sealed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,11 +16,13 @@
 #include <weir/http/api/api.h>
 #include <weir/inference/score/scoring.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/signals.h>
 #include <weir/store/base/suggest.h>
+#include <weir/store/base/thread.h>
 #include <weir/store/cli/cli.h>
 
 #include "serve_private.h"
@@ -28,7 +30,7 @@
 extern const weir_command weir_command_serve;
 
 #define PATH_MAX_BYTES WEIR_SERVE_PATH_MAX
-#define LOOK_US        20000 /* between two looks at how far the pipeline is */
+#define LOOK_US        20000 /* between two checks of how far the pipeline is */
 
 #define DESCRIPTORS_MAX ((rlim_t)1 << 18)
 
@@ -47,7 +49,7 @@ typedef struct service {
     weir_pipeline *pipeline;
     weir_id_key id_key; /* of the store that was set aside */
     bool has_id_key;
-    const char *key_file; /* NULL: everybody may do everything, from this machine */
+    const char *key_file; /* NULL: every caller is an admin, from this machine only */
     weir_api_keys *keys;
     weir_scoring *scoring;
     weir_scoring_watch *watch;
@@ -57,7 +59,7 @@ typedef struct service {
 
 /* --- what is asked -------------------------------------------------------------------------------------------- */
 
-static weir_err load_schema(const char *operand, weir_schema **schemap) {
+static weir_err serve_load_schema(const char *operand, weir_schema **schemap) {
     const weir_schema_shipped *shipped = weir_schema_shipped_find(operand);
     *schemap = NULL;
     if (shipped) return weir_schema_parse(shipped->name, shipped->text, shipped->length, schemap);
@@ -70,87 +72,86 @@ static weir_err load_schema(const char *operand, weir_schema **schemap) {
                     operand, weir_suggest_text(&suggest, nearest, sizeof nearest));
 }
 
-static weir_err set_path(char path[PATH_MAX_BYTES], const char *folder, const char *name) {
-    int length =
-        name ? snprintf(path, PATH_MAX_BYTES, "%s/%s", folder, name) : snprintf(path, PATH_MAX_BYTES, "%s", folder);
+/* FOLDER/NAME, or FOLDER where name is NULL. */
+static weir_err serve_set_path(char path[PATH_MAX_BYTES], const char *folder, const char *name) {
+    int length = snprintf(path, PATH_MAX_BYTES, "%s%s%s", folder, name ? "/" : "", name ? name : "");
     if (length > 0 && (unsigned)length < PATH_MAX_BYTES) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUSAGE, "the path of the data has more than %u bytes", PATH_MAX_BYTES);
+    return WEIR_ERR(WEIR_EUSAGE, "the path of a data folder is empty or longer than %u bytes; use a shorter one",
+                    PATH_MAX_BYTES);
 }
 
-static weir_err read_model_paths(service *serve, const weir_cli *cli) {
-    const char *data = weir_cli_text(cli, "data"), *models = weir_cli_text(cli, "models");
-    weir_err err = models ? set_path(serve->models, models, NULL)
-                   : data ? set_path(serve->models, data, "models")
-                          : set_path(serve->models, weir_config_text(serve->config, WEIR_CONFIG_MODELS_PATH), NULL);
-    return !err && data ? set_path(serve->data_keys, data, "models.pub") : err;
-}
+static weir_err serve_read_arguments(service *serve, const weir_cli *cli) {
+    const weir_config *config = serve->config = weir_cli_config(cli);
+    const char *data = weir_cli_text(cli, "data"), *schema = weir_cli_text(cli, "schema");
+    const char *models = weir_cli_text(cli, "models"), *keys = weir_cli_text(cli, "keys");
+    if (!schema)
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--schema is missing; name a schema file, or a shipped schema of `weir schema list`");
 
-/* The store's siblings, two of them as `weir nightly` has them. */
-static weir_err read_sibling_paths(service *serve) {
+    /* Store, log and models: in the folder of --data, or where the settings say. */
+    weir_err err = data ? serve_set_path(serve->store, data, "store")
+                        : serve_set_path(serve->store, weir_config_text(config, WEIR_CONFIG_STORE_PATH), NULL);
+    if (!err)
+        err = data ? serve_set_path(serve->eventlog, data, "eventlog")
+                   : serve_set_path(serve->eventlog, weir_config_text(config, WEIR_CONFIG_EVENTLOG_PATH), NULL);
+    if (!err)
+        err = models ? serve_set_path(serve->models, models, NULL)
+              : data ? serve_set_path(serve->models, data, "models")
+                     : serve_set_path(serve->models, weir_config_text(config, WEIR_CONFIG_MODELS_PATH), NULL);
+    if (!err && data) err = serve_set_path(serve->data_keys, data, "models.pub");
+    if (err) return err;
+
+    /* The store's siblings, two of them as `weir nightly` has them. */
     char folder[PATH_MAX_BYTES];
     memcpy(folder, serve->store, sizeof folder);
     char *slash = strrchr(folder, '/');
     if (slash) *slash = 0;
-    weir_err err = set_path(serve->checkpoints, slash ? folder : ".", "checkpoints");
-    if (!err) err = set_path(serve->nights, slash ? folder : ".", "nights");
-    return err ? err : set_path(serve->seen, slash ? folder : ".", "models.seen");
-}
+    err = serve_set_path(serve->checkpoints, slash ? folder : ".", "checkpoints");
+    if (!err) err = serve_set_path(serve->nights, slash ? folder : ".", "nights");
+    if (!err) err = serve_set_path(serve->seen, slash ? folder : ".", "models.seen");
+    if (err) return err;
 
-static weir_err read_arguments(service *serve, const weir_cli *cli) {
-    const char *data = weir_cli_text(cli, "data"), *schema = weir_cli_text(cli, "schema");
-    const char *keys = weir_cli_text(cli, "keys");
-    serve->config = weir_cli_config(cli);
-    if (!schema) return WEIR_ERR(WEIR_EUSAGE, "--schema is missing; name a file or one of `weir schema list`");
-    weir_err err = data ? set_path(serve->store, data, "store")
-                        : set_path(serve->store, weir_config_text(serve->config, WEIR_CONFIG_STORE_PATH), NULL);
-    if (!err)
-        err = data ? set_path(serve->eventlog, data, "eventlog")
-                   : set_path(serve->eventlog, weir_config_text(serve->config, WEIR_CONFIG_EVENTLOG_PATH), NULL);
-    if (!err && weir_cli_given(cli, "kafka")) {
+    if (weir_cli_given(cli, "kafka")) {
         const char *brokers = weir_cli_text(cli, "kafka");
-        serve->brokers = brokers && *brokers ? brokers : weir_config_text(serve->config, WEIR_CONFIG_KAFKA_BROKERS);
+        serve->brokers = brokers && *brokers ? brokers : weir_config_text(config, WEIR_CONFIG_KAFKA_BROKERS);
     }
-    if (!err) err = read_model_paths(serve, cli);
-    if (!err) err = read_sibling_paths(serve);
-    if (!err) err = load_schema(schema, &serve->schema);
-    if (!keys) keys = weir_config_text(serve->config, WEIR_CONFIG_HTTP_KEYS);
-    if (*keys) serve->key_file = keys;
-    if (!err && *keys) err = weir_api_keys_load(keys, &serve->keys);
-    return err;
+    err = serve_load_schema(schema, &serve->schema);
+    if (!keys) keys = weir_config_text(config, WEIR_CONFIG_HTTP_KEYS);
+    if (err || !*keys) return err;
+    serve->key_file = keys;
+    return weir_api_keys_load(keys, &serve->keys);
 }
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
 /* The log of this source's topic, if an earlier source has it open already. */
-static weir_eventlog *shared_log(const service *serve, uint32_t source) {
+static weir_eventlog *serve_shared_log(const service *serve, uint32_t source) {
     const char *topic = weir_schema_source_at(serve->schema, source)->topic;
     for (uint32_t i = 0; i < source; i++)
         if (!strcmp(weir_schema_source_at(serve->schema, i)->topic, topic)) return serve->logs[i];
     return NULL;
 }
 
-static weir_err open_log(service *serve, uint32_t source) {
+static weir_err serve_open_sources(service *serve) {
+    const weir_config *config = serve->config;
     const weir_eventlog_opts opts = {
-        .partitions = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_EVENTLOG_PARTITIONS),
-        .segment_bytes = weir_config_u64(serve->config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
-        .retain_bytes = weir_config_u64(serve->config, WEIR_CONFIG_EVENTLOG_RETAIN_BYTES),
-        .retain_us = weir_config_us(serve->config, WEIR_CONFIG_EVENTLOG_RETAIN_AGE),
+        .partitions = (uint32_t)weir_config_u64(config, WEIR_CONFIG_EVENTLOG_PARTITIONS),
+        .segment_bytes = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
+        .retain_bytes = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_RETAIN_BYTES),
+        .retain_us = weir_config_us(config, WEIR_CONFIG_EVENTLOG_RETAIN_AGE),
     };
-    serve->logs[source] = shared_log(serve, source);
-    if (serve->logs[source]) return WEIR_OK;
-    return weir_eventlog_open(serve->eventlog, weir_schema_source_at(serve->schema, source)->topic, &opts,
-                              &serve->logs[source]);
-}
-
-static weir_err open_sources(service *serve) {
     weir_err err = weir_folder_create(serve->eventlog);
     if (!err) err = weir_folder_guarded(serve->eventlog);
     serve->source_count = weir_schema_source_count(serve->schema);
+    WEIR_ASSERT(serve->source_count <= WEIR_SCHEMA_SOURCES_MAX);
     if (!err && !serve->source_count)
-        err = WEIR_ERR(WEIR_ECONFIG, "schema %s has no source, so nothing could come in",
+        err = WEIR_ERR(WEIR_ECONFIG, "schema %s has no source, so no events can arrive; add a source to it",
                        weir_schema_name(serve->schema));
     for (uint32_t i = 0; !err && i < serve->source_count; i++) {
-        if (!serve->brokers) err = open_log(serve, i);
+        const char *topic = weir_schema_source_at(serve->schema, i)->topic;
+        if (!serve->brokers) serve->logs[i] = serve_shared_log(serve, i);
+        if (!serve->brokers && !serve->logs[i])
+            err = weir_eventlog_open(serve->eventlog, topic, &opts, &serve->logs[i]);
         serve->sources[i] = (weir_pipeline_source){
             .source = i,
             .stream = serve->brokers ? WEIR_PIPELINE_KAFKA : WEIR_PIPELINE_EVENTLOG,
@@ -160,36 +161,32 @@ static weir_err open_sources(service *serve) {
     return err;
 }
 
-/* The new store takes over the key of ids, so that it puts equal times in the same order. */
-static void take_id_key(service *serve) {
-    weir_err err = weir_graph_id_key_of(serve->store, &serve->id_key);
-    serve->has_id_key = !err && !*weir_config_text(serve->config, WEIR_CONFIG_STORE_ID_KEY);
-    if (err) weir_log_error("serve.id_key", weir_err_prefix(err, "--rebuild: the new store has ids of its own"));
-}
-
-/* STORE.aside-20261122T080000Z: nothing is ever removed. Nobody else may have it open. */
-static weir_err set_store_aside(service *serve) {
+/* STORE.aside-20261122T080000Z: nothing is ever removed. No other process may have it open. The new store takes over
+ * the key of ids, so that it puts equal times in the same order. */
+static weir_err serve_set_store_aside(service *serve) {
     char aside[PATH_MAX_BYTES + 32], lock_path[PATH_MAX_BYTES + 8], stamp[32];
     weir_file *lock = NULL;
     if (!weir_path_exists(serve->store)) return WEIR_OK;
-    take_id_key(serve);
+    weir_err err = weir_graph_id_key_of(serve->store, &serve->id_key);
+    serve->has_id_key = !err && !*weir_config_text(serve->config, WEIR_CONFIG_STORE_ID_KEY);
+    if (err) weir_log_error("serve.id_key", weir_err_prefix(err, "--rebuild: the new store gets a new key of ids"));
     time_t now = (time_t)(weir_clock_wall_us(weir_clock_system()) / WEIR_US_PER_S);
     struct tm tm;
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
     snprintf(aside, sizeof aside, "%s.aside-%s", serve->store, stamp);
     snprintf(lock_path, sizeof lock_path, "%s/LOCK", serve->store);
-    weir_err err = weir_file_open(lock_path, WEIR_FILE_OPEN_OR_CREATE, &lock);
+    err = weir_file_open(lock_path, WEIR_FILE_OPEN_OR_CREATE, &lock);
     if (!err) err = weir_file_lock(lock);
-    if (!err && weir_path_exists(aside)) err = WEIR_ERR(WEIR_EEXIST, "%s is there already; try again", aside);
+    if (!err && weir_path_exists(aside)) err = WEIR_ERR(WEIR_EEXIST, "%s exists already; try again", aside);
     if (!err) err = weir_file_rename(serve->store, aside);
     if (lock) weir_err_keep(&err, weir_file_close(lock));
     if (!err)
-        WEIR_LOG(WARN, "serve.rebuild", "the store was set aside; a new one is filled from the log",
+        WEIR_LOG(WARN, "serve.rebuild", "the store was moved aside; a new one is filled from the log",
                  WEIR_TEXT("aside", aside), WEIR_TEXT("store", serve->store));
     return weir_err_prefix(err, "--rebuild");
 }
 
-static weir_err open_graph(service *serve) {
+static weir_err serve_open_graph(service *serve) {
     const weir_graph_opts opts = {
         .shards = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_STORE_SHARDS),
         .memory_bytes = weir_config_u64(serve->config, WEIR_CONFIG_STORE_MEMORY),
@@ -207,7 +204,7 @@ static weir_err open_graph(service *serve) {
     return weir_graph_open(serve->store, serve->schema, &opts, &serve->graph);
 }
 
-static weir_err open_pipeline(service *serve) {
+static weir_err serve_open_pipeline(service *serve) {
     const weir_pipeline_opts opts = {
         .graph = serve->graph,
         .folder = serve->store,
@@ -226,7 +223,7 @@ static weir_err open_pipeline(service *serve) {
     return err ? err : weir_pipeline_start(serve->pipeline);
 }
 
-static weir_err open_scoring(service *serve) {
+static weir_err serve_open_scoring(service *serve) {
     const weir_scoring_opts scoring = {
         .graph = serve->graph,
         .threads = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_SCORE_THREADS),
@@ -247,7 +244,7 @@ static weir_err open_scoring(service *serve) {
     return err;
 }
 
-static weir_err open_api(service *serve) {
+static weir_err serve_open_api(service *serve) {
     const weir_api_opts opts = {
         .graph = serve->graph,
         .pipeline = serve->pipeline,
@@ -264,37 +261,37 @@ static weir_err open_api(service *serve) {
     return weir_api_open(&opts, &serve->api);
 }
 
-/* As many as the system allows: the usual soft limit of 1024 is for programs that use select(), which none of ours
- * does. Children inherit it, and some close every number up to it, so there is an end. */
-static void raise_descriptors(void) {
+/* As many open files as the system allows: the usual soft limit of 1024 is for programs that use select(), which Weir
+ * does not. Children inherit the limit, and some close every number up to it, so there is a maximum. */
+static void serve_raise_descriptors(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit)) return;
     rlim_t wanted = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
     if (limit.rlim_cur >= wanted) return;
     limit.rlim_cur = wanted;
-    (void)setrlimit(RLIMIT_NOFILE, &limit); /* then it stays as it is, and clients get half of that */
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* if it fails, clients get half of what there is */
 }
 
-/* Half of the descriptors are the store's, the log's, the broker's and the models': what clients take, those must not
- * miss. */
-static uint32_t connections_of(const weir_config *config) {
+/* Half of the descriptors are kept for the store, the log, the broker and the models: clients must not take them. */
+static uint32_t serve_connections(const weir_config *config) {
     uint64_t connections = weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS);
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur / 2 >= connections) return (uint32_t)connections;
-    WEIR_LOG(WARN, "serve.descriptors",
-             "fewer connections than http.connections: raise the limit of open files (ulimit -n, LimitNOFILE=)",
-             WEIR_U64("connections", limit.rlim_cur / 2), WEIR_U64("limit", limit.rlim_cur));
+    WEIR_LOG(
+        WARN, "serve.descriptors",
+        "fewer connections than http.connections are allowed; raise the limit of open files (ulimit -n, LimitNOFILE=)",
+        WEIR_U64("connections", limit.rlim_cur / 2), WEIR_U64("limit", limit.rlim_cur));
     return limit.rlim_cur > 2 ? (uint32_t)(limit.rlim_cur / 2) : 1;
 }
 
-static weir_err open_http(service *serve, const weir_cli *cli) {
+static weir_err serve_open_http(service *serve, const weir_cli *cli) {
     const weir_config *config = serve->config;
     const char *listen = weir_cli_text(cli, "listen");
     weir_http_opts opts = {
         .listen = listen ? listen : weir_config_text(config, WEIR_CONFIG_HTTP_LISTEN),
         .loops = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_THREADS),
-        .connections = connections_of(config),
+        .connections = serve_connections(config),
         .connections_per_ip = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_CONNECTIONS_PER_IP),
         .header_bytes = (uint32_t)weir_config_u64(config, WEIR_CONFIG_HTTP_HEADER_BYTES),
         .memory_bytes = weir_config_u64(config, WEIR_CONFIG_HTTP_MEMORY),
@@ -321,55 +318,43 @@ static weir_err open_nights(service *serve, const weir_cli *cli) {
     return err;
 }
 
-static weir_err open_all(service *serve, const weir_cli *cli) {
-    weir_err err = read_arguments(serve, cli);
-    if (!err) err = open_sources(serve);
-    if (!err && weir_cli_given(cli, "rebuild")) err = set_store_aside(serve);
-    if (!err) err = open_graph(serve);
-    if (!err) err = open_pipeline(serve);
-    if (!err) err = open_scoring(serve);
-    if (!err) err = open_api(serve);
-    if (!err) err = open_http(serve, cli);
+static weir_err serve_open(service *serve, const weir_cli *cli) {
+    weir_err err = serve_read_arguments(serve, cli);
+    if (!err) err = serve_open_sources(serve);
+    if (!err && weir_cli_given(cli, "rebuild")) err = serve_set_store_aside(serve);
+    if (!err) err = serve_open_graph(serve);
+    if (!err) err = serve_open_pipeline(serve);
+    if (!err) err = serve_open_scoring(serve);
+    if (!err) err = serve_open_api(serve);
+    if (!err) err = serve_open_http(serve, cli);
     return err ? err : open_nights(serve, cli);
 }
 
 /* --- running -------------------------------------------------------------------------------------------------- */
 
-static weir_err announce(const service *serve) {
-    weir_buf out = {0};
-    weir_buf_printf(&out, "%s serves schema %s from %s, events from %s\n", weir_http_url(serve->http),
-                    weir_schema_name(serve->schema), serve->store, serve->brokers ? serve->brokers : serve->eventlog);
-    weir_err err = weir_buf_err(&out);
-    if (!err) err = weir_cli_output(out.bytes, out.length);
-    weir_buf_free(&out);
-    return err;
-}
-
-static void retain(service *serve) {
-    for (uint32_t i = 0; !serve->brokers && i < serve->source_count; i++) {
-        const char *topic = weir_schema_source_at(serve->schema, i)->topic;
-        if (!shared_log(serve, i)) weir_serve_retain(serve->graph, serve->logs[i], topic, &serve->retained_us[i]);
-    }
-}
-
-/* A key that is no longer in the file opens nothing from here on. A file that cannot be read leaves the keys as they
- * were: else a slip of the pen would lock everybody out. */
-static void read_keys_again(service *serve) {
+/* A key that is no longer in the file is refused from here on. A file that cannot be read leaves the keys as they were:
+ * else a typing error would lock everyone out. */
+static void serve_reload_keys(service *serve) {
     if (!serve->keys) return;
     weir_err err = weir_api_keys_reload(serve->keys, serve->key_file);
     if (err)
-        weir_log_error("serve.keys_refused", weir_err_prefix(err, "the keys stay as they were"));
+        weir_log_error("serve.keys_refused", weir_err_prefix(err, "the API keys stay as they were"));
     else
-        WEIR_LOG(INFO, "serve.keys", "the keys were read again", WEIR_TEXT("file", serve->key_file));
+        WEIR_LOG(INFO, "serve.keys", "the API keys were reloaded", WEIR_TEXT("file", serve->key_file));
 }
 
-static void wait_for_stop(service *serve) {
+static void serve_wait_for_stop(service *serve) {
+    WEIR_ON_ROLE(MAIN);
     bool ready = false;
     while (!weir_signals_wait(ready ? WEIR_US_PER_S : LOOK_US)) {
         bool again = weir_signals_hung_up();
-        if (again) read_keys_again(serve);
+        if (again) serve_reload_keys(serve);
         weir_scoring_watch_look(serve->watch, again);
-        retain(serve);
+        for (uint32_t i = 0; !serve->brokers && i < serve->source_count; i++) {
+            const char *topic = weir_schema_source_at(serve->schema, i)->topic;
+            if (!serve_shared_log(serve, i))
+                weir_serve_retain(serve->graph, serve->logs[i], topic, &serve->retained_us[i]);
+        }
         if (ready || !weir_api_look(serve->api)) continue;
         ready = true;
         weir_kill_point("serve.ready");
@@ -377,17 +362,8 @@ static void wait_for_stop(service *serve) {
     }
 }
 
-static void stop_http(service *serve) {
-    int64_t delay_us = weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_DELAY);
-    weir_api_stopping(serve->api);
-    weir_kill_point("serve.stopping");
-    WEIR_LOG(INFO, "serve.stopping", "stopping; requests may end, then the rest is sealed");
-    if (delay_us) weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + delay_us);
-    weir_http_stop(serve->http, weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_TIMEOUT));
-}
-
-/* What is deferred is finished by the api's threads, so they outlive the loops; the loops' memory outlives both. */
-static void close_all(service *serve, weir_err *errp) {
+/* The API's threads finish what is deferred, so they outlive the loops; the loops' memory outlives both. */
+static void serve_close(service *serve, weir_err *errp) {
     if (serve->http) weir_http_stop(serve->http, 0);
     weir_scoring_watch_close(serve->watch);
     weir_scoring_close(serve->scoring);
@@ -397,49 +373,63 @@ static void close_all(service *serve, weir_err *errp) {
     weir_err_keep(errp, weir_pipeline_close(serve->pipeline));
     if (serve->graph) weir_err_keep(errp, weir_graph_close(serve->graph));
     for (uint32_t i = 0; serve->schema && i < WEIR_SCHEMA_SOURCES_MAX; i++)
-        if (serve->logs[i] && !(i && shared_log(serve, i))) weir_err_keep(errp, weir_eventlog_close(serve->logs[i]));
+        if (serve->logs[i] && !(i && serve_shared_log(serve, i)))
+            weir_err_keep(errp, weir_eventlog_close(serve->logs[i]));
     weir_api_keys_free(serve->keys);
     weir_schema_free(serve->schema);
 }
 
-static weir_err run(weir_cli *cli) {
+static weir_err serve_run(weir_cli *cli) {
+    weir_buf out = {0};
     service *serve = weir_calloc(1, sizeof *serve);
-    if (!serve) return WEIR_NOMEM("while serving");
+    if (!serve) return WEIR_NOMEM("for the server");
     weir_alloc_return_large();
-    raise_descriptors();
+    serve_raise_descriptors();
     weir_signals_take_hangups();
     weir_err err = weir_signals_install();
-    if (!err) err = open_all(serve, cli);
-    if (!err) err = announce(serve);
+    if (!err) err = serve_open(serve, cli);
     if (!err) {
-        wait_for_stop(serve);
-        stop_http(serve);
+        weir_buf_printf(&out, "%s serves schema %s from %s, events from %s\n", weir_http_url(serve->http),
+                        weir_schema_name(serve->schema), serve->store,
+                        serve->brokers ? serve->brokers : serve->eventlog);
+        err = weir_buf_err(&out);
     }
-    close_all(serve, &err);
+    if (!err) err = weir_cli_output(out.bytes, out.length);
+    weir_buf_free(&out);
+    if (!err) {
+        serve_wait_for_stop(serve);
+        weir_api_stopping(serve->api);
+        weir_kill_point("serve.stopping");
+        WEIR_LOG(INFO, "serve.stopping", "stopping; requests in flight may end, then the store is sealed");
+        int64_t delay_us = weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_DELAY);
+        if (delay_us) weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + delay_us);
+        weir_http_stop(serve->http, weir_config_us(serve->config, WEIR_CONFIG_HTTP_STOP_TIMEOUT));
+    }
+    serve_close(serve, &err);
     weir_free(serve);
     return err;
 }
 
-static const weir_option options[] = {
-    {"schema", 's', "FILE|NAME", "what the graph is made of: a file, or a shipped schema", NULL},
-    {"data", 'd', "DIR", "folder of store and event log (default store.path and eventlog.path)", NULL},
-    {"kafka", 'k', "[BROKERS]", "read the topics from Kafka (default kafka.brokers) instead of the built-in log", NULL},
-    {"listen", 'l', "HOST:PORT", "address to serve (default http.listen)", NULL},
-    {"models", 'm', "DIR", "folder of the trained models (default models beside the data, or models.path)", NULL},
-    {"keys", 'K', "FILE", "API keys (default http.keys)", NULL},
-    {"rebuild", 0, NULL, "set the store's folder aside, under a dated name, and fill a new one from the log", NULL},
+static const weir_option serve_options[] = {
+    {"schema", 's', "FILE|NAME", "schema of the graph: a file, or the name of a shipped schema", NULL},
+    {"data", 'd', "DIR", "folder of store and event log (default: store.path and eventlog.path)", NULL},
+    {"kafka", 'k', "[BROKERS]", "read events from Kafka (default: kafka.brokers) instead of the built-in log", NULL},
+    {"listen", 'l', "HOST:PORT", "address to listen on (default: http.listen)", NULL},
+    {"models", 'm', "DIR", "folder of trained models (default: models in the data folder, or models.path)", NULL},
+    {"keys", 'K', "FILE", "file of API keys (default: http.keys); without one only this machine is served", NULL},
+    {"rebuild", 0, NULL, "move the store to a dated folder beside it and fill a new one from the log", NULL},
     {0},
 };
 
 const weir_command weir_command_serve = {
     .name = "serve",
-    .summary = "take events in and answer questions about the living graph over HTTP",
+    .summary = "accept events and answer queries about the living graph over HTTP",
     .description =
-        "Prints its address when it takes connections; /readyz says yes once all that was in the log is "
-        "applied. SIGTERM and SIGINT stop it in order; SIGHUP makes it read its keys again, and look for another "
-        "model at once, which it does once a second anyway. /openapi.json says what can be asked.",
+        "Prints its address once it accepts connections; /readyz answers 200 once all events in the log are applied. "
+        "SIGTERM and SIGINT stop it cleanly. SIGHUP makes it reload the API keys and check at once whether another "
+        "model was promoted, which it also does once a second. /openapi.json describes the API.",
     .example = "weir serve --schema payments --data weir-data\n"
                "curl -s localhost:8080/v1/neighbors/account/a17",
-    .options = options,
-    .run = run,
+    .options = serve_options,
+    .run = serve_run,
 };

@@ -8,13 +8,14 @@
 
 #include "private.h"
 
-static weir_err wrong(const char *text) {
-    return WEIR_ERR(WEIR_ECONFIG,
-                    "cannot listen on '%.100s': not an address and port; write 127.0.0.1:8080, [::1]:8080 or :8080",
-                    text);
+static weir_err address_wrong(const char *text) {
+    return WEIR_ERR(
+        WEIR_ECONFIG,
+        "cannot listen on '%.100s': not an address and a port; write for example 127.0.0.1:8080, [::1]:8080 or :8080",
+        text);
 }
 
-static bool read_port(const char *text, uint16_t *portp) {
+static bool address_read_port(const char *text, uint16_t *portp) {
     size_t length = strlen(text);
     if (!length || length > 5 || strspn(text, "0123456789") != length) return false;
     unsigned long port = strtoul(text, NULL, 10);
@@ -22,14 +23,14 @@ static bool read_port(const char *text, uint16_t *portp) {
     return port <= UINT16_MAX;
 }
 
-static bool is_loopback(const struct sockaddr_storage *storage) {
+static bool address_is_loopback(const struct sockaddr_storage *storage) {
     if (storage->ss_family == AF_INET)
         return ntohl(((const struct sockaddr_in *)storage)->sin_addr.s_addr) >> 24 == 127;
     const struct in6_addr *address = &((const struct sockaddr_in6 *)storage)->sin6_addr;
     return IN6_IS_ADDR_LOOPBACK(address) || (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
 }
 
-static bool read_host(const char *host, uint16_t port, weir_http_address *address) {
+static bool address_read_host(const char *host, uint16_t port, weir_http_address *address) {
     struct sockaddr_in *v4 = (struct sockaddr_in *)&address->storage;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address->storage;
     if (inet_pton(AF_INET, strcmp(host, "localhost") ? host : "127.0.0.1", &v4->sin_addr) == 1) {
@@ -51,18 +52,18 @@ weir_err weir_http_address_read(const char *text, weir_http_address *addressp) {
     char host[INET6_ADDRSTRLEN + 1] = "";
     const char *colon = strrchr(text, ':');
     uint16_t port;
-    if (!colon || !read_port(colon + 1, &port)) return wrong(text);
+    if (!colon || !address_read_port(colon + 1, &port)) return address_wrong(text);
     const char *begin = text, *end = colon;
     if (*begin == '[') {
-        if (end == begin || end[-1] != ']') return wrong(text);
+        if (end == begin || end[-1] != ']') return address_wrong(text);
         begin++;
         end--;
     }
     size_t length = (size_t)(end - begin);
-    if (length >= sizeof host || (begin == text && memchr(begin, ':', length))) return wrong(text);
+    if (length >= sizeof host || (begin == text && memchr(begin, ':', length))) return address_wrong(text);
     memcpy(host, begin, length);
-    if (!read_host(host, port, addressp)) return wrong(text);
-    addressp->loopback = is_loopback(&addressp->storage);
+    if (!address_read_host(host, port, addressp)) return address_wrong(text);
+    addressp->loopback = address_is_loopback(&addressp->storage);
     return WEIR_OK;
 }
 
@@ -82,7 +83,7 @@ void weir_http_address_text(const struct sockaddr *address, char *buffer, size_t
 /* A page of another site that has its own name point here (DNS rebinding) sends that name. */
 bool weir_http_host_is_local(const char *host) {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    if (!host) return true; /* HTTP/1.0; no browser */
+    if (!host) return true; /* HTTP/1.0, which no browser sends */
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t length = strlen(names[i]);
         if (!strncmp(host, names[i], length) && (!host[length] || host[length] == ':')) return true;

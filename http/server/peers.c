@@ -6,7 +6,7 @@
  * because a household or a server gets no less.
  *
  * Wrong keys outlive the connection that they came on. They are kept in sets of a few places, of which the oldest gives
- * way: whoever has more addresses than there are places is forgotten now and then, and costs no more memory.
+ * way: a client with more addresses than there are places is forgotten now and then, and costs no more memory.
  */
 #include <string.h>
 
@@ -25,18 +25,18 @@ typedef struct peer {
 #define STRIKE_SETS 1024u
 #define STRIKE_WAYS 4u
 
-typedef struct strikes {
+typedef struct peer_strikes {
     uint64_t id;
     int64_t since_us;
     uint32_t count; /* 0: free */
-} strikes;
+} peer_strikes;
 
 struct weir_http_peers {
     weir_mutex mutex;
     uint32_t connections, connections_max, per_ip;
     uint32_t mask;
     peer *table; /* under mutex, with connections */
-    strikes strikes[STRIKE_SETS][STRIKE_WAYS];
+    peer_strikes strikes[STRIKE_SETS][STRIKE_WAYS];
 };
 
 weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_peers **peersp) {
@@ -58,7 +58,8 @@ weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_p
     return WEIR_OK;
 }
 
-static uint64_t id_of(const struct sockaddr *address) {
+/* Of an IPv4 address, or of an IPv6 /64. */
+static uint64_t peer_id(const struct sockaddr *address) {
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
         return weir_xxh3(&v4->sin_addr, 4, 4);
@@ -69,7 +70,8 @@ static uint64_t id_of(const struct sockaddr *address) {
 }
 
 /* The peer's entry, or the free one where it would stand. */
-static peer *find(weir_http_peers *peers, uint64_t id) {
+static peer *peer_find(weir_http_peers *peers, uint64_t id) {
+    WEIR_ASSERT(weir_mutex_held(&peers->mutex));
     uint32_t i = (uint32_t)id & peers->mask;
     while (peers->table[i].count && peers->table[i].id != id)
         i = (i + 1) & peers->mask;
@@ -77,14 +79,15 @@ static peer *find(weir_http_peers *peers, uint64_t id) {
 }
 
 bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *address, uint64_t *peerp) {
-    *peerp = id_of(address);
+    *peerp = peer_id(address);
     weir_mutex_lock(&peers->mutex);
-    peer *found = find(peers, *peerp);
+    peer *found = peer_find(peers, *peerp);
     bool room = peers->connections < peers->connections_max && found->count < peers->per_ip;
     if (room) {
         found->id = *peerp;
         found->count++;
         peers->connections++;
+        WEIR_ASSERT(peers->connections <= peers->mask / 2 + 1); /* the table keeps free entries */
         weir_metric_set(WEIR_METRIC_HTTP_CONNECTIONS, peers->connections);
     }
     weir_mutex_unlock(&peers->mutex);
@@ -99,7 +102,7 @@ bool weir_http_peers_crowded(weir_http_peers *peers) {
 }
 
 /* Takes an entry out and moves those behind it that would no longer be found. */
-static void take_out(weir_http_peers *peers, uint32_t hole) {
+static void peer_remove(weir_http_peers *peers, uint32_t hole) {
     for (uint32_t i = (hole + 1) & peers->mask; peers->table[i].count; i = (i + 1) & peers->mask) {
         uint32_t home = (uint32_t)peers->table[i].id & peers->mask;
         if (((i - home) & peers->mask) < ((i - hole) & peers->mask)) continue;
@@ -111,20 +114,20 @@ static void take_out(weir_http_peers *peers, uint32_t hole) {
 
 void weir_http_peers_leave(weir_http_peers *peers, uint64_t id) {
     weir_mutex_lock(&peers->mutex);
-    peer *found = find(peers, id);
+    peer *found = peer_find(peers, id);
     WEIR_ASSERT(found->count && peers->connections);
     peers->connections--;
     weir_metric_set(WEIR_METRIC_HTTP_CONNECTIONS, peers->connections);
     if (!--found->count) {
         found->count = 1; /* still an entry while it is taken out */
-        take_out(peers, (uint32_t)(found - peers->table));
+        peer_remove(peers, (uint32_t)(found - peers->table));
     }
     weir_mutex_unlock(&peers->mutex);
 }
 
 /* The address's own place in its set, or the one that has been taken longest. */
-static strikes *strikes_of(strikes set[STRIKE_WAYS], uint64_t id) {
-    strikes *place = &set[0];
+static peer_strikes *peer_strikes_find(peer_strikes set[STRIKE_WAYS], uint64_t id) {
+    peer_strikes *place = &set[0];
     for (uint32_t i = 0; i < STRIKE_WAYS; i++) {
         if (set[i].count && set[i].id == id) return &set[i];
         if (!set[i].count || (place->count && set[i].since_us < place->since_us)) place = &set[i];
@@ -134,9 +137,9 @@ static strikes *strikes_of(strikes set[STRIKE_WAYS], uint64_t id) {
 
 uint32_t weir_http_peers_strike(weir_http_peers *peers, uint64_t id, int64_t now_us) {
     weir_mutex_lock(&peers->mutex);
-    strikes *s = strikes_of(peers->strikes[id % STRIKE_SETS], id);
+    peer_strikes *s = peer_strikes_find(peers->strikes[id % STRIKE_SETS], id);
     if (!s->count || s->id != id || now_us - s->since_us >= WEIR_HTTP_STRIKES_US)
-        *s = (strikes){.id = id, .since_us = now_us};
+        *s = (peer_strikes){.id = id, .since_us = now_us};
     if (s->count < UINT32_MAX) s->count++;
     uint32_t count = s->count;
     weir_mutex_unlock(&peers->mutex);

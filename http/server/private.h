@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private.h - what the files of the server share; only loop.c and exchange.c see microhttpd. */
+/* private.h - what the files of the server share; only loop.c and exchange.c include microhttpd.h. */
 #ifndef WEIR_HTTP_PRIVATE_H
 #define WEIR_HTTP_PRIVATE_H
 
@@ -15,6 +15,9 @@ struct MHD_Daemon;
 
 typedef struct weir_http_loop weir_http_loop;
 typedef struct weir_http_connection weir_http_connection;
+
+/* A refusal under SERVER-W4. */
+#define WEIR_HTTP_NO_MEMORY "the memory for requests in flight (http.memory) is used up; try again in a second"
 
 /* --- routes --------------------------------------------------------------------------------------------------- */
 
@@ -62,25 +65,26 @@ bool weir_http_origin_is_host(const char *origin, const char *host);
 
 typedef struct weir_http_peers weir_http_peers;
 weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_peers **peersp);
-/* *slotp is for leave; false: one of the two limits is reached.  [any] */
+/* *peerp is for leave and strike; false: one of the two limits is reached.  [any] */
 bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *address, uint64_t *peerp);
 /* Whether a sixteenth of the connections, or less, is free.  [any] */
 bool weir_http_peers_crowded(weir_http_peers *peers);
 void weir_http_peers_leave(weir_http_peers *peers, uint64_t id);
-/* One more wrong key of this address: how many it was in the minute that the first of them began.  [any] */
+/* Counts a wrong key of this address: the answer is how many came in the minute that the first of them began. */
 uint32_t weir_http_peers_strike(weir_http_peers *peers, uint64_t id, int64_t now_us);
 void weir_http_peers_close(weir_http_peers *peers);
 
-#define WEIR_HTTP_STRIKES_MAX 20u /* wrong keys of an address in a minute that are told so, each a line in the log */
-#define WEIR_HTTP_STRIKES_US  (60 * WEIR_US_PER_S)
+#define WEIR_HTTP_STRIKES_MAX \
+    20u /* wrong keys of an address in a minute that are answered 401 and logged; 429 past it */
+#define WEIR_HTTP_STRIKES_US (60 * WEIR_US_PER_S)
 
 /* --- one exchange --------------------------------------------------------------------------------------------- */
 
 typedef enum weir_http_stage {
-    WEIR_HTTP_STAGE_HEADERS, /* the request line is there       */
-    WEIR_HTTP_STAGE_BODY,    /* a route is found, a body comes  */
-    WEIR_HTTP_STAGE_DEFERRED,
-    WEIR_HTTP_STAGE_FINISHED, /* by another thread               */
+    WEIR_HTTP_STAGE_HEADERS,  /* the request line is there, headers come             */
+    WEIR_HTTP_STAGE_BODY,     /* the headers are there, passed or refused; a body may come */
+    WEIR_HTTP_STAGE_DEFERRED, /* the handler has returned without a reply            */
+    WEIR_HTTP_STAGE_FINISHED, /* by the thread that it was handed to                 */
     WEIR_HTTP_STAGE_REPLIED
 } weir_http_stage;
 
@@ -101,18 +105,18 @@ struct weir_http_request {
     char id[WEIR_HTTP_NAME_MAX + 1];
     int64_t started_us;
     weir_buf body, out;
-    uint64_t charged_bytes; /* W4 */
+    uint64_t charged_bytes; /* its share of the server's (SERVER-W4) */
     unsigned status;
     bool close; /* the connection, after the reply */
     const char *content_type;
-    const void *fixed;
+    const void *fixed; /* NULL: out is sent */
     size_t fixed_length;
     weir_http_pair headers[WEIR_HTTP_HEADERS_MAX];
     size_t header_count;
     weir_http_request *next; /* of the loop's free ones, or of those finished */
 };
 
-/* The connection has a reply or is closed when its time has come (W1). */
+/* A connection in the list is closed when its time has come (SERVER-W1). */
 typedef struct weir_http_deadlines {
     weir_http_connection *first, *last; /* oldest first: all of a list have the same time to live */
     int64_t live_us;
@@ -156,10 +160,8 @@ struct weir_http {
     uint16_t port;
     char url[96];
     uint64_t id_seed;
-    bool loopback_only;
-    _Atomic uint64_t charged_bytes; /* W4 */
-    _Atomic uint64_t connections;
-    _Atomic int64_t stop_us; /* 0: serving; else close what is left then */
+    _Atomic uint64_t charged_bytes; /* of all requests (SERVER-W4) */
+    _Atomic int64_t stop_us;        /* 0: serving; else close what is left then */
     uint32_t loop_count;
     bool stopped;
     weir_http_loop loops[WEIR_HTTP_LOOPS_MAX];
@@ -180,21 +182,21 @@ void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD
 void weir_http_exchange_end(weir_http_loop *loop, weir_http_request *request);
 /* Answers by hand, past the library, when the connection is to be closed in the middle of a request. */
 void weir_http_exchange_cut(weir_http_connection *connection, unsigned status, const char *detail);
-/* If its headers say a length that is none: answers so by hand. */
+/* If its Content-Length is not a number: answers so by hand. */
 void weir_http_exchange_refuse_length(weir_http_connection *connection);
 
 /* request.c */
 weir_http_request *weir_http_request_take(weir_http_loop *loop);
 void weir_http_request_give(weir_http_loop *loop, weir_http_request *request);
 void weir_http_requests_free(weir_http_loop *loop);
-/* false: over the budget (W4). */
+/* false: over the budget (SERVER-W4). */
 bool weir_http_charge(weir_http_request *request, uint64_t bytes);
-/* What a body or a reply costs. */
+/* What a body costs. */
 uint64_t weir_http_held(const weir_buf *buf);
-/* The reply is written: gives back the body, which nobody reads any more, and the room that the reply did not need.
- * What is left is all that is held for as long as the client does not read it.  false: over the budget (W4). */
+/* The reply is written: gives back the body, which has no reader any more, and the room that the reply did not need.
+ * What is left is all that is held for as long as the client does not read it.  false: over the budget (SERVER-W4). */
 bool weir_http_lighten(weir_http_request *request);
-/* The reply is the library's: a large arena goes. */
+/* The reply is queued: frees a large arena. */
 void weir_http_shed_arena(weir_http_request *request);
 
 /* problem.c */

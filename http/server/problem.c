@@ -9,12 +9,13 @@
 
 #define PROBLEM_DETAIL_MAX 1024u
 
-typedef struct status_row {
+typedef struct problem_status {
     unsigned status;
     const char *title, *slug;
-} status_row;
+} problem_status;
 
-static const status_row rows[] = {
+static const problem_status problem_statuses[] = {
+    {500, "Internal Server Error", "internal"}, /* first: what stands for any other status */
     {200, "OK", ""},
     {202, "Accepted", ""},
     {400, "Bad Request", "bad-request"},
@@ -29,20 +30,19 @@ static const status_row rows[] = {
     {421, "Misdirected Request", "host"},
     {422, "Unprocessable Content", "invalid"},
     {429, "Too Many Requests", "too-many"},
-    {500, "Internal Server Error", "internal"},
     {501, "Not Implemented", "not-here"},
     {503, "Service Unavailable", "unavailable"},
     {504, "Gateway Timeout", "timeout"},
 };
 
-static const status_row *row_of(unsigned status) {
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].status == status) return &rows[i];
-    return &rows[sizeof rows / sizeof rows[0] - 4]; /* 500 */
+static const problem_status *problem_status_find(unsigned status) {
+    for (size_t i = 0; i < sizeof problem_statuses / sizeof problem_statuses[0]; i++)
+        if (problem_statuses[i].status == status) return &problem_statuses[i];
+    return &problem_statuses[0];
 }
 
 const char *weir_http_status_title(unsigned status) {
-    return row_of(status)->title;
+    return problem_status_find(status)->title;
 }
 
 void weir_http_problem_write(weir_buf *out, unsigned status, const char *slug, const char *detail, const char *id) {
@@ -50,7 +50,7 @@ void weir_http_problem_write(weir_buf *out, unsigned status, const char *slug, c
     weir_json_object(&json);
     weir_json_key(&json, "type");
     char type[96];
-    snprintf(type, sizeof type, "/problems/%.64s", slug ? slug : row_of(status)->slug);
+    snprintf(type, sizeof type, "/problems/%.64s", slug ? slug : problem_status_find(status)->slug);
     weir_json_string(&json, type);
     weir_json_key(&json, "title");
     weir_json_string(&json, weir_http_status_title(status));
@@ -64,7 +64,7 @@ void weir_http_problem_write(weir_buf *out, unsigned status, const char *slug, c
     weir_buf_byte(out, '\n');
 }
 
-static void reply_problem(weir_http_request *request, unsigned status, const char *slug, const char *detail) {
+static void problem_reply(weir_http_request *request, unsigned status, const char *slug, const char *detail) {
     request->fixed = NULL;
     weir_buf_clear(&request->out);
     weir_http_problem_write(&request->out, status, slug, detail, request->id);
@@ -77,10 +77,10 @@ void weir_http_problem(weir_http_request *request, unsigned status, const char *
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    reply_problem(request, status, slug, detail);
+    problem_reply(request, status, slug, detail);
 }
 
-static unsigned status_of(weir_code code) {
+static unsigned problem_status_of(weir_code code) {
     switch (code) {
     case WEIR_EDATA:
     case WEIR_EUSAGE:
@@ -108,15 +108,16 @@ static unsigned status_of(weir_code code) {
     }
 }
 
-/* What went wrong inside is the operator's to know; the id finds it in the log. */
+/* What went wrong inside the server is told to its operator only; the id finds it in the log. */
 void weir_http_problem_err(weir_http_request *request, weir_err err) {
-    unsigned status = status_of(weir_err_code(err));
+    unsigned status = problem_status_of(weir_err_code(err));
     char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
     if (status >= 500) {
         WEIR_LOG(WARN, "http.failed", sentence, WEIR_TEXT("code", weir_code_name(weir_err_code(err))),
                  WEIR_TEXT("request", request->id));
     }
-    if (status == 500) snprintf(sentence, sizeof sentence, "the server failed; its log says more under the request_id");
-    reply_problem(request, status, NULL, sentence);
+    if (status == 500)
+        snprintf(sentence, sizeof sentence, "internal error; search the server's log for the request_id");
+    problem_reply(request, status, NULL, sentence);
 }

@@ -2,7 +2,7 @@
 /*
  * request.c - what a handler sees of a request, and the memory behind it.
  *
- * Requests are kept by their loop for the next one: no allocation on the way of a request whose kind was seen before.
+ * A loop keeps its requests for the next ones: a request of a kind that was seen before allocates nothing.
  */
 #include <string.h>
 
@@ -16,23 +16,24 @@
 
 /* --- memory --------------------------------------------------------------------------------------------------- */
 
-/* Small ones are kept from request to request, and their number is small. */
-static uint64_t metered(uint64_t capacity) {
+/* Small buffers are kept from request to request and not counted: there are few of them. */
+static uint64_t request_metered(uint64_t capacity) {
     return capacity > KEPT_BYTES_MAX ? capacity : 0;
 }
 
 /* A reply counts while it is written, with what it was before it moved: else as many as there are threads to write
  * them would pass the budget together. */
-static bool meter(void *context, uint64_t more, uint64_t less) {
+static bool request_meter(void *context, uint64_t more, uint64_t less) {
     weir_http_request *request = context;
-    uint64_t taken = metered(more), given = metered(less);
-    if (taken > given) return weir_http_charge(request, taken - given); // W4
+    uint64_t taken = request_metered(more), given = request_metered(less);
+    if (taken > given) return weir_http_charge(request, taken - given); // SERVER-W4
+    WEIR_ASSERT(request->charged_bytes >= given - taken);
     request->charged_bytes -= given - taken;
     atomic_fetch_sub_explicit(&request->loop->http->charged_bytes, given - taken, memory_order_relaxed);
     return true;
 }
 
-static void free_request(weir_http_request *request) {
+static void request_free(weir_http_request *request) {
     weir_arena_close(request->arena);
     weir_buf_free(&request->body);
     weir_buf_free(&request->out);
@@ -40,8 +41,10 @@ static void free_request(weir_http_request *request) {
 }
 
 weir_http_request *weir_http_request_take(weir_http_loop *loop) {
+    WEIR_ON_ROLE(LOOP);
     weir_http_request *request = loop->free;
     if (request) {
+        WEIR_ASSERT(loop->free_count && !request->charged_bytes);
         loop->free = request->next;
         loop->free_count--;
         return request;
@@ -54,18 +57,19 @@ weir_http_request *weir_http_request_take(weir_http_loop *loop) {
         return NULL;
     }
     request->loop = loop;
-    request->out = (weir_buf){.meter = meter, .meter_context = request};
+    request->out = (weir_buf){.meter = request_meter, .meter_context = request};
     return request;
 }
 
-static void keep_buf(weir_buf *buf) {
+/* Empties it for the next request. */
+static void request_keep_buf(weir_buf *buf) {
     if (buf->capacity > KEPT_BYTES_MAX) weir_buf_free(buf);
     weir_buf_clear(buf);
     buf->length_max = 0;
 }
 
-/* Sheds what a large request has taken: the arena is opened anew. */
-static bool keep_arena(weir_http_request *request) {
+/* Empties it for the next request; a large one is replaced.  false: out of memory, and the arena is NULL. */
+static bool request_keep_arena(weir_http_request *request) {
     if (weir_arena_used(request->arena) <= KEPT_BYTES_MAX) {
         weir_arena_reset(request->arena);
         return true;
@@ -74,9 +78,10 @@ static bool keep_arena(weir_http_request *request) {
     return !weir_arena_open(WEIR_HTTP_ARENA_BYTES_MAX, &request->arena);
 }
 
-/* Of all but what the reply holds. */
-static void discharge(weir_http_request *request) {
-    uint64_t held = metered(request->out.capacity);
+/* Gives back all that was charged but what the reply holds. */
+static void request_discharge(weir_http_request *request) {
+    uint64_t held = request_metered(request->out.capacity);
+    WEIR_ASSERT(request->charged_bytes >= held);
     atomic_fetch_sub_explicit(&request->loop->http->charged_bytes, request->charged_bytes - held, memory_order_relaxed);
     request->charged_bytes = held;
 }
@@ -87,22 +92,24 @@ uint64_t weir_http_held(const weir_buf *buf) {
 
 bool weir_http_lighten(weir_http_request *request) {
     weir_buf *out = &request->out;
-    keep_buf(&request->body);
-    discharge(request);
+    request_keep_buf(&request->body);
+    request_discharge(request);
     if (out->capacity - out->length > KEPT_BYTES_MAX) weir_buf_shrink(out);
-    return request->fixed || metered(out->capacity) || weir_http_charge(request, out->length);
+    return request->fixed || request_metered(out->capacity) || weir_http_charge(request, out->length);
 }
 
 void weir_http_shed_arena(weir_http_request *request) {
-    if (weir_arena_used(request->arena) > KEPT_BYTES_MAX) (void)keep_arena(request);
+    if (weir_arena_used(request->arena) > KEPT_BYTES_MAX) (void)request_keep_arena(request);
 }
 
 void weir_http_request_give(weir_http_loop *loop, weir_http_request *request) {
-    keep_buf(&request->body);
-    keep_buf(&request->out);
-    discharge(request);
-    if (loop->free_count == KEPT_REQUESTS_MAX || !request->arena || !keep_arena(request)) {
-        free_request(request);
+    WEIR_ON_ROLE(LOOP);
+    WEIR_ASSERT(request->loop == loop && request->stage != WEIR_HTTP_STAGE_DEFERRED);
+    request_keep_buf(&request->body);
+    request_keep_buf(&request->out);
+    request_discharge(request);
+    if (loop->free_count == KEPT_REQUESTS_MAX || !request->arena || !request_keep_arena(request)) {
+        request_free(request);
         return;
     }
     weir_buf body = request->body, out = request->out;
@@ -115,7 +122,7 @@ void weir_http_requests_free(weir_http_loop *loop) {
     while (loop->free) {
         weir_http_request *request = loop->free;
         loop->free = request->next;
-        free_request(request);
+        request_free(request);
     }
     loop->free_count = 0;
 }
@@ -123,7 +130,7 @@ void weir_http_requests_free(weir_http_loop *loop) {
 bool weir_http_charge(weir_http_request *request, uint64_t bytes) {
     weir_http *http = request->loop->http;
     uint64_t before = atomic_fetch_add_explicit(&http->charged_bytes, bytes, memory_order_relaxed);
-    if (before + bytes > http->opts.memory_bytes) { // W4
+    if (before + bytes > http->opts.memory_bytes) { // SERVER-W4
         atomic_fetch_sub_explicit(&http->charged_bytes, bytes, memory_order_relaxed);
         return false;
     }
@@ -173,8 +180,8 @@ int64_t weir_http_left_us(const weir_http_request *request) {
 }
 
 weir_err weir_http_hold(weir_http_request *request, uint64_t bytes) {
-    if (weir_http_charge(request, bytes)) return WEIR_OK; // W4
-    return WEIR_ERR(WEIR_EBUSY, "the server holds as much as it may; try again in a second");
+    if (weir_http_charge(request, bytes)) return WEIR_OK; // SERVER-W4
+    return WEIR_ERR(WEIR_EBUSY, "%s", WEIR_HTTP_NO_MEMORY);
 }
 
 /* --- what is answered ----------------------------------------------------------------------------------------- */
@@ -189,6 +196,7 @@ void weir_http_start_over(weir_http_request *request) {
 }
 
 void weir_http_reply(weir_http_request *request, unsigned status, const char *content_type) {
+    WEIR_ASSERT(status >= 200 && status < 600);
     request->status = status;
     request->content_type = content_type;
 }
@@ -213,6 +221,7 @@ void weir_http_defer(weir_http_request *request) {
 
 void weir_http_finish(weir_http_request *request) {
     weir_http_loop *loop = request->loop;
+    WEIR_ASSERT(request->stage == WEIR_HTTP_STAGE_DEFERRED && request->status); // SERVER-W1
     weir_mutex_lock(&loop->mutex);
     bool first = !loop->finished;
     request->next = loop->finished;

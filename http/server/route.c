@@ -5,13 +5,15 @@
  * Paths are matched as they were sent and decoded afterwards, segment by segment: a "%2F" in a key is part of the key
  * and never ends a segment.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/suggest.h>
 
 #include "private.h"
 
-static int hex_digit(char c) {
+static int route_hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -25,13 +27,14 @@ bool weir_http_decode(const char *text, size_t length, char *decoded, size_t *le
         char c = text[i];
         if (c == '%') {
             if (length - i < 3) return false;
-            int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
+            int high = route_hex_digit(text[i + 1]), low = route_hex_digit(text[i + 2]);
             if (high < 0 || low < 0) return false;
             c = (char)(high << 4 | low);
             i += 2;
         }
         decoded[used++] = c;
     }
+    WEIR_ASSERT(used <= length);
     decoded[used] = 0;
     *lengthp = used;
     return true;
@@ -40,18 +43,19 @@ bool weir_http_decode(const char *text, size_t length, char *decoded, size_t *le
 /* --- paths ---------------------------------------------------------------------------------------------------- */
 
 /* One segment, or what is left; *restp stands behind its slash, or is at the end. */
-static size_t segment(const char *text, const char *end, const char **restp) {
+static size_t route_segment(const char *text, const char *end, const char **restp) {
     const char *slash = memchr(text, '/', (size_t)(end - text));
     *restp = slash ? slash + 1 : end;
     return (size_t)((slash ? slash : end) - text);
 }
 
-static bool matches(const char *pattern, const char *path, size_t length, weir_http_text *params) {
+static bool route_matches(const char *pattern, const char *path, size_t length, weir_http_text *params) {
     const char *pattern_end = pattern + strlen(pattern), *path_end = path + length;
     size_t count = 0;
     while (pattern < pattern_end && path < path_end) {
         const char *want = pattern, *have = path;
-        size_t want_length = segment(want, pattern_end, &pattern), have_length = segment(have, path_end, &path);
+        size_t want_length = route_segment(want, pattern_end, &pattern),
+               have_length = route_segment(have, path_end, &path);
         if (*want == '{') {
             if (!have_length || count == WEIR_HTTP_PARAMS_MAX) return false;
             params[count++] = (weir_http_text){have, have_length};
@@ -65,18 +69,15 @@ static bool matches(const char *pattern, const char *path, size_t length, weir_h
 }
 
 /* HEAD is answered as GET is, without the body. */
-static bool same_method(const char *route, const char *method) {
+static bool route_takes_method(const char *route, const char *method) {
     return !strcmp(route, method) || (!strcmp(method, "HEAD") && !strcmp(route, "GET"));
 }
 
-static void allow(char *list, size_t size, const char *method) {
-    size_t used = strlen(list), more = strlen(method);
-    if (used + more + 3 > size) return;
-    if (used) {
-        memcpy(list + used, ", ", 3);
-        used += 2;
-    }
-    memcpy(list + used, method, more + 1);
+/* Appends to "GET, DELETE" what still fits. */
+static void route_allow(char *list, size_t size, const char *method) {
+    size_t used = strlen(list);
+    if (used + strlen(method) + sizeof ", " > size) return;
+    snprintf(list + used, size - used, "%s%s", used ? ", " : "", method);
 }
 
 void weir_http_match_find(const weir_http_route *routes, size_t count, const char *method, const char *path,
@@ -84,9 +85,9 @@ void weir_http_match_find(const weir_http_route *routes, size_t count, const cha
     *matchp = (weir_http_match){0};
     for (size_t i = 0; i < count; i++) {
         weir_http_text params[WEIR_HTTP_PARAMS_MAX] = {{0}};
-        if (!matches(routes[i].pattern, path, length, params)) continue;
-        allow(matchp->allow, sizeof matchp->allow, routes[i].method);
-        if (!same_method(routes[i].method, method)) continue;
+        if (!route_matches(routes[i].pattern, path, length, params)) continue;
+        route_allow(matchp->allow, sizeof matchp->allow, routes[i].method);
+        if (!route_takes_method(routes[i].method, method)) continue;
         matchp->route = &routes[i];
         memcpy(matchp->params, params, sizeof params);
         return;
@@ -95,42 +96,44 @@ void weir_http_match_find(const weir_http_route *routes, size_t count, const cha
 
 /* --- queries -------------------------------------------------------------------------------------------------- */
 
-static weir_err unknown(const char *const *allowed, const char *name) {
+static weir_err query_unknown(const char *const *allowed, const char *name) {
     char nearest[128];
     weir_suggest suggest = weir_suggest_for(name);
     for (size_t i = 0; allowed && allowed[i]; i++)
         weir_suggest_offer(&suggest, allowed[i]);
-    return WEIR_ERR(WEIR_EDATA, "query parameter '%.64s' is unknown here%s", name,
+    return WEIR_ERR(WEIR_EDATA, "unknown query parameter '%.64s'%s", name,
                     weir_suggest_text(&suggest, nearest, sizeof nearest));
 }
 
-static weir_err decode_text(weir_arena *arena, const char *text, size_t length, const char **decodedp) {
+static weir_err query_decode(weir_arena *arena, const char *text, size_t length, const char **decodedp) {
     size_t decoded_length;
     char *decoded = weir_arena_alloc(arena, length + 1);
     if (!decoded) return WEIR_NOMEM("for the query");
     *decodedp = decoded;
     if (!weir_http_decode(text, length, decoded, &decoded_length) || strlen(decoded) != decoded_length)
-        return WEIR_ERR(WEIR_EDATA, "the query has a '%%' without two hex digits, or a 0 byte; encode it anew");
+        return WEIR_ERR(
+            WEIR_EDATA,
+            "the query has a '%%' without two hex digits after it, or a zero byte; percent-encode the query again");
     return WEIR_OK;
 }
 
-static weir_err read_pair(weir_arena *arena, const char *const *allowed, const char *text, size_t length,
-                          weir_http_pair *pairs, size_t *countp) {
+static weir_err query_read_pair(weir_arena *arena, const char *const *allowed, const char *text, size_t length,
+                                weir_http_pair *pairs, size_t *countp) {
     const char *equals = memchr(text, '=', length);
     size_t name_length = equals ? (size_t)(equals - text) : length;
     weir_http_pair pair = {NULL, ""};
-    weir_err err = decode_text(arena, text, name_length, &pair.name);
-    if (!err && equals) err = decode_text(arena, equals + 1, length - name_length - 1, &pair.value);
+    weir_err err = query_decode(arena, text, name_length, &pair.name);
+    if (!err && equals) err = query_decode(arena, equals + 1, length - name_length - 1, &pair.value);
     if (err) return err;
     bool known = false;
     for (size_t i = 0; allowed && allowed[i] && !known; i++)
         known = !strcmp(allowed[i], pair.name);
-    if (!known) return unknown(allowed, pair.name);
+    if (!known) return query_unknown(allowed, pair.name);
     for (size_t i = 0; i < *countp; i++)
         if (!strcmp(pairs[i].name, pair.name))
             return WEIR_ERR(WEIR_EDATA, "query parameter '%.64s' is given twice; give it once", pair.name);
     if (*countp == WEIR_HTTP_QUERY_MAX)
-        return WEIR_ERR(WEIR_ELIMIT, "the query has more than %u parameters", WEIR_HTTP_QUERY_MAX);
+        return WEIR_ERR(WEIR_ELIMIT, "the query has more than %u parameters; send fewer", WEIR_HTTP_QUERY_MAX);
     pairs[(*countp)++] = pair;
     return WEIR_OK;
 }
@@ -140,7 +143,7 @@ weir_err weir_http_query_read(weir_arena *arena, const char *const *allowed, con
     *countp = 0;
     while (*query) {
         size_t length = strcspn(query, "&");
-        weir_err err = length ? read_pair(arena, allowed, query, length, pairs, countp) : WEIR_OK;
+        weir_err err = length ? query_read_pair(arena, allowed, query, length, pairs, countp) : WEIR_OK;
         if (err) return err;
         query += length + (query[length] == '&');
     }

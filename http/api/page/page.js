@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first page: asks the API on this server every two seconds, and draws. Text from the graph is only ever set as
+// The console page: asks the API of this server every two seconds, and draws. Text from the graph is only ever set as
 // text, never as markup: a key in an event may hold anything.
 "use strict";
 
@@ -45,8 +45,8 @@ const bytes = (n) => n < 1 << 20 ? Math.round(n / 1024) + " KiB" : Math.round(n 
 
 function showCounts(status) {
   const applied = Object.values(status.freshness).flatMap((fresh) => fresh.applied || []).reduce((a, b) => a + b, 0);
-  const rows = [["events applied", number.format(applied)], ["since the start", number.format(status.events)],
-    ["set aside", number.format(status.dead_letters)],
+  const rows = [["events applied", number.format(applied)], ["read since start", number.format(status.events)],
+    ["dead letters", number.format(status.dead_letters)],
     ["in memory", bytes(status.memory_bytes)], ["on disk", bytes(status.disk_bytes)],
     ["requests", number.format(status.requests)]];
   by("counts").replaceChildren(...rows.map(([name, value]) => {
@@ -55,7 +55,7 @@ function showCounts(status) {
     return row;
   }));
   const lag = Object.entries(status.freshness)
-    .map(([source, fresh]) => source + ": " + (fresh.behind === null ? "no word of its brokers" :
+    .map(([source, fresh]) => source + ": " + (fresh.behind === null ? "no contact with its brokers" :
       `${number.format(fresh.behind)} behind`) + `, ${fresh.lag_seconds.toFixed(1)} s` +
       (fresh.in_open_transactions ? `, ${number.format(fresh.in_open_transactions)} in open transactions` : ""));
   by("lag").textContent = "schema " + status.schema + (lag.length ? " · " + lag.join(" · ") : "") +
@@ -63,7 +63,7 @@ function showCounts(status) {
 }
 
 function showReady(ready) {
-  const model = ready.model && ready.model.id ? " · model " + ready.model.id : "";
+  const model = ready.model && ready.model.serving ? " · model " + ready.model.serving : "";
   by("state").textContent = ready.ready ? "ready" + model : ready.detail || "not ready";
   by("state").className = ready.ready ? "ready" : "away";
 }
@@ -78,7 +78,7 @@ async function look() {
   }
 }
 
-// --- the last training -----------------------------------------------------------------------------------------------
+// --- last training ---------------------------------------------------------------------------------------------------
 
 function path(values, low, high) {
   const width = values.length > 1 ? 400 / (values.length - 1) : 0, span = high - low || 1;
@@ -102,7 +102,7 @@ function drawCurve(epochs) {
 
 function showNight(said) {
   const night = said.night, plan = said.schedule;
-  if (night) by("sentence").textContent = night.sentence || `night ${night.name}: ${night.done} of 7 steps are done`;
+  if (night) by("sentence").textContent = night.sentence || `night ${night.name}: ${night.done} of 7 steps done`;
   if (said.trouble) by("sentence").textContent = said.trouble;
   if (said.epochs.length) drawCurve(said.epochs);
   const running = plan && plan.running;
@@ -124,7 +124,7 @@ async function lookAtNight() {
   }
 }
 
-// --- one of them, scored ---------------------------------------------------------------------------------------------
+// --- score a vertex --------------------------------------------------------------------------------------------------
 
 const middle = {x: 280, y: 180};
 
@@ -146,7 +146,7 @@ function drawGraph(target, around) {
       class: "soft"}, one.relation));
     nodes.push(element("circle", {cx: at.x, cy: at.y, r: 9}));
     nodes.push(element("text", {x: at.x, y: at.y + (at.y < middle.y ? -15 : 25), "text-anchor": "middle"},
-      `${one.type} ${cut(one.key || "forgotten", 18)}`));
+      `${one.type} ${cut(one.key || "deleted", 18)}`));
   });
   nodes.push(element("circle", {cx: middle.x, cy: middle.y, r: 14, class: "target"}));
   nodes.push(element("text", {x: middle.x, y: middle.y + 32, "text-anchor": "middle"},
@@ -154,7 +154,7 @@ function drawGraph(target, around) {
   by("graph").replaceChildren(element("g", {id: "far"}), ...edges, ...nodes);
 }
 
-// What else the neighbours are joined to: what several of them share shows as threads between them.
+// The neighbours' own neighbours: what several of them share shows as threads between them.
 async function drawFar(target, around) {
   const far = new Map(), shown = new Set([...around, target].map((one) => one.type + "/" + one.key));
   const before = target.time ? "&before=" + encodeURIComponent(target.time) : "";
@@ -186,7 +186,7 @@ function showReasons(reasons) {
   by("reasons").replaceChildren(...reasons.map((one) => {
     const row = plain("li"), up = one.change >= 0;
     row.append(plain("span", (up ? "+" : "−") + Math.abs(one.change).toFixed(2), up ? "raises" : "lowers"),
-      ` ${one.relation} ${one.type} ${one.key || "forgotten"}, ${one.time.slice(0, 16)}Z`);
+      ` ${one.relation} ${one.type} ${one.key || "deleted"}, ${one.time.slice(0, 16)}Z`);
     return row;
   }));
 }
@@ -195,7 +195,7 @@ function showScore(said) {
   const one = said.scores[0], likely = one.probability;
   const strong = plain("strong", (100 * likely).toFixed(1) + " %", likely >= 0.5 ? "raises" : "");
   by("verdict").replaceChildren(strong, ` likely to be ${said.model.task}; model ${said.model.id}, ` +
-    `${one.nodes} nodes and ${one.edges} edges looked at`);
+    `${one.nodes} nodes and ${one.edges} edges used`);
   drawGraph(one, one.reasons || []);
   drawFar(one, one.reasons || []).catch((problem) => console.warn(problem.message));
   showReasons(one.reasons || []);
@@ -203,7 +203,7 @@ function showScore(said) {
 
 async function showNeighbors(type, key, why) {
   const said = await ask(`/v1/neighbors/${encodeURIComponent(type)}/${encodeURIComponent(key)}?limit=4`);
-  by("verdict").textContent = "Its neighbours; no score: " + why;
+  by("verdict").textContent = "Neighbours only; no score: " + why;
   drawGraph(said, said.neighbors.slice(0, REASONS));
   drawFar(said, said.neighbors.slice(0, REASONS)).catch((problem) => console.warn(problem.message));
   by("reasons").replaceChildren();

@@ -100,7 +100,7 @@ static void a_key_that_is_taken_away_opens_nothing(void **state) {
         usleep(10000);
     /* what cannot be read, or others could have written, changes nothing and says so */
     write_keys(false, false);
-    hang_up_until(&child, "the keys stay as they were: ");
+    hang_up_until(&child, "the API keys stay as they were: ");
     assert_true(has_logged("has no key"));
     assert_int_equal(status_for(&child, ADMIN), 200);
     write_keys(false, true);
@@ -150,7 +150,7 @@ static void trouble_is_said_without_details(const serve_child *child, const char
     http_answer answer;
     ask_ready(child, key, &answer);
     assert_int_equal(answer.status, 503);
-    assert_non_null(strstr(answer.body, "is not well; the server's log says which"));
+    assert_non_null(strstr(answer.body, "has a problem; the server's log says which"));
     assert_null(strstr(answer.body, "no model can be loaded"));
     assert_null(strstr(answer.body, "\"sources\""));
     assert_null(strstr(answer.body, "\"troubles\""));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * score_fresh_test.c - a score that says that nothing is behind has seen all that was acknowledged before it was asked
- * for (A3), however long the network took.
+ * for (API-A3), however long the network took.
  *
  * An account pays, and at once another payment of it is judged, with a large model. The answer has the first payment
  * among its nodes, or says that something is behind.

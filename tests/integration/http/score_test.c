@@ -225,12 +225,12 @@ static void bodies_that_are_refused(void **state) {
         {"{\"targets\":[]}", 400, "1 to 64"},
         {"{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"}],\"event\":{}}", 400, "either targets"},
         {"{\"targets\":[{\"type\":\"account\",\"key\":\"a1\"}]}", 422,
-         "judges vertices of type payment, not of type account"},
+         "scores vertices of type payment, not of type account"},
         {"{\"targets\":[{\"type\":\"payment\",\"key\":\"none\"}]}", 422, "no such payment"},
         {"{\"source\":\"payments\",\"event\":[]}", 422,
          "event 0 of the request: byte 1: the message is no JSON object"},
         {"{\"source\":\"payment\",\"event\":{}}", 400, "no source 'payment'"},
-        {"{\"source\":\"payments\",\"\\u0065vent\":{}}", 400, "without escapes"},
+        {"{\"source\":\"payments\",\"\\u0065vent\":{}}", 400, "escape sequences"},
         {"{\"source\":\"payments\",\"event\":{\"id\":\"x\"}}", 422, "time"},
         {"{\"source\":\"payments\",\"event\":{\"id\":\"x\",\"time\":\"9999-12-31T00:00:00Z\",\"account\":\"a1\","
          "\"amount\":1,\"currency\":\"EUR\",\"channel\":\"web\"}}",
@@ -255,7 +255,7 @@ static void bodies_that_are_refused(void **state) {
 static void an_event_is_refused_as_the_log_would(void **state) {
     (void)state;
     enum { LONG = 1300000 };
-    static const char taken_behind[] = "; no event of the request was taken";
+    static const char taken_behind[] = "; no event of the request was accepted";
     static char text[LONG + 512], body[LONG + 1024];
     static const char odd[] =
         "{\"id\":\"y\",\"time\":\"2026-01-05T12:00:00Z\",\"account\":\"a2\",\"merchant\":\"m1\",\"amount\":99,"

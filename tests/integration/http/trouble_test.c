@@ -26,7 +26,7 @@ static void the_log_goes_on_after(const char *fault) {
     serve_child child;
     start(&child, fault);
     serve_await(&child, "/readyz", NULL, 200, NULL);
-    expect_post(&child, "p1", 503, "whether the events were taken is not known");
+    expect_post(&child, "p1", 503, "it is unknown whether the events were stored");
     serve_await(&child, "/readyz", NULL, 200, NULL); /* no restart */
     expect_post(&child, "p1", 200, "\"duplicate\":true");
     expect_post(&child, "p2", 200, "\"duplicate\":false");
@@ -55,8 +55,8 @@ static void a_poisoned_log_is_named_and_a_stop_ends(void **state) {
     start(&child, "sync:1:EIO:/payments/0");
     serve_await(&child, "/readyz", NULL, 200, NULL);
     int64_t since_us = serve_now_us();
-    expect_post(&child, "p1", 503, "not known");
-    expect_post(&child, "p2", 503, "no event of the request was taken");
+    expect_post(&child, "p1", 503, "it is unknown whether");
+    expect_post(&child, "p2", 503, "no event of the request was accepted");
     char *sentence = serve_await_red(&child, "log poisoned", since_us, "the event log");
     serve_expect_get(&child, "/v1/status", 200, "\"part\":\"eventlog\"");
     serve_expect_get(&child, "/v1/neighbors/account/a1", 404, "");

@@ -468,7 +468,7 @@ static void is_unknown(const serve_child *server) {
     assert_true(json_number_value(json_object_get(fresh, "lag_seconds")) > 0);
     assert_true(json_number_value(json_object_get(fresh, "contact_age_seconds")) > 0);
     json_decref(fresh);
-    stays(server, "no word of its brokers since");
+    stays(server, "has not heard from its Kafka brokers since");
 }
 
 static void a_silent_broker_is_not_zero_behind(void **state) {
@@ -486,7 +486,8 @@ static void a_silent_broker_is_not_zero_behind(void **state) {
     int64_t since_us = serve_now_us();
     broker_kill();
     is_measured(&server, "broker gone", since_us, "weir_ingest_unconnected_sources");
-    free(serve_await_red(&server, "broker gone, ingest.stale_max=3s", since_us, "no word of its brokers since"));
+    free(serve_await_red(&server, "broker gone, ingest.stale_max=3s", since_us,
+                         "has not heard from its Kafka brokers since"));
     is_unknown(&server);
     broker_start_again();
     serve_await(&server, "/readyz", NULL, 200, "\"behind\":0");
@@ -494,7 +495,8 @@ static void a_silent_broker_is_not_zero_behind(void **state) {
     since_us = serve_now_us();
     assert_int_equal(kill(broker, SIGSTOP), 0); /* its connections stay, and say nothing */
     is_measured(&server, "broker silent", since_us, "weir_ingest_unconnected_sources");
-    free(serve_await_red(&server, "broker silent, ingest.stale_max=3s", since_us, "no word of its brokers since"));
+    free(serve_await_red(&server, "broker silent, ingest.stale_max=3s", since_us,
+                         "has not heard from its Kafka brokers since"));
     is_unknown(&server);
     assert_int_equal(kill(broker, SIGCONT), 0);
     living_produce("silent", 1, 20, 20);

@@ -38,7 +38,7 @@ static void make(const char *topic) {
 static void hold_broker(const serve_child *server) {
     living_await_truth(server, truth);
     assert_int_equal(kill(broker_pid(broker_folder), SIGSTOP), 0);
-    serve_await(server, "/readyz", NULL, 503, "no word of its brokers since");
+    serve_await(server, "/readyz", NULL, 503, "has not heard from its Kafka brokers since");
 }
 
 static void let_broker_go(void) {
@@ -53,7 +53,7 @@ static void while_the_broker_is_silent(void **state) {
 }
 
 static void await_silence(const serve_child *server) {
-    serve_await(server, "/readyz", NULL, 503, "no word of its brokers since");
+    serve_await(server, "/readyz", NULL, 503, "has not heard from its Kafka brokers since");
 }
 
 /* The store knows the topic from before. */

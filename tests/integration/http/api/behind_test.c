@@ -75,7 +75,7 @@ static void a_burst_is_shed_until_it_is_applied(void **state) {
     serve_await(&child, "/readyz", NULL, 200, NULL);
     for (; post(&child, next, EVENTS, said) == 200; next += EVENTS)
         if (next > 1000 * EVENTS) weir_test_skip("this machine applies events as fast as they are sent");
-    assert_non_null(strstr(said, "send less, or wait"));
+    assert_non_null(strstr(said, "send fewer events, or wait"));
     while (post(&child, next, 1, said) != 200)
         usleep(1000);
     serve_await(&child, "/readyz", NULL, 200, NULL);

@@ -145,7 +145,7 @@ static void a1_a_full_disk_acknowledges_nothing(void **state) {
     answer_free(&answer);
     post(&child, event, &answer); /* the same event is not taken for one that is there */
     assert_int_equal(answer.status, 503);
-    assert_non_null(strstr(answer.body, "tried every second"));
+    assert_non_null(strstr(answer.body, "the server retries every second"));
     answer_free(&answer);
     get(&child, "/readyz", &answer);
     assert_int_equal(answer.status, 503);
@@ -210,7 +210,7 @@ static void refused_as_other(const serve_child *child, const char *id, const cha
     post(child, body, &answer);
     assert_int_equal(answer.status, 409);
     snprintf(where, sizeof where, "offset %lld of partition %lld", first->offset, first->partition);
-    assert_non_null(strstr(answer.body, "event 1 of the request: an event with the same id and other content"));
+    assert_non_null(strstr(answer.body, "event 1 of the request: an event with the same id and different content"));
     assert_non_null(strstr(answer.body, where));
     answer_free(&answer);
 }

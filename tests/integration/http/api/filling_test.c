@@ -31,13 +31,13 @@ static void expect_no_answers(void) {
     start(&child);
     serve_await(&child, "/readyz", NULL, 503, ".seg");
     for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++)
-        serve_expect_get(&child, asks[i], 503, "is not whole yet");
+        serve_expect_get(&child, asks[i], 503, "is not complete yet");
     serve_expect_post(&child, "/v1/sample", SERVE_JSON,
                       "{\"targets\":[{\"type\":\"account\",\"key\":\"a1\"}],"
                       "\"steps\":[{\"relation\":\"paid_by\",\"direction\":\"in\",\"fanout\":2}]}",
-                      503, "is not whole yet");
+                      503, "is not complete yet");
     serve_expect_post(&child, "/v1/score", SERVE_JSON, "{\"targets\":[{\"type\":\"payment\",\"key\":\"p1\"}]}", 503,
-                      "is not whole yet");
+                      "is not complete yet");
     serve_expect_get(&child, "/v1/vertices/acount/a1", 404, "account"); /* what is wrong with the question, it says */
     assert_true(serve_end(&child, SIGTERM) < 128);
 }

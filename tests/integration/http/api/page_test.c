@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_test.c - the first page in a real browser: what it shows, and what it must not do. */
+/* page_test.c - the console page in a real browser: what it shows, and what it must not do. */
+#include "model_register.h"
 #include "serve_child.h"
 
 #include <sys/stat.h>
@@ -15,7 +16,8 @@ static const char events[] =
     "\"country\":\"DE\",\"mcc\":\"5814\"}\n";
 
 static void serve_with_events(serve_child *serve) {
-    serve_start(serve, weir_test_path("d"), NULL);
+    static const char *const more[] = {"--set", "models.require_signature=false", NULL};
+    serve_start(serve, weir_test_path("d"), more);
     assert_true(serve->port);
     serve_await(serve, "/readyz", NULL, 200, NULL);
     serve_expect_post(serve, "/v1/events?source=payments", SERVE_LINES, events, 200, NULL);
@@ -58,6 +60,21 @@ static void it_shows_counts_and_a_neighbourhood(void **state) {
     has(&output, "schema payments");
     has(&output, ">payment p1</text>");
     has(&output, ">account a1</text>");
+    weir_test_output_free(&output);
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
+}
+
+static void it_names_the_model_and_the_score(void **state) {
+    serve_child serve;
+    weir_test_output output;
+    char id[WEIR_MODEL_ID_MAX], part[WEIR_MODEL_ID_MAX + 32];
+    (void)state;
+    register_make(weir_test_path("d/models"), 16, 5, id);
+    serve_with_events(&serve);
+    browse(&serve, "#payment/p1", "--dump-dom", &output);
+    snprintf(part, sizeof part, "ready · model %s", id);
+    has(&output, part);
+    has(&output, "likely to be ");
     weir_test_output_free(&output);
     assert_int_equal(serve_end(&serve, SIGTERM), 0);
 }
@@ -112,5 +129,5 @@ static void it_asks_nobody_else(void **state) {
     assert_int_equal(serve_end(&serve, SIGTERM), 0);
 }
 
-WEIR_TESTS(WEIR_CASE(it_shows_counts_and_a_neighbourhood), WEIR_CASE(text_of_events_is_never_markup),
-           WEIR_CASE(it_can_be_photographed), WEIR_CASE(it_asks_nobody_else))
+WEIR_TESTS(WEIR_CASE(it_shows_counts_and_a_neighbourhood), WEIR_CASE(it_names_the_model_and_the_score),
+           WEIR_CASE(text_of_events_is_never_markup), WEIR_CASE(it_can_be_photographed), WEIR_CASE(it_asks_nobody_else))

@@ -6,7 +6,7 @@
 static void a_part_of_a_member_fails_the_answer(void **state) {
     (void)state;
     weir_api_fresh fresh = {.made_us = 1};
-    weir_api api = {.fresh = &fresh};
+    weir_api api = {.fresh = &fresh, .fresh_count = 1};
     for (int whole = 0; whole < 2; whole++) {
         weir_buf out = {0};
         weir_json json = weir_json_begin(&out);

@@ -55,7 +55,7 @@ static void both_close(both *b) {
     free(b->body);
 }
 
-/* As take_post does.  The array form holds a message that begins with a bracket. */
+/* As events_take does.  The array form holds a message that begins with a bracket. */
 static weir_err by_events(both *b, uint32_t source, const char *message, size_t length, bool array) {
     const weir_api_message *messages;
     weir_mapped mapped;
@@ -83,7 +83,7 @@ static size_t put_text(char *to, const char *text, size_t length) {
     return at;
 }
 
-/* As prepare does. */
+/* As score_job_prepare does. */
 static weir_err by_score(both *b, uint32_t source, const char *message, size_t length) {
     static weir_api_score_ask ask;
     weir_mapped mapped;

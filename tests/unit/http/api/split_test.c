@@ -42,21 +42,25 @@ static void json_that_cannot_be_cut(void **state) {
     (void)state;
     assert_string_equal(split(WEIR_API_JSON, ""), "!the body is empty; send an event or an array of events");
     assert_string_equal(split(WEIR_API_JSON, " \n"), "!the body is empty; send an event or an array of events");
-    assert_string_equal(split(WEIR_API_JSON, "[]"), "!the array has no event; send one or more");
-    assert_string_equal(split(WEIR_API_JSON, "[1,]"), "!there is no event before byte 3 of the array");
-    assert_string_equal(split(WEIR_API_JSON, "[,1]"), "!there is no event before byte 1 of the array");
-    assert_string_equal(split(WEIR_API_JSON, "[1] x"), "!something follows the array at byte 4; send one array");
-    assert_string_equal(split(WEIR_API_JSON, "[{\"a\":1"), "!the array of events has no end: event 0 is cut at byte 7");
-    assert_string_equal(split(WEIR_API_JSON, "[\"\\"), "!the array of events has no end: event 0 is cut at byte 3");
-    assert_string_equal(split(WEIR_API_JSON, "["), "!the array of events has no end: event 0 is cut at byte 1");
+    assert_string_equal(split(WEIR_API_JSON, "[]"), "!the array of events is empty; send at least one event");
+    assert_string_equal(split(WEIR_API_JSON, "[1,]"),
+                        "!an event is missing before byte 3 of the body; remove the comma");
+    assert_string_equal(split(WEIR_API_JSON, "[,1]"),
+                        "!an event is missing before byte 1 of the body; remove the comma");
+    assert_string_equal(split(WEIR_API_JSON, "[1] x"),
+                        "!more data follows the array at byte 4 of the body; send a single array");
+    assert_string_equal(split(WEIR_API_JSON, "[{\"a\":1"),
+                        "!the array of events has no end: event 0 is cut off at byte 7");
+    assert_string_equal(split(WEIR_API_JSON, "[\"\\"), "!the array of events has no end: event 0 is cut off at byte 3");
+    assert_string_equal(split(WEIR_API_JSON, "["), "!the array of events has no end: event 0 is cut off at byte 1");
 }
 
 static void lines(void **state) {
     (void)state;
     assert_string_equal(split(WEIR_API_LINES, "a\nb"), "<a><b>");
     assert_string_equal(split(WEIR_API_LINES, "\n a \r\n\n\nb\n"), "<a><b>");
-    assert_string_equal(split(WEIR_API_LINES, ""), "!the body has no line; send one event a line");
-    assert_string_equal(split(WEIR_API_LINES, "\n \n"), "!the body has no line; send one event a line");
+    assert_string_equal(split(WEIR_API_LINES, ""), "!the body has no events; send one event per line");
+    assert_string_equal(split(WEIR_API_LINES, "\n \n"), "!the body has no events; send one event per line");
 }
 
 static void as_many_as_are_allowed_and_one_more(void **state) {

@@ -156,10 +156,10 @@ static void what_is_not_there_is_a_problem(void **state) {
 static void queries_are_held_against_the_route(void **state) {
     (void)state;
     weir_http *http = serve_standard();
-    expect(http, "GET /hello?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "'x' is unknown here");
+    expect(http, "GET /hello?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "unknown query parameter 'x'");
     expect(http, "GET /things/a/b?colour=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "did you mean 'color'");
     expect(http, "GET /things/a/b?color=1&color=2 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "twice");
-    expect(http, "GET /things/a/b?color=%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "0 byte");
+    expect(http, "GET /things/a/b?color=%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "zero byte");
     expect(http, "GET /things/a/b?color=%g0 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "hex");
     weir_http_close(http);
 }
@@ -191,11 +191,13 @@ static void w2_roles_are_kept_apart(void **state) {
     weir_http *http = serve(&opts);
     expect(http, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 200, "hello");
     expect(http, "GET /things/a/b HTTP/1.1\r\nHost: x\r\n\r\n", 401, "WWW-Authenticate: Bearer");
-    expect(http, "GET /things/a/b HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer q\r\n\r\n", 401, "not one of");
+    expect(http, "GET /things/a/b HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer q\r\n\r\n", 401,
+           "is unknown to this server");
     expect(http, "GET /things/a/b HTTP/1.1\r\nHost: x\r\nAuthorization: Basic r\r\n\r\n", 401, NULL);
     expect(http, "GET /things/a/b HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer r\r\n\r\n", 200, "a 1 b 1");
     expect(http, "GET /things/a/b HTTP/1.1\r\nHost: x\r\nX-API-Key: r\r\n\r\n", 200, NULL);
-    expect(http, "GET /things/a/b HTTP/1.1\r\nHost: x\r\nX-API-Key: w\r\n\r\n", 403, "'writer' has no right");
+    expect(http, "GET /things/a/b HTTP/1.1\r\nHost: x\r\nX-API-Key: w\r\n\r\n", 403,
+           "'writer' lacks the required role; use a key with role 'reader'");
     expect(http, "POST /echo HTTP/1.1\r\nHost: x\r\nX-API-Key: r\r\nContent-Length: 1\r\n\r\nq", 403, NULL);
     expect(http, "POST /echo HTTP/1.1\r\nHost: x\r\nX-API-Key: w\r\nContent-Length: 1\r\n\r\nq", 200, NULL);
     expect(http, "DELETE /missing HTTP/1.1\r\nHost: x\r\nX-API-Key: w\r\n\r\n", 403, NULL);
@@ -378,7 +380,7 @@ static void a_body_at_its_limit_and_past_it(void **state) {
             client_close(&client);
         }
     }
-    expect(http, "GET /hello HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nGET /", 400, "takes no body");
+    expect(http, "GET /hello HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nGET /", 400, "accepts no body");
     weir_http_close(http);
 }
 

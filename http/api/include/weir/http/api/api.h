@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api.h - what `weir serve` answers: events in, the graph as it is this moment out.
+ * api.h - what `weir serve` answers: events in, the graph as it is now out.
  *
  *   POST /v1/events ──► [writer] validate ─► append ─► group sync ─► acknowledge       (the log is the truth)
  *   GET  /v1/…      ──► [loop]   freshness ─► read the living graph ─► JSON
  *
  * The table of routes is here, openapi.json describes it, and a test holds the two against each other.
  *
- * INVARIANTS: each is cited by an assert and by a test of the same name
+ * INVARIANTS: each is cited where the code keeps it, and by a test of the same name
  *
- *   A1  An event is acknowledged only when the log has it durably; the events of one request are taken all or none.
- *   A2  An event whose id a partition of its source remembers (repeats.h) is not appended again: if it says the same,
- *       the answer is the first one's place, else the request is refused.
- *   A3  The freshness of an answer was taken before the answer was read: what it says was applied is in it. The end
- *       that it gives has every event that was acknowledged before.
- *   A4  Ready is said only after all that the sources had at the start is applied, and never while stopping or failed.
- *   A5  No answer comes from a store that is made from a log before it has had all that was in the log then.
+ *   API-A1  An event is acknowledged only when the log has it durably; the events of one request are taken all or none.
+ *   API-A2  An event whose id a partition of its source remembers (repeats.h) is not appended again: if its content is
+ *           the same, the answer is the first one's place, else the request is refused.
+ *   API-A3  The freshness of an answer is determined before the graph is read: what it says was applied is in the
+ *           answer. The end that it gives includes every event that was acknowledged before.
+ *   API-A4  Ready is said only after all that the sources had at the start is applied, and never while stopping or
+ *           failed.
+ *   API-A5  No answer comes from a store that is rebuilt from a log before it has all that was in the log at the start.
  */
 #ifndef WEIR_HTTP_API_API_H
 #define WEIR_HTTP_API_API_H
@@ -42,7 +43,7 @@ extern "C" {
 #define WEIR_API_NEIGHBORS_MAX 1000u       /* of one relation and direction in an answer */
 #define WEIR_API_KEYS_MAX      1024u
 
-#define WEIR_API_CHECKPOINT_NAME 80u /* letters of a checkpoint's name at most */
+#define WEIR_API_CHECKPOINT_NAME 80u /* characters of a checkpoint's name at most */
 
 typedef struct weir_api weir_api;
 typedef struct weir_api_keys weir_api_keys;
@@ -52,17 +53,17 @@ typedef struct weir_api_opts {
     weir_pipeline *pipeline;    /* borrowed; outlives the handle; started                                    */
     weir_eventlog *const *logs; /* one a source of the schema; NULL: its events are not appended here        */
     weir_scoring *scoring;      /* borrowed; closed before the handle, which its threads use; NULL: no scores */
-    weir_scoring_watch *watch;  /* borrowed; NULL: models are exchanged by somebody else                     */
+    weir_scoring_watch *watch;  /* borrowed; NULL: the caller replaces models itself                        */
     weir_api_keys *keys;        /* borrowed; NULL: none                                                      */
     const char *checkpoints;    /* folder that they are written into; borrowed; NULL: none are written       */
     const char *nights;         /* folder of weir nightly; borrowed; NULL: there is none                     */
     uint32_t loops;             /* of the server that will run the handlers                                  */
     uint64_t behind_max;        /* records of a source before it is not ready and takes no events; 0: no limit   */
-    int64_t stale_max_us;       /* without a word of a source's brokers before it is not ready; 0: for ever   */
+    int64_t stale_max_us;       /* without contact with a source's brokers before it is not ready; 0: for ever */
     weir_clock *clock;          /* borrowed; NULL: the system's                                              */
 } weir_api_opts;
 
-/* Starts the writer, which first learns from store and log which ids are there.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.
+/* Starts the writer, which first reads from store and log which event ids there are.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.
  * [owner] */
 weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip);
 /* Finishes what was deferred; the server must have stopped. NULL is allowed.  [owner] */
@@ -73,12 +74,12 @@ const weir_http_route *weir_api_routes(size_t *countp);
 bool weir_api_authenticate(void *context, const char *key, size_t length, weir_http_caller *callerp);
 /* openapi.json, as served. */
 const char *weir_api_openapi(size_t *lengthp);
-/* The first page, as served. */
+/* The console page and its files, as served. */
 const char *weir_api_page_html(size_t *lengthp);
 const char *weir_api_page_js(size_t *lengthp);
 const char *weir_api_page_css(size_t *lengthp);
 
-/* Looks how far the pipeline is; true once it is ready (A4). Call it now and then until it is.  [owner] */
+/* Checks how far the pipeline is; true once it is ready (API-A4). Call it now and then until it is.  [owner] */
 bool weir_api_look(weir_api *api);
 /* What GET /v1/nightly tells of; borrowed, and closed after the handle. Once, when the address is known.  [owner] */
 void weir_api_schedule_set(weir_api *api, weir_scheduler *scheduler);
@@ -87,9 +88,9 @@ void weir_api_stopping(weir_api *api);
 
 /* --- keys ----------------------------------------------------------------------------------------------------- */
 
-/* A file of lines: roles (reader, writer, admin, parted by commas), the SHA-256 of the key in hex, a name. '#' begins a
- * comment.  WEIR_ECONFIG names file and line; WEIR_EPERM others may change the file, and what to do; WEIR_ENOTFOUND and
- * the like from file.h; WEIR_ENOMEM.  Blocks on the disk.  [any] */
+/* A file of lines: roles (reader, writer, admin, separated by commas), the SHA-256 of the key in hex, a name. '#'
+ * begins a comment.  WEIR_ECONFIG names file and line; WEIR_EPERM others may change the file, and what to do;
+ * WEIR_ENOTFOUND and the like from file.h; WEIR_ENOMEM.  Blocks on the disk.  [any] */
 weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp);
 weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, weir_api_keys **keysp);
 /* From now on these are the keys; after an error they are what they were.  As weir_api_keys_load.  [any] */

@@ -9,14 +9,15 @@
  * A pool of loops, each a thread that owns its connections and its requests. A handler runs on the loop and must not
  * wait; what waits (for a disk, say) defers the request, hands it to a thread of its own, and finishes it from there.
  *
- * INVARIANTS: each is cited by an assert and by a test of the same name
+ * INVARIANTS: each is cited where the code keeps it, and by a test of the same name
  *
- *   W1  Every request gets one reply, or its connection is closed: a deadline runs from the first byte to the last.
- *   W2  No handler sees a request that its role, its size or its parameters forbid.
- *   W3  Without keys only this machine is served: the address is loopback, and so is the Host that a browser names.
- *   W4  What requests hold together stays inside memory_bytes; who would pass it is refused.
- *   W5  A page of another site, in a browser that can reach this server, changes nothing: of its requests only GET and
- *       HEAD, whose answers it cannot read, reach a handler.
+ *   SERVER-W1  Every request gets one reply, or its connection is closed: a deadline runs from the request's first line
+ *              to the last byte of its reply.
+ *   SERVER-W2  No handler sees a request that its role, its size or its parameters forbid.
+ *   SERVER-W3  Without keys only this machine is served: the address is loopback, and so is the Host header.
+ *   SERVER-W4  What requests hold together stays within memory_bytes; a request that would exceed it is refused.
+ *   SERVER-W5  A page of another site, in a browser that can reach this server, changes nothing: of its requests only
+ *              GET and HEAD, whose answers it cannot read, reach a handler.
  *
  * Every error is application/problem+json (RFC 9457), except what the parser below us refuses before there is a
  * request. Every reply carries X-Request-Id: the client's own, if it is short and plain, else a fresh one.
@@ -52,10 +53,10 @@ typedef struct weir_http_request weir_http_request;
 
 /* What a key may do: a set of bits. */
 typedef enum weir_http_role {
-    WEIR_HTTP_ANYONE = 0, /* a route's: no key is asked for; a right one tells the handler who asks */
+    WEIR_HTTP_ANYONE = 0, /* of a route: needs no key; a valid one tells the handler who asks */
     WEIR_HTTP_READER = 1,
     WEIR_HTTP_WRITER = 2,
-    WEIR_HTTP_ADMIN = 4, /* stands for all of them */
+    WEIR_HTTP_ADMIN = 4, /* may do all that the others may */
 } weir_http_role;
 
 /* A plain value. */
@@ -64,12 +65,12 @@ typedef struct weir_http_caller {
     char name[WEIR_HTTP_NAME_MAX];
 } weir_http_caller;
 
-/* false: no such key.  Called on loops.  [any] */
+/* false: no such key; then *callerp does not matter.  [loop] */
 typedef bool (*weir_http_authenticate)(void *context, const char *key, size_t length, weir_http_caller *callerp);
 
 /* An error that is returned becomes a problem with the status of its code: EDATA, EUSAGE and EINVAL 400, EPERM 403,
- * ENOTFOUND 404, EEXIST 409, ELIMIT 413, EBUSY, EUNAVAILABLE, EFULL, EPOISONED and ECLOSED 503, ETIMEOUT 504, all
- * others 500 with its sentence in the log only.  [loop] */
+ * ENOTFOUND 404, EEXIST 409, ELIMIT 413, EBUSY, EUNAVAILABLE, EFULL, EPOISONED, ENOMEM and ECLOSED 503, ETIMEOUT 504,
+ * all others 500 with the sentence in the log only.  [loop] */
 typedef weir_err (*weir_http_handler)(void *context, weir_http_request *request);
 
 /* A row of the table; borrowed for the server's life. */
@@ -88,19 +89,20 @@ typedef struct weir_http_opts {
     uint32_t connections;        /* at once; 0: 4096                                                                */
     uint32_t connections_per_ip; /* of one IPv4 address or one IPv6 /64; 0: 64                                      */
     uint32_t header_bytes;       /* request line and headers, and those of the reply; 0: 32 KiB                     */
-    uint64_t memory_bytes;       /* of bodies in flight, both ways; 0: 256 MiB (W4)                                 */
-    int64_t idle_us;             /* a connection without a request or without progress; 0: 10 s                     */
-    int64_t request_us;          /* from a request's first line to the last byte of its reply; 0: 30 s              */
+    uint64_t memory_bytes; /* of bodies in flight, both ways; 0: 256 MiB (SERVER-W4)                                 */
+    int64_t idle_us;       /* a connection without a request or without progress; 0: 10 s                     */
+    int64_t request_us;    /* from a request's first line to the last byte of its reply; 0: 30 s              */
     const weir_http_route *routes;
     size_t route_count;
-    void *context;                       /* of handlers and of authenticate                                         */
-    weir_http_authenticate authenticate; /* NULL: everybody may do everything, from this machine only (W3)           */
-    weir_clock *clock;                   /* borrowed; NULL: the system's                                            */
+    void *context; /* of handlers and of authenticate                                         */
+    weir_http_authenticate
+        authenticate;  /* NULL: every caller is an admin, from this machine only (SERVER-W3)              */
+    weir_clock *clock; /* borrowed; NULL: the system's                                            */
 } weir_http_opts;
 
 /* Binds, and serves when it returns.  [owner]
- * WEIR_EBUSY the port is taken; WEIR_EPERM no right to it, or not loopback and no keys (W3); WEIR_ECONFIG the address
- * cannot be read or is not this machine's; WEIR_EINVAL an option; WEIR_ENOMEM, WEIR_EUNAVAILABLE. */
+ * WEIR_EBUSY the port is taken; WEIR_EPERM no right to it, or not loopback and no keys (SERVER-W3); WEIR_ECONFIG the
+ * address cannot be read or is not this machine's; WEIR_EINVAL an option; WEIR_ENOMEM, WEIR_EUNAVAILABLE. */
 weir_err weir_http_open(const weir_http_opts *opts, weir_http **httpp);
 uint16_t weir_http_port(const weir_http *http);
 /* "http://127.0.0.1:8080"; borrowed. */
@@ -113,12 +115,12 @@ void weir_http_close(weir_http *http);
 
 /* --- the request: of the handler's thread, then of who finishes it -------------------------------------------- */
 
-/* Of this request: gone when its reply is sent. */
+/* Of this request: its memory is gone when the reply is sent. */
 weir_arena *weir_http_arena(weir_http_request *request);
 const char *weir_http_id(const weir_http_request *request);
-/* Without keys an admin; no roles: nobody that the server knows, on a route for anyone. */
+/* Without authenticate an admin; no roles: a caller without a valid key, on a route for anyone. */
 const weir_http_caller *weir_http_request_caller(const weir_http_request *request);
-/* Which loop runs the handler, below the number of loops: for state that handlers keep a loop. */
+/* Which loop runs the handler, below the number of loops: for state that handlers keep for each loop. */
 uint32_t weir_http_loop_index(const weir_http_request *request);
 /* Decoded; may hold any byte, and a 0 behind its end. index: as the pattern numbers its names. */
 const char *weir_http_param(const weir_http_request *request, size_t index, size_t *lengthp);
@@ -127,9 +129,9 @@ const char *weir_http_query(const weir_http_request *request, const char *name);
 /* NULL: not sent. Only on the handler's thread.  [loop] */
 const char *weir_http_header(const weir_http_request *request, const char *name);
 const char *weir_http_body(const weir_http_request *request, size_t *lengthp);
-/* How long until the connection is closed, with or without a reply (W1); 0: that time has come. */
+/* How long until the connection is closed, with or without a reply (SERVER-W1); 0: that time has come. */
 int64_t weir_http_left_us(const weir_http_request *request);
-/* Counts what the handler is about to hold beside body and reply, until the reply is sent.  WEIR_EBUSY (W4). */
+/* Counts what the handler is about to hold beside body and reply, until the reply is sent.  WEIR_EBUSY (SERVER-W4). */
 weir_err weir_http_hold(weir_http_request *request, uint64_t bytes);
 
 /* --- the reply ------------------------------------------------------------------------------------------------ */
@@ -147,7 +149,7 @@ void weir_http_problem(weir_http_request *request, unsigned status, const char *
     __attribute__((format(printf, 4, 5)));
 /* The problem of an error, as if the handler had returned it. */
 void weir_http_problem_err(weir_http_request *request, weir_err err);
-/* What was written and the headers that were added are as if they had not been: another will answer instead. */
+/* Discards what was written and the headers that were added: another will answer instead. */
 void weir_http_start_over(weir_http_request *request);
 /* The handler will return before there is a reply: from then on the request belongs to who calls finish.  [loop] */
 void weir_http_defer(weir_http_request *request);
