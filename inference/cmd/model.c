@@ -13,22 +13,22 @@
 extern const weir_command weir_command_model;
 
 /* What every command of the register needs. */
-typedef struct session {
+typedef struct cmd_model_session {
     weir_models *models;
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
     weir_model_opts opts;
     weir_models_entry serving;
     weir_err unknown; /* why it is not known what serves */
-} session;
+} cmd_model_session;
 
-static const char *models_folder(const weir_cli *cli) {
+static const char *cmd_models_folder(const weir_cli *cli) {
     const char *path = weir_cli_text(cli, "path");
     return path ? path : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_PATH);
 }
 
 /* Without keys nothing that must be signed can be opened, and the sentence of that says what to do; so a missing file
  * of keys is no error here. */
-static weir_err load_keys(const weir_cli *cli, session *s) {
+static weir_err cmd_model_load_keys(const weir_cli *cli, cmd_model_session *s) {
     const weir_config *config = weir_cli_config(cli);
     size_t count = 0;
     weir_err err = weir_public_keys_load(weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS), s->keys, &count);
@@ -40,15 +40,15 @@ static weir_err load_keys(const weir_cli *cli, session *s) {
 }
 
 /* A `current` that is not to be believed must not hide what there is, nor keep anybody from promoting. */
-static weir_err session_open(const weir_cli *cli, session *s) {
-    *s = (session){0};
-    weir_err err = load_keys(cli, s);
-    if (!err) err = weir_models_open(models_folder(cli), weir_clock_system(), &s->models);
+static weir_err cmd_model_session_open(const weir_cli *cli, cmd_model_session *s) {
+    *s = (cmd_model_session){0};
+    weir_err err = cmd_model_load_keys(cli, s);
+    if (!err) err = weir_models_open(cmd_models_folder(cli), weir_clock_system(), &s->models);
     if (!err) s->unknown = weir_models_current(s->models, &s->opts, &s->serving);
     return err;
 }
 
-static weir_err print(weir_buf *out) {
+static weir_err cmd_model_print(weir_buf *out) {
     weir_err err = weir_buf_err(out);
     if (!err && out->length) err = weir_cli_output(out->bytes, out->length);
     weir_buf_free(out);
@@ -56,7 +56,7 @@ static weir_err print(weir_buf *out) {
 }
 
 /* The folder of the model that the command line names: an id, a path, or nothing for the one that serves. */
-static weir_err named_folder(session *s, const char *name, char path[PATH_BYTES_MAX]) {
+static weir_err cmd_model_named_folder(cmd_model_session *s, const char *name, char path[PATH_BYTES_MAX]) {
     if (!name && s->unknown) return s->unknown;
     if (!name && !s->serving.generation) {
         return WEIR_ERR(WEIR_ENOTFOUND, "no model of %s serves yet; weir model promote makes one serve",
@@ -69,26 +69,27 @@ static weir_err named_folder(session *s, const char *name, char path[PATH_BYTES_
     return WEIR_OK;
 }
 
-static weir_err named_model(session *s, const char *name, char path[PATH_BYTES_MAX], weir_model **modelp) {
+static weir_err cmd_model_named_model(cmd_model_session *s, const char *name, char path[PATH_BYTES_MAX],
+                                      weir_model **modelp) {
     *modelp = NULL;
     weir_model_opts opts = s->opts;
-    weir_err err = named_folder(s, name, path);
+    weir_err err = cmd_model_named_folder(s, name, path);
     if (!name) opts.manifest = s->serving.manifest;
     return err ? err : weir_model_open(path, &opts, modelp);
 }
 
 /* --- list ------------------------------------------------------------------------------------------------------ */
 
-typedef struct listing {
-    session *session;
+typedef struct cmd_model_listing {
+    cmd_model_session *session;
     weir_buf out;
-} listing;
+} cmd_model_listing;
 
-static weir_err list_model(void *context, const char *id) {
-    listing *list = context;
+static weir_err cmd_model_list_model(void *context, const char *id) {
+    cmd_model_listing *list = context;
     char path[PATH_BYTES_MAX], sentence[WEIR_ERR_SENTENCE_MAX] = "";
     weir_model *model = NULL;
-    weir_err err = named_model(list->session, id, path, &model);
+    weir_err err = cmd_model_named_model(list->session, id, path, &model);
     if (err) weir_err_sentence(err, sentence, sizeof sentence);
     weir_buf_printf(&list->out, "%s %s  ", strcmp(id, list->session->serving.id) == 0 ? "*" : " ", id);
     if (model) {
@@ -101,7 +102,7 @@ static weir_err list_model(void *context, const char *id) {
     return WEIR_OK;
 }
 
-static weir_err list_change(void *context, const weir_models_entry *entry) {
+static weir_err cmd_model_list_change(void *context, const weir_models_entry *entry) {
     char time[WEIR_TIME_TEXT_MAX];
     weir_time_format(entry->time_us, time);
     weir_buf_printf(context, "%llu  %s  %s  %s  %s\n", (unsigned long long)entry->generation, time,
@@ -109,15 +110,15 @@ static weir_err list_change(void *context, const weir_models_entry *entry) {
     return WEIR_OK;
 }
 
-static weir_err run_list(weir_cli *cli) {
-    session s;
-    listing list = {.session = &s};
-    weir_err err = session_open(cli, &s);
+static weir_err cmd_model_run_list(weir_cli *cli) {
+    cmd_model_session s;
+    cmd_model_listing list = {.session = &s};
+    weir_err err = cmd_model_session_open(cli, &s);
     if (err) return err;
     bool history = weir_cli_given(cli, "history");
-    err = history ? weir_models_history(s.models, &s.opts, list_change, &list.out)
-                  : weir_models_list(s.models, list_model, &list);
-    if (!err) err = print(&list.out);
+    err = history ? weir_models_history(s.models, &s.opts, cmd_model_list_change, &list.out)
+                  : weir_models_list(s.models, cmd_model_list_model, &list);
+    if (!err) err = cmd_model_print(&list.out);
     weir_buf_free(&list.out);
     if (!err && !history) err = weir_models_current(s.models, &s.opts, &s.serving); /* whether the stars are right */
     weir_models_close(s.models);
@@ -127,7 +128,7 @@ static weir_err run_list(weir_cli *cli) {
 /* --- show, verify ---------------------------------------------------------------------------------------------- */
 
 /* The model's own text, which was checked to be one object. */
-static void put_text(weir_buf *out, const char *key, const weir_model *model, weir_model_text which) {
+static void cmd_model_put_text(weir_buf *out, const char *key, const weir_model *model, weir_model_text which) {
     size_t length = 0;
     const char *text = weir_model_text_of(model, which, &length);
     while (length && text[length - 1] != '}')
@@ -136,7 +137,7 @@ static void put_text(weir_buf *out, const char *key, const weir_model *model, we
     weir_buf_append(out, text, length);
 }
 
-static uint64_t put_tensors(weir_json *json, const weir_model *model) {
+static uint64_t cmd_model_put_tensors(weir_json *json, const weir_model *model) {
     uint64_t parameters = 0;
     weir_json_key(json, "tensors");
     weir_json_object(json);
@@ -153,7 +154,7 @@ static uint64_t put_tensors(weir_json *json, const weir_model *model) {
     return parameters;
 }
 
-static void put_own(weir_json *json, const char *path, const session *s, const weir_model *model) {
+static void cmd_model_put_own(weir_json *json, const char *path, const cmd_model_session *s, const weir_model *model) {
     char hash[17];
     const char *name = strrchr(path, '/') + 1;
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_model_schema_hash(model));
@@ -165,50 +166,50 @@ static void put_own(weir_json *json, const char *path, const session *s, const w
     weir_json_string(json, weir_model_task(model));
     weir_json_key(json, "schema_hash");
     weir_json_string(json, hash);
-    uint64_t parameters = put_tensors(json, model);
+    uint64_t parameters = cmd_model_put_tensors(json, model);
     weir_json_key(json, "parameters");
     weir_json_u64(json, parameters);
 }
 
-static void put_model(weir_buf *out, const char *path, const session *s, const weir_model *model) {
+static void cmd_model_put_model(weir_buf *out, const char *path, const cmd_model_session *s, const weir_model *model) {
     static const char *const keys[] = {"architecture", "normalisation", "calibration", "metrics", "provenance"};
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
-    put_own(&json, path, s, model);
+    cmd_model_put_own(&json, path, s, model);
     for (int i = 0; i < WEIR_MODEL_TEXT_COUNT; i++)
-        put_text(out, keys[i], model, i);
+        cmd_model_put_text(out, keys[i], model, i);
     weir_json_object_end(&json);
     weir_buf_byte(out, '\n');
 }
 
-static weir_err run_show(weir_cli *cli) {
-    session s;
+static weir_err cmd_model_run_show(weir_cli *cli) {
+    cmd_model_session s;
     char path[PATH_BYTES_MAX];
     weir_buf out = {0};
     weir_model *model = NULL;
-    weir_err err = session_open(cli, &s);
+    weir_err err = cmd_model_session_open(cli, &s);
     if (err) return err;
-    err = named_model(&s, weir_cli_positional(cli, 0), path, &model);
+    err = cmd_model_named_model(&s, weir_cli_positional(cli, 0), path, &model);
     if (!err) {
-        put_model(&out, path, &s, model);
-        err = print(&out);
+        cmd_model_put_model(&out, path, &s, model);
+        err = cmd_model_print(&out);
     }
     weir_model_close(model);
     weir_models_close(s.models);
     return err;
 }
 
-static weir_err run_verify(weir_cli *cli) {
-    session s;
+static weir_err cmd_model_run_verify(weir_cli *cli) {
+    cmd_model_session s;
     char path[PATH_BYTES_MAX];
     weir_buf out = {0};
     weir_model *model = NULL;
-    weir_err err = session_open(cli, &s);
+    weir_err err = cmd_model_session_open(cli, &s);
     if (err) return err;
-    err = named_model(&s, weir_cli_positional(cli, 0), path, &model);
+    err = cmd_model_named_model(&s, weir_cli_positional(cli, 0), path, &model);
     if (!err) {
         weir_buf_printf(&out, "%s is whole%s\n", path, s.opts.accept_unsigned ? "" : " and signed by a key you trust");
-        err = print(&out);
+        err = cmd_model_print(&out);
     }
     weir_model_close(model);
     weir_models_close(s.models);
@@ -217,7 +218,7 @@ static weir_err run_verify(weir_cli *cli) {
 
 /* --- promote, rollback ----------------------------------------------------------------------------------------- */
 
-static weir_err print_change(const weir_models_entry *before, const weir_models_entry *after) {
+static weir_err cmd_model_print_change(const weir_models_entry *before, const weir_models_entry *after) {
     weir_buf out = {0};
     if (before->generation == after->generation) {
         weir_buf_printf(&out, "%s serves already\n", after->id);
@@ -225,15 +226,15 @@ static weir_err print_change(const weir_models_entry *before, const weir_models_
         weir_buf_printf(&out, "%s serves, generation %llu%s%s\n", after->id, (unsigned long long)after->generation,
                         before->generation ? "; before it " : "", before->id);
     }
-    return print(&out);
+    return cmd_model_print(&out);
 }
 
 /* What a server would refuse is refused here, where somebody reads it. */
-static weir_err check_serves(session *s, const char *name) {
+static weir_err cmd_model_check_serves(cmd_model_session *s, const char *name) {
     char path[PATH_BYTES_MAX];
     weir_model *model = NULL;
     weir_pack *pack = NULL;
-    weir_err err = named_model(s, name, path, &model);
+    weir_err err = cmd_model_named_model(s, name, path, &model);
     if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &pack);
     if (!err) err = weir_nn_shape_serves(weir_nn_shape_of(weir_pack_nn(pack)));
     weir_pack_close(pack);
@@ -242,7 +243,7 @@ static weir_err check_serves(session *s, const char *name) {
 }
 
 /* Where nobody asks for a signature, a key that is not there is none. */
-static weir_err load_signing_key(const weir_cli *cli, const session *s, weir_secret_key **keyp) {
+static weir_err cmd_model_load_signing_key(const weir_cli *cli, const cmd_model_session *s, weir_secret_key **keyp) {
     const char *given = weir_cli_text(cli, "key");
     const char *path = given ? given : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_SIGNING_KEY);
     *keyp = NULL;
@@ -256,7 +257,7 @@ static weir_err load_signing_key(const weir_cli *cli, const session *s, weir_sec
 }
 
 /* REGISTER:GENERATION */
-static weir_err read_after(const weir_cli *cli, weir_models_change *change) {
+static weir_err cmd_model_read_after(const weir_cli *cli, weir_models_change *change) {
     const char *text = weir_cli_text(cli, "after"), *colon = text ? strchr(text, ':') : NULL;
     char *end = NULL;
     if (!text) return WEIR_OK;
@@ -270,37 +271,37 @@ static weir_err read_after(const weir_cli *cli, weir_models_change *change) {
     return WEIR_ERR(WEIR_EUSAGE, "--after is 16 hex digits, a colon and a number, as a server's refusal says them");
 }
 
-static weir_err change(weir_cli *cli, bool promote) {
-    session s;
+static weir_err cmd_model_change(weir_cli *cli, bool promote) {
+    cmd_model_session s;
     weir_models_entry entry = {0};
     weir_secret_key *key = NULL;
     const char *reason = weir_cli_text(cli, "reason"), *id = promote ? weir_cli_positional(cli, 0) : NULL;
-    weir_err err = session_open(cli, &s);
+    weir_err err = cmd_model_session_open(cli, &s);
     if (err) return err;
     weir_models_change how = {.reason = reason ? reason : "by hand", .take_over = promote};
-    if (promote) err = read_after(cli, &how);
-    if (!err && promote) err = check_serves(&s, id);
-    if (!err) err = load_signing_key(cli, &s, &key);
+    if (promote) err = cmd_model_read_after(cli, &how);
+    if (!err && promote) err = cmd_model_check_serves(&s, id);
+    if (!err) err = cmd_model_load_signing_key(cli, &s, &key);
     how.key = key;
     if (!err)
         err = promote ? weir_models_promote(s.models, id, &how, &s.opts, &entry)
                       : weir_models_rollback(s.models, &how, &s.opts, &entry);
     weir_secret_key_free(key);
     weir_models_close(s.models);
-    return err ? err : print_change(&s.serving, &entry);
+    return err ? err : cmd_model_print_change(&s.serving, &entry);
 }
 
-static weir_err run_promote(weir_cli *cli) {
-    return change(cli, true);
+static weir_err cmd_model_run_promote(weir_cli *cli) {
+    return cmd_model_change(cli, true);
 }
 
-static weir_err run_rollback(weir_cli *cli) {
-    return change(cli, false);
+static weir_err cmd_model_run_rollback(weir_cli *cli) {
+    return cmd_model_change(cli, false);
 }
 
 /* --- keygen ---------------------------------------------------------------------------------------------------- */
 
-static weir_err create_folder_of(const char *path) {
+static weir_err cmd_model_create_folder_of(const char *path) {
     char folder[PATH_BYTES_MAX];
     const char *slash = strrchr(path, '/');
     if (!slash || slash == path) return WEIR_OK;
@@ -309,20 +310,20 @@ static weir_err create_folder_of(const char *path) {
     return weir_folder_create(folder);
 }
 
-static weir_err run_keygen(weir_cli *cli) {
+static weir_err cmd_model_run_keygen(weir_cli *cli) {
     const char *secret = weir_cli_text(cli, "secret"), *public_keys = weir_cli_text(cli, "public");
     weir_public_key key;
     weir_buf out = {0};
     if (!secret) secret = weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_SIGNING_KEY);
     if (!public_keys) public_keys = weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_PUBLIC_KEYS);
-    weir_err err = create_folder_of(secret);
-    if (!err) err = create_folder_of(public_keys);
+    weir_err err = cmd_model_create_folder_of(secret);
+    if (!err) err = cmd_model_create_folder_of(public_keys);
     if (!err) err = weir_key_pair_write(secret, public_keys, &key);
     if (err) return err;
     weir_buf_printf(
         &out, "secret key in %s: only who trains and promotes needs it\npublic key in %s: whoever serves needs it\n",
         secret, public_keys);
-    return print(&out);
+    return cmd_model_print(&out);
 }
 
 /* --- tables ---------------------------------------------------------------------------------------------------- */
@@ -356,7 +357,7 @@ static const weir_command list_command = {
     .description = "Each is verified; one that cannot be opened has the reason behind its name.",
     .example = "weir model list\nweir model list --history",
     .options = list_options,
-    .run = run_list,
+    .run = cmd_model_run_list,
 };
 static const weir_command show_command = {
     .name = "show",
@@ -366,7 +367,7 @@ static const weir_command show_command = {
     .description = "MODEL is a name from the list, or a folder if it has a slash. Without one: the model that serves.",
     .example = "weir model show\nweir model show 20261121T021458Z-1a2b3c4d",
     .options = path_options,
-    .run = run_show,
+    .run = cmd_model_run_show,
 };
 static const weir_command verify_command = {
     .name = "verify",
@@ -376,7 +377,7 @@ static const weir_command verify_command = {
     .description = "MODEL is a name from the list, or a folder if it has a slash. Without one: the model that serves.",
     .example = "weir model verify\nweir model verify ./20261121T021458Z-1a2b3c4d",
     .options = path_options,
-    .run = run_verify,
+    .run = cmd_model_run_verify,
 };
 static const weir_command promote_command = {
     .name = "promote",
@@ -392,7 +393,7 @@ static const weir_command promote_command = {
     .example = "weir model promote 20261121T021458Z-1a2b3c4d --reason 'half of the false alerts'\n"
                "weir model promote 20261121T021458Z-1a2b3c4d --key train.key --after 00c0ffee00c0ffee:7",
     .options = promote_options,
-    .run = run_promote,
+    .run = cmd_model_run_promote,
 };
 static const weir_command rollback_command = {
     .name = "rollback",
@@ -401,7 +402,7 @@ static const weir_command rollback_command = {
                    "generation that names an older model.",
     .example = "weir model rollback --reason 'alerts doubled'",
     .options = rollback_options,
-    .run = run_rollback,
+    .run = cmd_model_run_rollback,
 };
 static const weir_command keygen_command = {
     .name = "keygen",
@@ -411,7 +412,7 @@ static const weir_command keygen_command = {
         "is readable by its owner alone. To trust several trainers, join their public files into one.",
     .example = "weir model keygen\nweir model keygen --secret train.key --public train.pub",
     .options = keygen_options,
-    .run = run_keygen,
+    .run = cmd_model_run_keygen,
 };
 
 static const weir_command *const commands[] = {

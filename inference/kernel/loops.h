@@ -15,83 +15,86 @@
 
 #define LAYER_NORM_EPSILON ((weir_real)1e-5)
 
-static const weir_real *row_of(const weir_real *x, size_t row, uint32_t ld) {
+static const weir_real *kernel_row_of(const weir_real *x, size_t row, uint32_t ld) {
     return x + row * ld;
 }
 
 /* Rows are added in their order: K1. */
-static void row_add(uint32_t cols, const weir_real *restrict x, weir_real *restrict out) {
+static void kernel_row_add(uint32_t cols, const weir_real *restrict x, weir_real *restrict out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] += x[c];
 }
 
-static void row_scale(uint32_t cols, weir_real factor, weir_real *out) {
+static void kernel_row_scale(uint32_t cols, weir_real factor, weir_real *out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] *= factor;
 }
 
-static void row_add_scaled(uint32_t cols, weir_real factor, const weir_real *restrict x, weir_real *restrict out) {
+static void kernel_row_add_scaled(uint32_t cols, weir_real factor, const weir_real *restrict x,
+                                  weir_real *restrict out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] += factor * x[c];
 }
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
-static void gather_rows(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out) {
+static void kernel_gather_rows(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index,
+                               weir_real *out) {
     for (size_t i = 0; i < rows; i++)
-        memcpy(out + i * cols, row_of(x, index[i], cols), cols * sizeof *x);
+        memcpy(out + i * cols, kernel_row_of(x, index[i], cols), cols * sizeof *x);
 }
 
-static void scatter_add_rows(uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index,
-                             weir_real *dx) {
+static void kernel_scatter_add_rows(uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index,
+                                    weir_real *dx) {
     for (size_t i = 0; i < rows; i++)
-        row_add(cols, dout + i * cols, dx + (size_t)index[i] * cols);
+        kernel_row_add(cols, dout + i * cols, dx + (size_t)index[i] * cols);
 }
 
-static void embed(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
-                  weir_real *out) {
+static void kernel_embed(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
+                         weir_real *out) {
     for (size_t i = 0; i < rows; i++)
-        row_add(cols, row_of(table, slots[i * stride], cols), out + i * cols);
+        kernel_row_add(cols, kernel_row_of(table, slots[i * stride], cols), out + i * cols);
 }
 
-static void embed_back(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *dout,
-                       weir_real *dtable) {
+static void kernel_embed_back(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride,
+                              const weir_real *dout, weir_real *dtable) {
     for (size_t i = 0; i < rows; i++)
-        row_add(cols, dout + i * cols, dtable + (size_t)slots[i * stride] * cols);
+        kernel_row_add(cols, dout + i * cols, dtable + (size_t)slots[i * stride] * cols);
 }
 
 /* --- segments ---------------------------------------------------------------------------------------------------- */
 
 #define PREFETCH_AHEAD 8u /* entries: rows of x lie anywhere */
 
-static uint32_t entry_row(const weir_segments *s, uint32_t entry) {
+static uint32_t kernel_entry_row(const weir_segments *s, uint32_t entry) {
     return s->index ? s->index[entry] : entry;
 }
 
-static void segment_mean(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
-                         uint32_t ldout) {
+static void kernel_segment_mean(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
+                                uint32_t ldout) {
     uint32_t last = s->count > 0 ? s->offsets[s->count] : 0;
     for (size_t i = 0; i < s->count; i++, out += ldout) {
         uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
         memset(out, 0, cols * sizeof *out);
         for (uint32_t e = begin; e < end; e++) {
-            if (e + PREFETCH_AHEAD < last) __builtin_prefetch(row_of(x, entry_row(s, e + PREFETCH_AHEAD), ldx));
-            row_add(cols, row_of(x, entry_row(s, e), ldx), out);
+            if (e + PREFETCH_AHEAD < last)
+                __builtin_prefetch(kernel_row_of(x, kernel_entry_row(s, e + PREFETCH_AHEAD), ldx));
+            kernel_row_add(cols, kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
         }
-        if (end > begin + 1) row_scale(cols, 1 / (weir_real)(end - begin), out);
+        if (end > begin + 1) kernel_row_scale(cols, 1 / (weir_real)(end - begin), out);
     }
 }
 
-static void segment_mean_back(const weir_segments *s, uint32_t cols, const weir_real *dout, uint32_t lddout,
-                              weir_real *dx, uint32_t lddx) {
+static void kernel_segment_mean_back(const weir_segments *s, uint32_t cols, const weir_real *dout, uint32_t lddout,
+                                     weir_real *dx, uint32_t lddx) {
     for (size_t i = 0; i < s->count; i++, dout += lddout) {
         uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
         for (uint32_t e = begin; e < end; e++)
-            row_add_scaled(cols, 1 / (weir_real)(end - begin), dout, dx + (size_t)entry_row(s, e) * lddx);
+            kernel_row_add_scaled(cols, 1 / (weir_real)(end - begin), dout, dx + (size_t)kernel_entry_row(s, e) * lddx);
     }
 }
 
-static void segment_log_count(const weir_segments *s, weir_real *out, uint32_t ldout) {
+static void kernel_segment_log_count(const weir_segments *s, weir_real *out, uint32_t ldout) {
     for (size_t i = 0; i < s->count; i++)
         out[i * ldout] = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
 }
@@ -103,13 +106,13 @@ static void segment_log_count(const weir_segments *s, weir_real *out, uint32_t l
 #define SPACING      ((LAST_CENTRE - FIRST_CENTRE) / (WEIR_TIME_CODE_COUNT - 1))
 
 #ifdef WEIR_REAL_DOUBLE
-static double exp_below_0(double x) {
+static double kernel_exp_below_0(double x) {
     return exp(x);
 }
 #else
 /* Of x from -87 to 0, to 2 units of the last place: Cephes' polynomial, as a loop that takes eight at once. libm's is a
  * call; and a comparison that kept smaller x away would be a branch. */
-static float exp_below_0(float x) {
+static float kernel_exp_below_0(float x) {
     int32_t power = (int32_t)(x * 1.44269504f - 0.5f); /* rounds to the nearest, since x <= 0 */
     float r = x - (float)power * 0.693359375f + (float)power * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -131,13 +134,13 @@ static float exp_below_0(float x) {
 #define AGE_SECONDS_MAX 4e9 /* 127 years: 9 places from the first bump, and exp(-81) is still a float */
 
 #ifdef WEIR_REAL_DOUBLE
-static double log_of_1_and(double seconds) {
+static double kernel_log_of_1_and(double seconds) {
     return log1p(seconds);
 }
 #else
 /* Of 1 + seconds, to 1e-7 of an absolute error, which is what a place in the code needs: Cephes' logf without its
  * branches, again for eight at once. */
-static float log_of_1_and(double seconds) {
+static float kernel_log_of_1_and(double seconds) {
     union {
         float value;
         int32_t bits;
@@ -158,55 +161,55 @@ static float log_of_1_and(double seconds) {
 }
 #endif
 
-static double age_seconds(const weir_ages *a, size_t i) {
+static double kernel_age_seconds(const weir_ages *a, size_t i) {
     double us = (double)a->before_us[a->groups[a->parents[i]]] - (double)a->times[i];
     double seconds = us > 0 ? us * 1e-6 : 0;
     return seconds < AGE_SECONDS_MAX ? seconds : AGE_SECONDS_MAX;
 }
 
 /* One bump of many places: along the places, since eight bumps of one place are too few for a loop. */
-static void time_code_bump(weir_real centre, const weir_real *restrict places, weir_real *restrict bumps) {
+static void kernel_time_code_bump(weir_real centre, const weir_real *restrict places, weir_real *restrict bumps) {
     for (uint32_t i = 0; i < AGES_AT_ONCE; i++) {
         weir_real distance = places[i] - centre;
-        bumps[i] = exp_below_0(-distance * distance);
+        bumps[i] = kernel_exp_below_0(-distance * distance);
     }
 }
 
-static void time_code(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout) {
+static void kernel_time_code(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout) {
     double seconds[AGES_AT_ONCE] = {0};
     weir_real places[AGES_AT_ONCE], bumps[AGES_AT_ONCE];
     for (size_t first = 0; first < rows; first += AGES_AT_ONCE, out += (size_t)AGES_AT_ONCE * ldout) {
         size_t count = rows - first < AGES_AT_ONCE ? rows - first : AGES_AT_ONCE;
         for (size_t i = 0; i < count; i++)
-            seconds[i] = age_seconds(ages, first + i);
+            seconds[i] = kernel_age_seconds(ages, first + i);
         for (size_t i = 0; i < AGES_AT_ONCE; i++)
-            places[i] = (log_of_1_and(seconds[i]) - (weir_real)FIRST_CENTRE) / (weir_real)SPACING;
+            places[i] = (kernel_log_of_1_and(seconds[i]) - (weir_real)FIRST_CENTRE) / (weir_real)SPACING;
         for (uint32_t k = 0; k < WEIR_TIME_CODE_COUNT; k++) {
-            time_code_bump((weir_real)k, places, bumps);
+            kernel_time_code_bump((weir_real)k, places, bumps);
             for (size_t i = 0; i < count; i++)
                 out[i * ldout + k] = bumps[i];
         }
     }
 }
 
-static void compose(size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out) {
+static void kernel_compose(size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out) {
     for (size_t i = 0; i < count; i++)
         out[i] = outer[inner[i]];
 }
 
 /* --- bias, relu, norm -------------------------------------------------------------------------------------------- */
 
-static void bias(uint32_t rows, uint32_t cols, const weir_real *b, weir_real *x) {
+static void kernel_bias(uint32_t rows, uint32_t cols, const weir_real *b, weir_real *x) {
     for (size_t i = 0; i < rows; i++)
-        row_add(cols, b, x + i * cols);
+        kernel_row_add(cols, b, x + i * cols);
 }
 
-static void bias_back(uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias) {
+static void kernel_bias_back(uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias) {
     for (size_t i = 0; i < rows; i++)
-        row_add(cols, dx + i * cols, dbias);
+        kernel_row_add(cols, dx + i * cols, dbias);
 }
 
-static void bias_relu(uint32_t rows, uint32_t cols, const weir_real *restrict b, weir_real *restrict x) {
+static void kernel_bias_relu(uint32_t rows, uint32_t cols, const weir_real *restrict b, weir_real *restrict x) {
     for (size_t i = 0; i < rows; i++, x += cols) {
         for (uint32_t c = 0; c < cols; c++) {
             weir_real sum = x[c] + b[c];
@@ -215,30 +218,30 @@ static void bias_relu(uint32_t rows, uint32_t cols, const weir_real *restrict b,
     }
 }
 
-static void relu_back(size_t count, const weir_real *restrict x, weir_real *restrict dx) {
+static void kernel_relu_back(size_t count, const weir_real *restrict x, weir_real *restrict dx) {
     for (size_t i = 0; i < count; i++)
         dx[i] = x[i] > 0 ? dx[i] : 0;
 }
 
-static weir_real row_sum(uint32_t cols, const weir_real *x) {
+static weir_real kernel_row_sum(uint32_t cols, const weir_real *x) {
     weir_real sum = 0;
     for (uint32_t c = 0; c < cols; c++)
         sum += x[c];
     return sum;
 }
 
-static weir_real row_squares(uint32_t cols, const weir_real *x, weir_real mean) {
+static weir_real kernel_row_squares(uint32_t cols, const weir_real *x, weir_real mean) {
     weir_real sum = 0;
     for (uint32_t c = 0; c < cols; c++)
         sum += (x[c] - mean) * (x[c] - mean);
     return sum;
 }
 
-static void layer_norm(uint32_t rows, uint32_t cols, const weir_real *restrict x, const weir_real *restrict gain,
-                       const weir_real *restrict shift, weir_real *restrict out, weir_real *restrict stats) {
+static void kernel_layer_norm(uint32_t rows, uint32_t cols, const weir_real *restrict x, const weir_real *restrict gain,
+                              const weir_real *restrict shift, weir_real *restrict out, weir_real *restrict stats) {
     for (size_t i = 0; i < rows; i++, x += cols, out += cols, stats += 2) {
-        weir_real mean = row_sum(cols, x) / (weir_real)cols;
-        weir_real variance = row_squares(cols, x, mean) / (weir_real)cols;
+        weir_real mean = kernel_row_sum(cols, x) / (weir_real)cols;
+        weir_real variance = kernel_row_squares(cols, x, mean) / (weir_real)cols;
         weir_real factor = (weir_real)(1 / sqrt((double)(variance + LAYER_NORM_EPSILON)));
         for (uint32_t c = 0; c < cols; c++)
             out[c] = (x[c] - mean) * factor * gain[c] + shift[c];
@@ -248,9 +251,10 @@ static void layer_norm(uint32_t rows, uint32_t cols, const weir_real *restrict x
 }
 
 /* With n = (x - mean) * factor and g = dout * gain:  dx = factor * (g - mean(g) - n * mean(g * n)). */
-static void layer_norm_back(uint32_t rows, uint32_t cols, const weir_real *restrict x, const weir_real *restrict stats,
-                            const weir_real *restrict gain, const weir_real *restrict dout, weir_real *restrict dx,
-                            weir_real *restrict dgain, weir_real *restrict dshift) {
+static void kernel_layer_norm_back(uint32_t rows, uint32_t cols, const weir_real *restrict x,
+                                   const weir_real *restrict stats, const weir_real *restrict gain,
+                                   const weir_real *restrict dout, weir_real *restrict dx, weir_real *restrict dgain,
+                                   weir_real *restrict dshift) {
     for (size_t i = 0; i < rows; i++, x += cols, dout += cols, dx += cols, stats += 2) {
         weir_real mean = stats[0], factor = stats[1], sum = 0, product = 0;
         for (uint32_t c = 0; c < cols; c++) {
@@ -273,7 +277,7 @@ static void layer_norm_back(uint32_t rows, uint32_t cols, const weir_real *restr
 #define DRAW_ENDS 65536.0
 
 /* One block is as good as eight draws: a rate that differs by 1/131072 is no other network. */
-static void dropout_block(const weir_dropout *d, uint64_t key, uint32_t block, uint16_t draws[DRAWS]) {
+static void kernel_dropout_block(const weir_dropout *d, uint64_t key, uint32_t block, uint16_t draws[DRAWS]) {
     uint32_t counter[4] = {(uint32_t)key, (uint32_t)(key >> 32), block, d->stream};
     uint32_t seed[2] = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)}, bits[4];
     weir_philox(counter, seed, bits);
@@ -281,36 +285,36 @@ static void dropout_block(const weir_dropout *d, uint64_t key, uint32_t block, u
         draws[i] = (uint16_t)(bits[i / 2] >> 16 * (i % 2));
 }
 
-static void dropout_row(uint32_t cols, const weir_dropout *d, uint64_t key, weir_real *x) {
+static void kernel_dropout_row(uint32_t cols, const weir_dropout *d, uint64_t key, weir_real *x) {
     uint32_t limit = (uint32_t)(d->rate * DRAW_ENDS + 0.5);
     weir_real kept = (weir_real)(DRAW_ENDS / (DRAW_ENDS - limit));
     uint16_t draws[DRAWS];
     for (uint32_t c = 0; c < cols; c++) {
-        if (c % DRAWS == 0) dropout_block(d, key, c / DRAWS, draws);
+        if (c % DRAWS == 0) kernel_dropout_block(d, key, c / DRAWS, draws);
         x[c] = draws[c % DRAWS] < limit ? 0 : x[c] * kept;
     }
 }
 
-static void dropout(uint32_t rows, uint32_t cols, const weir_dropout *d, weir_real *x) {
+static void kernel_dropout(uint32_t rows, uint32_t cols, const weir_dropout *d, weir_real *x) {
     for (size_t i = 0; i < rows; i++)
-        dropout_row(cols, d, d->keys ? d->keys[i] : i, x + i * cols);
+        kernel_dropout_row(cols, d, d->keys ? d->keys[i] : i, x + i * cols);
 }
 
 /* --- flat arrays ------------------------------------------------------------------------------------------------- */
 
-static void add(size_t count, const weir_real *restrict x, weir_real *restrict y) {
+static void kernel_add(size_t count, const weir_real *restrict x, weir_real *restrict y) {
     for (size_t i = 0; i < count; i++)
         y[i] += x[i];
 }
 
-static double square_sum(size_t count, const weir_real *x) {
+static double kernel_square_sum(size_t count, const weir_real *x) {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += (double)x[i] * (double)x[i];
     return sum;
 }
 
-static weir_real real_sqrt(weir_real x) {
+static weir_real kernel_real_sqrt(weir_real x) {
 #ifdef WEIR_REAL_DOUBLE
     return sqrt(x);
 #else
@@ -318,8 +322,8 @@ static weir_real real_sqrt(weir_real x) {
 #endif
 }
 
-static void adamw(size_t count, const weir_adamw_step *step, const weir_real *restrict gradients,
-                  weir_real *restrict moment1, weir_real *restrict moment2, weir_real *restrict parameters) {
+static void kernel_adamw(size_t count, const weir_adamw_step *step, const weir_real *restrict gradients,
+                         weir_real *restrict moment1, weir_real *restrict moment2, weir_real *restrict parameters) {
     weir_real beta1 = (weir_real)step->beta1, beta2 = (weir_real)step->beta2, scale = (weir_real)step->scale;
     weir_real shrink = (weir_real)(1 - step->rate * step->decay), rate = (weir_real)(step->rate / step->correction1);
     weir_real inverse2 = (weir_real)(1 / step->correction2), epsilon = (weir_real)step->epsilon;
@@ -327,28 +331,29 @@ static void adamw(size_t count, const weir_adamw_step *step, const weir_real *re
         weir_real g = gradients[i] * scale;
         moment1[i] = beta1 * moment1[i] + (1 - beta1) * g;
         moment2[i] = beta2 * moment2[i] + (1 - beta2) * g * g;
-        parameters[i] = parameters[i] * shrink - rate * moment1[i] / (real_sqrt(moment2[i] * inverse2) + epsilon);
+        parameters[i] =
+            parameters[i] * shrink - rate * moment1[i] / (kernel_real_sqrt(moment2[i] * inverse2) + epsilon);
     }
 }
 
 const weir_loops WEIR_LOOP = {
-    .gather_rows = gather_rows,
-    .scatter_add_rows = scatter_add_rows,
-    .segment_mean = segment_mean,
-    .segment_mean_back = segment_mean_back,
-    .segment_log_count = segment_log_count,
-    .time_code = time_code,
-    .compose = compose,
-    .embed = embed,
-    .embed_back = embed_back,
-    .bias = bias,
-    .bias_back = bias_back,
-    .bias_relu = bias_relu,
-    .relu_back = relu_back,
-    .layer_norm = layer_norm,
-    .layer_norm_back = layer_norm_back,
-    .dropout = dropout,
-    .add = add,
-    .square_sum = square_sum,
-    .adamw = adamw,
+    .gather_rows = kernel_gather_rows,
+    .scatter_add_rows = kernel_scatter_add_rows,
+    .segment_mean = kernel_segment_mean,
+    .segment_mean_back = kernel_segment_mean_back,
+    .segment_log_count = kernel_segment_log_count,
+    .time_code = kernel_time_code,
+    .compose = kernel_compose,
+    .embed = kernel_embed,
+    .embed_back = kernel_embed_back,
+    .bias = kernel_bias,
+    .bias_back = kernel_bias_back,
+    .bias_relu = kernel_bias_relu,
+    .relu_back = kernel_relu_back,
+    .layer_norm = kernel_layer_norm,
+    .layer_norm_back = kernel_layer_norm_back,
+    .dropout = kernel_dropout,
+    .add = kernel_add,
+    .square_sum = kernel_square_sum,
+    .adamw = kernel_adamw,
 };

@@ -14,20 +14,20 @@
 
 #include "nn_private.h"
 
-typedef struct bound {
+typedef struct nn_bound {
     const weir_nn *nn;
     const weir_real *params;
     double largest; /* sum of a tensor since the last layer norm, which forgets how large its row was */
     const weir_nn_tensor *culprit;
-} bound;
+} nn_bound;
 
-static const weir_nn_tensor *tensor_at(const weir_nn *nn, uint64_t offset) {
+static const weir_nn_tensor *bound_tensor_at(const weir_nn *nn, uint64_t offset) {
     for (uint32_t i = 0; i < nn->tensor_count; i++)
         if (nn->tensors[i].offset == offset) return &nn->tensors[i];
     return NULL;
 }
 
-static double note(bound *b, const weir_nn_tensor *tensor, double most) {
+static double bound_note(nn_bound *b, const weir_nn_tensor *tensor, double most) {
     if (!b->culprit || most > b->largest) {
         b->largest = most;
         b->culprit = tensor;
@@ -36,9 +36,9 @@ static double note(bound *b, const weir_nn_tensor *tensor, double most) {
 }
 
 /* The largest sum of absolute values of a column, over rows from first to end: what a row of ones could become. */
-static double column_sum(bound *b, uint64_t offset, uint32_t first, uint32_t end) {
+static double bound_column_sum(nn_bound *b, uint64_t offset, uint32_t first, uint32_t end) {
     if (offset == WEIR_NN_NO_TENSOR) return 0;
-    const weir_nn_tensor *tensor = tensor_at(b->nn, offset);
+    const weir_nn_tensor *tensor = bound_tensor_at(b->nn, offset);
     WEIR_ASSERT(tensor && end <= tensor->rows);
     double most = 0;
     for (uint32_t c = 0; c < tensor->cols; c++) {
@@ -47,21 +47,21 @@ static double column_sum(bound *b, uint64_t offset, uint32_t first, uint32_t end
             sum += fabs((double)b->params[tensor->offset + (uint64_t)r * tensor->cols + c]);
         most = fmax(most, sum);
     }
-    return note(b, tensor, most);
+    return bound_note(b, tensor, most);
 }
 
 /* Of a matrix whose row is chosen, and of a bias. */
-static double largest_entry(bound *b, uint64_t offset) {
+static double bound_largest_entry(nn_bound *b, uint64_t offset) {
     if (offset == WEIR_NN_NO_TENSOR) return 0;
-    const weir_nn_tensor *tensor = tensor_at(b->nn, offset);
+    const weir_nn_tensor *tensor = bound_tensor_at(b->nn, offset);
     WEIR_ASSERT(tensor != NULL);
     double most = 0;
     for (uint64_t i = 0; i < (uint64_t)tensor->rows * tensor->cols; i++)
         most = fmax(most, fabs((double)b->params[tensor->offset + i]));
-    return note(b, tensor, most);
+    return bound_note(b, tensor, most);
 }
 
-static weir_err check(const bound *b, double reached, double limit) {
+static weir_err bound_check(const nn_bound *b, double reached, double limit) {
     if (reached <= limit) return WEIR_OK;
     return WEIR_ERR(WEIR_EDATA,
                     "the weights of '%s' are too large (%.3g): sums of them could pass what a number holds; train the "
@@ -69,62 +69,62 @@ static weir_err check(const bound *b, double reached, double limit) {
                     b->culprit->name, b->largest);
 }
 
-static double encode_most(bound *b) {
+static double bound_encode_most(nn_bound *b) {
     const weir_nn_shape *shape = b->nn->shape;
     double most = 0;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_encode_slots *at = &b->nn->plan.encode[t];
-        double own = WEIR_NN_SCALED_MAX * column_sum(b, at->weight, 0, shape->vertices[t].width);
+        double own = WEIR_NN_SCALED_MAX * bound_column_sum(b, at->weight, 0, shape->vertices[t].width);
         for (uint32_t c = 0; c < shape->vertices[t].category_count; c++)
-            own += largest_entry(b, at->categories[c]);
-        most = fmax(most, own + largest_entry(b, at->bias));
+            own += bound_largest_entry(b, at->categories[c]);
+        most = fmax(most, own + bound_largest_entry(b, at->bias));
     }
     return most;
 }
 
 /* Before the layer norm; every type is given every step, though each has only its own. */
-static double layer_most(bound *b, uint32_t layer, double below) {
+static double bound_layer_most(nn_bound *b, uint32_t layer, double below) {
     const weir_nn_shape *shape = b->nn->shape;
     uint32_t hidden = shape->hidden;
     double own = 0, neighbors = 0;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_type_slots *at = &b->nn->plan.types[(layer - 1) * shape->types + t];
-        own = fmax(own, below * column_sum(b, at->self, 0, hidden) + largest_entry(b, at->bias));
+        own = fmax(own, below * bound_column_sum(b, at->self, 0, hidden) + bound_largest_entry(b, at->bias));
     }
     for (uint32_t s = 0; s < shape->step_count; s++) {
         uint64_t at = b->nn->plan.neighbors[(layer - 1) * shape->step_count + s];
-        neighbors += below * column_sum(b, at, 0, hidden);
-        neighbors += WEIR_NN_SCALED_MAX * column_sum(b, at, hidden, hidden + weir_nn_edge_cols(b->nn, s));
+        neighbors += below * bound_column_sum(b, at, 0, hidden);
+        neighbors += WEIR_NN_SCALED_MAX * bound_column_sum(b, at, hidden, hidden + weir_nn_edge_cols(b->nn, s));
     }
     return own + neighbors;
 }
 
 /* A row of hidden numbers has at most the root of hidden deviations, wherever it lies. */
-static double norm_most(bound *b, uint32_t layer) {
+static double bound_norm_most(nn_bound *b, uint32_t layer) {
     const weir_nn_shape *shape = b->nn->shape;
     double most = 0;
     b->culprit = NULL;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_type_slots *at = &b->nn->plan.types[(layer - 1) * shape->types + t];
-        most = fmax(most, sqrt(shape->hidden) * largest_entry(b, at->gain) + largest_entry(b, at->shift));
+        most = fmax(most, sqrt(shape->hidden) * bound_largest_entry(b, at->gain) + bound_largest_entry(b, at->shift));
     }
     return most;
 }
 
 weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit_maxp) {
-    bound b = {.nn = nn, .params = params};
+    nn_bound b = {.nn = nn, .params = params};
     /* A layer norm squares a row and sums it; half of that leaves room for rounding. */
     double row_max = sqrt((double)FLT_MAX / nn->shape->hidden) / 2;
-    double most = encode_most(&b);
+    double most = bound_encode_most(&b);
     *logit_maxp = 0;
-    weir_err err = check(&b, most, row_max);
+    weir_err err = bound_check(&b, most, row_max);
     for (uint32_t layer = 1; !err && layer <= nn->shape->layers; layer++) {
-        err = check(&b, layer_most(&b, layer, most), row_max);
-        if (!err) most = norm_most(&b, layer);
-        if (!err) err = check(&b, most, row_max);
+        err = bound_check(&b, bound_layer_most(&b, layer, most), row_max);
+        if (!err) most = bound_norm_most(&b, layer);
+        if (!err) err = bound_check(&b, most, row_max);
     }
     if (err) return err;
-    *logit_maxp =
-        most * column_sum(&b, nn->plan.head_weight, 0, nn->shape->hidden) + largest_entry(&b, nn->plan.head_bias);
-    return check(&b, *logit_maxp, (double)FLT_MAX / 2); // N7
+    *logit_maxp = most * bound_column_sum(&b, nn->plan.head_weight, 0, nn->shape->hidden) +
+                  bound_largest_entry(&b, nn->plan.head_bias);
+    return bound_check(&b, *logit_maxp, (double)FLT_MAX / 2); // N7
 }

@@ -7,14 +7,14 @@
 /* Far outside of what a scaled number is, and far inside of what a float holds: one absurd amount must not become an
  * infinity, which would silence the whole batch. */
 
-static double age_log(int64_t time_us, int64_t before_us) {
+static double encode_age_log(int64_t time_us, int64_t before_us) {
     double seconds = ((double)before_us - (double)time_us) * 1e-6;
     return log1p(seconds > 0 ? seconds : 0);
 }
 
-static double feature_raw(const weir_nn_number *number, const weir_value *value, int64_t before_us) {
+static double encode_feature_raw(const weir_nn_number *number, const weir_value *value, int64_t before_us) {
     if (!value->present) return NAN;
-    return number->kind == WEIR_NN_AGE ? age_log(value->time_us, before_us) : value->number;
+    return number->kind == WEIR_NN_AGE ? encode_age_log(value->time_us, before_us) : value->number;
 }
 
 double weir_nn_number_raw(const weir_nn_number *number, const weir_value *values, const double *aggregates,
@@ -23,13 +23,13 @@ double weir_nn_number_raw(const weir_nn_number *number, const weir_value *values
     if (number->kind == WEIR_NN_AGGREGATE) {
         if (aggregates) raw = aggregates[aggregate];
     } else if (values) {
-        raw = feature_raw(number, &values[number->source], before_us);
+        raw = encode_feature_raw(number, &values[number->source], before_us);
     }
     if (number->normalise == WEIR_SCHEMA_NORMALISE_LOG_STANDARD) raw = copysign(log1p(fabs(raw)), raw);
     return isfinite(raw) ? raw : NAN;
 }
 
-static double scaled(const weir_nn_number *number, double raw) {
+static double encode_scaled(const weir_nn_number *number, double raw) {
     const weir_nn_scale *s = &number->scale;
     switch (number->normalise) {
     case WEIR_SCHEMA_NORMALISE_STANDARD:
@@ -45,8 +45,8 @@ static double scaled(const weir_nn_number *number, double raw) {
     return fmax(-WEIR_NN_SCALED_MAX, fmin(WEIR_NN_SCALED_MAX, raw));
 }
 
-static uint32_t slot_of(const weir_nn_category *category, const weir_schema_feature *features,
-                        const weir_value *values) {
+static uint32_t encode_slot_of(const weir_nn_category *category, const weir_schema_feature *features,
+                               const weir_value *values) {
     const weir_value *value = values ? &values[category->feature] : NULL;
     if (!value || !value->present) return 0;
     uint32_t slot = weir_schema_category(&features[category->feature], value->text, value->text_length);
@@ -60,14 +60,14 @@ void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *fea
         const weir_nn_number *number = &inputs->numbers[i];
         double raw = weir_nn_number_raw(number, values, aggregates, aggregate, before_us);
         bool missing = isnan(raw);
-        numbers[number->column] = missing ? 0 : (weir_real)scaled(number, raw);
+        numbers[number->column] = missing ? 0 : (weir_real)encode_scaled(number, raw);
         if (number->kind == WEIR_NN_AGGREGATE)
             aggregate++;
         else
             numbers[number->column + 1] = missing ? 1 : 0;
     }
     for (uint32_t c = 0; slots && c < inputs->category_count; c++)
-        slots[c] = slot_of(&inputs->categories[c], features, values);
+        slots[c] = encode_slot_of(&inputs->categories[c], features, values);
 }
 
 void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_real *numbers) {

@@ -12,7 +12,7 @@
 
 #include "nn_private.h"
 
-typedef struct pass {
+typedef struct forward_pass {
     const weir_nn *nn;
     const weir_nn_shape *shape;
     const weir_kernels *k;
@@ -23,27 +23,27 @@ typedef struct pass {
     weir_nn_tape *tape;
     weir_real *logits;
     bool starved; /* some allocation failed */
-} pass;
+} forward_pass;
 
-static void *pass_alloc(pass *p, size_t count, size_t size) {
+static void *forward_alloc(forward_pass *p, size_t count, size_t size) {
     void *memory = weir_nn_workspace_alloc(p->w, count, size);
     if (!memory) p->starved = true;
     return memory;
 }
 
-static weir_real *pass_reals(pass *p, size_t rows, size_t cols) {
-    return pass_alloc(p, rows * cols, sizeof(weir_real));
+static weir_real *forward_reals(forward_pass *p, size_t rows, size_t cols) {
+    return forward_alloc(p, rows * cols, sizeof(weir_real));
 }
 
-static const void *pass_bring(pass *p, const void *host, size_t count, size_t size) {
+static const void *forward_bring_array(forward_pass *p, const void *host, size_t count, size_t size) {
     const void *memory = weir_nn_workspace_bring(p->w, host, count, size);
     if (!memory) p->starved = true;
     return memory;
 }
 
 /* x (rows x k) · weight (k x hidden), onto or over out. */
-static void apply(const pass *p, uint32_t rows, uint32_t k, const weir_real *x, uint64_t weight, weir_real beta,
-                  weir_real *out) {
+static void forward_apply(const forward_pass *p, uint32_t rows, uint32_t k, const weir_real *x, uint64_t weight,
+                          weir_real beta, weir_real *out) {
     uint32_t hidden = p->shape->hidden;
     p->k->gemm(&(weir_gemm){.m = rows,
                             .n = hidden,
@@ -59,7 +59,7 @@ static void apply(const pass *p, uint32_t rows, uint32_t k, const weir_real *x, 
 
 /* --- what the batch brings --------------------------------------------------------------------------------------- */
 
-static weir_err check_batch(const pass *p) {
+static weir_err forward_check_batch(const forward_pass *p) {
     const weir_block_view *b = p->block;
     const weir_nn_shape *s = p->shape;
     if (b->hops != s->layers || b->types != s->types || b->steps != s->step_count)
@@ -75,36 +75,38 @@ static weir_err check_batch(const pass *p) {
     return WEIR_OK;
 }
 
-static void bring_type(pass *p, uint32_t type) {
+static void forward_bring_type(forward_pass *p, uint32_t type) {
     const weir_nn_inputs *inputs = &p->shape->vertices[type];
     weir_block_range range = p->block->input_ranges[type];
     size_t rows = range.end - range.begin;
     if (rows == 0) return;
     if (inputs->width > 0)
-        p->w->numbers[type] = pass_bring(p, p->batch->numbers[type], rows * inputs->width, sizeof(weir_real));
+        p->w->numbers[type] = forward_bring_array(p, p->batch->numbers[type], rows * inputs->width, sizeof(weir_real));
     if (inputs->category_count > 0)
-        p->w->slots[type] = pass_bring(p, p->batch->slots[type], rows * inputs->category_count, sizeof(uint32_t));
+        p->w->slots[type] =
+            forward_bring_array(p, p->batch->slots[type], rows * inputs->category_count, sizeof(uint32_t));
 }
 
-static void bring_step(pass *p, uint32_t step) {
+static void forward_bring_step(forward_pass *p, uint32_t step) {
     const weir_block_edges *e = &p->block->edges[step];
-    p->w->offsets[step] = pass_bring(p, e->offsets, e->parent_end - e->parent_begin + 1u, sizeof(uint32_t));
-    p->w->children[step] = pass_bring(p, e->children, e->count, sizeof(uint32_t));
-    uint32_t *rows = pass_alloc(p, e->count, sizeof *rows);
+    p->w->offsets[step] = forward_bring_array(p, e->offsets, e->parent_end - e->parent_begin + 1u, sizeof(uint32_t));
+    p->w->children[step] = forward_bring_array(p, e->children, e->count, sizeof(uint32_t));
+    uint32_t *rows = forward_alloc(p, e->count, sizeof *rows);
     if (p->starved) return;
     p->k->compose(e->count, p->tape->input_of, p->w->children[step], rows);
     p->w->input_children[step] = rows;
 }
 
-static void bring(pass *p) {
+static void forward_bring(forward_pass *p) {
     weir_nn_workspace *w = p->w;
     weir_nn_drop *drop = &p->tape->drop;
-    p->tape->input_of = pass_bring(p, p->block->input_of, p->block->nodes, sizeof(uint32_t));
-    if (drop->keys) drop->keys = pass_bring(p, drop->keys, p->block->hop_end[p->shape->layers - 1], sizeof(uint64_t));
+    p->tape->input_of = forward_bring_array(p, p->block->input_of, p->block->nodes, sizeof(uint32_t));
+    if (drop->keys)
+        drop->keys = forward_bring_array(p, drop->keys, p->block->hop_end[p->shape->layers - 1], sizeof(uint64_t));
     for (uint32_t t = 0; t < p->shape->types && !p->starved; t++)
-        bring_type(p, t);
+        forward_bring_type(p, t);
     for (uint32_t s = 0; s < p->shape->step_count && !p->starved; s++)
-        bring_step(p, s);
+        forward_bring_step(p, s);
     p->tape->input_children = w->input_children;
     p->tape->offsets = w->offsets;
     p->tape->children = w->children;
@@ -115,13 +117,14 @@ static void bring(pass *p) {
 
 /* --- layer 0 ----------------------------------------------------------------------------------------------------- */
 
-static void encode_rows(pass *p, uint32_t type, uint32_t first, uint32_t rows) {
+static void forward_encode_rows(forward_pass *p, uint32_t type, uint32_t first, uint32_t rows) {
     const weir_nn_inputs *inputs = &p->shape->vertices[type];
     const weir_nn_encode_slots *at = &p->nn->plan.encode[type];
     uint32_t hidden = p->shape->hidden, categories = inputs->category_count;
     weir_real *out = p->tape->h0 + ((size_t)p->block->input_ranges[type].begin + first) * hidden;
     if (inputs->width > 0)
-        apply(p, rows, inputs->width, p->tape->numbers[type] + (size_t)first * inputs->width, at->weight, 0, out);
+        forward_apply(p, rows, inputs->width, p->tape->numbers[type] + (size_t)first * inputs->width, at->weight, 0,
+                      out);
     else
         p->k->zero(out, (size_t)rows * hidden * sizeof *out);
     for (uint32_t c = 0; c < categories; c++) {
@@ -132,41 +135,41 @@ static void encode_rows(pass *p, uint32_t type, uint32_t first, uint32_t rows) {
 }
 
 /* Layer 0 is the longest by far, and little is done to each row: it pays to do all of it while the row is near. */
-static void encode_type(pass *p, uint32_t type) {
+static void forward_encode_type(forward_pass *p, uint32_t type) {
     weir_block_range range = p->block->input_ranges[type];
     uint32_t rows = range.end - range.begin, piece = weir_kernels_piece(p->k, p->shape->hidden);
     WEIR_ASSERT(rows == 0 || p->nn->plan.encode[type].bias != WEIR_NN_NO_TENSOR); /* sampled with these steps */
     for (uint32_t first = 0; first < rows; first += piece) {
-        encode_rows(p, type, first, rows - first < piece ? rows - first : piece);
+        forward_encode_rows(p, type, first, rows - first < piece ? rows - first : piece);
         if (rows - first <= piece) break;
     }
 }
 
-static void encode(pass *p) {
-    p->tape->h0 = pass_reals(p, p->block->inputs, p->shape->hidden);
+static void forward_encode(forward_pass *p) {
+    p->tape->h0 = forward_reals(p, p->block->inputs, p->shape->hidden);
     for (uint32_t t = 0; t < p->shape->types && !p->starved; t++)
-        encode_type(p, t);
+        forward_encode_type(p, t);
 }
 
 /* --- what edges say: once for all layers ------------------------------------------------------------------------- */
 
-static weir_segments segments_of(const pass *p, uint32_t step, const uint32_t *index) {
+static weir_segments forward_segments_of(const forward_pass *p, uint32_t step, const uint32_t *index) {
     const weir_block_edges *e = &p->block->edges[step];
     return (weir_segments){.count = e->parent_end - e->parent_begin, .offsets = p->tape->offsets[step], .index = index};
 }
 
-static void edge_means_fill(pass *p, uint32_t step, weir_real *out) {
+static void forward_edge_means_fill(forward_pass *p, uint32_t step, weir_real *out) {
     const weir_block_edges *e = &p->block->edges[step];
     const weir_block_view *b = p->block;
     uint32_t width = p->shape->edges[p->shape->steps[step].relation].width, cols = weir_nn_edge_cols(p->nn, step);
-    weir_segments segments = segments_of(p, step, NULL);
-    weir_real *codes = pass_reals(p, e->count, WEIR_TIME_CODE_COUNT);
-    weir_ages ages = {.before_us = pass_bring(p, b->before_us, b->targets, sizeof(int64_t)),
-                      .groups = pass_bring(p, b->groups, b->nodes, sizeof(uint32_t)),
-                      .parents = pass_bring(p, e->parents, e->count, sizeof(uint32_t)),
-                      .times = pass_bring(p, e->times, e->count, sizeof(int64_t))};
+    weir_segments segments = forward_segments_of(p, step, NULL);
+    weir_real *codes = forward_reals(p, e->count, WEIR_TIME_CODE_COUNT);
+    weir_ages ages = {.before_us = forward_bring_array(p, b->before_us, b->targets, sizeof(int64_t)),
+                      .groups = forward_bring_array(p, b->groups, b->nodes, sizeof(uint32_t)),
+                      .parents = forward_bring_array(p, e->parents, e->count, sizeof(uint32_t)),
+                      .times = forward_bring_array(p, e->times, e->count, sizeof(int64_t))};
     const weir_real *numbers =
-        width ? pass_bring(p, p->batch->edges[step], (size_t)e->count * width, sizeof *out) : NULL;
+        width ? forward_bring_array(p, p->batch->edges[step], (size_t)e->count * width, sizeof *out) : NULL;
     if (p->starved) return;
     if (width > 0) p->k->segment_mean(&segments, width, numbers, width, out, cols);
     p->k->time_code(e->count, &ages, codes, WEIR_TIME_CODE_COUNT);
@@ -174,13 +177,13 @@ static void edge_means_fill(pass *p, uint32_t step, weir_real *out) {
     p->k->segment_log_count(&segments, out + width + WEIR_TIME_CODE_COUNT, cols);
 }
 
-static void edge_means(pass *p) {
+static void forward_edge_means(forward_pass *p) {
     for (uint32_t s = 0; s < p->shape->step_count; s++) {
         const weir_block_edges *e = &p->block->edges[s];
-        weir_real *out = pass_reals(p, e->parent_end - e->parent_begin, weir_nn_edge_cols(p->nn, s));
+        weir_real *out = forward_reals(p, e->parent_end - e->parent_begin, weir_nn_edge_cols(p->nn, s));
         size_t mark = weir_nn_workspace_mark(p->w);
         if (p->starved) return;
-        edge_means_fill(p, s, out);
+        forward_edge_means_fill(p, s, out);
         weir_nn_workspace_back(p->w, mark);
         p->w->edge_means[s] = out;
     }
@@ -188,46 +191,47 @@ static void edge_means(pass *p) {
 
 /* --- a layer ----------------------------------------------------------------------------------------------------- */
 
-static weir_block_range range_at(const pass *p, uint32_t hop, uint32_t type) {
+static weir_block_range forward_range_at(const forward_pass *p, uint32_t hop, uint32_t type) {
     return p->block->ranges[(size_t)hop * p->shape->types + type];
 }
 
-static void layer_self(pass *p, uint32_t layer) {
+static void forward_layer_self(forward_pass *p, uint32_t layer) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     const weir_nn_type_slots *slots = &p->nn->plan.types[(layer - 1) * p->shape->types];
     uint32_t hidden = p->shape->hidden;
     for (uint32_t hop = 0; hop <= p->shape->layers - layer; hop++) {
         for (uint32_t type = 0; type < p->shape->types; type++) {
-            weir_block_range range = range_at(p, hop, type);
+            weir_block_range range = forward_range_at(p, hop, type);
             size_t at = (size_t)range.begin * hidden;
             if (range.begin == range.end) continue;
-            apply(p, range.end - range.begin, hidden, t->below + at, slots[type].self, 0, t->relu + at);
+            forward_apply(p, range.end - range.begin, hidden, t->below + at, slots[type].self, 0, t->relu + at);
         }
     }
 }
 
-static void layer_neighbors(pass *p, uint32_t layer, uint32_t step) {
+static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t step) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     const weir_block_edges *e = &p->block->edges[step];
     uint32_t hidden = p->shape->hidden, rows = e->parent_end - e->parent_begin;
     uint64_t weight = p->nn->plan.neighbors[(layer - 1) * p->shape->step_count + step];
-    weir_real *mean = pass_reals(p, rows, hidden), *out = t->relu + (size_t)e->parent_begin * hidden;
+    weir_real *mean = forward_reals(p, rows, hidden), *out = t->relu + (size_t)e->parent_begin * hidden;
     if (p->starved || rows == 0) return;
     const weir_real *x = layer == 1 ? p->tape->h0 : t->below; /* of its children alone: N5 */
-    weir_segments segments = segments_of(p, step, (layer == 1 ? p->tape->input_children : p->tape->children)[step]);
+    weir_segments segments =
+        forward_segments_of(p, step, (layer == 1 ? p->tape->input_children : p->tape->children)[step]);
     p->k->segment_mean(&segments, hidden, x, hidden, mean, hidden);
-    apply(p, rows, hidden, mean, weight, 1, out);
-    apply(p, rows, weir_nn_edge_cols(p->nn, step), p->tape->edge_means[step], weight + (uint64_t)hidden * hidden, 1,
-          out);
+    forward_apply(p, rows, hidden, mean, weight, 1, out);
+    forward_apply(p, rows, weir_nn_edge_cols(p->nn, step), p->tape->edge_means[step],
+                  weight + (uint64_t)hidden * hidden, 1, out);
     p->w->means[layer - 1][step] = mean;
 }
 
-static void layer_norm(pass *p, uint32_t layer) {
+static void forward_layer_norm(forward_pass *p, uint32_t layer) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     uint32_t hidden = p->shape->hidden;
     for (uint32_t hop = 0; hop <= p->shape->layers - layer; hop++) {
         for (uint32_t type = 0; type < p->shape->types; type++) {
-            weir_block_range range = range_at(p, hop, type);
+            weir_block_range range = forward_range_at(p, hop, type);
             const weir_nn_type_slots *at = &p->nn->plan.types[(layer - 1) * p->shape->types + type];
             size_t first = (size_t)range.begin * hidden;
             if (range.begin == range.end) continue;
@@ -247,30 +251,30 @@ weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer) {
     };
 }
 
-static const weir_real *layer_below(pass *p, uint32_t layer, uint32_t nodes) {
+static const weir_real *forward_layer_below(forward_pass *p, uint32_t layer, uint32_t nodes) {
     if (layer > 1) return p->tape->layers[layer - 2].out;
-    weir_real *below = pass_reals(p, nodes, p->shape->hidden);
+    weir_real *below = forward_reals(p, nodes, p->shape->hidden);
     if (!p->starved) p->k->gather_rows(nodes, p->shape->hidden, p->tape->h0, p->tape->input_of, below);
     return below;
 }
 
 /* out comes first: without a tape, all that comes after it is given back. */
-static void layer_run(pass *p, uint32_t layer) {
+static void forward_layer_run(forward_pass *p, uint32_t layer) {
     weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     uint32_t nodes = p->block->hop_end[p->shape->layers - layer], hidden = p->shape->hidden;
     *t = (weir_nn_layer_tape){.nodes = nodes, .means = p->w->means[layer - 1]};
-    t->out = pass_reals(p, nodes, hidden);
+    t->out = forward_reals(p, nodes, hidden);
     size_t mark = weir_nn_workspace_mark(p->w);
-    t->relu = pass_reals(p, nodes, hidden);
-    t->stats = pass_reals(p, nodes, 2);
-    t->below = layer_below(p, layer, nodes);
+    t->relu = forward_reals(p, nodes, hidden);
+    t->stats = forward_reals(p, nodes, 2);
+    t->below = forward_layer_below(p, layer, nodes);
     if (p->starved) return;
-    layer_self(p, layer);
+    forward_layer_self(p, layer);
     for (uint32_t s = 0; s < p->shape->step_count && !p->starved; s++) {
-        if (weir_nn_layer_steps(p->shape, layer, s)) layer_neighbors(p, layer, s);
+        if (weir_nn_layer_steps(p->shape, layer, s)) forward_layer_neighbors(p, layer, s);
     }
     if (p->starved) return;
-    layer_norm(p, layer);
+    forward_layer_norm(p, layer);
     weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
     if (dropout.rate > 0) p->k->dropout(nodes, hidden, &dropout, t->out);
     if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: N4 */
@@ -278,10 +282,10 @@ static void layer_run(pass *p, uint32_t layer) {
 
 /* --- the whole --------------------------------------------------------------------------------------------------- */
 
-static void head(pass *p) {
+static void forward_head(forward_pass *p) {
     const weir_nn_shape *s = p->shape;
     uint32_t rows = p->block->targets;
-    p->logits = pass_reals(p, rows, s->outputs);
+    p->logits = forward_reals(p, rows, s->outputs);
     if (p->starved) return;
     p->k->gemm(&(weir_gemm){.m = rows,
                             .n = s->outputs,
@@ -295,27 +299,28 @@ static void head(pass *p) {
     p->k->bias(rows, s->outputs, p->params + p->nn->plan.head_bias, p->logits);
 }
 
-static void run(pass *p) {
-    bring(p);
-    if (!p->starved) encode(p);
-    if (!p->starved) edge_means(p);
+static void forward_run(forward_pass *p) {
+    forward_bring(p);
+    if (!p->starved) forward_encode(p);
+    if (!p->starved) forward_edge_means(p);
     for (uint32_t layer = 1; layer <= p->shape->layers && !p->starved; layer++)
-        layer_run(p, layer);
-    if (!p->starved) head(p);
+        forward_layer_run(p, layer);
+    if (!p->starved) forward_head(p);
 }
 
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings) {
     const weir_nn_shape *shape = nn->shape;
-    pass p = {.nn = nn, .shape = shape, .k = nn->kernels, .params = params, .batch = batch, .block = batch->block};
+    forward_pass p = {
+        .nn = nn, .shape = shape, .k = nn->kernels, .params = params, .batch = batch, .block = batch->block};
     p.w = workspace;
     p.tape = &workspace->tape;
-    weir_err err = check_batch(&p);
+    weir_err err = forward_check_batch(&p);
     if (!err) err = weir_nn_workspace_begin(workspace);
     if (err) return err;
     *p.tape = (weir_nn_tape){.block = batch->block, .drop = drop ? *drop : (weir_nn_drop){0}};
-    run(&p);
+    forward_run(&p);
     if (p.starved)
         return WEIR_NOMEM("for a batch of %u targets and %u nodes; lower the batch or the fan-outs", p.block->targets,
                           p.block->nodes);

@@ -44,7 +44,7 @@ void weir_nn_learner_close(weir_nn_learner *learner) {
     weir_free(learner);
 }
 
-static void moments_see(weir_nn_moments *m, double value) {
+static void learn_moments_see(weir_nn_moments *m, double value) {
     double distance = value - m->mean;
     m->min = m->count > 0 ? fmin(m->min, value) : value;
     m->max = m->count > 0 ? fmax(m->max, value) : value;
@@ -53,20 +53,20 @@ static void moments_see(weir_nn_moments *m, double value) {
     m->squares += distance * (value - m->mean);
 }
 
-static uint32_t inputs_index(const weir_nn_shape *shape, const weir_nn_inputs *inputs) {
+static uint32_t learn_inputs_index(const weir_nn_shape *shape, const weir_nn_inputs *inputs) {
     bool edge = inputs >= shape->edges && inputs < shape->edges + shape->relations;
     return (uint32_t)(edge ? shape->types + (inputs - shape->edges) : inputs - shape->vertices);
 }
 
 void weir_nn_learn(weir_nn_learner *learner, const weir_nn_inputs *inputs, const weir_value *values,
                    const double *aggregates, int64_t before_us) {
-    weir_nn_moments *moments = learner->moments + learner->first[inputs_index(learner->shape, inputs)];
+    weir_nn_moments *moments = learner->moments + learner->first[learn_inputs_index(learner->shape, inputs)];
     uint32_t aggregate = 0;
     for (uint32_t i = 0; i < inputs->number_count; i++) {
         const weir_nn_number *number = &inputs->numbers[i];
         double raw = weir_nn_number_raw(number, values, aggregates, aggregate, before_us);
         aggregate += number->kind == WEIR_NN_AGGREGATE;
-        if (!isnan(raw)) moments_see(&moments[i], raw);
+        if (!isnan(raw)) learn_moments_see(&moments[i], raw);
     }
 }
 
@@ -89,7 +89,7 @@ void weir_nn_moments_merge(weir_nn_moments *into, const weir_nn_moments *from) {
     into->max = fmax(into->max, from->max);
 }
 
-static weir_nn_scale scale_of(const weir_nn_moments *m) {
+static weir_nn_scale learn_scale_of(const weir_nn_moments *m) {
     weir_nn_scale scale = {.mean = m->mean, .deviation = 1, .min = m->min, .max = m->max};
     double deviation = m->count > 0 ? sqrt(m->squares / m->count) : 0;
     if (isfinite(deviation) && deviation > DEVIATION_MIN * fmax(1, fabs(m->mean))) scale.deviation = deviation;
@@ -102,7 +102,7 @@ void weir_nn_learner_finish(weir_nn_learner *learner) {
         const weir_nn_inputs *inputs = weir_nn_inputs_at(shape, i);
         for (uint32_t n = 0; n < inputs->number_count; n++) {
             const weir_nn_moments *m = &learner->moments[learner->first[i] + n];
-            if (m->count > 0) weir_nn_numbers_of(inputs)[n].scale = scale_of(m);
+            if (m->count > 0) weir_nn_numbers_of(inputs)[n].scale = learn_scale_of(m);
         }
     }
 }

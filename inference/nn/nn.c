@@ -15,18 +15,18 @@
 
 /* --- tensors ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t tensors_at_most(const weir_nn_shape *shape) {
+static uint32_t nn_tensors_at_most(const weir_nn_shape *shape) {
     uint32_t count = 2; /* the head's */
     for (uint32_t t = 0; t < shape->types; t++)
         count += 2 + shape->vertices[t].category_count;
     return count + shape->layers * (4 * shape->types + shape->step_count);
 }
 
-static uint64_t add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, bool decays, const char *format, ...)
+static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, bool decays, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
 /* Returns its offset; a name that there is no memory for stays NULL, which open sees at the end. */
-static uint64_t add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, bool decays, const char *format, ...) {
+static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, bool decays, const char *format, ...) {
     char name[WEIR_NN_TENSOR_NAME_MAX];
     va_list arguments;
     va_start(arguments, format);
@@ -43,34 +43,34 @@ static uint64_t add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, bool decay
     return tensor->offset;
 }
 
-static void plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slots, uint64_t *categories) {
+static void nn_plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slots, uint64_t *categories) {
     const weir_nn_inputs *inputs = &nn->shape->vertices[type];
     uint32_t hidden = nn->shape->hidden;
     *slots = (weir_nn_encode_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, categories};
     if (!weir_nn_sees(nn->shape, type)) return;
     if (inputs->width > 0)
-        slots->weight = add_tensor(nn, inputs->width, hidden, true, "encode.%s.weight", inputs->name);
+        slots->weight = nn_add_tensor(nn, inputs->width, hidden, true, "encode.%s.weight", inputs->name);
     for (uint32_t c = 0; c < inputs->category_count; c++) {
         const weir_nn_category *category = &inputs->categories[c];
         categories[c] =
-            add_tensor(nn, category->slots, hidden, true, "encode.%s.%s.embedding", inputs->name, category->name);
+            nn_add_tensor(nn, category->slots, hidden, true, "encode.%s.%s.embedding", inputs->name, category->name);
     }
-    slots->bias = add_tensor(nn, 1, hidden, false, "encode.%s.bias", inputs->name);
+    slots->bias = nn_add_tensor(nn, 1, hidden, false, "encode.%s.bias", inputs->name);
 }
 
-static void plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_type_slots *slots) {
+static void nn_plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_type_slots *slots) {
     const char *name = nn->shape->vertices[type].name;
     uint32_t hidden = nn->shape->hidden;
     *slots = (weir_nn_type_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR};
     if (!weir_nn_layer_has(nn->shape, layer, type)) return;
-    slots->self = add_tensor(nn, hidden, hidden, true, "layer%u.%s.self.weight", layer, name);
-    slots->bias = add_tensor(nn, 1, hidden, false, "layer%u.%s.bias", layer, name);
-    slots->gain = add_tensor(nn, 1, hidden, false, "layer%u.%s.norm.gain", layer, name);
-    slots->shift = add_tensor(nn, 1, hidden, false, "layer%u.%s.norm.bias", layer, name);
+    slots->self = nn_add_tensor(nn, hidden, hidden, true, "layer%u.%s.self.weight", layer, name);
+    slots->bias = nn_add_tensor(nn, 1, hidden, false, "layer%u.%s.bias", layer, name);
+    slots->gain = nn_add_tensor(nn, 1, hidden, false, "layer%u.%s.norm.gain", layer, name);
+    slots->shift = nn_add_tensor(nn, 1, hidden, false, "layer%u.%s.norm.bias", layer, name);
 }
 
 /* Steps of other hops along the same relation and direction have the same weights. */
-static void plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *neighbors) {
+static void nn_plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *neighbors) {
     const weir_nn_shape *shape = nn->shape;
     const weir_sample_step *s = &shape->steps[step];
     neighbors[step] = WEIR_NN_NO_TENSOR;
@@ -83,16 +83,16 @@ static void plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *neig
         return;
     }
     neighbors[step] =
-        add_tensor(nn, shape->hidden + weir_nn_edge_cols(nn, step), shape->hidden, true, "layer%u.%s.%s.weight", layer,
-                   shape->edges[s->relation].name, s->direction == WEIR_OUT ? "out" : "in");
+        nn_add_tensor(nn, shape->hidden + weir_nn_edge_cols(nn, step), shape->hidden, true, "layer%u.%s.%s.weight",
+                      layer, shape->edges[s->relation].name, s->direction == WEIR_OUT ? "out" : "in");
 }
 
-static bool plan_tensors(weir_nn *nn) {
+static bool nn_plan_tensors(weir_nn *nn) {
     const weir_nn_shape *shape = nn->shape;
     uint32_t layers = shape->layers, types = shape->types, categories = 0;
     for (uint32_t t = 0; t < types; t++)
         categories += shape->vertices[t].category_count;
-    nn->tensor_room = tensors_at_most(shape);
+    nn->tensor_room = nn_tensors_at_most(shape);
     nn->tensors = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->tensors);
     weir_nn_encode_slots *encode = weir_arena_calloc(nn->arena, types, sizeof *encode);
     weir_nn_type_slots *slots = weir_arena_calloc(nn->arena, (size_t)layers * types, sizeof *slots);
@@ -100,20 +100,20 @@ static bool plan_tensors(weir_nn *nn) {
     uint64_t *embeddings = weir_arena_calloc(nn->arena, categories + 1, sizeof *embeddings);
     if (!nn->tensors || !encode || !slots || !neighbors || !embeddings) return false;
     for (uint32_t t = 0; t < types; embeddings += shape->vertices[t].category_count, t++)
-        plan_encode(nn, t, &encode[t], embeddings);
+        nn_plan_encode(nn, t, &encode[t], embeddings);
     for (uint32_t l = 1; l <= layers; l++) {
         for (uint32_t t = 0; t < types; t++)
-            plan_type(nn, l, t, &slots[(l - 1) * types + t]);
+            nn_plan_type(nn, l, t, &slots[(l - 1) * types + t]);
         for (uint32_t s = 0; s < shape->step_count; s++)
-            plan_step(nn, l, s, &neighbors[(l - 1) * shape->step_count]);
+            nn_plan_step(nn, l, s, &neighbors[(l - 1) * shape->step_count]);
     }
     nn->plan = (weir_nn_plan){.encode = encode, .types = slots, .neighbors = neighbors};
-    nn->plan.head_weight = add_tensor(nn, shape->hidden, shape->outputs, true, "head.weight");
-    nn->plan.head_bias = add_tensor(nn, 1, shape->outputs, false, "head.bias");
+    nn->plan.head_weight = nn_add_tensor(nn, shape->hidden, shape->outputs, true, "head.weight");
+    nn->plan.head_bias = nn_add_tensor(nn, 1, shape->outputs, false, "head.bias");
     return true;
 }
 
-static bool all_named(const weir_nn *nn) {
+static bool nn_all_named(const weir_nn *nn) {
     for (uint32_t i = 0; i < nn->tensor_count; i++) {
         if (!nn->tensors[i].name) return false;
     }
@@ -127,7 +127,7 @@ weir_err weir_nn_open(const weir_nn_shape *shape, const weir_kernels *kernels, w
     if (err) return err;
     weir_nn *nn = weir_arena_calloc(arena, 1, sizeof *nn);
     if (nn) *nn = (weir_nn){.shape = shape, .kernels = kernels, .arena = arena};
-    if (!nn || !plan_tensors(nn) || !all_named(nn)) {
+    if (!nn || !nn_plan_tensors(nn) || !nn_all_named(nn)) {
         weir_arena_close(arena);
         return WEIR_NOMEM("for the tensors of a network");
     }
@@ -175,18 +175,18 @@ uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step) {
 
 /* --- first values ------------------------------------------------------------------------------------------------ */
 
-static bool ends_in(const char *name, const char *end) {
+static bool nn_ends_in(const char *name, const char *end) {
     size_t length = strlen(name), tail = strlen(end);
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-static void init_uniform(const weir_nn_tensor *tensor, double bound, uint64_t seed, weir_real *values) {
+static void nn_init_uniform(const weir_nn_tensor *tensor, double bound, uint64_t seed, weir_real *values) {
     weir_rng rng = weir_rng_stream(seed, weir_xxh3(tensor->name, strlen(tensor->name), 0), 0); /* N6 */
     for (uint64_t i = 0; i < (uint64_t)tensor->rows * tensor->cols; i++)
         values[i] = (weir_real)(bound * (2 * weir_rng_double(&rng) - 1));
 }
 
-static void init_constant(const weir_nn_tensor *tensor, weir_real value, weir_real *values) {
+static void nn_init_constant(const weir_nn_tensor *tensor, weir_real value, weir_real *values) {
     for (uint64_t i = 0; i < (uint64_t)tensor->rows * tensor->cols; i++)
         values[i] = value;
 }
@@ -195,11 +195,11 @@ void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params) {
     for (uint32_t i = 0; i < nn->tensor_count; i++) {
         const weir_nn_tensor *tensor = &nn->tensors[i];
         weir_real *values = params + tensor->offset;
-        if (ends_in(tensor->name, ".embedding"))
-            init_uniform(tensor, 1 / sqrt(nn->shape->hidden), seed, values);
-        else if (ends_in(tensor->name, ".weight"))
-            init_uniform(tensor, sqrt(6.0 / ((double)tensor->rows + tensor->cols)), seed, values);
+        if (nn_ends_in(tensor->name, ".embedding"))
+            nn_init_uniform(tensor, 1 / sqrt(nn->shape->hidden), seed, values);
+        else if (nn_ends_in(tensor->name, ".weight"))
+            nn_init_uniform(tensor, sqrt(6.0 / ((double)tensor->rows + tensor->cols)), seed, values);
         else
-            init_constant(tensor, ends_in(tensor->name, ".gain") ? 1 : 0, values);
+            nn_init_constant(tensor, nn_ends_in(tensor->name, ".gain") ? 1 : 0, values);
     }
 }

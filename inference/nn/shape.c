@@ -46,7 +46,7 @@ weir_nn_number *weir_nn_numbers_of(const weir_nn_inputs *inputs) {
     return (weir_nn_number *)(uintptr_t)inputs->numbers;
 }
 
-static void add_number(weir_nn_inputs *inputs, weir_nn_number number) {
+static void shape_add_number(weir_nn_inputs *inputs, weir_nn_number number) {
     number.column = inputs->width;
     number.scale = (weir_nn_scale){.mean = 0, .deviation = 1, .min = 0, .max = 1};
     weir_nn_numbers_of(inputs)[inputs->number_count++] = number;
@@ -67,13 +67,13 @@ weir_err weir_nn_inputs_feature(weir_nn_shape *shape, weir_nn_inputs *inputs, co
         weir_nn_category *categories = (weir_nn_category *)(uintptr_t)inputs->categories;
         categories[inputs->category_count++] = (weir_nn_category){.name = copy, .feature = feature, .slots = slots};
     } else if (kind == WEIR_SCHEMA_TIME) {
-        add_number(inputs, (weir_nn_number){.name = copy,
-                                            .kind = WEIR_NN_AGE,
-                                            .normalise = WEIR_SCHEMA_NORMALISE_STANDARD,
-                                            .source = feature});
+        shape_add_number(inputs, (weir_nn_number){.name = copy,
+                                                  .kind = WEIR_NN_AGE,
+                                                  .normalise = WEIR_SCHEMA_NORMALISE_STANDARD,
+                                                  .source = feature});
     } else {
-        add_number(inputs,
-                   (weir_nn_number){.name = copy, .kind = WEIR_NN_VALUE, .normalise = normalise, .source = feature});
+        shape_add_number(
+            inputs, (weir_nn_number){.name = copy, .kind = WEIR_NN_VALUE, .normalise = normalise, .source = feature});
     }
     return WEIR_OK;
 }
@@ -82,7 +82,8 @@ weir_err weir_nn_inputs_aggregate(weir_nn_shape *shape, weir_nn_inputs *inputs, 
                                   weir_schema_normalise normalise) {
     const char *copy = weir_arena_strndup(shape->arena, name, strlen(name));
     if (!copy) return WEIR_NOMEM("for the shape of a network");
-    add_number(inputs, (weir_nn_number){.name = copy, .kind = WEIR_NN_AGGREGATE, .normalise = normalise, .source = id});
+    shape_add_number(inputs,
+                     (weir_nn_number){.name = copy, .kind = WEIR_NN_AGGREGATE, .normalise = normalise, .source = id});
     inputs->aggregate_count++;
     return WEIR_OK;
 }
@@ -115,23 +116,23 @@ uint32_t weir_nn_step_child(const weir_nn_shape *shape, uint32_t step) {
     return s->direction == WEIR_OUT ? shape->ends[s->relation].to : shape->ends[s->relation].from;
 }
 
-static bool reached(const weir_nn_shape *shape, uint32_t hop, uint32_t type) {
+static bool shape_reached(const weir_nn_shape *shape, uint32_t hop, uint32_t type) {
     return shape->reach[(size_t)hop * shape->types + type];
 }
 
 bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type) {
     for (uint32_t hop = 0; hop <= shape->layers - layer; hop++) {
-        if (reached(shape, hop, type)) return true;
+        if (shape_reached(shape, hop, type)) return true;
     }
     return false;
 }
 
 bool weir_nn_layer_steps(const weir_nn_shape *shape, uint32_t layer, uint32_t step) {
     uint32_t hop = shape->steps[step].hop;
-    return hop + layer <= shape->layers + 1 && reached(shape, hop - 1, weir_nn_step_parent(shape, step));
+    return hop + layer <= shape->layers + 1 && shape_reached(shape, hop - 1, weir_nn_step_parent(shape, step));
 }
 
-static weir_err check_step(const weir_nn_shape *shape, uint32_t index) {
+static weir_err shape_check_step(const weir_nn_shape *shape, uint32_t index) {
     const weir_sample_step *step = &shape->steps[index];
     uint32_t before = index > 0 ? step[-1].hop : 0;
     if (step->hop != before + 1 && (index == 0 || step->hop != before)) {
@@ -152,7 +153,7 @@ static weir_err check_step(const weir_nn_shape *shape, uint32_t index) {
 }
 
 /* Above what the tensors will be, since it looks at no reach: a text that nobody trusts ends here. */
-static weir_err check_size(const weir_nn_shape *shape) {
+static weir_err shape_check_size(const weir_nn_shape *shape) {
     uint64_t hidden = shape->hidden, columns = 0, edge_width = 0;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_inputs *inputs = &shape->vertices[t];
@@ -170,13 +171,13 @@ static weir_err check_size(const weir_nn_shape *shape) {
                     (unsigned long long)(columns * hidden), (unsigned long long)WEIR_NN_PARAMETERS_MAX);
 }
 
-static weir_err find_reach(weir_nn_shape *shape) {
+static weir_err shape_find_reach(weir_nn_shape *shape) {
     shape->reach = weir_arena_calloc(shape->arena, (size_t)(shape->layers + 1) * shape->types, sizeof *shape->reach);
     if (!shape->reach) return WEIR_NOMEM("for the shape of a network");
     shape->reach[shape->target_type] = true;
     for (uint32_t s = 0; s < shape->step_count; s++) {
         uint32_t hop = shape->steps[s].hop;
-        if (reached(shape, hop - 1, weir_nn_step_parent(shape, s)))
+        if (shape_reached(shape, hop - 1, weir_nn_step_parent(shape, s)))
             shape->reach[(size_t)hop * shape->types + weir_nn_step_child(shape, s)] = true;
     }
     return WEIR_OK;
@@ -187,18 +188,18 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
         return WEIR_ERR(WEIR_EINVAL, "a hidden width of %u; 1 to %u are possible", shape->hidden, WEIR_NN_HIDDEN_MAX);
     if (shape->step_count == 0) return WEIR_ERR(WEIR_EINVAL, "a network without steps; give it one at least");
     for (uint32_t s = 0; s < shape->step_count; s++) {
-        weir_err err = check_step(shape, s);
+        weir_err err = shape_check_step(shape, s);
         if (err) return err;
     }
     shape->layers = shape->steps[shape->step_count - 1].hop;
-    weir_err err = check_size(shape);
-    return err ? err : find_reach(shape);
+    weir_err err = shape_check_size(shape);
+    return err ? err : shape_find_reach(shape);
 }
 
 /* --- out of a schema --------------------------------------------------------------------------------------------- */
 
-static weir_err add_features(weir_nn_shape *shape, weir_nn_inputs *inputs, const weir_schema_feature *features,
-                             uint32_t count) {
+static weir_err shape_add_features(weir_nn_shape *shape, weir_nn_inputs *inputs, const weir_schema_feature *features,
+                                   uint32_t count) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < count; i++) {
         const weir_schema_feature *f = &features[i];
@@ -208,7 +209,7 @@ static weir_err add_features(weir_nn_shape *shape, weir_nn_inputs *inputs, const
     return err;
 }
 
-static weir_err add_matrices(weir_nn_shape *shape, const weir_nn_opts *opts, uint32_t type) {
+static weir_err shape_add_matrices(weir_nn_shape *shape, const weir_nn_opts *opts, uint32_t type) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < opts->matrix_count; i++) {
         if (opts->matrices[i].type == type)
@@ -217,12 +218,12 @@ static weir_err add_matrices(weir_nn_shape *shape, const weir_nn_opts *opts, uin
     return err;
 }
 
-static weir_err add_vertex(weir_nn_shape *shape, const weir_schema *schema, uint32_t type) {
+static weir_err shape_add_vertex(weir_nn_shape *shape, const weir_schema *schema, uint32_t type) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, type);
     weir_nn_inputs *inputs = &shape->vertices[type];
     uint32_t aggregates = weir_schema_aggregate_count(schema);
     weir_err err = weir_nn_inputs_begin(shape, inputs, vertex->name, vertex->feature_count, aggregates);
-    if (!err) err = add_features(shape, inputs, vertex->features, vertex->feature_count);
+    if (!err) err = shape_add_features(shape, inputs, vertex->features, vertex->feature_count);
     for (uint32_t a = 0; !err && a < aggregates; a++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, a);
         if (aggregate->vertex == type)
@@ -231,15 +232,15 @@ static weir_err add_vertex(weir_nn_shape *shape, const weir_schema *schema, uint
     return err;
 }
 
-static weir_err add_relation(weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
+static weir_err shape_add_relation(weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
     const weir_schema_relation *relation = weir_schema_relation_at(schema, id);
     shape->ends[id] = (weir_sample_ends){(uint16_t)relation->from, (uint16_t)relation->to};
     weir_err err = weir_nn_inputs_begin(shape, &shape->edges[id], relation->name, relation->feature_count, 0);
-    return err ? err : add_features(shape, &shape->edges[id], relation->features, relation->feature_count);
+    return err ? err : shape_add_features(shape, &shape->edges[id], relation->features, relation->feature_count);
 }
 
 /* What the head answers, and for whom. */
-static weir_err set_task(weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
+static weir_err shape_set_task(weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
     if (id >= weir_schema_task_count(schema)) return WEIR_ERR(WEIR_EINVAL, "the schema has no task %u", id);
     const weir_schema_task *task = weir_schema_task_at(schema, id);
     if (task->kind != WEIR_SCHEMA_CLASSIFY)
@@ -259,7 +260,7 @@ static weir_err set_task(weir_nn_shape *shape, const weir_schema *schema, uint32
     return shape->task ? WEIR_OK : WEIR_NOMEM("for the shape of a network");
 }
 
-static weir_err set_opts(weir_nn_shape *shape, const weir_nn_opts *opts) {
+static weir_err shape_set_opts(weir_nn_shape *shape, const weir_nn_opts *opts) {
     if (opts->step_count > WEIR_SAMPLE_STEPS_MAX)
         return WEIR_ERR(WEIR_EINVAL, "%u steps; at most %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
     shape->hidden = opts->hidden ? opts->hidden : HIDDEN_DEFAULT;
@@ -274,14 +275,14 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     *shapep = NULL;
     weir_err err = weir_nn_shape_begin(weir_schema_vertex_count(schema), weir_schema_relation_count(schema), &shape);
     if (err) return err;
-    err = set_opts(shape, opts);
-    if (!err) err = set_task(shape, schema, opts->task);
+    err = shape_set_opts(shape, opts);
+    if (!err) err = shape_set_task(shape, schema, opts->task);
     for (uint32_t t = 0; !err && t < shape->types; t++) {
-        err = add_vertex(shape, schema, t);
-        if (!err) err = add_matrices(shape, opts, t);
+        err = shape_add_vertex(shape, schema, t);
+        if (!err) err = shape_add_matrices(shape, opts, t);
     }
     for (uint32_t r = 0; !err && r < shape->relations; r++)
-        err = add_relation(shape, schema, r);
+        err = shape_add_relation(shape, schema, r);
     if (!err) err = weir_nn_shape_finish(shape);
     if (err)
         weir_nn_shape_free(shape);
@@ -347,7 +348,7 @@ const weir_nn_inputs *weir_nn_edge(const weir_nn_shape *shape, uint32_t relation
 
 bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type) {
     for (uint32_t hop = 0; hop <= shape->layers; hop++) {
-        if (reached(shape, hop, type)) return true;
+        if (shape_reached(shape, hop, type)) return true;
     }
     return false;
 }

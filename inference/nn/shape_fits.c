@@ -9,7 +9,7 @@
 
 #include "shape_private.h"
 
-static weir_err differs(const char *what, const char *name) {
+static weir_err shape_fits_differs(const char *what, const char *name) {
     return WEIR_ERR(
         WEIR_EVERSION,
         "the model was trained with %s '%s', which the schema has no more or in another place; train a model "
@@ -17,86 +17,88 @@ static weir_err differs(const char *what, const char *name) {
         what, name);
 }
 
-static bool same(const char *a, const char *b) {
+static bool shape_fits_same(const char *a, const char *b) {
     return strcmp(a, b) == 0;
 }
 
-static weir_err check_numbers(const weir_nn_inputs *inputs, const weir_schema_feature *features) {
+static weir_err shape_fits_check_numbers(const weir_nn_inputs *inputs, const weir_schema_feature *features) {
     for (uint32_t i = 0; i < inputs->number_count; i++) {
         const weir_nn_number *number = &inputs->numbers[i];
         if (number->kind == WEIR_NN_AGGREGATE) continue;
         const weir_schema_feature *f = &features[number->source];
         weir_schema_feature_kind kind = number->kind == WEIR_NN_AGE ? WEIR_SCHEMA_TIME : WEIR_SCHEMA_NUMBER;
-        if (!same(f->name, number->name) || f->kind != kind) return differs("feature", number->name);
+        if (!shape_fits_same(f->name, number->name) || f->kind != kind)
+            return shape_fits_differs("feature", number->name);
     }
     return WEIR_OK;
 }
 
 /* Hashed slots move with their number; listed ones are only added to. */
-static weir_err check_categories(const weir_nn_inputs *inputs, const weir_schema_feature *features) {
+static weir_err shape_fits_check_categories(const weir_nn_inputs *inputs, const weir_schema_feature *features) {
     for (uint32_t i = 0; i < inputs->category_count; i++) {
         const weir_nn_category *category = &inputs->categories[i];
         const weir_schema_feature *f = &features[category->feature];
-        bool fits = same(f->name, category->name) && f->kind == WEIR_SCHEMA_CATEGORY;
+        bool fits = shape_fits_same(f->name, category->name) && f->kind == WEIR_SCHEMA_CATEGORY;
         uint32_t slots = fits ? weir_schema_category_slots(f) : 0;
         if (!fits || slots < category->slots || (f->buckets > 0 && slots != category->slots))
-            return differs("category", category->name);
+            return shape_fits_differs("category", category->name);
     }
     return WEIR_OK;
 }
 
-static weir_err check_features(const weir_nn_inputs *inputs, const weir_schema_feature *features, uint32_t count) {
-    if (count < inputs->feature_count) return differs("the features of", inputs->name);
-    weir_err err = check_numbers(inputs, features);
-    return err ? err : check_categories(inputs, features);
+static weir_err shape_fits_check_features(const weir_nn_inputs *inputs, const weir_schema_feature *features,
+                                          uint32_t count) {
+    if (count < inputs->feature_count) return shape_fits_differs("the features of", inputs->name);
+    weir_err err = shape_fits_check_numbers(inputs, features);
+    return err ? err : shape_fits_check_categories(inputs, features);
 }
 
-static const weir_nn_number *next_aggregate(const weir_nn_inputs *inputs, uint32_t *i) {
+static const weir_nn_number *shape_fits_next_aggregate(const weir_nn_inputs *inputs, uint32_t *i) {
     while (*i < inputs->number_count && inputs->numbers[*i].kind != WEIR_NN_AGGREGATE)
         ++*i;
     return *i < inputs->number_count ? &inputs->numbers[(*i)++] : NULL;
 }
 
 /* Callers hand over all aggregates of the type, by id: those of the shape have to be the first of them. */
-static weir_err check_aggregates(const weir_nn_inputs *inputs, const weir_schema *schema, uint32_t type) {
+static weir_err shape_fits_check_aggregates(const weir_nn_inputs *inputs, const weir_schema *schema, uint32_t type) {
     uint32_t at = 0;
-    const weir_nn_number *wanted = next_aggregate(inputs, &at);
+    const weir_nn_number *wanted = shape_fits_next_aggregate(inputs, &at);
     for (uint32_t a = 0; wanted && a < weir_schema_aggregate_count(schema); a++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, a);
         if (aggregate->vertex != type) continue;
-        if (wanted->source != a || !same(aggregate->name, wanted->name)) break;
-        wanted = next_aggregate(inputs, &at);
+        if (wanted->source != a || !shape_fits_same(aggregate->name, wanted->name)) break;
+        wanted = shape_fits_next_aggregate(inputs, &at);
     }
-    return wanted ? differs("aggregate", wanted->name) : WEIR_OK;
+    return wanted ? shape_fits_differs("aggregate", wanted->name) : WEIR_OK;
 }
 
-static weir_err check_vertex(const weir_nn_shape *shape, const weir_schema *schema, uint32_t type) {
+static weir_err shape_fits_check_vertex(const weir_nn_shape *shape, const weir_schema *schema, uint32_t type) {
     const weir_nn_inputs *inputs = &shape->vertices[type];
     const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, type);
-    if (!same(vertex->name, inputs->name)) return differs("vertex type", inputs->name);
-    weir_err err = check_features(inputs, vertex->features, vertex->feature_count);
-    return err ? err : check_aggregates(inputs, schema, type);
+    if (!shape_fits_same(vertex->name, inputs->name)) return shape_fits_differs("vertex type", inputs->name);
+    weir_err err = shape_fits_check_features(inputs, vertex->features, vertex->feature_count);
+    return err ? err : shape_fits_check_aggregates(inputs, schema, type);
 }
 
-static weir_err check_relation(const weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
+static weir_err shape_fits_check_relation(const weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
     const weir_nn_inputs *inputs = &shape->edges[id];
     const weir_schema_relation *relation = weir_schema_relation_at(schema, id);
-    if (!same(relation->name, inputs->name) || relation->from != shape->ends[id].from ||
+    if (!shape_fits_same(relation->name, inputs->name) || relation->from != shape->ends[id].from ||
         relation->to != shape->ends[id].to)
-        return differs("relation", inputs->name);
-    return check_features(inputs, relation->features, relation->feature_count);
+        return shape_fits_differs("relation", inputs->name);
+    return shape_fits_check_features(inputs, relation->features, relation->feature_count);
 }
 
 /* The answer has to mean the same too. */
-static weir_err check_task(const weir_nn_shape *shape, const weir_schema *schema) {
+static weir_err shape_fits_check_task(const weir_nn_shape *shape, const weir_schema *schema) {
     uint32_t id = weir_schema_task_find(schema, shape->task);
-    if (id == WEIR_SCHEMA_NONE) return differs("task", shape->task);
+    if (id == WEIR_SCHEMA_NONE) return shape_fits_differs("task", shape->task);
     const weir_schema_task *task = weir_schema_task_at(schema, id);
-    if (task->kind != WEIR_SCHEMA_CLASSIFY) return differs("task", shape->task);
+    if (task->kind != WEIR_SCHEMA_CLASSIFY) return shape_fits_differs("task", shape->task);
     const weir_schema_label *label = weir_schema_label_at(schema, task->label);
     uint32_t outputs = task->positive_count > 0 ? 1 : label->values.count;
     if (label->on_relation || label->target != shape->target_type || outputs != shape->outputs)
-        return differs("task", shape->task);
+        return shape_fits_differs("task", shape->task);
     return WEIR_OK;
 }
 
@@ -119,10 +121,10 @@ weir_err weir_nn_shape_fits(const weir_nn_shape *shape, const weir_schema *schem
             "the model was trained with %u vertex types and %u relations, the schema has %u and %u; train a "
             "model for this schema",
             shape->types, shape->relations, weir_schema_vertex_count(schema), weir_schema_relation_count(schema));
-    weir_err err = check_task(shape, schema);
+    weir_err err = shape_fits_check_task(shape, schema);
     for (uint32_t t = 0; !err && t < shape->types; t++)
-        err = check_vertex(shape, schema, t);
+        err = shape_fits_check_vertex(shape, schema, t);
     for (uint32_t r = 0; !err && r < shape->relations; r++)
-        err = check_relation(shape, schema, r);
+        err = shape_fits_check_relation(shape, schema, r);
     return err;
 }

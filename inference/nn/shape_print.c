@@ -9,19 +9,19 @@ const char *const weir_nn_strategy_words[] = {"recent", "uniform", "weighted", "
 const char *const weir_nn_direction_words[] = {"out", "in", NULL};
 const char *const weir_nn_rows_words[] = {"as-is", "unit", NULL}; /* by weir_nn_matrix.unit */
 
-static void key_text(weir_json *json, const char *key, const char *text) {
+static void shape_print_key_text(weir_json *json, const char *key, const char *text) {
     weir_json_key(json, key);
     weir_json_string(json, text);
 }
 
-static void key_u64(weir_json *json, const char *key, uint64_t value) {
+static void shape_print_key_u64(weir_json *json, const char *key, uint64_t value) {
     weir_json_key(json, key);
     weir_json_u64(json, value);
 }
 
-static void print_scale(weir_json *json, const weir_nn_number *number) {
+static void shape_print_scale(weir_json *json, const weir_nn_number *number) {
     const weir_nn_scale *s = &number->scale;
-    key_text(json, "normalise", weir_nn_normalise_words[number->normalise]);
+    shape_print_key_text(json, "normalise", weir_nn_normalise_words[number->normalise]);
     weir_json_key(json, "scale");
     weir_json_array(json);
     weir_json_f64(json, s->mean);
@@ -31,120 +31,120 @@ static void print_scale(weir_json *json, const weir_nn_number *number) {
     weir_json_array_end(json);
 }
 
-static void print_feature(weir_json *json, const weir_nn_inputs *inputs, uint32_t feature) {
+static void shape_print_feature(weir_json *json, const weir_nn_inputs *inputs, uint32_t feature) {
     weir_json_object(json);
     for (uint32_t i = 0; i < inputs->number_count; i++) {
         const weir_nn_number *number = &inputs->numbers[i];
         if (number->kind == WEIR_NN_AGGREGATE || number->source != feature) continue;
-        key_text(json, "name", number->name);
-        key_text(json, "kind", weir_nn_kind_words[inputs->kinds[feature]]);
-        print_scale(json, number);
+        shape_print_key_text(json, "name", number->name);
+        shape_print_key_text(json, "kind", weir_nn_kind_words[inputs->kinds[feature]]);
+        shape_print_scale(json, number);
     }
     for (uint32_t i = 0; i < inputs->category_count; i++) {
         const weir_nn_category *category = &inputs->categories[i];
         if (category->feature != feature) continue;
-        key_text(json, "name", category->name);
-        key_text(json, "kind", weir_nn_kind_words[inputs->kinds[feature]]);
-        key_u64(json, "slots", category->slots);
+        shape_print_key_text(json, "name", category->name);
+        shape_print_key_text(json, "kind", weir_nn_kind_words[inputs->kinds[feature]]);
+        shape_print_key_u64(json, "slots", category->slots);
     }
     weir_json_object_end(json);
 }
 
-static void print_features(weir_json *json, const weir_nn_inputs *inputs) {
+static void shape_print_features(weir_json *json, const weir_nn_inputs *inputs) {
     weir_json_key(json, "features");
     weir_json_array(json);
     for (uint32_t f = 0; f < inputs->feature_count; f++)
-        print_feature(json, inputs, f);
+        shape_print_feature(json, inputs, f);
     weir_json_array_end(json);
 }
 
-static void print_aggregates(weir_json *json, const weir_nn_inputs *inputs) {
+static void shape_print_aggregates(weir_json *json, const weir_nn_inputs *inputs) {
     weir_json_key(json, "aggregates");
     weir_json_array(json);
     for (uint32_t i = 0; i < inputs->number_count; i++) {
         const weir_nn_number *number = &inputs->numbers[i];
         if (number->kind != WEIR_NN_AGGREGATE) continue;
         weir_json_object(json);
-        key_text(json, "name", number->name);
-        key_u64(json, "id", number->source);
-        print_scale(json, number);
+        shape_print_key_text(json, "name", number->name);
+        shape_print_key_u64(json, "id", number->source);
+        shape_print_scale(json, number);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
 }
 
 /* Said only where there are any: a shape of a living graph has the bytes that it always had. */
-static void print_matrices(weir_json *json, const weir_nn_inputs *inputs) {
+static void shape_print_matrices(weir_json *json, const weir_nn_inputs *inputs) {
     if (inputs->matrix_count == 0) return;
     weir_json_key(json, "matrices");
     weir_json_array(json);
     for (uint32_t i = 0; i < inputs->matrix_count; i++) {
         const weir_nn_matrix *matrix = &inputs->matrices[i];
         weir_json_object(json);
-        key_text(json, "name", matrix->name);
-        key_u64(json, "columns", matrix->columns);
-        key_text(json, "rows", weir_nn_rows_words[matrix->unit]);
+        shape_print_key_text(json, "name", matrix->name);
+        shape_print_key_u64(json, "columns", matrix->columns);
+        shape_print_key_text(json, "rows", weir_nn_rows_words[matrix->unit]);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
 }
 
-static void print_vertices(weir_json *json, const weir_nn_shape *shape) {
+static void shape_print_vertices(weir_json *json, const weir_nn_shape *shape) {
     weir_json_key(json, "vertices");
     weir_json_array(json);
     for (uint32_t t = 0; t < shape->types; t++) {
         weir_json_object(json);
-        key_text(json, "name", shape->vertices[t].name);
-        print_features(json, &shape->vertices[t]);
-        print_aggregates(json, &shape->vertices[t]);
-        print_matrices(json, &shape->vertices[t]);
+        shape_print_key_text(json, "name", shape->vertices[t].name);
+        shape_print_features(json, &shape->vertices[t]);
+        shape_print_aggregates(json, &shape->vertices[t]);
+        shape_print_matrices(json, &shape->vertices[t]);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
 }
 
-static void print_relations(weir_json *json, const weir_nn_shape *shape) {
+static void shape_print_relations(weir_json *json, const weir_nn_shape *shape) {
     weir_json_key(json, "relations");
     weir_json_array(json);
     for (uint32_t r = 0; r < shape->relations; r++) {
         weir_json_object(json);
-        key_text(json, "name", shape->edges[r].name);
-        key_text(json, "from", shape->vertices[shape->ends[r].from].name);
-        key_text(json, "to", shape->vertices[shape->ends[r].to].name);
-        print_features(json, &shape->edges[r]);
+        shape_print_key_text(json, "name", shape->edges[r].name);
+        shape_print_key_text(json, "from", shape->vertices[shape->ends[r].from].name);
+        shape_print_key_text(json, "to", shape->vertices[shape->ends[r].to].name);
+        shape_print_features(json, &shape->edges[r]);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
 }
 
-static void print_step(weir_json *json, const weir_nn_shape *shape, const weir_sample_step *step) {
+static void shape_print_step(weir_json *json, const weir_nn_shape *shape, const weir_sample_step *step) {
     weir_json_object(json);
-    key_u64(json, "hop", step->hop);
-    key_text(json, "relation", shape->edges[step->relation].name);
-    key_text(json, "direction", weir_nn_direction_words[step->direction]);
-    key_text(json, "strategy", weir_nn_strategy_words[step->strategy]);
-    key_u64(json, "fanout", step->fanout);
+    shape_print_key_u64(json, "hop", step->hop);
+    shape_print_key_text(json, "relation", shape->edges[step->relation].name);
+    shape_print_key_text(json, "direction", weir_nn_direction_words[step->direction]);
+    shape_print_key_text(json, "strategy", weir_nn_strategy_words[step->strategy]);
+    shape_print_key_u64(json, "fanout", step->fanout);
     if (step->strategy == WEIR_SAMPLE_WEIGHTED && step->weight != WEIR_SCHEMA_NONE)
-        key_u64(json, "weight", step->weight);
+        shape_print_key_u64(json, "weight", step->weight);
     if (step->strategy == WEIR_SAMPLE_WEIGHTED && step->weight == WEIR_SCHEMA_NONE)
-        key_u64(json, "half_life_us", (uint64_t)step->half_life_us);
+        shape_print_key_u64(json, "half_life_us", (uint64_t)step->half_life_us);
     weir_json_object_end(json);
 }
 
 void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
     weir_json_object(json);
-    key_u64(json, "version", WEIR_NN_LANGUAGE);
-    key_text(json, "task", shape->task);
-    key_text(json, "target", shape->vertices[shape->target_type].name);
-    key_u64(json, "outputs", shape->outputs);
-    key_u64(json, "hidden", shape->hidden);
-    key_u64(json, "window", shape->window);
-    print_vertices(json, shape);
-    print_relations(json, shape);
+    shape_print_key_u64(json, "version", WEIR_NN_LANGUAGE);
+    shape_print_key_text(json, "task", shape->task);
+    shape_print_key_text(json, "target", shape->vertices[shape->target_type].name);
+    shape_print_key_u64(json, "outputs", shape->outputs);
+    shape_print_key_u64(json, "hidden", shape->hidden);
+    shape_print_key_u64(json, "window", shape->window);
+    shape_print_vertices(json, shape);
+    shape_print_relations(json, shape);
     weir_json_key(json, "steps");
     weir_json_array(json);
     for (uint32_t s = 0; s < shape->step_count; s++)
-        print_step(json, shape, &shape->steps[s]);
+        shape_print_step(json, shape, &shape->steps[s]);
     weir_json_array_end(json);
     weir_json_object_end(json);
 }

@@ -17,32 +17,33 @@
 
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
-static weir_err get(const weir_yaml_node *map, const char *key, const weir_yaml_node **nodep) {
+static weir_err shape_get(const weir_yaml_node *map, const char *key, const weir_yaml_node **nodep) {
     *nodep = weir_yaml_find(map, key);
     if (*nodep) return WEIR_OK;
     return WEIR_YAML_ERR(map, "'%s' is missing; this is no shape that weir wrote", key);
 }
 
-static weir_err get_u32(const weir_yaml_node *map, const char *key, uint32_t min, uint32_t max, uint32_t *valuep) {
+static weir_err shape_get_u32(const weir_yaml_node *map, const char *key, uint32_t min, uint32_t max,
+                              uint32_t *valuep) {
     const weir_yaml_node *node = NULL;
     int64_t value = 0;
-    weir_err err = get(map, key, &node);
+    weir_err err = shape_get(map, key, &node);
     if (!err) err = weir_yaml_i64(node, min, max, &value);
     *valuep = (uint32_t)value;
     return err;
 }
 
-static weir_err get_list(const weir_yaml_node *map, const char *key, size_t max, const weir_yaml_node **listp) {
-    weir_err err = get(map, key, listp);
+static weir_err shape_get_list(const weir_yaml_node *map, const char *key, size_t max, const weir_yaml_node **listp) {
+    weir_err err = shape_get(map, key, listp);
     if (err) return err;
     if (weir_yaml_node_kind(*listp) != WEIR_YAML_SEQUENCE || weir_yaml_count(*listp) > max)
         return WEIR_YAML_ERR(*listp, "'%s' is a list of at most %zu; this is no shape that weir wrote", key, max);
     return WEIR_OK;
 }
 
-static weir_err get_name(const weir_yaml_node *map, const char *key, const char **namep) {
+static weir_err shape_get_name(const weir_yaml_node *map, const char *key, const char **namep) {
     const weir_yaml_node *node = NULL;
-    weir_err err = get(map, key, &node);
+    weir_err err = shape_get(map, key, &node);
     if (err) return err;
     const char *text = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "";
     if (strspn(text, LETTERS) == 0 || text[strspn(text, IN_NAMES)] || strlen(text) > WEIR_SCHEMA_NAME_BYTES_MAX)
@@ -53,9 +54,9 @@ static weir_err get_name(const weir_yaml_node *map, const char *key, const char 
 }
 
 /* Of an import's array, which may begin as it likes: store/snapshot takes the names of files. */
-static weir_err get_array_name(const weir_yaml_node *map, const char **namep) {
+static weir_err shape_get_array_name(const weir_yaml_node *map, const char **namep) {
     const weir_yaml_node *node = NULL;
-    weir_err err = get(map, "name", &node);
+    weir_err err = shape_get(map, "name", &node);
     if (err) return err;
     const char *text = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "";
     size_t length = strlen(text);
@@ -66,9 +67,9 @@ static weir_err get_array_name(const weir_yaml_node *map, const char **namep) {
     return WEIR_OK;
 }
 
-static weir_err get_word(const weir_yaml_node *map, const char *key, const char *const *words, uint32_t *indexp) {
+static weir_err shape_get_word(const weir_yaml_node *map, const char *key, const char *const *words, uint32_t *indexp) {
     const weir_yaml_node *node = NULL;
-    weir_err err = get(map, key, &node);
+    weir_err err = shape_get(map, key, &node);
     if (err) return err;
     const char *text = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "";
     for (*indexp = 0; words[*indexp]; ++*indexp) {
@@ -78,11 +79,11 @@ static weir_err get_word(const weir_yaml_node *map, const char *key, const char 
 }
 
 /* A vertex type or relation by its name. */
-static weir_err get_ref(const weir_yaml_node *map, const char *key, const weir_nn_inputs *inputs, uint32_t count,
-                        uint32_t *indexp) {
+static weir_err shape_get_ref(const weir_yaml_node *map, const char *key, const weir_nn_inputs *inputs, uint32_t count,
+                              uint32_t *indexp) {
     const char *name = NULL;
     *indexp = 0;
-    weir_err err = get_name(map, key, &name);
+    weir_err err = shape_get_name(map, key, &name);
     if (err) return err;
     for (uint32_t i = 0; i < count; i++) {
         if (strcmp(inputs[i].name, name) == 0) {
@@ -95,10 +96,10 @@ static weir_err get_ref(const weir_yaml_node *map, const char *key, const weir_n
 
 /* --- inputs ------------------------------------------------------------------------------------------------------ */
 
-static weir_err read_scale(const weir_yaml_node *map, weir_nn_scale *scale) {
+static weir_err shape_read_scale(const weir_yaml_node *map, weir_nn_scale *scale) {
     const weir_yaml_node *list = NULL;
     double values[4] = {0};
-    weir_err err = get_list(map, "scale", 4, &list);
+    weir_err err = shape_get_list(map, "scale", 4, &list);
     if (!err && weir_yaml_count(list) != 4)
         err = WEIR_YAML_ERR(list, "a scale is four numbers: mean, deviation, least, most");
     for (size_t i = 0; !err && i < 4; i++)
@@ -109,23 +110,23 @@ static weir_err read_scale(const weir_yaml_node *map, weir_nn_scale *scale) {
     return err;
 }
 
-static weir_err read_category(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs,
-                              const char *name) {
+static weir_err shape_read_category(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs,
+                                    const char *name) {
     static const char *const keys[] = {"name", "kind", "slots", NULL};
     uint32_t slots;
     weir_err err = weir_yaml_only_keys(map, "a category", keys);
-    if (!err) err = get_u32(map, "slots", 1, WEIR_SCHEMA_CATEGORY_BUCKETS_MAX + 1, &slots);
+    if (!err) err = shape_get_u32(map, "slots", 1, WEIR_SCHEMA_CATEGORY_BUCKETS_MAX + 1, &slots);
     return err ? err : weir_nn_inputs_feature(shape, inputs, name, WEIR_SCHEMA_CATEGORY, 0, slots);
 }
 
-static weir_err read_number(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs, const char *name,
-                            bool time) {
+static weir_err shape_read_number(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs,
+                                  const char *name, bool time) {
     static const char *const keys[] = {"name", "kind", "normalise", "scale", NULL};
     uint32_t normalise = 0;
     weir_nn_scale scale = {0};
     weir_err err = weir_yaml_only_keys(map, "a number", keys);
-    if (!err) err = get_word(map, "normalise", weir_nn_normalise_words, &normalise);
-    if (!err) err = read_scale(map, &scale);
+    if (!err) err = shape_get_word(map, "normalise", weir_nn_normalise_words, &normalise);
+    if (!err) err = shape_read_scale(map, &scale);
     if (!err && time && normalise != WEIR_SCHEMA_NORMALISE_STANDARD)
         err = WEIR_YAML_ERR(map, "an age is normalised as standard");
     if (!err)
@@ -134,27 +135,27 @@ static weir_err read_number(weir_nn_shape *shape, const weir_yaml_node *map, wei
     return err;
 }
 
-static weir_err read_feature(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
+static weir_err shape_read_feature(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
     const char *name = NULL;
     uint32_t kind = 0;
-    weir_err err = weir_yaml_node_kind(map) == WEIR_YAML_MAPPING ? get_name(map, "name", &name)
+    weir_err err = weir_yaml_node_kind(map) == WEIR_YAML_MAPPING ? shape_get_name(map, "name", &name)
                                                                  : WEIR_YAML_ERR(map, "a feature is an object");
-    if (!err) err = get_word(map, "kind", weir_nn_kind_words, &kind);
+    if (!err) err = shape_get_word(map, "kind", weir_nn_kind_words, &kind);
     if (err) return err;
-    if (kind == WEIR_VALUE_CATEGORY) return read_category(shape, map, inputs, name);
-    return read_number(shape, map, inputs, name, kind == WEIR_VALUE_TIME);
+    if (kind == WEIR_VALUE_CATEGORY) return shape_read_category(shape, map, inputs, name);
+    return shape_read_number(shape, map, inputs, name, kind == WEIR_VALUE_TIME);
 }
 
-static weir_err read_aggregate(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
+static weir_err shape_read_aggregate(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
     static const char *const keys[] = {"name", "id", "normalise", "scale", NULL};
     const char *name = NULL;
     uint32_t id = 0, normalise = 0;
     weir_nn_scale scale = {0};
     weir_err err = weir_yaml_only_keys(map, "an aggregate", keys);
-    if (!err) err = get_name(map, "name", &name);
-    if (!err) err = get_u32(map, "id", 0, WEIR_SCHEMA_AGGREGATES_MAX - 1, &id);
-    if (!err) err = get_word(map, "normalise", weir_nn_normalise_words, &normalise);
-    if (!err) err = read_scale(map, &scale);
+    if (!err) err = shape_get_name(map, "name", &name);
+    if (!err) err = shape_get_u32(map, "id", 0, WEIR_SCHEMA_AGGREGATES_MAX - 1, &id);
+    if (!err) err = shape_get_word(map, "normalise", weir_nn_normalise_words, &normalise);
+    if (!err) err = shape_read_scale(map, &scale);
     if (!err && inputs->aggregate_count > 0 && inputs->numbers[inputs->number_count - 1].source >= id)
         err = WEIR_YAML_ERR(map, "aggregates stand by rising id");
     if (!err) err = weir_nn_inputs_aggregate(shape, inputs, name, id, normalise);
@@ -162,14 +163,14 @@ static weir_err read_aggregate(weir_nn_shape *shape, const weir_yaml_node *map, 
     return err;
 }
 
-static weir_err read_matrix(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
+static weir_err shape_read_matrix(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
     static const char *const keys[] = {"name", "columns", "rows", NULL};
     weir_nn_matrix matrix = {.name = NULL};
     uint32_t unit = 0;
     weir_err err = weir_yaml_only_keys(map, "a matrix", keys);
-    if (!err) err = get_array_name(map, &matrix.name);
-    if (!err) err = get_u32(map, "columns", 1, WEIR_NN_COLUMNS_MAX, &matrix.columns);
-    if (!err) err = get_word(map, "rows", weir_nn_rows_words, &unit);
+    if (!err) err = shape_get_array_name(map, &matrix.name);
+    if (!err) err = shape_get_u32(map, "columns", 1, WEIR_NN_COLUMNS_MAX, &matrix.columns);
+    if (!err) err = shape_get_word(map, "rows", weir_nn_rows_words, &unit);
     matrix.unit = unit != 0;
     for (uint32_t i = 0; !err && i < inputs->matrix_count; i++) {
         if (strcmp(inputs->matrices[i].name, matrix.name) == 0)
@@ -179,19 +180,19 @@ static weir_err read_matrix(weir_nn_shape *shape, const weir_yaml_node *map, wei
 }
 
 /* Those of an import; a living graph has none, and its shape says nothing of them. */
-static weir_err read_matrices(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
+static weir_err shape_read_matrices(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *inputs) {
     const weir_yaml_node *list = NULL;
     if (!weir_yaml_find(map, "matrices")) return WEIR_OK;
-    weir_err err = get_list(map, "matrices", WEIR_NN_MATRICES_MAX, &list);
+    weir_err err = shape_get_list(map, "matrices", WEIR_NN_MATRICES_MAX, &list);
     if (!err && weir_yaml_count(list) == 0)
         err = WEIR_YAML_ERR(list, "an empty list of matrices; this is no shape that weir wrote");
     for (size_t i = 0; !err && i < weir_yaml_count(list); i++)
-        err = read_matrix(shape, weir_yaml_item(list, i), inputs);
+        err = shape_read_matrix(shape, weir_yaml_item(list, i), inputs);
     return err;
 }
 
-static weir_err check_new_name(const weir_yaml_node *map, const weir_nn_inputs *before, size_t count,
-                               const char *name) {
+static weir_err shape_check_new_name(const weir_yaml_node *map, const weir_nn_inputs *before, size_t count,
+                                     const char *name) {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(before[i].name, name) == 0) return WEIR_YAML_ERR(map, "'%s' is here twice", name);
     }
@@ -199,47 +200,47 @@ static weir_err check_new_name(const weir_yaml_node *map, const weir_nn_inputs *
 }
 
 /* before: those of the same list that stand before it. aggregates: NULL for a relation. */
-static weir_err read_inputs(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *before, size_t index,
-                            bool vertex) {
+static weir_err shape_read_inputs(weir_nn_shape *shape, const weir_yaml_node *map, weir_nn_inputs *before, size_t index,
+                                  bool vertex) {
     weir_nn_inputs *inputs = &before[index];
     const weir_yaml_node *features = NULL, *aggregates = NULL;
     const char *name = NULL;
     size_t aggregate_count = 0;
-    weir_err err = get_name(map, "name", &name);
-    if (!err) err = check_new_name(map, before, index, name);
-    if (!err) err = get_list(map, "features", WEIR_SCHEMA_FEATURES_MAX, &features);
-    if (!err && vertex) err = get_list(map, "aggregates", WEIR_SCHEMA_AGGREGATES_MAX, &aggregates);
+    weir_err err = shape_get_name(map, "name", &name);
+    if (!err) err = shape_check_new_name(map, before, index, name);
+    if (!err) err = shape_get_list(map, "features", WEIR_SCHEMA_FEATURES_MAX, &features);
+    if (!err && vertex) err = shape_get_list(map, "aggregates", WEIR_SCHEMA_AGGREGATES_MAX, &aggregates);
     if (err) return err;
     if (aggregates) aggregate_count = weir_yaml_count(aggregates);
     err = weir_nn_inputs_begin(shape, inputs, name, (uint32_t)weir_yaml_count(features), (uint32_t)aggregate_count);
     for (size_t i = 0; !err && i < weir_yaml_count(features); i++)
-        err = read_feature(shape, weir_yaml_item(features, i), inputs);
+        err = shape_read_feature(shape, weir_yaml_item(features, i), inputs);
     for (size_t i = 0; !err && i < aggregate_count; i++)
-        err = read_aggregate(shape, weir_yaml_item(aggregates, i), inputs);
+        err = shape_read_aggregate(shape, weir_yaml_item(aggregates, i), inputs);
     return err;
 }
 
-static weir_err read_vertex(weir_nn_shape *shape, const weir_yaml_node *map, size_t index) {
+static weir_err shape_read_vertex(weir_nn_shape *shape, const weir_yaml_node *map, size_t index) {
     static const char *const keys[] = {"name", "features", "aggregates", "matrices", NULL};
     weir_err err = weir_yaml_only_keys(map, "a vertex type", keys);
-    if (!err) err = read_inputs(shape, map, shape->vertices, index, true);
-    return err ? err : read_matrices(shape, map, &shape->vertices[index]);
+    if (!err) err = shape_read_inputs(shape, map, shape->vertices, index, true);
+    return err ? err : shape_read_matrices(shape, map, &shape->vertices[index]);
 }
 
-static weir_err read_relation(weir_nn_shape *shape, const weir_yaml_node *map, size_t index) {
+static weir_err shape_read_relation(weir_nn_shape *shape, const weir_yaml_node *map, size_t index) {
     static const char *const keys[] = {"name", "from", "to", "features", NULL};
     uint32_t from = 0, to = 0;
     weir_err err = weir_yaml_only_keys(map, "a relation", keys);
-    if (!err) err = read_inputs(shape, map, shape->edges, index, false);
-    if (!err) err = get_ref(map, "from", shape->vertices, shape->types, &from);
-    if (!err) err = get_ref(map, "to", shape->vertices, shape->types, &to);
+    if (!err) err = shape_read_inputs(shape, map, shape->edges, index, false);
+    if (!err) err = shape_get_ref(map, "from", shape->vertices, shape->types, &from);
+    if (!err) err = shape_get_ref(map, "to", shape->vertices, shape->types, &to);
     shape->ends[index] = (weir_sample_ends){(uint16_t)from, (uint16_t)to};
     return err;
 }
 
 /* --- steps ------------------------------------------------------------------------------------------------------- */
 
-static weir_err read_weight(const weir_nn_shape *shape, const weir_yaml_node *map, weir_sample_step *step) {
+static weir_err shape_read_weight(const weir_nn_shape *shape, const weir_yaml_node *map, weir_sample_step *step) {
     const weir_yaml_node *weight = weir_yaml_find(map, "weight"), *half_life = weir_yaml_find(map, "half_life_us");
     const weir_nn_inputs *edge = &shape->edges[step->relation];
     int64_t feature = 0;
@@ -256,48 +257,49 @@ static weir_err read_weight(const weir_nn_shape *shape, const weir_yaml_node *ma
     return err;
 }
 
-static weir_err read_step(weir_nn_shape *shape, const weir_yaml_node *map, weir_sample_step *step) {
+static weir_err shape_read_step(weir_nn_shape *shape, const weir_yaml_node *map, weir_sample_step *step) {
     static const char *const keys[] = {"hop",    "relation", "direction",    "strategy",
                                        "fanout", "weight",   "half_life_us", NULL};
     uint32_t relation = 0, direction = 0, strategy = 0;
     weir_err err = weir_yaml_only_keys(map, "a step", keys);
-    if (!err) err = get_u32(map, "hop", 1, WEIR_NN_LAYERS_MAX, &step->hop);
-    if (!err) err = get_ref(map, "relation", shape->edges, shape->relations, &relation);
-    if (!err) err = get_word(map, "direction", weir_nn_direction_words, &direction);
-    if (!err) err = get_word(map, "strategy", weir_nn_strategy_words, &strategy);
-    if (!err) err = get_u32(map, "fanout", strategy == WEIR_SAMPLE_FULL ? 0 : 1, WEIR_SAMPLE_FANOUT_MAX, &step->fanout);
+    if (!err) err = shape_get_u32(map, "hop", 1, WEIR_NN_LAYERS_MAX, &step->hop);
+    if (!err) err = shape_get_ref(map, "relation", shape->edges, shape->relations, &relation);
+    if (!err) err = shape_get_word(map, "direction", weir_nn_direction_words, &direction);
+    if (!err) err = shape_get_word(map, "strategy", weir_nn_strategy_words, &strategy);
+    if (!err)
+        err = shape_get_u32(map, "fanout", strategy == WEIR_SAMPLE_FULL ? 0 : 1, WEIR_SAMPLE_FANOUT_MAX, &step->fanout);
     if (err) return err;
     step->relation = (uint16_t)relation;
     step->direction = (weir_direction)direction;
     step->strategy = (weir_strategy)strategy;
-    return read_weight(shape, map, step);
+    return shape_read_weight(shape, map, step);
 }
 
 /* --- the whole --------------------------------------------------------------------------------------------------- */
 
-static weir_err read_sizes(weir_nn_shape *shape, const weir_yaml_node *root) {
+static weir_err shape_read_sizes(weir_nn_shape *shape, const weir_yaml_node *root) {
     const char *task = "";
-    weir_err err = get_name(root, "task", &task);
-    if (!err) err = get_ref(root, "target", shape->vertices, shape->types, &shape->target_type);
-    if (!err) err = get_u32(root, "outputs", 1, WEIR_NN_OUTPUTS_MAX, &shape->outputs);
-    if (!err) err = get_u32(root, "hidden", 1, WEIR_NN_HIDDEN_MAX, &shape->hidden);
-    if (!err) err = get_u32(root, "window", 1, WEIR_SAMPLE_WINDOW_MAX, &shape->window);
+    weir_err err = shape_get_name(root, "task", &task);
+    if (!err) err = shape_get_ref(root, "target", shape->vertices, shape->types, &shape->target_type);
+    if (!err) err = shape_get_u32(root, "outputs", 1, WEIR_NN_OUTPUTS_MAX, &shape->outputs);
+    if (!err) err = shape_get_u32(root, "hidden", 1, WEIR_NN_HIDDEN_MAX, &shape->hidden);
+    if (!err) err = shape_get_u32(root, "window", 1, WEIR_SAMPLE_WINDOW_MAX, &shape->window);
     if (err) return err;
     shape->task = weir_arena_strndup(shape->arena, task, strlen(task));
     return shape->task ? WEIR_OK : WEIR_NOMEM("for the shape of a network");
 }
 
-static weir_err read_parts(weir_nn_shape *shape, const weir_yaml_node *root, const weir_yaml_node *vertices,
-                           const weir_yaml_node *relations, const weir_yaml_node *steps) {
+static weir_err shape_read_parts(weir_nn_shape *shape, const weir_yaml_node *root, const weir_yaml_node *vertices,
+                                 const weir_yaml_node *relations, const weir_yaml_node *steps) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < shape->types; i++)
-        err = read_vertex(shape, weir_yaml_item(vertices, i), i);
+        err = shape_read_vertex(shape, weir_yaml_item(vertices, i), i);
     for (size_t i = 0; !err && i < shape->relations; i++)
-        err = read_relation(shape, weir_yaml_item(relations, i), i);
+        err = shape_read_relation(shape, weir_yaml_item(relations, i), i);
     shape->step_count = (uint32_t)weir_yaml_count(steps);
     for (size_t i = 0; !err && i < shape->step_count; i++)
-        err = read_step(shape, weir_yaml_item(steps, i), &shape->steps[i]);
-    if (!err) err = read_sizes(shape, root);
+        err = shape_read_step(shape, weir_yaml_item(steps, i), &shape->steps[i]);
+    if (!err) err = shape_read_sizes(shape, root);
     if (err) return err;
     err = weir_nn_shape_finish(shape);
     if (!err || weir_err_is(err, WEIR_ENOMEM)) return err;
@@ -314,13 +316,13 @@ weir_err weir_nn_shape_read_node(const weir_yaml_node *root, weir_nn_shape **sha
     uint32_t version;
     *shapep = NULL;
     weir_err err = weir_yaml_only_keys(root, "a shape", keys);
-    if (!err) err = get_u32(root, "version", WEIR_NN_LANGUAGE, WEIR_NN_LANGUAGE, &version);
-    if (!err) err = get_list(root, "vertices", WEIR_SCHEMA_VERTICES_MAX, &vertices);
-    if (!err) err = get_list(root, "relations", WEIR_SCHEMA_RELATIONS_MAX, &relations);
-    if (!err) err = get_list(root, "steps", WEIR_SAMPLE_STEPS_MAX, &steps);
+    if (!err) err = shape_get_u32(root, "version", WEIR_NN_LANGUAGE, WEIR_NN_LANGUAGE, &version);
+    if (!err) err = shape_get_list(root, "vertices", WEIR_SCHEMA_VERTICES_MAX, &vertices);
+    if (!err) err = shape_get_list(root, "relations", WEIR_SCHEMA_RELATIONS_MAX, &relations);
+    if (!err) err = shape_get_list(root, "steps", WEIR_SAMPLE_STEPS_MAX, &steps);
     if (!err)
         err = weir_nn_shape_begin((uint32_t)weir_yaml_count(vertices), (uint32_t)weir_yaml_count(relations), &shape);
-    if (!err) err = read_parts(shape, root, vertices, relations, steps);
+    if (!err) err = shape_read_parts(shape, root, vertices, relations, steps);
     if (err)
         weir_nn_shape_free(shape);
     else

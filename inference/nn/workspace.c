@@ -16,7 +16,7 @@ weir_err weir_nn_workspace_open(const weir_nn *nn, bool tape, weir_nn_workspace 
     return WEIR_OK;
 }
 
-static void release_extras(weir_nn_workspace *w) {
+static void workspace_release_extras(weir_nn_workspace *w) {
     for (uint32_t i = 0; i < w->extra_count; i++)
         w->nn->kernels->release(w->extras[i]);
     w->extra_count = 0;
@@ -24,7 +24,7 @@ static void release_extras(weir_nn_workspace *w) {
 
 void weir_nn_workspace_close(weir_nn_workspace *w) {
     if (!w) return;
-    release_extras(w);
+    workspace_release_extras(w);
     weir_free(w->extras);
     if (w->chunk) w->nn->kernels->release(w->chunk);
     weir_free(w);
@@ -36,7 +36,7 @@ uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *w) {
 
 /* A quarter more than what was wanted: the next batch is seldom the same size. */
 weir_err weir_nn_workspace_begin(weir_nn_workspace *w) {
-    release_extras(w);
+    workspace_release_extras(w);
     w->used = 0;
     w->taped = false;
     if (w->wanted <= w->chunk_bytes) return WEIR_OK;
@@ -50,7 +50,7 @@ weir_err weir_nn_workspace_begin(weir_nn_workspace *w) {
     return err;
 }
 
-static void *alloc_extra(weir_nn_workspace *w, size_t bytes) {
+static void *workspace_alloc_extra(weir_nn_workspace *w, size_t bytes) {
     void *memory = NULL;
     if (w->extra_count == w->extra_room) {
         uint32_t room = w->extra_room ? 2 * w->extra_room : 64;
@@ -70,7 +70,7 @@ void *weir_nn_workspace_alloc(weir_nn_workspace *w, size_t count, size_t size) {
     bytes = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT; /* never nothing: NULL means that there is no memory */
     void *memory = bytes <= w->chunk_bytes - (w->used < w->chunk_bytes ? w->used : w->chunk_bytes)
                        ? w->chunk + w->used
-                       : alloc_extra(w, bytes);
+                       : workspace_alloc_extra(w, bytes);
     w->used += bytes;
     if (w->used > w->wanted) w->wanted = w->used;
     return memory;

@@ -11,7 +11,7 @@ struct weir_pack_draft {
     weir_buf architecture, calibration;
 };
 
-static void print_architecture(weir_pack_draft *draft, const weir_pack_opts *opts) {
+static void pack_draft_print_architecture(weir_pack_draft *draft, const weir_pack_opts *opts) {
     weir_json json = weir_json_begin(&draft->architecture);
     weir_json_object(&json);
     weir_json_key(&json, "sample_seed");
@@ -21,7 +21,7 @@ static void print_architecture(weir_pack_draft *draft, const weir_pack_opts *opt
     weir_json_object_end(&json);
 }
 
-static void print_calibration(weir_pack_draft *draft, const weir_pack_opts *opts) {
+static void pack_draft_print_calibration(weir_pack_draft *draft, const weir_pack_opts *opts) {
     weir_json json = weir_json_begin(&draft->calibration);
     weir_json_object(&json);
     weir_json_key(&json, "slope");
@@ -31,7 +31,7 @@ static void print_calibration(weir_pack_draft *draft, const weir_pack_opts *opts
     weir_json_object_end(&json);
 }
 
-static weir_err name_tensors(weir_pack_draft *draft, const weir_pack_opts *opts) {
+static weir_err pack_draft_name_tensors(weir_pack_draft *draft, const weir_pack_opts *opts) {
     uint32_t count;
     const weir_nn_tensor *from = weir_nn_tensors(opts->nn, &count);
     draft->tensors = weir_calloc(count, sizeof *draft->tensors);
@@ -50,9 +50,9 @@ weir_err weir_pack_draft_open(const weir_pack_opts *opts, weir_pack_draft **draf
         return WEIR_ERR(WEIR_EINVAL, "a model's seed has at most 63 bits, and its calibration is finite");
     weir_pack_draft *draft = weir_calloc(1, sizeof *draft);
     if (!draft) return WEIR_NOMEM("while writing a model");
-    print_architecture(draft, opts);
-    print_calibration(draft, opts);
-    weir_err err = name_tensors(draft, opts);
+    pack_draft_print_architecture(draft, opts);
+    pack_draft_print_calibration(draft, opts);
+    weir_err err = pack_draft_name_tensors(draft, opts);
     weir_err_keep(&err, weir_buf_err(&draft->architecture));
     weir_err_keep(&err, weir_buf_err(&draft->calibration));
     if (err) {

@@ -16,54 +16,54 @@ struct weir_pack {
 };
 
 /* A description that cannot be read is data, not somebody's configuration. */
-static weir_err as_data(weir_err err) {
+static weir_err pack_as_data(weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     if (!weir_err_is(err, WEIR_ECONFIG)) return err;
     weir_err_sentence(err, sentence, sizeof sentence);
     return WEIR_ERR(WEIR_EDATA, "%s; train the model again, or serve an older one", sentence);
 }
 
-static weir_err parse(const weir_model *model, weir_model_text which, const char *name, weir_yaml **yamlp) {
+static weir_err pack_parse(const weir_model *model, weir_model_text which, const char *name, weir_yaml **yamlp) {
     size_t length;
     const char *text = weir_model_text_of(model, which, &length);
     return weir_yaml_parse(name, text, length, yamlp);
 }
 
-static weir_err member(const weir_yaml *yaml, const char *what, const char *name, const weir_yaml_node **nodep) {
+static weir_err pack_member(const weir_yaml *yaml, const char *what, const char *name, const weir_yaml_node **nodep) {
     const weir_yaml_node *root = weir_yaml_root(yaml);
     *nodep = root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, name) : NULL;
     return *nodep ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the model's %s has no '%s'; train it again", what, name);
 }
 
-static weir_err read_architecture(weir_pack *pack, const weir_model *model) {
+static weir_err pack_read_architecture(weir_pack *pack, const weir_model *model) {
     const weir_yaml_node *seed, *network;
     weir_yaml *yaml = NULL;
     int64_t number = 0;
-    weir_err err = parse(model, WEIR_MODEL_ARCHITECTURE, "architecture", &yaml);
-    if (!err) err = member(yaml, "architecture", "sample_seed", &seed);
+    weir_err err = pack_parse(model, WEIR_MODEL_ARCHITECTURE, "architecture", &yaml);
+    if (!err) err = pack_member(yaml, "architecture", "sample_seed", &seed);
     if (!err) err = weir_yaml_i64(seed, 0, INT64_MAX, &number);
-    if (!err) err = member(yaml, "architecture", "network", &network);
+    if (!err) err = pack_member(yaml, "architecture", "network", &network);
     if (!err) err = weir_nn_shape_read_node(network, &pack->shape);
     pack->sample_seed = (uint64_t)number;
     weir_yaml_free(yaml);
-    return as_data(err);
+    return pack_as_data(err);
 }
 
-static weir_err read_calibration(weir_pack *pack, const weir_model *model) {
+static weir_err pack_read_calibration(weir_pack *pack, const weir_model *model) {
     const weir_yaml_node *slope, *offset;
     weir_yaml *yaml = NULL;
-    weir_err err = parse(model, WEIR_MODEL_CALIBRATION, "calibration", &yaml);
-    if (!err) err = member(yaml, "calibration", "slope", &slope);
+    weir_err err = pack_parse(model, WEIR_MODEL_CALIBRATION, "calibration", &yaml);
+    if (!err) err = pack_member(yaml, "calibration", "slope", &slope);
     if (!err) err = weir_yaml_f64(slope, &pack->slope);
-    if (!err) err = member(yaml, "calibration", "offset", &offset);
+    if (!err) err = pack_member(yaml, "calibration", "offset", &offset);
     if (!err) err = weir_yaml_f64(offset, &pack->offset);
     if (!err && (!isfinite(pack->slope) || !isfinite(pack->offset)))
         err = WEIR_ERR(WEIR_EDATA, "the model's calibration is not finite; train it again");
     weir_yaml_free(yaml);
-    return as_data(err);
+    return pack_as_data(err);
 }
 
-static weir_err copy_tensor(weir_real *params, const weir_nn_tensor *to, const weir_model *model) {
+static weir_err pack_copy_tensor(weir_real *params, const weir_nn_tensor *to, const weir_model *model) {
     const weir_model_tensor *from = weir_model_tensor_find(model, to->name);
     if (!from)
         return WEIR_ERR(WEIR_EDATA, "the model's weights lack '%s', which its network needs; train it again", to->name);
@@ -76,7 +76,7 @@ static weir_err copy_tensor(weir_real *params, const weir_nn_tensor *to, const w
 }
 
 /* V2: a score is a number whatever is asked, so what could overflow does not come to serve. */
-static weir_err check_weights(const weir_pack *pack, const weir_real *params) {
+static weir_err pack_check_weights(const weir_pack *pack, const weir_real *params) {
     double logit_max;
     weir_err err = weir_nn_bound(pack->nn, params, &logit_max);
     if (err || isfinite(fabs(pack->slope) * logit_max + fabs(pack->offset))) return err;
@@ -84,7 +84,7 @@ static weir_err check_weights(const weir_pack *pack, const weir_real *params) {
                     pack->slope);
 }
 
-static weir_err copy_tensors(weir_pack *pack, const weir_model *model) {
+static weir_err pack_copy_tensors(weir_pack *pack, const weir_model *model) {
     uint32_t count;
     const weir_nn_tensor *tensors = weir_nn_tensors(pack->nn, &count);
     size_t size = weir_nn_parameter_count(pack->nn) * sizeof *pack->params;
@@ -95,8 +95,8 @@ static weir_err copy_tensors(weir_pack *pack, const weir_model *model) {
         err = WEIR_ERR(WEIR_EDATA, "the model has %zu tensors, its network %u; train it again",
                        weir_model_tensor_count(model), count);
     for (uint32_t i = 0; !err && i < count; i++)
-        err = copy_tensor(host, &tensors[i], model);
-    if (!err) err = check_weights(pack, host);
+        err = pack_copy_tensor(host, &tensors[i], model);
+    if (!err) err = pack_check_weights(pack, host);
     if (!err) err = pack->kernels->alloc(size, &memory);
     pack->params = memory;
     if (!err) {
@@ -112,10 +112,10 @@ weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, we
     weir_pack *pack = weir_calloc(1, sizeof *pack);
     if (!pack) return WEIR_NOMEM("for a model");
     pack->kernels = kernels;
-    weir_err err = read_architecture(pack, model);
-    if (!err) err = read_calibration(pack, model);
+    weir_err err = pack_read_architecture(pack, model);
+    if (!err) err = pack_read_calibration(pack, model);
     if (!err) err = weir_nn_open(pack->shape, kernels, &pack->nn);
-    if (!err) err = copy_tensors(pack, model);
+    if (!err) err = pack_copy_tensors(pack, model);
     if (err) {
         weir_pack_close(pack);
         return err;

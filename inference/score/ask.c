@@ -3,7 +3,7 @@
 #include "score_private.h"
 
 /* The event of an edge that begins at the vertex at its very time: of the first relation that has one. */
-static weir_err own_event(weir_graph *graph, uint32_t type, weir_arena *arena, weir_score_ask *ask) {
+static weir_err score_ask_own_event(weir_graph *graph, uint32_t type, weir_arena *arena, weir_score_ask *ask) {
     const weir_schema *schema = weir_graph_schema(graph);
     weir_err err = WEIR_OK;
     for (uint32_t r = 0; !err && !ask->event && r < weir_schema_relation_count(schema); r++) {
@@ -32,7 +32,7 @@ weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model,
         askp->time_us = now_us;
         return WEIR_OK;
     }
-    return own_event(graph, type, arena, askp);
+    return score_ask_own_event(graph, type, arena, askp);
 }
 
 weir_err weir_score_ask_event(const weir_score_model *model, const weir_mutation *mutations, size_t count,

@@ -13,7 +13,7 @@
 
 #include "score_private.h"
 
-typedef struct widening {
+typedef struct explain_widening {
     const weir_nn_shape *shape;
     const weir_schema *schema;
     const weir_block_view *from;
@@ -26,16 +26,16 @@ typedef struct widening {
     uint32_t shift;   /* of nodes behind the targets    */
     uint32_t blanks;  /* rows of targets without a word */
     bool starved;
-} widening;
+} explain_widening;
 
-static void *grab(widening *w, size_t count, size_t size) {
+static void *explain_grab(explain_widening *w, size_t count, size_t size) {
     void *memory = weir_arena_alloc(w->arena, count * size);
     if (!memory) w->starved = true;
     return memory;
 }
 
 /* Steps of the first hop stand first. */
-static uint32_t first_steps(const weir_nn_shape *shape) {
+static uint32_t explain_first_steps(const weir_nn_shape *shape) {
     uint32_t count, first = 0;
     const weir_sample_step *steps = weir_nn_steps(shape, &count);
     while (first < count && steps[first].hop == 1)
@@ -43,25 +43,25 @@ static uint32_t first_steps(const weir_nn_shape *shape) {
     return first;
 }
 
-static bool leaves_targets(const weir_block_edges *e) {
+static bool explain_leaves_targets(const weir_block_edges *e) {
     return e->parent_end > e->parent_begin;
 }
 
-static uint32_t first_edges(const weir_block_view *view, uint32_t steps, uint32_t target) {
+static uint32_t explain_first_edges(const weir_block_view *view, uint32_t steps, uint32_t target) {
     uint32_t count = 0;
     for (uint32_t s = 0; s < steps; s++) {
         const weir_block_edges *e = &view->edges[s];
-        if (leaves_targets(e)) count += e->offsets[target + 1] - e->offsets[target];
+        if (explain_leaves_targets(e)) count += e->offsets[target + 1] - e->offsets[target];
     }
     return count;
 }
 
 /* --- where everything goes ---------------------------------------------------------------------------------------- */
 
-static void place_targets(widening *w) {
-    uint32_t steps = first_steps(w->shape);
+static void explain_place_targets(explain_widening *w) {
+    uint32_t steps = explain_first_steps(w->shape);
     for (uint32_t i = 0; i < w->from->targets; i++) {
-        uint32_t edges = w->explain[i] ? first_edges(w->from, steps, i) : 0;
+        uint32_t edges = w->explain[i] ? explain_first_edges(w->from, steps, i) : 0;
         if (edges > WEIR_SCORE_EDGES_MAX) edges = WEIR_SCORE_EDGES_MAX;
         w->wide->places[i] = (weir_score_place){w->targets, w->explain[i] ? edges + 1 : 0};
         w->targets += 1 + w->wide->places[i].variants;
@@ -70,39 +70,39 @@ static void place_targets(widening *w) {
     w->shift = w->targets - w->from->targets;
 }
 
-static uint32_t row_of(const widening *w, uint32_t row) {
+static uint32_t explain_row_of(const explain_widening *w, uint32_t row) {
     return row < w->from->input_ranges[w->target_type].end ? row : row + w->blanks;
 }
 
-static void widen_nodes(widening *w) {
+static void explain_widen_nodes(explain_widening *w) {
     const weir_block_view *from = w->from;
     uint32_t nodes = from->nodes + w->shift, blank = from->input_ranges[w->target_type].end;
-    uint32_t *groups = grab(w, nodes, sizeof *groups), *input_of = grab(w, nodes, sizeof *input_of);
-    int64_t *before_us = grab(w, w->targets, sizeof *before_us);
+    uint32_t *groups = explain_grab(w, nodes, sizeof *groups), *input_of = explain_grab(w, nodes, sizeof *input_of);
+    int64_t *before_us = explain_grab(w, w->targets, sizeof *before_us);
     if (w->starved) return;
     for (uint32_t i = 0; i < from->targets; i++) {
         weir_score_place place = w->wide->places[i];
         for (uint32_t at = place.base; at <= place.base + place.variants; at++) {
             groups[at] = at;
-            input_of[at] = row_of(w, from->input_of[i]);
+            input_of[at] = explain_row_of(w, from->input_of[i]);
             before_us[at] = from->before_us[i];
         }
         if (place.variants) input_of[place.base + place.variants] = blank++;
     }
     for (uint32_t n = from->targets; n < from->nodes; n++) {
         groups[n + w->shift] = w->wide->places[from->groups[n]].base;
-        input_of[n + w->shift] = row_of(w, from->input_of[n]);
+        input_of[n + w->shift] = explain_row_of(w, from->input_of[n]);
     }
     w->wide->view.groups = groups;
     w->wide->view.input_of = input_of;
     w->wide->view.before_us = before_us;
 }
 
-static void widen_ranges(widening *w) {
+static void explain_widen_ranges(explain_widening *w) {
     const weir_block_view *from = w->from;
-    weir_block_range *ranges = grab(w, (from->hops + 1) * from->types, sizeof *ranges);
-    weir_block_range *rows = grab(w, from->types, sizeof *rows);
-    uint32_t *hop_end = grab(w, from->hops + 1, sizeof *hop_end);
+    weir_block_range *ranges = explain_grab(w, (from->hops + 1) * from->types, sizeof *ranges);
+    weir_block_range *rows = explain_grab(w, from->types, sizeof *rows);
+    uint32_t *hop_end = explain_grab(w, from->hops + 1, sizeof *hop_end);
     if (w->starved) return;
     for (uint32_t hop = 0; hop <= from->hops; hop++)
         hop_end[hop] = from->hop_end[hop] + w->shift;
@@ -125,25 +125,26 @@ static void widen_ranges(widening *w) {
 /* --- edges -------------------------------------------------------------------------------------------------------- */
 
 /* The columns of one step that a forward pass reads. */
-typedef struct columns {
+typedef struct explain_columns {
     uint32_t *offsets, *parents, *children;
     int64_t *times;
     weir_real *numbers;
     uint32_t width, count;
-} columns;
+} explain_columns;
 
-static columns columns_grab(widening *w, uint32_t step, uint32_t parents, size_t edges) {
+static explain_columns explain_columns_grab(explain_widening *w, uint32_t step, uint32_t parents, size_t edges) {
     uint32_t steps;
-    columns c = {.width = weir_nn_edge(w->shape, weir_nn_steps(w->shape, &steps)[step].relation)->width};
-    c.offsets = grab(w, (size_t)parents + 1, sizeof *c.offsets);
-    c.parents = grab(w, edges, sizeof *c.parents);
-    c.children = grab(w, edges, sizeof *c.children);
-    c.times = grab(w, edges, sizeof *c.times);
-    c.numbers = c.width ? grab(w, edges * c.width, sizeof *c.numbers) : NULL;
+    explain_columns c = {.width = weir_nn_edge(w->shape, weir_nn_steps(w->shape, &steps)[step].relation)->width};
+    c.offsets = explain_grab(w, (size_t)parents + 1, sizeof *c.offsets);
+    c.parents = explain_grab(w, edges, sizeof *c.parents);
+    c.children = explain_grab(w, edges, sizeof *c.children);
+    c.times = explain_grab(w, edges, sizeof *c.times);
+    c.numbers = c.width ? explain_grab(w, edges * c.width, sizeof *c.numbers) : NULL;
     return c;
 }
 
-static void copy_edge(const widening *w, columns *c, uint32_t step, uint32_t edge, uint32_t parent) {
+static void explain_copy_edge(const explain_widening *w, explain_columns *c, uint32_t step, uint32_t edge,
+                              uint32_t parent) {
     const weir_block_edges *e = &w->from->edges[step];
     c->parents[c->count] = parent;
     c->children[c->count] = e->children[edge] + w->shift;
@@ -155,8 +156,8 @@ static void copy_edge(const widening *w, columns *c, uint32_t step, uint32_t edg
     c->count++;
 }
 
-static void use_columns(widening *w, const columns *c, uint32_t step, uint32_t begin, uint32_t end,
-                        weir_block_edges *edges) {
+static void explain_use_columns(explain_widening *w, const explain_columns *c, uint32_t step, uint32_t begin,
+                                uint32_t end, weir_block_edges *edges) {
     edges[step] = (weir_block_edges){
         .parent_begin = begin,
         .parent_end = end,
@@ -170,12 +171,12 @@ static void use_columns(widening *w, const columns *c, uint32_t step, uint32_t b
 }
 
 /* seen: how many first edges of each target the steps before had. */
-static void widen_first(widening *w, uint32_t step, uint32_t *seen, weir_block_edges *edges) {
+static void explain_widen_first(explain_widening *w, uint32_t step, uint32_t *seen, weir_block_edges *edges) {
     const weir_block_edges *e = &w->from->edges[step];
     size_t count = 0;
     for (uint32_t i = 0; i < w->from->targets; i++)
         count += (size_t)(e->offsets[i + 1] - e->offsets[i]) * (1 + w->wide->places[i].variants);
-    columns c = columns_grab(w, step, w->targets, count);
+    explain_columns c = explain_columns_grab(w, step, w->targets, count);
     if (w->starved) return;
     c.offsets[0] = 0;
     for (uint32_t i = 0; i < w->from->targets; i++) {
@@ -184,24 +185,25 @@ static void widen_first(widening *w, uint32_t step, uint32_t *seen, weir_block_e
             for (uint32_t edge = e->offsets[i]; edge < e->offsets[i + 1]; edge++) {
                 bool last = at == place.base + place.variants; /* it lacks its row, and no edge */
                 bool missing = at > place.base && !last && seen[i] + edge - e->offsets[i] == at - place.base - 1;
-                if (!missing) copy_edge(w, &c, step, edge, at);
+                if (!missing) explain_copy_edge(w, &c, step, edge, at);
             }
             c.offsets[at + 1] = c.count;
         }
         seen[i] += e->offsets[i + 1] - e->offsets[i];
     }
-    use_columns(w, &c, step, 0, w->targets, edges);
+    explain_use_columns(w, &c, step, 0, w->targets, edges);
 }
 
-static void widen_deep(widening *w, uint32_t step, weir_block_edges *edges) {
+static void explain_widen_deep(explain_widening *w, uint32_t step, weir_block_edges *edges) {
     const weir_block_edges *e = &w->from->edges[step];
-    uint32_t *parents = grab(w, e->count, sizeof *parents), *children = grab(w, e->count, sizeof *children);
+    uint32_t *parents = explain_grab(w, e->count, sizeof *parents),
+             *children = explain_grab(w, e->count, sizeof *children);
     if (w->starved) return;
     edges[step] = *e;
     edges[step].parents = parents;
     edges[step].children = children;
     w->wide->inputs.edges[step] = w->inputs->edges[step];
-    if (!leaves_targets(e)) return;
+    if (!explain_leaves_targets(e)) return;
     edges[step].parent_begin += w->shift;
     edges[step].parent_end += w->shift;
     for (uint32_t i = 0; i < e->count; i++) {
@@ -210,26 +212,26 @@ static void widen_deep(widening *w, uint32_t step, weir_block_edges *edges) {
     }
 }
 
-static void widen_edges(widening *w) {
-    uint32_t first = first_steps(w->shape), seen[WEIR_SCORE_BATCH_MAX] = {0};
-    weir_block_edges *edges = grab(w, w->from->steps, sizeof *edges);
+static void explain_widen_edges(explain_widening *w) {
+    uint32_t first = explain_first_steps(w->shape), seen[WEIR_SCORE_BATCH_MAX] = {0};
+    weir_block_edges *edges = explain_grab(w, w->from->steps, sizeof *edges);
     for (uint32_t s = 0; s < w->from->steps && !w->starved; s++) {
-        if (s < first && leaves_targets(&w->from->edges[s]))
-            widen_first(w, s, seen, edges);
+        if (s < first && explain_leaves_targets(&w->from->edges[s]))
+            explain_widen_first(w, s, seen, edges);
         else
-            widen_deep(w, s, edges);
+            explain_widen_deep(w, s, edges);
     }
     w->wide->view.edges = edges;
 }
 
 /* Behind the rows of the target's type: rows of targets of which nothing is known. */
-static void widen_rows(widening *w) {
+static void explain_widen_rows(explain_widening *w) {
     const weir_nn_inputs *inputs = weir_nn_vertex(w->shape, w->target_type);
     const weir_schema_feature *features = weir_schema_vertex_at(w->schema, w->target_type)->features;
     weir_block_range range = w->from->input_ranges[w->target_type];
     size_t rows = range.end - range.begin, all = rows + w->blanks;
-    weir_real *numbers = grab(w, all * inputs->width, sizeof *numbers);
-    uint32_t *slots = grab(w, all * inputs->category_count, sizeof *slots);
+    weir_real *numbers = explain_grab(w, all * inputs->width, sizeof *numbers);
+    uint32_t *slots = explain_grab(w, all * inputs->category_count, sizeof *slots);
     if (w->starved) return;
     memcpy(numbers, w->inputs->numbers[w->target_type], rows * inputs->width * sizeof *numbers);
     memcpy(slots, w->inputs->slots[w->target_type], rows * inputs->category_count * sizeof *slots);
@@ -242,17 +244,17 @@ static void widen_rows(widening *w) {
 
 weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *view, const weir_score_inputs *inputs,
                           const bool *explain, const weir_schema *schema, weir_arena *arena, weir_score_wide *wide) {
-    widening w = {.shape = shape,
-                  .schema = schema,
-                  .from = view,
-                  .inputs = inputs,
-                  .explain = explain,
-                  .arena = arena,
-                  .wide = wide,
-                  .target_type = weir_nn_target_type(shape)};
+    explain_widening w = {.shape = shape,
+                          .schema = schema,
+                          .from = view,
+                          .inputs = inputs,
+                          .explain = explain,
+                          .arena = arena,
+                          .wide = wide,
+                          .target_type = weir_nn_target_type(shape)};
     wide->view = *view;
     wide->inputs = *inputs;
-    place_targets(&w);
+    explain_place_targets(&w);
     if (w.shift == 0) return WEIR_OK;
     wide->view.targets = w.targets;
     wide->view.nodes = view->nodes + w.shift;
@@ -260,17 +262,17 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
     wide->view.input_nodes = NULL;
     wide->view.vertices = NULL;
     wide->view.cut = NULL;
-    widen_nodes(&w);
-    if (!w.starved) widen_ranges(&w);
-    if (!w.starved) widen_edges(&w);
-    if (!w.starved) widen_rows(&w);
+    explain_widen_nodes(&w);
+    if (!w.starved) explain_widen_ranges(&w);
+    if (!w.starved) explain_widen_edges(&w);
+    if (!w.starved) explain_widen_rows(&w);
     if (!w.starved) return WEIR_OK;
     return WEIR_ARENA_ERR(w.arena, "the reasons need more memory than a batch may use; ask for fewer targets at once");
 }
 
 /* --- reading them ----------------------------------------------------------------------------------------------- */
 
-static int by_change(const void *a, const void *b) {
+static int explain_by_change(const void *a, const void *b) {
     const weir_score_reason *x = a, *y = b;
     double p = fabs(x->change), q = fabs(y->change);
     if (p != q) return p > q ? -1 : 1;
@@ -281,8 +283,8 @@ static int by_change(const void *a, const void *b) {
     return (x->event > y->event) - (x->event < y->event);
 }
 
-static weir_score_reason reason_of(const weir_sample_source *source, const weir_block_view *view,
-                                   const weir_sample_step *step, const weir_block_edges *e, uint32_t edge) {
+static weir_score_reason explain_reason_of(const weir_sample_source *source, const weir_block_view *view,
+                                           const weir_sample_step *step, const weir_block_edges *e, uint32_t edge) {
     const weir_sample_ends *ends = &source->ends[step->relation];
     return (weir_score_reason){
         .neighbor = view->ids[e->children[edge]],
@@ -303,16 +305,16 @@ weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_sou
     weir_score_reason *reasons = weir_arena_alloc(arena, (size_t)place.variants * sizeof *reasons);
     if (!reasons) return WEIR_ARENA_ERR(arena, "no memory for the reasons of a score; ask for fewer targets at once");
     const weir_real *variants = logits + (size_t)(place.base + 1) * outputs + score->label;
-    for (uint32_t s = 0; s < first_steps(shape); s++) {
+    for (uint32_t s = 0; s < explain_first_steps(shape); s++) {
         const weir_block_edges *e = &view->edges[s];
-        if (!leaves_targets(e)) continue;
+        if (!explain_leaves_targets(e)) continue;
         for (uint32_t i = e->offsets[target]; i < e->offsets[target + 1] && at + 1 < place.variants; i++, at++) {
-            reasons[at] = reason_of(source, view, &steps[s], e, i);
+            reasons[at] = explain_reason_of(source, view, &steps[s], e, i);
             reasons[at].change = score->logit - (double)variants[(size_t)at * outputs];
         }
     }
     score->own_change = score->logit - (double)variants[(size_t)at * outputs];
-    qsort(reasons, at, sizeof *reasons, by_change);
+    qsort(reasons, at, sizeof *reasons, explain_by_change);
     score->reasons = reasons;
     score->reason_count = at < wanted ? at : wanted;
     return WEIR_OK;

@@ -8,7 +8,7 @@
 
 #include "score_private.h"
 
-static bool judges_at_label(const weir_nn_shape *shape, const weir_schema *schema) {
+static bool score_model_judges_at_label(const weir_nn_shape *shape, const weir_schema *schema) {
     uint32_t task = weir_schema_task_find(schema, weir_nn_task(shape));
     return task != WEIR_SCHEMA_NONE && weir_schema_task_at(schema, task)->moment == WEIR_SCHEMA_AT_LABEL;
 }
@@ -25,7 +25,7 @@ weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_sch
     snprintf(model->name, sizeof model->name, "%s", opts->name);
     snprintf(model->version, sizeof model->version, "%s", opts->version);
     model->opts = *opts;
-    model->at_label = judges_at_label(shape, schema);
+    model->at_label = score_model_judges_at_label(shape, schema);
     atomic_init(&model->references, 1);
     *modelp = model;
     return WEIR_OK;

@@ -33,31 +33,31 @@ const weir_score_ask *weir_score_overlay_find(const weir_score_overlay *overlay,
 
 /* --- one window --------------------------------------------------------------------------------------------------- */
 
-static bool belongs(const weir_mutation *m, const weir_score_ask *ask, const weir_sample_ask *look) {
+static bool overlay_belongs(const weir_mutation *m, const weir_score_ask *ask, const weir_sample_ask *look) {
     return m->kind == WEIR_PUT_EDGE && m->vertex == ask->vertex && m->type == look->relation &&
            m->direction == look->direction && m->time_us < look->before_us[0];
 }
 
 /* The order of a window: newest first, then by neighbour, then by event. */
-static int order(const weir_edge *a, const weir_edge *b) {
+static int overlay_order(const weir_edge *a, const weir_edge *b) {
     if (a->time_us != b->time_us) return a->time_us > b->time_us ? -1 : 1;
     if (a->neighbor != b->neighbor) return a->neighbor < b->neighbor ? -1 : 1;
     return (a->event > b->event) - (a->event < b->event);
 }
 
 /* Puts an edge where it belongs; one that is there already is replaced, as the store would. Returns the new count. */
-static uint32_t insert(weir_edge *edges, uint32_t count, const weir_edge *edge) {
+static uint32_t overlay_insert(weir_edge *edges, uint32_t count, const weir_edge *edge) {
     uint32_t at = 0;
-    while (at < count && order(&edges[at], edge) < 0)
+    while (at < count && overlay_order(&edges[at], edge) < 0)
         at++;
-    bool there = at < count && order(&edges[at], edge) == 0;
+    bool there = at < count && overlay_order(&edges[at], edge) == 0;
     if (!there) memmove(&edges[at + 1], &edges[at], (count - at) * sizeof *edges);
     edges[at] = *edge;
     return there ? count : count + 1;
 }
 
-static weir_err lay_over(weir_score_overlay *o, const weir_score_ask *ask, const weir_sample_ask *look,
-                         weir_sample_window *window) {
+static weir_err overlay_lay_over(weir_score_overlay *o, const weir_score_ask *ask, const weir_sample_ask *look,
+                                 weir_sample_window *window) {
     weir_arena_reset(o->windows);
     weir_edge *edges = weir_arena_alloc(o->windows, (window->count + ask->mutation_count) * sizeof *edges);
     if (!edges) return WEIR_ARENA_ERR(o->windows, "no memory for the edges of an event; send fewer at once");
@@ -65,9 +65,9 @@ static weir_err lay_over(weir_score_overlay *o, const weir_score_ask *ask, const
     if (count) memcpy(edges, window->edges, count * sizeof *edges);
     for (size_t i = 0; i < ask->mutation_count; i++) {
         const weir_mutation *m = &ask->mutations[i];
-        if (!belongs(m, ask, look)) continue;
+        if (!overlay_belongs(m, ask, look)) continue;
         weir_edge edge = {m->neighbor, m->time_us, m->event, m->row, m->row_length};
-        count = insert(edges, count, &edge); // C1
+        count = overlay_insert(edges, count, &edge); // C1
     }
     const uint8_t *bytes = (const uint8_t *)edges;
     window->neighbors = bytes + offsetof(weir_edge, neighbor);
@@ -77,44 +77,44 @@ static weir_err lay_over(weir_score_overlay *o, const weir_score_ask *ask, const
     return WEIR_OK;
 }
 
-static weir_err windows(weir_sample_source *source, const weir_sample_ask *look, weir_sample_window *windows) {
+static weir_err overlay_windows(weir_sample_source *source, const weir_sample_ask *look, weir_sample_window *windows) {
     weir_score_overlay *o = overlay_of(source);
     weir_err err = o->live->windows(o->live, look, windows);
     if (err || look->count != 1 || look->before_us[0] == INT64_MIN) return err;
     const weir_score_ask *ask = weir_score_overlay_find(o, look->parent_ids[0], look->before_us[0] - 1);
-    return ask ? lay_over(o, ask, look, windows) : WEIR_OK;
+    return ask ? overlay_lay_over(o, ask, look, windows) : WEIR_OK;
 }
 
 /* --- everything else is the graph's ----------------------------------------------------------------------------- */
 
-static void begin(weir_sample_source *source) {
+static void overlay_begin(weir_sample_source *source) {
     weir_sample_source *live = overlay_of(source)->live;
     live->begin(live);
 }
 
-static weir_err ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
+static weir_err overlay_ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
     weir_sample_source *live = overlay_of(source)->live;
     return live->ids(live, targets, count, ids);
 }
 
-static weir_err numbers(weir_sample_source *source, const weir_sample_ask *look, const weir_sample_window *window,
-                        uint32_t feature, float *numbers) {
+static weir_err overlay_numbers(weir_sample_source *source, const weir_sample_ask *look,
+                                const weir_sample_window *window, uint32_t feature, float *numbers) {
     weir_sample_source *live = overlay_of(source)->live;
     return live->numbers(live, look, window, feature, numbers);
 }
 
-static weir_err codes(weir_sample_source *source, const weir_sample_ask *look, const weir_sample_window *window,
-                      uint32_t feature, uint64_t *codes) {
+static weir_err overlay_codes(weir_sample_source *source, const weir_sample_ask *look, const weir_sample_window *window,
+                              uint32_t feature, uint64_t *codes) {
     weir_sample_source *live = overlay_of(source)->live;
     return live->codes(live, look, window, feature, codes);
 }
 
-static weir_err keep(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp) {
+static weir_err overlay_keep(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp) {
     weir_sample_source *live = overlay_of(source)->live;
     return live->keep(live, row, length, keptp);
 }
 
-static void close_overlay(weir_sample_source *source) {
+static void overlay_close(weir_sample_source *source) {
     weir_score_overlay_close(overlay_of(source));
 }
 
@@ -136,13 +136,13 @@ weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **
         .ends = live->ends,
         .rows = true,
         .wide = live->wide,
-        .begin = begin,
-        .ids = ids,
-        .windows = windows,
-        .numbers = numbers,
-        .codes = codes,
-        .keep = keep,
-        .close = close_overlay,
+        .begin = overlay_begin,
+        .ids = overlay_ids,
+        .windows = overlay_windows,
+        .numbers = overlay_numbers,
+        .codes = overlay_codes,
+        .keep = overlay_keep,
+        .close = overlay_close,
     };
     return WEIR_OK;
 }

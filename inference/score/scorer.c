@@ -27,10 +27,10 @@
 #define TREE_FORGOTTEN 0.98   /* of a size that is believed and was not looked at, so that it is once more */
 
 /* What one effort of one model needs. */
-typedef struct reach {
+typedef struct scorer_reach {
     weir_sampler *sampler;
     weir_block *block;
-} reach;
+} scorer_reach;
 
 struct weir_scorer {
     weir_graph *graph;
@@ -44,26 +44,26 @@ struct weir_scorer {
     double trees[WEIR_SCORE_EFFORTS]; /* vertices of a tree; 0: not seen yet        */
     /* of the model at hand */
     weir_score_model *model;
-    reach reaches[WEIR_SCORE_EFFORTS];
+    scorer_reach reaches[WEIR_SCORE_EFFORTS];
     weir_nn_workspace *workspace;
     const weir_block_view *view; /* of the last pass */
 };
 
 /* Asks that go together, and where their scores belong. */
-typedef struct round_of {
+typedef struct scorer_round {
     const weir_score_ask *asks[WEIR_SCORE_BATCH_MAX];
     weir_score *scores[WEIR_SCORE_BATCH_MAX];
     uint32_t count;
     uint32_t behind; /* asks of the run that come after it */
-} round_of;
+} scorer_round;
 
 /* --- the model at hand -------------------------------------------------------------------------------------------- */
 
-static void forget_model(weir_scorer *s) {
+static void scorer_forget_model(weir_scorer *s) {
     for (uint32_t i = 0; i < WEIR_SCORE_EFFORTS; i++) {
         weir_block_close(s->reaches[i].block);
         weir_sampler_close(s->reaches[i].sampler);
-        s->reaches[i] = (reach){0};
+        s->reaches[i] = (scorer_reach){0};
     }
     weir_nn_workspace_close(s->workspace);
     weir_score_model_drop(s->model);
@@ -72,25 +72,25 @@ static void forget_model(weir_scorer *s) {
     s->view = NULL;
 }
 
-static weir_err take_model(weir_scorer *s, weir_score_model *model) {
+static weir_err scorer_take_model(weir_scorer *s, weir_score_model *model) {
     if (s->model == model) return WEIR_OK;
-    forget_model(s);
+    scorer_forget_model(s);
     weir_err err = weir_nn_workspace_open(model->opts.nn, false, &s->workspace);
     if (!err) s->model = weir_score_model_share(model);
     return err;
 }
 
-static void shrink(weir_sample_step *step, uint32_t window, weir_score_effort effort) {
+static void scorer_shrink(weir_sample_step *step, uint32_t window, weir_score_effort effort) {
     uint32_t fanout = step->strategy == WEIR_SAMPLE_FULL ? window : step->fanout;
     if (effort == WEIR_SCORE_WHOLE) return;
     step->fanout = effort == WEIR_SCORE_LESS ? (fanout + LESS_SHARE - 1) / LESS_SHARE : LEAST_FANOUT;
     if (effort == WEIR_SCORE_LEAST || step->strategy == WEIR_SAMPLE_FULL) step->strategy = WEIR_SAMPLE_RECENT;
 }
 
-static weir_err take_reach(weir_scorer *s, weir_score_effort effort, reach **reachp) {
+static weir_err scorer_take_reach(weir_scorer *s, weir_score_effort effort, scorer_reach **reachp) {
     const weir_nn_shape *shape = weir_score_model_shape(s->model);
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
-    reach *r = *reachp = &s->reaches[effort];
+    scorer_reach *r = *reachp = &s->reaches[effort];
     weir_sample_opts opts = {.steps = steps,
                              .window = weir_nn_window(shape),
                              .targets_max = WEIR_SCORE_BATCH_MAX,
@@ -99,19 +99,19 @@ static weir_err take_reach(weir_scorer *s, weir_score_effort effort, reach **rea
     const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count); // C2: the steps of training
     memcpy(steps, whole, opts.step_count * sizeof *steps);
     for (uint32_t i = 0; i < opts.step_count; i++)
-        shrink(&steps[i], opts.window ? opts.window : WEIR_SAMPLE_WINDOW, effort);
+        scorer_shrink(&steps[i], opts.window ? opts.window : WEIR_SAMPLE_WINDOW, effort);
     weir_err err = r->sampler ? WEIR_OK : weir_sampler_open(&opts, weir_score_overlay_source(s->overlay), &r->sampler);
     return err ? err : weir_block_open(r->sampler, &r->block);
 }
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
-static double logistic(double x) {
+static double scorer_logistic(double x) {
     return 1 / (1 + exp(-x));
 }
 
 /* A decision is the same for the same model, target, time, event and seed. */
-static uint64_t decision_of(const weir_score_model *model, const weir_score_ask *ask) {
+static uint64_t scorer_decision_of(const weir_score_model *model, const weir_score_ask *ask) {
     uint64_t what[] = {weir_xxh3(model->name, strlen(model->name), 0),
                        weir_xxh3(model->version, strlen(model->version), 1),
                        weir_vertex_high(ask->vertex),
@@ -122,7 +122,7 @@ static uint64_t decision_of(const weir_score_model *model, const weir_score_ask 
     return weir_xxh3(what, sizeof what, 0);
 }
 
-static void judge_classes(const weir_real *logits, uint32_t count, weir_score *score) {
+static void scorer_judge_classes(const weir_real *logits, uint32_t count, weir_score *score) {
     double sum = 0;
     for (uint32_t c = 1; c < count; c++)
         if (logits[c] > logits[score->label]) score->label = c;
@@ -132,19 +132,19 @@ static void judge_classes(const weir_real *logits, uint32_t count, weir_score *s
     score->score = score->probability = 1 / sum;
 }
 
-static void judge(const weir_score_model *model, const weir_real *logits, weir_score *score) {
+static void scorer_judge(const weir_score_model *model, const weir_real *logits, weir_score *score) {
     uint32_t outputs = weir_nn_outputs(weir_score_model_shape(model));
     score->label = 0;
     if (outputs > 1) {
-        judge_classes(logits, outputs, score);
+        scorer_judge_classes(logits, outputs, score);
         return;
     }
     score->logit = (double)logits[0];
-    score->score = logistic(score->logit);
-    score->probability = logistic(model->opts.slope * score->logit + model->opts.offset);
+    score->score = scorer_logistic(score->logit);
+    score->probability = scorer_logistic(model->opts.slope * score->logit + model->opts.offset);
 }
 
-static void count_tree(const weir_block_view *view, uint32_t *nodes, uint32_t *edges) {
+static void scorer_count_tree(const weir_block_view *view, uint32_t *nodes, uint32_t *edges) {
     memset(nodes, 0, view->targets * sizeof *nodes);
     memset(edges, 0, view->targets * sizeof *edges);
     for (uint32_t n = 0; n < view->nodes; n++)
@@ -156,23 +156,23 @@ static void count_tree(const weir_block_view *view, uint32_t *nodes, uint32_t *e
 
 /* --- one pass ----------------------------------------------------------------------------------------------------- */
 
-typedef struct pass {
+typedef struct scorer_pass {
     weir_scorer *scorer;
-    const round_of *round;
+    const scorer_round *round;
     weir_score_effort effort;
     const weir_block_view *view;
     weir_score_inputs inputs;
     weir_score_wide *wide;
     weir_real *logits, *embeddings; /* of the wider block */
     uint32_t nodes[WEIR_SCORE_BATCH_MAX], edges[WEIR_SCORE_BATCH_MAX];
-} pass;
+} scorer_pass;
 
-static weir_err sample(pass *p) {
+static weir_err scorer_sample(scorer_pass *p) {
     weir_scorer *s = p->scorer;
     weir_target targets[WEIR_SCORE_BATCH_MAX];
     uint16_t type = (uint16_t)weir_nn_target_type(weir_score_model_shape(s->model));
-    reach *r;
-    weir_err err = take_reach(s, p->effort, &r);
+    scorer_reach *r;
+    weir_err err = scorer_take_reach(s, p->effort, &r);
     if (err) return err;
     for (uint32_t i = 0; i < p->round->count; i++) {
         const weir_score_ask *ask = p->round->asks[i];
@@ -185,7 +185,7 @@ static weir_err sample(pass *p) {
     return err;
 }
 
-static weir_err forward(pass *p, const weir_score_wide *wide) {
+static weir_err scorer_forward(scorer_pass *p, const weir_score_wide *wide) {
     weir_scorer *s = p->scorer;
     const weir_nn *nn = s->model->opts.nn;
     const weir_nn_shape *shape = weir_nn_shape_of(nn);
@@ -203,7 +203,7 @@ static weir_err forward(pass *p, const weir_score_wide *wide) {
 }
 
 /* Weights that are numbers may still multiply to what is none; half an answer is none either. */
-static bool is_finite(const weir_score *score) {
+static bool scorer_is_finite(const weir_score *score) {
     bool finite = isfinite(score->logit) && isfinite(score->score) && isfinite(score->probability);
     for (uint32_t i = 0; i < score->reason_count; i++)
         finite = finite && isfinite(score->reasons[i].change);
@@ -212,15 +212,15 @@ static bool is_finite(const weir_score *score) {
     return finite && isfinite(score->own_change);
 }
 
-static weir_err answer(pass *p, uint32_t i) {
+static weir_err scorer_answer(scorer_pass *p, uint32_t i) {
     weir_scorer *s = p->scorer;
     const weir_score_ask *ask = p->round->asks[i];
     const weir_nn_shape *shape = weir_score_model_shape(s->model);
     uint32_t at = p->wide->places[i].base;
     weir_score *score = p->round->scores[i];
     *score = (weir_score){
-        .decision = decision_of(s->model, ask), .nodes = p->nodes[i], .edges = p->edges[i], .effort = p->effort};
-    judge(s->model, p->logits + (size_t)at * weir_nn_outputs(shape), score);
+        .decision = scorer_decision_of(s->model, ask), .nodes = p->nodes[i], .edges = p->edges[i], .effort = p->effort};
+    scorer_judge(s->model, p->logits + (size_t)at * weir_nn_outputs(shape), score);
     if (ask->embedding) {
         score->embedding_width = weir_nn_hidden(shape);
         score->embedding = p->embeddings + (size_t)at * score->embedding_width;
@@ -229,14 +229,14 @@ static weir_err answer(pass *p, uint32_t i) {
     if (p->wide->places[i].variants)
         err = weir_score_reasons_of(shape, weir_score_overlay_source(s->overlay), p->view, p->wide, p->logits, i,
                                     ask->reasons, s->arena, score);
-    if (err || is_finite(score)) return err;
+    if (err || scorer_is_finite(score)) return err;
     return WEIR_ERR(WEIR_EUNAVAILABLE,
                     "model %s gives no finite number for this: its weights are too large; train it again with a lower "
                     "rate, or go back to the one before by `weir model rollback`",
                     s->model->version);
 }
 
-static weir_err compute(pass *p) {
+static weir_err scorer_compute(scorer_pass *p) {
     weir_scorer *s = p->scorer;
     const weir_nn_shape *shape = weir_score_model_shape(s->model);
     bool explain[WEIR_SCORE_BATCH_MAX];
@@ -247,16 +247,16 @@ static weir_err compute(pass *p) {
     weir_err err = weir_score_inputs_read(&s->reader, shape, p->view, s->arena, &p->inputs);
     if (!err)
         err = weir_score_widen(shape, p->view, &p->inputs, explain, weir_graph_schema(s->graph), s->arena, p->wide);
-    if (!err) err = forward(p, p->wide);
+    if (!err) err = scorer_forward(p, p->wide);
     for (uint32_t i = 0; !err && i < p->round->count; i++)
-        err = answer(p, i);
+        err = scorer_answer(p, i);
     return err;
 }
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */
 
 /* Vertices that there is time for until the first of the round must be answered, after what comes behind it. */
-static double room_of(const weir_scorer *s, const round_of *round) {
+static double scorer_room_of(const weir_scorer *s, const scorer_round *round) {
     int64_t first_us = INT64_MAX;
     for (uint32_t i = 0; i < round->count; i++) {
         int64_t deadline_us = round->asks[i]->deadline_us;
@@ -268,7 +268,7 @@ static double room_of(const weir_scorer *s, const round_of *round) {
 }
 
 /* How large a tree is, as far as is known: at most as one of more effort. */
-static double tree_of(const weir_scorer *s, weir_score_effort effort) {
+static double scorer_tree_of(const weir_scorer *s, weir_score_effort effort) {
     double tree = 0;
     for (uint32_t i = WEIR_SCORE_WHOLE; i <= effort && i < WEIR_SCORE_EFFORTS; i++)
         if (s->trees[i] > 0) tree = s->trees[i];
@@ -276,10 +276,10 @@ static double tree_of(const weir_scorer *s, weir_score_effort effort) {
 }
 
 /* The largest trees that there is time to draw for all of the round. */
-static weir_score_effort begin_with(weir_scorer *s, const round_of *round) {
-    double room = room_of(s, round);
+static weir_score_effort scorer_begin_with(weir_scorer *s, const scorer_round *round) {
+    double room = scorer_room_of(s, round);
     weir_score_effort effort = WEIR_SCORE_WHOLE;
-    while (effort < WEIR_SCORE_LEAST && tree_of(s, effort) * round->count > room) {
+    while (effort < WEIR_SCORE_LEAST && scorer_tree_of(s, effort) * round->count > room) {
         s->trees[effort] *= TREE_FORGOTTEN;
         effort++;
     }
@@ -288,14 +288,14 @@ static weir_score_effort begin_with(weir_scorer *s, const round_of *round) {
 
 /* Moves what the round cannot afford to another one; returns whether there was any. Those that come first stay: a tree
  * that is kept must leave room for the smallest of all others. */
-static bool put_off(pass *p, round_of *round, round_of *smaller) {
-    double room = room_of(p->scorer, round), spent = 0, least = tree_of(p->scorer, WEIR_SCORE_LEAST);
+static bool scorer_put_off(scorer_pass *p, scorer_round *round, scorer_round *smaller) {
+    double room = scorer_room_of(p->scorer, round), spent = 0, least = scorer_tree_of(p->scorer, WEIR_SCORE_LEAST);
     uint32_t kept = 0, count = round->count;
     for (uint32_t i = 0; i < count; i++) {
         const weir_score_ask *ask = round->asks[i];
         bool fits = !ask->nodes_max || p->nodes[i] <= ask->nodes_max;
         bool in_time = spent + p->nodes[i] + least * (count - kept - 1) <= room;
-        round_of *to = fits && in_time ? round : smaller;
+        scorer_round *to = fits && in_time ? round : smaller;
         uint32_t at = to == round ? kept++ : smaller->count++;
         if (to == round) spent += p->nodes[i];
         to->asks[at] = ask;
@@ -305,7 +305,7 @@ static bool put_off(pass *p, round_of *round, round_of *smaller) {
     return kept < count;
 }
 
-static void learn_pace(weir_scorer *s, int64_t start_ns, uint32_t nodes) {
+static void scorer_learn_pace(weir_scorer *s, int64_t start_ns, uint32_t nodes) {
     double spent_ns = (double)(weir_clock_mono_ns(s->clock) - start_ns);
     if (s->pace_is_set)
         weir_clock_manual_advance(s->clock, (int64_t)(nodes * s->node_ns / 1000));
@@ -313,27 +313,27 @@ static void learn_pace(weir_scorer *s, int64_t start_ns, uint32_t nodes) {
         s->node_ns += NODE_NS_WEIGHT * (spent_ns / nodes - s->node_ns);
 }
 
-static void learn_tree(weir_scorer *s, weir_score_effort effort, uint32_t nodes, uint32_t count) {
+static void scorer_learn_tree(weir_scorer *s, weir_score_effort effort, uint32_t nodes, uint32_t count) {
     double seen = (double)nodes / count, *tree = &s->trees[effort];
     *tree = *tree > 0 ? *tree + TREE_WEIGHT * (seen - *tree) : seen;
 }
 
-static weir_err run_round(weir_scorer *s, round_of *round) {
+static weir_err scorer_run_round(weir_scorer *s, scorer_round *round) {
     weir_err err = WEIR_OK;
-    for (weir_score_effort effort = begin_with(s, round); !err && round->count; effort++) {
-        round_of smaller = {.count = 0, .behind = round->behind};
-        pass p = {.scorer = s, .round = round, .effort = effort};
+    for (weir_score_effort effort = scorer_begin_with(s, round); !err && round->count; effort++) {
+        scorer_round smaller = {.count = 0, .behind = round->behind};
+        scorer_pass p = {.scorer = s, .round = round, .effort = effort};
         int64_t start_ns = weir_clock_mono_ns(s->clock);
-        err = sample(&p);
-        if (!err) count_tree(p.view, p.nodes, p.edges);
-        if (!err) learn_tree(s, effort, p.view->nodes, round->count);
-        if (!err && effort < WEIR_SCORE_LEAST && put_off(&p, round, &smaller) && round->count) {
-            err = sample(&p);
-            if (!err) count_tree(p.view, p.nodes, p.edges);
+        err = scorer_sample(&p);
+        if (!err) scorer_count_tree(p.view, p.nodes, p.edges);
+        if (!err) scorer_learn_tree(s, effort, p.view->nodes, round->count);
+        if (!err && effort < WEIR_SCORE_LEAST && scorer_put_off(&p, round, &smaller) && round->count) {
+            err = scorer_sample(&p);
+            if (!err) scorer_count_tree(p.view, p.nodes, p.edges);
         }
         if (!err && round->count) {
-            err = compute(&p);
-            learn_pace(s, start_ns, p.view->nodes);
+            err = scorer_compute(&p);
+            scorer_learn_pace(s, start_ns, p.view->nodes);
         }
         *round = smaller;
     }
@@ -341,7 +341,7 @@ static weir_err run_round(weir_scorer *s, round_of *round) {
 }
 
 /* Whether one of two could see what only the other's event says (C3). */
-static bool disturb(const weir_score_ask *a, const weir_score_ask *b) {
+static bool scorer_disturb(const weir_score_ask *a, const weir_score_ask *b) {
     bool laid_over = a->mutation_count || b->mutation_count;
     uint64_t apart = a->time_us > b->time_us ? (uint64_t)a->time_us - (uint64_t)b->time_us
                                              : (uint64_t)b->time_us - (uint64_t)a->time_us;
@@ -349,10 +349,10 @@ static bool disturb(const weir_score_ask *a, const weir_score_ask *b) {
 }
 
 /* Who is in no hurry does not go with who is: a smaller tree would be no gain, and a whole one a delay. */
-static bool fits(const round_of *round, const weir_score_ask *ask) {
+static bool scorer_fits(const scorer_round *round, const weir_score_ask *ask) {
     if (round->count && !round->asks[0]->deadline_us != !ask->deadline_us) return false;
     for (uint32_t i = 0; i < round->count; i++)
-        if (disturb(round->asks[i], ask)) return false;
+        if (scorer_disturb(round->asks[i], ask)) return false;
     return true;
 }
 
@@ -362,18 +362,18 @@ weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const wei
     if (count == 0 || count > WEIR_SCORE_BATCH_MAX)
         return WEIR_ERR(WEIR_EINVAL, "%u asks; 1 to %u go together", count, WEIR_SCORE_BATCH_MAX);
     weir_arena_reset(scorer->arena);
-    weir_err err = take_model(scorer, model);
+    weir_err err = scorer_take_model(scorer, model);
     for (uint32_t left = count; !err && left;) {
-        round_of round = {.count = 0};
+        scorer_round round = {.count = 0};
         for (uint32_t i = 0; i < count; i++) {
-            if (taken[i] || !fits(&round, &asks[i])) continue;
+            if (taken[i] || !scorer_fits(&round, &asks[i])) continue;
             taken[i] = true;
             round.asks[round.count] = &asks[i];
             round.scores[round.count++] = &scores[i];
         }
         left -= round.count;
         round.behind = left;
-        err = run_round(scorer, &round);
+        err = scorer_run_round(scorer, &round);
     }
     weir_score_overlay_show(scorer->overlay, NULL, 0);
     return err;
@@ -415,7 +415,7 @@ weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp) {
 
 void weir_scorer_close(weir_scorer *s) {
     if (!s) return;
-    forget_model(s);
+    scorer_forget_model(s);
     weir_aggregates_close(s->reader.aggregates);
     weir_score_overlay_close(s->overlay);
     weir_sample_source_close(s->live);

@@ -14,11 +14,11 @@
 #define THREADS_DEFAULT 2u
 #define TARGET_WEIGHT   0.1 /* of the newest measurement */
 
-typedef struct batch batch;
+typedef struct scoring_batch scoring_batch;
 
 typedef struct scoring_thread {
     weir_scoring *scoring;
-    batch *batch;
+    scoring_batch *batch;
     weir_scorer *scorer;
     weir_thread *thread;
     uint32_t index;
@@ -43,7 +43,7 @@ struct weir_scoring {
 /* --- a batch ------------------------------------------------------------------------------------------------------ */
 
 /* Works whose asks go into one pass. */
-struct batch {
+struct scoring_batch {
     scoring_thread *self;
     weir_score_model *model;
     weir_score_ask asks[WEIR_SCORE_BATCH_MAX];
@@ -53,31 +53,31 @@ struct batch {
     uint32_t work_count, ask_count;
 };
 
-static uint32_t targets_of(const weir_scoring_work *work) {
+static uint32_t scoring_targets_of(const weir_scoring_work *work) {
     return work->targets ? work->targets : 1;
 }
 
 /* Who has its answer may ask again at once, and shall not be told that it waits for itself. */
-static void answer(const scoring_thread *self, const weir_scoring_work *work, const weir_score_model *model,
-                   const weir_score *scores, weir_err err) {
-    atomic_fetch_sub_explicit(&self->scoring->outstanding, targets_of(work), memory_order_relaxed);
+static void scoring_answer(const scoring_thread *self, const weir_scoring_work *work, const weir_score_model *model,
+                           const weir_score *scores, weir_err err) {
+    atomic_fetch_sub_explicit(&self->scoring->outstanding, scoring_targets_of(work), memory_order_relaxed);
     work->done(work->context, self->index, model, scores, err);
 }
 
-static void end_work(const batch *b, uint32_t i, weir_err err) {
-    answer(b->self, b->works[i], b->model, err ? NULL : &b->scores[b->firsts[i]], err);
+static void scoring_end_work(const scoring_batch *b, uint32_t i, weir_err err) {
+    scoring_answer(b->self, b->works[i], b->model, err ? NULL : &b->scores[b->firsts[i]], err);
 }
 
-static weir_err too_late(void) {
+static weir_err scoring_too_late(void) {
     return WEIR_ERR(WEIR_ETIMEOUT, "the time for this request was over before it was its turn; ask again, or for less");
 }
 
-static bool is_late(const weir_scoring *s, const weir_scoring_work *work) {
+static bool scoring_is_late(const weir_scoring *s, const weir_scoring_work *work) {
     return work->deadline_us && weir_clock_mono_us(s->clock) > work->deadline_us;
 }
 
 /* Which of those that were not run yet is the most urgent. */
-static uint32_t next_of(const batch *b, const bool *run) {
+static uint32_t scoring_next_of(const scoring_batch *b, const bool *run) {
     uint32_t next = b->work_count;
     for (uint32_t i = 0; i < b->work_count; i++) {
         if (run[i]) continue;
@@ -88,21 +88,21 @@ static uint32_t next_of(const batch *b, const bool *run) {
 }
 
 /* One that is too late, or bad, must not cost the others their answers: each is asked alone. */
-static void run_alone(batch *b) {
+static void scoring_run_alone(scoring_batch *b) {
     bool run[WEIR_SCORE_BATCH_MAX] = {false};
     for (uint32_t left = b->work_count; left; left--) {
-        uint32_t i = next_of(b, run);
+        uint32_t i = scoring_next_of(b, run);
         run[i] = true;
-        weir_err err = is_late(b->self->scoring, b->works[i]) ? too_late() : WEIR_OK;
+        weir_err err = scoring_is_late(b->self->scoring, b->works[i]) ? scoring_too_late() : WEIR_OK;
         if (!err)
             err = weir_scorer_run(b->self->scorer, b->model, &b->asks[b->firsts[i]], b->counts[i],
                                   &b->scores[b->firsts[i]]);
-        end_work(b, i, err);
+        scoring_end_work(b, i, err);
     }
 }
 
 /* Whether all of the batch will be answered before the first of it must be. */
-static bool in_time(const batch *b) {
+static bool scoring_in_time(const scoring_batch *b) {
     const weir_scoring *s = b->self->scoring;
     int64_t all_us = atomic_load_explicit(&s->target_ns, memory_order_relaxed) * b->ask_count / 1000;
     int64_t end_us = weir_clock_mono_us(s->clock) + all_us;
@@ -111,7 +111,7 @@ static bool in_time(const batch *b) {
     return true;
 }
 
-static void learn_pace(weir_scoring *s, int64_t start_ns, uint32_t targets) {
+static void scoring_learn_pace(weir_scoring *s, int64_t start_ns, uint32_t targets) {
     int64_t known = atomic_load_explicit(&s->target_ns, memory_order_relaxed);
     int64_t seen = targets ? (weir_clock_mono_ns(s->clock) - start_ns) / targets : known;
     if (s->pace_is_set) return;
@@ -119,38 +119,38 @@ static void learn_pace(weir_scoring *s, int64_t start_ns, uint32_t targets) {
     atomic_store_explicit(&s->target_ns, known, memory_order_relaxed); /* one of two at once is as good as the other */
 }
 
-static void batch_run(batch *b) {
+static void scoring_batch_run(scoring_batch *b) {
     WEIR_ON_ROLE(WORKER);
     int64_t start_ns = weir_clock_mono_ns(b->self->scoring->clock);
-    bool together = b->work_count == 1 || in_time(b);
+    bool together = b->work_count == 1 || scoring_in_time(b);
     weir_err err = WEIR_OK;
     if (together) err = weir_scorer_run(b->self->scorer, b->model, b->asks, b->ask_count, b->scores);
     if (!together || (err && b->work_count > 1)) {
-        run_alone(b);
+        scoring_run_alone(b);
     } else {
         for (uint32_t i = 0; i < b->work_count; i++)
-            end_work(b, i, err);
+            scoring_end_work(b, i, err);
     }
-    learn_pace(b->self->scoring, start_ns, b->ask_count);
+    scoring_learn_pace(b->self->scoring, start_ns, b->ask_count);
     weir_metric_add(WEIR_METRIC_SCORE_BATCHES, b->ask_count > 0);
     weir_metric_add(WEIR_METRIC_SCORE_TARGETS, b->ask_count);
     b->work_count = b->ask_count = 0;
 }
 
 /* Asks of one work join the batch; one that has no room any more begins the next. */
-static void batch_add(batch *b, const weir_scoring_work *work) {
+static void scoring_batch_add(scoring_batch *b, const weir_scoring_work *work) {
     const weir_score_ask *asks = NULL;
     uint32_t count = 0;
-    bool late = is_late(b->self->scoring, work);
-    weir_err err = late ? too_late() : WEIR_OK;
+    bool late = scoring_is_late(b->self->scoring, work);
+    weir_err err = late ? scoring_too_late() : WEIR_OK;
     if (!err && b->model) err = work->prepare(work->context, b->self->index, b->model, &asks, &count);
     if (err || !b->model || count == 0 || count > WEIR_SCORE_BATCH_MAX) {
         if (!err && count > WEIR_SCORE_BATCH_MAX)
             err = WEIR_ERR(WEIR_ELIMIT, "%u targets; a request may have %u", count, WEIR_SCORE_BATCH_MAX);
-        answer(b->self, work, late ? NULL : b->model, NULL, err);
+        scoring_answer(b->self, work, late ? NULL : b->model, NULL, err);
         return;
     }
-    if (b->ask_count + count > WEIR_SCORE_BATCH_MAX) batch_run(b);
+    if (b->ask_count + count > WEIR_SCORE_BATCH_MAX) scoring_batch_run(b);
     memcpy(&b->asks[b->ask_count], asks, count * sizeof *asks);
     b->works[b->work_count] = work;
     b->firsts[b->work_count] = b->ask_count;
@@ -160,7 +160,7 @@ static void batch_add(batch *b, const weir_scoring_work *work) {
 
 /* --- a worker ----------------------------------------------------------------------------------------------------- */
 
-static weir_err take(scoring_thread *self, size_t *countp) {
+static weir_err scoring_take(scoring_thread *self, size_t *countp) {
     weir_scoring *s = self->scoring;
     weir_err err = weir_queue_pop(s->queue, self->works, s->batch, WEIR_QUEUE_FOREVER, countp);
     if (err || *countp == s->batch || !s->delay_us) return err;
@@ -170,25 +170,25 @@ static weir_err take(scoring_thread *self, size_t *countp) {
     return WEIR_OK;
 }
 
-static void worker_main(void *context) {
+static void scoring_worker_main(void *context) {
     scoring_thread *self = context;
-    batch *b = self->batch;
+    scoring_batch *b = self->batch;
     size_t count;
-    while (!take(self, &count)) {
+    while (!scoring_take(self, &count)) {
         b->model = weir_scoring_model(self->scoring); // C4
         for (size_t i = 0; i < count; i++)
-            batch_add(b, &self->works[i]);
-        if (b->work_count) batch_run(b);
+            scoring_batch_add(b, &self->works[i]);
+        if (b->work_count) scoring_batch_run(b);
         weir_score_model_drop(b->model);
     }
 }
 
 /* What waits is shared out among the threads. Who would find his time over is told now, while it is of use to him. */
-static weir_err admit(const weir_scoring *s, const weir_scoring_work *work) {
+static weir_err scoring_admit(const weir_scoring *s, const weir_scoring_work *work) {
     int64_t waiting = atomic_load_explicit(&s->outstanding, memory_order_relaxed);
     int64_t wait_us = waiting * atomic_load_explicit(&s->target_ns, memory_order_relaxed) / 1000 / s->thread_count;
     int64_t left_us = work->deadline_us ? work->deadline_us - weir_clock_mono_us(s->clock) : INT64_MAX;
-    if (left_us < 0) return too_late();
+    if (left_us < 0) return scoring_too_late();
     if (wait_us <= left_us) return WEIR_OK;
     return WEIR_ERR(WEIR_EBUSY,
                     "%lld targets wait before this request, for about %lld ms, and its time is over in %lld ms; ask "
@@ -197,12 +197,12 @@ static weir_err admit(const weir_scoring *s, const weir_scoring_work *work) {
 }
 
 weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *work) {
-    weir_err err = admit(scoring, work);
+    weir_err err = scoring_admit(scoring, work);
     if (err) return err;
-    atomic_fetch_add_explicit(&scoring->outstanding, targets_of(work), memory_order_relaxed);
+    atomic_fetch_add_explicit(&scoring->outstanding, scoring_targets_of(work), memory_order_relaxed);
     err = weir_queue_push(scoring->queue, work, 0);
     if (!err) return WEIR_OK;
-    atomic_fetch_sub_explicit(&scoring->outstanding, targets_of(work), memory_order_relaxed);
+    atomic_fetch_sub_explicit(&scoring->outstanding, scoring_targets_of(work), memory_order_relaxed);
     if (!weir_err_is(err, WEIR_ETIMEOUT)) return err;
     return WEIR_ERR(WEIR_EBUSY, "too many requests wait for a score already; try again in a second");
 }
@@ -227,7 +227,7 @@ weir_score_model *weir_scoring_model(weir_scoring *scoring) {
 
 /* --- open and close ----------------------------------------------------------------------------------------------- */
 
-static weir_err start_threads(weir_scoring *s, uint32_t count) {
+static weir_err scoring_start_threads(weir_scoring *s, uint32_t count) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < count; i++) {
         scoring_thread *self = &s->threads[i];
@@ -239,7 +239,7 @@ static weir_err start_threads(weir_scoring *s, uint32_t count) {
         if (!self->batch) return WEIR_NOMEM("for a thread that scores");
         self->batch->self = self;
         err = weir_scorer_open(s->graph, &self->scorer);
-        if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, worker_main, self, &self->thread);
+        if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, scoring_worker_main, self, &self->thread);
         s->thread_count = i + 1;
     }
     return err;
@@ -263,7 +263,7 @@ weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoring
     s->threads = weir_calloc(threads, sizeof *s->threads);
     weir_err err = s->threads ? WEIR_OK : WEIR_NOMEM("for scoring");
     if (!err) err = weir_queue_open(WEIR_SCORING_QUEUE, sizeof(weir_scoring_work), &s->queue);
-    if (!err) err = start_threads(s, threads);
+    if (!err) err = scoring_start_threads(s, threads);
     if (err) {
         weir_scoring_close(s);
         return err;

@@ -26,17 +26,17 @@ struct weir_scoring_watch {
     unsigned patience, waited; /* in looks, since a model failed                     */
 };
 
-static void pack_release(void *owner) {
+static void scoring_watch_pack_release(void *owner) {
     weir_pack_close(owner);
 }
 
-typedef struct trusted {
+typedef struct scoring_watch_trusted {
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
     weir_model_opts opts;
-} trusted;
+} scoring_watch_trusted;
 
 /* Without keys nothing that must be signed can be opened, and the sentence of that says what to do. */
-static weir_err trust(const weir_scoring_watch *watch, trusted *t) {
+static weir_err scoring_watch_trust(const weir_scoring_watch *watch, scoring_watch_trusted *t) {
     size_t count = 0;
     const char *place = weir_public_keys_place(watch->opts.data_keys, watch->opts.public_keys);
     weir_err err = place && *place ? weir_public_keys_load(place, t->keys, &count) : WEIR_OK;
@@ -46,8 +46,8 @@ static weir_err trust(const weir_scoring_watch *watch, trusted *t) {
 }
 
 /* The pack goes with the model that is made of it. */
-static weir_err make_model(const weir_scoring_watch *watch, const char *id, weir_pack *pack,
-                           weir_score_model **modelp) {
+static weir_err scoring_watch_make_model(const weir_scoring_watch *watch, const char *id, weir_pack *pack,
+                                         weir_score_model **modelp) {
     const weir_score_model_opts opts = {
         .name = weir_nn_task(weir_nn_shape_of(weir_pack_nn(pack))),
         .version = id,
@@ -56,7 +56,7 @@ static weir_err make_model(const weir_scoring_watch *watch, const char *id, weir
         .seed = weir_pack_sample_seed(pack),
         .slope = weir_pack_slope(pack),
         .offset = weir_pack_offset(pack),
-        .release = pack_release,
+        .release = scoring_watch_pack_release,
         .owner = pack,
     };
     weir_err err = weir_score_model_open(&opts, watch->opts.schema, modelp);
@@ -64,8 +64,8 @@ static weir_err make_model(const weir_scoring_watch *watch, const char *id, weir
     return err;
 }
 
-static weir_err load(weir_scoring_watch *watch, const weir_models_entry *entry, const trusted *t,
-                     weir_score_model **modelp) {
+static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_entry *entry,
+                                   const scoring_watch_trusted *t, weir_score_model **modelp) {
     char path[PATH_BYTES_MAX];
     weir_model *folder = NULL;
     weir_pack *pack = NULL;
@@ -75,24 +75,25 @@ static weir_err load(weir_scoring_watch *watch, const weir_models_entry *entry, 
     *modelp = NULL;
     if (!err) err = weir_model_open(path, &opts, &folder);
     if (!err) err = weir_pack_open(folder, weir_kernels_cpu(), &pack);
-    if (!err) err = make_model(watch, entry->id, pack, modelp);
+    if (!err) err = scoring_watch_make_model(watch, entry->id, pack, modelp);
     weir_model_close(folder);
     return err;
 }
 
 /* The same trouble, looked at once a second, is one line. */
-static void trouble(weir_scoring_watch *watch, weir_err err) {
+static void scoring_watch_trouble(weir_scoring_watch *watch, weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
     if (strcmp(sentence, watch->state.trouble) != 0) weir_log_error("model.refused", err);
     memcpy(watch->state.trouble, sentence, sizeof sentence);
 }
 
-static void serve(weir_scoring_watch *watch, const weir_models_entry *entry, const trusted *t) {
+static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_entry *entry,
+                                const scoring_watch_trusted *t) {
     weir_score_model *model;
-    weir_err err = load(watch, entry, t, &model);
+    weir_err err = scoring_watch_load(watch, entry, t, &model);
     if (err) {
-        trouble(watch, weir_err_prefix(err, "model %s cannot serve", entry->id));
+        scoring_watch_trouble(watch, weir_err_prefix(err, "model %s cannot serve", entry->id));
         return;
     }
     weir_scoring_exchange(watch->opts.scoring, model);
@@ -103,7 +104,7 @@ static void serve(weir_scoring_watch *watch, const weir_models_entry *entry, con
 }
 
 /* Whether what failed is to be tried again at this look: after 1, 2, 4, … of them. */
-static bool is_due(weir_scoring_watch *watch) {
+static bool scoring_watch_is_due(weir_scoring_watch *watch) {
     if (!watch->state.trouble[0]) {
         watch->patience = watch->waited = 0;
         return false;
@@ -116,30 +117,31 @@ static bool is_due(weir_scoring_watch *watch) {
 }
 
 /* What the register names, if it may be believed and is not older than what was seen. */
-static weir_err see(weir_scoring_watch *watch, trusted *t, weir_models_entry *entry) {
-    weir_err err = trust(watch, t);
+static weir_err scoring_watch_see(weir_scoring_watch *watch, scoring_watch_trusted *t, weir_models_entry *entry) {
+    weir_err err = scoring_watch_trust(watch, t);
     if (!err) err = weir_models_current(watch->models, &t->opts, entry);
     if (!err && watch->opts.seen) err = weir_models_admit(watch->opts.seen, watch->models, &t->opts, entry);
     return err;
 }
 
-static void follow(weir_scoring_watch *watch, const weir_models_entry *entry, const trusted *t) {
+static void scoring_watch_follow(weir_scoring_watch *watch, const weir_models_entry *entry,
+                                 const scoring_watch_trusted *t) {
     bool serves = !strcmp(entry->id, watch->state.serving) && !watch->state.trouble[0];
     watch->state.generation = entry->generation;
     if (!entry->generation) watch->state.trouble[0] = 0; /* the register can be read, and names none */
-    if (entry->generation && !serves) serve(watch, entry, t);
+    if (entry->generation && !serves) scoring_watch_serve(watch, entry, t);
 }
 
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force) {
     weir_models_entry entry = {0};
-    trusted t;
+    scoring_watch_trusted t;
     weir_mutex_lock(&watch->mutex);
-    if (force || watch->lost || weir_models_changed(watch->models) || is_due(watch)) {
-        weir_err err = see(watch, &t, &entry);
+    if (force || watch->lost || weir_models_changed(watch->models) || scoring_watch_is_due(watch)) {
+        weir_err err = scoring_watch_see(watch, &t, &entry);
         if (err)
-            trouble(watch, err);
+            scoring_watch_trouble(watch, err);
         else
-            follow(watch, &entry, &t);
+            scoring_watch_follow(watch, &entry, &t);
         watch->lost = err != WEIR_OK;
     }
     weir_mutex_unlock(&watch->mutex);
