@@ -23,16 +23,16 @@
 
 #define SHARED "SHARED" /* in a checkpoint whose files are the store's own */
 
-static weir_err refuse_if_there(const char *folder) {
+static weir_err checkpoint_refuse_if_there(const char *folder) {
     return weir_path_exists(folder) ? WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder) : WEIR_OK;
 }
 
-typedef struct copy {
+typedef struct checkpoint_copy {
     const char *from, *to;
-} copy;
+} checkpoint_copy;
 
-static weir_err copy_entry(void *context, const char *name) {
-    const copy *c = context;
+static weir_err checkpoint_copy_entry(void *context, const char *name) {
+    const checkpoint_copy *c = context;
     char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(c->from, name, from);
     if (!err) err = weir_graph_path(c->to, name, to);
@@ -40,14 +40,14 @@ static weir_err copy_entry(void *context, const char *name) {
 }
 
 weir_err weir_graph_copy_folder(const char *from, const char *to) {
-    copy c = {from, to};
+    checkpoint_copy c = {from, to};
     weir_err err = weir_folder_create(to);
-    if (!err) err = weir_folder_list(from, copy_entry, &c);
+    if (!err) err = weir_folder_list(from, checkpoint_copy_entry, &c);
     return err ? err : weir_folder_sync(to);
 }
 
 /* graph.yaml has the secret that ids depend on: its copy is its owner's alone too. */
-static weir_err copy_description(const char *from_folder, const char *to_folder) {
+static weir_err checkpoint_copy_description(const char *from_folder, const char *to_folder) {
     char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX], *text = NULL;
     size_t length;
     weir_err err = weir_graph_path(from_folder, "graph.yaml", from);
@@ -58,16 +58,16 @@ static weir_err copy_description(const char *from_folder, const char *to_folder)
     return err;
 }
 
-static weir_err copy_named(const char *from_folder, const char *to_folder, const char *name) {
-    copy c = {from_folder, to_folder};
-    return copy_entry(&c, name);
+static weir_err checkpoint_copy_named(const char *from_folder, const char *to_folder, const char *name) {
+    checkpoint_copy c = {from_folder, to_folder};
+    return checkpoint_copy_entry(&c, name);
 }
 
 static weir_err checkpoint_identity(const weir_graph *graph, uint32_t shard, const char *to) {
     char from[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_shard_path(graph->folder, shard, from);
     if (err || !graph->identity) return err;
-    err = copy_named(from, to, WEIR_GRAPH_IDENTITY);
+    err = checkpoint_copy_named(from, to, WEIR_GRAPH_IDENTITY);
     return err ? err : weir_folder_sync(to); /* the engine's own files came before */
 }
 
@@ -85,7 +85,7 @@ static weir_err checkpoint_shards(weir_graph *graph, const char *partial, bool h
     return err;
 }
 
-static weir_err say_shared(const weir_graph *graph, const char *partial, uint64_t files) {
+static weir_err checkpoint_say_shared(const weir_graph *graph, const char *partial, uint64_t files) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_buf text = {0};
     weir_err err = weir_graph_path(partial, SHARED, path);
@@ -102,21 +102,21 @@ static weir_err checkpoint_into(weir_graph *graph, const char *partial, const ch
     uint64_t shared = 0;
     weir_err err = weir_folder_create(partial);
     weir_mutex_lock(&graph->mutex); /* no source may be registered between description and shards */
-    if (!err) err = copy_description(graph->folder, partial);
-    if (!err) err = copy_named(graph->folder, partial, "schema.yaml");
+    if (!err) err = checkpoint_copy_description(graph->folder, partial);
+    if (!err) err = checkpoint_copy_named(graph->folder, partial, "schema.yaml");
     if (!err && filling) err = weir_graph_filling_write(partial);
     weir_mutex_unlock(&graph->mutex);
     if (!err) err = checkpoint_shards(graph, partial, hard_links, &shared);
-    if (!err && shared) err = say_shared(graph, partial, shared);
+    if (!err && shared) err = checkpoint_say_shared(graph, partial, shared);
     if (!err) err = weir_manifest_write(partial);
     weir_kill_point("checkpoint.whole");
     if (!err) err = weir_file_rename(partial, folder);
     return err;
 }
 
-static weir_err write_checkpoint(weir_graph *graph, const char *folder, bool hard_links) {
+static weir_err checkpoint_write(weir_graph *graph, const char *folder, bool hard_links) {
     char partial[WEIR_GRAPH_PATH_MAX];
-    weir_err err = refuse_if_there(folder);
+    weir_err err = checkpoint_refuse_if_there(folder);
     if (err) return err;
     int length = snprintf(partial, sizeof partial, "%s.partial", folder);
     if (length < 0 || length >= (int)sizeof partial)
@@ -131,11 +131,11 @@ static weir_err write_checkpoint(weir_graph *graph, const char *folder, bool har
 }
 
 weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder) {
-    return write_checkpoint(graph, folder, false);
+    return checkpoint_write(graph, folder, false);
 }
 
 weir_err weir_graph_checkpoint_linked(weir_graph *graph, const char *folder) {
-    return write_checkpoint(graph, folder, true);
+    return checkpoint_write(graph, folder, true);
 }
 
 bool weir_graph_checkpoint_shares(const char *checkpoint) {
@@ -143,16 +143,15 @@ bool weir_graph_checkpoint_shares(const char *checkpoint) {
     return !weir_graph_path(checkpoint, SHARED, path) && weir_path_exists(path);
 }
 
-/* --- restore --------------------------------------------------------------------------------------------------------
- * */
+/* --- restore ---------------------------------------------------------------------------------------------------- */
 
-static weir_err restore_entry(void *context, const char *name) {
-    const copy *c = context;
+static weir_err checkpoint_restore_entry(void *context, const char *name) {
+    const checkpoint_copy *c = context;
     char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
-    if (strcmp(name, "graph.yaml") == 0) return copy_description(c->from, c->to);
+    if (strcmp(name, "graph.yaml") == 0) return checkpoint_copy_description(c->from, c->to);
     if (strncmp(name, "shard-", 6) != 0) {
         bool own = strcmp(name, "MANIFEST") == 0 || strcmp(name, SHARED) == 0; /* of the checkpoint, not of the store */
-        return own ? WEIR_OK : copy_named(c->from, c->to, name);
+        return own ? WEIR_OK : checkpoint_copy_named(c->from, c->to, name);
     }
     weir_err err = weir_graph_path(c->from, name, from);
     if (!err) err = weir_graph_path(c->to, name, to);
@@ -161,24 +160,23 @@ static weir_err restore_entry(void *context, const char *name) {
 
 weir_err weir_graph_restore(const char *checkpoint, const char *folder) {
     char partial[WEIR_GRAPH_PATH_MAX];
-    weir_err err = refuse_if_there(folder);
+    weir_err err = checkpoint_refuse_if_there(folder);
     if (!err) err = weir_manifest_verify(checkpoint);
     if (err) return err;
     int length = snprintf(partial, sizeof partial, "%s.partial", folder);
     if (length < 0 || length >= (int)sizeof partial)
         return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
     if (weir_path_exists(partial)) err = weir_folder_remove(partial);
-    copy c = {checkpoint, partial};
+    checkpoint_copy c = {checkpoint, partial};
     if (!err) err = weir_folder_create(partial);
-    if (!err) err = weir_folder_list(checkpoint, restore_entry, &c);
+    if (!err) err = weir_folder_list(checkpoint, checkpoint_restore_entry, &c);
     if (!err) err = weir_folder_sync(partial);
     if (!err) err = weir_file_rename(partial, folder);
     if (err && weir_path_exists(partial)) weir_folder_remove(partial);
     return err;
 }
 
-/* --- scan, verify, stats --------------------------------------------------------------------------------------------
- * */
+/* --- scan, verify, stats ---------------------------------------------------------------------------------------- */
 
 weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context) {
     weir_engine_cursor *cursor;

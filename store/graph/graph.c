@@ -45,24 +45,24 @@ weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEI
     return weir_graph_path(folder, name, path);
 }
 
-/* --- kinds ----------------------------------------------------------------------------------------------------- */
+/* --- kinds ------------------------------------------------------------------------------------------------------ */
 
-static weir_value_kind kind_of(weir_schema_feature_kind kind) {
+static weir_value_kind graph_kind_of(weir_schema_feature_kind kind) {
     return kind == WEIR_SCHEMA_NUMBER ? WEIR_VALUE_NUMBER
            : kind == WEIR_SCHEMA_TIME ? WEIR_VALUE_TIME
                                       : WEIR_VALUE_CATEGORY;
 }
 
-static weir_err kinds_fill(weir_graph_kinds *kinds, const weir_schema_feature *features, uint32_t count) {
+static weir_err graph_kinds_fill(weir_graph_kinds *kinds, const weir_schema_feature *features, uint32_t count) {
     kinds->kinds = weir_malloc(count * sizeof(weir_value_kind));
     if (!kinds->kinds) return WEIR_NOMEM("for the schema's features");
     kinds->count = count;
     for (uint32_t i = 0; i < count; i++)
-        kinds->kinds[i] = kind_of(features[i].kind);
+        kinds->kinds[i] = graph_kind_of(features[i].kind);
     return WEIR_OK;
 }
 
-static weir_err kinds_open(weir_graph *graph) {
+static weir_err graph_kinds_open(weir_graph *graph) {
     uint32_t vertices = weir_schema_vertex_count(graph->schema), relations = weir_schema_relation_count(graph->schema);
     weir_err err = WEIR_OK;
     graph->vertex_kinds = weir_calloc(vertices, sizeof(weir_graph_kinds));
@@ -70,16 +70,16 @@ static weir_err kinds_open(weir_graph *graph) {
     if (!graph->vertex_kinds || !graph->relation_kinds) return WEIR_NOMEM("for the schema's features");
     for (uint32_t i = 0; !err && i < vertices; i++) {
         const weir_schema_vertex *v = weir_schema_vertex_at(graph->schema, i);
-        err = kinds_fill(&graph->vertex_kinds[i], v->features, v->feature_count);
+        err = graph_kinds_fill(&graph->vertex_kinds[i], v->features, v->feature_count);
     }
     for (uint32_t i = 0; !err && i < relations; i++) {
         const weir_schema_relation *r = weir_schema_relation_at(graph->schema, i);
-        err = kinds_fill(&graph->relation_kinds[i], r->features, r->feature_count);
+        err = graph_kinds_fill(&graph->relation_kinds[i], r->features, r->feature_count);
     }
     return err;
 }
 
-static void kinds_close(weir_graph_kinds *kinds, uint32_t count) {
+static void graph_kinds_close(weir_graph_kinds *kinds, uint32_t count) {
     for (uint32_t i = 0; kinds && i < count; i++)
         weir_free(kinds[i].kinds);
     weir_free(kinds);
@@ -99,7 +99,7 @@ const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32
 
 /* --- open and close --------------------------------------------------------------------------------------------- */
 
-static weir_err lock_take(weir_graph *graph) {
+static weir_err graph_lock(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX], pid[32];
     weir_err err = weir_graph_path(graph->folder, "LOCK", path);
     if (!err) err = weir_file_open(path, WEIR_FILE_OPEN_OR_CREATE, &graph->lock);
@@ -111,7 +111,7 @@ static weir_err lock_take(weir_graph *graph) {
 }
 
 /* A store is there once graph.yaml is, which is written last: what a crash has left of a creation is removed. */
-static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts) {
+static weir_err graph_describe_or_read(weir_graph *graph, const weir_graph_opts *opts) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
     if (err) return err;
@@ -134,7 +134,7 @@ static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts)
 }
 
 /* What is new gets its identity; so does what an earlier version has made, once. */
-static weir_err identify(weir_graph *graph) {
+static weir_err graph_identify(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX];
     bool has_one = graph->identity != 0;
     weir_err err = WEIR_OK;
@@ -150,7 +150,7 @@ static weir_err identify(weir_graph *graph) {
 
 /* Whoever empties a shard's folder and leaves its identity wants it filled from the log; a folder that is gone is
  * refused. */
-static bool is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, uint32_t shard) {
+static bool graph_is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, uint32_t shard) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(shard_folder, "CURRENT", path);
     if (err || graph->read_only || !graph->identity || weir_path_exists(path)) return false;
@@ -160,11 +160,11 @@ static bool is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, 
 }
 
 /* Whether readers find what comes only when it is sealed: until the store is filled they are not answered. */
-static bool piles(const weir_graph *graph, const weir_graph_opts *opts) {
+static bool graph_piles(const weir_graph *graph, const weir_graph_opts *opts) {
     return !opts->read_only && (opts->piles || (opts->from_log && weir_graph_filling(graph)));
 }
 
-static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
+static weir_err graph_open_shards(weir_graph *graph, const weir_graph_opts *opts) {
     uint64_t memory = opts->memory_bytes ? opts->memory_bytes : MEMORY_DEFAULT;
     uint64_t windows = memory / WINDOWS_SHARE - memory / DELETED_SHARE;
     uint64_t delta_share = memory / DELTAS_SHARE / graph->shard_count / DELTAS_A_SHARD;
@@ -195,15 +195,15 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         shard.index = i;
         err = weir_graph_shard_path(graph->folder, i, path);
         if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
-        shard.create = graph->is_new || (!err && is_to_be_rebuilt(graph, path, i));
+        shard.create = graph->is_new || (!err && graph_is_to_be_rebuilt(graph, path, i));
         if (!err && shard.create && (opts->from_log || !graph->is_new)) err = weir_graph_filling_begin(graph);
-        shard.pile_bytes = piles(graph, opts) ? pile_bytes : 0;
+        shard.pile_bytes = graph_piles(graph, opts) ? pile_bytes : 0;
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
         if (!opts->repairs || opts->read_only || !graph->identity || !weir_err_is(err, WEIR_ECORRUPT)) continue;
         if (!weir_path_exists(path)) continue; /* lost, not damaged: whoever has it may bring it back */
         weir_log_error("graph.shard_damaged", err);
         err = weir_graph_filling_begin(graph);
-        shard.pile_bytes = piles(graph, opts) ? pile_bytes : 0;
+        shard.pile_bytes = graph_piles(graph, opts) ? pile_bytes : 0;
         if (!err) err = weir_graph_repair_set_aside(graph, i, opts->checkpoints, &shard.create);
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }
@@ -211,8 +211,8 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
 }
 
 /* The clock of a partition is that of the shard from which it is read on. */
-static weir_err clock_load(void *context, uint32_t source, uint32_t partition, uint64_t offset,
-                           const weir_event_clock *clock) {
+static weir_err graph_load_clock(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                                 const weir_event_clock *clock) {
     weir_graph *graph = context;
     weir_event_clock least = *clock;
     for (uint32_t i = 0; i < graph->shard_count; i++) {
@@ -226,7 +226,7 @@ static weir_err clock_load(void *context, uint32_t source, uint32_t partition, u
 }
 
 /* A shard that was never trimmed says a time before all. */
-static void say_if_time_went_back(const weir_graph *graph) {
+static void graph_say_if_time_went_back(const weir_graph *graph) {
     int64_t trimmed_us = atomic_load(&graph->trimmed_us), now_us = weir_watermark_now(graph->watermark);
     if (trimmed_us <= now_us) return;
     WEIR_LOG(
@@ -253,21 +253,21 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     graph->folder = weir_strdup(folder);
     weir_err err = graph->folder ? WEIR_OK : WEIR_NOMEM("while opening the store %s", folder);
     if (!err && opts->create) err = weir_folder_create(folder);
-    if (!err) err = kinds_open(graph);
-    if (!err && !opts->read_only && (opts->create || weir_path_exists(folder))) err = lock_take(graph);
-    if (!err) err = describe_or_read(graph, opts);
+    if (!err) err = graph_kinds_open(graph);
+    if (!err && !opts->read_only && (opts->create || weir_path_exists(folder))) err = graph_lock(graph);
+    if (!err) err = graph_describe_or_read(graph, opts);
     if (!err) err = weir_graph_check_schema(graph);
     if (!err) err = weir_watermark_open(graph->clock, opts->future_us, &graph->watermark);
     if (!err) err = weir_graph_filling_read(graph);
-    if (!err) err = shards_open(graph, opts);
-    if (!err) err = identify(graph);
+    if (!err) err = graph_open_shards(graph, opts);
+    if (!err) err = graph_identify(graph);
     if (!err && !opts->read_only) err = weir_graph_creation_end(graph);
     if (!err && !opts->read_only) err = weir_graph_repair_clean(graph);
-    if (!err) err = weir_offsets_walk(graph->shards[0]->applied, clock_load, graph);
+    if (!err) err = weir_offsets_walk(graph->shards[0]->applied, graph_load_clock, graph);
     atomic_init(&graph->trimmed_us, WEIR_TRIMMED_NEVER);
     for (uint32_t i = 0; !err && i < graph->shard_count; i++)
         weir_graph_set_trimmed(graph, graph->shards[i]->trimmed.now_us);
-    if (!err) say_if_time_went_back(graph);
+    if (!err) graph_say_if_time_went_back(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));
         return err;
@@ -287,8 +287,8 @@ weir_err weir_graph_close(weir_graph *graph) {
     weir_names_close(graph->names);
     weir_deleted_filter_close(graph->deleted);
     weir_engine_cache_close(graph->blocks);
-    kinds_close(graph->vertex_kinds, weir_schema_vertex_count(graph->schema));
-    kinds_close(graph->relation_kinds, weir_schema_relation_count(graph->schema));
+    graph_kinds_close(graph->vertex_kinds, weir_schema_vertex_count(graph->schema));
+    graph_kinds_close(graph->relation_kinds, weir_schema_relation_count(graph->schema));
     weir_err_keep(&err, weir_file_close(graph->lock));
     weir_mutex_destroy(&graph->mutex);
     weir_free(graph->folder);
@@ -318,10 +318,10 @@ const weir_id_key *weir_graph_id_key(const weir_graph *graph) {
     return &graph->id_key;
 }
 
-/* --- submitting -------------------------------------------------------------------------------------------------- */
+/* --- submitting ------------------------------------------------------------------------------------------------- */
 
 /* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
-static weir_err check_run(weir_graph *graph, const weir_buf *batches, weir_batch_cursor *cursors) {
+static weir_err graph_check_run(weir_graph *graph, const weir_buf *batches, weir_batch_cursor *cursors) {
     for (uint32_t i = 0; i < graph->shard_count; i++) {
         weir_err err = weir_batch_open(batches[i].bytes, batches[i].length, &cursors[i]);
         if (err) return err;
@@ -336,7 +336,7 @@ weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches) {
     if (graph->read_only) return WEIR_ERR(WEIR_EPERM, "the store %s is open for reading only", graph->folder);
     weir_batch_cursor cursors[WEIR_SHARDS_MAX];
     weir_clock_note *note = NULL;
-    weir_err err = check_run(graph, batches, cursors);
+    weir_err err = graph_check_run(graph, batches, cursors);
     if (!err) err = weir_watermark_submit(graph->watermark, cursors, graph->shard_count, &note);
     if (err) return err;
     int64_t start_us = weir_clock_mono_us(weir_clock_system());
@@ -376,10 +376,9 @@ weir_err weir_graph_seal(weir_graph *graph) {
     return err;
 }
 
-/* --- sources -------------------------------------------------------------------------------------------------------
- * */
+/* --- sources ---------------------------------------------------------------------------------------------------- */
 
-static weir_err source_add(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
+static weir_err graph_add_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
     if (graph->source_count == WEIR_GRAPH_SOURCES_MAX || strlen(name) > WEIR_SOURCE_NAME_MAX ||
         strpbrk(name, "\"\\\n")) {
         return WEIR_ERR(WEIR_ELIMIT, "the store cannot take the source '%.64s': too many, or its name too long", name);
@@ -406,7 +405,7 @@ weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identit
     if (i == graph->source_count && graph->read_only) {
         err = WEIR_ERR(WEIR_ENOTFOUND, "the store %s was never fed from '%.64s'", graph->folder, name);
     } else if (i == graph->source_count) {
-        err = source_add(graph, name, identity, sourcep);
+        err = graph_add_source(graph, name, identity, sourcep);
     } else if (graph->sources[i].identity != identity) {
         err = WEIR_ERR(
             WEIR_EDATA,
@@ -420,7 +419,7 @@ weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identit
     return err;
 }
 
-static uint64_t least_offset(weir_graph *graph, bool sealed, uint32_t source, uint32_t partition) {
+static uint64_t graph_least_offset(weir_graph *graph, bool sealed, uint32_t source, uint32_t partition) {
     uint64_t least = UINT64_MAX, offset;
     for (uint32_t i = 0; i < graph->shard_count; i++) {
         weir_offsets *offsets = sealed ? graph->shards[i]->sealed : graph->shards[i]->applied;
@@ -431,22 +430,22 @@ static uint64_t least_offset(weir_graph *graph, bool sealed, uint32_t source, ui
 }
 
 uint64_t weir_graph_offset_sealed(weir_graph *graph, uint32_t source, uint32_t partition) {
-    return least_offset(graph, true, source, partition);
+    return graph_least_offset(graph, true, source, partition);
 }
 
 uint64_t weir_graph_offset_applied(weir_graph *graph, uint32_t source, uint32_t partition) {
-    return least_offset(graph, false, source, partition);
+    return graph_least_offset(graph, false, source, partition);
 }
 
-typedef struct offsets_walk {
+typedef struct graph_offsets_walk {
     weir_graph *graph;
     weir_graph_offset_visit visit;
     void *context;
-} offsets_walk;
+} graph_offsets_walk;
 
-static weir_err visit_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset,
-                             const weir_event_clock *clock) {
-    const offsets_walk *w = context;
+static weir_err graph_visit_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                                   const weir_event_clock *clock) {
+    const graph_offsets_walk *w = context;
     (void)offset, (void)clock;
     weir_mutex_lock(&w->graph->mutex);
     const char *name = source < w->graph->source_count ? w->graph->sources[source].name : "?"; /* rows never move */
@@ -456,21 +455,21 @@ static weir_err visit_offset(void *context, uint32_t source, uint32_t partition,
 }
 
 weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, void *context) {
-    offsets_walk w = {graph, visit, context};
-    return weir_offsets_walk(graph->shards[0]->applied, visit_offset, &w);
+    graph_offsets_walk w = {graph, visit, context};
+    return weir_offsets_walk(graph->shards[0]->applied, graph_visit_offset, &w);
 }
 
-typedef struct uneven_walk {
+typedef struct graph_uneven_walk {
     weir_graph *graph;
     weir_graph_uneven_visit visit;
     void *context;
     uint32_t shard; /* whose offsets are walked */
-} uneven_walk;
+} graph_uneven_walk;
 
 /* Told once: at the first shard that has most. */
-static weir_err visit_uneven(void *context, uint32_t source, uint32_t partition, uint64_t offset,
-                             const weir_event_clock *clock) {
-    const uneven_walk *w = context;
+static weir_err graph_visit_uneven(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                                   const weir_event_clock *clock) {
+    const graph_uneven_walk *w = context;
     weir_graph *graph = w->graph;
     uint64_t least = offset;
     uint32_t shard = w->shard;
@@ -490,10 +489,10 @@ static weir_err visit_uneven(void *context, uint32_t source, uint32_t partition,
 }
 
 weir_err weir_graph_uneven(weir_graph *graph, weir_graph_uneven_visit visit, void *context) {
-    uneven_walk w = {graph, visit, context, 0};
+    graph_uneven_walk w = {graph, visit, context, 0};
     weir_err err = WEIR_OK;
     for (; !err && w.shard < graph->shard_count; w.shard++)
-        err = weir_offsets_walk(graph->shards[w.shard]->applied, visit_uneven, &w);
+        err = weir_offsets_walk(graph->shards[w.shard]->applied, graph_visit_uneven, &w);
     return err;
 }
 

@@ -47,7 +47,7 @@ struct weir_trim {
     uint64_t unpaced; /* bytes that were read since it was told */
 };
 
-/* --- what is sealed meanwhile: the sealer's ----------------------------------------------------------------------- */
+/* --- what is sealed meanwhile: the sealer's --------------------------------------------------------------------- */
 
 static void trim_fail(weir_trim *trim, weir_err err) {
     weir_err_kept_set(&trim->seal_err, err);
@@ -81,7 +81,7 @@ void weir_trim_seal_end(weir_trim *trim, weir_engine_writer *writer, weir_err er
     trim_fail(trim, err);
 }
 
-/* --- begin and end ------------------------------------------------------------------------------------------------ */
+/* --- begin and end ---------------------------------------------------------------------------------------------- */
 
 /* In the order in which they were sealed; all are closed. */
 static weir_err trim_take_in(weir_engine_writer **sealed, size_t *countp) {
@@ -189,7 +189,7 @@ static weir_err trim_begin(weir_trim *trim) {
     return err;
 }
 
-/* --- vertex by vertex --------------------------------------------------------------------------------------------- */
+/* --- vertex by vertex ------------------------------------------------------------------------------------------- */
 
 static weir_err trim_ended(const weir_trim *trim) {
     return WEIR_ERR(WEIR_ECLOSED, "shard %u is not trimmed now", trim->shard->index);
@@ -253,9 +253,9 @@ static weir_err trim_write_vertex(weir_trim *trim) {
     return weir_bundling_vertex(&trim->bundling, g->vertex, g->named ? &g->name : NULL, trim->lists, count);
 }
 
-/* --- large vertices: bundle by bundle, as they are ---------------------------------------------------------------- */
+/* --- large vertices: bundle by bundle, as they are -------------------------------------------------------------- */
 
-typedef struct large {
+typedef struct trim_large {
     weir_trim *trim;
     uint32_t part;
     int64_t gone_us; /* of that part */
@@ -264,9 +264,9 @@ typedef struct large {
     int64_t newest_us, oldest_us;
     bool has_put; /* one that stands for them, and is to be written at its place */
     uint8_t put_key[WEIR_BUNDLE_KEY_BYTES];
-} large;
+} trim_large;
 
-static weir_err large_put(large *l, weir_vertex vertex) {
+static weir_err trim_large_put(trim_large *l, weir_vertex vertex) {
     weir_bundle_writer *bundle = &l->trim->bundling.bundle;
     const weir_entry newest = {.time_us = l->newest_us}, oldest = {.time_us = l->oldest_us};
     weir_bundle_begin(bundle, l->newest_us, l->oldest_us);
@@ -278,14 +278,14 @@ static weir_err large_put(large *l, weir_vertex vertex) {
                            l->put_key);
 }
 
-static weir_err large_write_put(large *l) {
+static weir_err trim_large_write_put(trim_large *l) {
     const weir_buf *value = &l->trim->bundling.bundle.value;
     l->has_put = false;
     return trim_add(l->trim, l->put_key, sizeof l->put_key, (const uint8_t *)value->bytes, value->length);
 }
 
 /* Lists of edges come before all others, and this knows once for each what may go. */
-static weir_err large_goes(large *l, const weir_bundle_key *key, weir_bundle_reader *reader, bool *goesp) {
+static weir_err trim_large_goes(trim_large *l, const weir_bundle_key *key, weir_bundle_reader *reader, bool *goesp) {
     weir_entry e;
     weir_err err = WEIR_OK;
     if (key->part == WEIR_BUNDLE_PART(WEIR_LIST_EVENTS)) {
@@ -306,7 +306,7 @@ static weir_err large_goes(large *l, const weir_bundle_key *key, weir_bundle_rea
     return err;
 }
 
-static weir_err large_bundle(large *l, const weir_bundle_key *key) {
+static weir_err trim_large_bundle(trim_large *l, const weir_bundle_key *key) {
     weir_bundle_reader reader;
     size_t key_length, length;
     bool goes, of_edges = WEIR_LIST_KIND(key->part - 1u) == WEIR_LIST_KIND_EDGES;
@@ -315,16 +315,16 @@ static weir_err large_bundle(large *l, const weir_bundle_key *key) {
     l->trim->unpaced += key_length + length;
     if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length))
         return weir_cold_damaged(key->vertex);
-    weir_err err = large_goes(l, key, &reader, &goes);
+    weir_err err = trim_large_goes(l, key, &reader, &goes);
     if (err || goes) return err;
-    if (l->any && !of_edges) err = large_put(l, key->vertex);
+    if (l->any && !of_edges) err = trim_large_put(l, key->vertex);
     int order = l->has_put ? memcmp(l->put_key, bytes, sizeof l->put_key) : 1;
-    if (!err && order < 0) err = large_write_put(l);
+    if (!err && order < 0) err = trim_large_write_put(l);
     if (order == 0) l->has_put = false; /* this is the same */
     return err ? err : trim_add(l->trim, bytes, key_length, value, length);
 }
 
-static weir_err large_look_at_notes(large *l) {
+static weir_err trim_large_look_at_notes(trim_large *l) {
     const weir_cold_query newest = {.vertex = l->trim->gather.vertex, .list = WEIR_LIST_EVENTS, .before_us = INT64_MAX};
     weir_entry note;
     size_t count;
@@ -334,32 +334,32 @@ static weir_err large_look_at_notes(large *l) {
     return err;
 }
 
-static weir_err trim_large(weir_trim *trim) {
+static weir_err trim_large_vertex(weir_trim *trim) {
     uint8_t first[WEIR_BUNDLE_KEY_BYTES];
-    large l = {.trim = trim, .part = UINT32_MAX};
+    trim_large l = {.trim = trim, .part = UINT32_MAX};
     weir_bundle_key key = {.vertex = trim->gather.vertex, .newest_us = INT64_MAX};
     bool there = false;
     weir_bundle_key_write(&key, first);
-    weir_err err = large_look_at_notes(&l);
+    weir_err err = trim_large_look_at_notes(&l);
     weir_engine_cursor_seek(trim->cursor, first, sizeof first);
     if (!err) err = weir_gather_stands(&trim->gather, &key, &there);
     while (!err && there) {
         err = trim->unpaced >= LOOK_BYTES ? trim_look(trim) : WEIR_OK;
-        if (!err) err = large_bundle(&l, &key);
+        if (!err) err = trim_large_bundle(&l, &key);
         weir_engine_cursor_next(trim->cursor);
         if (!err) err = weir_gather_stands(&trim->gather, &key, &there);
     }
-    if (!err && l.any) err = large_put(&l, trim->gather.vertex);
-    return !err && l.has_put ? large_write_put(&l) : err;
+    if (!err && l.any) err = trim_large_put(&l, trim->gather.vertex);
+    return !err && l.has_put ? trim_large_write_put(&l) : err;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------------------------- */
 
 static weir_err trim_vertex(weir_trim *trim, weir_vertex vertex) {
     bool too_large;
     weir_err err = weir_gather_vertex(&trim->gather, vertex, &too_large);
     trim->unpaced += trim->gather.bytes;
-    if (!err && too_large) return trim_large(trim);
+    if (!err && too_large) return trim_large_vertex(trim);
     if (!err) err = weir_trimmer_vertex(&trim->trimmer, &trim->gather);
     return err ? err : trim_write_vertex(trim);
 }

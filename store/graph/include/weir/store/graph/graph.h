@@ -103,7 +103,7 @@ const weir_id_key *weir_graph_id_key(const weir_graph *graph);
  * WEIR_EVERSION, WEIR_ECORRUPT. */
 weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp);
 
-/* --- sources ------------------------------------------------------------------------------------------------- */
+/* --- sources ---------------------------------------------------------------------------------------------------- */
 
 /* The number of a source in batches and offsets; registered for ever at the first call. identity tells a source apart
  * from another of the same name (a recreated topic's creation id).  WEIR_EDATA the same name with another identity:
@@ -209,7 +209,7 @@ typedef struct weir_graph_clock {
 typedef weir_err (*weir_graph_clock_visit)(void *context, const weir_graph_clock *clock);
 weir_err weir_graph_clocks(weir_graph *graph, weir_graph_clock_visit visit, void *context);
 
-/* --- reads: any thread, while the graph grows ------------------------------------------------------------------ */
+/* --- reads: any thread, while the graph grows ------------------------------------------------------------------- */
 
 /* One edge of a window; rows are borrowed from the arena. */
 typedef struct weir_edge {
