@@ -96,17 +96,6 @@ static size_t delta_slot_of(const delta_stripe *s, weir_vertex vertex) {
     return slot;
 }
 
-static delta_node *delta_node_find(const delta_stripe *s, weir_vertex vertex) {
-    return s->capacity ? s->slots[delta_slot_of(s, vertex)] : NULL;
-}
-
-static delta_list *delta_list_find(const delta_node *n, weir_list id) {
-    delta_list *l = n->lists;
-    while (l && l->id < id)
-        l = l->next;
-    return l && l->id == id ? l : NULL;
-}
-
 /* --- applying --------------------------------------------------------------------------------------------------- */
 
 static bool delta_slots_grow(delta_stripe *s) {
@@ -123,7 +112,7 @@ static bool delta_slots_grow(delta_stripe *s) {
     return true;
 }
 
-/* On a pile no place is looked for. */
+/* In a pile no place is looked for. */
 static delta_node *delta_node_pile(weir_delta *delta, delta_stripe *s, weir_vertex vertex) {
     if (s->count == s->capacity) {
         size_t capacity = s->capacity ? s->capacity * 2 : SLOTS_MIN;
@@ -188,38 +177,26 @@ static uint32_t delta_list_place(const delta_list *l, const weir_entry *wanted) 
     return low;
 }
 
-static bool delta_list_grow(weir_delta *delta, delta_list *l) {
-    uint32_t capacity = l->capacity * 2;
-    weir_entry *entries = weir_arena_alloc(delta->arena, capacity * sizeof *entries);
-    if (!entries) return false;
-    memcpy(entries, l->entries, l->count * sizeof *entries);
-    l->entries = entries;
-    l->capacity = capacity;
-    return true;
-}
-
-static bool delta_list_has_at(const delta_list *l, uint32_t at, const weir_entry *entry) {
-    return at < l->count && weir_entry_order(&l->entries[at], entry) == 0;
-}
-
-/* Puts an entry where it belongs in a list that has room for it; the same record again takes the newer row: the log's
- * order decides. Whether there is one more. */
-static bool delta_list_put(delta_list *l, const weir_entry *entry) {
-    uint32_t at = delta_list_place(l, entry);
-    bool is_new = !delta_list_has_at(l, at, entry);
-    if (is_new) {
-        WEIR_ASSERT(l->count < l->capacity);
-        memmove(&l->entries[at + 1], &l->entries[at], (l->count - at) * sizeof l->entries[0]);
-        l->count++;
-    }
-    l->entries[at] = *entry;
-    return is_new;
-}
-
+/* Puts an entry where it belongs. The same record again takes the newer row: the log's order decides. */
 static bool delta_list_insert(weir_delta *delta, delta_list *l, const weir_entry *entry) {
-    bool full = l->count == l->capacity && !delta_list_has_at(l, delta_list_place(l, entry), entry);
-    if (full && !delta_list_grow(delta, l)) return false;
-    if (delta_list_put(l, entry)) atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
+    uint32_t at = delta_list_place(l, entry);
+    if (at < l->count && weir_entry_order(&l->entries[at], entry) == 0) {
+        l->entries[at] = *entry;
+        return true;
+    }
+    if (l->count == l->capacity) {
+        uint32_t capacity = l->capacity * 2;
+        weir_entry *entries = weir_arena_alloc(delta->arena, capacity * sizeof *entries);
+        if (!entries) return false;
+        memcpy(entries, l->entries, l->count * sizeof *entries);
+        l->entries = entries;
+        l->capacity = capacity;
+    }
+    WEIR_ASSERT(at <= l->count && l->count < l->capacity);
+    memmove(&l->entries[at + 1], &l->entries[at], (l->count - at) * sizeof l->entries[0]);
+    l->entries[at] = *entry;
+    l->count++;
+    atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
     return true;
 }
 
@@ -307,13 +284,12 @@ void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex, weir_delta_st
 }
 
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count) {
+    WEIR_ASSERT(count > 0 && !atomic_load_explicit(&delta->frozen, memory_order_relaxed));
     delta_stripe *s = delta_stripe_of(delta, mutations[0].vertex);
-    bool fits = true;
-    WEIR_ASSERT(!atomic_load_explicit(&delta->frozen, memory_order_relaxed));
-    weir_mutex_lock(&s->mutex); /* S2: all of the event at this vertex, or nothing of it */
+    weir_mutex_lock(&s->mutex); /* GRAPH-S2: all of the event at this vertex, or nothing of it */
     size_t records = weir_delta_records(delta);
     delta_node *n = delta_node_get(delta, s, mutations[0].vertex);
-    fits = n != NULL;
+    bool fits = n != NULL;
     for (size_t i = 0; fits && i < count; i++) {
         WEIR_ASSERT(mutations[i].vertex == mutations[0].vertex && mutations[i].offset == mutations[0].offset);
         fits = delta_apply_one(delta, n, &mutations[i], mutations, count);
@@ -330,6 +306,7 @@ weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, siz
 }
 
 weir_err weir_delta_put_deletion(weir_delta *delta, weir_vertex vertex, int64_t time_us) {
+    WEIR_ASSERT(!atomic_load_explicit(&delta->frozen, memory_order_relaxed));
     if (delta->deletion_count == delta->deletion_capacity) {
         size_t capacity = delta->deletion_capacity ? delta->deletion_capacity * 2 : 16;
         delta_deletion *grown = weir_realloc_array(delta->deletions, capacity, sizeof *grown);
@@ -351,9 +328,18 @@ static bool delta_lock_unless_frozen(weir_delta *delta, delta_stripe *s) {
     return true;
 }
 
-/* On a pile nothing is found. */
+/* In a pile nothing is found. */
 static const delta_node *delta_node_told(const weir_delta *delta, const delta_stripe *s, weir_vertex vertex) {
-    return delta->pile ? NULL : delta_node_find(s, vertex);
+    return delta->pile || !s->capacity ? NULL : s->slots[delta_slot_of(s, vertex)];
+}
+
+static const delta_list *delta_list_told(const weir_delta *delta, const delta_stripe *s, weir_vertex vertex,
+                                         weir_list id) {
+    const delta_node *n = delta_node_told(delta, s, vertex);
+    const delta_list *l = n ? n->lists : NULL;
+    while (l && l->id < id)
+        l = l->next;
+    return l && l->id == id ? l : NULL;
 }
 
 /* How many entries are older than before_us: those that stand first. */
@@ -370,16 +356,6 @@ static uint32_t delta_list_count_before(const delta_list *l, int64_t before_us) 
     return low;
 }
 
-static size_t delta_list_collect(const delta_list *l, int64_t before_us, weir_entry *entries, size_t capacity,
-                                 bool *completep) {
-    uint32_t low = delta_list_count_before(l, before_us);
-    size_t count = low < capacity ? low : capacity;
-    for (size_t i = 0; i < count; i++)
-        entries[i] = l->entries[low - 1 - i];
-    *completep = count == low;
-    return count;
-}
-
 size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us, weir_entry *entries,
                           size_t capacity, bool *completep) {
     delta_stripe *s = delta_stripe_of(delta, vertex);
@@ -387,9 +363,14 @@ size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, i
     *completep = true;
     if (weir_delta_records(delta) == 0) return 0; /* as while nothing comes in: not even a lock is taken */
     bool locked = delta_lock_unless_frozen(delta, s);
-    const delta_node *n = delta_node_told(delta, s, vertex);
-    const delta_list *l = n ? delta_list_find(n, id) : NULL;
-    if (l) count = delta_list_collect(l, before_us, entries, capacity, completep);
+    const delta_list *l = delta_list_told(delta, s, vertex, id);
+    if (l) {
+        uint32_t older = delta_list_count_before(l, before_us);
+        count = older < capacity ? older : capacity;
+        for (size_t i = 0; i < count; i++)
+            entries[i] = l->entries[older - 1 - i];
+        *completep = count == older;
+    }
     if (locked) weir_mutex_unlock(&s->mutex);
     return count;
 }
@@ -397,14 +378,13 @@ size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, i
 size_t weir_delta_count(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us) {
     delta_stripe *s = delta_stripe_of(delta, vertex);
     bool locked = delta_lock_unless_frozen(delta, s);
-    const delta_node *n = delta_node_told(delta, s, vertex);
-    const delta_list *l = n ? delta_list_find(n, id) : NULL;
+    const delta_list *l = delta_list_told(delta, s, vertex, id);
     size_t count = l ? delta_list_count_before(l, before_us) : 0;
     if (locked) weir_mutex_unlock(&s->mutex);
     return count;
 }
 
-/* Entries stand oldest first. */
+/* Of the entries of a span, which stand oldest first, the first that is no deletion. */
 static bool delta_list_oldest(const delta_list *l, int64_t newer_than_us, int64_t before_us, int64_t *time_usp) {
     uint32_t low = 0, high = newer_than_us == INT64_MIN ? 0 : l->count;
     while (low < high) { /* entries below low are as old as newer_than_us, or older */
@@ -426,8 +406,7 @@ bool weir_delta_oldest(weir_delta *delta, weir_vertex vertex, weir_list id, int6
                        int64_t *time_usp) {
     delta_stripe *s = delta_stripe_of(delta, vertex);
     bool locked = delta_lock_unless_frozen(delta, s);
-    const delta_node *n = delta_node_told(delta, s, vertex);
-    const delta_list *l = n ? delta_list_find(n, id) : NULL;
+    const delta_list *l = delta_list_told(delta, s, vertex, id);
     bool found = l && delta_list_oldest(l, newer_than_us, before_us, time_usp);
     if (locked) weir_mutex_unlock(&s->mutex);
     return found;

@@ -40,8 +40,8 @@ struct weir_delta {
     atomic_bool frozen;
     bool pile;
     atomic_size_t bytes, records;
-    weir_arena *arena;         /* [shard] */
-    delta_deletion *deletions; /* [shard] then frozen */
+    weir_arena *arena;         /* [owner] */
+    delta_deletion *deletions; /* [owner] then frozen */
     size_t deletion_count, deletion_capacity;
     delta_stripe stripes[STRIPES];
 };

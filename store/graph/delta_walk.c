@@ -31,7 +31,7 @@
 #define LISTS_MIN 8u
 
 #define BUCKET_BITS_MAX  20u
-#define BUCKET_BITS_LESS 2u /* some four vertices a bucket */
+#define BUCKET_BITS_LESS 2u /* two to four vertices a bucket, where there are not more than the bits can tell apart */
 #define BUCKET_FEW       16u
 
 /* A vertex of the delta; its id beside the pointer, so that sorting looks at nothing else. Of a pile there may be many
@@ -56,20 +56,17 @@ static int delta_order_compare_places(const void *a, const void *b) {
     return (x->number > y->number) - (x->number < y->number);
 }
 
-static size_t delta_order_put_places(const delta_stripe *s, bool pile, delta_place *places) {
-    size_t filled = 0, end = pile ? s->count : s->capacity;
-    for (size_t i = 0; i < end; i++) {
-        if (i + AHEAD_FAR < end) __builtin_prefetch(s->slots[i + AHEAD_FAR]);
-        if (s->slots[i]) places[filled++] = (delta_place){s->slots[i]->vertex, s->slots[i], i};
+/* As they lie in the tables.  Returns how many there are. */
+static size_t delta_order_fill(const weir_delta *delta, delta_place *places) {
+    size_t filled = 0;
+    for (const delta_stripe *s = delta->stripes; s < delta->stripes + STRIPES; s++) {
+        size_t end = delta->pile ? s->count : s->capacity;
+        for (size_t i = 0; i < end; i++) {
+            if (i + AHEAD_FAR < end) __builtin_prefetch(s->slots[i + AHEAD_FAR]);
+            if (s->slots[i]) places[filled++] = (delta_place){s->slots[i]->vertex, s->slots[i], i};
+        }
     }
     return filled;
-}
-
-static unsigned delta_order_bucket_bits(size_t count) {
-    unsigned bits = 0;
-    while (bits < BUCKET_BITS_MAX && count >> (bits + BUCKET_BITS_LESS))
-        bits++;
-    return bits;
 }
 
 static size_t delta_order_bucket_of(const delta_place *p, unsigned bits) {
@@ -98,28 +95,9 @@ static void delta_order_deal(const delta_place *from, delta_place *to, size_t co
         ends[bucket + 1] += ends[bucket];
     for (size_t i = 0; i < count; i++) /* each counter goes from where its bucket begins to where it ends */
         to[ends[delta_order_bucket_of(&from[i], bits)]++] = from[i];
+    WEIR_ASSERT(ends[((size_t)1 << bits) - 1] == count);
     for (size_t bucket = 0, begin = 0; bucket < (size_t)1 << bits; begin = ends[bucket++])
         delta_order_sort_bucket(to + begin, ends[bucket] - begin);
-}
-
-static weir_err delta_order_sort(weir_delta_order *order) {
-    size_t filled = 0;
-    for (size_t i = 0; i < STRIPES; i++)
-        order->count += order->delta->stripes[i].count;
-    unsigned bits = delta_order_bucket_bits(order->count);
-    delta_place *places = weir_malloc(order->count * sizeof *places);
-    size_t *ends = weir_calloc(((size_t)1 << bits) + 1, sizeof *ends);
-    order->places = weir_malloc(order->count * sizeof *order->places);
-    if (places && ends && order->places) {
-        for (size_t i = 0; i < STRIPES; i++)
-            filled += delta_order_put_places(&order->delta->stripes[i], order->delta->pile, places + filled);
-        WEIR_ASSERT(filled == order->count);
-        delta_order_deal(places, order->places, filled, ends, bits);
-    }
-    bool fits = places && ends && order->places;
-    weir_free(places);
-    weir_free(ends);
-    return fits ? WEIR_OK : WEIR_NOMEM("while sorting %zu vertices for a seal", order->count);
 }
 
 weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **orderp) {
@@ -128,13 +106,27 @@ weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **order
     weir_delta_order *order = weir_calloc(1, sizeof *order);
     if (!order) return WEIR_NOMEM("while sorting a delta for a seal");
     order->delta = delta;
-    weir_err err = delta_order_sort(order);
-    if (err) {
+    for (size_t i = 0; i < STRIPES; i++)
+        order->count += delta->stripes[i].count;
+    unsigned bits = 0;
+    while (bits < BUCKET_BITS_MAX && order->count >> (bits + BUCKET_BITS_LESS))
+        bits++;
+    delta_place *unsorted = weir_malloc(order->count * sizeof *unsorted);
+    size_t *ends = weir_calloc(((size_t)1 << bits) + 1, sizeof *ends);
+    order->places = weir_malloc(order->count * sizeof *order->places);
+    weir_err err = WEIR_OK;
+    if (unsorted && ends && order->places) {
+        size_t filled = delta_order_fill(delta, unsorted);
+        WEIR_ASSERT(filled == order->count);
+        delta_order_deal(unsorted, order->places, filled, ends, bits);
+        *orderp = order;
+    } else {
+        err = WEIR_NOMEM("while sorting %zu vertices for a seal", order->count);
         weir_delta_order_close(order);
-        return err;
     }
-    *orderp = order;
-    return WEIR_OK;
+    weir_free(unsorted);
+    weir_free(ends);
+    return err;
 }
 
 void weir_delta_order_close(weir_delta_order *order) {
@@ -164,10 +156,6 @@ typedef struct delta_walk {
     size_t joined_capacity;
 } delta_walk;
 
-static const weir_entry *delta_list_newest(const delta_list *l) {
-    return &l->entries[l->count - 1];
-}
-
 static void delta_order_fetch_ahead(const weir_delta_order *order, size_t i) {
     if (i + AHEAD_FAR < order->count) __builtin_prefetch(order->places[i + AHEAD_FAR].node);
     if (i + AHEAD_NEAR < order->count) {
@@ -179,7 +167,7 @@ static void delta_order_fetch_ahead(const weir_delta_order *order, size_t i) {
     const delta_node *n = order->places[i + AHEAD_NEXT].node;
     if (n->named) __builtin_prefetch(n->name.key);
     for (const delta_list *l = n->lists; l; l = l->next) {
-        if (l->count) __builtin_prefetch(delta_list_newest(l)->row);
+        if (l->count) __builtin_prefetch(l->entries[l->count - 1].row);
     }
 }
 
@@ -221,52 +209,35 @@ static int delta_walk_compare_parts(const void *a, const void *b) {
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
-static weir_err delta_walk_add_parts(delta_walk *w, const delta_node *n) {
+/* The name is that of all nodes, as of the newest (delta.c). */
+static weir_err delta_walk_add_node(delta_walk *w, const delta_node *n) {
     weir_err err = WEIR_OK;
-    for (const delta_list *l = n->lists; l; l = l->next) {
+    if (n->named) {
+        int64_t time_us = w->named && w->name.time_us > n->name.time_us ? w->name.time_us : n->name.time_us;
+        if (!w->named) w->name = n->name;
+        w->name.time_us = time_us;
+        w->named = true;
+    }
+    for (const delta_list *l = n->lists; !err && l; l = l->next) {
         for (uint32_t i = 0; !err && i < l->count; i++) {
             void *parts = w->parts;
             err = delta_walk_room(&parts, w->part_count, &w->part_capacity, sizeof *w->parts);
             w->parts = parts;
-            if (err) return err;
+            if (err) break;
             w->parts[w->part_count] = (delta_part){l->id, &l->entries[i], w->part_count};
             w->part_count++;
         }
     }
-    return WEIR_OK;
-}
-
-/* The name is that of all of them, as of the newest (delta.c). */
-static void delta_walk_take_name(delta_walk *w, const delta_node *n) {
-    if (!n->named) return;
-    int64_t time_us = w->named && w->name.time_us > n->name.time_us ? w->name.time_us : n->name.time_us;
-    if (!w->named) w->name = n->name;
-    w->name.time_us = time_us;
-    w->named = true;
-}
-
-/* Sorted as they may be: in a log that runs backwards each would have to go before all others. */
-static weir_err delta_walk_join(delta_walk *w) {
-    weir_err err = WEIR_OK;
-    size_t joined = 0;
-    if (w->part_count) qsort(w->parts, w->part_count, sizeof *w->parts, delta_walk_compare_parts);
-    for (size_t i = 0, first = 0; !err && i < w->part_count; i++) {
-        const delta_part *p = &w->parts[i], *next = i + 1 < w->part_count && p[1].list == p->list ? &p[1] : NULL;
-        if (!next || weir_entry_order(next->entry, p->entry) != 0) w->joined[joined++] = *p->entry;
-        if (next) continue;
-        err = delta_walk_add_list(w, p->list, (uint32_t)(joined - first), &w->joined[first]);
-        first = joined;
-    }
     return err;
 }
 
+/* What several nodes have. It is sorted, not inserted: in a log that runs backwards each entry would have to go before
+ * all others. */
 static weir_err delta_walk_take_many(delta_walk *w, const delta_place *places, size_t count) {
     weir_err err = WEIR_OK;
     w->part_count = 0;
-    for (size_t i = 0; !err && i < count; i++) {
-        delta_walk_take_name(w, places[i].node);
-        err = delta_walk_add_parts(w, places[i].node);
-    }
+    for (size_t i = 0; !err && i < count; i++)
+        err = delta_walk_add_node(w, places[i].node);
     if (err) return err;
     if (w->part_count > w->joined_capacity) {
         weir_free(w->joined);
@@ -275,7 +246,17 @@ static weir_err delta_walk_take_many(delta_walk *w, const delta_place *places, s
         if (!w->joined) return WEIR_NOMEM("for %zu entries of a vertex", w->part_count);
         w->joined_capacity = w->part_capacity;
     }
-    return delta_walk_join(w);
+    if (w->part_count) qsort(w->parts, w->part_count, sizeof *w->parts, delta_walk_compare_parts);
+    size_t joined = 0;
+    for (size_t i = 0, first = 0; !err && i < w->part_count; i++) {
+        const delta_part *p = &w->parts[i], *next = i + 1 < w->part_count && p[1].list == p->list ? &p[1] : NULL;
+        if (!next || weir_entry_order(next->entry, p->entry) != 0) w->joined[joined++] = *p->entry;
+        if (next) continue;
+        err = delta_walk_add_list(w, p->list, (uint32_t)(joined - first), &w->joined[first]);
+        first = joined;
+    }
+    WEIR_ASSERT(joined <= w->part_count);
+    return err;
 }
 
 /* --- vertex by vertex ------------------------------------------------------------------------------------------- */

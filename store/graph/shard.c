@@ -57,9 +57,11 @@ void weir_shard_unpile(weir_shard *shard) {
     weir_mutex_unlock(&shard->mutex);
 }
 
-/* --- the owner -------------------------------------------------------------------------------------------------- */
+/* --- freezing --------------------------------------------------------------------------------------------------- */
 
+/* Under the mutex: from here on readers find the new one, and what was active is the sealer's. */
 static void shard_swap_delta(weir_shard *shard, weir_delta *fresh) {
+    WEIR_ASSERT(weir_mutex_held(&shard->mutex) && !shard->frozen);
     weir_delta_freeze(shard->active);
     weir_deleted_freeze(shard->deleted);
     shard->frozen = shard->active;
@@ -72,34 +74,17 @@ static void shard_swap_delta(weir_shard *shard, weir_delta *fresh) {
     weir_cond_broadcast(&shard->changed);
 }
 
-static bool shard_time_has_passed(const weir_shard *shard) {
-    return weir_watermark_now(shard->watermark) != shard->frozen_mark.now_us;
-}
-
-/* One without records may still be used up, by what could not be applied whole. */
+/* A delta without records may still be used up, by what could not be applied whole. */
 static bool shard_is_empty(const weir_shard *shard) {
     return weir_delta_records(shard->active) == 0 && weir_delta_bytes(shard->active) == 0;
 }
 
-/* Under the mutex.  must: the active delta takes no more. */
-static void shard_wait_for_room(weir_shard *shard, bool must) {
-    while (shard->frozen && !shard->stopping && (must || !shard->seal_err.err)) {
-        shard->waits_for_seal = true;
-        weir_cond_wait(&shard->changed, &shard->mutex);
-    }
-    shard->waits_for_seal = false;
-}
-
-/* The first delta never is: what is there of a small log is found though the disk is full. */
-static bool shard_next_is_pile(weir_shard *shard) {
-    weir_mutex_lock(&shard->mutex);
-    bool pile = shard->piles && shard->seals_done > 0;
-    weir_mutex_unlock(&shard->mutex);
-    return pile;
-}
-
 static size_t shard_full_at(const weir_shard *shard, bool pile) {
     return pile ? shard->pile_bytes : shard->seal_bytes;
+}
+
+static bool shard_is_full(const weir_shard *shard) {
+    return weir_delta_bytes(shard->active) >= shard_full_at(shard, weir_delta_is_pile(shard->active));
 }
 
 static weir_err shard_open_delta(const weir_shard *shard, bool pile, weir_delta **deltap) {
@@ -107,59 +92,56 @@ static weir_err shard_open_delta(const weir_shard *shard, bool pile, weir_delta 
     return weir_delta_open(bytes + bytes / WEIR_SHARD_SPARE_SHARE, pile, deltap);
 }
 
-/* Waits for the seal before, because after that there is room for one more; but if that fails, only when it must: who
- * asked is told why, and it is done once there is room. */
+/* must: the active delta takes no more. Waits for the seal before, because after that there is room for one more delta
+ * (GRAPH-S6); but if that seal has failed, only when it must: who asked is told why, and the delta is frozen once there
+ * is room. */
 static weir_err shard_freeze(weir_shard *shard, bool must) {
     WEIR_ON_ROLE(SHARD);
     weir_delta *fresh = NULL;
     weir_err err = WEIR_OK;
     shard->postponed = false;
-    bool pile = shard_next_is_pile(shard), unpiles = weir_delta_is_pile(shard->active) && !pile;
-    if (shard_is_empty(shard) && !shard->news && !shard_time_has_passed(shard) && !unpiles) goto end;
+
+    /* The first delta is never a pile: readers find what there is of a small log even if the disk is full. */
+    weir_mutex_lock(&shard->mutex);
+    bool pile = shard->piles && shard->seals_done > 0;
+    weir_mutex_unlock(&shard->mutex);
+    bool unpiles = weir_delta_is_pile(shard->active) && !pile;
+    bool time_has_passed = weir_watermark_now(shard->watermark) != shard->frozen_mark.now_us;
+    if (shard_is_empty(shard) && !shard->news && !time_has_passed && !unpiles) goto done;
     err = shard_open_delta(shard, pile, &fresh);
     if (err) return err;
+
     weir_mutex_lock(&shard->mutex);
-    shard_wait_for_room(shard, must);
+    while (shard->frozen && !shard->stopping && (must || !shard->seal_err.err)) {
+        shard->waits_for_seal = true;
+        weir_cond_wait(&shard->changed, &shard->mutex);
+    }
+    shard->waits_for_seal = false;
     if (!shard->frozen) {
         err = weir_offsets_copy(shard->frozen_offsets, shard->applied);
+        if (!err) {
+            shard_swap_delta(shard, fresh);
+            fresh = NULL;
+        }
     } else if (must) {
         err = WEIR_ERR(WEIR_ECLOSED, "shard %u stops before its delta could be sealed; the log has it", shard->index);
     } else {
         shard->postponed = true;
     }
-    if (!err && !shard->frozen) {
-        shard_swap_delta(shard, fresh);
-        fresh = NULL;
-    }
     weir_mutex_unlock(&shard->mutex);
     weir_delta_release(fresh);
     if (err) return err;
-end:
+done:
     shard->active_since_us = weir_clock_mono_us(shard->clock);
     return WEIR_OK;
 }
 
-static bool shard_is_full(const weir_shard *shard) {
-    return weir_delta_bytes(shard->active) >= shard_full_at(shard, weir_delta_is_pile(shard->active));
-}
+/* --- applying --------------------------------------------------------------------------------------------------- */
 
 static void shard_event_time_seen(weir_shard *shard, int64_t time_us) {
     if (time_us > atomic_load_explicit(&shard->event_time_last_us, memory_order_relaxed)) {
         atomic_store_explicit(&shard->event_time_last_us, time_us, memory_order_relaxed);
     }
-}
-
-/* An empty delta that cannot take a group never will, if that is larger than the delta may be. */
-static weir_err shard_fits_never(const weir_shard *shard, const weir_mutation *group, size_t count, weir_err err) {
-    size_t bytes = 0, delta_bytes = shard_full_at(shard, weir_delta_is_pile(shard->active));
-    if (!weir_err_is(err, WEIR_ENOMEM)) return err;
-    for (size_t i = 0; i < count; i++)
-        bytes += MUTATION_BYTES + group[i].row_length + group[i].key_length;
-    if (bytes <= delta_bytes) return err;
-    return WEIR_ERR(WEIR_ELIMIT,
-                    "the event at offset %llu needs %zu bytes of memory, and a delta of shard %u has %zu; raise "
-                    "store.memory",
-                    (unsigned long long)group[0].offset, bytes, shard->index, delta_bytes);
 }
 
 static weir_err shard_apply_once(weir_shard *shard, const weir_mutation *group, size_t count) {
@@ -173,7 +155,8 @@ static weir_err shard_apply_once(weir_shard *shard, const weir_mutation *group, 
     return err ? err : weir_delta_apply(shard->active, group, count);
 }
 
-/* When the delta is full: what it has of the group is the same when all of the group is applied again (S4). */
+/* One event at one vertex. A full delta is frozen, and the next one takes all of the group: what the full one has of it
+ * counts once (GRAPH-S4). */
 static weir_err shard_apply_group(weir_shard *shard, const weir_mutation *group, size_t count) {
     bool was_empty = shard_is_empty(shard);
     weir_err err = shard_apply_once(shard, group, count);
@@ -181,10 +164,20 @@ static weir_err shard_apply_group(weir_shard *shard, const weir_mutation *group,
         err = shard_freeze(shard, true);
         if (!err) err = shard_apply_once(shard, group, count);
     }
-    return shard_fits_never(shard, group, count, err);
+    if (!weir_err_is(err, WEIR_ENOMEM)) return err;
+
+    /* An empty delta that cannot take the group never will, if the group is larger than a delta may be. */
+    size_t bytes = 0, delta_bytes = shard_full_at(shard, weir_delta_is_pile(shard->active));
+    for (size_t i = 0; i < count; i++)
+        bytes += MUTATION_BYTES + group[i].row_length + group[i].key_length;
+    if (bytes <= delta_bytes) return err;
+    return WEIR_ERR(WEIR_ELIMIT,
+                    "the event at offset %llu needs %zu bytes of memory, and a delta of shard %u has %zu; raise "
+                    "store.memory",
+                    (unsigned long long)group[0].offset, bytes, shard->index, delta_bytes);
 }
 
-/* The mutations that follow, so that a delta, which is larger than the processor's caches, is asked for what they need
+/* The mutations that follow, so that what they need of a delta, which is larger than the processor's caches, is fetched
  * while others are applied. */
 typedef struct shard_lookahead {
     weir_mutation ring[AHEAD_SLOT];
@@ -202,7 +195,7 @@ static const weir_mutation *shard_lookahead_next(shard_lookahead *l, weir_batch_
     return l->taken == l->read ? NULL : &l->ring[l->taken++ % AHEAD_SLOT];
 }
 
-/* One event at one vertex at a time, because that is what readers may see of it. */
+/* One event at one vertex at a time, because that is what readers may see of it (GRAPH-S2). */
 static weir_err shard_apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t from) {
     weir_mutation group[GROUP_MAX];
     shard_lookahead ahead = {.read = 0};
@@ -210,7 +203,7 @@ static weir_err shard_apply_new(weir_shard *shard, weir_batch_cursor *cursor, ui
     uint64_t applied = 0, skipped = 0;
     weir_err err = WEIR_OK;
     for (const weir_mutation *next; !err && (next = shard_lookahead_next(&ahead, cursor, shard->active));) {
-        if (next->offset < from) { /* S4 */
+        if (next->offset < from) { /* GRAPH-S4 */
             skipped++;
             continue;
         }
@@ -223,7 +216,7 @@ static weir_err shard_apply_new(weir_shard *shard, weir_batch_cursor *cursor, ui
         applied++;
     }
     if (!err && count > 0) err = shard_apply_group(shard, group, count);
-    if (err) return err; /* it is applied again, or never counts */
+    if (err) return err; /* the batch is applied again, or the shard stops: in both cases nothing is counted */
     atomic_fetch_add_explicit(&shard->applied_mutations, applied, memory_order_relaxed);
     atomic_fetch_add_explicit(&shard->skipped_mutations, skipped, memory_order_relaxed);
     return WEIR_OK;
@@ -241,7 +234,7 @@ static weir_err shard_apply_batch(weir_shard *shard, const shard_message *m) {
         atomic_fetch_add_explicit(&shard->skipped_mutations, cursor.left, memory_order_relaxed);
         return WEIR_OK;
     }
-    if (seen && span.offset_begin > from) { /* S1 */
+    if (seen && span.offset_begin > from) { /* GRAPH-S1 */
         return WEIR_ERR(WEIR_EORDER, "source %u partition %u jumps from offset %llu to %llu: events are missing",
                         span.source, span.partition, (unsigned long long)from, (unsigned long long)span.offset_begin);
     }
@@ -252,14 +245,7 @@ static weir_err shard_apply_batch(weir_shard *shard, const shard_message *m) {
     return err;
 }
 
-/* --- what goes wrong -------------------------------------------------------------------------------------------- */
-
-/* Memory comes back, and a step that failed for want of it has changed nothing that the same step does not do again
- * (S4). So the owner tries until it goes well: what waits behind it waits too, and nothing is dropped (S6). Everything
- * else is a defect or damage, and ends it. */
-static bool shard_will_pass(weir_err err) {
-    return weir_err_is(err, WEIR_ENOMEM);
-}
+/* --- the owner's loop ------------------------------------------------------------------------------------------- */
 
 static void shard_set_stall(weir_shard *shard, weir_err err) {
     weir_mutex_lock(&shard->mutex);
@@ -272,66 +258,49 @@ static void shard_set_stall(weir_shard *shard, weir_err err) {
     if (news && !err) WEIR_LOG(INFO, "shard.goes_on", "the shard goes on", WEIR_U64("shard", shard->index));
 }
 
-/* false: the shard is to stop. */
-static bool shard_wait_a_while(weir_shard *shard, int64_t *wait_usp) {
-    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + *wait_usp;
-    bool in_time = true;
-    *wait_usp = *wait_usp < STALL_US_MAX / 2 ? *wait_usp * 2 : STALL_US_MAX;
-    weir_mutex_lock(&shard->mutex);
-    while (!shard->stopping && in_time)
-        in_time = weir_cond_wait_until(&shard->changed, &shard->mutex, until_us);
-    bool go_on = !shard->stopping;
-    weir_mutex_unlock(&shard->mutex);
-    return go_on;
-}
-
 typedef weir_err (*shard_step)(weir_shard *shard, const shard_message *m);
 
-static weir_err shard_until_it_goes_well(weir_shard *shard, shard_step step, const shard_message *m) {
-    int64_t wait_us = STALL_US_MIN;
+/* Memory comes back, and a step that failed for want of it has changed nothing that the same step does not do again
+ * (GRAPH-S4). So the owner tries again until it has memory, or the shard is to stop: what waits behind the step waits
+ * too, and nothing is dropped (GRAPH-S6). Every other error is a defect or damage, and ends the owner. */
+static weir_err shard_retry(weir_shard *shard, shard_step step, const shard_message *m) {
     weir_err err = step(shard, m);
-    if (!shard_will_pass(err)) return err;
-    do {
+    bool stalled = false;
+    for (int64_t wait_us = STALL_US_MIN; weir_err_is(err, WEIR_ENOMEM);) {
+        stalled = true;
         shard_set_stall(shard, err);
-        if (!shard_wait_a_while(shard, &wait_us)) return err;
+        int64_t until_us = weir_clock_mono_us(weir_clock_system()) + wait_us;
+        bool in_time = true;
+        wait_us = wait_us < STALL_US_MAX / 2 ? wait_us * 2 : STALL_US_MAX;
+        weir_mutex_lock(&shard->mutex);
+        while (!shard->stopping && in_time)
+            in_time = weir_cond_wait_until(&shard->changed, &shard->mutex, until_us);
+        bool stopping = shard->stopping;
+        weir_mutex_unlock(&shard->mutex);
+        if (stopping) return err;
         err = step(shard, m);
-    } while (shard_will_pass(err));
-    shard_set_stall(shard, WEIR_OK);
+    }
+    if (stalled) shard_set_stall(shard, WEIR_OK);
     return err;
 }
-
-static void shard_stop_failed(weir_shard *shard, weir_err err) {
-    weir_mutex_lock(&shard->mutex);
-    weir_err_kept_set(&shard->failed, err);
-    weir_cond_broadcast(&shard->changed);
-    weir_mutex_unlock(&shard->mutex);
-    weir_log_error("shard.stopped", err);
-}
-
-/* --- the owner's loop ------------------------------------------------------------------------------------------- */
 
 static weir_err shard_handle(weir_shard *shard, const shard_message *m) {
     weir_err err = m->batch ? shard_apply_batch(shard, m) : WEIR_OK;
     return !err && shard_is_full(shard) ? shard_freeze(shard, true) : err;
 }
 
-/* What could not be frozen can be now. */
-static bool shard_has_room_again(weir_shard *shard) {
-    if (!shard->postponed) return false;
-    weir_mutex_lock(&shard->mutex);
-    bool room = !shard->frozen;
-    weir_mutex_unlock(&shard->mutex);
-    return room;
-}
+/* By age; because somebody has asked, once all that he asks about is applied; or because there is room again for what
+ * could not be frozen before. */
 
 static weir_err shard_freeze_if_due(weir_shard *shard, const shard_message *m) {
     (void)m;
     weir_mutex_lock(&shard->mutex);
     uint64_t asked = shard->seals_asked;
     bool is_asked = asked > shard->seals_answered && shard->handled >= shard->seal_behind;
+    bool has_room_again = shard->postponed && !shard->frozen;
     weir_mutex_unlock(&shard->mutex);
     bool old = weir_clock_mono_us(shard->clock) - shard->active_since_us >= shard->seal_us;
-    weir_err err = is_asked || old || shard_has_room_again(shard) ? shard_freeze(shard, shard_is_full(shard)) : WEIR_OK;
+    weir_err err = is_asked || old || has_room_again ? shard_freeze(shard, shard_is_full(shard)) : WEIR_OK;
     if (err || !is_asked) return err;
     weir_mutex_lock(&shard->mutex);
     shard->seals_answered = asked;
@@ -359,27 +328,28 @@ static void shard_own(void *context) {
         bool was_well = !err;
         weir_err pop_err = weir_queue_pop(shard->queue, messages, POP_BATCHES, TICK_US, &count);
         for (size_t i = 0; i < count; i++) {
-            if (!err) err = shard_until_it_goes_well(shard, shard_handle, &messages[i]);
+            if (!err) err = shard_retry(shard, shard_handle, &messages[i]);
             shard_done_with(shard, &messages[i], !err);
-            if (!err) err = shard_until_it_goes_well(shard, shard_freeze_if_due, NULL);
+            if (!err) err = shard_retry(shard, shard_freeze_if_due, NULL);
         }
-        if (!err && !pop_err) err = shard_until_it_goes_well(shard, shard_freeze_if_due, NULL);
-        if (was_well && err) shard_stop_failed(shard, err);
+        if (!err && !pop_err) err = shard_retry(shard, shard_freeze_if_due, NULL);
+        if (was_well && err) { /* it only empties its queue from now on */
+            weir_mutex_lock(&shard->mutex);
+            weir_err_kept_set(&shard->failed, err);
+            weir_cond_broadcast(&shard->changed);
+            weir_mutex_unlock(&shard->mutex);
+            weir_log_error("shard.stopped", err);
+        }
         if (pop_err) break; /* closed and empty */
     }
 }
 
 /* --- talking to it ---------------------------------------------------------------------------------------------- */
 
-static weir_err shard_failed_err(weir_shard *shard) {
+weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length, weir_clock_note *note) {
     weir_mutex_lock(&shard->mutex);
     weir_err err = weir_err_kept_get(&shard->failed);
     weir_mutex_unlock(&shard->mutex);
-    return err;
-}
-
-weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length, weir_clock_note *note) {
-    weir_err err = shard_failed_err(shard);
     if (err) return err;
     shard_message m = {.batch = weir_malloc(length), .length = length, .note = note};
     if (!m.batch) return WEIR_NOMEM("for a batch of %zu bytes", length);
@@ -389,15 +359,11 @@ weir_err weir_shard_push(weir_shard *shard, const void *batch, size_t length, we
     return err;
 }
 
-/* In the order of the queue, so that one number says how far the owner is. */
-static uint64_t shard_pushed_so_far(weir_shard *shard) {
+weir_shard_ticket weir_shard_ask(weir_shard *shard) {
     weir_queue_stats stats;
     weir_queue_stats_get(shard->queue, &stats);
-    return stats.pushed_total;
-}
-
-weir_shard_ticket weir_shard_ask(weir_shard *shard) {
-    weir_shard_ticket ticket = {.pushed = shard_pushed_so_far(shard)};
+    /* Messages are handled in the order of the queue, so one number says how far the owner is. */
+    weir_shard_ticket ticket = {.pushed = stats.pushed_total};
     weir_mutex_lock(&shard->mutex);
     ticket.tries = shard->tries;
     ticket.stalls = shard->stalls;
@@ -457,6 +423,101 @@ weir_err weir_shard_sealed(weir_shard *shard, const weir_shard_ticket *ticket) {
     return err;
 }
 
+/* --- the sealer's loop; what it does is seal.c ------------------------------------------------------------------ */
+
+#define LOOK_US      WEIR_US_PER_S
+#define RETRY_US_MIN 5000
+
+typedef enum shard_work { WORK_SEAL, WORK_REPLACE, WORK_LOOK, WORK_END } shard_work;
+
+/* Waits for something to seal, or until the engine is to be looked at. After a failure it waits a while first: a full
+ * disk is not free at once. */
+static shard_work shard_next_work(weir_shard *shard, int64_t retry_us) {
+    bool after_failure = retry_us > 0;
+    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + (after_failure ? retry_us : LOOK_US);
+    bool in_time = true;
+    weir_mutex_lock(&shard->mutex);
+    while (!shard->stopping && !shard->fresh && in_time && (after_failure || shard->held || !shard->frozen))
+        in_time = weir_cond_wait_until(&shard->changed, &shard->mutex, until_us);
+    shard_work next = shard->stopping                 ? WORK_END
+                      : shard->fresh                  ? WORK_REPLACE
+                      : shard->frozen && !shard->held ? WORK_SEAL
+                                                      : WORK_LOOK;
+    if (next == WORK_SEAL) shard->tries++;
+    weir_mutex_unlock(&shard->mutex);
+    return next;
+}
+
+static bool shard_seal_once(weir_shard *shard) {
+    weir_err err = weir_shard_write_frozen(shard);
+    if (err) weir_log_error("shard.seal_failed", err);
+    weir_mutex_lock(&shard->mutex);
+    weir_err_kept_set(&shard->seal_err, err);
+    shard->tries_ended = shard->tries;
+    if (err) {
+        shard->seal_failures++;
+    } else {
+        shard->seals_done++;
+    }
+    weir_cond_broadcast(&shard->changed);
+    weir_mutex_unlock(&shard->mutex);
+    return !err;
+}
+
+static void shard_seal_thread(void *context) {
+    weir_shard *shard = context;
+    int64_t retry_us = 0;
+    for (shard_work next; (next = shard_next_work(shard, retry_us)) != WORK_END;) {
+        weir_err err;
+        if (next == WORK_REPLACE) {
+            err = weir_engine_replace(shard->engine, shard->fresh);
+            weir_mutex_lock(&shard->mutex);
+            shard->replace_err = err;
+            shard->fresh = NULL;
+            weir_cond_broadcast(&shard->changed);
+            weir_mutex_unlock(&shard->mutex);
+            continue;
+        }
+        /* RocksDB may have to be opened again before it takes a file. What is still wrong then need not be in the way:
+         * a damaged file lets others in. */
+        err = weir_engine_health(shard->engine) ? weir_engine_mend(shard->engine) : WEIR_OK;
+        if (err) weir_log_error("shard.damaged", err);
+        bool failed = next == WORK_SEAL && !shard_seal_once(shard);
+        retry_us = !failed ? 0 : retry_us == 0 ? RETRY_US_MIN : retry_us < LOOK_US / 2 ? retry_us * 2 : LOOK_US;
+    }
+}
+
+/* --- another cold store ----------------------------------------------------------------------------------------- */
+
+weir_err weir_shard_hold(weir_shard *shard) {
+    weir_mutex_lock(&shard->mutex);
+    shard->held = true;
+    while (!shard->stopping && shard->tries != shard->tries_ended)
+        weir_cond_wait(&shard->changed, &shard->mutex);
+    bool stopping = shard->stopping;
+    weir_mutex_unlock(&shard->mutex);
+    return stopping ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index) : WEIR_OK;
+}
+
+void weir_shard_release(weir_shard *shard) {
+    weir_mutex_lock(&shard->mutex);
+    shard->held = false;
+    weir_cond_broadcast(&shard->changed);
+    weir_mutex_unlock(&shard->mutex);
+}
+
+weir_err weir_shard_replace(weir_shard *shard, const char *folder) {
+    weir_mutex_lock(&shard->mutex);
+    WEIR_ASSERT(shard->held && !shard->fresh);
+    shard->fresh = folder;
+    weir_cond_broadcast(&shard->changed);
+    while (!shard->stopping && shard->fresh)
+        weir_cond_wait(&shard->changed, &shard->mutex);
+    weir_err err = shard->fresh ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index) : shard->replace_err;
+    weir_mutex_unlock(&shard->mutex);
+    return err;
+}
+
 /* --- open and close --------------------------------------------------------------------------------------------- */
 
 bool weir_shard_offset_read(const void *key, size_t key_length, const void *value, size_t value_length,
@@ -492,38 +553,9 @@ static weir_err shard_load_newest(void *context, const void *key, size_t length,
     return WEIR_OK;
 }
 
-static weir_err shard_open_parts(weir_shard *shard, const weir_shard_opts *opts) {
-    const size_t remains_bytes = opts->cache_bytes / REMAINS_SHARE;
-    weir_engine_opts engine_opts = {.cache = opts->blocks,
-                                    .create = opts->create,
-                                    .read_only = opts->read_only,
-                                    .last_rank = weir_bundle_last_rank};
-    weir_err err = weir_engine_open(opts->folder, &engine_opts, &shard->engine);
-    if (!err) err = weir_cache_open(opts->cache_bytes - remains_bytes, opts->window, &shard->cache);
-    if (!err) err = weir_remains_open(remains_bytes, shard->cache, &shard->remains);
-    if (!err) err = weir_deleted_open(shard->engine, opts->deleted, opts->deleted_bytes, &shard->deleted);
-    if (!err) err = weir_offsets_open(&shard->applied);
-    if (!err) err = weir_offsets_open(&shard->sealed);
-    if (!err) err = weir_offsets_open(&shard->frozen_offsets);
-    if (!err) err = weir_queue_open(QUEUE_BATCHES, sizeof(shard_message), &shard->queue);
-    if (!err) err = shard_open_delta(shard, false, &shard->active);
-    if (!err) err = weir_shard_scan_kind(shard->engine, 'O', shard_load_offset, shard);
-    if (!err) err = weir_shard_scan_kind(shard->engine, 'P', shard_load_newest, shard);
-    return err;
-}
-
-static void shard_seal_thread(void *context);
-
-static weir_err shard_start_threads(weir_shard *shard) {
-    char name[WEIR_THREAD_NAME_MAX + 1];
-    snprintf(name, sizeof name, "shard-%u", shard->index);
-    weir_err err = weir_thread_start(name, WEIR_ROLE_SHARD, shard_own, shard, &shard->owner);
-    snprintf(name, sizeof name, "seal-%u", shard->index);
-    if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, shard_seal_thread, shard, &shard->sealer);
-    return err;
-}
-
 weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
+    const size_t remains_bytes = opts->cache_bytes / REMAINS_SHARE;
+    char name[WEIR_THREAD_NAME_MAX + 1];
     *shardp = NULL;
     weir_shard *shard = weir_calloc(1, sizeof *shard);
     if (!shard) return WEIR_NOMEM("for shard %u", opts->index);
@@ -543,8 +575,29 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     shard->piles = opts->pile_bytes > 0;
     shard->active_since_us = weir_clock_mono_us(shard->clock);
     atomic_init(&shard->event_time_last_us, INT64_MIN);
-    weir_err err = shard_open_parts(shard, opts);
-    if (!err && !opts->read_only) err = shard_start_threads(shard);
+
+    weir_engine_opts engine_opts = {.cache = opts->blocks,
+                                    .create = opts->create,
+                                    .read_only = opts->read_only,
+                                    .last_rank = weir_bundle_last_rank};
+    weir_err err = weir_engine_open(opts->folder, &engine_opts, &shard->engine);
+    if (!err) err = weir_cache_open(opts->cache_bytes - remains_bytes, opts->window, &shard->cache);
+    if (!err) err = weir_remains_open(remains_bytes, shard->cache, &shard->remains);
+    if (!err) err = weir_deleted_open(shard->engine, opts->deleted, opts->deleted_bytes, &shard->deleted);
+    if (!err) err = weir_offsets_open(&shard->applied);
+    if (!err) err = weir_offsets_open(&shard->sealed);
+    if (!err) err = weir_offsets_open(&shard->frozen_offsets);
+    if (!err) err = weir_queue_open(QUEUE_BATCHES, sizeof(shard_message), &shard->queue);
+    if (!err) err = shard_open_delta(shard, false, &shard->active);
+    if (!err) err = weir_shard_scan_kind(shard->engine, 'O', shard_load_offset, shard);
+    if (!err) err = weir_shard_scan_kind(shard->engine, 'P', shard_load_newest, shard);
+
+    if (!err && !opts->read_only) {
+        snprintf(name, sizeof name, "shard-%u", shard->index);
+        err = weir_thread_start(name, WEIR_ROLE_SHARD, shard_own, shard, &shard->owner);
+        snprintf(name, sizeof name, "seal-%u", shard->index);
+        if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, shard_seal_thread, shard, &shard->sealer);
+    }
     if (err) {
         weir_shard_close(shard);
         return err;
@@ -553,7 +606,8 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     return WEIR_OK;
 }
 
-static void shard_stop_threads(weir_shard *shard) {
+void weir_shard_close(weir_shard *shard) {
+    if (!shard) return;
     weir_mutex_lock(&shard->mutex);
     shard->stopping = true;
     weir_cond_broadcast(&shard->changed);
@@ -561,11 +615,6 @@ static void shard_stop_threads(weir_shard *shard) {
     if (shard->queue) weir_queue_close(shard->queue);
     weir_thread_join(shard->owner);
     weir_thread_join(shard->sealer);
-}
-
-void weir_shard_close(weir_shard *shard) {
-    if (!shard) return;
-    shard_stop_threads(shard);
     weir_delta_release(shard->active);
     weir_delta_release(shard->frozen);
     weir_queue_free(shard->queue);
@@ -579,107 +628,4 @@ void weir_shard_close(weir_shard *shard) {
     weir_cond_destroy(&shard->changed);
     weir_mutex_destroy(&shard->mutex);
     weir_free(shard);
-}
-
-/* --- the sealer's loop; what it does is seal.c ------------------------------------------------------------------ */
-
-#define LOOK_US      WEIR_US_PER_S
-#define RETRY_US_MIN 5000
-
-typedef enum shard_work { WORK_SEAL, WORK_REPLACE, WORK_LOOK, WORK_END } shard_work;
-
-/* Waits for something to seal, or until the engine is to be looked at. After a failure it waits a while first: a full
- * disk is not free at once. */
-static shard_work shard_next_work(weir_shard *shard, int64_t retry_us) {
-    bool after_failure = retry_us > 0;
-    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + (after_failure ? retry_us : LOOK_US);
-    bool in_time = true;
-    weir_mutex_lock(&shard->mutex);
-    while (!shard->stopping && !shard->fresh && in_time && (after_failure || shard->held || !shard->frozen))
-        in_time = weir_cond_wait_until(&shard->changed, &shard->mutex, until_us);
-    shard_work next = shard->stopping                 ? WORK_END
-                      : shard->fresh                  ? WORK_REPLACE
-                      : shard->frozen && !shard->held ? WORK_SEAL
-                                                      : WORK_LOOK;
-    if (next == WORK_SEAL) shard->tries++;
-    weir_mutex_unlock(&shard->mutex);
-    return next;
-}
-
-/* RocksDB may have to be opened again before it takes a file. What is still wrong then need not be in the way: a
- * damaged file lets others in. */
-static void shard_mend(weir_shard *shard) {
-    if (!weir_engine_health(shard->engine)) return;
-    weir_err err = weir_engine_mend(shard->engine);
-    if (err) weir_log_error("shard.damaged", err);
-}
-
-static bool shard_seal_once(weir_shard *shard) {
-    weir_err err = weir_shard_write_frozen(shard);
-    if (err) weir_log_error("shard.seal_failed", err);
-    weir_mutex_lock(&shard->mutex);
-    weir_err_kept_set(&shard->seal_err, err);
-    shard->tries_ended = shard->tries;
-    if (err) {
-        shard->seal_failures++;
-    } else {
-        shard->seals_done++;
-    }
-    weir_cond_broadcast(&shard->changed);
-    weir_mutex_unlock(&shard->mutex);
-    return !err;
-}
-
-static void shard_replace_engine(weir_shard *shard) {
-    weir_err err = weir_engine_replace(shard->engine, shard->fresh);
-    weir_mutex_lock(&shard->mutex);
-    shard->replace_err = err;
-    shard->fresh = NULL;
-    weir_cond_broadcast(&shard->changed);
-    weir_mutex_unlock(&shard->mutex);
-}
-
-static void shard_seal_thread(void *context) {
-    weir_shard *shard = context;
-    int64_t retry_us = 0;
-    for (shard_work next; (next = shard_next_work(shard, retry_us)) != WORK_END;) {
-        if (next == WORK_REPLACE) {
-            shard_replace_engine(shard);
-            continue;
-        }
-        shard_mend(shard);
-        bool failed = next == WORK_SEAL && !shard_seal_once(shard);
-        retry_us = !failed ? 0 : retry_us == 0 ? RETRY_US_MIN : retry_us < LOOK_US / 2 ? retry_us * 2 : LOOK_US;
-    }
-}
-
-/* --- another cold store ----------------------------------------------------------------------------------------- */
-
-weir_err weir_shard_hold(weir_shard *shard) {
-    weir_mutex_lock(&shard->mutex);
-    shard->held = true;
-    while (!shard->stopping && shard->tries != shard->tries_ended)
-        weir_cond_wait(&shard->changed, &shard->mutex);
-    bool stopping = shard->stopping;
-    weir_mutex_unlock(&shard->mutex);
-    return stopping ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index) : WEIR_OK;
-}
-
-void weir_shard_release(weir_shard *shard) {
-    weir_mutex_lock(&shard->mutex);
-    shard->held = false;
-    weir_cond_broadcast(&shard->changed);
-    weir_mutex_unlock(&shard->mutex);
-}
-
-weir_err weir_shard_replace(weir_shard *shard, const char *folder) {
-    weir_mutex_lock(&shard->mutex);
-    WEIR_ASSERT(shard->held && !shard->fresh);
-    shard->fresh = folder;
-    weir_cond_broadcast(&shard->changed);
-    while (!shard->stopping && shard->fresh)
-        weir_cond_wait(&shard->changed, &shard->mutex);
-    weir_err err = shard->fresh ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index) : shard->replace_err;
-    weir_mutex_unlock(&shard->mutex);
-    return err;
 }
