@@ -141,7 +141,7 @@ static bool cache_buckets_grow(cache_stripe *s) {
 /* Those that were used since they were passed over are spared once more, but few at a time: readers wait. */
 static void cache_make_room(const weir_cache *cache, cache_stripe *s, size_t bytes) {
     unsigned spared = 0;
-    while (s->oldest && s->bytes + bytes > cache->stripe_bytes_max) { /* S6 */
+    while (s->oldest && s->bytes + bytes > cache->stripe_bytes_max) { /* GRAPH-S6 */
         cache_window *w = s->oldest;
         if (w->used && spared++ < SPARED_MAX) {
             w->used = false;
@@ -226,7 +226,7 @@ void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir
     weir_mutex_lock(&s->mutex);
     cache_window *old = cache_find(s, vertex, list);
     bool knows_more = !old || old->count < w->count || (w->complete && !old->complete);
-    if (weir_cache_epoch(cache) == epoch && knows_more) { /* S5 */
+    if (weir_cache_epoch(cache) == epoch && knows_more) { /* GRAPH-S5 */
         if (old) w->used = old->used;
         if (old) cache_window_remove(s, old);
         cache_window_add(cache, s, w);

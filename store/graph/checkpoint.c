@@ -8,7 +8,7 @@
  * byte by byte, unless the caller wants links; then the file SHARED says so.
  *
  * Shards are sealed one after the other while events go on, so their offsets differ. That is no harm: each is complete
- * below its own, and a restored store reads the log from the least of them (S1, S4).
+ * below its own, and a restored store reads the log from the least of them (GRAPH-S1, GRAPH-S4).
  */
 #include <stdio.h>
 #include <string.h>

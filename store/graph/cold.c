@@ -52,7 +52,8 @@ static void cold_seek_on(weir_engine_cursor *cursor, const weir_bundle_key *want
     weir_bundle_key_write(wanted, key);
     for (unsigned steps = 0; steps <= STEPS_MAX; steps++) {
         if (!weir_engine_cursor_valid(cursor)) return;
-        if (memcmp(weir_engine_cursor_key(cursor, &length), key, sizeof key) >= 0) return;
+        const void *at = weir_engine_cursor_key(cursor, &length);
+        if (length < sizeof key || memcmp(at, key, sizeof key) >= 0) return; /* cold_stands finds a damaged one */
         if (steps < STEPS_MAX) weir_engine_cursor_next(cursor);
     }
     weir_engine_cursor_seek(cursor, key, sizeof key);

@@ -47,18 +47,14 @@ weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEI
 
 /* --- kinds ------------------------------------------------------------------------------------------------------ */
 
-static weir_value_kind graph_kind_of(weir_schema_feature_kind kind) {
-    return kind == WEIR_SCHEMA_NUMBER ? WEIR_VALUE_NUMBER
-           : kind == WEIR_SCHEMA_TIME ? WEIR_VALUE_TIME
-                                      : WEIR_VALUE_CATEGORY;
-}
-
 static weir_err graph_kinds_fill(weir_graph_kinds *kinds, const weir_schema_feature *features, uint32_t count) {
     kinds->kinds = weir_malloc(count * sizeof(weir_value_kind));
     if (!kinds->kinds) return WEIR_NOMEM("for the schema's features");
     kinds->count = count;
     for (uint32_t i = 0; i < count; i++)
-        kinds->kinds[i] = graph_kind_of(features[i].kind);
+        kinds->kinds[i] = features[i].kind == WEIR_SCHEMA_NUMBER ? WEIR_VALUE_NUMBER
+                          : features[i].kind == WEIR_SCHEMA_TIME ? WEIR_VALUE_TIME
+                                                                 : WEIR_VALUE_CATEGORY;
     return WEIR_OK;
 }
 
@@ -159,8 +155,8 @@ static bool graph_is_to_be_rebuilt(const weir_graph *graph, const char *shard_fo
     return true;
 }
 
-/* Whether readers find what comes only when it is sealed: until the store is filled they are not answered. */
-static bool graph_piles(const weir_graph *graph, const weir_graph_opts *opts) {
+/* Whether readers find what comes only once it is sealed: until the store is filled they are not answered anyway. */
+static bool graph_starts_piled(const weir_graph *graph, const weir_graph_opts *opts) {
     return !opts->read_only && (opts->piles || (opts->from_log && weir_graph_filling(graph)));
 }
 
@@ -197,13 +193,13 @@ static weir_err graph_open_shards(weir_graph *graph, const weir_graph_opts *opts
         if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
         shard.create = graph->is_new || (!err && graph_is_to_be_rebuilt(graph, path, i));
         if (!err && shard.create && (opts->from_log || !graph->is_new)) err = weir_graph_filling_begin(graph);
-        shard.pile_bytes = graph_piles(graph, opts) ? pile_bytes : 0;
+        shard.pile_bytes = graph_starts_piled(graph, opts) ? pile_bytes : 0;
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
         if (!opts->repairs || opts->read_only || !graph->identity || !weir_err_is(err, WEIR_ECORRUPT)) continue;
         if (!weir_path_exists(path)) continue; /* lost, not damaged: whoever has it may bring it back */
         weir_log_error("graph.shard_damaged", err);
         err = weir_graph_filling_begin(graph);
-        shard.pile_bytes = graph_piles(graph, opts) ? pile_bytes : 0;
+        shard.pile_bytes = graph_starts_piled(graph, opts) ? pile_bytes : 0;
         if (!err) err = weir_graph_repair_set_aside(graph, i, opts->checkpoints, &shard.create);
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
     }
@@ -320,25 +316,21 @@ const weir_id_key *weir_graph_id_key(const weir_graph *graph) {
 
 /* --- submitting ------------------------------------------------------------------------------------------------- */
 
-/* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
-static weir_err graph_check_run(weir_graph *graph, const weir_buf *batches, weir_batch_cursor *cursors) {
-    for (uint32_t i = 0; i < graph->shard_count; i++) {
-        weir_err err = weir_batch_open(batches[i].bytes, batches[i].length, &cursors[i]);
-        if (err) return err;
-        if (memcmp(&cursors[0].span, &cursors[i].span, sizeof cursors[i].span) != 0) {
-            return WEIR_ERR(WEIR_EINVAL, "the batches of one run cover different offsets");
-        }
-    }
-    return WEIR_OK;
-}
-
 weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches) {
     if (graph->read_only) return WEIR_ERR(WEIR_EPERM, "the store %s is open for reading only", graph->folder);
     weir_batch_cursor cursors[WEIR_SHARDS_MAX];
     weir_clock_note *note = NULL;
-    weir_err err = graph_check_run(graph, batches, cursors);
+    weir_err err = WEIR_OK;
+
+    /* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
+        err = weir_batch_open(batches[i].bytes, batches[i].length, &cursors[i]);
+        if (!err && memcmp(&cursors[0].span, &cursors[i].span, sizeof cursors[i].span) != 0)
+            err = WEIR_ERR(WEIR_EINVAL, "the batches of one run cover different offsets");
+    }
     if (!err) err = weir_watermark_submit(graph->watermark, cursors, graph->shard_count, &note);
     if (err) return err;
+
     int64_t start_us = weir_clock_mono_us(weir_clock_system());
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         err = weir_shard_push(graph->shards[i], batches[i].bytes, batches[i].length, note);
@@ -378,45 +370,46 @@ weir_err weir_graph_seal(weir_graph *graph) {
 
 /* --- sources ---------------------------------------------------------------------------------------------------- */
 
-static weir_err graph_add_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
-    if (graph->source_count == WEIR_GRAPH_SOURCES_MAX || strlen(name) > WEIR_SOURCE_NAME_MAX ||
-        strpbrk(name, "\"\\\n")) {
-        return WEIR_ERR(WEIR_ELIMIT, "the store cannot take the source '%.64s': too many, or its name too long", name);
-    }
-    weir_graph_source_row *row = &graph->sources[graph->source_count++];
-    strcpy(row->name, name);
-    row->identity = identity;
-    weir_err err = weir_graph_describe(graph);
-    if (err) {
-        graph->source_count--;
+weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
+    weir_err err = WEIR_OK;
+    uint32_t i = 0;
+    *sourcep = 0;
+    weir_mutex_lock(&graph->mutex);
+    while (i < graph->source_count && strcmp(graph->sources[i].name, name) != 0)
+        i++;
+    if (i < graph->source_count) {
+        if (graph->sources[i].identity != identity)
+            err = WEIR_ERR(WEIR_EDATA,
+                           "'%s' is not what this store was fed from: it has been recreated since, and its offsets "
+                           "mean something else now. Start an empty store, or bring the old one back",
+                           name);
+    } else if (graph->read_only) {
+        err = WEIR_ERR(WEIR_ENOTFOUND, "the store %s was never fed from '%.64s'", graph->folder, name);
+    } else if (i == WEIR_GRAPH_SOURCES_MAX) {
+        err = WEIR_ERR(WEIR_ELIMIT, "the store cannot take the source '%.64s': it has %u already", name, i);
+    } else if (strlen(name) > WEIR_SOURCE_NAME_MAX || strpbrk(name, "\"\\\n")) {
+        err = WEIR_ERR(WEIR_ELIMIT,
+                       "the store cannot take the source '%.64s': its name has more than %u bytes, or a quote, a "
+                       "backslash or a newline",
+                       name, WEIR_SOURCE_NAME_MAX);
     } else {
-        *sourcep = graph->source_count - 1;
+        strcpy(graph->sources[i].name, name);
+        graph->sources[i].identity = identity;
+        graph->source_count++;
+        err = weir_graph_describe(graph);
+        if (err) graph->source_count--;
     }
+    if (!err) *sourcep = i;
+    weir_mutex_unlock(&graph->mutex);
     return err;
 }
 
-weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
-    weir_err err = WEIR_OK;
-    *sourcep = 0;
+/* Its row never moves, so the name may be read without the mutex. */
+static const char *graph_source_name(weir_graph *graph, uint32_t source) {
     weir_mutex_lock(&graph->mutex);
-    uint32_t i = 0;
-    while (i < graph->source_count && strcmp(graph->sources[i].name, name) != 0)
-        i++;
-    if (i == graph->source_count && graph->read_only) {
-        err = WEIR_ERR(WEIR_ENOTFOUND, "the store %s was never fed from '%.64s'", graph->folder, name);
-    } else if (i == graph->source_count) {
-        err = graph_add_source(graph, name, identity, sourcep);
-    } else if (graph->sources[i].identity != identity) {
-        err = WEIR_ERR(
-            WEIR_EDATA,
-            "'%s' is not what this store was fed from: it has been recreated since; offsets mean something else "
-            "now. Start an empty store, or bring the old one back",
-            name);
-    } else {
-        *sourcep = i;
-    }
+    const char *name = source < graph->source_count ? graph->sources[source].name : "?";
     weir_mutex_unlock(&graph->mutex);
-    return err;
+    return name;
 }
 
 static uint64_t graph_least_offset(weir_graph *graph, bool sealed, uint32_t source, uint32_t partition) {
@@ -447,10 +440,8 @@ static weir_err graph_visit_offset(void *context, uint32_t source, uint32_t part
                                    const weir_event_clock *clock) {
     const graph_offsets_walk *w = context;
     (void)offset, (void)clock;
-    weir_mutex_lock(&w->graph->mutex);
-    const char *name = source < w->graph->source_count ? w->graph->sources[source].name : "?"; /* rows never move */
-    weir_mutex_unlock(&w->graph->mutex);
-    return w->visit(w->context, name, partition, weir_graph_offset_sealed(w->graph, source, partition),
+    return w->visit(w->context, graph_source_name(w->graph, source), partition,
+                    weir_graph_offset_sealed(w->graph, source, partition),
                     weir_graph_offset_applied(w->graph, source, partition));
 }
 
@@ -482,10 +473,8 @@ static weir_err graph_visit_uneven(void *context, uint32_t source, uint32_t part
         least = other;
         shard = i;
     }
-    weir_mutex_lock(&graph->mutex);
-    const char *name = source < graph->source_count ? graph->sources[source].name : "?"; /* rows never move */
-    weir_mutex_unlock(&graph->mutex);
-    return least < offset ? w->visit(w->context, name, partition, shard, least, offset) : WEIR_OK;
+    if (least == offset) return WEIR_OK;
+    return w->visit(w->context, graph_source_name(graph, source), partition, shard, least, offset);
 }
 
 weir_err weir_graph_uneven(weir_graph *graph, weir_graph_uneven_visit visit, void *context) {
@@ -515,9 +504,7 @@ weir_err weir_graph_clocks(weir_graph *graph, weir_graph_clock_visit visit, void
     uint32_t source;
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && weir_watermark_clock_at(graph->watermark, i, &source, &clock); i++) {
-        weir_mutex_lock(&graph->mutex);
-        clock.source = source < graph->source_count ? graph->sources[source].name : "?"; /* rows never move */
-        weir_mutex_unlock(&graph->mutex);
+        clock.source = graph_source_name(graph, source);
         err = visit(context, &clock);
     }
     return err;

@@ -21,7 +21,7 @@ void weir_offsets_close(weir_offsets *offsets);
 bool weir_offsets_get(weir_offsets *offsets, uint32_t source, uint32_t partition, uint64_t *offsetp);
 /* The clock of a partition; unset for one never seen.  [any] */
 void weir_offsets_clock(weir_offsets *offsets, uint32_t source, uint32_t partition, weir_event_clock *clockp);
-/* Offsets never go back: a lower one is kept out by assertion (S1).  WEIR_ENOMEM, WEIR_ELIMIT.  [any] */
+/* Offsets never go back: a lower one is kept out by assertion (GRAPH-S1).  WEIR_ENOMEM, WEIR_ELIMIT.  [any] */
 weir_err weir_offsets_set(weir_offsets *offsets, uint32_t source, uint32_t partition, uint64_t offset,
                           const weir_event_clock *clock);
 /* to becomes what from is.  WEIR_ENOMEM: to is as it was.  [any] */

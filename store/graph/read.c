@@ -8,8 +8,8 @@
  * sealed). Most lists have none: `limit` of each are taken first. When that was not enough, the read is done again with
  * a few more, which a window that was filled has, and then with many. When even those were not, the list begins with a
  * long run of deletions. Then the deltas are taken whole, because what comes while they are read must not be seen in
- * part (S2), and the cold store is read page by page by one cursor, which sees one moment. So a read costs what it
- * passes, and a few bytes for each deletion that it has met. What the cold store's run has left is kept for the next
+ * part (GRAPH-S2), and the cold store is read page by page by one cursor, which sees one moment. So a read costs what
+ * it passes, and a few bytes for each deletion that it has met. What the cold store's run has left is kept for the next
  * reader (remains.h).
  */
 #include <string.h>

@@ -107,7 +107,7 @@ void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex
     if (!b) return;
     weir_mutex_lock(&remains->mutex);
     remains_block **place = remains_find(remains, vertex, list);
-    if (weir_cache_epoch(remains->cache) == epoch && !(place && remains_says_no_less(*place, b))) { /* S5 */
+    if (weir_cache_epoch(remains->cache) == epoch && !(place && remains_says_no_less(*place, b))) { /* GRAPH-S5 */
         if (!place) place = remains_place(remains, vertex, list);
         remains_clear(remains, place);
         *place = b;

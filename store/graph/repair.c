@@ -6,10 +6,10 @@
  *     hold ─► covered up to all that is sealed ──► compare ──► replace: the folders are exchanged in one step
  *                                                     └► the damaged one is kept as FOLDER/shard-001.damaged
  *
- * The store is a set of records, and each follows from one event (S4). So what is made of the same events is the same,
- * in whatever order they come. Nothing is taken on trust: each record of the damaged store that can still be read must
- * be in the new one, else a log that has lost events, or a schema that reads them in another way, would take away what
- * was there.
+ * The store is a set of records, and each follows from one event (GRAPH-S4). So what is made of the same events is the
+ * same, in whatever order they come. Nothing is taken on trust: each record of the damaged store that can still be read
+ * must be in the new one, else a log that has lost events, or a schema that reads them in another way, would take away
+ * what was there.
  *
  * One thread uses a repair.
  */
@@ -191,7 +191,8 @@ weir_err weir_graph_repair_add(weir_graph_repair *repair, const weir_mutation *m
         }
         err = repair_apply(repair, mutations + begin, end - begin);
         if (!weir_err_is(err, WEIR_ENOMEM)) continue;
-        err = repair_flush(repair); /* what of the group is in the file, and again in the next, counts once (S4) */
+        err =
+            repair_flush(repair); /* what of the group is in the file, and again in the next, counts once (GRAPH-S4) */
         if (!err) err = repair_apply(repair, mutations + begin, end - begin);
     }
     return !err && weir_delta_bytes(repair->delta) >= repair->delta_bytes ? repair_flush(repair) : err;
@@ -397,7 +398,7 @@ static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex,
         }
         bool is = at < found && weir_entry_order(&c->page[at], &wanted[i]) == 0;
         bool of_trim = list == WEIR_LIST_PUTS && wanted[i].time_us <= c->repair->whole_from_us;
-        if (!err && !is && !of_trim) err = repair_lost(c->repair, repair_kind(list)); // R1
+        if (!err && !is && !of_trim) err = repair_lost(c->repair, repair_kind(list)); /* GRAPH-R1 */
     }
     return err;
 }
@@ -406,7 +407,7 @@ static weir_err repair_find_name(const repair_compare *c, weir_vertex vertex) {
     weir_name name;
     bool found;
     weir_err err = weir_cold_name(c->looks, vertex, &name, &found);
-    return err || found ? err : repair_lost(c->repair, "a name"); // R1
+    return err || found ? err : repair_lost(c->repair, "a name"); /* GRAPH-R1 */
 }
 
 /* A name may be another put's. A bundle that is not as it was written says nothing that must be found again. */
@@ -441,7 +442,7 @@ static weir_err repair_find(const repair_compare *c, const void *key, size_t len
     const void *met = weir_engine_cursor_valid(c->looks) ? weir_engine_cursor_key(c->looks, &met_length) : NULL;
     weir_err err = met ? WEIR_OK : weir_engine_cursor_err(c->looks);
     bool is = met && met_length == length && memcmp(met, key, length) == 0;
-    return err || is ? err : repair_lost(c->repair, "the deletion of a vertex"); // R1
+    return err || is ? err : repair_lost(c->repair, "the deletion of a vertex"); /* GRAPH-R1 */
 }
 
 /* One key, of either or of both. */

@@ -3,7 +3,7 @@
  * shard.c - the owner: takes batches in order, applies what is new, freezes the delta when it is due.
  *
  *   fill ──(size, age, or asked)──► freeze: the delta becomes `frozen`, a new one `active` ──► the sealer's
- *                                   └ waits while the one before is still being sealed (S6)
+ *                                   └ waits while the one before is still being sealed (GRAPH-S6)
  */
 #include <stdio.h>
 #include <string.h>

@@ -149,8 +149,8 @@ static void watermark_offer(watermark_newest_times *newest, int64_t time_us) {
     newest->times[at] = time_us;
 }
 
-/* W2. The clock of a full window was reached by a majority, and stands for it though the window has moved on: so that
- * one partition's clock is the watermark whatever runs its events came in. */
+/* GRAPH-W2. The clock of a full window was reached by a majority, and stands for it though the window has moved on: so
+ * that one partition's clock is the watermark whatever runs its events came in. */
 static int64_t watermark_supported(const weir_watermark *watermark, int64_t wanted_us) {
     watermark_newest_times newest = {.wanted = weir_event_clock_majority(watermark->events)};
     int64_t most_us = INT64_MIN;
@@ -178,9 +178,9 @@ static int64_t watermark_latest_by_wall(const weir_watermark *watermark) {
 
 static void watermark_ask_again(weir_watermark *watermark) {
     int64_t least_us = 0, now_us = atomic_load_explicit(&watermark->now_us, memory_order_relaxed);
-    if (!watermark_least_clock(watermark, &least_us)) return; /* W1 */
+    if (!watermark_least_clock(watermark, &least_us)) return; /* GRAPH-W1 */
     bool settled = watermark->events >= WEIR_EVENT_CLOCK_EVENTS && now_us <= watermark_latest_by_wall(watermark);
-    if (settled && least_us <= now_us) return; /* W3 */
+    if (settled && least_us <= now_us) return; /* GRAPH-W3 */
     least_us = watermark_supported(watermark, least_us);
     if (least_us == now_us || (settled && least_us < now_us)) return;
     atomic_store_explicit(&watermark->now_us, least_us, memory_order_relaxed);
@@ -220,7 +220,7 @@ void weir_watermark_load_mark(weir_watermark *watermark, weir_watermark_mark mar
     weir_mutex_lock(&watermark->mutex); /* shards that are open already seal */
     if (mark.turn >= watermark->turn) {
         watermark->turn = mark.turn;
-        atomic_store_explicit(&watermark->now_us, mark.now_us, memory_order_relaxed); /* W4 */
+        atomic_store_explicit(&watermark->now_us, mark.now_us, memory_order_relaxed); /* GRAPH-W4 */
     }
     weir_mutex_unlock(&watermark->mutex);
 }

@@ -11,12 +11,12 @@
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   S1  For every source partition, a shard reflects exactly the events below its offset, each once.
- *   S2  A reader sees a vertex's window either before or after an event, never half.
- *   S3  A seal is atomic: all of its mutations and offsets are in the cold store, or none.
- *   S4  Applying an event twice, or replaying from any older offset, changes nothing.
- *   S5  What a cached window answers equals what delta and cold store would answer.
- *   S6  Memory stays inside the budget: when the delta is full, submit waits and counts it; nothing is dropped.
+ *   GRAPH-S1  For every source partition, a shard reflects exactly the events below its offset, each once.
+ *   GRAPH-S2  A reader sees a vertex's window either before or after an event, never half.
+ *   GRAPH-S3  A seal is atomic: all of its mutations and offsets are in the cold store, or none.
+ *   GRAPH-S4  Applying an event twice, or replaying from any older offset, changes nothing.
+ *   GRAPH-S5  What a cached window answers equals what delta and cold store would answer.
+ *   GRAPH-S6  Memory stays inside the budget: when the delta is full, submit waits and counts it; nothing is dropped.
  *
  * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again. What
  * expires is as old as it is at t. Without a t it is as old as it is at the watermark: what the sources agree on, see
@@ -133,9 +133,9 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
 
 /* Hands over one run of a source partition: batches[s] is the encoded batch (mutation.h) for shard s, all with one
  * span; a shard without mutations gets an empty batch, because the offset is news too. Copies.  Waits while a shard's
- * queue or delta is full (S6).  Spans of a partition are submitted in order by one thread; what a shard has already is
- * skipped (S4).  [ingest] WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded: nothing of the run was taken;
- * WEIR_ECLOSED; WEIR_EPOISONED a shard has stopped: the sentence is the reason. */
+ * queue or delta is full (GRAPH-S6).  Spans of a partition are submitted in order by one thread; what a shard has
+ * already is skipped (GRAPH-S4).  [ingest] WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded: nothing of the
+ * run was taken; WEIR_ECLOSED; WEIR_EPOISONED a shard has stopped: the sentence is the reason. */
 weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches);
 /* While it is on, no submit waits for room: those that do end with WEIR_ECANCELLED, and what they had not handed over
  * is still in the log. For a stop.  [any] */
@@ -349,7 +349,7 @@ typedef struct weir_graph_stats {
     uint64_t sealed_records;           /* counter                                         */
     uint64_t seals;                    /* counter                                         */
     uint64_t seal_failures;            /* counter                                         */
-    uint64_t submit_wait_us;           /* counter: S6                                     */
+    uint64_t submit_wait_us;           /* counter: GRAPH-S6                                     */
     uint64_t delta_bytes;              /* gauge: active and frozen, all shards            */
     uint64_t cache_bytes;              /* gauge: window cache                             */
     uint64_t cache_hits, cache_misses; /* counters                                  */

@@ -7,7 +7,7 @@
  *         ──► hold ──► again, of what was sealed meanwhile ──► replace ──► close
  *
  * INVARIANT
- *   R1  What could be read before is there after it: else the damaged store stays in its place, and says why.
+ *   GRAPH-R1  What could be read before is there after it: else the damaged store stays in its place, and says why.
  */
 #ifndef WEIR_STORE_GRAPH_REPAIR_H
 #define WEIR_STORE_GRAPH_REPAIR_H
@@ -64,8 +64,8 @@ weir_err weir_graph_repair_hold(weir_graph_repair *repair);
 void weir_graph_repair_release(weir_graph_repair *repair);
 /* While it is held and nothing is missing: puts what was made into the place of the damaged store, which is kept as
  * FOLDER/shard-NNN.damaged; the one that was kept before is removed.  WEIR_EBUSY somebody reads for long: release it,
- * and try again later; WEIR_EDATA the damaged store has records that were not added (R1); WEIR_EUNAVAILABLE this file
- * system cannot; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
+ * and try again later; WEIR_EDATA the damaged store has records that were not added (GRAPH-R1); WEIR_EUNAVAILABLE this
+ * file system cannot; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
 weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context);
 
 /* What weir_graph_troubles says of the shard as its part "repair", until success is said.  [any] */
