@@ -47,7 +47,7 @@ static bool query_is_told(const weir_graph *graph, int64_t history_us, int64_t b
 
 static weir_err query_check_window(const weir_graph *graph, uint16_t relation, uint32_t limit) {
     if (relation < weir_schema_relation_count(graph->schema) && limit > 0 && limit <= WEIR_WINDOW_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_EINVAL, "no relation %u, or a limit of %u that is not 1 to %u", relation, limit,
+    return WEIR_ERR(WEIR_EINVAL, "there is no relation %u, or the limit %u is not from 1 to %u", relation, limit,
                     WEIR_WINDOW_MAX);
 }
 
@@ -193,24 +193,6 @@ static weir_err query_deleted_before(const weir_graph *graph, weir_vertex vertex
     return err;
 }
 
-static weir_err query_look_for_any(query_puts *p, const weir_list_query *query) {
-    const weir_entry *entries;
-    uint32_t count;
-    weir_err err = weir_shard_list(query_shard_of(p->graph, p->vertex), query, p->arena, &entries, &count);
-    p->found = !err && count > 0;
-    return err;
-}
-
-static weir_err query_look_for_oldest(query_puts *p, const weir_list_query *query) {
-    bool found;
-    int64_t time_us;
-    weir_err err = weir_shard_oldest(query_shard_of(p->graph, p->vertex), query, &found, &time_us);
-    if (err || !found) return err;
-    if (!p->found || time_us < p->oldest_us) p->oldest_us = time_us;
-    p->found = true;
-    return WEIR_OK;
-}
-
 static bool query_is_enough(const query_puts *p) {
     return p->found && p->arena;
 }
@@ -224,7 +206,21 @@ static weir_err query_look_into(query_puts *p, weir_list list) {
                                    .limit = 1,
                                    .hidden_too = true,
                                    .budget = p->budget};
-    return p->arena ? query_look_for_any(p, &query) : query_look_for_oldest(p, &query);
+    weir_shard *shard = query_shard_of(p->graph, p->vertex);
+    if (p->arena) {
+        const weir_entry *entries;
+        uint32_t count;
+        weir_err err = weir_shard_list(shard, &query, p->arena, &entries, &count);
+        p->found = !err && count > 0;
+        return err;
+    }
+    bool found;
+    int64_t time_us;
+    weir_err err = weir_shard_oldest(shard, &query, &found, &time_us);
+    if (err || !found) return err;
+    if (!p->found || time_us < p->oldest_us) p->oldest_us = time_us;
+    p->found = true;
+    return WEIR_OK;
 }
 
 /* All lists that a put of the vertex may stand in, beginning with the one that most vertices have. */
@@ -307,7 +303,8 @@ static weir_err query_damaged(weir_vertex vertex) {
                     WEIR_VERTEX_WORDS(vertex));
 }
 
-/* Rows that follow the newest one may belong to another type only if the schema's names collide: they are left out. */
+/* The rows are merged, the newest first. One of another type than the newest row's, which only colliding ids can bring,
+ * is left out. */
 static weir_err query_fill(const weir_graph_kinds *kinds, weir_vertex vertex, const weir_entry *entries, uint32_t count,
                            weir_value *values, size_t *presentp) {
     uint16_t type = weir_get_u16(entries[0].row);
@@ -325,16 +322,6 @@ static weir_err query_fill(const weir_graph_kinds *kinds, weir_vertex vertex, co
     return WEIR_OK;
 }
 
-static weir_err query_row_of_values(const weir_graph_kinds *kinds, const weir_value *values, weir_arena *arena,
-                                    weir_row_view *viewp) {
-    size_t size = weir_row_size(kinds->kinds, values, kinds->count);
-    uint8_t *row = weir_arena_alloc_aligned(arena, 1, size);
-    if (!row) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer features");
-    viewp->row_length = (uint32_t)weir_row_write(kinds->kinds, values, kinds->count, row);
-    viewp->row = row;
-    return WEIR_OK;
-}
-
 static weir_err query_view_rows(const weir_graph *graph, weir_vertex vertex, const weir_entry *entries, uint32_t count,
                                 weir_arena *arena, bool *enoughp, weir_row_view *viewp) {
     weir_value values[WEIR_ROW_FEATURES_MAX];
@@ -343,13 +330,18 @@ static weir_err query_view_rows(const weir_graph *graph, weir_vertex vertex, con
     uint16_t type = weir_get_u16(entries[0].row);
     if (type >= weir_schema_vertex_count(graph->schema)) return query_damaged(vertex);
     const weir_graph_kinds *kinds = &graph->vertex_kinds[type];
+    WEIR_ASSERT(kinds->count <= WEIR_ROW_FEATURES_MAX);
     memset(values, 0, kinds->count * sizeof values[0]);
     weir_err err = query_fill(kinds, vertex, entries, count, values, &present);
     if (err) return err;
     *enoughp = present == kinds->count;
-    viewp->vertex_type = type;
-    viewp->time_us = entries[0].time_us;
-    return query_row_of_values(kinds, values, arena, viewp);
+    size_t size = weir_row_size(kinds->kinds, values, kinds->count);
+    uint8_t *row = weir_arena_alloc_aligned(arena, 1, size);
+    if (!row) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer features");
+    uint32_t length = (uint32_t)weir_row_write(kinds->kinds, values, kinds->count, row);
+    WEIR_ASSERT(length == size);
+    *viewp = (weir_row_view){.row = row, .row_length = length, .vertex_type = type, .time_us = entries[0].time_us};
+    return WEIR_OK;
 }
 
 /* How many rows, from the newest on, are of the life that the vertex has before the time. Those that are less than an
@@ -449,7 +441,7 @@ weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t
     const weir_entry *entries;
     uint32_t count;
     *viewp = (weir_row_view){0};
-    if (label >= weir_schema_label_count(graph->schema)) return WEIR_ERR(WEIR_EINVAL, "no label %u", label);
+    if (label >= weir_schema_label_count(graph->schema)) return WEIR_ERR(WEIR_EINVAL, "there is no label %u", label);
     weir_list_query query = {.vertex = vertex,
                              .list = WEIR_LIST_LABEL(label),
                              .before_us = before_us,
@@ -523,7 +515,7 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
     *notesp = NULL;
     *countp = 0;
     if (to > INT64_MAX || from >= to || to - from > WEIR_WINDOW_MAX)
-        return WEIR_ERR(WEIR_EINVAL, "no notes of the offsets %llu to %llu can be read at once",
+        return WEIR_ERR(WEIR_EINVAL, "the notes of offsets %llu to %llu cannot be read at once",
                         (unsigned long long)from, (unsigned long long)to);
     weir_list_query query = {.vertex = weir_graph_source_vertex(graph, source, partition),
                              .list = WEIR_LIST_EVENTS,

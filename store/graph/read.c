@@ -541,18 +541,14 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
 
 /* --- the other end of a list ------------------------------------------------------------------------------------ */
 
-static weir_err read_oldest_cold(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
-    const weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
-    *foundp = false;
-    weir_err err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
-    return err ? err : weir_cold_oldest(shard->engine, &cold, query->newer_than_us, foundp, time_usp);
-}
-
 weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
+    const weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
     weir_delta *deltas[2];
     int64_t time_us;
+    *foundp = false;
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
-    weir_err err = read_oldest_cold(shard, query, foundp, time_usp);
+    weir_err err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
+    if (!err) err = weir_cold_oldest(shard->engine, &cold, query->newer_than_us, foundp, time_usp);
     for (size_t i = 0; i < 2; i++) {
         bool has = deltas[i] && weir_delta_oldest(deltas[i], query->vertex, query->list, query->newer_than_us,
                                                   query->before_us, &time_us);
@@ -574,37 +570,27 @@ static weir_err read_name_copy(const weir_name *from, weir_arena *arena, weir_na
     return WEIR_OK;
 }
 
-static weir_err read_name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep,
-                               bool *foundp) {
-    weir_engine_cursor *cursor;
-    weir_name found;
-    uint64_t rank;
-    weir_err err = weir_cold_files(shard->engine, vertex, INT64_MAX, &cursor);
-    if (err) return err;
-    while (!err && !*foundp && weir_engine_cursor_next_file(cursor, &rank))
-        err = weir_cold_name(cursor, vertex, &found, foundp);
-    if (!err) err = weir_engine_cursor_err(cursor);
-    if (!err && *foundp) err = read_name_copy(&found, arena, namep);
-    weir_engine_cursor_close(cursor);
-    return err;
-}
-
 /* A vertex has one name, whoever carried it: the deltas are asked first, because that is cheap. */
 weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
                          weir_name *namep, bool *foundp) {
     weir_delta *deltas[2];
+    weir_engine_cursor *cursor = NULL;
     weir_name found;
+    uint64_t rank;
     *foundp = false;
     weir_err err = weir_shard_spend(budget, WEIR_GRAPH_SEEK_STEPS);
     if (err) return err;
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
     for (size_t i = 0; i < 2 && !*foundp; i++)
         *foundp = deltas[i] && weir_delta_name(deltas[i], vertex, &found);
-    if (*foundp) {
-        err = read_name_copy(&found, arena, namep);
-    } else {
-        err = read_name_cold(shard, vertex, arena, namep, foundp);
+    if (!*foundp) {
+        err = weir_cold_files(shard->engine, vertex, INT64_MAX, &cursor);
+        while (!err && !*foundp && weir_engine_cursor_next_file(cursor, &rank))
+            err = weir_cold_name(cursor, vertex, &found, foundp);
+        if (!err) err = weir_engine_cursor_err(cursor);
     }
+    if (!err && *foundp) err = read_name_copy(&found, arena, namep);
+    weir_engine_cursor_close(cursor); /* the key was borrowed from it */
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);
     return err;
