@@ -23,8 +23,13 @@
 
 #define SHARED "SHARED" /* in a checkpoint whose files are the store's own */
 
-static weir_err checkpoint_refuse_if_there(const char *folder) {
-    return weir_path_exists(folder) ? WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder) : WEIR_OK;
+/* What a crash has left of one under construction makes room. */
+static weir_err checkpoint_begin(const char *folder, char partial[WEIR_GRAPH_PATH_MAX]) {
+    if (weir_path_exists(folder)) return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder);
+    int length = snprintf(partial, WEIR_GRAPH_PATH_MAX, "%s.partial", folder);
+    if (length < 0 || length >= (int)WEIR_GRAPH_PATH_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    return weir_path_exists(partial) ? weir_folder_remove(partial) : WEIR_OK;
 }
 
 typedef struct checkpoint_copy {
@@ -63,23 +68,20 @@ static weir_err checkpoint_copy_named(const char *from_folder, const char *to_fo
     return checkpoint_copy_entry(&c, name);
 }
 
-static weir_err checkpoint_identity(const weir_graph *graph, uint32_t shard, const char *to) {
-    char from[WEIR_GRAPH_PATH_MAX];
-    weir_err err = weir_graph_shard_path(graph->folder, shard, from);
-    if (err || !graph->identity) return err;
-    err = checkpoint_copy_named(from, to, WEIR_GRAPH_IDENTITY);
-    return err ? err : weir_folder_sync(to); /* the engine's own files came before */
-}
-
+/* The identity of each comes last: the engine makes the folder, and its own files. */
 static weir_err checkpoint_shards(weir_graph *graph, const char *partial, bool hard_links, uint64_t *sharedp) {
-    char path[WEIR_GRAPH_PATH_MAX];
+    char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
-        err = weir_graph_shard_path(partial, i, path);
         uint64_t shared = 0;
-        if (!err) err = weir_engine_checkpoint(graph->shards[i]->engine, path, hard_links, &shared);
+        err = weir_graph_shard_path(graph->folder, i, from);
+        if (!err) err = weir_graph_shard_path(partial, i, to);
+        if (!err) err = weir_engine_checkpoint(graph->shards[i]->engine, to, hard_links, &shared);
+        if (!err && graph->identity) {
+            err = checkpoint_copy_named(from, to, WEIR_GRAPH_IDENTITY);
+            if (!err) err = weir_folder_sync(to);
+        }
         *sharedp += shared;
-        if (!err) err = checkpoint_identity(graph, i, path);
         weir_kill_point("checkpoint.shard");
     }
     return err;
@@ -97,11 +99,16 @@ static weir_err checkpoint_say_shared(const weir_graph *graph, const char *parti
     return err;
 }
 
-static weir_err checkpoint_into(weir_graph *graph, const char *partial, const char *folder, bool hard_links,
-                                bool filling) {
+static weir_err checkpoint_write(weir_graph *graph, const char *folder, bool hard_links) {
+    char partial[WEIR_GRAPH_PATH_MAX];
     uint64_t shared = 0;
-    weir_err err = weir_folder_create(partial);
-    weir_mutex_lock(&graph->mutex); /* no source may be registered between description and shards */
+    weir_err err = checkpoint_begin(folder, partial);
+    if (err) return err;
+    /* Asked before the seal: what is sealed now may be less than what the store has when it is filled. */
+    bool filling = weir_graph_filling(graph);
+    if (!graph->read_only) err = weir_graph_seal(graph);
+    if (!err) err = weir_folder_create(partial);
+    weir_mutex_lock(&graph->mutex); /* no source may be registered while the descriptions are copied */
     if (!err) err = checkpoint_copy_description(graph->folder, partial);
     if (!err) err = checkpoint_copy_named(graph->folder, partial, "schema.yaml");
     if (!err && filling) err = weir_graph_filling_write(partial);
@@ -111,21 +118,6 @@ static weir_err checkpoint_into(weir_graph *graph, const char *partial, const ch
     if (!err) err = weir_manifest_write(partial);
     weir_kill_point("checkpoint.whole");
     if (!err) err = weir_file_rename(partial, folder);
-    return err;
-}
-
-static weir_err checkpoint_write(weir_graph *graph, const char *folder, bool hard_links) {
-    char partial[WEIR_GRAPH_PATH_MAX];
-    weir_err err = checkpoint_refuse_if_there(folder);
-    if (err) return err;
-    int length = snprintf(partial, sizeof partial, "%s.partial", folder);
-    if (length < 0 || length >= (int)sizeof partial)
-        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
-    if (weir_path_exists(partial)) err = weir_folder_remove(partial); /* what a crash has left */
-    bool filling =
-        weir_graph_filling(graph); /* before: what is sealed then may be less than what it has when it ends */
-    if (!err && !graph->read_only) err = weir_graph_seal(graph);
-    if (!err) err = checkpoint_into(graph, partial, folder, hard_links, filling);
     if (err && weir_path_exists(partial)) weir_folder_remove(partial);
     return err;
 }
@@ -160,15 +152,11 @@ static weir_err checkpoint_restore_entry(void *context, const char *name) {
 
 weir_err weir_graph_restore(const char *checkpoint, const char *folder) {
     char partial[WEIR_GRAPH_PATH_MAX];
-    weir_err err = checkpoint_refuse_if_there(folder);
+    weir_err err = checkpoint_begin(folder, partial);
     if (!err) err = weir_manifest_verify(checkpoint);
     if (err) return err;
-    int length = snprintf(partial, sizeof partial, "%s.partial", folder);
-    if (length < 0 || length >= (int)sizeof partial)
-        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
-    if (weir_path_exists(partial)) err = weir_folder_remove(partial);
     checkpoint_copy c = {checkpoint, partial};
-    if (!err) err = weir_folder_create(partial);
+    err = weir_folder_create(partial);
     if (!err) err = weir_folder_list(checkpoint, checkpoint_restore_entry, &c);
     if (!err) err = weir_folder_sync(partial);
     if (!err) err = weir_file_rename(partial, folder);
@@ -176,11 +164,11 @@ weir_err weir_graph_restore(const char *checkpoint, const char *folder) {
     return err;
 }
 
-/* --- scan, verify, stats ---------------------------------------------------------------------------------------- */
+/* --- scan and stats ---------------------------------------------------------------------------------------- */
 
 weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context) {
     weir_engine_cursor *cursor;
-    if (shard >= graph->shard_count) return WEIR_ERR(WEIR_EINVAL, "no shard %u", shard);
+    if (shard >= graph->shard_count) return WEIR_ERR(WEIR_EINVAL, "there is no shard %u", shard);
     weir_err err = weir_engine_cursor_open(graph->shards[shard]->engine, WEIR_ENGINE_SCAN, &cursor);
     if (err) return err;
     err = weir_cold_scan(cursor, visit, context);

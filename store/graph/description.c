@@ -29,12 +29,6 @@ static void description_check_line(const char *text, size_t length, char line[CH
     snprintf(line, CHECK_BYTES + 1, "check: \"%016llx\"\n", (unsigned long long)weir_xxh3(text, length, 0));
 }
 
-static void description_write_check(weir_buf *out) {
-    char line[CHECK_BYTES + 1];
-    description_check_line(out->bytes, out->length, line);
-    weir_buf_append(out, line, CHECK_BYTES);
-}
-
 static weir_err description_check_text(const char *path, const char *text, size_t length) {
     char line[CHECK_BYTES + 1] = "";
     size_t above = length > CHECK_BYTES ? length - CHECK_BYTES : 0;
@@ -44,7 +38,7 @@ static weir_err description_check_text(const char *path, const char *text, size_
 }
 
 weir_err weir_graph_describe(const weir_graph *graph) {
-    char path[WEIR_GRAPH_PATH_MAX], key[WEIR_ID_KEY_DIGITS + 1];
+    char path[WEIR_GRAPH_PATH_MAX], key[WEIR_ID_KEY_DIGITS + 1], line[CHECK_BYTES + 1];
     weir_buf out = {0};
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
     if (err) return err;
@@ -58,8 +52,11 @@ weir_err weir_graph_describe(const weir_graph *graph) {
                         (unsigned long long)graph->sources[i].identity);
     }
     err = weir_buf_err(&out);
-    if (!err) description_write_check(&out);
-    if (!err) err = weir_buf_err(&out);
+    if (!err) {
+        description_check_line(out.bytes, out.length, line);
+        weir_buf_append(&out, line, CHECK_BYTES);
+        err = weir_buf_err(&out);
+    }
     if (!err) err = weir_file_replace_secret(path, out.bytes, out.length);
     weir_buf_free(&out);
     return err;
@@ -76,13 +73,6 @@ static weir_err description_read_source(weir_graph *graph, const weir_yaml_node 
     strcpy(row->name, weir_yaml_text(name));
     row->identity = strtoull(weir_yaml_text(identity), &end, 16);
     return *end ? WEIR_YAML_ERR(identity, "this identity is not a number; restore a checkpoint") : WEIR_OK;
-}
-
-static weir_err description_read_sources(weir_graph *graph, const weir_yaml_node *sources) {
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < weir_yaml_count(sources); i++)
-        err = description_read_source(graph, weir_yaml_item(sources, i));
-    return err;
 }
 
 static weir_err description_read_number(const weir_yaml_node *root, const char *key, int64_t max, int64_t *valuep) {
@@ -131,7 +121,9 @@ static weir_err description_read_root(weir_graph *graph, const char *path, const
     graph->identity = store ? strtoull(weir_yaml_text(store), &end, 16) : 0;
     if (end && *end) return WEIR_YAML_ERR(store, "this identity is not a number; restore a checkpoint");
     const weir_yaml_node *sources = weir_yaml_find(root, "sources");
-    return sources ? description_read_sources(graph, sources) : WEIR_OK;
+    for (size_t i = 0; !err && sources && i < weir_yaml_count(sources); i++)
+        err = description_read_source(graph, weir_yaml_item(sources, i));
+    return err;
 }
 
 weir_err weir_graph_read_description(weir_graph *graph) {

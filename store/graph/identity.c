@@ -32,13 +32,6 @@ static size_t identity_text(uint64_t store, uint32_t shard, uint32_t shards, cha
     return (size_t)length;
 }
 
-static weir_err identity_path(const weir_graph *graph, uint32_t shard, const char *name,
-                              char path[WEIR_GRAPH_PATH_MAX]) {
-    char folder[WEIR_GRAPH_PATH_MAX];
-    weir_err err = weir_graph_shard_path(graph->folder, shard, folder);
-    return err ? err : weir_graph_path(folder, name, path);
-}
-
 weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard, const char *shard_folder) {
     char path[WEIR_GRAPH_PATH_MAX], text[IDENTITY_BYTES_MAX];
     size_t length = identity_text(graph->identity, shard, graph->shard_count, text);
@@ -64,9 +57,10 @@ static weir_err identity_other_shard(const weir_graph *graph, uint32_t shard, co
 }
 
 weir_err weir_graph_identity_check(const weir_graph *graph, uint32_t shard) {
-    char path[WEIR_GRAPH_PATH_MAX], expected[IDENTITY_BYTES_MAX], *text = NULL;
+    char folder[WEIR_GRAPH_PATH_MAX], path[WEIR_GRAPH_PATH_MAX], expected[IDENTITY_BYTES_MAX], *text = NULL;
     size_t length, expected_length = identity_text(graph->identity, shard, graph->shard_count, expected);
-    weir_err err = identity_path(graph, shard, WEIR_GRAPH_IDENTITY, path);
+    weir_err err = weir_graph_shard_path(graph->folder, shard, folder);
+    if (!err) err = weir_graph_path(folder, WEIR_GRAPH_IDENTITY, path);
     if (!err && !weir_path_exists(path))
         return WEIR_ERR(WEIR_ECORRUPT,
                         "%s is missing, so shard %u of the store is not there or is another's; bring it back from a "

@@ -202,19 +202,6 @@ bool weir_graph_repair_claim(weir_graph_repair *repair, weir_vertex vertex) {
     return weir_names_claim(repair->names, vertex, 0, 0);
 }
 
-/* Newest first, as far back as they are wanted. */
-static weir_err repair_visit_notes(const weir_entry *entries, size_t count, uint64_t from, weir_graph_repair_note visit,
-                                   void *context, bool *passedp) {
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && !*passedp && i < count; i++) {
-        *passedp = entries[i].time_us < (int64_t)from;
-        if (!*passedp)
-            err =
-                visit(context, &(weir_event_note){(uint64_t)entries[i].time_us, entries[i].event, entries[i].content});
-    }
-    return err;
-}
-
 weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_vertex, uint64_t from,
                                  weir_graph_repair_note visit, void *context) {
     weir_cold_query query = {.vertex = source_vertex, .list = WEIR_LIST_EVENTS, .before_us = INT64_MAX};
@@ -228,7 +215,11 @@ weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_v
     while (!err && !complete && !passed) {
         size_t count;
         err = weir_cold_list(cursor, &query, notes, NOTES_A_PAGE, NULL, &count, &complete); /* notes have no rows */
-        if (!err) err = repair_visit_notes(notes, count, from, visit, context, &passed);
+        for (size_t i = 0; !err && i < count; i++) {
+            passed = notes[i].time_us < (int64_t)from;
+            if (passed) break;
+            err = visit(context, &(weir_event_note){(uint64_t)notes[i].time_us, notes[i].event, notes[i].content});
+        }
         if (!err && count) last = notes[count - 1];
         query.after = &last;
     }
@@ -403,13 +394,6 @@ static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex,
     return err;
 }
 
-static weir_err repair_find_name(const repair_compare *c, weir_vertex vertex) {
-    weir_name name;
-    bool found;
-    weir_err err = weir_cold_name(c->looks, vertex, &name, &found);
-    return err || found ? err : repair_lost(c->repair, "a name"); /* GRAPH-R1 */
-}
-
 /* A name may be another put's. A bundle that is not as it was written says nothing that must be found again. */
 static weir_err repair_find_bundle(const repair_compare *c, const weir_bundle_key *key, const void *value,
                                    size_t length) {
@@ -418,7 +402,13 @@ static weir_err repair_find_bundle(const repair_compare *c, const weir_bundle_ke
     weir_list list = 0;
     size_t count = 0;
     if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length)) return WEIR_OK;
-    weir_err err = reader.has_name ? repair_find_name(c, key->vertex) : WEIR_OK;
+    weir_err err = WEIR_OK;
+    if (reader.has_name) {
+        weir_name name;
+        bool found;
+        err = weir_cold_name(c->looks, key->vertex, &name, &found);
+        if (!err && !found) err = repair_lost(c->repair, "a name"); /* GRAPH-R1 */
+    }
     while (!err && weir_bundle_next(&reader, &fresh[count]) == WEIR_BUNDLE_ENTRY) {
         if (count && (reader.list != list || count == WEIR_BUNDLE_ENTRIES_MAX)) {
             err = repair_find_entries(c, key->vertex, list, fresh, count);
@@ -498,15 +488,6 @@ static weir_err repair_find_unread(repair_compare *c) {
     return err;
 }
 
-static weir_err repair_compare_open(weir_graph_repair *repair, repair_compare *c) {
-    weir_err err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_PROBE, &c->is);
-    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_POINT, &c->looks);
-    if (!err) err = weir_arena_open(ROWS_A_PAGE_MAX, &c->rows);
-    if (!err) c->page = weir_malloc(ENTRIES_A_PAGE * sizeof *c->page);
-    if (!err && !c->page) err = WEIR_NOMEM("while comparing a shard with its repair");
-    return err;
-}
-
 /* What an entry is, not its row: a schema that has grown since may give it more columns than it had. */
 static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
     const weir_engine_opts opts = {.read_only = true};
@@ -520,7 +501,11 @@ static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_
         c.engine = opened;
         if (!err) err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
     }
-    if (!err) err = repair_compare_open(repair, &c);
+    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_PROBE, &c.is);
+    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_POINT, &c.looks);
+    if (!err) err = weir_arena_open(ROWS_A_PAGE_MAX, &c.rows);
+    if (!err) c.page = weir_malloc(ENTRIES_A_PAGE * sizeof *c.page);
+    if (!err && !c.page) err = WEIR_NOMEM("while comparing a shard with its repair");
     if (!err) err = repair_compare_merged(&c);
     if (!err) err = repair_find_unread(&c);
     weir_buf_free(&c.unread);
@@ -543,19 +528,6 @@ static weir_err repair_is_missing(void *context, uint32_t source, uint32_t parti
                     (unsigned long long)covered, (unsigned long long)sealed);
 }
 
-static weir_err repair_finish(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
-    weir_engine_writer *writer;
-    weir_err err = weir_graph_repair_missing(repair, repair_is_missing, NULL);
-    if (!err) err = repair_flush(repair);
-    if (!err && !repair->compared) err = repair_compare_all(repair, go_on, context);
-    if (!err) err = weir_engine_writer_open(repair->engine, &writer);
-    if (err) return err;
-    err = weir_shard_write_sealed(repair->shard, writer, repair->shard->trimmed);
-    if (!err) return weir_engine_writer_ingest(writer);
-    weir_engine_writer_cancel(writer);
-    return err;
-}
-
 /* One damaged store is kept for whoever wants to look at it; the one before makes room. */
 static weir_err repair_keep_damaged(const char *folder, const char *damaged) {
     weir_err err = weir_path_exists(damaged) ? weir_folder_remove(damaged) : WEIR_OK;
@@ -563,9 +535,21 @@ static weir_err repair_keep_damaged(const char *folder, const char *damaged) {
 }
 
 weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
+    weir_engine_writer *writer;
     weir_err err = repair_ready(repair);
-    if (!err) err = repair_finish(repair, go_on, context);
+    if (!err) err = weir_graph_repair_missing(repair, repair_is_missing, NULL);
+    if (!err) err = repair_flush(repair);
+    if (!err && !repair->compared) err = repair_compare_all(repair, go_on, context);
+    if (!err) err = weir_engine_writer_open(repair->engine, &writer);
     if (err) return err;
+    err = weir_shard_write_sealed(repair->shard, writer, repair->shard->trimmed);
+    if (err) {
+        weir_engine_writer_cancel(writer);
+        return err;
+    }
+    err = weir_engine_writer_ingest(writer);
+    if (err) return err;
+
     weir_engine_close(repair->engine);
     repair->engine = NULL;
     weir_kill_point("repair.whole");

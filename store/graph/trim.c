@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/log.h>
 #include <weir/store/graph/repair.h>
@@ -138,17 +139,8 @@ static weir_err trim_needs_room(const weir_graph *graph, const weir_trim *trim) 
     uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (free_bytes > stats.live_bytes) return WEIR_OK;
     return WEIR_ERR(WEIR_EFULL,
-                    "to trim shard %u needs up to %llu bytes of the disk, and %llu are free; free some space",
+                    "trimming shard %u needs up to %llu bytes on the disk, and %llu are free; free some space",
                     trim->shard->index, (unsigned long long)stats.live_bytes, (unsigned long long)free_bytes);
-}
-
-static weir_err trim_prepare(weir_graph *graph, uint32_t shard, weir_trim *trim) {
-    weir_err err = weir_graph_repair_path(graph, shard, WEIR_GRAPH_TRIM_SUFFIX, trim->folder);
-    if (!err && weir_path_exists(trim->folder)) err = weir_folder_remove(trim->folder);
-    if (!err) err = trim_needs_room(graph, trim);
-    if (!err) err = trim_open_engine(trim, true);
-    if (!err) err = weir_graph_identity_write(graph, shard, trim->folder);
-    return err ? err : weir_arena_open(DELETIONS_BYTES, &trim->trimmer.arena);
 }
 
 /* The watermark that belongs to what is sealed: what is not may be older than a later one would let stand, and after a
@@ -217,9 +209,10 @@ static weir_err trim_add(void *context, const uint8_t *key, size_t key_length, c
     return err ? err : weir_engine_writer_add(trim->writer, key, key_length, value, value_length);
 }
 
-static weir_err trim_room(weir_trim *trim) {
+/* What is left of the vertex, each list oldest first. */
+static weir_err trim_write_vertex(weir_trim *trim) {
     const weir_gather *g = &trim->gather;
-    size_t lists = 0;
+    size_t lists = 0, count = 0;
     for (size_t i = 0; i < g->count; i++)
         lists += i == 0 || g->of[i].list != g->of[i - 1].list;
     if (g->count > trim->entry_capacity) {
@@ -234,15 +227,6 @@ static weir_err trim_room(weir_trim *trim) {
         trim->lists = grown;
         trim->list_capacity = lists * 2;
     }
-    return WEIR_OK;
-}
-
-/* What is left of it, each list oldest first. */
-static weir_err trim_write_vertex(weir_trim *trim) {
-    const weir_gather *g = &trim->gather;
-    size_t count = 0;
-    weir_err err = trim_room(trim);
-    if (err) return err;
     for (size_t begin = 0, end; begin < g->count; begin = end) {
         for (end = begin; end < g->count && g->of[end].list == g->of[begin].list; end++) {
         }
@@ -250,6 +234,7 @@ static weir_err trim_write_vertex(weir_trim *trim) {
             trim->entries[begin + end - 1 - i] = g->of[i].entry;
         trim->lists[count++] = (weir_bundling_list){g->of[begin].list, (uint32_t)(end - begin), trim->entries + begin};
     }
+    WEIR_ASSERT(count == lists);
     return weir_bundling_vertex(&trim->bundling, g->vertex, g->named ? &g->name : NULL, trim->lists, count);
 }
 
@@ -324,23 +309,17 @@ static weir_err trim_large_bundle(trim_large *l, const weir_bundle_key *key) {
     return err ? err : trim_add(l->trim, bytes, key_length, value, length);
 }
 
-static weir_err trim_large_look_at_notes(trim_large *l) {
-    const weir_cold_query newest = {.vertex = l->trim->gather.vertex, .list = WEIR_LIST_EVENTS, .before_us = INT64_MAX};
+static weir_err trim_large_vertex(weir_trim *trim) {
+    const weir_cold_query notes = {.vertex = trim->gather.vertex, .list = WEIR_LIST_EVENTS, .before_us = INT64_MAX};
+    trim_large l = {.trim = trim, .part = UINT32_MAX, .unasked = INT64_MIN};
+    weir_bundle_key key = {.vertex = trim->gather.vertex, .newest_us = INT64_MAX};
+    uint8_t first[WEIR_BUNDLE_KEY_BYTES];
     weir_entry note;
     size_t count;
-    bool complete;
-    weir_err err = weir_cold_list(l->trim->cursor, &newest, &note, 1, NULL, &count, &complete); /* notes have no rows */
-    l->unasked = !err && count ? note.time_us - l->trim->trimmer.rule.event_window - 1 : INT64_MIN;
-    return err;
-}
-
-static weir_err trim_large_vertex(weir_trim *trim) {
-    uint8_t first[WEIR_BUNDLE_KEY_BYTES];
-    trim_large l = {.trim = trim, .part = UINT32_MAX};
-    weir_bundle_key key = {.vertex = trim->gather.vertex, .newest_us = INT64_MAX};
-    bool there = false;
+    bool complete, there = false;
     weir_bundle_key_write(&key, first);
-    weir_err err = trim_large_look_at_notes(&l);
+    weir_err err = weir_cold_list(trim->cursor, &notes, &note, 1, NULL, &count, &complete); /* notes have no rows */
+    if (!err && count) l.unasked = note.time_us - trim->trimmer.rule.event_window - 1;
     weir_engine_cursor_seek(trim->cursor, first, sizeof first);
     if (!err) err = weir_gather_stands(&trim->gather, &key, &there);
     while (!err && there) {
@@ -465,54 +444,48 @@ void weir_graph_set_trimmed(weir_graph *graph, int64_t trimmed_us) {
     }
 }
 
-static weir_err trim_shard(weir_trim *trim) {
-    weir_err err = weir_shard_hold(trim->shard);
+weir_err weir_graph_trim(weir_graph *graph, uint32_t shard, weir_graph_pace pace, void *context) {
+    WEIR_ASSERT(shard < graph->shard_count);
+    weir_shard *s = graph->shards[shard];
+    if (graph->read_only || weir_graph_filling(graph))
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "a store that is only read, or is still being filled, is not trimmed");
+    weir_trim *trim = weir_calloc(1, sizeof *trim);
+    if (!trim) return WEIR_NOMEM("while trimming shard %u", shard);
+    *trim = (weir_trim){.graph = graph, .shard = s, .blocks = graph->blocks, .pace = pace, .context = context};
+    trim->trimmer.rule =
+        (weir_trim_rule){graph->schema, graph->vertex_kinds, WEIR_EVENT_CLOCK_NONE, graph->event_window};
+    trim->trimmer.look.deleted = s->deleted;
+
+    weir_mutex_lock(&s->mutex);
+    bool is_free = !s->trimming;
+    s->trimming = true;
+    weir_mutex_unlock(&s->mutex);
+    if (!is_free) {
+        weir_free(trim);
+        return WEIR_ERR(WEIR_EBUSY, "shard %u is being trimmed", shard);
+    }
+
+    /* An empty store beside the shard, then the shard's records, then the exchange. */
+    weir_err err = weir_graph_repair_path(graph, shard, WEIR_GRAPH_TRIM_SUFFIX, trim->folder);
+    if (!err && weir_path_exists(trim->folder)) err = weir_folder_remove(trim->folder);
+    if (!err) err = trim_needs_room(graph, trim);
+    if (!err) err = trim_open_engine(trim, true);
+    if (!err) err = weir_graph_identity_write(graph, shard, trim->folder);
+    if (!err) err = weir_arena_open(DELETIONS_BYTES, &trim->trimmer.arena);
+    if (err) goto done;
+    err = weir_shard_hold(s);
     if (!err) err = trim_begin(trim);
-    weir_shard_release(trim->shard);
+    weir_shard_release(s);
     weir_kill_point("trim.begun");
     if (!err) err = trim_run(trim);
     if (!err) err = trim_exchange(trim);
-    if (err && !weir_shard_hold(trim->shard)) trim->shard->trim = NULL;
-    weir_shard_release(trim->shard);
-    return err;
-}
-
-static weir_err trim_claim(weir_shard *shard) {
-    weir_mutex_lock(&shard->mutex);
-    bool is_free = !shard->trimming;
-    shard->trimming = true;
-    weir_mutex_unlock(&shard->mutex);
-    return is_free ? WEIR_OK : WEIR_ERR(WEIR_EBUSY, "shard %u is being trimmed", shard->index);
-}
-
-static void trim_disclaim(weir_shard *shard) {
-    weir_mutex_lock(&shard->mutex);
-    shard->trimming = false;
-    weir_mutex_unlock(&shard->mutex);
-}
-
-weir_err weir_graph_trim(weir_graph *graph, uint32_t shard, weir_graph_pace pace, void *context) {
-    if (graph->read_only || weir_graph_filling(graph))
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "a store that is only read, or is still filled, is not trimmed");
-    weir_trim *trim = weir_calloc(1, sizeof *trim);
-    if (!trim) return WEIR_NOMEM("while trimming shard %u", shard);
-    trim->graph = graph;
-    trim->shard = graph->shards[shard];
-    trim->blocks = graph->blocks;
-    trim->pace = pace;
-    trim->context = context;
-    trim->trimmer.rule =
-        (weir_trim_rule){graph->schema, graph->vertex_kinds, WEIR_EVENT_CLOCK_NONE, graph->event_window};
-    trim->trimmer.look.deleted = trim->shard->deleted;
-    weir_err err = trim_claim(trim->shard);
-    if (err) {
-        weir_free(trim);
-        return err;
-    }
-    err = trim_prepare(graph, shard, trim);
-    if (!err) err = trim_shard(trim);
+    if (err && !weir_shard_hold(s)) s->trim = NULL;
+    weir_shard_release(s);
+done:
     trim_close(trim);
-    trim_disclaim(graph->shards[shard]);
+    weir_mutex_lock(&s->mutex);
+    s->trimming = false;
+    weir_mutex_unlock(&s->mutex);
     return err;
 }
 
