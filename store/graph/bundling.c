@@ -7,6 +7,8 @@
  */
 #include "bundling.h"
 
+#include <weir/store/base/assert.h>
+
 static weir_err bundling_end(weir_bundling *b, weir_bundle_key of) {
     uint8_t key[WEIR_BUNDLE_KEY_BYTES];
     weir_err err = weir_bundle_end(&b->bundle, of, key);
@@ -70,14 +72,6 @@ static uint8_t bundling_common_span(const weir_bundling_list *l) {
     return common;
 }
 
-static weir_err bundling_entries(weir_bundling *b, const weir_bundling_list *l, uint32_t begin, uint32_t end,
-                                 weir_bundle_key of) {
-    weir_bundle_begin(&b->bundle, l->entries[end - 1].time_us, l->entries[begin].time_us);
-    for (uint32_t i = end; i > begin; i--) /* newest first */
-        weir_bundle_put(&b->bundle, l->id, &l->entries[i - 1]);
-    return bundling_end(b, of);
-}
-
 /* Bundles sort by span: each is a pass over the list, but nearly all lists are one bundle. */
 static weir_err bundling_list(weir_bundling *b, weir_vertex vertex, const weir_bundling_list *l) {
     const uint8_t common = bundling_common_span(l);
@@ -89,8 +83,12 @@ static weir_err bundling_list(weir_bundling *b, weir_vertex vertex, const weir_b
             begin = bundling_begin(l, end);
             uint8_t wide = bundling_span_at(l, begin, end);
             if ((wide > common ? wide : common) != span) continue;
-            err = bundling_entries(b, l, begin, end, of);
+            weir_bundle_begin(&b->bundle, l->entries[end - 1].time_us, l->entries[begin].time_us);
+            for (uint32_t i = end; i > begin; i--) /* newest first */
+                weir_bundle_put(&b->bundle, l->id, &l->entries[i - 1]);
+            err = bundling_end(b, of);
             of.turn++;
+            WEIR_ASSERT(begin < end && end - begin <= left);
             left -= end - begin;
         }
     }

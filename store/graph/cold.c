@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/format/bundle.h>
 
 #include "cold.h"
@@ -103,6 +104,7 @@ static void cold_page_merge(cold_page *p, weir_entry *fresh, size_t count) {
         const weir_entry *last = of_old ? &p->entries[--old] : &fresh[--count];
         if (at <= p->capacity) p->entries[at - 1] = *last;
     }
+    WEIR_ASSERT(old <= p->capacity);
     p->more = p->more || total > p->capacity;
     p->count = total < p->capacity ? total : p->capacity;
 }
@@ -121,24 +123,17 @@ static weir_err cold_page_take_rows(cold_page *p, size_t from, const uint8_t *va
     return WEIR_OK;
 }
 
-static bool cold_page_wants(const cold_page *p, const weir_entry *e) {
-    if (e->time_us >= p->query->before_us) return false;
-    if (!p->query->after) return true;
-    int order = weir_entry_order(p->query->after, e);
-    return order < 0 || (order == 0 && p->query->with_it);
-}
-
-static bool cold_page_is_full_before(const cold_page *p, const weir_entry *e) {
-    return p->count == p->capacity && weir_entry_order(&p->entries[p->count - 1], e) < 0;
-}
-
 /* Of a bundle, what of the list is wanted, and may find room. */
 static weir_bundle_step cold_page_read(cold_page *p, weir_bundle_reader *reader, weir_entry *fresh, size_t room,
                                        size_t *countp) {
     weir_bundle_step step;
     while ((step = weir_bundle_next(reader, &fresh[*countp])) == WEIR_BUNDLE_ENTRY) {
-        if (reader->list != p->query->list || !cold_page_wants(p, &fresh[*countp])) continue;
-        bool full = *countp == p->capacity || cold_page_is_full_before(p, &fresh[*countp]);
+        const weir_entry *e = &fresh[*countp];
+        if (reader->list != p->query->list || e->time_us >= p->query->before_us) continue;
+        int order = p->query->after ? weir_entry_order(p->query->after, e) : -1;
+        if (order > 0 || (order == 0 && !p->query->with_it)) continue;
+        bool full =
+            *countp == p->capacity || (p->count == p->capacity && weir_entry_order(&p->entries[p->count - 1], e) < 0);
         p->more = p->more || full;
         if (full || ++*countp == room) break;
     }

@@ -51,13 +51,6 @@ static weir_err cold_scan_tell_name(const cold_scan *s) {
     return s->visit(s->context, key, sizeof key, value, length);
 }
 
-static weir_err cold_scan_tell_gathered(const cold_scan *s) {
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < s->gather.count; i++)
-        err = cold_scan_tell(s, s->gather.of[i].list, &s->gather.of[i].entry);
-    return err ? err : cold_scan_tell_name(s);
-}
-
 /* --- large vertices --------------------------------------------------------------------------------------------- */
 
 static weir_err cold_scan_add_list(cold_scan *s, weir_list list) {
@@ -85,23 +78,12 @@ static void cold_scan_seek_behind(const cold_scan *s, weir_bundle_key key) {
     weir_engine_cursor_seek(s->gather.cursor, bytes, sizeof bytes);
 }
 
-static weir_err cold_scan_look_at_bundle(cold_scan *s, const weir_bundle_key *key) {
-    weir_bundle_reader reader;
-    weir_entry e;
-    size_t length;
-    const void *value = weir_engine_cursor_value(s->gather.cursor, &length);
-    if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length))
-        return weir_cold_damaged(s->gather.vertex);
-    if (key->part != WEIR_BUNDLE_NAMED) return cold_scan_add_list(s, key->part - 1u);
-    weir_err err = weir_gather_keep_name(&s->gather, &reader.name);
-    while (!err && weir_bundle_next(&reader, &e) == WEIR_BUNDLE_ENTRY)
-        err = cold_scan_add_list(s, reader.list);
-    return err;
-}
-
 /* Which lists the vertex has, and its name; and whether each bundle is sound: what follows takes them as they are. */
 static weir_err cold_scan_look(cold_scan *s) {
+    weir_bundle_reader reader;
     weir_bundle_key key;
+    weir_entry e;
+    size_t length;
     bool there;
     s->list_count = 0;
     s->gather.named = false;
@@ -109,7 +91,16 @@ static weir_err cold_scan_look(cold_scan *s) {
     cold_scan_seek_behind(s, (weir_bundle_key){.vertex = s->gather.vertex, .newest_us = INT64_MAX});
     weir_err err = weir_gather_stands(&s->gather, &key, &there);
     while (!err && there) {
-        err = cold_scan_look_at_bundle(s, &key);
+        const void *value = weir_engine_cursor_value(s->gather.cursor, &length);
+        if (!weir_bundle_check(&key, value, length) || !weir_bundle_open(&reader, &key, value, length))
+            return weir_cold_damaged(s->gather.vertex);
+        if (key.part != WEIR_BUNDLE_NAMED) {
+            err = cold_scan_add_list(s, key.part - 1u);
+        } else {
+            err = weir_gather_keep_name(&s->gather, &reader.name);
+            while (!err && weir_bundle_next(&reader, &e) == WEIR_BUNDLE_ENTRY)
+                err = cold_scan_add_list(s, reader.list);
+        }
         weir_engine_cursor_next(s->gather.cursor);
         if (!err) err = weir_gather_stands(&s->gather, &key, &there);
     }
@@ -163,8 +154,10 @@ static weir_err cold_scan_tell_large(cold_scan *s) {
 static weir_err cold_scan_vertex(cold_scan *s, weir_vertex vertex) {
     bool large;
     weir_err err = weir_gather_vertex(&s->gather, vertex, &large);
-    if (err) return err;
-    return large ? cold_scan_tell_large(s) : cold_scan_tell_gathered(s);
+    if (!err && large) return cold_scan_tell_large(s);
+    for (size_t i = 0; !err && i < s->gather.count; i++)
+        err = cold_scan_tell(s, s->gather.of[i].list, &s->gather.of[i].entry);
+    return err ? err : cold_scan_tell_name(s);
 }
 
 /* What the store keeps for itself, and deletions, are a record a key. */

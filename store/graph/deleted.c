@@ -130,16 +130,6 @@ static deleted_in_memory deleted_ask_memory(weir_deleted *deleted, weir_vertex v
     return found;
 }
 
-/* A cursor from before a seal may lack what is no more in the tables. */
-static weir_err deleted_look_ready(weir_deleted_look *look, uint64_t seals) {
-    if (look->cursor && look->seals == seals) return WEIR_OK;
-    weir_engine_cursor_close(look->cursor);
-    look->cursor = NULL;
-    look->seals = seals;
-    if (look->beside) return weir_engine_cursor_open_beside(look->beside, &look->cursor);
-    return weir_engine_cursor_open(look->deleted->engine, WEIR_ENGINE_POINT, &look->cursor);
-}
-
 /* The newest of a vertex that is sealed and older than before_us. */
 static weir_err deleted_seek(weir_deleted_look *look, weir_vertex vertex, int64_t before_us, int64_t *time_usp) {
     uint8_t key[WEIR_DELETED_KEY_BYTES];
@@ -160,20 +150,28 @@ static weir_err deleted_seek(weir_deleted_look *look, weir_vertex vertex, int64_
     return WEIR_OK;
 }
 
-/* What any reader but one of the past needs is kept: the newest of all. Not if it had to be waited for. */
-static void deleted_keep_answer(weir_deleted *deleted, weir_vertex vertex, int64_t newest_us, uint64_t seals) {
-    if (pthread_rwlock_trywrlock(&deleted->lock)) return;
-    if (deleted->seals == seals) *deleted_answer_of(deleted, vertex) = (weir_deleted_answer){vertex, newest_us, true};
-    pthread_rwlock_unlock(&deleted->lock);
-}
-
 static weir_err deleted_look_up(weir_deleted_look *look, const deleted_in_memory *known, weir_vertex vertex,
                                 int64_t before_us, int64_t *time_usp) {
+    weir_deleted *deleted = look->deleted;
     int64_t newest_us = known->answer.time_us;
-    weir_err err = deleted_look_ready(look, known->seals);
+    weir_err err = WEIR_OK;
+
+    /* A cursor from before a seal may lack what is in the tables no more. */
+    if (!look->cursor || look->seals != known->seals) {
+        weir_engine_cursor_close(look->cursor);
+        look->cursor = NULL;
+        look->seals = known->seals;
+        err = look->beside ? weir_engine_cursor_open_beside(look->beside, &look->cursor)
+                           : weir_engine_cursor_open(deleted->engine, WEIR_ENGINE_POINT, &look->cursor);
+    }
     if (!err && !known->answer.known) {
         err = deleted_seek(look, vertex, INT64_MAX, &newest_us);
-        if (!err) deleted_keep_answer(look->deleted, vertex, newest_us, known->seals);
+        /* The newest of all is what every reader but one of the past needs, so it is kept, unless the lock is taken. */
+        if (!err && pthread_rwlock_trywrlock(&deleted->lock) == 0) {
+            if (deleted->seals == known->seals)
+                *deleted_answer_of(deleted, vertex) = (weir_deleted_answer){vertex, newest_us, true};
+            pthread_rwlock_unlock(&deleted->lock);
+        }
     }
     *time_usp = newest_us;
     if (!err && newest_us >= before_us) err = deleted_seek(look, vertex, before_us, time_usp);

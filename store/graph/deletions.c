@@ -35,15 +35,15 @@ static weir_err deletions_keep(deletions_times *t, int64_t time_us) {
     return WEIR_OK;
 }
 
-static bool deletions_comes_before(const deletions_head *a, const deletions_head *b) {
-    return a->vertex < b->vertex || (a->vertex == b->vertex && a->time_us > b->time_us);
-}
-
 /* The shard that is next; NULL: all are at their ends. */
 static deletions_head *deletions_first_of(deletions_head *heads, uint32_t count) {
     deletions_head *first = NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (heads[i].found && (!first || deletions_comes_before(&heads[i], first))) first = &heads[i];
+    for (deletions_head *h = heads; h < heads + count; h++) {
+        if (!h->found) continue;
+        bool before =
+            !first || h->vertex < first->vertex || (h->vertex == first->vertex && h->time_us > first->time_us);
+        if (before) first = h;
+    }
     return first;
 }
 

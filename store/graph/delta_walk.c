@@ -190,16 +190,6 @@ static weir_err delta_walk_add_list(delta_walk *w, weir_list id, uint32_t count,
     return err;
 }
 
-/* A list that was made for an entry which then found no memory is empty. */
-static weir_err delta_walk_take(delta_walk *w, const delta_node *n) {
-    weir_err err = WEIR_OK;
-    w->named = n->named;
-    w->name = n->name;
-    for (const delta_list *l = n->lists; !err && l; l = l->next)
-        err = delta_walk_add_list(w, l->id, l->count, l->entries);
-    return err;
-}
-
 /* --- a vertex of a pile ----------------------------------------------------------------------------------------- */
 
 static int delta_walk_compare_parts(const void *a, const void *b) {
@@ -271,7 +261,13 @@ static weir_err delta_walk_next(delta_walk *w, const weir_delta_order *order, si
     } while (*atp < order->count && places[count].vertex == places->vertex);
     w->named = false;
     w->count = 0;
-    return count == 1 ? delta_walk_take(w, places->node) : delta_walk_take_many(w, places, count);
+    if (count > 1) return delta_walk_take_many(w, places, count);
+    weir_err err = WEIR_OK;
+    w->named = places->node->named;
+    w->name = places->node->name;
+    for (const delta_list *l = places->node->lists; !err && l; l = l->next) /* empty, if its entry found no memory */
+        err = delta_walk_add_list(w, l->id, l->count, l->entries);
+    return err;
 }
 
 static void delta_walk_free(delta_walk *w) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/thread.h>
 
 #include "names.h"
@@ -16,14 +17,14 @@
 #define STRIPES   64u
 #define SLOTS_MIN 64u
 
-/* An empty slot is 0, which is no name's id: should one have it, it is only never remembered. */
+/* An empty slot is 0. Should a vertex have that id, it is never remembered, and named each time. */
 typedef weir_vertex names_slot;
 
 typedef struct names_stripe {
     _Alignas(64) weir_mutex mutex; /* guards the rest */
     names_slot *_Atomic young;     /* atomic for weir_names_ahead, which takes no lock */
     names_slot *old;
-    int64_t *young_us, *old_us; /* the times of their names; NULL: nobody asks */
+    int64_t *young_us, *old_us; /* the times of their names; NULL: not timed */
     size_t count;               /* in young */
 } names_stripe;
 
@@ -32,16 +33,6 @@ struct weir_names {
     size_t capacity; /* of each table; a power of two */
     names_stripe stripes[STRIPES];
 };
-
-static bool names_stripe_open(weir_names *names, names_stripe *s) {
-    weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "names stripe");
-    s->young = weir_calloc(names->capacity, sizeof(names_slot));
-    s->old = weir_calloc(names->capacity, sizeof(names_slot));
-    if (!names->timed) return s->young && s->old;
-    s->young_us = weir_calloc(names->capacity, sizeof(int64_t));
-    s->old_us = weir_calloc(names->capacity, sizeof(int64_t));
-    return s->young && s->old && s->young_us && s->old_us;
-}
 
 weir_err weir_names_open(size_t bytes_max, bool timed, weir_names **namesp) {
     const size_t slot_bytes = sizeof(names_slot) + (timed ? sizeof(int64_t) : 0);
@@ -54,8 +45,16 @@ weir_err weir_names_open(size_t bytes_max, bool timed, weir_names **namesp) {
     while (names->capacity * 2 * 2 * STRIPES * slot_bytes <= bytes_max)
         names->capacity *= 2;
     bool fits = true;
-    for (size_t i = 0; i < STRIPES; i++)
-        fits = names_stripe_open(names, &names->stripes[i]) && fits;
+    for (names_stripe *s = names->stripes; s < names->stripes + STRIPES; s++) {
+        weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "names stripe");
+        s->young = weir_calloc(names->capacity, sizeof(names_slot));
+        s->old = weir_calloc(names->capacity, sizeof(names_slot));
+        fits = fits && s->young && s->old;
+        if (!timed) continue;
+        s->young_us = weir_calloc(names->capacity, sizeof(int64_t));
+        s->old_us = weir_calloc(names->capacity, sizeof(int64_t));
+        fits = fits && s->young_us && s->old_us;
+    }
     if (!fits) {
         weir_names_close(names);
         return WEIR_NOMEM("for the table of names");
@@ -103,13 +102,14 @@ static void names_insert(const weir_names *names, names_stripe *s, weir_vertex v
         s->young_us = emptied_us;
         s->count = 0;
     }
+    WEIR_ASSERT(s->count < names->capacity); /* else a search would not end */
     names_slot *at = names_find(names, s->young, vertex);
     *at = vertex;
     if (names->timed) s->young_us[at - s->young] = time_us;
     s->count++;
 }
 
-/* The young table has it from then on. */
+/* Whether either table has it; the young one has it from then on. */
 static bool names_known(const weir_names *names, names_stripe *s, weir_vertex vertex) {
     if (*names_find(names, s->young, vertex)) return true;
     const names_slot *old = names_find(names, s->old, vertex);

@@ -286,16 +286,6 @@ static weir_err query_find_life(const weir_graph *graph, weir_vertex vertex, uin
     return err;
 }
 
-/* Whether anything was put before this, in whatever life. */
-static weir_err query_was_put_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                                     weir_graph_budget *budget, bool *putp) {
-    query_puts p = query_puts_before(graph, vertex, type, before_us, budget);
-    p.newer_than_us = INT64_MIN;
-    weir_err err = query_look_for_puts(&p);
-    *putp = p.found;
-    return err;
-}
-
 /* --- features: each at its newest value ------------------------------------------------------------------------- */
 
 static weir_err query_damaged(weir_vertex vertex) {
@@ -425,14 +415,15 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
 static weir_err query_label_is_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t label_us,
                                        int64_t before_us, weir_graph_budget *budget, bool *isp) {
     int64_t first_us, deleted_us, reach_us = label_us == INT64_MIN ? label_us : label_us - 1;
-    bool earlier = false;
     weir_err err = query_deleted_before(graph, vertex, before_us, budget, &deleted_us);
     *isp = !err && deleted_us == WEIR_DELETED_NEVER && !weir_schema_vertex_at(graph->schema, type)->expire_us;
     if (err || *isp) return err;
     err = query_find_life(graph, vertex, type, before_us, reach_us, budget, isp, &first_us);
     if (err || !*isp || first_us < label_us) return err;
-    err = query_was_put_before(graph, vertex, type, first_us, budget, &earlier);
-    *isp = !earlier;
+    query_puts earlier = query_puts_before(graph, vertex, type, first_us, budget); /* in whatever life */
+    earlier.newer_than_us = INT64_MIN;
+    err = query_look_for_puts(&earlier);
+    *isp = !earlier.found;
     return err;
 }
 

@@ -213,14 +213,6 @@ static const weir_entry *read_next_of(const read_source *s) {
     return s->next < s->count ? &s->entries[s->next] : NULL;
 }
 
-/* The first that has anything of the list: mostly the cold store. */
-static size_t read_first_source(const read_source *sources) {
-    size_t first = 0;
-    while (first < COLD && sources[first].count == 0 && sources[first].complete)
-        first++;
-    return first;
-}
-
 /* The next record in order, each once; *coldp: the cold store, which is the last that is looked at, has it. NULL at the
  * end; *lackingp gets those sources that have more and were read to their end. */
 static const weir_entry *read_merge_next(read_source *sources, size_t first, unsigned *lackingp, bool *coldp) {
@@ -258,7 +250,7 @@ typedef struct read_merged {
 typedef struct read_merging {
     weir_list_query query;
     read_source *sources;
-    size_t first;
+    size_t first; /* that has anything of the list: mostly the cold store */
     weir_deleted_look look;
     weir_hidden hidden;
     int64_t newer_than_us;
@@ -343,12 +335,13 @@ static weir_err read_merge(weir_shard *shard, const weir_list_query *query, read
                            read_merged *out) {
     read_merging m = {.query = *query,
                       .sources = sources,
-                      .first = read_first_source(sources),
                       .look = {shard->deleted, query->budget, .beside = sources[COLD].cursor},
                       .ends_may_be = read_ends_may_be_deleted(shard, query, sources),
                       .arena = arena,
                       .out = out};
     bool end = false;
+    while (m.first < COLD && sources[m.first].count == 0 && sources[m.first].complete)
+        m.first++;
     out->count = 0;
     out->lacking = 0;
     out->kept_all = true;
@@ -483,25 +476,20 @@ static weir_err read_list_long(weir_shard *shard, const weir_list_query *query, 
     return err;
 }
 
-/* By what its window begins with, if there is one. */
-static bool read_asks_of_the_past(weir_shard *shard, const weir_list_query *query, weir_arena *arena) {
-    weir_entry newest;
-    size_t count;
-    bool complete;
-    return weir_cache_collect(shard->cache, query->vertex, query->list, INT64_MAX, &newest, 1, read_allocate_row, arena,
-                              &count, &complete) &&
-           count > 0 && newest.time_us >= query->before_us;
-}
-
-/* Windows serve all times alike, so who asks of the past takes ever more of one. Of what remains only those have
- * anything who ask as of now, and only after a long pass. */
+/* Windows serve all times alike, so a reader of the past takes ever more of one. What remains of a list serves only
+ * readers of now, and is kept only after a long pass. */
 static bool read_is_for_a_long_pass(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
                                     const read_merged *out) {
+    weir_entry newest;
+    size_t count, few = 4 * ((size_t)query->limit + SPARE_ENTRIES);
+    bool complete;
     if (capacity > WIDE_MAX) return true;
     bool kept = !query->hidden_too && WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EDGES;
     if (!kept || query->limit > WEIR_REMAINS_MAX || out->late) return false; /* it would not pay for the next one */
-    size_t few = 4 * ((size_t)query->limit + SPARE_ENTRIES);
-    return capacity > few && out->lacking == LACKS_COLD && !read_asks_of_the_past(shard, query, arena);
+    if (capacity <= few || out->lacking != LACKS_COLD) return false;
+    bool has_window = weir_cache_collect(shard->cache, query->vertex, query->list, INT64_MAX, &newest, 1,
+                                         read_allocate_row, arena, &count, &complete);
+    return !has_window || count == 0 || newest.time_us < query->before_us;
 }
 
 weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,

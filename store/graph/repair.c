@@ -364,16 +364,13 @@ static weir_err repair_lost(const weir_graph_repair *repair, const char *what) {
         repair->shard->index, what);
 }
 
-static const char *repair_kind(weir_list list) {
-    static const char *const kinds[WEIR_LIST_KINDS] = {"an edge", "a row of features", "a label", "a put",
-                                                       "the note of an event"};
-    return WEIR_LIST_KIND(list) < WEIR_LIST_KINDS ? kinds[WEIR_LIST_KIND(list)] : "of no kind";
-}
-
 /* Whether the new store has these entries of a list, which are in its order. Far apart, each is looked for anew: what
  * lies between them may be long. */
 static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex, weir_list list,
                                     const weir_entry *wanted, size_t count) {
+    static const char *const kinds[WEIR_LIST_KINDS] = {"an edge", "a row of features", "a label", "a put",
+                                                       "the note of an event"};
+    const char *kind = WEIR_LIST_KIND(list) < WEIR_LIST_KINDS ? kinds[WEIR_LIST_KIND(list)] : "of an unknown kind";
     weir_cold_query query = {.vertex = vertex, .list = list, .before_us = INT64_MAX, .with_it = true};
     size_t found = 0, at = 0;
     weir_err err = WEIR_OK;
@@ -389,7 +386,7 @@ static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex,
         }
         bool is = at < found && weir_entry_order(&c->page[at], &wanted[i]) == 0;
         bool of_trim = list == WEIR_LIST_PUTS && wanted[i].time_us <= c->repair->whole_from_us;
-        if (!err && !is && !of_trim) err = repair_lost(c->repair, repair_kind(list)); /* GRAPH-R1 */
+        if (!err && !is && !of_trim) err = repair_lost(c->repair, kind); /* GRAPH-R1 */
     }
     return err;
 }

@@ -57,7 +57,7 @@ static weir_err repair_sum_offset(void *context, const void *key, size_t key_len
     if (!weir_shard_offset_read(key, key_length, value, value_length, &source, &partition, &offset, &clock))
         return WEIR_ERR(WEIR_ECORRUPT, "an offset of the checkpoint is damaged");
     if (sum->sealed && (!weir_offsets_get(sum->sealed, source, partition, &sealed) || offset > sealed))
-        return WEIR_ERR(WEIR_EDATA, "the checkpoint has events that the store has not");
+        return WEIR_ERR(WEIR_EDATA, "the checkpoint has events that the store does not have");
     sum->events += offset;
     return WEIR_OK;
 }
@@ -81,15 +81,9 @@ static weir_err repair_look_at(void *context, const char *name) {
     return WEIR_OK;
 }
 
-static weir_err repair_copy(const repair_choice *choice, const char *folder) {
-    char from[WEIR_GRAPH_PATH_MAX];
-    weir_err err = weir_manifest_verify(choice->best);
-    if (!err) err = weir_graph_shard_path(choice->best, choice->shard, from);
-    return err ? err : weir_graph_copy_folder(from, folder);
-}
-
 weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *checkpoints, const char *folder,
                                 bool *foundp) {
+    char from[WEIR_GRAPH_PATH_MAX];
     repair_choice *choice = weir_calloc(1, sizeof *choice);
     if (!choice) return WEIR_NOMEM("while looking at the checkpoints");
     *choice = (repair_choice){.graph = graph, .shard = shard, .checkpoints = checkpoints, .below = UINT64_MAX};
@@ -100,14 +94,18 @@ weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *c
         choice->events = 0;
         err = weir_folder_list(checkpoints, repair_look_at, choice);
         if (err || !choice->best[0]) break;
-        weir_err no = repair_copy(choice, folder);
-        *foundp = !no;
         choice->below = choice->events;
-        if (!no)
+        weir_err copy_err = weir_manifest_verify(choice->best);
+        if (!copy_err) copy_err = weir_graph_shard_path(choice->best, choice->shard, from);
+        if (!copy_err) copy_err = weir_graph_copy_folder(from, folder);
+        *foundp = !copy_err;
+        if (!copy_err) {
             WEIR_LOG(INFO, "store.repair_from", "the repair begins from a checkpoint",
                      WEIR_TEXT("checkpoint", choice->best), WEIR_U64("events", choice->events));
-        if (no) weir_log_error("store.repair_not_from", no);
-        if (no && weir_path_exists(folder)) err = weir_folder_remove(folder);
+        } else {
+            weir_log_error("store.repair_not_from", copy_err);
+            if (weir_path_exists(folder)) err = weir_folder_remove(folder);
+        }
     }
     weir_free(choice);
     return err;

@@ -417,24 +417,18 @@ static weir_err trim_put_in_place(weir_trim *trim) {
     return WEIR_OK;
 }
 
-static weir_err trim_wait(const weir_trim *trim, uint32_t seconds) {
-    for (; seconds > 0; seconds--) {
-        if (!trim->pace(trim->context, 0)) return trim_ended(trim);
-        weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + WEIR_US_PER_S);
-    }
-    return WEIR_OK;
-}
-
 /* Each try keeps readers waiting for up to a second, and what was sealed meanwhile comes in by the next. */
 static weir_err trim_exchange(weir_trim *trim) {
     for (uint32_t wait = 1;; wait *= 2) {
-        weir_err ended, err = trim_catch_up(trim);
+        weir_err err = trim_catch_up(trim);
         if (!err) err = weir_shard_hold(trim->shard);
         if (!err) err = trim_put_in_place(trim);
         weir_shard_release(trim->shard);
         if (!weir_err_is(err, WEIR_EBUSY) || wait > BUSY_WAIT_MAX) return err;
-        ended = trim_wait(trim, wait);
-        if (ended) return ended;
+        for (uint32_t seconds = 0; seconds < wait; seconds++) {
+            if (!trim->pace(trim->context, 0)) return trim_ended(trim);
+            weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + WEIR_US_PER_S);
+        }
     }
 }
 

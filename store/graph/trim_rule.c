@@ -150,10 +150,6 @@ static weir_err trim_edges(weir_trimmer *t, trim_part *p) {
     return err;
 }
 
-static bool trim_is_row_of(const weir_entry *e, uint32_t type) {
-    return e->row_length >= WEIR_STORED_FEATURES_PREFIX && weir_get_u16(e->row) == type;
-}
-
 /* Of the rows that everybody sees, those stay that have a feature which no newer one of them has. */
 static weir_err trim_rows(weir_trimmer *t, trim_part *p, uint32_t type, trim_reach r, bool forgotten) {
     const weir_graph_kinds *kinds = &t->rule.vertex_kinds[type];
@@ -165,7 +161,8 @@ static weir_err trim_rows(weir_trimmer *t, trim_part *p, uint32_t type, trim_rea
     for (size_t i = p->begin; !err && i < p->end; i++) {
         const weir_entry e = p->gather->of[i].entry;
         bool goes = forgotten || (e.time_us <= own_us && own_us != WEIR_DELETED_NEVER);
-        if (!goes && e.time_us <= r.told_us && trim_is_row_of(&e, type)) {
+        bool of_type = e.row_length >= WEIR_STORED_FEATURES_PREFIX && weir_get_u16(e.row) == type;
+        if (!goes && e.time_us <= r.told_us && of_type) {
             const uint8_t *row = e.row + WEIR_STORED_FEATURES_PREFIX;
             size_t length = e.row_length - WEIR_STORED_FEATURES_PREFIX, before = present;
             err = weir_row_check(kinds->kinds, kinds->count, row, length);
@@ -203,13 +200,6 @@ static weir_err trim_labels(weir_trimmer *t, trim_part *p, trim_reach r, bool fo
 static int trim_newest_first(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x < y) - (x > y);
-}
-
-static size_t trim_leave_out_repeated(int64_t *times, size_t count) {
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        if (kept == 0 || times[kept - 1] != times[i]) times[kept++] = times[i];
-    return kept;
 }
 
 /* Of times, newest first, the fewest that are as good for whoever asks of later times: the newest and the oldest, and
@@ -258,12 +248,13 @@ static size_t trim_drop_times_of_rows(const weir_gather *g, int64_t *times, size
 /* The puts that have lost their records, behind all other lists. */
 static weir_err trim_keep_puts(weir_trimmer *t, weir_gather *g, const weir_schema_vertex *type, trim_reach r) {
     int64_t until_us;
-    size_t young = 0;
+    size_t young = 0, count = 0;
     if (t->time_count == 0) return WEIR_OK;
     weir_err err = trim_thins_until(t, g->vertex, type, r, &until_us);
     if (err) return err;
     qsort(t->times, t->time_count, sizeof *t->times, trim_newest_first);
-    size_t count = trim_leave_out_repeated(t->times, t->time_count);
+    for (size_t i = 0; i < t->time_count; i++)
+        if (count == 0 || t->times[count - 1] != t->times[i]) t->times[count++] = t->times[i];
     while (young < count && (until_us == INT64_MIN || t->times[young] > until_us))
         young++;
     count = young + trim_thin_out(t->times + young, count - young, type->expire_us);
