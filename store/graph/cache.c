@@ -65,6 +65,7 @@ uint64_t weir_cache_epoch(weir_cache *cache) {
 }
 
 void weir_cache_sealed(weir_cache *cache) {
+    WEIR_ON_ROLE(WORKER);
     atomic_fetch_add_explicit(&cache->epoch, 1, memory_order_acq_rel);
 }
 
@@ -356,6 +357,7 @@ static size_t cache_mark_of(const weir_cache_marks *marks, weir_vertex vertex, w
 }
 
 weir_cache_marks *weir_cache_marks_take(weir_cache *cache) {
+    WEIR_ON_ROLE(WORKER);
     size_t bits = 64;
     weir_cache_stats stats;
     weir_cache_stats_get(cache, &stats);

@@ -2,6 +2,7 @@
 /* deleted.c - what is not sealed in two tables, what is in the cold store, and answers of it that were asked for. */
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
+#include <weir/store/base/thread.h>
 #include <weir/store/format/key.h>
 
 #include "deleted_private.h"
@@ -67,6 +68,7 @@ void weir_deleted_close(weir_deleted *deleted) {
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
 weir_err weir_deleted_add(weir_deleted *deleted, weir_vertex vertex, int64_t time_us) {
+    WEIR_ON_ROLE(SHARD);
     bool is_new;
     pthread_rwlock_wrlock(&deleted->lock);
     bool fits = weir_deletion_table_insert(&deleted->young, vertex,
@@ -79,6 +81,7 @@ weir_err weir_deleted_add(weir_deleted *deleted, weir_vertex vertex, int64_t tim
 }
 
 void weir_deleted_freeze(weir_deleted *deleted) {
+    WEIR_ON_ROLE(SHARD);
     pthread_rwlock_wrlock(&deleted->lock);
     WEIR_ASSERT(deleted->old.count == 0);
     deleted->old = deleted->young;
@@ -93,6 +96,7 @@ static weir_deleted_answer *deleted_answer_of(const weir_deleted *deleted, weir_
 /* An answer about a vertex that was sealed now is another one from now on. While answers are forgotten, in parts, the
  * table still says what they lack. */
 void weir_deleted_sealed(weir_deleted *deleted) {
+    WEIR_ON_ROLE(WORKER);
     const weir_deletion_table sealed = deleted->old; /* only this thread empties it */
     if (sealed.count == 0) return;
     for (size_t i = 0; i < sealed.capacity;) {

@@ -23,7 +23,7 @@ typedef struct delta_node {
     weir_name name;
 } delta_node;
 
-/* Of a pile the first stripe has all nodes, as they came, each of one event at its vertex. */
+/* Of a pile the first stripe has all nodes, as they came, each of one weir_delta_apply. */
 typedef struct delta_stripe {
     _Alignas(64) weir_mutex mutex; /* guards slots and the nodes in them */
     delta_node **slots;

@@ -26,7 +26,7 @@
 #define AHEAD_NEXT 8u  /* and what those point to           */
 
 #define CACHE_LINE  64u
-#define LISTS_LINES 5u /* of an event's vertex with four or five lists */
+#define LISTS_LINES 5u /* from the first list on: as far as those of an event mostly reach */
 
 #define LISTS_MIN 8u
 
@@ -160,7 +160,7 @@ static void delta_order_fetch_ahead(const weir_delta_order *order, size_t i) {
     if (i + AHEAD_FAR < order->count) __builtin_prefetch(order->places[i + AHEAD_FAR].node);
     if (i + AHEAD_NEAR < order->count) {
         const char *lists = (const char *)order->places[i + AHEAD_NEAR].node->lists;
-        for (size_t line = 0; line < LISTS_LINES; line++) /* those of one event lie behind one another */
+        for (size_t line = 0; line < LISTS_LINES; line++) /* those of one event lie close together */
             __builtin_prefetch(lists + line * CACHE_LINE);
     }
     if (i + AHEAD_NEXT >= order->count) return;

@@ -139,6 +139,7 @@ bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list l
 /* --- what a seal changes ---------------------------------------------------------------------------------------- */
 
 void weir_remains_marks_take(weir_remains *remains, weir_remains_marks *marks) {
+    WEIR_ON_ROLE(WORKER);
     *marks = (weir_remains_marks){0};
     weir_mutex_lock(&remains->mutex); /* what is filled after this meets the new epoch */
     for (size_t i = 0; i < remains->set_count * WAYS; i++) {

@@ -21,6 +21,7 @@
 #include <weir/store/base/fault.h>
 #include <weir/store/base/log.h>
 #include <weir/store/format/bundle.h>
+#include <weir/store/format/key.h>
 #include <weir/store/graph/repair.h>
 
 #include "cold.h"
@@ -30,11 +31,13 @@
 #define DELTA_MIN     (1u << 20)
 #define LOOK_RECORDS  256u
 #define AHEAD_RECORDS 64u
-#define PLACE_BYTES   58u /* no key is longer, nor as long */
+#define PLACE_BYTES   58u /* every key is shorter */
 
 #define NOTES_A_PAGE    1024u
 #define ENTRIES_A_PAGE  128u
 #define ROWS_A_PAGE_MAX (1u << 30) /* of rows as long as a schema can have */
+
+_Static_assert(PLACE_BYTES > WEIR_EDGE_KEY_BYTES, "a place holds the longest key and a zero behind it");
 
 struct weir_graph_repair {
     weir_shard *shard;
@@ -358,9 +361,9 @@ static weir_err repair_pass_damage(repair_compare *c, bool *endp) {
 static weir_err repair_lost(const weir_graph_repair *repair, const char *what) {
     return WEIR_ERR(
         WEIR_EDATA,
-        "shard %u has records that can be read and do not follow from the log, the first of them %s: the log "
-        "has lost events, or the schema says other things of them now. Bring the damaged file back from a "
-        "copy, or restore a checkpoint",
+        "shard %u has readable records that do not follow from the log, the first of them %s: the log has lost "
+        "events, or the schema maps them differently now. Bring the damaged file back from a copy, or restore a "
+        "checkpoint",
         repair->shard->index, what);
 }
 

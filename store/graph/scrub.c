@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scrub.c - every file of the store, read from the disk; a shard's identity, which only a start reads, is written anew.
+ * scrub.c - every file of the store, read from the disk; a damaged identity of a shard, which else only a start reads,
+ * is written anew.
  */
 #include <weir/store/base/log.h>
 #include <weir/store/graph/repair.h>

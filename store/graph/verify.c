@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c - reads everything that is stored and believes none of it: blocks, keys, rows, names, offsets. */
+/* verify.c - reads all that is stored and trusts none of it: blocks, keys, rows, names, offsets. */
 #include <string.h>
 
 #include <weir/store/base/bytes.h>
@@ -8,7 +8,7 @@
 
 #include "graph_private.h"
 
-#define KEY_HEX_MAX 56u /* bytes of a key that an error shows: the longest is WEIR_EDGE_KEY_BYTES */
+#define KEY_HEX_MAX WEIR_EDGE_KEY_BYTES /* bytes of a key that an error shows: no key is longer */
 
 typedef struct verify_walk {
     const weir_graph *graph;
@@ -52,7 +52,7 @@ static weir_err verify_record_home(const verify_walk *v, const verify_record *r,
 static weir_err verify_record_edge(const verify_walk *v, const verify_record *r) {
     weir_edge_key key;
     if (!weir_edge_key_read(r->key, r->key_length, &key))
-        return verify_record_damaged(v, r, "this is no key of an edge");
+        return verify_record_damaged(v, r, "this is not a key of an edge");
     if (key.relation >= weir_schema_relation_count(v->graph->schema))
         return verify_record_damaged(v, r, "the schema has no such relation");
     if (key.deletion && r->value_length) return verify_record_damaged(v, r, "the deletion of an edge has features");
@@ -64,7 +64,7 @@ static weir_err verify_record_edge(const verify_walk *v, const verify_record *r)
 static weir_err verify_record_features(const verify_walk *v, const verify_record *r) {
     weir_version_key key;
     if (!weir_feature_key_read(r->key, r->key_length, &key))
-        return verify_record_damaged(v, r, "this is no key of features");
+        return verify_record_damaged(v, r, "this is not a key of features");
     if (r->value_length < WEIR_STORED_FEATURES_PREFIX) return verify_record_damaged(v, r, "the features are cut short");
     uint16_t type = weir_get_u16(r->value);
     if (type >= weir_schema_vertex_count(v->graph->schema))
@@ -81,7 +81,7 @@ static weir_err verify_record_label(const verify_walk *v, const verify_record *r
     weir_version_key key;
     uint16_t label;
     if (!weir_label_key_read(r->key, r->key_length, &key, &label))
-        return verify_record_damaged(v, r, "this is no key of a label");
+        return verify_record_damaged(v, r, "this is not a key of a label");
     if (label >= weir_schema_label_count(v->graph->schema))
         return verify_record_damaged(v, r, "the schema has no such label");
     weir_err err = verify_record_home(v, r, key.vertex);
@@ -164,7 +164,7 @@ static weir_err verify_visit(void *context, const void *key, size_t key_length, 
         if (weir_newest_key_read(key, key_length) && value_length == WEIR_NEWEST_BYTES) return WEIR_OK;
         return verify_record_damaged(v, &r, "the newest time cannot be read");
     default:
-        return verify_record_damaged(v, &r, "no record has such a key");
+        return verify_record_damaged(v, &r, "there are no records with such a key");
     }
 }
 

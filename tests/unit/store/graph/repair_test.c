@@ -403,7 +403,7 @@ static bool r1_round(world *w, uint32_t shard, uint64_t *by_caches) {
     bool refused = must_be || (may_be && err);
     *by_caches += may_be && !must_be && !all_of_it;
     if (refused) {
-        assert_err(err, WEIR_EDATA, "records that can be read and do not follow from the log");
+        assert_err(err, WEIR_EDATA, "readable records that do not follow from the log");
         assert_err(weir_graph_health(w->store.graph), WEIR_ECORRUPT, NULL);
     } else {
         assert_ok(err);
