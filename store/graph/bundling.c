@@ -44,6 +44,7 @@ static weir_err bundling_name(weir_bundling *b, weir_vertex vertex, const weir_n
 
 /* Where the bundle begins that ends before `end`: of what lies there, oldest first, the newest. */
 static uint32_t bundling_begin(const weir_bundling_list *l, uint32_t end) {
+    WEIR_ASSERT(end > 0);
     uint32_t bundles = (end + WEIR_BUNDLE_ENTRIES_MAX - 1) / WEIR_BUNDLE_ENTRIES_MAX, begin = end;
     uint32_t share = (end + bundles - 1) / bundles;
     size_t row_bytes = 0;

@@ -118,6 +118,7 @@ static void cache_chain_unlink(const cache_stripe *s, const cache_window *w) {
 }
 
 static void cache_window_remove(cache_stripe *s, cache_window *w) {
+    WEIR_ASSERT(s->bytes >= w->bytes && s->window_count > 0);
     cache_chain_unlink(s, w);
     cache_use_unlink(s, w);
     s->bytes -= w->bytes;
@@ -315,6 +316,7 @@ static size_t cache_merge(const cache_window *w, const weir_entry *added, size_t
         merged[count++] = added[--j];
         if (order == 0) i++;
     }
+    WEIR_ASSERT(count <= capacity);
     return count;
 }
 

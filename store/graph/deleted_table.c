@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "deleted_private.h"
 
@@ -62,6 +63,7 @@ static bool deletion_times_grow(weir_deletion_place *place) {
 bool weir_deletion_table_insert(weir_deletion_table *table, weir_vertex vertex, int64_t time_us, bool *newp) {
     *newp = false;
     if (table->vertices * 2 >= table->capacity && !deletion_table_grow(table)) return false;
+    WEIR_ASSERT(table->vertices < table->capacity); /* else a search would not end */
     weir_deletion_place *place = deletion_table_place_of(table, vertex);
     if (place->count == 0) {
         *place = (weir_deletion_place){.vertex = vertex, .count = 1, .times.one = time_us};
@@ -70,6 +72,7 @@ bool weir_deletion_table_insert(weir_deletion_table *table, weir_vertex vertex, 
         uint32_t at = deletion_times_before(place, time_us);
         if (at < place->count && weir_deletion_times(place)[at] == time_us) return true;
         if (place->count >= place->capacity && !deletion_times_grow(place)) return false;
+        WEIR_ASSERT(at <= place->count && place->count < place->capacity);
         memmove(&place->times.many[at + 1], &place->times.many[at], (place->count - at) * sizeof(int64_t));
         place->times.many[at] = time_us;
         place->count++;

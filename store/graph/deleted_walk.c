@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/format/bundle.h>
 #include <weir/store/format/key.h>
 
@@ -46,6 +47,7 @@ static weir_err deleted_walk_copy_pending(weir_deleted_walk *walk, weir_deleted 
         deleted_walk_copy_table(walk, &deleted->young);
         deleted_walk_copy_table(walk, &deleted->old);
     }
+    WEIR_ASSERT(!walk->pending || walk->count == deleted->young.count + deleted->old.count);
     pthread_rwlock_unlock(&deleted->lock);
     if (!walk->pending) return WEIR_NOMEM("for the deletions that are not sealed");
     if (walk->count) qsort(walk->pending, walk->count, sizeof *walk->pending, deleted_walk_compare);

@@ -30,6 +30,7 @@ static uint32_t event_clock_place_of(const weir_event_median *median, uint32_t c
 }
 
 static void event_clock_take_in(weir_event_median *median, uint32_t count, int64_t time_us) {
+    WEIR_ASSERT(count < WEIR_EVENT_CLOCK_EVENTS);
     uint32_t at = event_clock_place_of(median, count, time_us);
     memmove(&median->sorted[at + 1], &median->sorted[at], (count - at) * sizeof median->sorted[0]);
     median->sorted[at] = time_us;
@@ -66,6 +67,7 @@ void weir_event_median_add(weir_event_median *median, int64_t time_us, int64_t l
 }
 
 size_t weir_event_clock_write(const weir_event_clock *clock, uint8_t bytes[WEIR_EVENT_CLOCK_BYTES_MAX]) {
+    WEIR_ASSERT(clock->count <= WEIR_EVENT_CLOCK_EVENTS);
     if (!clock->count) return 0;
     weir_put_u64(bytes, (uint64_t)clock->now_us);
     for (uint32_t i = 0; i < clock->count; i++)

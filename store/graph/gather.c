@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "cold.h"
 #include "gather.h"
@@ -27,6 +28,7 @@ static weir_err gather_keep(weir_gather *g, weir_list list, const weir_entry *e)
         g->of = grown;
         g->capacity = capacity;
     }
+    WEIR_ASSERT(g->count < g->capacity);
     weir_gathered *kept = &g->of[g->count];
     *kept = (weir_gathered){list, *e};
     if (e->row_length) {
@@ -92,6 +94,7 @@ static void gather_put_in_order(weir_gather *g) {
             g->of[kept - 1] = g->of[i];
         }
     }
+    WEIR_ASSERT(kept <= g->count);
     g->count = kept;
 }
 

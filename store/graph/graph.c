@@ -321,6 +321,7 @@ weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches) {
     weir_batch_cursor cursors[WEIR_SHARDS_MAX];
     weir_clock_note *note = NULL;
     weir_err err = WEIR_OK;
+    WEIR_ASSERT(graph->shard_count > 0 && graph->shard_count <= WEIR_SHARDS_MAX);
 
     /* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
@@ -414,6 +415,7 @@ static const char *graph_source_name(weir_graph *graph, uint32_t source) {
 
 static uint64_t graph_least_offset(weir_graph *graph, bool sealed, uint32_t source, uint32_t partition) {
     uint64_t least = UINT64_MAX, offset;
+    WEIR_ASSERT(graph->shard_count > 0);
     for (uint32_t i = 0; i < graph->shard_count; i++) {
         weir_offsets *offsets = sealed ? graph->shards[i]->sealed : graph->shards[i]->applied;
         weir_offsets_get(offsets, source, partition, &offset);

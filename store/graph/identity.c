@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/base/rng.h>
 
@@ -29,6 +30,7 @@ static size_t identity_text(uint64_t store, uint32_t shard, uint32_t shards, cha
     int length = snprintf(text, IDENTITY_BYTES_MAX, "store %016" PRIx64 " shard %u of %u", store, shard, shards);
     length += snprintf(text + length, IDENTITY_BYTES_MAX - (size_t)length, " check %016llx\n",
                        (unsigned long long)weir_xxh3(text, (size_t)length, 0));
+    WEIR_ASSERT(length > 0 && length < (int)IDENTITY_BYTES_MAX);
     return (size_t)length;
 }
 

@@ -93,6 +93,7 @@ weir_err weir_offsets_set(weir_offsets *offsets, uint32_t source, uint32_t parti
     if (at == offsets->count || offsets->rows[at].id != id) {
         err = offsets_room(offsets, offsets->count + 1);
         if (err) goto end;
+        WEIR_ASSERT(at <= offsets->count && offsets->count < offsets->capacity);
         memmove(&offsets->rows[at + 1], &offsets->rows[at], (offsets->count - at) * sizeof(offsets_row));
         offsets->rows[at] = (offsets_row){.id = id};
         offsets->count++;
@@ -132,6 +133,7 @@ weir_err weir_offsets_copy(weir_offsets *to, weir_offsets *from) {
     weir_mutex_lock(&to->mutex);
     err = offsets_room(to, c.count);
     if (!err) {
+        WEIR_ASSERT(c.count <= to->capacity);
         if (c.count) memcpy(to->rows, c.rows, c.count * sizeof(offsets_row));
         to->count = c.count;
     }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "cold.h"
 #include "hidden.h"
@@ -104,6 +105,7 @@ static weir_err read_step_cold(const weir_list_query *query, read_source *s) {
     weir_err err = weir_shard_spend(query->budget, 1);
     if (err || s->complete || s->next < s->count) return err;
     weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
+    WEIR_ASSERT(s->next == s->count && s->count <= s->page);
     const weir_entry last = s->count ? s->entries[s->count - 1] : (weir_entry){0};
     if (s->count) cold.after = &last;
     err = read_widen_page(s);
@@ -157,6 +159,7 @@ static weir_err read_collect_cold(weir_shard *shard, const weir_list_query *quer
     if (!window.complete && window.count - newer < capacity) {
         return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
     }
+    WEIR_ASSERT(newer <= window.count && window.count <= size);
     s->count = window.count - newer < capacity ? window.count - newer : capacity;
     s->next = 0;
     s->complete = window.complete && newer + s->count == window.count;
@@ -278,6 +281,7 @@ static weir_err read_merge_look(read_merging *m, const weir_entry *e, bool *hidd
 /* Pages go their own way, so their rows are copied. What finds no room for the next reader must not fail this one. */
 static weir_err read_merge_take(read_merging *m, const weir_entry *e, bool told, bool kept) {
     read_merged *out = m->out;
+    WEIR_ASSERT(!told || out->count < m->query.limit);
     if (!m->sources[COLD].cursor) {
         if (told) out->entries[out->count++] = *e;
         return WEIR_OK;
@@ -379,6 +383,7 @@ static weir_err read_take_as_they_are(weir_shard *shard, const weir_list_query *
         told = !e->deletion && !(ends_may_be && weir_deleted_filter_may_have(filter, e->neighbor));
     }
     if (!told) return read_merge(shard, query, sources, arena, out);
+    WEIR_ASSERT(cold->entries == out->entries && cold->count <= query->limit);
     out->count = (uint32_t)cold->count;
     out->lacking = 0;
     while (query->newer_than_us != INT64_MIN && out->count > 0 &&
@@ -512,6 +517,7 @@ weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], co
     }
     if (!err) err = read_copy_rows(&out, arena);
     if (err) return err;
+    WEIR_ASSERT(out.count <= query->limit);
     *entriesp = out.entries;
     *countp = out.count;
     return WEIR_OK;

@@ -73,6 +73,7 @@ static remains_block **remains_place(weir_remains *r, weir_vertex vertex, weir_l
 }
 
 static void remains_clear(weir_remains *r, remains_block **place) {
+    WEIR_ASSERT(weir_mutex_held(&r->mutex));
     if (*place) atomic_fetch_sub_explicit(&r->count, 1, memory_order_relaxed);
     weir_free(*place);
     *place = NULL;
@@ -127,6 +128,7 @@ bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list l
     remains_block **place = remains_find(remains, vertex, list);
     const remains_block *b = place ? *place : NULL;
     if (b && before_us >= b->span.before_us && newer_than_us >= b->span.newer_than_us) {
+        WEIR_ASSERT(b->count <= WEIR_REMAINS_MAX);
         *countp = b->count < capacity ? b->count : capacity;
         *spanp = b->span;
         spanp->complete = b->span.complete && *countp == b->count;

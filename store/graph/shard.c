@@ -30,6 +30,9 @@
 #define REMAINS_SHARE  16u  /* of the memory for windows */
 #define MUTATION_BYTES 256u /* that one takes in a delta beside its row and its key, at most */
 
+_Static_assert((AHEAD_SLOT & (AHEAD_SLOT - 1)) == 0 && AHEAD_NODE < AHEAD_SLOT && AHEAD_LISTS < AHEAD_NODE,
+               "each stage fetches by what the stage before has fetched");
+
 /* Without a batch it only wakes the owner. */
 typedef struct shard_message {
     void *batch; /* owned */
@@ -303,6 +306,7 @@ static weir_err shard_freeze_if_due(weir_shard *shard, const shard_message *m) {
     weir_err err = is_asked || old || has_room_again ? shard_freeze(shard, shard_is_full(shard)) : WEIR_OK;
     if (err || !is_asked) return err;
     weir_mutex_lock(&shard->mutex);
+    WEIR_ASSERT(asked > shard->seals_answered && asked <= shard->seals_asked);
     shard->seals_answered = asked;
     shard->seal_answer = shard->seals_wanted + shard->postponed;
     weir_cond_broadcast(&shard->changed);
@@ -459,6 +463,7 @@ static bool shard_seal_once(weir_shard *shard) {
     } else {
         shard->seals_done++;
     }
+    WEIR_ASSERT(shard->seals_done <= shard->seals_wanted);
     weir_cond_broadcast(&shard->changed);
     weir_mutex_unlock(&shard->mutex);
     return !err;

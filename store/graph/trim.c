@@ -254,6 +254,7 @@ typedef struct trim_large {
 static weir_err trim_large_put(trim_large *l, weir_vertex vertex) {
     weir_bundle_writer *bundle = &l->trim->bundling.bundle;
     const weir_entry newest = {.time_us = l->newest_us}, oldest = {.time_us = l->oldest_us};
+    WEIR_ASSERT(l->any && l->oldest_us <= l->newest_us);
     weir_bundle_begin(bundle, l->newest_us, l->oldest_us);
     weir_bundle_put(bundle, WEIR_LIST_PUTS, &newest);
     if (l->oldest_us != l->newest_us) weir_bundle_put(bundle, WEIR_LIST_PUTS, &oldest);

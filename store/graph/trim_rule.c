@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 #include <weir/store/format/stored.h>
 
@@ -119,6 +120,7 @@ typedef struct trim_part {
 } trim_part;
 
 static void trim_stays(trim_part *p, size_t i) {
+    WEIR_ASSERT(p->kept <= i);
     p->gather->of[p->kept++] = p->gather->of[i];
 }
 
@@ -259,6 +261,7 @@ static weir_err trim_keep_puts(weir_trimmer *t, weir_gather *g, const weir_schem
         young++;
     count = young + trim_thin_out(t->times + young, count - young, type->expire_us);
     count = trim_drop_times_of_rows(g, t->times, count);
+    WEIR_ASSERT(g->count + count <= g->capacity); /* each put stands for a record that has gone, or more */
     for (size_t i = 0; i < count; i++)
         g->of[g->count++] = (weir_gathered){WEIR_LIST_PUTS, {.time_us = t->times[i]}};
     return WEIR_OK;

@@ -112,6 +112,7 @@ static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source
 static void watermark_set_state(weir_watermark *watermark, clock_row *row, weir_clock_state state) {
     bool counted = row->state != WEIR_CLOCK_IDLE, counts = state != WEIR_CLOCK_IDLE;
     row->state = state;
+    WEIR_ASSERT(counted || !counts || watermark->counting_count < watermark->capacity);
     if (!counted && counts) watermark->counting[watermark->counting_count++] = row;
     for (size_t i = 0; counted && !counts && i < watermark->counting_count; i++) {
         if (watermark->counting[i] != row) continue;
@@ -177,6 +178,7 @@ static int64_t watermark_latest_by_wall(const weir_watermark *watermark) {
 }
 
 static void watermark_ask_again(weir_watermark *watermark) {
+    WEIR_ASSERT(weir_mutex_held(&watermark->mutex));
     int64_t least_us = 0, now_us = atomic_load_explicit(&watermark->now_us, memory_order_relaxed);
     if (!watermark_least_clock(watermark, &least_us)) return; /* GRAPH-W1 */
     bool settled = watermark->events >= WEIR_EVENT_CLOCK_EVENTS && now_us <= watermark_latest_by_wall(watermark);
@@ -313,6 +315,7 @@ static void watermark_apply(weir_watermark *watermark, const weir_clock_note *no
     clock_row *row = note->row;
     if (note->offset_end <= row->applied_to) return; /* a run that comes again */
     bool news = note->wound > row->applied_wound;
+    WEIR_ASSERT(watermark->events + note->clock.count >= row->applied.count && note->wound >= row->applied_wound);
     watermark->events += note->clock.count - row->applied.count;
     row->applied = note->clock;
     row->applied_to = note->offset_end;
@@ -327,6 +330,7 @@ static void watermark_apply(weir_watermark *watermark, const weir_clock_note *no
 
 void weir_watermark_give_back(weir_watermark *watermark, weir_clock_note *note, uint32_t shards, bool was_applied) {
     weir_mutex_lock(&watermark->mutex);
+    WEIR_ASSERT(note->shards >= shards);
     note->shards -= shards;
     note->dropped = note->dropped || !was_applied;
     bool last = note->shards == 0;
