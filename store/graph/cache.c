@@ -3,8 +3,8 @@
  * cache.c - stripes of a chained hash table; what was not asked for since it was passed over makes room.
  *
  * A window is one block: header, entries, rows. Updating one makes a new block: windows are short, and readers copy out
- * under the stripe's lock, so that nobody ever holds a pointer into a window. A hit changes one byte of the window: to
- * keep a list by last use it would have to fetch the neighbours of a window in that list, too.
+ * under the stripe's lock, so that there is never a pointer into a window outside of it. A hit changes one byte of the
+ * window: to keep a list by last use it would have to fetch the neighbours of a window in that list, too.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -36,7 +36,7 @@ typedef struct cache_window {
     weir_entry entries[];
 } cache_window;
 
-/* Whoever looks ahead reads them without the lock, so those that are replaced stay until the end: as much again. */
+/* weir_cache_ahead reads them without the lock, so those that are replaced stay until the end: as much again. */
 typedef struct cache_buckets {
     struct cache_buckets *smaller;
     size_t count;
@@ -44,7 +44,7 @@ typedef struct cache_buckets {
 } cache_buckets;
 
 typedef struct cache_stripe {
-    /* Changed under the lock, read without it by who looks ahead: not beside the lock, which every reader writes. */
+    /* Changed under the lock, read without it by weir_cache_ahead: not beside the lock, which every reader writes. */
     _Alignas(CACHE_LINE) cache_buckets *_Atomic buckets;
     _Alignas(CACHE_LINE) weir_mutex mutex; /* guards all else */
     size_t window_count;

@@ -44,7 +44,7 @@ weir_err weir_cold_name(weir_engine_cursor *cursor, weir_vertex vertex, weir_nam
  * vertex, the lists rising and each newest first, then the name. Believes nothing: each bundle is checked. */
 weir_err weir_cold_scan(weir_engine_cursor *cursor, weir_graph_visit visit, void *context);
 
-/* WEIR_ECORRUPT, for who reads bundles himself. */
+/* WEIR_ECORRUPT, for files that read bundles themselves. */
 weir_err weir_cold_damaged(weir_vertex vertex);
 
 #endif /* WEIR_STORE_COLD_H */

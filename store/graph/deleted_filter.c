@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deleted_filter.c - a Bloom filter in blocks of a cache line: who asks waits for memory once at most.
+ * deleted_filter.c - a Bloom filter in blocks of a cache line: a question waits for memory once at most.
  *
  * Ids are hashes, half of whose bits choose the block and the other half the bits in it; those of tests are small, so
  * both are mixed.
@@ -27,7 +27,7 @@ weir_err weir_deleted_filter_open(size_t bytes, weir_deleted_filter **filterp) {
     weir_deleted_filter *filter = weir_calloc(1, sizeof *filter);
     if (!filter) return WEIR_NOMEM("for the filter of deleted vertices");
     filter->blocks = bytes < BLOCK_BYTES ? 1 : bytes / BLOCK_BYTES;
-    filter->memory = weir_calloc(filter->blocks + 1, BLOCK_BYTES); /* pages that nobody has touched take none */
+    filter->memory = weir_calloc(filter->blocks + 1, BLOCK_BYTES); /* pages that were never touched take none */
     if (!filter->memory) {
         weir_free(filter);
         return WEIR_NOMEM("for the filter of deleted vertices");

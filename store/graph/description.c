@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * description.c - graph.yaml and schema.yaml: what a store folder is, for us and for whoever looks into it.
+ * description.c - graph.yaml and schema.yaml: what a store folder is, for the program and for people who look into it.
  *
  *     format: 3
  *     shards: 2
@@ -171,10 +171,11 @@ weir_err weir_graph_check_schema(weir_graph *graph) {
     if (err) return err;
     if (!weir_path_exists(path)) {
         if (graph->is_new) return description_write_schema(graph, path);
-        return WEIR_ERR(WEIR_ECORRUPT,
-                        "%s is missing, and nobody knows under which schema the data was stored; bring it back from a "
-                        "copy, restore a checkpoint, or fill a new data folder from the log",
-                        path);
+        return WEIR_ERR(
+            WEIR_ECORRUPT,
+            "%s is missing, so it is not known under which schema the data was stored; bring it back from a "
+            "copy, restore a checkpoint, or fill a new data folder from the log",
+            path);
     }
     err = weir_schema_load(path, &stored);
     if (err) return err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather.h - all that a cold store has of a vertex, in memory: for who goes through the store vertex by vertex. */
+/* gather.h - all that a cold store has of a vertex, in memory: for passes over the store, vertex by vertex. */
 #ifndef WEIR_STORE_GATHER_H
 #define WEIR_STORE_GATHER_H
 

@@ -144,8 +144,8 @@ static weir_err graph_identify(weir_graph *graph) {
     return err ? err : weir_graph_describe(graph);
 }
 
-/* Whoever empties a shard's folder and leaves its identity wants it filled from the log; a folder that is gone is
- * refused. */
+/* A shard's folder with nothing but its identity was emptied so that it is filled from the log; a folder that is gone
+ * is refused. */
 static bool graph_is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, uint32_t shard) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(shard_folder, "CURRENT", path);
@@ -196,7 +196,7 @@ static weir_err graph_open_shards(weir_graph *graph, const weir_graph_opts *opts
         shard.pile_bytes = graph_starts_piled(graph, opts) ? pile_bytes : 0;
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
         if (!opts->repairs || opts->read_only || !graph->identity || !weir_err_is(err, WEIR_ECORRUPT)) continue;
-        if (!weir_path_exists(path)) continue; /* lost, not damaged: whoever has it may bring it back */
+        if (!weir_path_exists(path)) continue; /* lost, not damaged: it may be brought back */
         weir_log_error("graph.shard_damaged", err);
         err = weir_graph_filling_begin(graph);
         shard.pile_bytes = graph_starts_piled(graph, opts) ? pile_bytes : 0;
@@ -227,8 +227,8 @@ static void graph_say_if_time_went_back(const weir_graph *graph) {
     if (trimmed_us <= now_us) return;
     WEIR_LOG(
         WARN, "graph.time_went_back",
-        "shards were trimmed at a later time than the sources agree on: what is older than that trim's history is told "
-        "to nobody until the time has come as far again; weir serve --rebuild makes the store anew",
+        "shards were trimmed at a later time than the sources agree on: reads are told nothing older than that trim's "
+        "history until the time has come as far again; weir serve --rebuild makes the store anew",
         WEIR_I64("trimmed_us", trimmed_us), WEIR_I64("now_us", now_us));
 }
 

@@ -15,7 +15,7 @@
 #define NEAR_EDGES 48u /* of a window: what is written anew for each stays in the processor's cache */
 
 #define AHEAD_SLOT   16u /* in windows: where one is found */
-#define AHEAD_MIN    4u  /* fewer have nobody to be fetched beside */
+#define AHEAD_MIN    4u  /* with fewer there is nothing to fetch beside */
 #define AHEAD_WINDOW 8u  /* and the window itself          */
 
 static weir_shard *query_shard_of(const weir_graph *graph, weir_vertex vertex) {
@@ -59,7 +59,7 @@ typedef struct query_window {
     weir_graph_budget *budget;
 } query_window;
 
-/* All reads of edges come through here, those of samplers and aggregates too; only who looks for the puts of a vertex
+/* All reads of edges come through here, those of samplers and aggregates too; only the search for the puts of a vertex
  * does not, because an edge counts as one, however far back it can be asked for. */
 static weir_err query_read_window(const weir_graph *graph, weir_delta *const deltas[2], weir_vertex vertex,
                                   int64_t before_us, const query_window *ask, weir_arena *arena,
@@ -166,7 +166,7 @@ typedef struct query_puts {
     weir_vertex vertex;
     uint32_t type;
     int64_t deleted_us, before_us, newer_than_us;
-    weir_arena *arena; /* of who asks whether there is any; NULL: the oldest is looked for, in all lists */
+    weir_arena *arena; /* where any put will do; NULL: the oldest is looked for, in all lists */
     weir_graph_budget *budget;
     bool found;
     int64_t oldest_us;
@@ -489,7 +489,7 @@ weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t bef
 
 /* --- events ----------------------------------------------------------------------------------------------------- */
 
-/* Who takes events asks, while a store is filled, too: then some of the notes may lie in a pile. */
+/* Ingest asks for notes while a store is being filled, too: then some of them may lie in a pile. */
 static weir_err query_seal_notes(weir_shard *shard, uint32_t source, uint32_t partition, uint64_t from, uint64_t to) {
     uint64_t sealed = 0, applied = 0;
     if (!weir_shard_is_piled(shard)) return WEIR_OK;

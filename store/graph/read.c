@@ -129,7 +129,7 @@ static bool read_collect_cached(weir_shard *shard, const weir_list_query *query,
 }
 
 /* To fill a window is to read all of it from the cold store, out of one more file for every few entries: so none is
- * filled to its full width for a reader of ten. Who asks for very many may ask as of a little earlier the next time. */
+ * filled to its full width for a reader of ten. A reader of very many may ask as of a little earlier the next time. */
 static size_t read_window_size(const weir_shard *shard, size_t capacity) {
     if (capacity > WIDE_MAX) return shard->window;
     return capacity > shard->window ? capacity + capacity / 4 : capacity;
@@ -138,7 +138,7 @@ static size_t read_window_size(const weir_shard *shard, size_t capacity) {
 /* Scans from the newest on, so that the next reader finds a window; then answers from that, if it reaches. */
 static weir_err read_collect_cold(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
                                   read_source *s) {
-    size_t size = read_window_size(shard, capacity + SPARE_ENTRIES); /* for who has to ask for so many more */
+    size_t size = read_window_size(shard, capacity + SPARE_ENTRIES); /* for a reader that has to ask for so many more */
     bool by_trims = query->list == WEIR_LIST_PUTS; /* a window would not know of those that a trim has left */
     if (by_trims || WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS) /* or read once, at a start */
         return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
@@ -247,7 +247,7 @@ typedef struct read_merged {
     bool kept_all;
     bool late;           /* a delta has an edge that is too old for what is kept */
     int64_t deletion_us; /* of the newest deletion that was met in the cold store  */
-    bool kept_by_edges;  /* only deletions of edges have left something out: for who asks as of an earlier time, too */
+    bool kept_by_edges;  /* only deletions of edges have left something out: for readers as of an earlier time, too */
 } read_merged;
 
 typedef struct read_merging {
@@ -436,7 +436,7 @@ static weir_err read_collect_whole(weir_delta *delta, const weir_list_query *que
     return err;
 }
 
-/* Who asks as of a time that all of the cold store's list lies before leaves what remains of it to the next. */
+/* A reader as of a time that is later than all of the cold store's list leaves what remains of it to the next one. */
 static weir_err read_begin_to_keep(const weir_list_query *query, weir_engine_cursor *cursor, weir_arena *arena,
                                    weir_remains_span *span, int64_t *newest_usp, read_merged *out) {
     const weir_cold_query newest = {query->vertex, query->list, INT64_MAX, .budget = query->budget};
@@ -564,7 +564,7 @@ static weir_err read_name_copy(const weir_name *from, weir_arena *arena, weir_na
     return WEIR_OK;
 }
 
-/* A vertex has one name, whoever carried it: the deltas are asked first, because that is cheap. */
+/* A vertex has one name, whichever put carried it: the deltas are asked first, because that is cheap. */
 weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
                          weir_name *namep, bool *foundp) {
     weir_delta *deltas[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * remains.c - sets of a few places, each with a block: what it is of, entries, rows. Few lists are kept, and readers
- * copy out under the lock: nobody ever holds a pointer into a block.
+ * copy out under the lock: there is never a pointer into a block outside of it.
  */
 #include "remains.h"
 

@@ -497,7 +497,7 @@ static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_
     weir_err err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
     if (weir_err_is(err, WEIR_ECORRUPT)) {
         err = weir_engine_open(repair->place, &opts, &opened);
-        if (weir_err_is(err, WEIR_ECORRUPT)) return WEIR_OK; /* nobody can open it: nothing can be read */
+        if (weir_err_is(err, WEIR_ECORRUPT)) return WEIR_OK; /* it cannot be opened: nothing can be read */
         c.engine = opened;
         if (!err) err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
     }
@@ -528,7 +528,7 @@ static weir_err repair_is_missing(void *context, uint32_t source, uint32_t parti
                     (unsigned long long)covered, (unsigned long long)sealed);
 }
 
-/* One damaged store is kept for whoever wants to look at it; the one before makes room. */
+/* One damaged store is kept for people to look at; the one before makes room. */
 static weir_err repair_keep_damaged(const char *folder, const char *damaged) {
     weir_err err = weir_path_exists(damaged) ? weir_folder_remove(damaged) : WEIR_OK;
     return err ? err : weir_file_rename(folder, damaged);

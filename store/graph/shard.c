@@ -292,8 +292,8 @@ static weir_err shard_handle(weir_shard *shard, const shard_message *m) {
     return !err && shard_is_full(shard) ? shard_freeze(shard, true) : err;
 }
 
-/* By age; because somebody has asked, once all that he asks about is applied; or because there is room again for what
- * could not be frozen before. */
+/* By age; because it was asked for, once all that the question is about is applied; or because there is room again for
+ * what could not be frozen before. */
 
 static weir_err shard_freeze_if_due(weir_shard *shard, const shard_message *m) {
     (void)m;
@@ -382,7 +382,7 @@ weir_shard_ticket weir_shard_ask_seal(weir_shard *shard) {
     ticket.question = ++shard->seals_asked;
     if (shard->seal_behind < ticket.pushed) shard->seal_behind = ticket.pushed;
     weir_mutex_unlock(&shard->mutex);
-    (void)weir_queue_push(shard->queue, &wake, 0); /* who has a full queue is awake */
+    (void)weir_queue_push(shard->queue, &wake, 0); /* an owner with a full queue is awake */
     return ticket;
 }
 

@@ -22,7 +22,7 @@
 #define LOOK_BYTES        (16u << 10)
 #define FIRST_KEYS        64u  /* of a store of a few events the watermark may go back */
 #define HELD_FILES        2u   /* that may be left to come in while nothing is sealed */
-#define BUSY_WAIT_MAX     256u /* seconds between two tries, twice as many each time: somebody reads for long */
+#define BUSY_WAIT_MAX     256u /* seconds between two tries, twice as many each time: a reader takes long */
 
 struct weir_trim {
     weir_graph *graph;
@@ -110,7 +110,7 @@ static void trim_stop_reading(weir_trim *trim) {
     trim->cursor = NULL;
 }
 
-/* What the folder has then, the fresh store or the one that it has replaced, nobody needs. */
+/* What the folder has then, the fresh store or the one that it has replaced, is not needed. */
 static void trim_close(weir_trim *trim) {
     if (!trim) return;
     trim_stop_reading(trim);
@@ -244,7 +244,7 @@ typedef struct trim_large {
     weir_trim *trim;
     uint32_t part;
     int64_t gone_us; /* of that part */
-    int64_t unasked; /* notes of events up to this offset nobody asks for */
+    int64_t unasked; /* notes of events up to this offset are never asked for */
     bool any;        /* bundles have gone */
     int64_t newest_us, oldest_us;
     bool has_put; /* one that stands for them, and is to be written at its place */

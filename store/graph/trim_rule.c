@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trim_rule.c - what of a vertex nobody can be told of any more.
+ * trim_rule.c - what of a vertex no reader can be told any more.
  *
  * `history` says as of which times something can be asked for at all: of those later than the watermark less the
- * history. The watermark does not go back, so what no such reader is told, nobody ever is:
+ * history. The watermark does not go back, so what no such reader is told is never told again:
  *
  *   an edge        that has expired for all of them; that was deleted before all of them, itself or one of its ends
  *   a row          whose features are all in newer rows that all of them see; of a life that ended before all of them
@@ -33,7 +33,7 @@
 #define NO_TYPE     UINT32_MAX
 #define NEXT_SHARES 8 /* of the time that is kept: a shard is trimmed again after one of them */
 
-/* As of told_us, or an earlier time, nobody is told anything; what is as old as gone_us has expired for all others.
+/* As of told_us, or an earlier time, readers are told nothing; what is as old as gone_us has expired for all others.
  * INT64_MIN: there is no such time. */
 typedef struct trim_reach {
     int64_t told_us, gone_us;
@@ -56,7 +56,7 @@ static bool trim_is_of_edges(const weir_trimmer *t, weir_list list) {
     return WEIR_LIST_KIND(list) == WEIR_LIST_KIND_EDGES && list >> 1 < weir_schema_relation_count(t->rule.schema);
 }
 
-/* The newest deletion of a vertex that all readers see who may see anything. */
+/* The newest deletion of a vertex that every reader sees who is told anything. */
 static weir_err trim_deleted_us(weir_trimmer *t, weir_vertex vertex, int64_t told_us, int64_t *deleted_usp) {
     *deleted_usp = WEIR_DELETED_NEVER;
     return told_us == INT64_MIN ? WEIR_OK : weir_deleted_time(&t->look, vertex, told_us + 1, deleted_usp);
@@ -204,7 +204,7 @@ static int trim_newest_first(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Of times, newest first, the fewest that are as good for whoever asks of later times: the newest and the oldest, and
+/* Of times, newest first, the fewest that are as good for readers as of later times: the newest and the oldest, and
  * such that gaps shorter than an expiry stay shorter. */
 static size_t trim_thin_out(int64_t *times, size_t count, int64_t expire_us) {
     size_t kept = count ? 1 : 0;
@@ -220,8 +220,8 @@ static size_t trim_thin_out(int64_t *times, size_t count, int64_t expire_us) {
     return kept;
 }
 
-/* From which time on each put counts: as of an earlier one nobody asks for the vertex, or its type is not forgotten and
- * only its first put and its last one count. */
+/* From which time on each put counts: as of an earlier one the vertex is not asked for, or its type is not forgotten
+ * and only its first put and its last one count. */
 static weir_err trim_thins_until(weir_trimmer *t, weir_vertex vertex, const weir_schema_vertex *type, trim_reach r,
                                  int64_t *until_usp) {
     int64_t ever_us;

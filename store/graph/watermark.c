@@ -339,7 +339,7 @@ void weir_watermark_give_back(weir_watermark *watermark, weir_clock_note *note, 
     if (last) weir_free(note);
 }
 
-/* --- who asks --------------------------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------------------------- */
 
 int64_t weir_watermark_latest(weir_watermark *watermark, int64_t arrived_us) {
     int64_t latest_us = watermark_latest_by_wall(watermark), of_arrival_us;

@@ -68,7 +68,7 @@ typedef struct weir_graph_opts {
     /* For a caller that only submits: what comes is put down as it comes and sorted when it is sealed, and readers find
      * only what is sealed. So it is with from_log, too, until weir_graph_filled. */
     bool piles;
-    bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
+    bool read_only;    /* no threads, no submit: tools over a store that is not written, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
     /* Of a store that is created: what its ids depend on, or else a file of it; neither, or "": drawn. Two stores of
      * one log are the same byte for byte only if they share it: what comes first of equal times hangs on ids. Borrowed
@@ -97,7 +97,7 @@ bool weir_graph_filling(const weir_graph *graph);
 weir_err weir_graph_filled(weir_graph *graph);
 uint32_t weir_graph_shards(const weir_graph *graph);           /* [any] */
 const weir_schema *weir_graph_schema(const weir_graph *graph); /* [any] */
-/* What the ids of its vertices and events depend on: a secret, for whoever makes ids.  [any] */
+/* What the ids of its vertices and events depend on: a secret, for what makes ids.  [any] */
 const weir_id_key *weir_graph_id_key(const weir_graph *graph);
 
 /* The key that the store in a folder was made with, whether or not the store can be opened.  WEIR_ENOTFOUND,
