@@ -320,28 +320,24 @@ static size_t cache_merge(const cache_window *w, const weir_entry *added, size_t
     return count;
 }
 
-static cache_window *cache_window_updated(const weir_cache *cache, const cache_window *w, const weir_entry *added,
-                                          size_t count) {
-    size_t capacity = w->count > cache->width ? w->count : cache->width;
-    weir_entry *merged = weir_malloc(capacity * sizeof *merged);
-    if (!merged) return NULL;
-    size_t merged_count = cache_merge(w, added, count, merged, capacity);
-    bool complete = w->complete && merged_count < capacity;
-    cache_window *updated = cache_window_new(cache, w->vertex, w->list, merged, merged_count, complete);
-    weir_free(merged);
-    return updated;
-}
-
 void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list, const weir_entry *entries,
                           size_t count) {
     cache_stripe *s = cache_stripe_of(cache, vertex, list);
     weir_mutex_lock(&s->mutex);
     cache_window *w = cache_find(s, vertex, list);
-    if (w) {
-        cache_window *updated = cache_window_updated(cache, w, entries, count);
+    if (w) { /* without memory for its successor it is forgotten */
+        size_t capacity = w->count > cache->width ? w->count : cache->width;
+        weir_entry *merged = weir_malloc(capacity * sizeof *merged);
+        cache_window *updated = NULL;
+        if (merged) {
+            size_t merged_count = cache_merge(w, entries, count, merged, capacity);
+            bool complete = w->complete && merged_count < capacity;
+            updated = cache_window_new(cache, vertex, list, merged, merged_count, complete);
+        }
         if (updated) updated->used = w->used;
         cache_window_remove(s, w);
         if (updated) cache_window_add(cache, s, updated);
+        weir_free(merged);
     }
     weir_mutex_unlock(&s->mutex);
 }

@@ -29,14 +29,6 @@ static void description_check_line(const char *text, size_t length, char line[CH
     snprintf(line, CHECK_BYTES + 1, "check: \"%016llx\"\n", (unsigned long long)weir_xxh3(text, length, 0));
 }
 
-static weir_err description_check_text(const char *path, const char *text, size_t length) {
-    char line[CHECK_BYTES + 1] = "";
-    size_t above = length > CHECK_BYTES ? length - CHECK_BYTES : 0;
-    if (above) description_check_line(text, above, line);
-    if (above && memcmp(text + above, line, CHECK_BYTES) == 0) return WEIR_OK;
-    return WEIR_ERR(WEIR_ECORRUPT, "%s is damaged; restore a checkpoint, or fill a new data folder from the log", path);
-}
-
 weir_err weir_graph_describe(const weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX], key[WEIR_ID_KEY_DIGITS + 1], line[CHECK_BYTES + 1];
     weir_buf out = {0};
@@ -82,15 +74,6 @@ static weir_err description_read_number(const weir_yaml_node *root, const char *
     return weir_yaml_i64(node, 1, max, valuep);
 }
 
-static weir_err description_read_id_key(const weir_yaml_node *root, weir_id_key *id_keyp) {
-    const weir_yaml_node *node = weir_yaml_find(root, "id_key");
-    const char *text = node ? weir_yaml_text(node) : "";
-    if (!node) return WEIR_YAML_ERR(root, "'id_key' is missing; restore a checkpoint");
-    return weir_id_key_parse(text, id_keyp)
-               ? WEIR_OK
-               : WEIR_YAML_ERR(node, "this key of ids is not 32 digits; restore a checkpoint");
-}
-
 static weir_err description_version_err(const char *path, int64_t format) {
     if (format > WEIR_GRAPH_FORMAT)
         return WEIR_ERR(WEIR_EVERSION, "%s says format %lld, this program reads %u; use the program that wrote it",
@@ -111,7 +94,10 @@ static weir_err description_read_root(weir_graph *graph, const char *path, const
     if (format != WEIR_GRAPH_FORMAT) return description_version_err(path, format);
     err = weir_yaml_only_keys(root, "graph.yaml", keys);
     if (!err) err = description_read_number(root, "shards", WEIR_SHARDS_MAX, &shards);
-    if (!err) err = description_read_id_key(root, &graph->id_key);
+    const weir_yaml_node *id_key = weir_yaml_find(root, "id_key");
+    if (!err && !id_key) err = WEIR_YAML_ERR(root, "'id_key' is missing; restore a checkpoint");
+    if (!err && !weir_id_key_parse(weir_yaml_text(id_key), &graph->id_key))
+        err = WEIR_YAML_ERR(id_key, "the key of ids is not 32 digits; restore a checkpoint");
     if (!err) err = description_read_number(root, "event_window", WEIR_EVENT_WINDOW_MAX, &window);
     if (err) return err;
     graph->shard_count = (uint32_t)shards;
@@ -127,13 +113,19 @@ static weir_err description_read_root(weir_graph *graph, const char *path, const
 }
 
 weir_err weir_graph_read_description(weir_graph *graph) {
-    char path[WEIR_GRAPH_PATH_MAX];
+    char path[WEIR_GRAPH_PATH_MAX], line[CHECK_BYTES + 1];
     weir_yaml *yaml = NULL;
     char *text = NULL;
     size_t length = 0;
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
     if (!err) err = weir_file_load(path, WEIR_GRAPH_DESCRIPTION_MAX, &text, &length);
-    if (!err) err = description_check_text(path, text, length);
+    if (!err) {
+        size_t above = length > CHECK_BYTES ? length - CHECK_BYTES : 0;
+        description_check_line(text, above, line);
+        if (!above || memcmp(text + above, line, CHECK_BYTES) != 0)
+            err = WEIR_ERR(WEIR_ECORRUPT, "%s is damaged; restore a checkpoint, or fill a new data folder from the log",
+                           path);
+    }
     if (!err) err = weir_yaml_parse(path, text, length, &yaml);
     if (!err) err = description_read_root(graph, path, weir_yaml_root(yaml));
     weir_yaml_free(yaml);

@@ -118,17 +118,6 @@ static bool names_known(const weir_names *names, names_stripe *s, weir_vertex ve
     return true;
 }
 
-/* A name that is newer than the put stays the one that others rely on. */
-static bool names_too_far(const weir_names *names, names_stripe *s, weir_vertex vertex, int64_t time_us,
-                          int64_t renew_us) {
-    int64_t *named_us = &s->young_us[names_find(names, s->young, vertex) - s->young], apart_us;
-    bool later = time_us > *named_us;
-    bool far = __builtin_sub_overflow(later ? time_us : *named_us, later ? *named_us : time_us, &apart_us) ||
-               apart_us >= renew_us;
-    if (far && later) *named_us = time_us;
-    return far;
-}
-
 /* If the table is swapped in between, this fetches in vain: its address is read without the lock, and not followed. */
 void weir_names_ahead(weir_names *names, weir_vertex vertex) {
     const names_stripe *s = names_stripe_of(names, vertex);
@@ -139,9 +128,16 @@ void weir_names_ahead(weir_names *names, weir_vertex vertex) {
 bool weir_names_claim(weir_names *names, weir_vertex vertex, int64_t time_us, int64_t renew_us) {
     names_stripe *s = names_stripe_of(names, vertex);
     weir_mutex_lock(&s->mutex);
-    bool is_new = !names_known(names, s, vertex), wanted = is_new;
-    if (is_new) names_insert(names, s, vertex, time_us);
-    if (!is_new && renew_us && names->timed) wanted = names_too_far(names, s, vertex, time_us, renew_us);
+    bool wanted = !names_known(names, s, vertex);
+    if (wanted) {
+        names_insert(names, s, vertex, time_us);
+    } else if (renew_us && names->timed) {
+        int64_t *named_us = &s->young_us[names_find(names, s->young, vertex) - s->young], apart_us;
+        bool later = time_us > *named_us;
+        wanted = __builtin_sub_overflow(later ? time_us : *named_us, later ? *named_us : time_us, &apart_us) ||
+                 apart_us >= renew_us;
+        if (wanted && later) *named_us = time_us; /* a name that is newer than the put stays what others rely on */
+    }
     weir_mutex_unlock(&s->mutex);
     return wanted;
 }

@@ -88,18 +88,8 @@ static weir_err read_scan_cold(weir_shard *shard, const weir_list_query *query, 
     return err;
 }
 
-/* Each page begins anew with the bundles that reach into it, so they become larger. */
-static weir_err read_widen_page(read_source *s) {
-    size_t page = s->page ? s->page * 2 : PAGE_ENTRIES;
-    if (page > PAGE_ENTRIES_MAX || weir_arena_used(s->rows) > PAGE_ROWS_MAX / 256) return WEIR_OK;
-    weir_entry *wider = weir_realloc_array(s->entries, page, sizeof *wider);
-    if (!wider) return WEIR_NOMEM("while reading a list of deletions");
-    s->entries = wider;
-    s->page = page;
-    return WEIR_OK;
-}
-
-/* The next page, where the cold store is read page by page and the last entry of one was taken. */
+/* The next page, where the cold store is read page by page and the last entry of one was taken. Each begins anew with
+ * the bundles that reach into it, so pages become larger. */
 static weir_err read_step_cold(const weir_list_query *query, read_source *s) {
     if (!s->cursor) return WEIR_OK;
     weir_err err = weir_shard_spend(query->budget, 1);
@@ -108,8 +98,13 @@ static weir_err read_step_cold(const weir_list_query *query, read_source *s) {
     WEIR_ASSERT(s->next == s->count && s->count <= s->page);
     const weir_entry last = s->count ? s->entries[s->count - 1] : (weir_entry){0};
     if (s->count) cold.after = &last;
-    err = read_widen_page(s);
-    if (err) return err;
+    size_t page = s->page ? s->page * 2 : PAGE_ENTRIES;
+    if (page <= PAGE_ENTRIES_MAX && weir_arena_used(s->rows) <= PAGE_ROWS_MAX / 256) {
+        weir_entry *wider = weir_realloc_array(s->entries, page, sizeof *wider);
+        if (!wider) return WEIR_NOMEM("while reading a list of deletions");
+        s->entries = wider;
+        s->page = page;
+    }
     for (s->next = 0;; s->page /= 2) {
         weir_arena_reset(s->rows);
         err = weir_cold_list(s->cursor, &cold, s->entries, s->page, s->rows, &s->count, &s->complete);
@@ -188,14 +183,6 @@ static bool read_collect_remains(weir_shard *shard, const weir_list_query *query
     s->next = 0;
     s->complete = span.complete;
     return true;
-}
-
-static weir_err read_copy_row(weir_arena *arena, weir_entry *entry) {
-    if (entry->row_length == 0) return WEIR_OK;
-    void *copy = weir_arena_alloc_aligned(arena, 1, entry->row_length);
-    if (!copy) return read_arena_full(arena);
-    entry->row = memcpy(copy, entry->row, entry->row_length);
-    return WEIR_OK;
 }
 
 /* --- the merge -------------------------------------------------------------------------------------------------- */
@@ -287,9 +274,11 @@ static weir_err read_merge_take(read_merging *m, const weir_entry *e, bool told,
         return WEIR_OK;
     }
     weir_entry taken = *e;
-    weir_err err = told || (kept && out->kept_count < out->kept_max) ? read_copy_row(m->arena, &taken) : WEIR_OK;
-    if (err && told) return err;
-    if (err) out->kept_max = out->kept_count;
+    bool copied = (told || (kept && out->kept_count < out->kept_max)) && e->row_length;
+    void *row = copied ? weir_arena_alloc_aligned(m->arena, 1, e->row_length) : NULL;
+    if (copied && !row && told) return read_arena_full(m->arena);
+    if (copied && !row) out->kept_max = out->kept_count;
+    if (row) taken.row = memcpy(row, e->row, e->row_length);
     if (told) out->entries[out->count++] = taken;
     if (kept && out->kept_count < out->kept_max) {
         out->kept[out->kept_count++] = taken;

@@ -75,29 +75,26 @@ static size_t watermark_place(const weir_watermark *watermark, uint32_t source, 
     return low;
 }
 
-static weir_err watermark_room(weir_watermark *watermark) {
-    if (watermark->count == WEIR_OFFSETS_MAX)
-        return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
-    if (watermark->count < watermark->capacity) return WEIR_OK;
-    size_t capacity = watermark->capacity ? watermark->capacity * 2 : 8;
-    clock_row **rows = weir_realloc_array(watermark->rows, capacity, sizeof *rows);
-    if (rows) watermark->rows = rows;
-    clock_row **counting = weir_realloc_array(watermark->counting, capacity, sizeof *counting);
-    if (counting) watermark->counting = counting;
-    if (!rows || !counting) return WEIR_NOMEM("for the clocks of sources");
-    watermark->capacity = capacity;
-    return WEIR_OK;
-}
-
 static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source, uint32_t partition,
                                       clock_row **rowp) {
     size_t at = watermark_place(watermark, source, partition);
     *rowp = at < watermark->count ? watermark->rows[at] : NULL;
     if (*rowp && (*rowp)->source == source && (*rowp)->partition == partition) return WEIR_OK;
-    weir_err err = watermark_room(watermark);
-    clock_row *row = err ? NULL : weir_calloc(1, sizeof *row);
+    *rowp = NULL;
+    if (watermark->count == WEIR_OFFSETS_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
+    if (watermark->count == watermark->capacity) {
+        size_t capacity = watermark->capacity ? watermark->capacity * 2 : 8;
+        clock_row **rows = weir_realloc_array(watermark->rows, capacity, sizeof *rows);
+        if (rows) watermark->rows = rows;
+        clock_row **counting = weir_realloc_array(watermark->counting, capacity, sizeof *counting);
+        if (counting) watermark->counting = counting;
+        if (!rows || !counting) return WEIR_NOMEM("for the clocks of sources");
+        watermark->capacity = capacity;
+    }
+    clock_row *row = weir_calloc(1, sizeof *row);
+    if (!row) return WEIR_NOMEM("for the clocks of sources");
     *rowp = row;
-    if (!row) return err ? err : WEIR_NOMEM("for the clocks of sources");
     row->source = source;
     row->partition = partition;
     row->state = WEIR_CLOCK_IDLE;
