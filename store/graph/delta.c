@@ -235,27 +235,17 @@ static bool delta_put_name(weir_delta *delta, delta_node *n, const weir_mutation
     return true;
 }
 
-static bool delta_puts_edge(const weir_mutation *group, size_t count, int64_t time_us) {
-    for (size_t i = 0; i < count; i++) {
-        if (group[i].kind == WEIR_PUT_EDGE && group[i].time_us == time_us) return true;
-    }
-    return false;
-}
-
-/* Each put leaves a record of its time: a row, an edge of the same event, or one of its own (key.h). */
-static bool delta_put_vertex(weir_delta *delta, delta_node *n, const weir_mutation *m, const weir_mutation *group,
-                             size_t count) {
-    if (m->key_length && !delta_put_name(delta, n, m)) return false;
-    if (m->row_length) return delta_put_entry(delta, n, WEIR_LIST_FEATURES, m, false);
-    const weir_mutation bare = {.time_us = m->time_us};
-    return delta_puts_edge(group, count, m->time_us) || delta_put_entry(delta, n, WEIR_LIST_PUTS, &bare, false);
-}
-
+/* group: all that the event brings for the vertex. Each put leaves a record of its time (key.h): a row, an edge of the
+ * same event, or one of its own. */
 static bool delta_apply_one(weir_delta *delta, delta_node *n, const weir_mutation *m, const weir_mutation *group,
                             size_t count) {
     switch (m->kind) {
     case WEIR_PUT_VERTEX:
-        return delta_put_vertex(delta, n, m, group, count);
+        if (m->key_length && !delta_put_name(delta, n, m)) return false;
+        if (m->row_length) return delta_put_entry(delta, n, WEIR_LIST_FEATURES, m, false);
+        for (size_t i = 0; i < count; i++)
+            if (group[i].kind == WEIR_PUT_EDGE && group[i].time_us == m->time_us) return true;
+        return delta_put_entry(delta, n, WEIR_LIST_PUTS, &(weir_mutation){.time_us = m->time_us}, false);
     case WEIR_PUT_EDGE:
     case WEIR_DELETE_EDGE:
         return delta_put_entry(delta, n, WEIR_LIST_EDGES(m->type, m->direction), m, m->kind == WEIR_DELETE_EDGE);

@@ -95,12 +95,6 @@ static remains_block *remains_block_new(weir_vertex vertex, weir_list list, cons
     return b;
 }
 
-/* Two readers may have passed the same list side by side. */
-static bool remains_says_no_less(const remains_block *old, const remains_block *b) {
-    return old->span.before_us <= b->span.before_us && old->span.newer_than_us <= b->span.newer_than_us &&
-           (old->span.complete || (!b->span.complete && old->count >= b->count));
-}
-
 void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex, weir_list list,
                        const weir_remains_span *span, const weir_entry *entries, size_t count) {
     WEIR_ASSERT(count <= WEIR_REMAINS_MAX && span->deletion_us < span->before_us);
@@ -108,7 +102,11 @@ void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex
     if (!b) return;
     weir_mutex_lock(&remains->mutex);
     remains_block **place = remains_find(remains, vertex, list);
-    if (weir_cache_epoch(remains->cache) == epoch && !(place && remains_says_no_less(*place, b))) { /* GRAPH-S5 */
+    const remains_block *old = place ? *place : NULL; /* two readers may have passed the same list side by side */
+    bool says_no_less = old && old->span.before_us <= b->span.before_us &&
+                        old->span.newer_than_us <= b->span.newer_than_us &&
+                        (old->span.complete || (!b->span.complete && old->count >= b->count));
+    if (weir_cache_epoch(remains->cache) == epoch && !says_no_less) { /* GRAPH-S5 */
         if (!place) place = remains_place(remains, vertex, list);
         remains_clear(remains, place);
         *place = b;

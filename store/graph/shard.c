@@ -198,14 +198,29 @@ static const weir_mutation *shard_lookahead_next(shard_lookahead *l, weir_batch_
     return l->taken == l->read ? NULL : &l->ring[l->taken++ % AHEAD_SLOT];
 }
 
-/* One event at one vertex at a time, because that is what readers may see of it (GRAPH-S2). */
-static weir_err shard_apply_new(weir_shard *shard, weir_batch_cursor *cursor, uint64_t from) {
+/* What of a batch is new, as one event at one vertex at a time, because that is what readers may see of it (GRAPH-S2).
+ * After an error the batch is applied again, or the shard stops: in both cases nothing of it is counted. */
+static weir_err shard_apply_batch(weir_shard *shard, const shard_message *m) {
+    WEIR_ON_ROLE(SHARD);
     weir_mutation group[GROUP_MAX];
     shard_lookahead ahead = {.read = 0};
+    weir_batch_cursor cursor;
+    uint64_t from, applied = 0, skipped = 0;
     size_t count = 0;
-    uint64_t applied = 0, skipped = 0;
-    weir_err err = WEIR_OK;
-    for (const weir_mutation *next; !err && (next = shard_lookahead_next(&ahead, cursor, shard->active));) {
+    weir_err err = weir_batch_open(m->batch, m->length, &cursor);
+    if (err) return err;
+    const weir_batch_span span = cursor.span;
+    bool seen = weir_offsets_get(shard->applied, span.source, span.partition, &from);
+    if (seen && span.offset_end <= from) {
+        atomic_fetch_add_explicit(&shard->skipped_mutations, cursor.left, memory_order_relaxed);
+        return WEIR_OK;
+    }
+    if (seen && span.offset_begin > from) { /* GRAPH-S1 */
+        return WEIR_ERR(WEIR_EORDER, "source %u partition %u jumps from offset %llu to %llu: events are missing",
+                        span.source, span.partition, (unsigned long long)from, (unsigned long long)span.offset_begin);
+    }
+
+    for (const weir_mutation *next; !err && (next = shard_lookahead_next(&ahead, &cursor, shard->active));) {
         if (next->offset < from) { /* GRAPH-S4 */
             skipped++;
             continue;
@@ -219,31 +234,12 @@ static weir_err shard_apply_new(weir_shard *shard, weir_batch_cursor *cursor, ui
         applied++;
     }
     if (!err && count > 0) err = shard_apply_group(shard, group, count);
-    if (err) return err; /* the batch is applied again, or the shard stops: in both cases nothing is counted */
+    if (err) return err;
     atomic_fetch_add_explicit(&shard->applied_mutations, applied, memory_order_relaxed);
     atomic_fetch_add_explicit(&shard->skipped_mutations, skipped, memory_order_relaxed);
-    return WEIR_OK;
-}
 
-static weir_err shard_apply_batch(weir_shard *shard, const shard_message *m) {
-    WEIR_ON_ROLE(SHARD);
-    weir_batch_cursor cursor;
-    uint64_t from;
-    weir_err err = weir_batch_open(m->batch, m->length, &cursor);
-    if (err) return err;
-    const weir_batch_span span = cursor.span;
-    bool seen = weir_offsets_get(shard->applied, span.source, span.partition, &from);
-    if (seen && span.offset_end <= from) {
-        atomic_fetch_add_explicit(&shard->skipped_mutations, cursor.left, memory_order_relaxed);
-        return WEIR_OK;
-    }
-    if (seen && span.offset_begin > from) { /* GRAPH-S1 */
-        return WEIR_ERR(WEIR_EORDER, "source %u partition %u jumps from offset %llu to %llu: events are missing",
-                        span.source, span.partition, (unsigned long long)from, (unsigned long long)span.offset_begin);
-    }
-    err = shard_apply_new(shard, &cursor, from);
     weir_kill_point("shard.applied");
-    if (!err) err = weir_offsets_set(shard->applied, span.source, span.partition, span.offset_end, &m->note->clock);
+    err = weir_offsets_set(shard->applied, span.source, span.partition, span.offset_end, &m->note->clock);
     if (!err) shard->news = true;
     return err;
 }

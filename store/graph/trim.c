@@ -335,15 +335,6 @@ static weir_err trim_large_vertex(weir_trim *trim) {
 
 /* --- all of it -------------------------------------------------------------------------------------------------- */
 
-static weir_err trim_vertex(weir_trim *trim, weir_vertex vertex) {
-    bool too_large;
-    weir_err err = weir_gather_vertex(&trim->gather, vertex, &too_large);
-    trim->unpaced += trim->gather.bytes;
-    if (!err && too_large) return trim_large_vertex(trim);
-    if (!err) err = weir_trimmer_vertex(&trim->trimmer, &trim->gather);
-    return err ? err : trim_write_vertex(trim);
-}
-
 /* Deletions stay: an edge may come late. The rest of what the store keeps for itself is there already. */
 static weir_err trim_step(weir_trim *trim) {
     size_t key_length, value_length;
@@ -352,7 +343,14 @@ static weir_err trim_step(weir_trim *trim) {
     const void *value = weir_engine_cursor_value(trim->cursor, &value_length);
     weir_err err = trim->unpaced >= LOOK_BYTES ? trim_look(trim) : WEIR_OK;
     if (err) return err;
-    if (weir_bundle_key_read(key, key_length, &bundle)) return trim_vertex(trim, bundle.vertex);
+    if (weir_bundle_key_read(key, key_length, &bundle)) {
+        bool too_large;
+        err = weir_gather_vertex(&trim->gather, bundle.vertex, &too_large);
+        trim->unpaced += trim->gather.bytes;
+        if (!err && too_large) return trim_large_vertex(trim);
+        if (!err) err = weir_trimmer_vertex(&trim->trimmer, &trim->gather);
+        return err ? err : trim_write_vertex(trim);
+    }
     if (key_length && key[0] == WEIR_BUNDLE_KIND) return weir_cold_damaged(trim->gather.vertex);
     trim->unpaced += key_length;
     if (key_length && key[0] == 'T') err = trim_add(trim, key, key_length, value, value_length);
