@@ -195,13 +195,16 @@ static weir_err graph_open_shards(weir_graph *graph, const weir_graph_opts *opts
         if (!err && shard.create && (opts->from_log || !graph->is_new)) err = weir_graph_filling_begin(graph);
         shard.pile_bytes = graph_starts_piled(graph, opts) ? pile_bytes : 0;
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
-        if (!opts->repairs || opts->read_only || !graph->identity || !weir_err_is(err, WEIR_ECORRUPT)) continue;
-        if (!weir_path_exists(path)) continue; /* lost, not damaged: it may be brought back */
-        weir_log_error("graph.shard_damaged", err);
-        err = weir_graph_filling_begin(graph);
-        shard.pile_bytes = graph_starts_piled(graph, opts) ? pile_bytes : 0;
-        if (!err) err = weir_graph_repair_set_aside(graph, i, opts->checkpoints, &shard.create);
-        if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
+
+        /* A folder that is gone is lost, not damaged: it may be brought back. */
+        bool is_damaged = weir_err_is(err, WEIR_ECORRUPT) && weir_path_exists(path);
+        if (is_damaged && opts->repairs && !opts->read_only && graph->identity) {
+            weir_log_error("graph.shard_damaged", err);
+            err = weir_graph_filling_begin(graph);
+            shard.pile_bytes = graph_starts_piled(graph, opts) ? pile_bytes : 0;
+            if (!err) err = weir_graph_repair_set_aside(graph, i, opts->checkpoints, &shard.create);
+            if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
+        }
     }
     return err;
 }

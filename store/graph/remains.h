@@ -7,10 +7,10 @@
  * questions as of a time at which all of the cold store's list is known, and so needs none of what is hidden.
  *
  * Of a list the newest entries that the cold store's own deletions leave, as of some time and with no edge older than
- * some other. A reader as of no earlier time, who wants nothing older, finds in them what is in the cold
- * store for him: what was hidden then is hidden now. He sees to two things himself: deletions of his deltas may
- * hide some of them, and an edge of his deltas that is no newer than the cold store's newest deletion may be hidden by a
- * deletion that is not kept.
+ * some other. A reader as of no earlier time, who wants nothing older, finds in them what is in the cold store for him:
+ * what was hidden then is hidden now. He sees to two things himself: deletions of his deltas may hide some of them, and
+ * an edge of his deltas that is no newer than the cold store's newest deletion may be hidden by a deletion that is not
+ * kept.
  *
  * The cold store is that of a moment, so it goes by the epoch of the window cache: a fill carries the one of before its
  * scan, and a seal drops the lists that it has added to (cache.h has the race).

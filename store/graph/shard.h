@@ -177,7 +177,7 @@ weir_err weir_shard_write_frozen(weir_shard *shard);
 weir_err weir_shard_write_sealed(weir_shard *shard, weir_engine_writer *writer, weir_trimmed trimmed);
 /* checkpoint.c: all records of a kind that a cold store has, in their order.  [any] */
 weir_err weir_shard_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context);
-/* Of a record of an offset; false: it is none. */
+/* What the record of an offset says; false: it is not one. */
 bool weir_shard_offset_read(const void *key, size_t key_length, const void *value, size_t value_length,
                             uint32_t *sourcep, uint32_t *partitionp, uint64_t *offsetp, weir_event_clock *clockp);
 /* The deltas of this moment, each with a reference.  [any] */

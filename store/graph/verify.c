@@ -96,7 +96,7 @@ static weir_err verify_record_name(const verify_walk *v, const verify_record *r)
     const char *name;
     size_t length;
     if (!weir_name_key_read(r->key, r->key_length, &vertex))
-        return verify_record_damaged(v, r, "this is no key of a name");
+        return verify_record_damaged(v, r, "this is not a key of a name");
     if (!weir_stored_name_read(r->value, r->value_length, &type, &time_us, &name, &length))
         return verify_record_damaged(v, r, "the name cannot be read");
     if (type >= weir_schema_vertex_count(v->graph->schema))

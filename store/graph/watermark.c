@@ -23,16 +23,16 @@ typedef struct weir_clock_row {
     uint64_t handed;          /* as submitted                                       guarded              */
     uint64_t idle_from;       /* IDLE was said, and counts from this offset on; 0: no  guarded           */
     weir_clock_state state;   /*                                                    guarded              */
-} clock_row;
+} weir_clock_row;
 
 struct weir_watermark {
     weir_clock *clock; /* borrowed */
     int64_t future_us;
     _Atomic int64_t now_us; /* written under the mutex */
 
-    weir_mutex mutex;     /* LEAF; guards the fields below */
-    clock_row **rows;     /* rising by source, then partition; a row never moves */
-    clock_row **counting; /* those that are not IDLE, in no order; room for all  */
+    weir_mutex mutex;          /* LEAF; guards the fields below */
+    weir_clock_row **rows;     /* rising by source, then partition; a row never moves */
+    weir_clock_row **counting; /* those that are not IDLE, in no order; room for all  */
     size_t count, capacity, counting_count;
     uint64_t events; /* in the windows of all rows, as applied */
     uint64_t turn;   /* rises with each change of now_us       */
@@ -65,7 +65,7 @@ static size_t watermark_place(const weir_watermark *watermark, uint32_t source, 
     size_t low = 0, high = watermark->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const clock_row *row = watermark->rows[middle];
+        const weir_clock_row *row = watermark->rows[middle];
         if (((uint64_t)row->source << 32 | row->partition) < id) {
             low = middle + 1;
         } else {
@@ -76,7 +76,7 @@ static size_t watermark_place(const weir_watermark *watermark, uint32_t source, 
 }
 
 static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source, uint32_t partition,
-                                      clock_row **rowp) {
+                                      weir_clock_row **rowp) {
     size_t at = watermark_place(watermark, source, partition);
     *rowp = at < watermark->count ? watermark->rows[at] : NULL;
     if (*rowp && (*rowp)->source == source && (*rowp)->partition == partition) return WEIR_OK;
@@ -85,14 +85,14 @@ static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source
         return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
     if (watermark->count == watermark->capacity) {
         size_t capacity = watermark->capacity ? watermark->capacity * 2 : 8;
-        clock_row **rows = weir_realloc_array(watermark->rows, capacity, sizeof *rows);
+        weir_clock_row **rows = weir_realloc_array(watermark->rows, capacity, sizeof *rows);
         if (rows) watermark->rows = rows;
-        clock_row **counting = weir_realloc_array(watermark->counting, capacity, sizeof *counting);
+        weir_clock_row **counting = weir_realloc_array(watermark->counting, capacity, sizeof *counting);
         if (counting) watermark->counting = counting;
         if (!rows || !counting) return WEIR_NOMEM("for the clocks of sources");
         watermark->capacity = capacity;
     }
-    clock_row *row = weir_calloc(1, sizeof *row);
+    weir_clock_row *row = weir_calloc(1, sizeof *row);
     if (!row) return WEIR_NOMEM("for the clocks of sources");
     *rowp = row;
     row->source = source;
@@ -100,13 +100,13 @@ static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source
     row->state = WEIR_CLOCK_IDLE;
     row->applied = row->ahead.clock = weir_event_clock_unset();
     row->submitted_us = WEIR_EVENT_CLOCK_NONE;
-    memmove(&watermark->rows[at + 1], &watermark->rows[at], (watermark->count - at) * sizeof(clock_row *));
+    memmove(&watermark->rows[at + 1], &watermark->rows[at], (watermark->count - at) * sizeof(weir_clock_row *));
     watermark->rows[at] = row;
     watermark->count++;
     return WEIR_OK;
 }
 
-static void watermark_set_state(weir_watermark *watermark, clock_row *row, weir_clock_state state) {
+static void watermark_set_state(weir_watermark *watermark, weir_clock_row *row, weir_clock_state state) {
     bool counted = row->state != WEIR_CLOCK_IDLE, counts = state != WEIR_CLOCK_IDLE;
     row->state = state;
     WEIR_ASSERT(counted || !counts || watermark->counting_count < watermark->capacity);
@@ -124,7 +124,7 @@ static void watermark_set_state(weir_watermark *watermark, clock_row *row, weir_
 static bool watermark_least_clock(const weir_watermark *watermark, int64_t *least_usp) {
     bool any = false;
     for (size_t i = 0; i < watermark->counting_count; i++) {
-        const clock_row *row = watermark->counting[i];
+        const weir_clock_row *row = watermark->counting[i];
         if (!row->applied.count && row->state == WEIR_CLOCK_READING) return false;
         if (!row->applied.count) continue;
         if (!any || row->applied.now_us < *least_usp) *least_usp = row->applied.now_us;
@@ -198,7 +198,7 @@ weir_watermark_mark weir_watermark_mark_get(weir_watermark *watermark) {
 }
 
 weir_err weir_watermark_state(weir_watermark *watermark, uint32_t source, uint32_t partition, weir_clock_state state) {
-    clock_row *row;
+    weir_clock_row *row;
     weir_mutex_lock(&watermark->mutex);
     weir_err err = watermark_find_or_add(watermark, source, partition, &row);
     /* It was idle when the store was closed, and has said nothing since. */
@@ -233,7 +233,7 @@ static int64_t watermark_newest_of(const weir_event_clock *clock) {
 
 weir_err weir_watermark_load(weir_watermark *watermark, uint32_t source, uint32_t partition, uint64_t offset,
                              const weir_event_clock *clock) {
-    clock_row *row;
+    weir_clock_row *row;
     weir_mutex_lock(&watermark->mutex);
     weir_err err = watermark_find_or_add(watermark, source, partition, &row);
     if (!err) {
@@ -249,22 +249,22 @@ weir_err weir_watermark_load(weir_watermark *watermark, uint32_t source, uint32_
 
 /* --- a run ------------------------------------------------------------------------------------------------------ */
 
-/* The next event of each shard. */
-typedef struct watermark_run {
+/* A batch of a run, and the next event in it. */
+typedef struct watermark_cursor {
     weir_batch_cursor cursor;
     weir_batch_event next;
     bool any;
-} watermark_run;
+} watermark_cursor;
 
-static void watermark_run_step(watermark_run *c) {
+static void watermark_cursor_step(watermark_cursor *c) {
     c->any = weir_batch_next_event(&c->cursor, &c->next);
 }
 
 /* Events in the order of their offsets, each once though several shards have parts of it. */
-static void watermark_wind(weir_watermark *watermark, clock_row *row, watermark_run *cursors, uint32_t shards) {
+static void watermark_wind(weir_watermark *watermark, weir_clock_row *row, watermark_cursor *cursors, uint32_t shards) {
     int64_t latest_us = watermark_latest_by_wall(watermark);
     for (;;) {
-        const watermark_run *first = NULL;
+        const watermark_cursor *first = NULL;
         for (uint32_t i = 0; i < shards; i++)
             if (cursors[i].any && (!first || cursors[i].next.offset < first->next.offset)) first = &cursors[i];
         if (!first) break;
@@ -274,16 +274,16 @@ static void watermark_wind(weir_watermark *watermark, clock_row *row, watermark_
             row->wound++;
         }
         for (uint32_t i = 0; i < shards; i++)
-            if (cursors[i].any && cursors[i].next.offset == event.offset) watermark_run_step(&cursors[i]);
+            if (cursors[i].any && cursors[i].next.offset == event.offset) watermark_cursor_step(&cursors[i]);
     }
 }
 
 weir_err weir_watermark_submit(weir_watermark *watermark, const weir_batch_cursor *batches, uint32_t shards,
                                weir_clock_note **notep) {
     const weir_batch_span span = batches[0].span;
-    clock_row *row = NULL;
+    weir_clock_row *row = NULL;
     weir_clock_note *note = weir_calloc(1, sizeof *note);
-    watermark_run *cursors = weir_calloc(shards, sizeof *cursors);
+    watermark_cursor *cursors = weir_calloc(shards, sizeof *cursors);
     weir_err err = note && cursors ? WEIR_OK : WEIR_NOMEM("while handing a run over");
     weir_mutex_lock(&watermark->mutex);
     if (!err) err = watermark_find_or_add(watermark, span.source, span.partition, &row);
@@ -291,10 +291,11 @@ weir_err weir_watermark_submit(weir_watermark *watermark, const weir_batch_curso
     if (!err) {
         for (uint32_t i = 0; i < shards; i++) {
             cursors[i].cursor = batches[i];
-            watermark_run_step(&cursors[i]);
+            watermark_cursor_step(&cursors[i]);
         }
         watermark_wind(watermark, row, cursors, shards);
         if (row->submitted < span.offset_end) row->submitted = span.offset_end;
+        WEIR_ASSERT(row->submitted >= span.offset_end && row->submitted >= row->handed);
         *note = (weir_clock_note){row, row->submitted, row->wound, row->ahead.clock, shards, false};
         weir_mutex_lock(&watermark->mutex);
         row->submitted_us = watermark_newest_of(&row->ahead.clock);
@@ -309,7 +310,7 @@ weir_err weir_watermark_submit(weir_watermark *watermark, const weir_batch_curso
 
 /* Runs end in the order in which they were handed over, because each shard takes them in that order. */
 static void watermark_apply(weir_watermark *watermark, const weir_clock_note *note) {
-    clock_row *row = note->row;
+    weir_clock_row *row = note->row;
     if (note->offset_end <= row->applied_to) return; /* a run that comes again */
     bool news = note->wound > row->applied_wound;
     WEIR_ASSERT(watermark->events + note->clock.count >= row->applied.count && note->wound >= row->applied_wound);
@@ -346,7 +347,7 @@ int64_t weir_watermark_latest(weir_watermark *watermark, int64_t arrived_us) {
     if (weir_watermark_now(watermark) > latest_us) latest_us = weir_watermark_now(watermark);
     weir_mutex_lock(&watermark->mutex);
     for (size_t i = 0; i < watermark->count; i++) {
-        const clock_row *row = watermark->rows[i];
+        const weir_clock_row *row = watermark->rows[i];
         bool lives = row->state != WEIR_CLOCK_IDLE || row->applied_to < row->handed;
         if (lives && row->submitted_us > latest_us) latest_us = row->submitted_us;
     }
@@ -358,7 +359,7 @@ bool weir_watermark_clock_at(weir_watermark *watermark, size_t index, uint32_t *
     weir_mutex_lock(&watermark->mutex);
     bool there = index < watermark->count;
     if (there) {
-        const clock_row *row = watermark->rows[index];
+        const weir_clock_row *row = watermark->rows[index];
         *sourcep = row->source;
         *clockp = (weir_graph_clock){.partition = row->partition,
                                      .state = row->state,
