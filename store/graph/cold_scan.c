@@ -185,3 +185,20 @@ weir_err weir_cold_scan(weir_engine_cursor *cursor, weir_graph_visit visit, void
     weir_gather_close(&s.gather);
     return err;
 }
+
+weir_err weir_cold_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context) {
+    weir_engine_cursor *cursor;
+    weir_err err = weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor);
+    if (err) return err;
+    for (weir_engine_cursor_seek(cursor, &kind, 1); !err && weir_engine_cursor_valid(cursor);
+         weir_engine_cursor_next(cursor)) {
+        size_t key_length, value_length;
+        const char *key = weir_engine_cursor_key(cursor, &key_length);
+        if (key_length == 0 || key[0] != kind) break;
+        const void *value = weir_engine_cursor_value(cursor, &value_length);
+        err = visit(context, key, key_length, value, value_length);
+    }
+    if (!err) err = weir_engine_cursor_err(cursor);
+    weir_engine_cursor_close(cursor);
+    return err;
+}

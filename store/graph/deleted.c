@@ -5,6 +5,7 @@
 #include <weir/store/base/thread.h>
 #include <weir/store/format/key.h>
 
+#include "cold.h"
 #include "deleted_private.h"
 #include "shard.h"
 
@@ -47,7 +48,7 @@ weir_err weir_deleted_open(weir_engine *engine, weir_deleted_filter *filter, siz
     deleted->answers = weir_calloc(deleted->answer_count, sizeof *deleted->answers);
     weir_err err = WEIR_OK;
     if (!deleted->answers) err = WEIR_NOMEM("for the deleted vertices");
-    if (!err) err = weir_shard_scan_kind(engine, 'T', deleted_load_one, deleted);
+    if (!err) err = weir_cold_scan_kind(engine, 'T', deleted_load_one, deleted);
     if (err) {
         weir_deleted_close(deleted);
         return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.c - opening and closing the whole, and handing mutations to its shards. */
+/* graph.c - the whole: opening and closing it, handing mutations to its shards, its sources, its time, what it
+ * holds. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 
 #include <weir/store/graph/repair.h>
 
+#include "cold.h"
 #include "graph_private.h"
 #include "trim.h"
 
@@ -513,4 +515,56 @@ weir_err weir_graph_clocks(weir_graph *graph, weir_graph_clock_visit visit, void
         err = visit(context, &clock);
     }
     return err;
+}
+
+/* --- what it holds
+ * ------------------------------------------------------------------------------------------------- */
+
+weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context) {
+    weir_engine_cursor *cursor;
+    if (shard >= graph->shard_count) return WEIR_ERR(WEIR_EINVAL, "there is no shard %u", shard);
+    weir_err err = weir_engine_cursor_open(graph->shards[shard]->engine, WEIR_ENGINE_SCAN, &cursor);
+    if (err) return err;
+    err = weir_cold_scan(cursor, visit, context);
+    weir_engine_cursor_close(cursor);
+    return err;
+}
+
+void weir_graph_stats_get(weir_graph *graph, weir_graph_stats *statsp) {
+    *statsp =
+        (weir_graph_stats){.submit_wait_us = atomic_load(&graph->submit_wait_us), .event_time_last_us = INT64_MIN};
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        weir_shard *s = graph->shards[i];
+        weir_cache_stats cache;
+        weir_engine_stats engine;
+        weir_delta *deltas[2];
+        weir_cache_stats_get(s->cache, &cache);
+        weir_engine_stats_get(s->engine, &engine);
+        weir_shard_version(s, deltas);
+        for (size_t d = 0; d < 2; d++) {
+            if (deltas[d]) statsp->delta_bytes += weir_delta_bytes(deltas[d]);
+            weir_delta_release(deltas[d]);
+        }
+        statsp->applied_mutations += atomic_load(&s->applied_mutations);
+        statsp->skipped_mutations += atomic_load(&s->skipped_mutations);
+        statsp->sealed_records += atomic_load(&s->sealed_records);
+        weir_mutex_lock(&s->mutex);
+        statsp->seals += s->seals_done;
+        statsp->seal_failures += s->seal_failures;
+        weir_mutex_unlock(&s->mutex);
+        statsp->cache_bytes += cache.bytes;
+        statsp->cache_hits += cache.hits;
+        statsp->cache_misses += cache.misses;
+        statsp->cold_bytes += engine.live_bytes;
+        statsp->cold_files += engine.live_files;
+        statsp->level0_files += engine.level0_files;
+        statsp->compaction_bytes += engine.compaction_bytes;
+        statsp->compactions += engine.jobs;
+        statsp->taken_bytes += engine.taken_bytes;
+        statsp->compacted_bytes += engine.compacted_bytes;
+        statsp->compaction_cpu_us += engine.compaction_cpu_us;
+        int64_t last = atomic_load(&s->event_time_last_us);
+        if (last > statsp->event_time_last_us) statsp->event_time_last_us = last;
+    }
+    statsp->deleted_vertices = weir_deleted_count(graph->shards[0]->deleted);
 }

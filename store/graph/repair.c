@@ -118,7 +118,7 @@ weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *
     if (!err) err = weir_delta_open(repair->delta_bytes * 2, true, &repair->delta);
     if (!err) err = weir_names_open(WEIR_GRAPH_REPAIR_NAMES_BYTES, false, &repair->names);
     if (!err) err = weir_offsets_open(&repair->covered);
-    if (!err && based) err = weir_shard_scan_kind(repair->engine, 'O', repair_load_offset, repair);
+    if (!err && based) err = weir_cold_scan_kind(repair->engine, 'O', repair_load_offset, repair);
     if (err) {
         weir_graph_repair_close(repair);
         return err;

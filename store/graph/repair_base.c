@@ -14,6 +14,7 @@
 #include <weir/store/graph/repair.h>
 #include <weir/store/trust/trust.h>
 
+#include "cold.h"
 #include "graph_private.h"
 
 typedef struct repair_choice {
@@ -73,7 +74,7 @@ static weir_err repair_look_at(void *context, const char *name) {
     if (!err) err = weir_graph_shard_path(checkpoint, choice->shard, path);
     if (err || !weir_path_exists(path) || !repair_is_of_store(choice->graph, checkpoint)) return WEIR_OK;
     err = weir_engine_open(path, &opts, &engine);
-    if (!err) err = weir_shard_scan_kind(engine, 'O', repair_sum_offset, &sum);
+    if (!err) err = weir_cold_scan_kind(engine, 'O', repair_sum_offset, &sum);
     weir_engine_close(engine);
     if (err || sum.events >= choice->below || sum.events <= choice->events) return WEIR_OK;
     choice->events = sum.events;

@@ -16,6 +16,7 @@
 #include <weir/store/format/bundle.h>
 #include <weir/store/format/key.h>
 
+#include "cold.h"
 #include "shard.h"
 
 #define QUEUE_BATCHES  64u
@@ -590,8 +591,8 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     if (!err) err = weir_offsets_open(&shard->frozen_offsets);
     if (!err) err = weir_queue_open(QUEUE_BATCHES, sizeof(shard_message), &shard->queue);
     if (!err) err = shard_open_delta(shard, false, &shard->active);
-    if (!err) err = weir_shard_scan_kind(shard->engine, 'O', shard_load_offset, shard);
-    if (!err) err = weir_shard_scan_kind(shard->engine, 'P', shard_load_newest, shard);
+    if (!err) err = weir_cold_scan_kind(shard->engine, 'O', shard_load_offset, shard);
+    if (!err) err = weir_cold_scan_kind(shard->engine, 'P', shard_load_newest, shard);
 
     if (!err && !opts->read_only) {
         snprintf(name, sizeof name, "shard-%u", shard->index);

@@ -175,8 +175,6 @@ weir_err weir_shard_write_frozen(weir_shard *shard);
 /* Into a sorted file of another engine: all offsets that the cold store has, what time it is, and of which time the
  * other was trimmed.  While it is held. */
 weir_err weir_shard_write_sealed(weir_shard *shard, weir_engine_writer *writer, weir_trimmed trimmed);
-/* checkpoint.c: all records of a kind that a cold store has, in their order.  [any] */
-weir_err weir_shard_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context);
 /* What the record of an offset says; false: it is not one. */
 bool weir_shard_offset_read(const void *key, size_t key_length, const void *value, size_t value_length,
                             uint32_t *sourcep, uint32_t *partitionp, uint64_t *offsetp, weir_event_clock *clockp);
