@@ -8,7 +8,7 @@
  * refused the event too: there the note that an event leaves is asked for. Of the events of one id the first stands, as
  * ever; which one that is depends on all before it, so reading begins where the store did, or where the checkpoint ends
  * that the repair begins with, whose notes tell; and what a later run must know of the ids is kept. What a message says
- * under today's schema is what counts; if that is less than it was, the repair finds out (R1).
+ * under today's schema is what counts; if that is less than it was, the repair finds out (GRAPH-R1).
  */
 #include <string.h>
 

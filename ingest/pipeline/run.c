@@ -170,7 +170,7 @@ static weir_err take_event(weir_source_run *run, const weir_mapped *event, uint6
     uint64_t first;
     weir_repeat repeat = WEIR_REPEAT_FIRST;
     if (event->event_id) repeat = weir_repeats_ask(run->part->repeats, event->event, event->content, offset, &first);
-    if (repeat == WEIR_REPEAT_SAME) run->repeated++; /* S4: it would change nothing */
+    if (repeat == WEIR_REPEAT_SAME) run->repeated++; /* GRAPH-S4: it would change nothing */
     if (repeat == WEIR_REPEAT_OTHER) *whyp = conflict(first);
     if (repeat != WEIR_REPEAT_FIRST) return WEIR_OK;
     weir_err err;
@@ -301,7 +301,7 @@ static void account(weir_source_run *run) {
     weir_metric_add(WEIR_METRIC_INGEST_REPEATED, run->repeated);
 }
 
-/* Again and again the same batches: a shard that has its own already passes over it (S4). */
+/* Again and again the same batches: a shard that has its own already passes over it (GRAPH-S4). */
 static weir_err submit(weir_source_run *run) {
     weir_err err;
     do

@@ -57,15 +57,16 @@ constexpr unsigned amplified_without_bound = 1000000;
 constexpr size_t log_bytes_max = 1u << 20;
 constexpr size_t log_files = 2;
 
-/* --- want of memory ------------------------------------------------------------------------------------------------ */
+/* --- want of memory
+ * ------------------------------------------------------------------------------------------------ */
 
 /* RocksDB is not made for exceptions. One in a thread of its own ends the process, and so does one out of a destructor.
  * So before a std::bad_alloc is thrown a reserve is given back, and then memory is waited for: by RocksDB's own threads
  * and by what is in unfailing.h for as long as it takes, by a call of ours for patience_us. What leaves a call in spite
  * of that leaves behind
  *
- *   of a read    references, over which a destructor asserts: the database, its cache and its cursor are never destroyed
- *                (held), all else goes on
+ *   of a read    references, over which a destructor asserts: the database, its cache and its cursor are never
+ *                destroyed (held), all else goes on
  *   of a write   a writer in a queue, too, for which the next one would wait for ever: RocksDB is only read from (torn)
  *   of a list    of files, and of an opening for reading only, a locked mutex: they wait for as long as it takes
  *   of a file    that no database knows yet nothing but itself: it is not destroyed
@@ -159,7 +160,8 @@ template <typename T> struct UnlessThrown {
 };
 template <typename T> using Kept = std::unique_ptr<T, UnlessThrown<T>>;
 
-/* --- the guard ----------------------------------------------------------------------------------------------------- */
+/* --- the guard
+ * ----------------------------------------------------------------------------------------------------- */
 
 void set_status(weir_rocks_status *status, weir_rocks_kind kind, const char *text) noexcept {
     status->kind = kind;
@@ -227,8 +229,8 @@ rocksdb::Slice slice(const void *bytes, size_t length) {
     return rocksdb::Slice(static_cast<const char *>(bytes), length);
 }
 
-/* What RocksDB has written since a database was opened, what its compactions took of the processor, and its files one by
- * one, as readers see them; null: those are not known. */
+/* What RocksDB has written since a database was opened, what its compactions took of the processor, and its files one
+ * by one, as readers see them; null: those are not known. */
 struct Work {
     std::atomic<uint64_t> taken_bytes{0}, compacted_bytes{0}, compaction_cpu_us{0};
     std::mutex mutex;         /* guards what looks for files */
@@ -357,7 +359,8 @@ class Checksums : public rocksdb::FileChecksumGenFactory {
     }
 };
 
-/* --- options ------------------------------------------------------------------------------------------------------- */
+/* --- options
+ * ------------------------------------------------------------------------------------------------------- */
 
 rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cache> &cache) {
     rocksdb::BlockBasedTableOptions table;
@@ -367,8 +370,9 @@ rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cac
     table.block_cache = cache ? cache : rocksdb::NewLRUCache(own_cache_bytes);
     table.cache_index_and_filter_blocks = true;
     table.pin_l0_filter_and_index_blocks_in_cache = true;
-    /* The filters hold prefixes, which is what every read seeks by: names are their own prefix. In parts, like the index:
-     * that of a large file would be larger than what a shard of the cache may hold, and be read for each question. */
+    /* The filters hold prefixes, which is what every read seeks by: names are their own prefix. In parts, like the
+     * index: that of a large file would be larger than what a shard of the cache may hold, and be read for each
+     * question. */
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(filter_bits, false));
     table.whole_key_filtering = false;
     table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
@@ -379,8 +383,8 @@ rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cac
 
 /* Sorted files are merged with others of their size, so that a record is written again each time that there are some
  * sixteen times as many, and not several times on each level. Readers look through some sixteen runs of files. A record
- * is hardly ever stored twice, which is therefore no reason to merge everything. While large runs are merged, small ones
- * are, too. */
+ * is hardly ever stored twice, which is therefore no reason to merge everything. While large runs are merged, small
+ * ones are, too. */
 void set_compaction(rocksdb::Options *options, bool compacts) {
     options->compaction_style = rocksdb::kCompactionStyleUniversal;
     options->level0_file_num_compaction_trigger = runs_max;
@@ -509,12 +513,14 @@ template <typename Call> bool write_to(weir_rocks *db, weir_rocks_status *status
 
 } // namespace
 
-/* --- the ends of files --------------------------------------------------------------------------------------------- */
+/* --- the ends of files
+ * --------------------------------------------------------------------------------------------- */
 
 namespace {
 
-/* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. The first
- * of the blocks names others, and the properties among them. Behind a block is how it is compressed, and its checksum. */
+/* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. The
+ * first of the blocks names others, and the properties among them. Behind a block is how it is compressed, and its
+ * checksum. */
 constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45, trailer_bytes = 5;
 constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 1u << 20;
 constexpr uint32_t last_byte_factor = 0x6b9083d9u;
@@ -586,11 +592,11 @@ rocksdb::Status check_meta_blocks(const rocksdb::RandomAccessFile &file, const s
     return s.ok() && !properties_are_as_written(&block) ? damaged : s;
 }
 
-/* What an opening reads and trusts: it has no checksum, or is used before that is compared. RocksDB asks for as much memory
- * as a footer says: what that throws out of an opening for reading only is a mutex that it destroys locked, and waits
- * for. And of damaged properties it may write where they say, or end the process by an assertion. Any other damage
- * RocksDB finds itself. Also of a file that a crash has left and the database does not have: which it has is known only
- * once it is open. */
+/* What an opening reads and trusts: it has no checksum, or is used before that is compared. RocksDB asks for as much
+ * memory as a footer says: what that throws out of an opening for reading only is a mutex that it destroys locked, and
+ * waits for. And of damaged properties it may write where they say, or end the process by an assertion. Any other
+ * damage RocksDB finds itself. Also of a file that a crash has left and the database does not have: which it has is
+ * known only once it is open. */
 rocksdb::Status check_end(const std::string &path) {
     rocksdb::Env *env = rocksdb::Env::Default();
     std::unique_ptr<rocksdb::RandomAccessFile> file;
@@ -619,7 +625,8 @@ rocksdb::Status check_ends(const std::string &folder) {
 
 } // namespace
 
-/* --- opening and closing ------------------------------------------------------------------------------------------- */
+/* --- opening and closing
+ * ------------------------------------------------------------------------------------------- */
 
 bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks_status *status) {
     *cachep = nullptr;
@@ -679,7 +686,8 @@ bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status) {
     return write_to(db, status, [&] { return db->db->Resume(); });
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------- */
+/* --- reading
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* By an iterator: Get marks what its thread has of the database as in use, and what is thrown out of it leaves that so;
  * the next read of this thread would end the process, and so would the thread's own end. */
@@ -728,7 +736,8 @@ bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool ahead, weir_rocks_c
     });
 }
 
-/* --- file by file -------------------------------------------------------------------------------------------------- */
+/* --- file by file
+ * -------------------------------------------------------------------------------------------------- */
 
 /* The first behind all that begins so; empty: nothing is. */
 static std::string behind(std::string prefix) {
@@ -844,7 +853,8 @@ void weir_rocks_cursor_close(weir_rocks_cursor *cursor) {
     if (cursor && !cursor->held) delete cursor;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------- */
+/* --- writing
+ * ------------------------------------------------------------------------------------------------------- */
 
 bool weir_rocks_writer_open(weir_rocks *db, const char *path, bool in_parts, weir_rocks_writer **writerp,
                             weir_rocks_status *status) {
@@ -899,7 +909,7 @@ bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *st
         for (record->SeekToFirst(); s.ok() && record->Valid(); record->Next())
             s = batch.Put(record->key(), record->value());
         if (s.ok()) s = record->status();
-        rocksdb::WriteOptions no_log; /* one batch is in one memtable, so that its file has all of it (S3) */
+        rocksdb::WriteOptions no_log; /* one batch is in one memtable, so that its file has all of it (GRAPH-S3) */
         no_log.disableWAL = true;
         if (s.ok() && !db->has_before) {
             std::atomic_store(&db->before, std::make_shared<rocksdb::ManagedSnapshot>(db->db.get()));
@@ -914,7 +924,8 @@ bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *st
     });
 }
 
-/* --- keeping ------------------------------------------------------------------------------------------------------- */
+/* --- keeping
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* No file is removed while it is there. A read-only database removes none, and does not know how to be asked. */
 class Pinned {

@@ -7,24 +7,26 @@
  */
 #include "bundling.h"
 
+#include <weir/store/base/assert.h>
+
 static weir_err bundling_end(weir_bundling *b, weir_bundle_key of) {
     uint8_t key[WEIR_BUNDLE_KEY_BYTES];
     weir_err err = weir_bundle_end(&b->bundle, of, key);
     return err ? err : b->visit(b->context, key, sizeof key, (uint8_t *)b->bundle.value.bytes, b->bundle.value.length);
 }
 
-static bool is_short(const weir_bundling_list *l) {
+static bool bundling_is_short(const weir_bundling_list *l) {
     size_t row_bytes = 0;
     for (uint32_t i = 0; l->count <= WEIR_BUNDLE_SHORT && i < l->count; i++)
         row_bytes += l->entries[i].row_length;
     return l->count <= WEIR_BUNDLE_SHORT && row_bytes <= WEIR_BUNDLE_SHORT_ROWS;
 }
 
-static weir_err bundle_name(weir_bundling *b, weir_vertex vertex, const weir_name *name,
-                            const weir_bundling_list *lists, size_t count) {
+static weir_err bundling_name(weir_bundling *b, weir_vertex vertex, const weir_name *name,
+                              const weir_bundling_list *lists, size_t count) {
     int64_t newest_us = INT64_MIN, oldest_us = INT64_MAX;
     for (const weir_bundling_list *l = lists; l < lists + count; l++) {
-        if (l->count == 0 || !is_short(l)) continue;
+        if (l->count == 0 || !bundling_is_short(l)) continue;
         if (l->entries[l->count - 1].time_us > newest_us) newest_us = l->entries[l->count - 1].time_us;
         if (l->entries[0].time_us < oldest_us) oldest_us = l->entries[0].time_us;
     }
@@ -32,7 +34,7 @@ static weir_err bundle_name(weir_bundling *b, weir_vertex vertex, const weir_nam
     weir_bundle_begin(&b->bundle, newest_us, oldest_us);
     weir_bundle_put_name(&b->bundle, name);
     for (const weir_bundling_list *l = lists; l < lists + count; l++) {
-        if (l->count == 0 || !is_short(l)) continue;
+        if (l->count == 0 || !bundling_is_short(l)) continue;
         weir_bundle_put_list(&b->bundle, l->id, l->count);
         for (uint32_t i = l->count; i > 0; i--)
             weir_bundle_put(&b->bundle, l->id, &l->entries[i - 1]);
@@ -41,7 +43,8 @@ static weir_err bundle_name(weir_bundling *b, weir_vertex vertex, const weir_nam
 }
 
 /* Where the bundle begins that ends before `end`: of what lies there, oldest first, the newest. */
-static uint32_t bundle_begin(const weir_bundling_list *l, uint32_t end) {
+static uint32_t bundling_begin(const weir_bundling_list *l, uint32_t end) {
+    WEIR_ASSERT(end > 0);
     uint32_t bundles = (end + WEIR_BUNDLE_ENTRIES_MAX - 1) / WEIR_BUNDLE_ENTRIES_MAX, begin = end;
     uint32_t share = (end + bundles - 1) / bundles;
     size_t row_bytes = 0;
@@ -50,47 +53,43 @@ static uint32_t bundle_begin(const weir_bundling_list *l, uint32_t end) {
     return begin;
 }
 
-static uint8_t span_at(const weir_bundling_list *l, uint32_t begin, uint32_t end) {
+static uint8_t bundling_span_at(const weir_bundling_list *l, uint32_t begin, uint32_t end) {
     return weir_bundle_span(l->entries[end - 1].time_us, l->entries[begin].time_us);
 }
 
 /* A reader seeks once for each span, so bundles about as wide as each other have one; a wide one, of an entry that came
  * late, keeps its own, for that says how far ahead a reader of the past must begin. */
-static uint8_t common_span(const weir_bundling_list *l) {
+static uint8_t bundling_common_span(const weir_bundling_list *l) {
     uint8_t least = WEIR_BUNDLE_SPANS, common = 0;
     for (uint32_t begin, end = l->count; end > 0; end = begin) {
-        begin = bundle_begin(l, end);
-        if (span_at(l, begin, end) < least) least = span_at(l, begin, end);
+        begin = bundling_begin(l, end);
+        if (bundling_span_at(l, begin, end) < least) least = bundling_span_at(l, begin, end);
     }
     for (uint32_t begin, end = l->count; end > 0; end = begin) {
-        begin = bundle_begin(l, end);
-        uint8_t span = span_at(l, begin, end);
+        begin = bundling_begin(l, end);
+        uint8_t span = bundling_span_at(l, begin, end);
         if (span <= least + 1 && span > common) common = span;
     }
     return common;
 }
 
-static weir_err bundle_entries(weir_bundling *b, const weir_bundling_list *l, uint32_t begin, uint32_t end,
-                               weir_bundle_key of) {
-    weir_bundle_begin(&b->bundle, l->entries[end - 1].time_us, l->entries[begin].time_us);
-    for (uint32_t i = end; i > begin; i--) /* newest first */
-        weir_bundle_put(&b->bundle, l->id, &l->entries[i - 1]);
-    return bundling_end(b, of);
-}
-
 /* Bundles sort by span: each is a pass over the list, but nearly all lists are one bundle. */
-static weir_err bundle_list(weir_bundling *b, weir_vertex vertex, const weir_bundling_list *l) {
-    const uint8_t common = common_span(l);
+static weir_err bundling_list(weir_bundling *b, weir_vertex vertex, const weir_bundling_list *l) {
+    const uint8_t common = bundling_common_span(l);
     weir_err err = WEIR_OK;
     uint32_t left = l->count;
     for (uint8_t span = common; !err && left > 0; span++) {
         weir_bundle_key of = {.vertex = vertex, .part = WEIR_BUNDLE_PART(l->id), .span = span};
         for (uint32_t begin, end = l->count; !err && end > 0; end = begin) {
-            begin = bundle_begin(l, end);
-            uint8_t wide = span_at(l, begin, end);
+            begin = bundling_begin(l, end);
+            uint8_t wide = bundling_span_at(l, begin, end);
             if ((wide > common ? wide : common) != span) continue;
-            err = bundle_entries(b, l, begin, end, of);
+            weir_bundle_begin(&b->bundle, l->entries[end - 1].time_us, l->entries[begin].time_us);
+            for (uint32_t i = end; i > begin; i--) /* newest first */
+                weir_bundle_put(&b->bundle, l->id, &l->entries[i - 1]);
+            err = bundling_end(b, of);
             of.turn++;
+            WEIR_ASSERT(begin < end && end - begin <= left);
             left -= end - begin;
         }
     }
@@ -99,8 +98,8 @@ static weir_err bundle_list(weir_bundling *b, weir_vertex vertex, const weir_bun
 
 weir_err weir_bundling_vertex(weir_bundling *bundling, weir_vertex vertex, const weir_name *name,
                               const weir_bundling_list *lists, size_t count) {
-    weir_err err = name ? bundle_name(bundling, vertex, name, lists, count) : WEIR_OK;
+    weir_err err = name ? bundling_name(bundling, vertex, name, lists, count) : WEIR_OK;
     for (const weir_bundling_list *l = lists; !err && l < lists + count; l++)
-        if (!name || !is_short(l)) err = bundle_list(bundling, vertex, l);
+        if (!name || !bundling_is_short(l)) err = bundling_list(bundling, vertex, l);
     return err;
 }

@@ -4,8 +4,8 @@
  *
  * A cached window is what the cold store held, newest first, down to some entry; `complete` says that there is nothing
  * behind it. It never holds what is only in a delta, so it changes in two moments: when a reader fills it, and when a
- * seal has made a delta part of the cold store. It is as wide as what was filled in: a list that somebody wants more of
- * gets a wider window, and keeps it.
+ * seal has made a delta part of the cold store. It is as wide as what was filled in: a list of which a reader
+ * wants more gets a wider window, and keeps it.
  *
  * THE RACE that the epoch is for: a reader scans the cold store, a seal then adds newer entries to it and finds no
  * window to update, the reader then stores what it had scanned: a window that lacks the newest entries, for ever. So a
@@ -17,7 +17,6 @@
 #define WEIR_STORE_CACHE_H
 
 #include <weir/store/base/err.h>
-
 #include <weir/store/format/entry.h>
 
 typedef struct weir_cache weir_cache;
@@ -39,19 +38,19 @@ void weir_cache_close(weir_cache *cache);
 /* Before scanning the cold store.  [any] */
 uint64_t weir_cache_epoch(weir_cache *cache);
 /* Offers what a scan from the newest on gave; rows are copied. Refused (without a word) when the epoch has passed, when
- * one knows as much already, when there is no memory, or when it would take more than its share.  [any] */
+ * the window knows as much already, when there is no memory, or when it would take more than its share.  [any] */
 void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
                      size_t count, bool complete);
 /* Entries with rows of their own; false: there is no memory for them.  [any] */
 typedef void *(*weir_cache_allocate)(void *context, size_t size);
 bool weir_cache_copy(const weir_entry *from, size_t count, weir_entry *entries, weir_cache_allocate allocate,
                      void *context);
-/* Copies up to capacity entries older than before_us, newest first, rows into *bytes (at most bytes_max). true: the
+/* Copies up to capacity entries older than before_us, newest first, their rows into one block of allocate's. true: the
  * answer stands, and *completep says whether there is nothing behind it. false: *countp is how many entries the window
- * has, which do not reach that far; 0: it is not cached.  [any] */
+ * has, which do not reach that far, or for whose rows there is no memory; 0: it is not cached.  [any] */
 bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
                         size_t capacity, weir_cache_allocate allocate, void *context, size_t *countp, bool *completep);
-/* For who is about to collect from many windows: fetches where one is found, and some collects later the window itself,
+/* Before a reader collects from many windows: fetches where one is found, and some collects later the window itself,
  * with so many entries.  [any] */
 typedef enum weir_cache_stage { WEIR_CACHE_SLOT, WEIR_CACHE_WINDOW } weir_cache_stage;
 void weir_cache_ahead(const weir_cache *cache, weir_vertex vertex, weir_list list, size_t entries,

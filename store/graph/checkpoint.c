@@ -8,7 +8,7 @@
  * byte by byte, unless the caller wants links; then the file SHARED says so.
  *
  * Shards are sealed one after the other while events go on, so their offsets differ. That is no harm: each is complete
- * below its own, and a restored store reads the log from the least of them (S1, S4).
+ * below its own, and a restored store reads the log from the least of them (GRAPH-S1, GRAPH-S4).
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,21 +18,25 @@
 #include <weir/store/base/fault.h>
 #include <weir/store/trust/trust.h>
 
-#include "cold.h"
 #include "graph_private.h"
 
 #define SHARED "SHARED" /* in a checkpoint whose files are the store's own */
 
-static weir_err refuse_if_there(const char *folder) {
-    return weir_path_exists(folder) ? WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder) : WEIR_OK;
+/* What a crash has left of one under construction makes room. */
+static weir_err checkpoint_begin(const char *folder, char partial[WEIR_GRAPH_PATH_MAX]) {
+    if (weir_path_exists(folder)) return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder);
+    int length = snprintf(partial, WEIR_GRAPH_PATH_MAX, "%s.partial", folder);
+    if (length < 0 || length >= (int)WEIR_GRAPH_PATH_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    return weir_path_exists(partial) ? weir_folder_remove(partial) : WEIR_OK;
 }
 
-typedef struct copy {
+typedef struct checkpoint_copy {
     const char *from, *to;
-} copy;
+} checkpoint_copy;
 
-static weir_err copy_entry(void *context, const char *name) {
-    const copy *c = context;
+static weir_err checkpoint_copy_entry(void *context, const char *name) {
+    const checkpoint_copy *c = context;
     char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(c->from, name, from);
     if (!err) err = weir_graph_path(c->to, name, to);
@@ -40,14 +44,14 @@ static weir_err copy_entry(void *context, const char *name) {
 }
 
 weir_err weir_graph_copy_folder(const char *from, const char *to) {
-    copy c = {from, to};
+    checkpoint_copy c = {from, to};
     weir_err err = weir_folder_create(to);
-    if (!err) err = weir_folder_list(from, copy_entry, &c);
+    if (!err) err = weir_folder_list(from, checkpoint_copy_entry, &c);
     return err ? err : weir_folder_sync(to);
 }
 
 /* graph.yaml has the secret that ids depend on: its copy is its owner's alone too. */
-static weir_err copy_description(const char *from_folder, const char *to_folder) {
+static weir_err checkpoint_copy_description(const char *from_folder, const char *to_folder) {
     char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX], *text = NULL;
     size_t length;
     weir_err err = weir_graph_path(from_folder, "graph.yaml", from);
@@ -58,34 +62,31 @@ static weir_err copy_description(const char *from_folder, const char *to_folder)
     return err;
 }
 
-static weir_err copy_named(const char *from_folder, const char *to_folder, const char *name) {
-    copy c = {from_folder, to_folder};
-    return copy_entry(&c, name);
+static weir_err checkpoint_copy_named(const char *from_folder, const char *to_folder, const char *name) {
+    checkpoint_copy c = {from_folder, to_folder};
+    return checkpoint_copy_entry(&c, name);
 }
 
-static weir_err checkpoint_identity(const weir_graph *graph, uint32_t shard, const char *to) {
-    char from[WEIR_GRAPH_PATH_MAX];
-    weir_err err = weir_graph_shard_path(graph->folder, shard, from);
-    if (err || !graph->identity) return err;
-    err = copy_named(from, to, WEIR_GRAPH_IDENTITY);
-    return err ? err : weir_folder_sync(to); /* the engine's own files came before */
-}
-
+/* The identity of each comes last: the engine makes the folder, and its own files. */
 static weir_err checkpoint_shards(weir_graph *graph, const char *partial, bool hard_links, uint64_t *sharedp) {
-    char path[WEIR_GRAPH_PATH_MAX];
+    char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
-        err = weir_graph_shard_path(partial, i, path);
         uint64_t shared = 0;
-        if (!err) err = weir_engine_checkpoint(graph->shards[i]->engine, path, hard_links, &shared);
+        err = weir_graph_shard_path(graph->folder, i, from);
+        if (!err) err = weir_graph_shard_path(partial, i, to);
+        if (!err) err = weir_engine_checkpoint(graph->shards[i]->engine, to, hard_links, &shared);
+        if (!err && graph->identity) {
+            err = checkpoint_copy_named(from, to, WEIR_GRAPH_IDENTITY);
+            if (!err) err = weir_folder_sync(to);
+        }
         *sharedp += shared;
-        if (!err) err = checkpoint_identity(graph, i, path);
         weir_kill_point("checkpoint.shard");
     }
     return err;
 }
 
-static weir_err say_shared(const weir_graph *graph, const char *partial, uint64_t files) {
+static weir_err checkpoint_say_shared(const weir_graph *graph, const char *partial, uint64_t files) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_buf text = {0};
     weir_err err = weir_graph_path(partial, SHARED, path);
@@ -97,45 +98,35 @@ static weir_err say_shared(const weir_graph *graph, const char *partial, uint64_
     return err;
 }
 
-static weir_err checkpoint_into(weir_graph *graph, const char *partial, const char *folder, bool hard_links,
-                                bool filling) {
+static weir_err checkpoint_write(weir_graph *graph, const char *folder, bool hard_links) {
+    char partial[WEIR_GRAPH_PATH_MAX];
     uint64_t shared = 0;
-    weir_err err = weir_folder_create(partial);
-    weir_mutex_lock(&graph->mutex); /* no source may be registered between description and shards */
-    if (!err) err = copy_description(graph->folder, partial);
-    if (!err) err = copy_named(graph->folder, partial, "schema.yaml");
+    weir_err err = checkpoint_begin(folder, partial);
+    if (err) return err;
+    /* Asked before the seal: what is sealed now may be less than what the store has when it is filled. */
+    bool filling = weir_graph_filling(graph);
+    if (!graph->read_only) err = weir_graph_seal(graph);
+    if (!err) err = weir_folder_create(partial);
+    weir_mutex_lock(&graph->mutex); /* no source may be registered while the descriptions are copied */
+    if (!err) err = checkpoint_copy_description(graph->folder, partial);
+    if (!err) err = checkpoint_copy_named(graph->folder, partial, "schema.yaml");
     if (!err && filling) err = weir_graph_filling_write(partial);
     weir_mutex_unlock(&graph->mutex);
     if (!err) err = checkpoint_shards(graph, partial, hard_links, &shared);
-    if (!err && shared) err = say_shared(graph, partial, shared);
+    if (!err && shared) err = checkpoint_say_shared(graph, partial, shared);
     if (!err) err = weir_manifest_write(partial);
     weir_kill_point("checkpoint.whole");
     if (!err) err = weir_file_rename(partial, folder);
-    return err;
-}
-
-static weir_err write_checkpoint(weir_graph *graph, const char *folder, bool hard_links) {
-    char partial[WEIR_GRAPH_PATH_MAX];
-    weir_err err = refuse_if_there(folder);
-    if (err) return err;
-    int length = snprintf(partial, sizeof partial, "%s.partial", folder);
-    if (length < 0 || length >= (int)sizeof partial)
-        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
-    if (weir_path_exists(partial)) err = weir_folder_remove(partial); /* what a crash has left */
-    bool filling =
-        weir_graph_filling(graph); /* before: what is sealed then may be less than what it has when it ends */
-    if (!err && !graph->read_only) err = weir_graph_seal(graph);
-    if (!err) err = checkpoint_into(graph, partial, folder, hard_links, filling);
     if (err && weir_path_exists(partial)) weir_folder_remove(partial);
     return err;
 }
 
 weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder) {
-    return write_checkpoint(graph, folder, false);
+    return checkpoint_write(graph, folder, false);
 }
 
 weir_err weir_graph_checkpoint_linked(weir_graph *graph, const char *folder) {
-    return write_checkpoint(graph, folder, true);
+    return checkpoint_write(graph, folder, true);
 }
 
 bool weir_graph_checkpoint_shares(const char *checkpoint) {
@@ -143,16 +134,15 @@ bool weir_graph_checkpoint_shares(const char *checkpoint) {
     return !weir_graph_path(checkpoint, SHARED, path) && weir_path_exists(path);
 }
 
-/* --- restore --------------------------------------------------------------------------------------------------------
- * */
+/* --- restore ---------------------------------------------------------------------------------------------------- */
 
-static weir_err restore_entry(void *context, const char *name) {
-    const copy *c = context;
+static weir_err checkpoint_restore_entry(void *context, const char *name) {
+    const checkpoint_copy *c = context;
     char from[WEIR_GRAPH_PATH_MAX], to[WEIR_GRAPH_PATH_MAX];
-    if (strcmp(name, "graph.yaml") == 0) return copy_description(c->from, c->to);
+    if (strcmp(name, "graph.yaml") == 0) return checkpoint_copy_description(c->from, c->to);
     if (strncmp(name, "shard-", 6) != 0) {
         bool own = strcmp(name, "MANIFEST") == 0 || strcmp(name, SHARED) == 0; /* of the checkpoint, not of the store */
-        return own ? WEIR_OK : copy_named(c->from, c->to, name);
+        return own ? WEIR_OK : checkpoint_copy_named(c->from, c->to, name);
     }
     weir_err err = weir_graph_path(c->from, name, from);
     if (!err) err = weir_graph_path(c->to, name, to);
@@ -161,87 +151,14 @@ static weir_err restore_entry(void *context, const char *name) {
 
 weir_err weir_graph_restore(const char *checkpoint, const char *folder) {
     char partial[WEIR_GRAPH_PATH_MAX];
-    weir_err err = refuse_if_there(folder);
+    weir_err err = checkpoint_begin(folder, partial);
     if (!err) err = weir_manifest_verify(checkpoint);
     if (err) return err;
-    int length = snprintf(partial, sizeof partial, "%s.partial", folder);
-    if (length < 0 || length >= (int)sizeof partial)
-        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
-    if (weir_path_exists(partial)) err = weir_folder_remove(partial);
-    copy c = {checkpoint, partial};
-    if (!err) err = weir_folder_create(partial);
-    if (!err) err = weir_folder_list(checkpoint, restore_entry, &c);
+    checkpoint_copy c = {checkpoint, partial};
+    err = weir_folder_create(partial);
+    if (!err) err = weir_folder_list(checkpoint, checkpoint_restore_entry, &c);
     if (!err) err = weir_folder_sync(partial);
     if (!err) err = weir_file_rename(partial, folder);
     if (err && weir_path_exists(partial)) weir_folder_remove(partial);
     return err;
-}
-
-/* --- scan, verify, stats --------------------------------------------------------------------------------------------
- * */
-
-weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context) {
-    weir_engine_cursor *cursor;
-    if (shard >= graph->shard_count) return WEIR_ERR(WEIR_EINVAL, "no shard %u", shard);
-    weir_err err = weir_engine_cursor_open(graph->shards[shard]->engine, WEIR_ENGINE_SCAN, &cursor);
-    if (err) return err;
-    err = weir_cold_scan(cursor, visit, context);
-    weir_engine_cursor_close(cursor);
-    return err;
-}
-
-weir_err weir_shard_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context) {
-    weir_engine_cursor *cursor;
-    weir_err err = weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor);
-    if (err) return err;
-    for (weir_engine_cursor_seek(cursor, &kind, 1); !err && weir_engine_cursor_valid(cursor);
-         weir_engine_cursor_next(cursor)) {
-        size_t key_length, value_length;
-        const char *key = weir_engine_cursor_key(cursor, &key_length);
-        if (key_length == 0 || key[0] != kind) break;
-        const void *value = weir_engine_cursor_value(cursor, &value_length);
-        err = visit(context, key, key_length, value, value_length);
-    }
-    if (!err) err = weir_engine_cursor_err(cursor);
-    weir_engine_cursor_close(cursor);
-    return err;
-}
-
-void weir_graph_stats_get(weir_graph *graph, weir_graph_stats *statsp) {
-    *statsp =
-        (weir_graph_stats){.submit_wait_us = atomic_load(&graph->submit_wait_us), .event_time_last_us = INT64_MIN};
-    for (uint32_t i = 0; i < graph->shard_count; i++) {
-        weir_shard *s = graph->shards[i];
-        weir_cache_stats cache;
-        weir_engine_stats engine;
-        weir_delta *deltas[2];
-        weir_cache_stats_get(s->cache, &cache);
-        weir_engine_stats_get(s->engine, &engine);
-        weir_shard_version(s, deltas);
-        for (size_t d = 0; d < 2; d++) {
-            if (deltas[d]) statsp->delta_bytes += weir_delta_bytes(deltas[d]);
-            weir_delta_release(deltas[d]);
-        }
-        statsp->applied_mutations += atomic_load(&s->applied_mutations);
-        statsp->skipped_mutations += atomic_load(&s->skipped_mutations);
-        statsp->sealed_records += atomic_load(&s->sealed_records);
-        weir_mutex_lock(&s->mutex);
-        statsp->seals += s->seals_done;
-        statsp->seal_failures += s->seal_failures;
-        weir_mutex_unlock(&s->mutex);
-        statsp->cache_bytes += cache.bytes;
-        statsp->cache_hits += cache.hits;
-        statsp->cache_misses += cache.misses;
-        statsp->cold_bytes += engine.live_bytes;
-        statsp->cold_files += engine.live_files;
-        statsp->level0_files += engine.level0_files;
-        statsp->compaction_bytes += engine.compaction_bytes;
-        statsp->compactions += engine.jobs;
-        statsp->taken_bytes += engine.taken_bytes;
-        statsp->compacted_bytes += engine.compacted_bytes;
-        statsp->compaction_cpu_us += engine.compaction_cpu_us;
-        int64_t last = atomic_load(&s->event_time_last_us);
-        if (last > statsp->event_time_last_us) statsp->event_time_last_us = last;
-    }
-    statsp->deleted_vertices = weir_deleted_count(graph->shards[0]->deleted);
 }

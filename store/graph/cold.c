@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/format/bundle.h>
 
 #include "cold.h"
@@ -19,14 +20,14 @@
 _Static_assert(WEIR_BUNDLE_NEWEST_AT == WEIR_ENGINE_RANK_AT, "the engine knows how new a bundle is by its rank");
 
 /* What of a list a reader has so far. */
-typedef struct page {
+typedef struct cold_page {
     const weir_cold_query *query;
     int64_t latest_us; /* no entry that is wanted is newer */
     weir_entry *entries;
     size_t count, capacity;
     weir_arena *rows;
     bool more; /* something was met that is behind the last entry, and had no room */
-} page;
+} cold_page;
 
 weir_err weir_cold_damaged(weir_vertex vertex) {
     return WEIR_ERR(WEIR_ECORRUPT, "a record of vertex " WEIR_VERTEX_FORMAT " is damaged; restore a checkpoint",
@@ -52,7 +53,8 @@ static void cold_seek_on(weir_engine_cursor *cursor, const weir_bundle_key *want
     weir_bundle_key_write(wanted, key);
     for (unsigned steps = 0; steps <= STEPS_MAX; steps++) {
         if (!weir_engine_cursor_valid(cursor)) return;
-        if (memcmp(weir_engine_cursor_key(cursor, &length), key, sizeof key) >= 0) return;
+        const void *at = weir_engine_cursor_key(cursor, &length);
+        if (length < sizeof key || memcmp(at, key, sizeof key) >= 0) return; /* cold_stands finds a damaged one */
         if (steps < STEPS_MAX) weir_engine_cursor_next(cursor);
     }
     weir_engine_cursor_seek(cursor, key, sizeof key);
@@ -64,10 +66,10 @@ static void cold_seek_first(weir_engine_cursor *cursor, weir_vertex vertex) {
     weir_engine_cursor_seek(cursor, key, sizeof key);
 }
 
-/* --- merging a bundle into a page --------------------------------------------------------------------------------- */
+/* --- merging a bundle into a page ------------------------------------------------------------------------------- */
 
 /* The place of the first entry that a reader does not meet before this one. */
-static size_t page_place(const page *p, const weir_entry *e) {
+static size_t cold_page_place(const cold_page *p, const weir_entry *e) {
     size_t low = 0, high = p->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -81,10 +83,10 @@ static size_t page_place(const page *p, const weir_entry *e) {
 }
 
 /* What the page has already stays where it is, with the row that says more. */
-static size_t page_leave_out_known(const page *p, weir_entry *fresh, size_t count) {
+static size_t cold_page_leave_out_known(const cold_page *p, weir_entry *fresh, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t at = page_place(p, &fresh[i]);
+        size_t at = cold_page_place(p, &fresh[i]);
         bool known = at < p->count && weir_entry_order(&p->entries[at], &fresh[i]) == 0;
         if (!known) fresh[kept++] = fresh[i];
         if (known && weir_entry_says_more(&fresh[i], &p->entries[at])) p->entries[at] = fresh[i];
@@ -93,21 +95,22 @@ static size_t page_leave_out_known(const page *p, weir_entry *fresh, size_t coun
 }
 
 /* Both are in order; from the back, so that each entry moves once. */
-static void page_merge(page *p, weir_entry *fresh, size_t count) {
+static void cold_page_merge(cold_page *p, weir_entry *fresh, size_t count) {
     bool behind = p->count == 0 || count == 0 || weir_entry_order(&p->entries[p->count - 1], &fresh[0]) < 0;
-    if (!behind) count = page_leave_out_known(p, fresh, count);
+    if (!behind) count = cold_page_leave_out_known(p, fresh, count);
     size_t old = p->count, total = old + count;
     for (size_t at = total; count > 0; at--) {
         bool of_old = old > 0 && weir_entry_order(&p->entries[old - 1], &fresh[count - 1]) > 0;
         const weir_entry *last = of_old ? &p->entries[--old] : &fresh[--count];
         if (at <= p->capacity) p->entries[at - 1] = *last;
     }
+    WEIR_ASSERT(old <= p->capacity);
     p->more = p->more || total > p->capacity;
     p->count = total < p->capacity ? total : p->capacity;
 }
 
 /* Rows that lie in the value, which is gone when the cursor moves, from a place in the page on. */
-static weir_err page_take_rows(page *p, size_t from, const uint8_t *value, size_t length) {
+static weir_err cold_page_take_rows(cold_page *p, size_t from, const uint8_t *value, size_t length) {
     for (size_t i = from; i < p->count; i++) {
         weir_entry *e = &p->entries[i];
         if (e->row_length == 0 || e->row < value || e->row >= value + length) continue;
@@ -120,23 +123,17 @@ static weir_err page_take_rows(page *p, size_t from, const uint8_t *value, size_
     return WEIR_OK;
 }
 
-static bool page_wants(const page *p, const weir_entry *e) {
-    if (e->time_us >= p->query->before_us) return false;
-    if (!p->query->after) return true;
-    int order = weir_entry_order(p->query->after, e);
-    return order < 0 || (order == 0 && p->query->with_it);
-}
-
-static bool page_is_full_before(const page *p, const weir_entry *e) {
-    return p->count == p->capacity && weir_entry_order(&p->entries[p->count - 1], e) < 0;
-}
-
 /* Of a bundle, what of the list is wanted, and may find room. */
-static weir_bundle_step page_read(page *p, weir_bundle_reader *reader, weir_entry *fresh, size_t room, size_t *countp) {
+static weir_bundle_step cold_page_read(cold_page *p, weir_bundle_reader *reader, weir_entry *fresh, size_t room,
+                                       size_t *countp) {
     weir_bundle_step step;
     while ((step = weir_bundle_next(reader, &fresh[*countp])) == WEIR_BUNDLE_ENTRY) {
-        if (reader->list != p->query->list || !page_wants(p, &fresh[*countp])) continue;
-        bool full = *countp == p->capacity || page_is_full_before(p, &fresh[*countp]);
+        const weir_entry *e = &fresh[*countp];
+        if (reader->list != p->query->list || e->time_us >= p->query->before_us) continue;
+        int order = p->query->after ? weir_entry_order(p->query->after, e) : -1;
+        if (order > 0 || (order == 0 && !p->query->with_it)) continue;
+        bool full =
+            *countp == p->capacity || (p->count == p->capacity && weir_entry_order(&p->entries[p->count - 1], e) < 0);
         p->more = p->more || full;
         if (full || ++*countp == room) break;
     }
@@ -144,7 +141,7 @@ static weir_bundle_step page_read(page *p, weir_bundle_reader *reader, weir_entr
 }
 
 /* The bundle at which the cursor stands. */
-static weir_err page_take(page *p, const weir_engine_cursor *cursor, const weir_bundle_key *key) {
+static weir_err cold_page_take(cold_page *p, const weir_engine_cursor *cursor, const weir_bundle_key *key) {
     weir_entry fresh[WEIR_BUNDLE_ENTRIES_MAX + 1];
     weir_bundle_reader reader;
     size_t length, count;
@@ -155,20 +152,20 @@ static weir_err page_take(page *p, const weir_engine_cursor *cursor, const weir_
     if (reader.oldest_us > p->latest_us) return WEIR_OK;
     do {
         count = 0;
-        weir_bundle_step step = page_read(p, &reader, fresh, WEIR_BUNDLE_ENTRIES_MAX, &count);
+        weir_bundle_step step = cold_page_read(p, &reader, fresh, WEIR_BUNDLE_ENTRIES_MAX, &count);
         if (step == WEIR_BUNDLE_DAMAGED) return weir_cold_damaged(key->vertex);
-        size_t from = count ? page_place(p, &fresh[0]) : p->count;
-        page_merge(p, fresh, count);
-        err = page_take_rows(p, from, value, length);
+        size_t from = count ? cold_page_place(p, &fresh[0]) : p->count;
+        cold_page_merge(p, fresh, count);
+        err = cold_page_take_rows(p, from, value, length);
     } while (!err && count == WEIR_BUNDLE_ENTRIES_MAX);
     return err;
 }
 
-/* --- pages -------------------------------------------------------------------------------------------------------- */
+/* --- pages ------------------------------------------------------------------------------------------------------ */
 
 /* Of one part and span: from the first bundle that may reach back to what is wanted, to one that is too old. */
-static weir_err page_take_span(page *p, weir_engine_cursor *cursor, uint32_t part, uint8_t span, weir_bundle_key *key,
-                               bool *therep) {
+static weir_err cold_page_take_span(cold_page *p, weir_engine_cursor *cursor, uint32_t part, uint8_t span,
+                                    weir_bundle_key *key, bool *therep) {
     const weir_bundle_key wanted = {
         .vertex = p->query->vertex, .part = part, .span = span, .newest_us = weir_bundle_reach(span, p->latest_us)};
     cold_seek_on(cursor, &wanted);
@@ -178,35 +175,36 @@ static weir_err page_take_span(page *p, weir_engine_cursor *cursor, uint32_t par
             p->more = true;
             break;
         }
-        err = page_take(p, cursor, key);
+        err = cold_page_take(p, cursor, key);
         weir_engine_cursor_next(cursor);
         if (!err) err = cold_stands(cursor, p->query->vertex, key, therep);
     }
     return err;
 }
 
-static weir_err page_take_part(page *p, weir_engine_cursor *cursor, uint32_t part, weir_bundle_key *key, bool *therep) {
+static weir_err cold_page_take_part(cold_page *p, weir_engine_cursor *cursor, uint32_t part, weir_bundle_key *key,
+                                    bool *therep) {
     weir_err err = WEIR_OK;
     for (uint8_t span = 0; !err && *therep && key->part <= part && span < WEIR_BUNDLE_SPANS; span++) {
         if (key->part == part && key->span > span) continue; /* it has none of this span */
-        err = page_take_span(p, cursor, part, span, key, therep);
+        err = cold_page_take_span(p, cursor, part, span, key, therep);
     }
     return err;
 }
 
 /* All that the cursor goes over. */
-static weir_err page_take_all(page *p, weir_engine_cursor *cursor) {
+static weir_err cold_page_take_all(cold_page *p, weir_engine_cursor *cursor) {
     weir_bundle_key key;
     bool there;
     cold_seek_first(cursor, p->query->vertex);
     weir_err err = cold_stands(cursor, p->query->vertex, &key, &there);
-    if (!err) err = page_take_part(p, cursor, WEIR_BUNDLE_NAMED, &key, &there);
-    return err ? err : page_take_part(p, cursor, WEIR_BUNDLE_PART(p->query->list), &key, &there);
+    if (!err) err = cold_page_take_part(p, cursor, WEIR_BUNDLE_NAMED, &key, &there);
+    return err ? err : cold_page_take_part(p, cursor, WEIR_BUNDLE_PART(p->query->list), &key, &there);
 }
 
-static page page_begin(const weir_cold_query *query, weir_entry *entries, size_t capacity, weir_arena *rows) {
+static cold_page cold_page_begin(const weir_cold_query *query, weir_entry *entries, size_t capacity, weir_arena *rows) {
     int64_t latest_us = query->after ? query->after->time_us : query->before_us - 1;
-    return (page){.query = query, .latest_us = latest_us, .entries = entries, .capacity = capacity, .rows = rows};
+    return (cold_page){.query = query, .latest_us = latest_us, .entries = entries, .capacity = capacity, .rows = rows};
 }
 
 weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_entry *entries, size_t capacity,
@@ -214,8 +212,8 @@ weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query
     *countp = 0;
     *completep = true;
     if (query->before_us == INT64_MIN) return WEIR_OK;
-    page p = page_begin(query, entries, capacity, rows);
-    weir_err err = page_take_all(&p, cursor);
+    cold_page p = cold_page_begin(query, entries, capacity, rows);
+    weir_err err = cold_page_take_all(&p, cursor);
     *countp = p.count;
     *completep = !p.more;
     return err;
@@ -236,13 +234,13 @@ weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, wei
     *countp = 0;
     *completep = true;
     if (query->before_us == INT64_MIN) return WEIR_OK;
-    page p = page_begin(query, entries, capacity, rows);
+    cold_page p = cold_page_begin(query, entries, capacity, rows);
     weir_err err = weir_cold_files(engine, query->vertex, p.latest_us, &cursor);
     if (err) return err;
     while (!err && !enough && weir_engine_cursor_next_file(cursor, &rank)) {
         enough = p.count == capacity && weir_bundle_rank(p.entries[p.count - 1].time_us) < rank;
         p.more = p.more || enough;
-        if (!enough) err = page_take_all(&p, cursor);
+        if (!enough) err = cold_page_take_all(&p, cursor);
     }
     if (!err) err = weir_engine_cursor_err(cursor);
     weir_engine_cursor_close(cursor);
@@ -251,15 +249,15 @@ weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, wei
     return err;
 }
 
-/* --- the other end of a list -------------------------------------------------------------------------------------- */
+/* --- the other end of a list ------------------------------------------------------------------------------------ */
 
-typedef struct oldest {
+typedef struct cold_oldest {
     const weir_cold_query *query;
     int64_t newer_than_us, time_us;
     bool found;
-} oldest;
+} cold_oldest;
 
-static weir_err oldest_take(oldest *o, const weir_engine_cursor *cursor, const weir_bundle_key *key) {
+static weir_err cold_oldest_take(cold_oldest *o, const weir_engine_cursor *cursor, const weir_bundle_key *key) {
     weir_bundle_reader reader;
     weir_bundle_step step = WEIR_BUNDLE_DAMAGED;
     weir_entry e;
@@ -280,7 +278,7 @@ static weir_err oldest_take(oldest *o, const weir_engine_cursor *cursor, const w
 
 /* Backwards from the last bundle of a span that has anything so new, as long as one may have something older. *spanp is
  * where it begins; -1: the part has no more before it. */
-static weir_err oldest_take_span(oldest *o, weir_engine_cursor *cursor, uint32_t part, int *spanp) {
+static weir_err cold_oldest_take_span(cold_oldest *o, weir_engine_cursor *cursor, uint32_t part, int *spanp) {
     weir_bundle_key key = {.vertex = o->query->vertex,
                            .part = part,
                            .span = (uint8_t)*spanp,
@@ -296,7 +294,7 @@ static weir_err oldest_take_span(oldest *o, weir_engine_cursor *cursor, uint32_t
     *spanp = !of_part ? -1 : key.span < span ? key.span : span - 1; /* of a lower span the end, which may be too old */
     while (!err && there && key.part == part && key.span == span) {
         if (o->found && weir_bundle_reach(span, o->time_us) < key.newest_us) break;
-        err = oldest_take(o, cursor, &key);
+        err = cold_oldest_take(o, cursor, &key);
         weir_engine_cursor_previous(cursor);
         if (!err) err = cold_stands(cursor, o->query->vertex, &key, &there);
     }
@@ -307,7 +305,7 @@ static weir_err oldest_take_span(oldest *o, weir_engine_cursor *cursor, uint32_t
 weir_err weir_cold_oldest(weir_engine *engine, const weir_cold_query *query, int64_t newer_than_us, bool *foundp,
                           int64_t *time_usp) {
     const uint32_t parts[] = {WEIR_BUNDLE_PART(query->list), WEIR_BUNDLE_NAMED};
-    oldest o = {.query = query, .newer_than_us = newer_than_us};
+    cold_oldest o = {.query = query, .newer_than_us = newer_than_us};
     weir_engine_cursor *cursor;
     uint64_t rank = 0;
     *foundp = false;
@@ -318,7 +316,7 @@ weir_err weir_cold_oldest(weir_engine *engine, const weir_cold_query *query, int
         if (newer_than_us != INT64_MIN && rank >= weir_bundle_rank(newer_than_us)) break;
         for (size_t i = 0; i < 2; i++) {
             for (int span = WEIR_BUNDLE_SPANS - 1; !err && span >= 0;)
-                err = oldest_take_span(&o, cursor, parts[i], &span);
+                err = cold_oldest_take_span(&o, cursor, parts[i], &span);
         }
     }
     if (!err) err = weir_engine_cursor_err(cursor);
@@ -328,7 +326,7 @@ weir_err weir_cold_oldest(weir_engine *engine, const weir_cold_query *query, int
     return err;
 }
 
-/* --- names -------------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------------------------ */
 
 /* Whatever put the name again said the same. */
 weir_err weir_cold_name(weir_engine_cursor *cursor, weir_vertex vertex, weir_name *namep, bool *foundp) {

@@ -43,8 +43,11 @@ weir_err weir_cold_name(weir_engine_cursor *cursor, weir_vertex vertex, weir_nam
 /* Every record that the cursor, for scans, sees: first those of the store itself and the deletions, then vertex by
  * vertex, the lists rising and each newest first, then the name. Believes nothing: each bundle is checked. */
 weir_err weir_cold_scan(weir_engine_cursor *cursor, weir_graph_visit visit, void *context);
+/* All records of a kind that are not in bundles, in their order: offsets, deletions, what the store says of itself. 
+ * [any] What visit returns. */
+weir_err weir_cold_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context);
 
-/* WEIR_ECORRUPT, for who reads bundles himself. */
+/* WEIR_ECORRUPT, for files that read bundles themselves. */
 weir_err weir_cold_damaged(weir_vertex vertex);
 
 #endif /* WEIR_STORE_COLD_H */

@@ -2,8 +2,10 @@
 /* deleted.c - what is not sealed in two tables, what is in the cold store, and answers of it that were asked for. */
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
+#include <weir/store/base/thread.h>
 #include <weir/store/format/key.h>
 
+#include "cold.h"
 #include "deleted_private.h"
 #include "shard.h"
 
@@ -18,7 +20,8 @@ bool weir_deletion_read(const void *key, size_t length, weir_vertex *vertexp, in
 
 /* --- life ------------------------------------------------------------------------------------------------------- */
 
-static weir_err load_one(void *context, const void *key, size_t length, const void *value, size_t value_length) {
+static weir_err deleted_load_one(void *context, const void *key, size_t length, const void *value,
+                                 size_t value_length) {
     weir_deleted *deleted = context;
     weir_vertex vertex;
     int64_t time_us;
@@ -45,7 +48,7 @@ weir_err weir_deleted_open(weir_engine *engine, weir_deleted_filter *filter, siz
     deleted->answers = weir_calloc(deleted->answer_count, sizeof *deleted->answers);
     weir_err err = WEIR_OK;
     if (!deleted->answers) err = WEIR_NOMEM("for the deleted vertices");
-    if (!err) err = weir_shard_scan_kind(engine, 'T', load_one, deleted);
+    if (!err) err = weir_cold_scan_kind(engine, 'T', deleted_load_one, deleted);
     if (err) {
         weir_deleted_close(deleted);
         return err;
@@ -66,6 +69,7 @@ void weir_deleted_close(weir_deleted *deleted) {
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
 weir_err weir_deleted_add(weir_deleted *deleted, weir_vertex vertex, int64_t time_us) {
+    WEIR_ON_ROLE(SHARD);
     bool is_new;
     pthread_rwlock_wrlock(&deleted->lock);
     bool fits = weir_deletion_table_insert(&deleted->young, vertex,
@@ -78,6 +82,7 @@ weir_err weir_deleted_add(weir_deleted *deleted, weir_vertex vertex, int64_t tim
 }
 
 void weir_deleted_freeze(weir_deleted *deleted) {
+    WEIR_ON_ROLE(SHARD);
     pthread_rwlock_wrlock(&deleted->lock);
     WEIR_ASSERT(deleted->old.count == 0);
     deleted->old = deleted->young;
@@ -85,20 +90,21 @@ void weir_deleted_freeze(weir_deleted *deleted) {
     pthread_rwlock_unlock(&deleted->lock);
 }
 
-static weir_deleted_answer *answer_of(const weir_deleted *deleted, weir_vertex vertex) {
+static weir_deleted_answer *deleted_answer_of(const weir_deleted *deleted, weir_vertex vertex) {
     return &deleted->answers[weir_deletion_hash(vertex) & (deleted->answer_count - 1)];
 }
 
 /* An answer about a vertex that was sealed now is another one from now on. While answers are forgotten, in parts, the
  * table still says what they lack. */
 void weir_deleted_sealed(weir_deleted *deleted) {
+    WEIR_ON_ROLE(WORKER);
     const weir_deletion_table sealed = deleted->old; /* only this thread empties it */
     if (sealed.count == 0) return;
     for (size_t i = 0; i < sealed.capacity;) {
         pthread_rwlock_wrlock(&deleted->lock);
         deleted->seals += i == 0;
         for (size_t end = i + FORGOTTEN_PART; i < end && i < sealed.capacity; i++)
-            if (sealed.places[i].count) answer_of(deleted, sealed.places[i].vertex)->known = false;
+            if (sealed.places[i].count) deleted_answer_of(deleted, sealed.places[i].vertex)->known = false;
         pthread_rwlock_unlock(&deleted->lock);
     }
     pthread_rwlock_wrlock(&deleted->lock);
@@ -111,36 +117,26 @@ void weir_deleted_sealed(weir_deleted *deleted) {
 /* --- asking ----------------------------------------------------------------------------------------------------- */
 
 /* What a look knows without the cold store. */
-typedef struct in_memory {
+typedef struct deleted_in_memory {
     int64_t newest_us; /* before the time, and not sealed */
     weir_deleted_answer answer;
     uint64_t seals;
-} in_memory;
+} deleted_in_memory;
 
-static in_memory ask_memory(weir_deleted *deleted, weir_vertex vertex, int64_t before_us) {
+static deleted_in_memory deleted_ask_memory(weir_deleted *deleted, weir_vertex vertex, int64_t before_us) {
     pthread_rwlock_rdlock(&deleted->lock);
     int64_t young_us = weir_deletion_table_newest(&deleted->young, vertex, before_us);
     int64_t old_us = weir_deletion_table_newest(&deleted->old, vertex, before_us);
-    in_memory found = {.newest_us = young_us > old_us ? young_us : old_us,
-                       .answer = *answer_of(deleted, vertex),
-                       .seals = deleted->seals};
+    deleted_in_memory found = {.newest_us = young_us > old_us ? young_us : old_us,
+                               .answer = *deleted_answer_of(deleted, vertex),
+                               .seals = deleted->seals};
     pthread_rwlock_unlock(&deleted->lock);
     found.answer.known = found.answer.known && found.answer.vertex == vertex;
     return found;
 }
 
-/* A cursor from before a seal may lack what is no more in the tables. */
-static weir_err look_ready(weir_deleted_look *look, uint64_t seals) {
-    if (look->cursor && look->seals == seals) return WEIR_OK;
-    weir_engine_cursor_close(look->cursor);
-    look->cursor = NULL;
-    look->seals = seals;
-    if (look->beside) return weir_engine_cursor_open_beside(look->beside, &look->cursor);
-    return weir_engine_cursor_open(look->deleted->engine, WEIR_ENGINE_POINT, &look->cursor);
-}
-
 /* The newest of a vertex that is sealed and older than before_us. */
-static weir_err seek(weir_deleted_look *look, weir_vertex vertex, int64_t before_us, int64_t *time_usp) {
+static weir_err deleted_seek(weir_deleted_look *look, weir_vertex vertex, int64_t before_us, int64_t *time_usp) {
     uint8_t key[WEIR_DELETED_KEY_BYTES];
     weir_vertex found;
     size_t length;
@@ -159,33 +155,41 @@ static weir_err seek(weir_deleted_look *look, weir_vertex vertex, int64_t before
     return WEIR_OK;
 }
 
-/* What any reader but one of the past needs is kept: the newest of all. Not if it had to be waited for. */
-static void keep_answer(weir_deleted *deleted, weir_vertex vertex, int64_t newest_us, uint64_t seals) {
-    if (pthread_rwlock_trywrlock(&deleted->lock)) return;
-    if (deleted->seals == seals) *answer_of(deleted, vertex) = (weir_deleted_answer){vertex, newest_us, true};
-    pthread_rwlock_unlock(&deleted->lock);
-}
-
-static weir_err look_up(weir_deleted_look *look, const in_memory *known, weir_vertex vertex, int64_t before_us,
-                        int64_t *time_usp) {
+static weir_err deleted_look_up(weir_deleted_look *look, const deleted_in_memory *known, weir_vertex vertex,
+                                int64_t before_us, int64_t *time_usp) {
+    weir_deleted *deleted = look->deleted;
     int64_t newest_us = known->answer.time_us;
-    weir_err err = look_ready(look, known->seals);
+    weir_err err = WEIR_OK;
+
+    /* A cursor from before a seal may lack what is in the tables no more. */
+    if (!look->cursor || look->seals != known->seals) {
+        weir_engine_cursor_close(look->cursor);
+        look->cursor = NULL;
+        look->seals = known->seals;
+        err = look->beside ? weir_engine_cursor_open_beside(look->beside, &look->cursor)
+                           : weir_engine_cursor_open(deleted->engine, WEIR_ENGINE_POINT, &look->cursor);
+    }
     if (!err && !known->answer.known) {
-        err = seek(look, vertex, INT64_MAX, &newest_us);
-        if (!err) keep_answer(look->deleted, vertex, newest_us, known->seals);
+        err = deleted_seek(look, vertex, INT64_MAX, &newest_us);
+        /* The newest of all is what every reader but one of the past needs, so it is kept, unless the lock is taken. */
+        if (!err && pthread_rwlock_trywrlock(&deleted->lock) == 0) {
+            if (deleted->seals == known->seals)
+                *deleted_answer_of(deleted, vertex) = (weir_deleted_answer){vertex, newest_us, true};
+            pthread_rwlock_unlock(&deleted->lock);
+        }
     }
     *time_usp = newest_us;
-    if (!err && newest_us >= before_us) err = seek(look, vertex, before_us, time_usp);
+    if (!err && newest_us >= before_us) err = deleted_seek(look, vertex, before_us, time_usp);
     return err;
 }
 
 weir_err weir_deleted_time(weir_deleted_look *look, weir_vertex vertex, int64_t before_us, int64_t *time_usp) {
     *time_usp = WEIR_DELETED_NEVER;
     if (!weir_deleted_filter_may_have(look->deleted->filter, vertex)) return WEIR_OK;
-    const in_memory known = ask_memory(look->deleted, vertex, before_us);
+    const deleted_in_memory known = deleted_ask_memory(look->deleted, vertex, before_us);
     int64_t sealed_us = known.answer.time_us;
     if (!known.answer.known || sealed_us >= before_us) {
-        weir_err err = look_up(look, &known, vertex, before_us, &sealed_us);
+        weir_err err = deleted_look_up(look, &known, vertex, before_us, &sealed_us);
         if (err) return err;
     }
     *time_usp = known.newest_us > sealed_us ? known.newest_us : sealed_us;

@@ -29,7 +29,7 @@ weir_err weir_deleted_open(weir_engine *engine, weir_deleted_filter *filter, siz
                            weir_deleted **deletedp);
 void weir_deleted_close(weir_deleted *deleted);
 
-/* Twice is once.  WEIR_ENOMEM.  [shard] */
+/* Twice counts once.  WEIR_ENOMEM.  [shard] */
 weir_err weir_deleted_add(weir_deleted *deleted, weir_vertex vertex, int64_t time_us);
 /* What was added is in the delta that was just frozen: all before it is sealed.  [shard] */
 void weir_deleted_freeze(weir_deleted *deleted);

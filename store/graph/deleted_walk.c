@@ -7,53 +7,55 @@
 #include <stdlib.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/format/bundle.h>
 #include <weir/store/format/key.h>
 
 #include "deleted_private.h"
 
-typedef struct deletion {
+typedef struct deleted_walk_item {
     weir_vertex vertex;
     int64_t time_us;
-} deletion;
+} deleted_walk_item;
 
 struct weir_deleted_walk {
-    deletion *pending;
+    deleted_walk_item *pending;
     size_t count, next;
     weir_engine_cursor *cursor;
     bool sealed_found;
-    deletion sealed; /* where the cursor stands */
+    deleted_walk_item sealed; /* where the cursor stands */
 };
 
 /* By vertex, the newest first: as they lie in the cold store. */
-static int compare(const void *a, const void *b) {
-    const deletion *x = a, *y = b;
+static int deleted_walk_compare(const void *a, const void *b) {
+    const deleted_walk_item *x = a, *y = b;
     if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
     return (x->time_us < y->time_us) - (x->time_us > y->time_us);
 }
 
-static void copy_table(weir_deleted_walk *walk, const weir_deletion_table *table) {
+static void deleted_walk_copy_table(weir_deleted_walk *walk, const weir_deletion_table *table) {
     for (size_t i = 0; i < table->capacity; i++)
         for (uint32_t j = 0; j < table->places[i].count; j++)
             walk->pending[walk->count++] =
-                (deletion){table->places[i].vertex, weir_deletion_times(&table->places[i])[j]};
+                (deleted_walk_item){table->places[i].vertex, weir_deletion_times(&table->places[i])[j]};
 }
 
-static weir_err copy_pending(weir_deleted_walk *walk, weir_deleted *deleted) {
+static weir_err deleted_walk_copy_pending(weir_deleted_walk *walk, weir_deleted *deleted) {
     pthread_rwlock_rdlock(&deleted->lock);
     walk->pending = weir_malloc((deleted->young.count + deleted->old.count) * sizeof *walk->pending);
     if (walk->pending) {
-        copy_table(walk, &deleted->young);
-        copy_table(walk, &deleted->old);
+        deleted_walk_copy_table(walk, &deleted->young);
+        deleted_walk_copy_table(walk, &deleted->old);
     }
+    WEIR_ASSERT(!walk->pending || walk->count == deleted->young.count + deleted->old.count);
     pthread_rwlock_unlock(&deleted->lock);
     if (!walk->pending) return WEIR_NOMEM("for the deletions that are not sealed");
-    if (walk->count) qsort(walk->pending, walk->count, sizeof *walk->pending, compare);
+    if (walk->count) qsort(walk->pending, walk->count, sizeof *walk->pending, deleted_walk_compare);
     return WEIR_OK;
 }
 
 /* Behind them are the bundles. */
-static weir_err take_sealed(weir_deleted_walk *walk) {
+static weir_err deleted_walk_take_sealed(weir_deleted_walk *walk) {
     size_t length = 0;
     walk->sealed_found = false;
     if (!weir_engine_cursor_valid(walk->cursor)) return weir_engine_cursor_err(walk->cursor);
@@ -68,11 +70,11 @@ weir_err weir_deleted_walk_open(weir_deleted *deleted, weir_deleted_walk **walkp
     *walkp = NULL;
     weir_deleted_walk *walk = weir_calloc(1, sizeof *walk);
     if (!walk) return WEIR_NOMEM("while walking over the deletions");
-    weir_err err = copy_pending(walk, deleted); /* first: what is sealed now is met by the cursor */
+    weir_err err = deleted_walk_copy_pending(walk, deleted); /* first: what is sealed now is met by the cursor */
     if (!err) err = weir_engine_cursor_open(deleted->engine, WEIR_ENGINE_SCAN, &walk->cursor);
     if (!err) {
         weir_engine_cursor_seek(walk->cursor, "T", 1);
-        err = take_sealed(walk);
+        err = deleted_walk_take_sealed(walk);
     }
     if (err) {
         weir_deleted_walk_close(walk);
@@ -83,8 +85,8 @@ weir_err weir_deleted_walk_open(weir_deleted *deleted, weir_deleted_walk **walkp
 }
 
 weir_err weir_deleted_walk_next(weir_deleted_walk *walk, bool *foundp, weir_vertex *vertexp, int64_t *time_usp) {
-    const deletion *pending = walk->next < walk->count ? &walk->pending[walk->next] : NULL, *first = pending;
-    bool from_cold = walk->sealed_found && (!pending || compare(&walk->sealed, pending) <= 0);
+    const deleted_walk_item *pending = walk->next < walk->count ? &walk->pending[walk->next] : NULL, *first = pending;
+    bool from_cold = walk->sealed_found && (!pending || deleted_walk_compare(&walk->sealed, pending) <= 0);
     if (from_cold) first = &walk->sealed;
     *foundp = first != NULL;
     if (!first) return WEIR_OK;
@@ -95,7 +97,7 @@ weir_err weir_deleted_walk_next(weir_deleted_walk *walk, bool *foundp, weir_vert
         return WEIR_OK;
     }
     weir_engine_cursor_next(walk->cursor);
-    return take_sealed(walk);
+    return deleted_walk_take_sealed(walk);
 }
 
 void weir_deleted_walk_close(weir_deleted_walk *walk) {

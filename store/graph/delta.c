@@ -18,7 +18,7 @@
 #define DELETION_BYTES 192u /* of one here and in the table that readers ask (deleted.h), at most */
 #define PILED_BYTES    72u  /* of a node: where it stands, and its places while it is sorted (delta_walk.c) */
 
-/* --- life ------------------------------------------------------------------------------------------------------ */
+/* --- life ------------------------------------------------------------------------------------------------------- */
 
 weir_err weir_delta_open(size_t bytes_max, bool pile, weir_delta **deltap) {
     *deltap = NULL;
@@ -75,76 +75,65 @@ size_t weir_delta_records(const weir_delta *delta) {
     return atomic_load_explicit(&delta->records, memory_order_relaxed);
 }
 
-/* --- finding --------------------------------------------------------------------------------------------------- */
+/* --- finding ---------------------------------------------------------------------------------------------------- */
 
 /* Ids are hashes, but those of tests are small: mix before taking bits. */
-static uint64_t mix(weir_vertex vertex) {
+static uint64_t delta_mix(weir_vertex vertex) {
     uint64_t h = weir_vertex_fold(vertex);
     h ^= h >> 32;
     h *= 0xd6e8feb86659fd93ull;
     return h ^ h >> 32;
 }
 
-static stripe *stripe_of(weir_delta *delta, weir_vertex vertex) {
-    return &delta->stripes[delta->pile ? 0 : mix(vertex) % STRIPES];
+static delta_stripe *delta_stripe_of(weir_delta *delta, weir_vertex vertex) {
+    return &delta->stripes[delta->pile ? 0 : delta_mix(vertex) % STRIPES];
 }
 
-static size_t slot_of(const stripe *s, weir_vertex vertex) {
-    size_t slot = (size_t)(mix(vertex) >> 8) & (s->capacity - 1);
+static size_t delta_slot_of(const delta_stripe *s, weir_vertex vertex) {
+    size_t slot = (size_t)(delta_mix(vertex) >> 8) & (s->capacity - 1);
     while (s->slots[slot] && s->slots[slot]->vertex != vertex)
         slot = (slot + 1) & (s->capacity - 1);
     return slot;
 }
 
-static node *node_find(const stripe *s, weir_vertex vertex) {
-    return s->capacity ? s->slots[slot_of(s, vertex)] : NULL;
-}
+/* --- applying --------------------------------------------------------------------------------------------------- */
 
-static list *list_find(const node *n, weir_list id) {
-    list *l = n->lists;
-    while (l && l->id < id)
-        l = l->next;
-    return l && l->id == id ? l : NULL;
-}
-
-/* --- applying -------------------------------------------------------------------------------------------------- */
-
-static bool slots_grow(stripe *s) {
+static bool delta_slots_grow(delta_stripe *s) {
     size_t capacity = s->capacity ? s->capacity * 2 : SLOTS_MIN;
-    node **old = s->slots, **slots = weir_calloc(capacity, sizeof(node *));
+    delta_node **old = s->slots, **slots = weir_calloc(capacity, sizeof(delta_node *));
     size_t old_capacity = s->capacity;
     if (!slots) return false;
     s->slots = slots;
     s->capacity = capacity;
     for (size_t i = 0; i < old_capacity; i++) {
-        if (old[i]) slots[slot_of(s, old[i]->vertex)] = old[i];
+        if (old[i]) slots[delta_slot_of(s, old[i]->vertex)] = old[i];
     }
     weir_free(old);
     return true;
 }
 
-/* On a pile no place is looked for. */
-static node *node_pile(weir_delta *delta, stripe *s, weir_vertex vertex) {
+/* In a pile no place is looked for. */
+static delta_node *delta_node_pile(weir_delta *delta, delta_stripe *s, weir_vertex vertex) {
     if (s->count == s->capacity) {
         size_t capacity = s->capacity ? s->capacity * 2 : SLOTS_MIN;
-        node **slots = weir_realloc_array(s->slots, capacity, sizeof *slots);
+        delta_node **slots = weir_realloc_array(s->slots, capacity, sizeof *slots);
         if (!slots) return NULL;
         s->slots = slots;
         s->capacity = capacity;
     }
-    node *n = weir_arena_calloc(delta->arena, 1, sizeof *n);
+    delta_node *n = weir_arena_calloc(delta->arena, 1, sizeof *n);
     if (!n) return NULL;
     n->vertex = vertex;
     s->slots[s->count++] = n;
     return n;
 }
 
-static node *node_get(weir_delta *delta, stripe *s, weir_vertex vertex) {
-    if (delta->pile) return node_pile(delta, s, vertex);
-    if (s->count * 4 >= s->capacity * 3 && !slots_grow(s)) return NULL;
-    size_t slot = slot_of(s, vertex);
+static delta_node *delta_node_get(weir_delta *delta, delta_stripe *s, weir_vertex vertex) {
+    if (delta->pile) return delta_node_pile(delta, s, vertex);
+    if (s->count * 4 >= s->capacity * 3 && !delta_slots_grow(s)) return NULL;
+    size_t slot = delta_slot_of(s, vertex);
     if (!s->slots[slot]) {
-        node *n = weir_arena_calloc(delta->arena, 1, sizeof *n);
+        delta_node *n = weir_arena_calloc(delta->arena, 1, sizeof *n);
         if (!n) return NULL;
         n->vertex = vertex;
         s->slots[slot] = n;
@@ -153,12 +142,12 @@ static node *node_get(weir_delta *delta, stripe *s, weir_vertex vertex) {
     return s->slots[slot];
 }
 
-static list *list_get(weir_delta *delta, node *n, weir_list id) {
-    list **at = &n->lists;
+static delta_list *delta_list_get(weir_delta *delta, delta_node *n, weir_list id) {
+    delta_list **at = &n->lists;
     for (; *at && (*at)->id <= id; at = &(*at)->next) {
         if ((*at)->id == id) return *at;
     }
-    list *added = weir_arena_calloc(delta->arena, 1, sizeof *added);
+    delta_list *added = weir_arena_calloc(delta->arena, 1, sizeof *added);
     if (!added) return NULL;
     added->id = id;
     added->entries = added->first;
@@ -169,7 +158,7 @@ static list *list_get(weir_delta *delta, node *n, weir_list id) {
 }
 
 /* First index whose entry is met by readers no later than `wanted`: where it stands, or where it belongs. */
-static uint32_t list_place(const list *l, const weir_entry *wanted) {
+static uint32_t delta_list_place(const delta_list *l, const weir_entry *wanted) {
     uint32_t high = l->count, step = 1, low;
     while (high > 0 && weir_entry_order(&l->entries[high - 1], wanted) <= 0) {
         high = high > step ? high - step : 0;
@@ -188,69 +177,57 @@ static uint32_t list_place(const list *l, const weir_entry *wanted) {
     return low;
 }
 
-static bool list_grow(weir_delta *delta, list *l) {
-    uint32_t capacity = l->capacity * 2;
-    weir_entry *entries = weir_arena_alloc(delta->arena, capacity * sizeof *entries);
-    if (!entries) return false;
-    memcpy(entries, l->entries, l->count * sizeof *entries);
-    l->entries = entries;
-    l->capacity = capacity;
-    return true;
-}
-
-static bool list_has_at(const list *l, uint32_t at, const weir_entry *entry) {
-    return at < l->count && weir_entry_order(&l->entries[at], entry) == 0;
-}
-
-/* Puts an entry where it belongs in a list that has room for it; the same record again takes the newer row: the log's
- * order decides. Whether there is one more. */
-static bool list_put(list *l, const weir_entry *entry) {
-    uint32_t at = list_place(l, entry);
-    bool is_new = !list_has_at(l, at, entry);
-    if (is_new) {
-        WEIR_ASSERT(l->count < l->capacity);
-        memmove(&l->entries[at + 1], &l->entries[at], (l->count - at) * sizeof l->entries[0]);
-        l->count++;
+/* Puts an entry where it belongs. The same record again takes the newer row: the log's order decides. */
+static bool delta_list_insert(weir_delta *delta, delta_list *l, const weir_entry *entry) {
+    uint32_t at = delta_list_place(l, entry);
+    if (at < l->count && weir_entry_order(&l->entries[at], entry) == 0) {
+        l->entries[at] = *entry;
+        return true;
     }
+    if (l->count == l->capacity) {
+        uint32_t capacity = l->capacity * 2;
+        weir_entry *entries = weir_arena_alloc(delta->arena, capacity * sizeof *entries);
+        if (!entries) return false;
+        memcpy(entries, l->entries, l->count * sizeof *entries);
+        l->entries = entries;
+        l->capacity = capacity;
+    }
+    WEIR_ASSERT(at <= l->count && l->count < l->capacity);
+    memmove(&l->entries[at + 1], &l->entries[at], (l->count - at) * sizeof l->entries[0]);
     l->entries[at] = *entry;
-    return is_new;
-}
-
-static bool list_insert(weir_delta *delta, list *l, const weir_entry *entry) {
-    bool full = l->count == l->capacity && !list_has_at(l, list_place(l, entry), entry);
-    if (full && !list_grow(delta, l)) return false;
-    if (list_put(l, entry)) atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
+    l->count++;
+    atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
     return true;
 }
 
-static uint8_t *bytes_copy(weir_delta *delta, const void *bytes, size_t length, size_t prefix_length) {
+static uint8_t *delta_bytes_copy(weir_delta *delta, const void *bytes, size_t length, size_t prefix_length) {
     uint8_t *copy = weir_arena_alloc_aligned(delta->arena, 1, prefix_length + length);
     if (copy && length) memcpy(copy + prefix_length, bytes, length);
     return copy;
 }
 
-static bool put_entry(weir_delta *delta, node *n, weir_list id, const weir_mutation *m, bool deletion) {
+static bool delta_put_entry(weir_delta *delta, delta_node *n, weir_list id, const weir_mutation *m, bool deletion) {
     weir_entry entry = {
         .time_us = m->time_us, .event = m->event, .content = deletion ? 0 : m->content, .deletion = deletion};
-    list *l = list_get(delta, n, id);
+    delta_list *l = delta_list_get(delta, n, id);
     if (!l) return false;
     if (WEIR_LIST_KIND(id) == WEIR_LIST_KIND_EDGES) entry.neighbor = m->neighbor;
     uint32_t prefix = WEIR_LIST_KIND(id) == WEIR_LIST_KIND_FEATURES ? WEIR_STORED_FEATURES_PREFIX : 0;
     if (prefix + m->row_length) {
-        uint8_t *copy = bytes_copy(delta, m->row, m->row_length, prefix);
+        uint8_t *copy = delta_bytes_copy(delta, m->row, m->row_length, prefix);
         if (!copy) return false;
         if (prefix) weir_put_u16(copy, m->type);
         entry.row = copy;
         entry.row_length = (prefix + m->row_length) & INT32_MAX;
     }
-    return list_insert(delta, l, &entry);
+    return delta_list_insert(delta, l, &entry);
 }
 
 /* A vertex has one name for ever: what was claimed for its id. */
-static bool put_name(weir_delta *delta, node *n, const weir_mutation *m) {
+static bool delta_put_name(weir_delta *delta, delta_node *n, const weir_mutation *m) {
     if (n->named && m->time_us > n->name.time_us) n->name.time_us = m->time_us;
     if (n->named) return true;
-    const uint8_t *key = bytes_copy(delta, m->key, m->key_length, 0);
+    const uint8_t *key = delta_bytes_copy(delta, m->key, m->key_length, 0);
     if (!key) return false;
     atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
     n->name = (weir_name){m->type, m->key_length, m->time_us, (const char *)key};
@@ -258,32 +235,24 @@ static bool put_name(weir_delta *delta, node *n, const weir_mutation *m) {
     return true;
 }
 
-static bool puts_edge(const weir_mutation *group, size_t count, int64_t time_us) {
-    for (size_t i = 0; i < count; i++) {
-        if (group[i].kind == WEIR_PUT_EDGE && group[i].time_us == time_us) return true;
-    }
-    return false;
-}
-
-/* Each put leaves a record of its time: a row, an edge of the same event, or one of its own (key.h). */
-static bool put_vertex(weir_delta *delta, node *n, const weir_mutation *m, const weir_mutation *group, size_t count) {
-    if (m->key_length && !put_name(delta, n, m)) return false;
-    if (m->row_length) return put_entry(delta, n, WEIR_LIST_FEATURES, m, false);
-    const weir_mutation bare = {.time_us = m->time_us};
-    return puts_edge(group, count, m->time_us) || put_entry(delta, n, WEIR_LIST_PUTS, &bare, false);
-}
-
-static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m, const weir_mutation *group, size_t count) {
+/* group: all that the event brings for the vertex. Each put leaves a record of its time (key.h): a row, an edge of the
+ * same event, or one of its own. */
+static bool delta_apply_one(weir_delta *delta, delta_node *n, const weir_mutation *m, const weir_mutation *group,
+                            size_t count) {
     switch (m->kind) {
     case WEIR_PUT_VERTEX:
-        return put_vertex(delta, n, m, group, count);
+        if (m->key_length && !delta_put_name(delta, n, m)) return false;
+        if (m->row_length) return delta_put_entry(delta, n, WEIR_LIST_FEATURES, m, false);
+        for (size_t i = 0; i < count; i++)
+            if (group[i].kind == WEIR_PUT_EDGE && group[i].time_us == m->time_us) return true;
+        return delta_put_entry(delta, n, WEIR_LIST_PUTS, &(weir_mutation){.time_us = m->time_us}, false);
     case WEIR_PUT_EDGE:
     case WEIR_DELETE_EDGE:
-        return put_entry(delta, n, WEIR_LIST_EDGES(m->type, m->direction), m, m->kind == WEIR_DELETE_EDGE);
+        return delta_put_entry(delta, n, WEIR_LIST_EDGES(m->type, m->direction), m, m->kind == WEIR_DELETE_EDGE);
     case WEIR_PUT_LABEL:
-        return put_entry(delta, n, WEIR_LIST_LABEL(m->type), m, false);
+        return delta_put_entry(delta, n, WEIR_LIST_LABEL(m->type), m, false);
     case WEIR_NOTE_EVENT:
-        return put_entry(delta, n, WEIR_LIST_EVENTS, m, false);
+        return delta_put_entry(delta, n, WEIR_LIST_EVENTS, m, false);
     case WEIR_DELETE_VERTEX:
         return true; /* weir_delta_put_deletion keeps it */
     }
@@ -293,10 +262,10 @@ static bool apply_one(weir_delta *delta, node *n, const weir_mutation *m, const 
 /* The owner alone changes slots and nodes, so it may look at them without the lock. A vertex that stands behind its
  * place is fetched when it is looked for. */
 void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex, weir_delta_stage stage) {
-    uint64_t hash = mix(vertex);
-    const stripe *s = &delta->stripes[hash % STRIPES];
+    uint64_t hash = delta_mix(vertex);
+    const delta_stripe *s = &delta->stripes[hash % STRIPES];
     if (s->capacity == 0 || delta->pile) return;
-    node *const *slot = &s->slots[(size_t)(hash >> 8) & (s->capacity - 1)];
+    delta_node *const *slot = &s->slots[(size_t)(hash >> 8) & (s->capacity - 1)];
     if (stage == WEIR_DELTA_SLOT) {
         __builtin_prefetch(slot);
     } else if (*slot) {
@@ -305,16 +274,15 @@ void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex, weir_delta_st
 }
 
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count) {
-    stripe *s = stripe_of(delta, mutations[0].vertex);
-    bool fits = true;
-    WEIR_ASSERT(!atomic_load_explicit(&delta->frozen, memory_order_relaxed));
-    weir_mutex_lock(&s->mutex); /* S2: all of the event at this vertex, or nothing of it */
+    WEIR_ASSERT(count > 0 && !atomic_load_explicit(&delta->frozen, memory_order_relaxed));
+    delta_stripe *s = delta_stripe_of(delta, mutations[0].vertex);
+    weir_mutex_lock(&s->mutex); /* GRAPH-S2: all of the event at this vertex, or nothing of it */
     size_t records = weir_delta_records(delta);
-    node *n = node_get(delta, s, mutations[0].vertex);
-    fits = n != NULL;
+    delta_node *n = delta_node_get(delta, s, mutations[0].vertex);
+    bool fits = n != NULL;
     for (size_t i = 0; fits && i < count; i++) {
         WEIR_ASSERT(mutations[i].vertex == mutations[0].vertex && mutations[i].offset == mutations[0].offset);
-        fits = apply_one(delta, n, &mutations[i], mutations, count);
+        fits = delta_apply_one(delta, n, &mutations[i], mutations, count);
     }
     if (n && !fits && delta->pile) { /* what is tried again comes as a node of its own: this one need not be sorted */
         s->count--;
@@ -328,34 +296,44 @@ weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, siz
 }
 
 weir_err weir_delta_put_deletion(weir_delta *delta, weir_vertex vertex, int64_t time_us) {
+    WEIR_ASSERT(!atomic_load_explicit(&delta->frozen, memory_order_relaxed));
     if (delta->deletion_count == delta->deletion_capacity) {
         size_t capacity = delta->deletion_capacity ? delta->deletion_capacity * 2 : 16;
-        deletion_record *grown = weir_realloc_array(delta->deletions, capacity, sizeof *grown);
+        delta_deletion *grown = weir_realloc_array(delta->deletions, capacity, sizeof *grown);
         if (!grown) return WEIR_NOMEM("for the delta; raise store.memory");
         delta->deletions = grown;
         delta->deletion_capacity = capacity;
     }
-    delta->deletions[delta->deletion_count++] = (deletion_record){vertex, time_us};
+    delta->deletions[delta->deletion_count++] = (delta_deletion){vertex, time_us};
     atomic_fetch_add_explicit(&delta->records, 1, memory_order_relaxed);
     return WEIR_OK;
 }
 
-/* --- reading --------------------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------------------------- */
 
 /* A frozen delta is read without its locks; the freeze was published with the version that the reader holds. */
-static bool lock_unless_frozen(weir_delta *delta, stripe *s) {
+static bool delta_lock_unless_frozen(weir_delta *delta, delta_stripe *s) {
     if (atomic_load_explicit(&delta->frozen, memory_order_acquire)) return false;
     weir_mutex_lock(&s->mutex);
     return true;
 }
 
-/* On a pile nothing is found. */
-static const node *node_told(const weir_delta *delta, const stripe *s, weir_vertex vertex) {
-    return delta->pile ? NULL : node_find(s, vertex);
+/* In a pile nothing is found. */
+static const delta_node *delta_node_told(const weir_delta *delta, const delta_stripe *s, weir_vertex vertex) {
+    return delta->pile || !s->capacity ? NULL : s->slots[delta_slot_of(s, vertex)];
+}
+
+static const delta_list *delta_list_told(const weir_delta *delta, const delta_stripe *s, weir_vertex vertex,
+                                         weir_list id) {
+    const delta_node *n = delta_node_told(delta, s, vertex);
+    const delta_list *l = n ? n->lists : NULL;
+    while (l && l->id < id)
+        l = l->next;
+    return l && l->id == id ? l : NULL;
 }
 
 /* How many entries are older than before_us: those that stand first. */
-static uint32_t count_before(const list *l, int64_t before_us) {
+static uint32_t delta_list_count_before(const delta_list *l, int64_t before_us) {
     uint32_t low = 0, high = l->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -368,41 +346,36 @@ static uint32_t count_before(const list *l, int64_t before_us) {
     return low;
 }
 
-static size_t collect(const list *l, int64_t before_us, weir_entry *entries, size_t capacity, bool *completep) {
-    uint32_t low = count_before(l, before_us);
-    size_t count = low < capacity ? low : capacity;
-    for (size_t i = 0; i < count; i++)
-        entries[i] = l->entries[low - 1 - i];
-    *completep = count == low;
-    return count;
-}
-
 size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us, weir_entry *entries,
                           size_t capacity, bool *completep) {
-    stripe *s = stripe_of(delta, vertex);
+    delta_stripe *s = delta_stripe_of(delta, vertex);
     size_t count = 0;
     *completep = true;
     if (weir_delta_records(delta) == 0) return 0; /* as while nothing comes in: not even a lock is taken */
-    bool locked = lock_unless_frozen(delta, s);
-    const node *n = node_told(delta, s, vertex);
-    const list *l = n ? list_find(n, id) : NULL;
-    if (l) count = collect(l, before_us, entries, capacity, completep);
+    bool locked = delta_lock_unless_frozen(delta, s);
+    const delta_list *l = delta_list_told(delta, s, vertex, id);
+    if (l) {
+        uint32_t older = delta_list_count_before(l, before_us);
+        count = older < capacity ? older : capacity;
+        for (size_t i = 0; i < count; i++)
+            entries[i] = l->entries[older - 1 - i];
+        *completep = count == older;
+    }
     if (locked) weir_mutex_unlock(&s->mutex);
     return count;
 }
 
 size_t weir_delta_count(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us) {
-    stripe *s = stripe_of(delta, vertex);
-    bool locked = lock_unless_frozen(delta, s);
-    const node *n = node_told(delta, s, vertex);
-    const list *l = n ? list_find(n, id) : NULL;
-    size_t count = l ? count_before(l, before_us) : 0;
+    delta_stripe *s = delta_stripe_of(delta, vertex);
+    bool locked = delta_lock_unless_frozen(delta, s);
+    const delta_list *l = delta_list_told(delta, s, vertex, id);
+    size_t count = l ? delta_list_count_before(l, before_us) : 0;
     if (locked) weir_mutex_unlock(&s->mutex);
     return count;
 }
 
-/* Entries stand oldest first. */
-static bool oldest(const list *l, int64_t newer_than_us, int64_t before_us, int64_t *time_usp) {
+/* Of the entries of a span, which stand oldest first, the first that is no deletion. */
+static bool delta_list_oldest(const delta_list *l, int64_t newer_than_us, int64_t before_us, int64_t *time_usp) {
     uint32_t low = 0, high = newer_than_us == INT64_MIN ? 0 : l->count;
     while (low < high) { /* entries below low are as old as newer_than_us, or older */
         uint32_t middle = low + (high - low) / 2;
@@ -421,19 +394,18 @@ static bool oldest(const list *l, int64_t newer_than_us, int64_t before_us, int6
 
 bool weir_delta_oldest(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t newer_than_us, int64_t before_us,
                        int64_t *time_usp) {
-    stripe *s = stripe_of(delta, vertex);
-    bool locked = lock_unless_frozen(delta, s);
-    const node *n = node_told(delta, s, vertex);
-    const list *l = n ? list_find(n, id) : NULL;
-    bool found = l && oldest(l, newer_than_us, before_us, time_usp);
+    delta_stripe *s = delta_stripe_of(delta, vertex);
+    bool locked = delta_lock_unless_frozen(delta, s);
+    const delta_list *l = delta_list_told(delta, s, vertex, id);
+    bool found = l && delta_list_oldest(l, newer_than_us, before_us, time_usp);
     if (locked) weir_mutex_unlock(&s->mutex);
     return found;
 }
 
 bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep) {
-    stripe *s = stripe_of(delta, vertex);
-    bool locked = lock_unless_frozen(delta, s);
-    const node *n = node_told(delta, s, vertex);
+    delta_stripe *s = delta_stripe_of(delta, vertex);
+    bool locked = delta_lock_unless_frozen(delta, s);
+    const delta_node *n = delta_node_told(delta, s, vertex);
     bool named = n && n->named;
     if (named) *namep = n->name;
     if (locked) weir_mutex_unlock(&s->mutex);

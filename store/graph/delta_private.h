@@ -8,42 +8,42 @@
 #define STRIPES 64u
 
 /* Oldest first: the reverse of weir_entry_order. Most lists never have more than the one entry that lies in them. */
-typedef struct list {
-    struct list *next;
+typedef struct delta_list {
+    struct delta_list *next;
     weir_list id;
     uint32_t count, capacity;
     weir_entry *entries;
     weir_entry first[1];
-} list;
+} delta_list;
 
-typedef struct node {
+typedef struct delta_node {
     weir_vertex vertex;
-    list *lists; /* rising by id */
+    delta_list *lists; /* rising by id */
     bool named;
     weir_name name;
-} node;
+} delta_node;
 
-/* Of a pile the first stripe has all nodes, as they came, each of one event at its vertex. */
-typedef struct stripe {
+/* Of a pile the first stripe has all nodes, as they came, each of one weir_delta_apply. */
+typedef struct delta_stripe {
     _Alignas(64) weir_mutex mutex; /* guards slots and the nodes in them */
-    node **slots;
+    delta_node **slots;
     size_t capacity, count;
-} stripe;
+} delta_stripe;
 
-typedef struct deletion_record {
+typedef struct delta_deletion {
     weir_vertex vertex;
     int64_t time_us;
-} deletion_record;
+} delta_deletion;
 
 struct weir_delta {
     atomic_uint references;
     atomic_bool frozen;
     bool pile;
     atomic_size_t bytes, records;
-    weir_arena *arena;          /* [shard] */
-    deletion_record *deletions; /* [shard] then frozen */
+    weir_arena *arena;         /* [owner] */
+    delta_deletion *deletions; /* [owner] then frozen */
     size_t deletion_count, deletion_capacity;
-    stripe stripes[STRIPES];
+    delta_stripe stripes[STRIPES];
 };
 
 #endif /* WEIR_STORE_DELTA_PRIVATE_H */

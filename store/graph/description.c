@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * description.c - graph.yaml and schema.yaml: what a store folder is, for us and for whoever looks into it.
+ * description.c - graph.yaml and schema.yaml: what a store folder is, for the program and for people who look into it.
  *
  *     format: 3
  *     shards: 2
@@ -25,26 +25,12 @@
 
 #define CHECK_BYTES 26u /* check: "6a09e667f3bcc908", and a newline */
 
-static void check_line(const char *text, size_t length, char line[CHECK_BYTES + 1]) {
+static void description_check_line(const char *text, size_t length, char line[CHECK_BYTES + 1]) {
     snprintf(line, CHECK_BYTES + 1, "check: \"%016llx\"\n", (unsigned long long)weir_xxh3(text, length, 0));
 }
 
-static void write_check(weir_buf *out) {
-    char line[CHECK_BYTES + 1];
-    check_line(out->bytes, out->length, line);
-    weir_buf_append(out, line, CHECK_BYTES);
-}
-
-static weir_err check_text(const char *path, const char *text, size_t length) {
-    char line[CHECK_BYTES + 1] = "";
-    size_t above = length > CHECK_BYTES ? length - CHECK_BYTES : 0;
-    if (above) check_line(text, above, line);
-    if (above && memcmp(text + above, line, CHECK_BYTES) == 0) return WEIR_OK;
-    return WEIR_ERR(WEIR_ECORRUPT, "%s is damaged; restore a checkpoint, or fill a new data folder from the log", path);
-}
-
 weir_err weir_graph_describe(const weir_graph *graph) {
-    char path[WEIR_GRAPH_PATH_MAX], key[WEIR_ID_KEY_DIGITS + 1];
+    char path[WEIR_GRAPH_PATH_MAX], key[WEIR_ID_KEY_DIGITS + 1], line[CHECK_BYTES + 1];
     weir_buf out = {0};
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
     if (err) return err;
@@ -58,14 +44,17 @@ weir_err weir_graph_describe(const weir_graph *graph) {
                         (unsigned long long)graph->sources[i].identity);
     }
     err = weir_buf_err(&out);
-    if (!err) write_check(&out);
-    if (!err) err = weir_buf_err(&out);
+    if (!err) {
+        description_check_line(out.bytes, out.length, line);
+        weir_buf_append(&out, line, CHECK_BYTES);
+        err = weir_buf_err(&out);
+    }
     if (!err) err = weir_file_replace_secret(path, out.bytes, out.length);
     weir_buf_free(&out);
     return err;
 }
 
-static weir_err read_source(weir_graph *graph, const weir_yaml_node *node) {
+static weir_err description_read_source(weir_graph *graph, const weir_yaml_node *node) {
     const weir_yaml_node *name = weir_yaml_find(node, "name"), *identity = weir_yaml_find(node, "identity");
     char *end = NULL;
     if (!name || !identity || graph->source_count == WEIR_GRAPH_SOURCES_MAX ||
@@ -78,30 +67,14 @@ static weir_err read_source(weir_graph *graph, const weir_yaml_node *node) {
     return *end ? WEIR_YAML_ERR(identity, "this identity is not a number; restore a checkpoint") : WEIR_OK;
 }
 
-static weir_err read_sources(weir_graph *graph, const weir_yaml_node *sources) {
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < weir_yaml_count(sources); i++)
-        err = read_source(graph, weir_yaml_item(sources, i));
-    return err;
-}
-
-static weir_err read_number(const weir_yaml_node *root, const char *key, int64_t max, int64_t *valuep) {
+static weir_err description_read_number(const weir_yaml_node *root, const char *key, int64_t max, int64_t *valuep) {
     const weir_yaml_node *node = weir_yaml_find(root, key);
     *valuep = 0;
     if (!node) return WEIR_YAML_ERR(root, "'%s' is missing; restore a checkpoint", key);
     return weir_yaml_i64(node, 1, max, valuep);
 }
 
-static weir_err read_id_key(const weir_yaml_node *root, weir_id_key *id_keyp) {
-    const weir_yaml_node *node = weir_yaml_find(root, "id_key");
-    const char *text = node ? weir_yaml_text(node) : "";
-    if (!node) return WEIR_YAML_ERR(root, "'id_key' is missing; restore a checkpoint");
-    return weir_id_key_parse(text, id_keyp)
-               ? WEIR_OK
-               : WEIR_YAML_ERR(node, "this key of ids is not 32 digits; restore a checkpoint");
-}
-
-static weir_err version_err(const char *path, int64_t format) {
+static weir_err description_version_err(const char *path, int64_t format) {
     if (format > WEIR_GRAPH_FORMAT)
         return WEIR_ERR(WEIR_EVERSION, "%s says format %lld, this program reads %u; use the program that wrote it",
                         path, (long long)format, WEIR_GRAPH_FORMAT);
@@ -112,17 +85,20 @@ static weir_err version_err(const char *path, int64_t format) {
         path, (long long)format, WEIR_GRAPH_FORMAT);
 }
 
-static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {
+static weir_err description_read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {
     static const char *const keys[] = {"format", "shards", "id_key", "event_window", "store", "sources", "check", NULL};
     int64_t format, shards, window = 0;
     if (!root) return WEIR_ERR(WEIR_ECORRUPT, "%s is empty; restore a checkpoint", path);
-    weir_err err = read_number(root, "format", INT32_MAX, &format);
+    weir_err err = description_read_number(root, "format", INT32_MAX, &format);
     if (err) return err;
-    if (format != WEIR_GRAPH_FORMAT) return version_err(path, format);
+    if (format != WEIR_GRAPH_FORMAT) return description_version_err(path, format);
     err = weir_yaml_only_keys(root, "graph.yaml", keys);
-    if (!err) err = read_number(root, "shards", WEIR_SHARDS_MAX, &shards);
-    if (!err) err = read_id_key(root, &graph->id_key);
-    if (!err) err = read_number(root, "event_window", WEIR_EVENT_WINDOW_MAX, &window);
+    if (!err) err = description_read_number(root, "shards", WEIR_SHARDS_MAX, &shards);
+    const weir_yaml_node *id_key = weir_yaml_find(root, "id_key");
+    if (!err && !id_key) err = WEIR_YAML_ERR(root, "'id_key' is missing; restore a checkpoint");
+    if (!err && !weir_id_key_parse(weir_yaml_text(id_key), &graph->id_key))
+        err = WEIR_YAML_ERR(id_key, "the key of ids is not 32 digits; restore a checkpoint");
+    if (!err) err = description_read_number(root, "event_window", WEIR_EVENT_WINDOW_MAX, &window);
     if (err) return err;
     graph->shard_count = (uint32_t)shards;
     graph->event_window = (uint32_t)window;
@@ -131,19 +107,27 @@ static weir_err read_root(weir_graph *graph, const char *path, const weir_yaml_n
     graph->identity = store ? strtoull(weir_yaml_text(store), &end, 16) : 0;
     if (end && *end) return WEIR_YAML_ERR(store, "this identity is not a number; restore a checkpoint");
     const weir_yaml_node *sources = weir_yaml_find(root, "sources");
-    return sources ? read_sources(graph, sources) : WEIR_OK;
+    for (size_t i = 0; !err && sources && i < weir_yaml_count(sources); i++)
+        err = description_read_source(graph, weir_yaml_item(sources, i));
+    return err;
 }
 
 weir_err weir_graph_read_description(weir_graph *graph) {
-    char path[WEIR_GRAPH_PATH_MAX];
+    char path[WEIR_GRAPH_PATH_MAX], line[CHECK_BYTES + 1];
     weir_yaml *yaml = NULL;
     char *text = NULL;
     size_t length = 0;
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
     if (!err) err = weir_file_load(path, WEIR_GRAPH_DESCRIPTION_MAX, &text, &length);
-    if (!err) err = check_text(path, text, length);
+    if (!err) {
+        size_t above = length > CHECK_BYTES ? length - CHECK_BYTES : 0;
+        description_check_line(text, above, line);
+        if (!above || memcmp(text + above, line, CHECK_BYTES) != 0)
+            err = WEIR_ERR(WEIR_ECORRUPT, "%s is damaged; restore a checkpoint, or fill a new data folder from the log",
+                           path);
+    }
     if (!err) err = weir_yaml_parse(path, text, length, &yaml);
-    if (!err) err = read_root(graph, path, weir_yaml_root(yaml));
+    if (!err) err = description_read_root(graph, path, weir_yaml_root(yaml));
     weir_yaml_free(yaml);
     weir_free(text);
     return err;
@@ -161,10 +145,9 @@ weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp) {
     return err;
 }
 
-/* --- the schema ----------------------------------------------------------------------------------------------------
- * */
+/* --- the schema ------------------------------------------------------------------------------------------------- */
 
-static weir_err write_schema(const weir_graph *graph, const char *path) {
+static weir_err description_write_schema(const weir_graph *graph, const char *path) {
     weir_buf text = {0};
     weir_schema_print(graph->schema, &text);
     weir_err err = weir_buf_err(&text);
@@ -179,11 +162,12 @@ weir_err weir_graph_check_schema(weir_graph *graph) {
     weir_err err = weir_graph_path(graph->folder, "schema.yaml", path);
     if (err) return err;
     if (!weir_path_exists(path)) {
-        if (graph->is_new) return write_schema(graph, path);
-        return WEIR_ERR(WEIR_ECORRUPT,
-                        "%s is missing, and nobody knows under which schema the data was stored; bring it back from a "
-                        "copy, restore a checkpoint, or fill a new data folder from the log",
-                        path);
+        if (graph->is_new) return description_write_schema(graph, path);
+        return WEIR_ERR(
+            WEIR_ECORRUPT,
+            "%s is missing, so it is not known under which schema the data was stored; bring it back from a "
+            "copy, restore a checkpoint, or fill a new data folder from the log",
+            path);
     }
     err = weir_schema_load(path, &stored);
     if (err) return err;
@@ -194,5 +178,5 @@ weir_err weir_graph_check_schema(weir_graph *graph) {
         weir_err_sentence(difference, sentence, sizeof sentence);
         return WEIR_ERR(WEIR_EDATA, "the data in %s was stored under another schema: %s", graph->folder, sentence);
     }
-    return same || graph->read_only ? WEIR_OK : write_schema(graph, path);
+    return same || graph->read_only ? WEIR_OK : description_write_schema(graph, path);
 }

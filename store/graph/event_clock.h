@@ -44,7 +44,7 @@ void weir_event_median_add(weir_event_median *median, int64_t time_us, int64_t l
 
 /* Little-endian: the clock 8, then each time 8, oldest first; nothing at all without an event. Returns the length. */
 size_t weir_event_clock_write(const weir_event_clock *clock, uint8_t bytes[WEIR_EVENT_CLOCK_BYTES_MAX]);
-/* false: no such bytes. */
+/* false: these are not the bytes of a clock. */
 bool weir_event_clock_read(const uint8_t *bytes, size_t length, weir_event_clock *clockp);
 
 #endif /* WEIR_STORE_EVENT_CLOCK_H */

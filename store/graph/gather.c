@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "cold.h"
 #include "gather.h"
@@ -19,7 +20,7 @@ void weir_gather_close(weir_gather *gather) {
     weir_arena_close(gather->rows);
 }
 
-static weir_err keep(weir_gather *g, weir_list list, const weir_entry *e) {
+static weir_err gather_keep(weir_gather *g, weir_list list, const weir_entry *e) {
     if (g->count == g->capacity) {
         size_t capacity = g->capacity ? g->capacity * 2 : 256;
         weir_gathered *grown = weir_realloc_array(g->of, capacity, sizeof *grown);
@@ -27,6 +28,7 @@ static weir_err keep(weir_gather *g, weir_list list, const weir_entry *e) {
         g->of = grown;
         g->capacity = capacity;
     }
+    WEIR_ASSERT(g->count < g->capacity);
     weir_gathered *kept = &g->of[g->count];
     *kept = (weir_gathered){list, *e};
     if (e->row_length) {
@@ -51,7 +53,7 @@ weir_err weir_gather_keep_name(weir_gather *gather, const weir_name *name) {
     return WEIR_OK;
 }
 
-static weir_err keep_bundle(weir_gather *g, const weir_bundle_key *key) {
+static weir_err gather_keep_bundle(weir_gather *g, const weir_bundle_key *key) {
     weir_bundle_reader reader;
     weir_entry e;
     size_t length;
@@ -61,7 +63,7 @@ static weir_err keep_bundle(weir_gather *g, const weir_bundle_key *key) {
     g->bytes += WEIR_BUNDLE_KEY_BYTES + length;
     weir_err err = reader.has_name ? weir_gather_keep_name(g, &reader.name) : WEIR_OK;
     while (!err && weir_bundle_next(&reader, &e) == WEIR_BUNDLE_ENTRY)
-        err = keep(g, reader.list, &e);
+        err = gather_keep(g, reader.list, &e);
     return err;
 }
 
@@ -75,23 +77,24 @@ weir_err weir_gather_stands(const weir_gather *gather, weir_bundle_key *key, boo
     return WEIR_OK;
 }
 
-static int compare(const void *a, const void *b) {
+static int gather_compare(const void *a, const void *b) {
     const weir_gathered *x = a, *y = b;
     if (x->list != y->list) return x->list < y->list ? -1 : 1;
     return weir_entry_order(&x->entry, &y->entry);
 }
 
 /* Of records that are the same, the one that says more. */
-static void put_in_order(weir_gather *g) {
+static void gather_put_in_order(weir_gather *g) {
     size_t kept = 0;
-    qsort(g->of, g->count, sizeof *g->of, compare);
+    qsort(g->of, g->count, sizeof *g->of, gather_compare);
     for (size_t i = 0; i < g->count; i++) {
-        if (kept == 0 || compare(&g->of[kept - 1], &g->of[i]) != 0) {
+        if (kept == 0 || gather_compare(&g->of[kept - 1], &g->of[i]) != 0) {
             g->of[kept++] = g->of[i];
         } else if (weir_entry_says_more(&g->of[i].entry, &g->of[kept - 1].entry)) {
             g->of[kept - 1] = g->of[i];
         }
     }
+    WEIR_ASSERT(kept <= g->count);
     g->count = kept;
 }
 
@@ -106,12 +109,12 @@ weir_err weir_gather_vertex(weir_gather *gather, weir_vertex vertex, bool *large
     weir_arena_reset(gather->rows);
     weir_err err = weir_gather_stands(gather, &key, &there);
     while (!err && there && gather->count < gather->entries_max && weir_arena_used(gather->rows) < gather->rows_max) {
-        err = keep_bundle(gather, &key);
+        err = gather_keep_bundle(gather, &key);
         bundles++;
         weir_engine_cursor_next(gather->cursor);
         if (!err) err = weir_gather_stands(gather, &key, &there);
     }
     *largep = there;
-    if (!err && !there && bundles > 1) put_in_order(gather); /* those of one bundle are in order */
+    if (!err && !there && bundles > 1) gather_put_in_order(gather); /* those of one bundle are in order */
     return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather.h - all that a cold store has of a vertex, in memory: for who goes through the store vertex by vertex. */
+/* gather.h - all that a cold store has of a vertex, in memory: for passes over the store, vertex by vertex. */
 #ifndef WEIR_STORE_GATHER_H
 #define WEIR_STORE_GATHER_H
 
@@ -30,7 +30,7 @@ typedef struct weir_gather {
 weir_err weir_gather_open(weir_engine_cursor *cursor, size_t entries_max, size_t rows_max, size_t rows_bytes,
                           weir_gather *gather);
 void weir_gather_close(weir_gather *gather);
-/* The vertex at whose first bundle the cursor stands. *largep: it has more than may be held, and what is held is no
+/* The vertex at whose first bundle the cursor stands. *largep: it has more than may be held, and what is held is not
  * whole; else the cursor stands behind it. Believes nothing: each bundle is checked.  WEIR_ECORRUPT; WEIR_ENOMEM; those
  * of the cursor. */
 weir_err weir_gather_vertex(weir_gather *gather, weir_vertex vertex, bool *largep);

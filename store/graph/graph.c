@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.c - opening and closing the whole, and handing mutations to its shards. */
+/* graph.c - the whole: opening and closing it, handing mutations to its shards, its sources, its time, what it
+ * holds. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 
 #include <weir/store/graph/repair.h>
 
+#include "cold.h"
 #include "graph_private.h"
 #include "trim.h"
 
@@ -45,24 +47,20 @@ weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEI
     return weir_graph_path(folder, name, path);
 }
 
-/* --- kinds ----------------------------------------------------------------------------------------------------- */
+/* --- kinds ------------------------------------------------------------------------------------------------------ */
 
-static weir_value_kind kind_of(weir_schema_feature_kind kind) {
-    return kind == WEIR_SCHEMA_NUMBER ? WEIR_VALUE_NUMBER
-           : kind == WEIR_SCHEMA_TIME ? WEIR_VALUE_TIME
-                                      : WEIR_VALUE_CATEGORY;
-}
-
-static weir_err kinds_fill(weir_graph_kinds *kinds, const weir_schema_feature *features, uint32_t count) {
+static weir_err graph_kinds_fill(weir_graph_kinds *kinds, const weir_schema_feature *features, uint32_t count) {
     kinds->kinds = weir_malloc(count * sizeof(weir_value_kind));
     if (!kinds->kinds) return WEIR_NOMEM("for the schema's features");
     kinds->count = count;
     for (uint32_t i = 0; i < count; i++)
-        kinds->kinds[i] = kind_of(features[i].kind);
+        kinds->kinds[i] = features[i].kind == WEIR_SCHEMA_NUMBER ? WEIR_VALUE_NUMBER
+                          : features[i].kind == WEIR_SCHEMA_TIME ? WEIR_VALUE_TIME
+                                                                 : WEIR_VALUE_CATEGORY;
     return WEIR_OK;
 }
 
-static weir_err kinds_open(weir_graph *graph) {
+static weir_err graph_kinds_open(weir_graph *graph) {
     uint32_t vertices = weir_schema_vertex_count(graph->schema), relations = weir_schema_relation_count(graph->schema);
     weir_err err = WEIR_OK;
     graph->vertex_kinds = weir_calloc(vertices, sizeof(weir_graph_kinds));
@@ -70,16 +68,16 @@ static weir_err kinds_open(weir_graph *graph) {
     if (!graph->vertex_kinds || !graph->relation_kinds) return WEIR_NOMEM("for the schema's features");
     for (uint32_t i = 0; !err && i < vertices; i++) {
         const weir_schema_vertex *v = weir_schema_vertex_at(graph->schema, i);
-        err = kinds_fill(&graph->vertex_kinds[i], v->features, v->feature_count);
+        err = graph_kinds_fill(&graph->vertex_kinds[i], v->features, v->feature_count);
     }
     for (uint32_t i = 0; !err && i < relations; i++) {
         const weir_schema_relation *r = weir_schema_relation_at(graph->schema, i);
-        err = kinds_fill(&graph->relation_kinds[i], r->features, r->feature_count);
+        err = graph_kinds_fill(&graph->relation_kinds[i], r->features, r->feature_count);
     }
     return err;
 }
 
-static void kinds_close(weir_graph_kinds *kinds, uint32_t count) {
+static void graph_kinds_close(weir_graph_kinds *kinds, uint32_t count) {
     for (uint32_t i = 0; kinds && i < count; i++)
         weir_free(kinds[i].kinds);
     weir_free(kinds);
@@ -99,7 +97,7 @@ const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32
 
 /* --- open and close --------------------------------------------------------------------------------------------- */
 
-static weir_err lock_take(weir_graph *graph) {
+static weir_err graph_lock(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX], pid[32];
     weir_err err = weir_graph_path(graph->folder, "LOCK", path);
     if (!err) err = weir_file_open(path, WEIR_FILE_OPEN_OR_CREATE, &graph->lock);
@@ -111,7 +109,7 @@ static weir_err lock_take(weir_graph *graph) {
 }
 
 /* A store is there once graph.yaml is, which is written last: what a crash has left of a creation is removed. */
-static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts) {
+static weir_err graph_describe_or_read(weir_graph *graph, const weir_graph_opts *opts) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(graph->folder, "graph.yaml", path);
     if (err) return err;
@@ -134,7 +132,7 @@ static weir_err describe_or_read(weir_graph *graph, const weir_graph_opts *opts)
 }
 
 /* What is new gets its identity; so does what an earlier version has made, once. */
-static weir_err identify(weir_graph *graph) {
+static weir_err graph_identify(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX];
     bool has_one = graph->identity != 0;
     weir_err err = WEIR_OK;
@@ -148,9 +146,9 @@ static weir_err identify(weir_graph *graph) {
     return err ? err : weir_graph_describe(graph);
 }
 
-/* Whoever empties a shard's folder and leaves its identity wants it filled from the log; a folder that is gone is
- * refused. */
-static bool is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, uint32_t shard) {
+/* A shard's folder with nothing but its identity was emptied so that it is filled from the log; a folder that is gone
+ * is refused. */
+static bool graph_is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, uint32_t shard) {
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(shard_folder, "CURRENT", path);
     if (err || graph->read_only || !graph->identity || weir_path_exists(path)) return false;
@@ -159,12 +157,12 @@ static bool is_to_be_rebuilt(const weir_graph *graph, const char *shard_folder, 
     return true;
 }
 
-/* Whether readers find what comes only when it is sealed: until the store is filled they are not answered. */
-static bool piles(const weir_graph *graph, const weir_graph_opts *opts) {
+/* Whether readers find what comes only once it is sealed: until the store is filled they are not answered anyway. */
+static bool graph_starts_piled(const weir_graph *graph, const weir_graph_opts *opts) {
     return !opts->read_only && (opts->piles || (opts->from_log && weir_graph_filling(graph)));
 }
 
-static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
+static weir_err graph_open_shards(weir_graph *graph, const weir_graph_opts *opts) {
     uint64_t memory = opts->memory_bytes ? opts->memory_bytes : MEMORY_DEFAULT;
     uint64_t windows = memory / WINDOWS_SHARE - memory / DELETED_SHARE;
     uint64_t delta_share = memory / DELTAS_SHARE / graph->shard_count / DELTAS_A_SHARD;
@@ -195,24 +193,27 @@ static weir_err shards_open(weir_graph *graph, const weir_graph_opts *opts) {
         shard.index = i;
         err = weir_graph_shard_path(graph->folder, i, path);
         if (!err && !graph->is_new && graph->identity) err = weir_graph_identity_check(graph, i);
-        shard.create = graph->is_new || (!err && is_to_be_rebuilt(graph, path, i));
+        shard.create = graph->is_new || (!err && graph_is_to_be_rebuilt(graph, path, i));
         if (!err && shard.create && (opts->from_log || !graph->is_new)) err = weir_graph_filling_begin(graph);
-        shard.pile_bytes = piles(graph, opts) ? pile_bytes : 0;
+        shard.pile_bytes = graph_starts_piled(graph, opts) ? pile_bytes : 0;
         if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
-        if (!opts->repairs || opts->read_only || !graph->identity || !weir_err_is(err, WEIR_ECORRUPT)) continue;
-        if (!weir_path_exists(path)) continue; /* lost, not damaged: whoever has it may bring it back */
-        weir_log_error("graph.shard_damaged", err);
-        err = weir_graph_filling_begin(graph);
-        shard.pile_bytes = piles(graph, opts) ? pile_bytes : 0;
-        if (!err) err = weir_graph_repair_set_aside(graph, i, opts->checkpoints, &shard.create);
-        if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
+
+        /* A folder that is gone is lost, not damaged: it may be brought back. */
+        bool is_damaged = weir_err_is(err, WEIR_ECORRUPT) && weir_path_exists(path);
+        if (is_damaged && opts->repairs && !opts->read_only && graph->identity) {
+            weir_log_error("graph.shard_damaged", err);
+            err = weir_graph_filling_begin(graph);
+            shard.pile_bytes = graph_starts_piled(graph, opts) ? pile_bytes : 0;
+            if (!err) err = weir_graph_repair_set_aside(graph, i, opts->checkpoints, &shard.create);
+            if (!err) err = weir_shard_open(&shard, &graph->shards[i]);
+        }
     }
     return err;
 }
 
 /* The clock of a partition is that of the shard from which it is read on. */
-static weir_err clock_load(void *context, uint32_t source, uint32_t partition, uint64_t offset,
-                           const weir_event_clock *clock) {
+static weir_err graph_load_clock(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                                 const weir_event_clock *clock) {
     weir_graph *graph = context;
     weir_event_clock least = *clock;
     for (uint32_t i = 0; i < graph->shard_count; i++) {
@@ -226,13 +227,13 @@ static weir_err clock_load(void *context, uint32_t source, uint32_t partition, u
 }
 
 /* A shard that was never trimmed says a time before all. */
-static void say_if_time_went_back(const weir_graph *graph) {
+static void graph_say_if_time_went_back(const weir_graph *graph) {
     int64_t trimmed_us = atomic_load(&graph->trimmed_us), now_us = weir_watermark_now(graph->watermark);
     if (trimmed_us <= now_us) return;
     WEIR_LOG(
         WARN, "graph.time_went_back",
-        "shards were trimmed at a later time than the sources agree on: what is older than that trim's history is told "
-        "to nobody until the time has come as far again; weir serve --rebuild makes the store anew",
+        "shards were trimmed at a later time than the sources agree on: reads are told nothing older than that trim's "
+        "history until the time has come as far again; weir serve --rebuild makes the store anew",
         WEIR_I64("trimmed_us", trimmed_us), WEIR_I64("now_us", now_us));
 }
 
@@ -253,21 +254,21 @@ weir_err weir_graph_open(const char *folder, const weir_schema *schema, const we
     graph->folder = weir_strdup(folder);
     weir_err err = graph->folder ? WEIR_OK : WEIR_NOMEM("while opening the store %s", folder);
     if (!err && opts->create) err = weir_folder_create(folder);
-    if (!err) err = kinds_open(graph);
-    if (!err && !opts->read_only && (opts->create || weir_path_exists(folder))) err = lock_take(graph);
-    if (!err) err = describe_or_read(graph, opts);
+    if (!err) err = graph_kinds_open(graph);
+    if (!err && !opts->read_only && (opts->create || weir_path_exists(folder))) err = graph_lock(graph);
+    if (!err) err = graph_describe_or_read(graph, opts);
     if (!err) err = weir_graph_check_schema(graph);
     if (!err) err = weir_watermark_open(graph->clock, opts->future_us, &graph->watermark);
     if (!err) err = weir_graph_filling_read(graph);
-    if (!err) err = shards_open(graph, opts);
-    if (!err) err = identify(graph);
+    if (!err) err = graph_open_shards(graph, opts);
+    if (!err) err = graph_identify(graph);
     if (!err && !opts->read_only) err = weir_graph_creation_end(graph);
     if (!err && !opts->read_only) err = weir_graph_repair_clean(graph);
-    if (!err) err = weir_offsets_walk(graph->shards[0]->applied, clock_load, graph);
+    if (!err) err = weir_offsets_walk(graph->shards[0]->applied, graph_load_clock, graph);
     atomic_init(&graph->trimmed_us, WEIR_TRIMMED_NEVER);
     for (uint32_t i = 0; !err && i < graph->shard_count; i++)
         weir_graph_set_trimmed(graph, graph->shards[i]->trimmed.now_us);
-    if (!err) say_if_time_went_back(graph);
+    if (!err) graph_say_if_time_went_back(graph);
     if (err) {
         weir_err_keep(&err, weir_graph_close(graph));
         return err;
@@ -287,8 +288,8 @@ weir_err weir_graph_close(weir_graph *graph) {
     weir_names_close(graph->names);
     weir_deleted_filter_close(graph->deleted);
     weir_engine_cache_close(graph->blocks);
-    kinds_close(graph->vertex_kinds, weir_schema_vertex_count(graph->schema));
-    kinds_close(graph->relation_kinds, weir_schema_relation_count(graph->schema));
+    graph_kinds_close(graph->vertex_kinds, weir_schema_vertex_count(graph->schema));
+    graph_kinds_close(graph->relation_kinds, weir_schema_relation_count(graph->schema));
     weir_err_keep(&err, weir_file_close(graph->lock));
     weir_mutex_destroy(&graph->mutex);
     weir_free(graph->folder);
@@ -318,27 +319,24 @@ const weir_id_key *weir_graph_id_key(const weir_graph *graph) {
     return &graph->id_key;
 }
 
-/* --- submitting -------------------------------------------------------------------------------------------------- */
-
-/* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
-static weir_err check_run(weir_graph *graph, const weir_buf *batches, weir_batch_cursor *cursors) {
-    for (uint32_t i = 0; i < graph->shard_count; i++) {
-        weir_err err = weir_batch_open(batches[i].bytes, batches[i].length, &cursors[i]);
-        if (err) return err;
-        if (memcmp(&cursors[0].span, &cursors[i].span, sizeof cursors[i].span) != 0) {
-            return WEIR_ERR(WEIR_EINVAL, "the batches of one run cover different offsets");
-        }
-    }
-    return WEIR_OK;
-}
+/* --- submitting ------------------------------------------------------------------------------------------------- */
 
 weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches) {
     if (graph->read_only) return WEIR_ERR(WEIR_EPERM, "the store %s is open for reading only", graph->folder);
     weir_batch_cursor cursors[WEIR_SHARDS_MAX];
     weir_clock_note *note = NULL;
-    weir_err err = check_run(graph, batches, cursors);
+    weir_err err = WEIR_OK;
+    WEIR_ASSERT(graph->shard_count > 0 && graph->shard_count <= WEIR_SHARDS_MAX);
+
+    /* All batches are looked at before the first is handed over: a run is taken whole or not at all. */
+    for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
+        err = weir_batch_open(batches[i].bytes, batches[i].length, &cursors[i]);
+        if (!err && memcmp(&cursors[0].span, &cursors[i].span, sizeof cursors[i].span) != 0)
+            err = WEIR_ERR(WEIR_EINVAL, "the batches of one run cover different offsets");
+    }
     if (!err) err = weir_watermark_submit(graph->watermark, cursors, graph->shard_count, &note);
     if (err) return err;
+
     int64_t start_us = weir_clock_mono_us(weir_clock_system());
     for (uint32_t i = 0; !err && i < graph->shard_count; i++) {
         err = weir_shard_push(graph->shards[i], batches[i].bytes, batches[i].length, note);
@@ -376,52 +374,53 @@ weir_err weir_graph_seal(weir_graph *graph) {
     return err;
 }
 
-/* --- sources -------------------------------------------------------------------------------------------------------
- * */
-
-static weir_err source_add(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
-    if (graph->source_count == WEIR_GRAPH_SOURCES_MAX || strlen(name) > WEIR_SOURCE_NAME_MAX ||
-        strpbrk(name, "\"\\\n")) {
-        return WEIR_ERR(WEIR_ELIMIT, "the store cannot take the source '%.64s': too many, or its name too long", name);
-    }
-    weir_graph_source_row *row = &graph->sources[graph->source_count++];
-    strcpy(row->name, name);
-    row->identity = identity;
-    weir_err err = weir_graph_describe(graph);
-    if (err) {
-        graph->source_count--;
-    } else {
-        *sourcep = graph->source_count - 1;
-    }
-    return err;
-}
+/* --- sources ---------------------------------------------------------------------------------------------------- */
 
 weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep) {
     weir_err err = WEIR_OK;
+    uint32_t i = 0;
     *sourcep = 0;
     weir_mutex_lock(&graph->mutex);
-    uint32_t i = 0;
     while (i < graph->source_count && strcmp(graph->sources[i].name, name) != 0)
         i++;
-    if (i == graph->source_count && graph->read_only) {
+    if (i < graph->source_count) {
+        if (graph->sources[i].identity != identity)
+            err = WEIR_ERR(WEIR_EDATA,
+                           "'%s' is not what this store was fed from: it has been recreated since, and its offsets "
+                           "mean something else now. Start an empty store, or bring the old one back",
+                           name);
+    } else if (graph->read_only) {
         err = WEIR_ERR(WEIR_ENOTFOUND, "the store %s was never fed from '%.64s'", graph->folder, name);
-    } else if (i == graph->source_count) {
-        err = source_add(graph, name, identity, sourcep);
-    } else if (graph->sources[i].identity != identity) {
-        err = WEIR_ERR(
-            WEIR_EDATA,
-            "'%s' is not what this store was fed from: it has been recreated since; offsets mean something else "
-            "now. Start an empty store, or bring the old one back",
-            name);
+    } else if (i == WEIR_GRAPH_SOURCES_MAX) {
+        err = WEIR_ERR(WEIR_ELIMIT, "the store cannot take the source '%.64s': it has %u already", name, i);
+    } else if (strlen(name) > WEIR_SOURCE_NAME_MAX || strpbrk(name, "\"\\\n")) {
+        err = WEIR_ERR(WEIR_ELIMIT,
+                       "the store cannot take the source '%.64s': its name has more than %u bytes, or a quote, a "
+                       "backslash or a newline",
+                       name, WEIR_SOURCE_NAME_MAX);
     } else {
-        *sourcep = i;
+        strcpy(graph->sources[i].name, name);
+        graph->sources[i].identity = identity;
+        graph->source_count++;
+        err = weir_graph_describe(graph);
+        if (err) graph->source_count--;
     }
+    if (!err) *sourcep = i;
     weir_mutex_unlock(&graph->mutex);
     return err;
 }
 
-static uint64_t least_offset(weir_graph *graph, bool sealed, uint32_t source, uint32_t partition) {
+/* Its row never moves, so the name may be read without the mutex. */
+static const char *graph_source_name(weir_graph *graph, uint32_t source) {
+    weir_mutex_lock(&graph->mutex);
+    const char *name = source < graph->source_count ? graph->sources[source].name : "?";
+    weir_mutex_unlock(&graph->mutex);
+    return name;
+}
+
+static uint64_t graph_least_offset(weir_graph *graph, bool sealed, uint32_t source, uint32_t partition) {
     uint64_t least = UINT64_MAX, offset;
+    WEIR_ASSERT(graph->shard_count > 0);
     for (uint32_t i = 0; i < graph->shard_count; i++) {
         weir_offsets *offsets = sealed ? graph->shards[i]->sealed : graph->shards[i]->applied;
         weir_offsets_get(offsets, source, partition, &offset);
@@ -431,46 +430,44 @@ static uint64_t least_offset(weir_graph *graph, bool sealed, uint32_t source, ui
 }
 
 uint64_t weir_graph_offset_sealed(weir_graph *graph, uint32_t source, uint32_t partition) {
-    return least_offset(graph, true, source, partition);
+    return graph_least_offset(graph, true, source, partition);
 }
 
 uint64_t weir_graph_offset_applied(weir_graph *graph, uint32_t source, uint32_t partition) {
-    return least_offset(graph, false, source, partition);
+    return graph_least_offset(graph, false, source, partition);
 }
 
-typedef struct offsets_walk {
+typedef struct graph_offsets_walk {
     weir_graph *graph;
     weir_graph_offset_visit visit;
     void *context;
-} offsets_walk;
+} graph_offsets_walk;
 
-static weir_err visit_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset,
-                             const weir_event_clock *clock) {
-    const offsets_walk *w = context;
+static weir_err graph_visit_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                                   const weir_event_clock *clock) {
+    const graph_offsets_walk *w = context;
     (void)offset, (void)clock;
-    weir_mutex_lock(&w->graph->mutex);
-    const char *name = source < w->graph->source_count ? w->graph->sources[source].name : "?"; /* rows never move */
-    weir_mutex_unlock(&w->graph->mutex);
-    return w->visit(w->context, name, partition, weir_graph_offset_sealed(w->graph, source, partition),
+    return w->visit(w->context, graph_source_name(w->graph, source), partition,
+                    weir_graph_offset_sealed(w->graph, source, partition),
                     weir_graph_offset_applied(w->graph, source, partition));
 }
 
 weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, void *context) {
-    offsets_walk w = {graph, visit, context};
-    return weir_offsets_walk(graph->shards[0]->applied, visit_offset, &w);
+    graph_offsets_walk w = {graph, visit, context};
+    return weir_offsets_walk(graph->shards[0]->applied, graph_visit_offset, &w);
 }
 
-typedef struct uneven_walk {
+typedef struct graph_uneven_walk {
     weir_graph *graph;
     weir_graph_uneven_visit visit;
     void *context;
     uint32_t shard; /* whose offsets are walked */
-} uneven_walk;
+} graph_uneven_walk;
 
 /* Told once: at the first shard that has most. */
-static weir_err visit_uneven(void *context, uint32_t source, uint32_t partition, uint64_t offset,
-                             const weir_event_clock *clock) {
-    const uneven_walk *w = context;
+static weir_err graph_visit_uneven(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                                   const weir_event_clock *clock) {
+    const graph_uneven_walk *w = context;
     weir_graph *graph = w->graph;
     uint64_t least = offset;
     uint32_t shard = w->shard;
@@ -483,17 +480,15 @@ static weir_err visit_uneven(void *context, uint32_t source, uint32_t partition,
         least = other;
         shard = i;
     }
-    weir_mutex_lock(&graph->mutex);
-    const char *name = source < graph->source_count ? graph->sources[source].name : "?"; /* rows never move */
-    weir_mutex_unlock(&graph->mutex);
-    return least < offset ? w->visit(w->context, name, partition, shard, least, offset) : WEIR_OK;
+    if (least == offset) return WEIR_OK;
+    return w->visit(w->context, graph_source_name(graph, source), partition, shard, least, offset);
 }
 
 weir_err weir_graph_uneven(weir_graph *graph, weir_graph_uneven_visit visit, void *context) {
-    uneven_walk w = {graph, visit, context, 0};
+    graph_uneven_walk w = {graph, visit, context, 0};
     weir_err err = WEIR_OK;
     for (; !err && w.shard < graph->shard_count; w.shard++)
-        err = weir_offsets_walk(graph->shards[w.shard]->applied, visit_uneven, &w);
+        err = weir_offsets_walk(graph->shards[w.shard]->applied, graph_visit_uneven, &w);
     return err;
 }
 
@@ -516,10 +511,60 @@ weir_err weir_graph_clocks(weir_graph *graph, weir_graph_clock_visit visit, void
     uint32_t source;
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && weir_watermark_clock_at(graph->watermark, i, &source, &clock); i++) {
-        weir_mutex_lock(&graph->mutex);
-        clock.source = source < graph->source_count ? graph->sources[source].name : "?"; /* rows never move */
-        weir_mutex_unlock(&graph->mutex);
+        clock.source = graph_source_name(graph, source);
         err = visit(context, &clock);
     }
     return err;
+}
+
+/* --- what it holds
+ * ------------------------------------------------------------------------------------------------- */
+
+weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context) {
+    weir_engine_cursor *cursor;
+    if (shard >= graph->shard_count) return WEIR_ERR(WEIR_EINVAL, "there is no shard %u", shard);
+    weir_err err = weir_engine_cursor_open(graph->shards[shard]->engine, WEIR_ENGINE_SCAN, &cursor);
+    if (err) return err;
+    err = weir_cold_scan(cursor, visit, context);
+    weir_engine_cursor_close(cursor);
+    return err;
+}
+
+void weir_graph_stats_get(weir_graph *graph, weir_graph_stats *statsp) {
+    *statsp =
+        (weir_graph_stats){.submit_wait_us = atomic_load(&graph->submit_wait_us), .event_time_last_us = INT64_MIN};
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        weir_shard *s = graph->shards[i];
+        weir_cache_stats cache;
+        weir_engine_stats engine;
+        weir_delta *deltas[2];
+        weir_cache_stats_get(s->cache, &cache);
+        weir_engine_stats_get(s->engine, &engine);
+        weir_shard_version(s, deltas);
+        for (size_t d = 0; d < 2; d++) {
+            if (deltas[d]) statsp->delta_bytes += weir_delta_bytes(deltas[d]);
+            weir_delta_release(deltas[d]);
+        }
+        statsp->applied_mutations += atomic_load(&s->applied_mutations);
+        statsp->skipped_mutations += atomic_load(&s->skipped_mutations);
+        statsp->sealed_records += atomic_load(&s->sealed_records);
+        weir_mutex_lock(&s->mutex);
+        statsp->seals += s->seals_done;
+        statsp->seal_failures += s->seal_failures;
+        weir_mutex_unlock(&s->mutex);
+        statsp->cache_bytes += cache.bytes;
+        statsp->cache_hits += cache.hits;
+        statsp->cache_misses += cache.misses;
+        statsp->cold_bytes += engine.live_bytes;
+        statsp->cold_files += engine.live_files;
+        statsp->level0_files += engine.level0_files;
+        statsp->compaction_bytes += engine.compaction_bytes;
+        statsp->compactions += engine.jobs;
+        statsp->taken_bytes += engine.taken_bytes;
+        statsp->compacted_bytes += engine.compacted_bytes;
+        statsp->compaction_cpu_us += engine.compaction_cpu_us;
+        int64_t last = atomic_load(&s->event_time_last_us);
+        if (last > statsp->event_time_last_us) statsp->event_time_last_us = last;
+    }
+    statsp->deleted_vertices = weir_deleted_count(graph->shards[0]->deleted);
 }

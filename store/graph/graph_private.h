@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph_private.h - what graph.c, sources.c, query.c and checkpoint.c share. */
+/* graph_private.h - the graph as a whole: what the files above its shards share. */
 #ifndef WEIR_STORE_GRAPH_PRIVATE_H
 #define WEIR_STORE_GRAPH_PRIVATE_H
 
@@ -62,16 +62,17 @@ weir_err weir_graph_path(const char *folder, const char *name, char path[WEIR_GR
 /* "FOLDER/shard-007".  */
 weir_err weir_graph_shard_path(const char *folder, uint32_t shard, char path[WEIR_GRAPH_PATH_MAX]);
 
-/* identity.c: whose a shard's folder is.  WEIR_EDATA another's; WEIR_ECORRUPT missing or damaged. */
+/* identity.c: writes whose a shard's folder is.  WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM. */
 weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard, const char *shard_folder);
+/* WEIR_EDATA the folder is another shard's; WEIR_ECORRUPT the identity is missing or damaged. */
 weir_err weir_graph_identity_check(const weir_graph *graph, uint32_t shard);
 /* Around the making of a store; begin chooses the identity.  WEIR_ECORRUPT there are shards already: graph.yaml is
  * lost. */
 weir_err weir_graph_creation_begin(weir_graph *graph);
 weir_err weir_graph_creation_end(const weir_graph *graph);
 
-/* filling.c: that the store is filled from a log is on the disk before the first shard that is; or is read from there.
- */
+/* filling.c: the mark that the store is being filled is on the disk before the first shard that is filled; read:
+ * whether it is there. */
 weir_err weir_graph_filling_begin(weir_graph *graph);
 weir_err weir_graph_filling_read(weir_graph *graph);
 /* The mark into another folder, for a checkpoint. */
@@ -95,7 +96,7 @@ weir_err weir_graph_repair_clean(const weir_graph *graph);
 /* description.c: FOLDER/graph.yaml, what the store is; replaced whole, durably. Called under the mutex or before there
  * are readers. */
 weir_err weir_graph_describe(const weir_graph *graph);
-/* Sets shard_count, id_key and the sources.  WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT. */
+/* Sets shard_count, id_key, event_window, identity and the sources.  WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT. */
 weir_err weir_graph_read_description(weir_graph *graph);
 /* FOLDER/schema.yaml: compares what is stored with the graph's; writes it when it is new or has grown.  WEIR_EDATA. */
 weir_err weir_graph_check_schema(weir_graph *graph);

@@ -10,8 +10,8 @@
  */
 #include "graph_private.h"
 
-static weir_err tell(const weir_shard *shard, const char *part, bool stopped, weir_err err,
-                     weir_graph_trouble_visit visit, void *context) {
+static weir_err health_tell(const weir_shard *shard, const char *part, bool stopped, weir_err err,
+                            weir_graph_trouble_visit visit, void *context) {
     const weir_graph_trouble trouble = {.shard = shard->index, .part = part, .stopped = stopped, .err = err};
     return err ? visit(context, &trouble) : WEIR_OK;
 }
@@ -23,10 +23,10 @@ weir_err weir_shard_troubles(weir_shard *shard, weir_graph_trouble_visit visit, 
     weir_err seal = weir_err_kept_get(&shard->seal_err);
     weir_err repair = weir_err_kept_get(&shard->repair);
     weir_mutex_unlock(&shard->mutex);
-    weir_err err = tell(shard, "apply", failed != WEIR_OK, failed ? failed : stall, visit, context);
-    if (!err) err = tell(shard, "seal", false, seal, visit, context);
-    if (!err) err = tell(shard, "files", false, weir_engine_health(shard->engine), visit, context);
-    return err ? err : tell(shard, "repair", false, repair, visit, context);
+    weir_err err = health_tell(shard, "apply", failed != WEIR_OK, failed ? failed : stall, visit, context);
+    if (!err) err = health_tell(shard, "seal", false, seal, visit, context);
+    if (!err) err = health_tell(shard, "files", false, weir_engine_health(shard->engine), visit, context);
+    return err ? err : health_tell(shard, "repair", false, repair, visit, context);
 }
 
 weir_err weir_graph_troubles(weir_graph *graph, weir_graph_trouble_visit visit, void *context) {
@@ -36,7 +36,7 @@ weir_err weir_graph_troubles(weir_graph *graph, weir_graph_trouble_visit visit, 
     return err;
 }
 
-static weir_err take_first(void *context, const weir_graph_trouble *trouble) {
+static weir_err health_take_first(void *context, const weir_graph_trouble *trouble) {
     weir_err *firstp = context;
     *firstp = weir_err_prefix(trouble->err, "shard %u of the store, %s%s", trouble->shard, trouble->part,
                               trouble->stopped ? ", has stopped" : "");
@@ -45,16 +45,16 @@ static weir_err take_first(void *context, const weir_graph_trouble *trouble) {
 
 weir_err weir_graph_health(weir_graph *graph) {
     weir_err first = WEIR_OK;
-    (void)weir_graph_troubles(graph, take_first, &first);
+    (void)weir_graph_troubles(graph, health_take_first, &first);
     return first;
 }
 
-static weir_err take_stopped(void *context, const weir_graph_trouble *trouble) {
-    return trouble->stopped ? take_first(context, trouble) : WEIR_OK;
+static weir_err health_take_stopped(void *context, const weir_graph_trouble *trouble) {
+    return trouble->stopped ? health_take_first(context, trouble) : WEIR_OK;
 }
 
 weir_err weir_graph_stopped(weir_graph *graph) {
     weir_err first = WEIR_OK;
-    (void)weir_graph_troubles(graph, take_stopped, &first);
+    (void)weir_graph_troubles(graph, health_take_stopped, &first);
     return first;
 }

@@ -2,6 +2,8 @@
 /* hidden.c - open addressing, doubled when two thirds are used. */
 #include "hidden.h"
 
+#include <weir/store/base/assert.h>
+
 #define HIDDEN_MIN 16u /* a power of two */
 
 /* Where this deletion stands in the table, or where it would. */
@@ -32,6 +34,7 @@ static weir_err hidden_grow(weir_hidden *h, weir_arena *arena) {
 weir_err weir_hidden_add(weir_hidden *h, const weir_entry *deletion, bool cold, weir_arena *arena) {
     weir_err err = h->count * 3 >= h->capacity * 2 ? hidden_grow(h, arena) : WEIR_OK;
     if (err) return err;
+    WEIR_ASSERT(h->count < h->capacity); /* else a search would not end */
     struct weir_hidden_edge *edge = hidden_place(h, deletion->neighbor, deletion->event);
     if (!edge->used) h->count++;
     *edge = (struct weir_hidden_edge){deletion->neighbor, deletion->event, true, edge->cold || cold};

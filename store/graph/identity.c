@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/base/rng.h>
 
@@ -29,13 +30,8 @@ static size_t identity_text(uint64_t store, uint32_t shard, uint32_t shards, cha
     int length = snprintf(text, IDENTITY_BYTES_MAX, "store %016" PRIx64 " shard %u of %u", store, shard, shards);
     length += snprintf(text + length, IDENTITY_BYTES_MAX - (size_t)length, " check %016llx\n",
                        (unsigned long long)weir_xxh3(text, (size_t)length, 0));
+    WEIR_ASSERT(length > 0 && length < (int)IDENTITY_BYTES_MAX);
     return (size_t)length;
-}
-
-static weir_err shard_path(const weir_graph *graph, uint32_t shard, const char *name, char path[WEIR_GRAPH_PATH_MAX]) {
-    char folder[WEIR_GRAPH_PATH_MAX];
-    weir_err err = weir_graph_shard_path(graph->folder, shard, folder);
-    return err ? err : weir_graph_path(folder, name, path);
 }
 
 weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard, const char *shard_folder) {
@@ -45,7 +41,7 @@ weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard, cons
     return err ? err : weir_file_replace(path, text, length);
 }
 
-static weir_err other_shard(const weir_graph *graph, uint32_t shard, const char *path, const char *text) {
+static weir_err identity_other_shard(const weir_graph *graph, uint32_t shard, const char *path, const char *text) {
     char expected[IDENTITY_BYTES_MAX];
     char words[3][17];
     bool read = sscanf(text, "store %16[0-9a-f] shard %9[0-9] of %9[0-9]", words[0], words[1], words[2]) == 3;
@@ -63,9 +59,10 @@ static weir_err other_shard(const weir_graph *graph, uint32_t shard, const char 
 }
 
 weir_err weir_graph_identity_check(const weir_graph *graph, uint32_t shard) {
-    char path[WEIR_GRAPH_PATH_MAX], expected[IDENTITY_BYTES_MAX], *text = NULL;
+    char folder[WEIR_GRAPH_PATH_MAX], path[WEIR_GRAPH_PATH_MAX], expected[IDENTITY_BYTES_MAX], *text = NULL;
     size_t length, expected_length = identity_text(graph->identity, shard, graph->shard_count, expected);
-    weir_err err = shard_path(graph, shard, WEIR_GRAPH_IDENTITY, path);
+    weir_err err = weir_graph_shard_path(graph->folder, shard, folder);
+    if (!err) err = weir_graph_path(folder, WEIR_GRAPH_IDENTITY, path);
     if (!err && !weir_path_exists(path))
         return WEIR_ERR(WEIR_ECORRUPT,
                         "%s is missing, so shard %u of the store is not there or is another's; bring it back from a "
@@ -73,20 +70,20 @@ weir_err weir_graph_identity_check(const weir_graph *graph, uint32_t shard) {
                         path, shard);
     if (!err) err = weir_file_load(path, IDENTITY_BYTES_MAX, &text, &length);
     if (!err && (length != expected_length || memcmp(text, expected, length) != 0))
-        err = other_shard(graph, shard, path, text);
+        err = identity_other_shard(graph, shard, path, text);
     weir_free(text);
     return err;
 }
 
 /* --- the store -------------------------------------------------------------------------------------------------- */
 
-static weir_err find_shard(void *context, const char *name) {
+static weir_err identity_find_shard(void *context, const char *name) {
     char *found = context;
     if (!found[0] && strncmp(name, "shard-", 6) == 0) snprintf(found, WEIR_GRAPH_PATH_MAX, "%s", name);
     return WEIR_OK;
 }
 
-static weir_err remove_begun(void *context, const char *name) {
+static weir_err identity_remove_begun(void *context, const char *name) {
     const weir_graph *graph = context;
     char path[WEIR_GRAPH_PATH_MAX];
     weir_err err = weir_graph_path(graph->folder, name, path);
@@ -97,7 +94,7 @@ static weir_err remove_begun(void *context, const char *name) {
 weir_err weir_graph_creation_begin(weir_graph *graph) {
     char marker[WEIR_GRAPH_PATH_MAX], found[WEIR_GRAPH_PATH_MAX] = "";
     weir_err err = weir_graph_path(graph->folder, WEIR_GRAPH_CREATING, marker);
-    if (!err) err = weir_folder_list(graph->folder, find_shard, found);
+    if (!err) err = weir_folder_list(graph->folder, identity_find_shard, found);
     if (err) return err;
     if (found[0] && !weir_path_exists(marker))
         return WEIR_ERR(WEIR_ECORRUPT,
@@ -105,7 +102,8 @@ weir_err weir_graph_creation_begin(weir_graph *graph) {
                         "a new data folder from the log",
                         graph->folder, found);
     err = weir_file_replace(marker, "", 0);
-    if (!err) err = weir_folder_list(graph->folder, remove_begun, graph); /* of a creation that was cut short */
+    if (!err)
+        err = weir_folder_list(graph->folder, identity_remove_begun, graph); /* of a creation that was cut short */
     while (!graph->identity)
         graph->identity = weir_rng_fresh_seed();
     return err;

@@ -2,11 +2,11 @@
 /*
  * names.h - which vertices have been named not long ago: so that most puts need not carry a name.
  *
- * A name's record says the same whoever writes it (a name is its vertex: id.h), so writing one again is never wrong: it
- * costs its bytes. Looking into the cold store whether it is there costs a read from the disk for each vertex that is
- * new, and payments are new each time; a filter in front of that has room for so many and no more. So nobody looks:
- * what the table has forgotten, and all after a start, is named once more. What a name costs does not depend on how
- * many there are.
+ * A name's record says the same each time that it is written (a name is its vertex: id.h), so writing one again is
+ * never wrong: it costs its bytes. Looking into the cold store whether it is there costs a read from the disk for each
+ * vertex that is new, and payments are new each time; a filter in front of that has room for so many and no more. So
+ * the cold store is not asked: what the table has forgotten, and all after a start, is named once more. What a name
+ * costs does not depend on how many there are.
  *
  * Of a type that is forgotten names go, too, once nothing else is left of the vertex (trim.h). So a put of such a type
  * relies on a name for a while only, by the times of both: what relies on an old name is old itself.

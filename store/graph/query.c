@@ -15,17 +15,17 @@
 #define NEAR_EDGES 48u /* of a window: what is written anew for each stays in the processor's cache */
 
 #define AHEAD_SLOT   16u /* in windows: where one is found */
-#define AHEAD_MIN    4u  /* fewer have nobody to be fetched beside */
+#define AHEAD_MIN    4u  /* with fewer there is nothing to fetch beside */
 #define AHEAD_WINDOW 8u  /* and the window itself          */
 
-static weir_shard *shard_of(const weir_graph *graph, weir_vertex vertex) {
+static weir_shard *query_shard_of(const weir_graph *graph, weir_vertex vertex) {
     return graph->shards[weir_shard_of(vertex, graph->shard_count)];
 }
 
 /* Age is counted from the moment that is asked for; without one, from the time that the sources agree on: the newest
  * event alone would be whatever one sender writes. Should that time have gone back behind what a trim has kept, from
  * the first moment of which all is kept. */
-static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t history_us, int64_t before_us) {
+static int64_t query_expired_at(const weir_graph *graph, int64_t expire_us, int64_t history_us, int64_t before_us) {
     int64_t now_us = before_us == WEIR_BEFORE_ALL ? weir_watermark_now(graph->watermark) : before_us;
     int64_t trimmed_us = atomic_load_explicit(&graph->trimmed_us, memory_order_relaxed);
     int64_t edge_us, untold_us;
@@ -38,45 +38,46 @@ static int64_t expired_at(const weir_graph *graph, int64_t expire_us, int64_t hi
 /* Whether a time lies within a `history`. That is counted from the time that the sources agree on, never from the one
  * that is asked for: what no such question reaches any more need not be kept. Should that time go back, a trim has not
  * kept what it reaches then. */
-static bool is_told(const weir_graph *graph, int64_t history_us, int64_t before_us) {
+static bool query_is_told(const weir_graph *graph, int64_t history_us, int64_t before_us) {
     int64_t now_us = weir_watermark_now(graph->watermark), untold_us;
     int64_t trimmed_us = atomic_load_explicit(&graph->trimmed_us, memory_order_relaxed);
     if (trimmed_us > now_us) now_us = trimmed_us;
     return history_us == 0 || __builtin_sub_overflow(now_us, history_us, &untold_us) || before_us > untold_us;
 }
 
-static weir_err check_window(const weir_graph *graph, uint16_t relation, uint32_t limit) {
+static weir_err query_check_window(const weir_graph *graph, uint16_t relation, uint32_t limit) {
     if (relation < weir_schema_relation_count(graph->schema) && limit > 0 && limit <= WEIR_WINDOW_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_EINVAL, "no relation %u, or a limit of %u that is not 1 to %u", relation, limit,
+    return WEIR_ERR(WEIR_EINVAL, "there is no relation %u, or the limit %u is not from 1 to %u", relation, limit,
                     WEIR_WINDOW_MAX);
 }
 
 /* What a window is asked by; the vertex and its time are the caller's. */
-typedef struct window_ask {
+typedef struct query_window {
     uint16_t relation;
     weir_direction direction;
     uint32_t limit;
     weir_graph_budget *budget;
-} window_ask;
+} query_window;
 
-/* All reads of edges come through here, those of samplers and aggregates too; only who looks for the puts of a vertex
+/* All reads of edges come through here, those of samplers and aggregates too; only the search for the puts of a vertex
  * does not, because an edge counts as one, however far back it can be asked for. */
-static weir_err read_window(const weir_graph *graph, weir_delta *const deltas[2], weir_vertex vertex, int64_t before_us,
-                            const window_ask *ask, weir_arena *arena, const weir_edge **edgesp, uint32_t *countp) {
+static weir_err query_read_window(const weir_graph *graph, weir_delta *const deltas[2], weir_vertex vertex,
+                                  int64_t before_us, const query_window *ask, weir_arena *arena,
+                                  const weir_edge **edgesp, uint32_t *countp) {
     const weir_entry *entries;
     weir_entry near[NEAR_EDGES];
     *edgesp = NULL;
     *countp = 0;
     const weir_schema_relation *of = weir_schema_relation_at(graph->schema, ask->relation);
-    if (!is_told(graph, of->history_us, before_us)) return WEIR_OK;
+    if (!query_is_told(graph, of->history_us, before_us)) return WEIR_OK;
     weir_list_query query = {.vertex = vertex,
                              .list = WEIR_LIST_EDGES(ask->relation, ask->direction),
                              .before_us = before_us,
-                             .newer_than_us = expired_at(graph, of->expire_us, of->history_us, before_us),
+                             .newer_than_us = query_expired_at(graph, of->expire_us, of->history_us, before_us),
                              .limit = ask->limit,
                              .budget = ask->budget,
                              .room = ask->limit <= NEAR_EDGES ? near : NULL};
-    weir_err err = weir_shard_list_with(shard_of(graph, vertex), deltas, &query, arena, &entries, countp);
+    weir_err err = weir_shard_list_with(query_shard_of(graph, vertex), deltas, &query, arena, &entries, countp);
     if (err) return err;
     weir_edge *edges = weir_arena_alloc(arena, *countp * sizeof *edges);
     if (!edges) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer neighbours");
@@ -91,55 +92,55 @@ static weir_err read_window(const weir_graph *graph, weir_delta *const deltas[2]
 weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
                                      int64_t before_us, uint32_t limit, weir_graph_budget *budget, weir_arena *arena,
                                      const weir_edge **edgesp, uint32_t *countp) {
-    const window_ask ask = {relation, direction, limit, budget};
+    const query_window ask = {relation, direction, limit, budget};
     weir_delta *deltas[2];
     *edgesp = NULL;
     *countp = 0;
-    weir_err err = check_window(graph, relation, limit);
+    weir_err err = query_check_window(graph, relation, limit);
     if (err) return err;
-    weir_shard_version(shard_of(graph, vertex), deltas);
-    err = read_window(graph, deltas, vertex, before_us, &ask, arena, edgesp, countp);
+    weir_shard_version(query_shard_of(graph, vertex), deltas);
+    err = query_read_window(graph, deltas, vertex, before_us, &ask, arena, edgesp, countp);
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);
     return err;
 }
 
-typedef struct many {
+typedef struct query_many {
     const weir_vertex *vertices;
     uint32_t count;
-    const window_ask *ask;
-} many;
+    const query_window *ask;
+} query_many;
 
-static void fetch_one(const weir_graph *graph, const many *m, size_t at, weir_cache_stage stage) {
+static void query_fetch_one(const weir_graph *graph, const query_many *m, size_t at, weir_cache_stage stage) {
     weir_list list = WEIR_LIST_EDGES(m->ask->relation, m->ask->direction);
     if (at < m->count)
-        weir_cache_ahead(shard_of(graph, m->vertices[at])->cache, m->vertices[at], list, m->ask->limit, stage);
+        weir_cache_ahead(query_shard_of(graph, m->vertices[at])->cache, m->vertices[at], list, m->ask->limit, stage);
 }
 
 /* Before the one at `at` is read; before the first, what the following steps take for granted. */
-static void fetch_ahead(const weir_graph *graph, const many *m, size_t at) {
+static void query_fetch_ahead(const weir_graph *graph, const query_many *m, size_t at) {
     if (m->count < AHEAD_MIN) return;
     for (size_t i = at ? AHEAD_SLOT : 0; i <= AHEAD_SLOT; i++)
-        fetch_one(graph, m, at + i, WEIR_CACHE_SLOT);
+        query_fetch_one(graph, m, at + i, WEIR_CACHE_SLOT);
     for (size_t i = at ? AHEAD_WINDOW : 0; i <= AHEAD_WINDOW; i++)
-        fetch_one(graph, m, at + i, WEIR_CACHE_WINDOW);
+        query_fetch_one(graph, m, at + i, WEIR_CACHE_WINDOW);
 }
 
 weir_err weir_graph_neighbors_of_many(weir_graph *graph, const weir_vertex *vertices, const int64_t *before_us,
                                       uint32_t count, uint16_t relation, weir_direction direction, uint32_t limit,
                                       weir_arena *arena, weir_graph_window *windows) {
-    const window_ask ask = {relation, direction, limit, NULL};
-    const many m = {vertices, count, &ask};
+    const query_window ask = {relation, direction, limit, NULL};
+    const query_many m = {vertices, count, &ask};
     weir_delta *deltas[WEIR_SHARDS_MAX][2];
     bool held[WEIR_SHARDS_MAX] = {false};
-    weir_err err = check_window(graph, relation, limit);
+    weir_err err = query_check_window(graph, relation, limit);
     for (uint32_t i = 0; !err && i < count; i++) {
         uint32_t shard = weir_shard_of(vertices[i], graph->shard_count);
-        fetch_ahead(graph, &m, i);
+        query_fetch_ahead(graph, &m, i);
         if (!held[shard]) weir_shard_version(graph->shards[shard], deltas[shard]);
         held[shard] = true;
-        err = read_window(graph, deltas[shard], vertices[i], before_us[i], &ask, arena, &windows[i].edges,
-                          &windows[i].count);
+        err = query_read_window(graph, deltas[shard], vertices[i], before_us[i], &ask, arena, &windows[i].edges,
+                                &windows[i].count);
     }
     for (uint32_t i = 0; i < graph->shard_count; i++) {
         if (!held[i]) continue;
@@ -156,66 +157,48 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
                                        countp);
 }
 
-/* --- the puts of a vertex ---------------------------------------------------------------------------------------- */
+/* --- the puts of a vertex --------------------------------------------------------------------------------------- */
 
 /* Each put of a vertex leaves a record of its time (key.h): a row, an edge of its event, or one of its own. These are
  * the ones that a reader is told of: newer than the vertex's deletion, and of the span. */
-typedef struct puts {
+typedef struct query_puts {
     const weir_graph *graph;
     weir_vertex vertex;
     uint32_t type;
     int64_t deleted_us, before_us, newer_than_us;
-    weir_arena *arena; /* of who asks whether there is any; NULL: the oldest is looked for, in all lists */
+    weir_arena *arena; /* where any put will do; NULL: the oldest is looked for, in all lists */
     weir_graph_budget *budget;
     bool found;
     int64_t oldest_us;
-} puts;
+} query_puts;
 
 /* Those that are not forgotten before a time, whatever was deleted. */
-static puts puts_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                        weir_graph_budget *budget) {
+static query_puts query_puts_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                                    weir_graph_budget *budget) {
     const weir_schema_vertex *of = weir_schema_vertex_at(graph->schema, type);
-    return (puts){.graph = graph,
-                  .vertex = vertex,
-                  .type = type,
-                  .deleted_us = WEIR_DELETED_NEVER,
-                  .before_us = before_us,
-                  .newer_than_us = expired_at(graph, of->expire_us, of->history_us, before_us),
-                  .budget = budget};
+    return (query_puts){.graph = graph,
+                        .vertex = vertex,
+                        .type = type,
+                        .deleted_us = WEIR_DELETED_NEVER,
+                        .before_us = before_us,
+                        .newer_than_us = query_expired_at(graph, of->expire_us, of->history_us, before_us),
+                        .budget = budget};
 }
 
-static weir_err deleted_before(const weir_graph *graph, weir_vertex vertex, int64_t before_us,
-                               weir_graph_budget *budget, int64_t *time_usp) {
-    weir_deleted_look look = {.deleted = shard_of(graph, vertex)->deleted, .budget = budget};
+static weir_err query_deleted_before(const weir_graph *graph, weir_vertex vertex, int64_t before_us,
+                                     weir_graph_budget *budget, int64_t *time_usp) {
+    weir_deleted_look look = {.deleted = query_shard_of(graph, vertex)->deleted, .budget = budget};
     weir_err err = weir_deleted_time(&look, vertex, before_us, time_usp);
     weir_deleted_look_end(&look);
     return err;
 }
 
-static weir_err look_for_any(puts *p, const weir_list_query *query) {
-    const weir_entry *entries;
-    uint32_t count;
-    weir_err err = weir_shard_list(shard_of(p->graph, p->vertex), query, p->arena, &entries, &count);
-    p->found = !err && count > 0;
-    return err;
-}
-
-static weir_err look_for_oldest(puts *p, const weir_list_query *query) {
-    bool found;
-    int64_t time_us;
-    weir_err err = weir_shard_oldest(shard_of(p->graph, p->vertex), query, &found, &time_us);
-    if (err || !found) return err;
-    if (!p->found || time_us < p->oldest_us) p->oldest_us = time_us;
-    p->found = true;
-    return WEIR_OK;
-}
-
-static bool is_enough(const puts *p) {
+static bool query_is_enough(const query_puts *p) {
     return p->found && p->arena;
 }
 
-static weir_err look_into(puts *p, weir_list list) {
-    if (is_enough(p)) return WEIR_OK;
+static weir_err query_look_into(query_puts *p, weir_list list) {
+    if (query_is_enough(p)) return WEIR_OK;
     const weir_list_query query = {.vertex = p->vertex,
                                    .list = list,
                                    .before_us = p->before_us,
@@ -223,49 +206,63 @@ static weir_err look_into(puts *p, weir_list list) {
                                    .limit = 1,
                                    .hidden_too = true,
                                    .budget = p->budget};
-    return p->arena ? look_for_any(p, &query) : look_for_oldest(p, &query);
+    weir_shard *shard = query_shard_of(p->graph, p->vertex);
+    if (p->arena) {
+        const weir_entry *entries;
+        uint32_t count;
+        weir_err err = weir_shard_list(shard, &query, p->arena, &entries, &count);
+        p->found = !err && count > 0;
+        return err;
+    }
+    bool found;
+    int64_t time_us;
+    weir_err err = weir_shard_oldest(shard, &query, &found, &time_us);
+    if (err || !found) return err;
+    if (!p->found || time_us < p->oldest_us) p->oldest_us = time_us;
+    p->found = true;
+    return WEIR_OK;
 }
 
 /* All lists that a put of the vertex may stand in, beginning with the one that most vertices have. */
-static weir_err look_for_puts(puts *p) {
+static weir_err query_look_for_puts(query_puts *p) {
     const weir_schema *schema = p->graph->schema;
     weir_err err = WEIR_OK;
     p->found = false;
-    if (weir_schema_vertex_at(schema, p->type)->feature_count) err = look_into(p, WEIR_LIST_FEATURES);
-    for (uint32_t i = 0; !err && !is_enough(p) && i < weir_schema_relation_count(schema); i++) {
+    if (weir_schema_vertex_at(schema, p->type)->feature_count) err = query_look_into(p, WEIR_LIST_FEATURES);
+    for (uint32_t i = 0; !err && !query_is_enough(p) && i < weir_schema_relation_count(schema); i++) {
         const weir_schema_relation *relation = weir_schema_relation_at(schema, i);
-        if (relation->from == p->type) err = look_into(p, WEIR_LIST_EDGES(i, WEIR_OUT));
-        if (!err && relation->to == p->type) err = look_into(p, WEIR_LIST_EDGES(i, WEIR_IN));
+        if (relation->from == p->type) err = query_look_into(p, WEIR_LIST_EDGES(i, WEIR_OUT));
+        if (!err && relation->to == p->type) err = query_look_into(p, WEIR_LIST_EDGES(i, WEIR_IN));
     }
-    return err ? err : look_into(p, WEIR_LIST_PUTS);
+    return err ? err : query_look_into(p, WEIR_LIST_PUTS);
 }
 
 /* Whether the vertex was put after its newest deletion, and within the age at which its type is forgotten. The name's
  * own time says nothing of that: it is carried once only, by whichever put came first. The records of puts are the same
  * in whatever order puts and deletions come, and however often. Only vertices that were deleted, or whose type expires,
  * pay for the looks. */
-static weir_err is_there(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                         weir_graph_budget *budget, weir_arena *arena, bool *therep) {
-    puts p = puts_before(graph, vertex, type, before_us, budget);
-    weir_err err = deleted_before(graph, vertex, before_us, budget, &p.deleted_us);
+static weir_err query_is_there(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                               weir_graph_budget *budget, weir_arena *arena, bool *therep) {
+    query_puts p = query_puts_before(graph, vertex, type, before_us, budget);
+    weir_err err = query_deleted_before(graph, vertex, before_us, budget, &p.deleted_us);
     *therep = !err && p.deleted_us == WEIR_DELETED_NEVER && p.newer_than_us == INT64_MIN;
     if (err || *therep) return err;
     p.arena = arena;
-    err = look_for_puts(&p);
+    err = query_look_for_puts(&p);
     *therep = p.found;
     return err;
 }
 
-/* --- lives ------------------------------------------------------------------------------------------------------- */
+/* --- lives ------------------------------------------------------------------------------------------------------ */
 
 /* From a put back over those that are less than an expiry apart, in leaps: to the oldest put within an expiry before
  * the last one met. Two leaps pass an expiry at least. Ends where reach_us is passed. */
-static weir_err leap_back(puts *p, int64_t expire_us, int64_t reach_us) {
+static weir_err query_leap_back(query_puts *p, int64_t expire_us, int64_t reach_us) {
     weir_err err = WEIR_OK;
     while (!err && p->found && p->oldest_us > reach_us) {
         p->before_us = p->oldest_us;
         if (__builtin_sub_overflow(p->before_us, expire_us, &p->newer_than_us)) p->newer_than_us = INT64_MIN;
-        err = look_for_puts(p);
+        err = query_look_for_puts(p);
     }
     return err;
 }
@@ -274,46 +271,37 @@ static weir_err leap_back(puts *p, int64_t expire_us, int64_t reach_us) {
  * the sources agree on, and back from these the ones that are less than an expiry apart. *therep false: none, or the
  * type's history does not reach so far back. *firstp is its oldest put; or, if that is older than reach_us, one that
  * is. */
-static weir_err find_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                          int64_t reach_us, weir_graph_budget *budget, bool *therep, int64_t *firstp) {
+static weir_err query_find_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                                int64_t reach_us, weir_graph_budget *budget, bool *therep, int64_t *firstp) {
     const weir_schema_vertex *of = weir_schema_vertex_at(graph->schema, type);
-    puts p = puts_before(graph, vertex, type, before_us, budget);
+    query_puts p = query_puts_before(graph, vertex, type, before_us, budget);
     *therep = false;
     *firstp = p.oldest_us;
-    if (!is_told(graph, of->history_us, before_us)) return WEIR_OK;
-    weir_err err = deleted_before(graph, vertex, before_us, budget, &p.deleted_us);
-    if (!err) err = look_for_puts(&p);
+    if (!query_is_told(graph, of->history_us, before_us)) return WEIR_OK;
+    weir_err err = query_deleted_before(graph, vertex, before_us, budget, &p.deleted_us);
+    if (!err) err = query_look_for_puts(&p);
     *therep = p.found;
-    if (!err && of->expire_us) err = leap_back(&p, of->expire_us, reach_us);
+    if (!err && of->expire_us) err = query_leap_back(&p, of->expire_us, reach_us);
     *firstp = p.oldest_us;
-    return err;
-}
-
-/* Whether anything was put before this, in whatever life. */
-static weir_err was_put_before(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                               weir_graph_budget *budget, bool *putp) {
-    puts p = puts_before(graph, vertex, type, before_us, budget);
-    p.newer_than_us = INT64_MIN;
-    weir_err err = look_for_puts(&p);
-    *putp = p.found;
     return err;
 }
 
 /* --- features: each at its newest value ------------------------------------------------------------------------- */
 
-static weir_err damaged(weir_vertex vertex) {
+static weir_err query_damaged(weir_vertex vertex) {
     return WEIR_ERR(WEIR_ECORRUPT, "a feature row of vertex " WEIR_VERTEX_FORMAT " is damaged; restore a checkpoint",
                     WEIR_VERTEX_WORDS(vertex));
 }
 
-/* Rows that follow the newest one may belong to another type only if the schema's names collide: they are left out. */
-static weir_err fill(const weir_graph_kinds *kinds, weir_vertex vertex, const weir_entry *entries, uint32_t count,
-                     weir_value *values, size_t *presentp) {
+/* The rows are merged, the newest first. One of another type than the newest row's, which only colliding ids can bring,
+ * is left out. */
+static weir_err query_fill(const weir_graph_kinds *kinds, weir_vertex vertex, const weir_entry *entries, uint32_t count,
+                           weir_value *values, size_t *presentp) {
     uint16_t type = weir_get_u16(entries[0].row);
     *presentp = 0;
     for (uint32_t i = 0; i < count && (i == 0 || *presentp < kinds->count); i++) {
         const weir_entry *e = &entries[i];
-        if (e->row_length < WEIR_STORED_FEATURES_PREFIX) return damaged(vertex);
+        if (e->row_length < WEIR_STORED_FEATURES_PREFIX) return query_damaged(vertex);
         if (weir_get_u16(e->row) != type) continue;
         const uint8_t *row = e->row + WEIR_STORED_FEATURES_PREFIX;
         size_t length = e->row_length - WEIR_STORED_FEATURES_PREFIX;
@@ -324,46 +312,42 @@ static weir_err fill(const weir_graph_kinds *kinds, weir_vertex vertex, const we
     return WEIR_OK;
 }
 
-static weir_err row_of_values(const weir_graph_kinds *kinds, const weir_value *values, weir_arena *arena,
-                              weir_row_view *viewp) {
+static weir_err query_view_rows(const weir_graph *graph, weir_vertex vertex, const weir_entry *entries, uint32_t count,
+                                weir_arena *arena, bool *enoughp, weir_row_view *viewp) {
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    size_t present;
+    if (entries[0].row_length < WEIR_STORED_FEATURES_PREFIX) return query_damaged(vertex);
+    uint16_t type = weir_get_u16(entries[0].row);
+    if (type >= weir_schema_vertex_count(graph->schema)) return query_damaged(vertex);
+    const weir_graph_kinds *kinds = &graph->vertex_kinds[type];
+    WEIR_ASSERT(kinds->count <= WEIR_ROW_FEATURES_MAX);
+    memset(values, 0, kinds->count * sizeof values[0]);
+    weir_err err = query_fill(kinds, vertex, entries, count, values, &present);
+    if (err) return err;
+    *enoughp = present == kinds->count;
     size_t size = weir_row_size(kinds->kinds, values, kinds->count);
     uint8_t *row = weir_arena_alloc_aligned(arena, 1, size);
     if (!row) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer features");
-    viewp->row_length = (uint32_t)weir_row_write(kinds->kinds, values, kinds->count, row);
-    viewp->row = row;
+    uint32_t length = (uint32_t)weir_row_write(kinds->kinds, values, kinds->count, row);
+    WEIR_ASSERT(length == size);
+    *viewp = (weir_row_view){.row = row, .row_length = length, .vertex_type = type, .time_us = entries[0].time_us};
     return WEIR_OK;
-}
-
-static weir_err view_rows(const weir_graph *graph, weir_vertex vertex, const weir_entry *entries, uint32_t count,
-                          weir_arena *arena, bool *enoughp, weir_row_view *viewp) {
-    weir_value values[WEIR_ROW_FEATURES_MAX];
-    size_t present;
-    if (entries[0].row_length < WEIR_STORED_FEATURES_PREFIX) return damaged(vertex);
-    uint16_t type = weir_get_u16(entries[0].row);
-    if (type >= weir_schema_vertex_count(graph->schema)) return damaged(vertex);
-    const weir_graph_kinds *kinds = &graph->vertex_kinds[type];
-    memset(values, 0, kinds->count * sizeof values[0]);
-    weir_err err = fill(kinds, vertex, entries, count, values, &present);
-    if (err) return err;
-    *enoughp = present == kinds->count;
-    viewp->vertex_type = type;
-    viewp->time_us = entries[0].time_us;
-    return row_of_values(kinds, values, arena, viewp);
 }
 
 /* How many rows, from the newest on, are of the life that the vertex has before the time. Those that are less than an
  * expiry apart need no look at other puts. */
-static weir_err rows_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
-                             const weir_entry *entries, weir_graph_budget *budget, uint32_t *countp) {
+static weir_err query_rows_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t before_us,
+                                   const weir_entry *entries, weir_graph_budget *budget, uint32_t *countp) {
     int64_t first_us;
     bool there;
-    weir_err err = find_life(graph, vertex, type, before_us, entries[*countp - 1].time_us, budget, &there, &first_us);
+    weir_err err =
+        query_find_life(graph, vertex, type, before_us, entries[*countp - 1].time_us, budget, &there, &first_us);
     while (!err && *countp && (!there || entries[*countp - 1].time_us < first_us))
         --*countp;
     return err;
 }
 
-static uint32_t rows_together(const weir_entry *entries, uint32_t count, int64_t expire_us) {
+static uint32_t query_rows_together(const weir_entry *entries, uint32_t count, int64_t expire_us) {
     uint32_t together = 1;
     while (expire_us && together < count) {
         int64_t apart_us;
@@ -375,24 +359,24 @@ static uint32_t rows_together(const weir_entry *entries, uint32_t count, int64_t
 }
 
 /* *enoughp: older rows would change nothing. */
-static weir_err view_life(const weir_graph *graph, weir_vertex vertex, int64_t before_us, const weir_entry *entries,
-                          uint32_t count, weir_graph_budget *budget, weir_arena *arena, bool *enoughp,
-                          weir_row_view *viewp) {
-    if (entries[0].row_length < WEIR_STORED_FEATURES_PREFIX) return damaged(vertex);
+static weir_err query_view_life(const weir_graph *graph, weir_vertex vertex, int64_t before_us,
+                                const weir_entry *entries, uint32_t count, weir_graph_budget *budget, weir_arena *arena,
+                                bool *enoughp, weir_row_view *viewp) {
+    if (entries[0].row_length < WEIR_STORED_FEATURES_PREFIX) return query_damaged(vertex);
     uint32_t type = weir_get_u16(entries[0].row);
-    if (type >= weir_schema_vertex_count(graph->schema)) return damaged(vertex);
+    if (type >= weir_schema_vertex_count(graph->schema)) return query_damaged(vertex);
     const weir_schema_vertex *of = weir_schema_vertex_at(graph->schema, type);
-    *enoughp = !is_told(graph, of->history_us, before_us);
+    *enoughp = !query_is_told(graph, of->history_us, before_us);
     if (*enoughp) return WEIR_OK;
-    uint32_t of_life = rows_together(entries, count, of->expire_us);
-    int64_t expired_us = expired_at(graph, of->expire_us, of->history_us, before_us);
+    uint32_t of_life = query_rows_together(entries, count, of->expire_us);
+    int64_t expired_us = query_expired_at(graph, of->expire_us, of->history_us, before_us);
     bool old = of->expire_us && entries[0].time_us <= expired_us;
     weir_err err = WEIR_OK;
-    if (!old) err = view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
+    if (!old) err = query_view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
     if (err || (!old && (*enoughp || of_life == count))) return err;
     of_life = count;
-    err = rows_of_life(graph, vertex, type, before_us, entries, budget, &of_life);
-    if (!err && of_life) err = view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
+    err = query_rows_of_life(graph, vertex, type, before_us, entries, budget, &of_life);
+    if (!err && of_life) err = query_view_rows(graph, vertex, entries, of_life, arena, enoughp, viewp);
     *enoughp = *enoughp || of_life < count;
     return err;
 }
@@ -411,9 +395,9 @@ weir_err weir_graph_features_within(weir_graph *graph, weir_vertex vertex, int64
                                  .newer_than_us = INT64_MIN,
                                  .limit = limit,
                                  .budget = budget};
-        err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
+        err = weir_shard_list(query_shard_of(graph, vertex), &query, arena, &entries, &count);
         if (err || count == 0) break;
-        err = view_life(graph, vertex, before_us, entries, count, budget, arena, &enough, viewp);
+        err = query_view_life(graph, vertex, before_us, entries, count, budget, arena, &enough, viewp);
         enough = enough || count < limit || limit >= ROWS_MAX;
     }
     if (err) *viewp = (weir_row_view){0};
@@ -425,20 +409,21 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
     return weir_graph_features_within(graph, vertex, before_us, NULL, arena, viewp);
 }
 
-/* --- labels ------------------------------------------------------------------------------------------------------ */
+/* --- labels ----------------------------------------------------------------------------------------------------- */
 
 /* Whether a label of this time is of the life that its vertex has before before_us. */
-static weir_err label_is_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t label_us,
-                                 int64_t before_us, weir_graph_budget *budget, bool *isp) {
+static weir_err query_label_is_of_life(const weir_graph *graph, weir_vertex vertex, uint32_t type, int64_t label_us,
+                                       int64_t before_us, weir_graph_budget *budget, bool *isp) {
     int64_t first_us, deleted_us, reach_us = label_us == INT64_MIN ? label_us : label_us - 1;
-    bool earlier = false;
-    weir_err err = deleted_before(graph, vertex, before_us, budget, &deleted_us);
+    weir_err err = query_deleted_before(graph, vertex, before_us, budget, &deleted_us);
     *isp = !err && deleted_us == WEIR_DELETED_NEVER && !weir_schema_vertex_at(graph->schema, type)->expire_us;
     if (err || *isp) return err;
-    err = find_life(graph, vertex, type, before_us, reach_us, budget, isp, &first_us);
+    err = query_find_life(graph, vertex, type, before_us, reach_us, budget, isp, &first_us);
     if (err || !*isp || first_us < label_us) return err;
-    err = was_put_before(graph, vertex, type, first_us, budget, &earlier);
-    *isp = !earlier;
+    query_puts earlier = query_puts_before(graph, vertex, type, first_us, budget); /* in whatever life */
+    earlier.newer_than_us = INT64_MIN;
+    err = query_look_for_puts(&earlier);
+    *isp = !earlier.found;
     return err;
 }
 
@@ -447,7 +432,7 @@ weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t
     const weir_entry *entries;
     uint32_t count;
     *viewp = (weir_row_view){0};
-    if (label >= weir_schema_label_count(graph->schema)) return WEIR_ERR(WEIR_EINVAL, "no label %u", label);
+    if (label >= weir_schema_label_count(graph->schema)) return WEIR_ERR(WEIR_EINVAL, "there is no label %u", label);
     weir_list_query query = {.vertex = vertex,
                              .list = WEIR_LIST_LABEL(label),
                              .before_us = before_us,
@@ -457,11 +442,11 @@ weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t
     const weir_schema_label *schema = weir_schema_label_at(graph->schema, label);
     int64_t history_us = schema->on_relation ? weir_schema_relation_at(graph->schema, schema->target)->history_us
                                              : weir_schema_vertex_at(graph->schema, schema->target)->history_us;
-    if (!is_told(graph, history_us, before_us)) return WEIR_OK;
+    if (!query_is_told(graph, history_us, before_us)) return WEIR_OK;
     bool counts = true;
-    weir_err err = weir_shard_list(shard_of(graph, vertex), &query, arena, &entries, &count);
+    weir_err err = weir_shard_list(query_shard_of(graph, vertex), &query, arena, &entries, &count);
     if (!err && count && !schema->on_relation)
-        err = label_is_of_life(graph, vertex, schema->target, entries[0].time_us, before_us, budget, &counts);
+        err = query_label_is_of_life(graph, vertex, schema->target, entries[0].time_us, before_us, budget, &counts);
     if (!err && count && counts) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
     return err;
 }
@@ -471,7 +456,7 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
     return weir_graph_label_within(graph, vertex, label, before_us, NULL, arena, viewp);
 }
 
-/* --- names -------------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------------------------ */
 
 weir_err weir_graph_name_within(weir_graph *graph, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
                                 uint16_t *vertex_typep, const char **keyp, uint32_t *key_lengthp) {
@@ -480,8 +465,8 @@ weir_err weir_graph_name_within(weir_graph *graph, weir_vertex vertex, weir_grap
     *vertex_typep = 0;
     *keyp = NULL;
     *key_lengthp = 0;
-    weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, budget, arena, &name, &there);
-    if (!err && there) err = is_there(graph, vertex, name.vertex_type, WEIR_BEFORE_ALL, budget, arena, &there);
+    weir_err err = weir_shard_name(query_shard_of(graph, vertex), vertex, budget, arena, &name, &there);
+    if (!err && there) err = query_is_there(graph, vertex, name.vertex_type, WEIR_BEFORE_ALL, budget, arena, &there);
     if (err || !there) return err;
     *vertex_typep = name.vertex_type;
     *keyp = name.key;
@@ -497,15 +482,15 @@ weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *aren
 weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena, bool *knownp,
                               int64_t *time_usp) {
     weir_name name = {0};
-    weir_err err = weir_shard_name(shard_of(graph, vertex), vertex, NULL, arena, &name, knownp);
+    weir_err err = weir_shard_name(query_shard_of(graph, vertex), vertex, NULL, arena, &name, knownp);
     if (err || !*knownp) return err;
-    return find_life(graph, vertex, name.vertex_type, before_us, INT64_MIN, NULL, knownp, time_usp);
+    return query_find_life(graph, vertex, name.vertex_type, before_us, INT64_MIN, NULL, knownp, time_usp);
 }
 
-/* --- events ------------------------------------------------------------------------------------------------------ */
+/* --- events ----------------------------------------------------------------------------------------------------- */
 
-/* Who takes events asks, while a store is filled, too: then some of the notes may lie in a pile. */
-static weir_err seal_notes(weir_shard *shard, uint32_t source, uint32_t partition, uint64_t from, uint64_t to) {
+/* Ingest asks for notes while a store is being filled, too: then some of them may lie in a pile. */
+static weir_err query_seal_notes(weir_shard *shard, uint32_t source, uint32_t partition, uint64_t from, uint64_t to) {
     uint64_t sealed = 0, applied = 0;
     if (!weir_shard_is_piled(shard)) return WEIR_OK;
     (void)weir_offsets_get(shard->sealed, source, partition, &sealed); /* of one that is not known: 0 */
@@ -521,15 +506,15 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
     *notesp = NULL;
     *countp = 0;
     if (to > INT64_MAX || from >= to || to - from > WEIR_WINDOW_MAX)
-        return WEIR_ERR(WEIR_EINVAL, "no notes of the offsets %llu to %llu can be read at once",
+        return WEIR_ERR(WEIR_EINVAL, "the notes of offsets %llu to %llu cannot be read at once",
                         (unsigned long long)from, (unsigned long long)to);
     weir_list_query query = {.vertex = weir_graph_source_vertex(graph, source, partition),
                              .list = WEIR_LIST_EVENTS,
                              .before_us = (int64_t)to,
                              .newer_than_us = (int64_t)from - 1,
                              .limit = (uint32_t)(to - from)};
-    weir_shard *shard = shard_of(graph, query.vertex);
-    weir_err err = seal_notes(shard, source, partition, from, to);
+    weir_shard *shard = query_shard_of(graph, query.vertex);
+    weir_err err = query_seal_notes(shard, source, partition, from, to);
     if (!err) err = weir_shard_list(shard, &query, arena, &entries, countp);
     if (err) return err;
     weir_event_note *notes = weir_arena_alloc(arena, *countp * sizeof *notes);
@@ -540,7 +525,7 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
     return WEIR_OK;
 }
 
-/* --- claims ------------------------------------------------------------------------------------------------------ */
+/* --- claims ----------------------------------------------------------------------------------------------------- */
 
 void weir_graph_name_ahead(weir_graph *graph, weir_vertex vertex) {
     weir_names_ahead(graph->names, vertex);

@@ -8,13 +8,14 @@
  * sealed). Most lists have none: `limit` of each are taken first. When that was not enough, the read is done again with
  * a few more, which a window that was filled has, and then with many. When even those were not, the list begins with a
  * long run of deletions. Then the deltas are taken whole, because what comes while they are read must not be seen in
- * part (S2), and the cold store is read page by page by one cursor, which sees one moment. So a read costs what it
- * passes, and a few bytes for each deletion that it has met. What the cold store's run has left is kept for the next
+ * part (GRAPH-S2), and the cold store is read page by page by one cursor, which sees one moment. So a read costs what
+ * it passes, and a few bytes for each deletion that it has met. What the cold store's run has left is kept for the next
  * reader (remains.h).
  */
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "cold.h"
 #include "hidden.h"
@@ -34,20 +35,20 @@
 #define PAGE_ENTRIES_MAX 16384u
 #define PAGE_ROWS_MAX    (256u << 20) /* of the first page, of rows as long as a schema can have, a half */
 
-typedef struct source {
+typedef struct read_source {
     weir_entry *entries;
     size_t count, next;
     bool complete;
     weir_engine_cursor *cursor; /* where the cold store is read page by page … */
     weir_arena *rows;           /* … those of the page                         */
     size_t page;                /* entries that there is room for              */
-} source;
+} read_source;
 
-static weir_err arena_full(const weir_arena *arena) {
+static weir_err read_arena_full(const weir_arena *arena) {
     return WEIR_ARENA_ERR(arena, "the read needs more memory than its request may use; ask for fewer neighbours");
 }
 
-/* --- what a read may cost ----------------------------------------------------------------------------------------- */
+/* --- what a read may cost --------------------------------------------------------------------------------------- */
 
 weir_err weir_shard_spend(weir_graph_budget *budget, uint64_t steps) {
     if (!budget) return WEIR_OK;
@@ -71,11 +72,10 @@ weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps) {
     return err;
 }
 
-/* --- the cold source -----------------------------------------------------------------------------------------------
- * */
+/* --- the cold source -------------------------------------------------------------------------------------------- */
 
-static weir_err scan_cold(weir_shard *shard, const weir_list_query *query, int64_t before_us, size_t capacity,
-                          weir_arena *arena, source *s) {
+static weir_err read_scan_cold(weir_shard *shard, const weir_list_query *query, int64_t before_us, size_t capacity,
+                               weir_arena *arena, read_source *s) {
     const weir_cold_query cold = {query->vertex, query->list, before_us, .budget = query->budget};
     weir_engine_cursor *cursor;
     s->next = 0;
@@ -88,27 +88,23 @@ static weir_err scan_cold(weir_shard *shard, const weir_list_query *query, int64
     return err;
 }
 
-/* Each page begins anew with the bundles that reach into it, so they become larger. */
-static weir_err widen_page(source *s) {
-    size_t page = s->page ? s->page * 2 : PAGE_ENTRIES;
-    if (page > PAGE_ENTRIES_MAX || weir_arena_used(s->rows) > PAGE_ROWS_MAX / 256) return WEIR_OK;
-    weir_entry *wider = weir_realloc_array(s->entries, page, sizeof *wider);
-    if (!wider) return WEIR_NOMEM("while reading a list of deletions");
-    s->entries = wider;
-    s->page = page;
-    return WEIR_OK;
-}
-
-/* The next page, where the cold store is read page by page and the last entry of one was taken. */
-static weir_err step_cold(const weir_list_query *query, source *s) {
+/* The next page, where the cold store is read page by page and the last entry of one was taken. Each begins anew with
+ * the bundles that reach into it, so pages become larger. */
+static weir_err read_step_cold(const weir_list_query *query, read_source *s) {
     if (!s->cursor) return WEIR_OK;
     weir_err err = weir_shard_spend(query->budget, 1);
     if (err || s->complete || s->next < s->count) return err;
     weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
+    WEIR_ASSERT(s->next == s->count && s->count <= s->page);
     const weir_entry last = s->count ? s->entries[s->count - 1] : (weir_entry){0};
     if (s->count) cold.after = &last;
-    err = widen_page(s);
-    if (err) return err;
+    size_t page = s->page ? s->page * 2 : PAGE_ENTRIES;
+    if (page <= PAGE_ENTRIES_MAX && weir_arena_used(s->rows) <= PAGE_ROWS_MAX / 256) {
+        weir_entry *wider = weir_realloc_array(s->entries, page, sizeof *wider);
+        if (!wider) return WEIR_NOMEM("while reading a list of deletions");
+        s->entries = wider;
+        s->page = page;
+    }
     for (s->next = 0;; s->page /= 2) {
         weir_arena_reset(s->rows);
         err = weir_cold_list(s->cursor, &cold, s->entries, s->page, s->rows, &s->count, &s->complete);
@@ -116,48 +112,49 @@ static weir_err step_cold(const weir_list_query *query, source *s) {
     }
 }
 
-static void *allocate_row(void *arena, size_t size) {
+static void *read_allocate_row(void *arena, size_t size) {
     return weir_arena_alloc_aligned(arena, 1, size);
 }
 
-static bool collect_cached(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
-                           source *s) {
+static bool read_collect_cached(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
+                                read_source *s) {
     s->next = 0;
     return weir_cache_collect(shard->cache, query->vertex, query->list, query->before_us, s->entries, capacity,
-                              allocate_row, arena, &s->count, &s->complete);
+                              read_allocate_row, arena, &s->count, &s->complete);
 }
 
 /* To fill a window is to read all of it from the cold store, out of one more file for every few entries: so none is
- * filled to its full width for a reader of ten. Who asks for very many may ask as of a little earlier the next time. */
-static size_t window_size(const weir_shard *shard, size_t capacity) {
+ * filled to its full width for a reader of ten. A reader of very many may ask as of a little earlier the next time. */
+static size_t read_window_size(const weir_shard *shard, size_t capacity) {
     if (capacity > WIDE_MAX) return shard->window;
     return capacity > shard->window ? capacity + capacity / 4 : capacity;
 }
 
 /* Scans from the newest on, so that the next reader finds a window; then answers from that, if it reaches. */
-static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
-                             source *s) {
-    size_t size = window_size(shard, capacity + SPARE_ENTRIES); /* for who has to ask for so many more */
+static weir_err read_collect_cold(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
+                                  read_source *s) {
+    size_t size = read_window_size(shard, capacity + SPARE_ENTRIES); /* for a reader that has to ask for so many more */
     bool by_trims = query->list == WEIR_LIST_PUTS; /* a window would not know of those that a trim has left */
     if (by_trims || WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS) /* or read once, at a start */
-        return scan_cold(shard, query, query->before_us, capacity, arena, s);
-    if (collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
+        return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
+    if (read_collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
     if (s->count >= size && s->count >= shard->window) /* far in the past */
-        return scan_cold(shard, query, query->before_us, capacity, arena, s);
+        return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
     if (s->count < shard->window && s->count * 2 > size) /* one that does not reach becomes wider */
         size = s->count * 2 < shard->window ? s->count * 2 : shard->window;
-    source window = {.entries = weir_arena_alloc(arena, size * sizeof(weir_entry))};
-    if (!window.entries) return arena_full(arena);
+    read_source window = {.entries = weir_arena_alloc(arena, size * sizeof(weir_entry))};
+    if (!window.entries) return read_arena_full(arena);
     uint64_t epoch = weir_cache_epoch(shard->cache);
-    weir_err err = scan_cold(shard, query, INT64_MAX, size, arena, &window);
+    weir_err err = read_scan_cold(shard, query, INT64_MAX, size, arena, &window);
     if (err) return err;
     weir_cache_fill(shard->cache, epoch, query->vertex, query->list, window.entries, window.count, window.complete);
     size_t newer = 0;
     while (newer < window.count && window.entries[newer].time_us >= query->before_us)
         newer++;
     if (!window.complete && window.count - newer < capacity) {
-        return scan_cold(shard, query, query->before_us, capacity, arena, s);
+        return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
     }
+    WEIR_ASSERT(newer <= window.count && window.count <= size);
     s->count = window.count - newer < capacity ? window.count - newer : capacity;
     s->next = 0;
     s->complete = window.complete && newer + s->count == window.count;
@@ -167,13 +164,13 @@ static weir_err collect_cold(weir_shard *shard, const weir_list_query *query, si
 
 /* What remains of the list, instead of its window. Not where a delta has an edge so old that a deletion which is not
  * kept may hide it. */
-static bool collect_remains(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
-                            size_t capacity, weir_arena *arena, source *s, bool *latep) {
+static bool read_collect_remains(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
+                                 size_t capacity, weir_arena *arena, read_source *s, bool *latep) {
     weir_remains_span span;
     int64_t oldest_us;
     if (query->hidden_too ||
         !weir_remains_collect(shard->remains, query->vertex, query->list, query->before_us, query->newer_than_us,
-                              s->entries, capacity, allocate_row, arena, &s->count, &span))
+                              s->entries, capacity, read_allocate_row, arena, &s->count, &span))
         return false;
     if (s->count < query->limit && !span.complete) return false;
     const int64_t late_us = span.deletion_us < query->before_us ? span.deletion_us + 1 : query->before_us;
@@ -188,19 +185,11 @@ static bool collect_remains(weir_shard *shard, const weir_list_query *query, wei
     return true;
 }
 
-static weir_err copy_row(weir_arena *arena, weir_entry *entry) {
-    if (entry->row_length == 0) return WEIR_OK;
-    void *copy = weir_arena_alloc_aligned(arena, 1, entry->row_length);
-    if (!copy) return arena_full(arena);
-    entry->row = memcpy(copy, entry->row, entry->row_length);
-    return WEIR_OK;
-}
-
-/* --- the merge -----------------------------------------------------------------------------------------------------
- * */
+/* --- the merge -------------------------------------------------------------------------------------------------- */
 
 /* Whether the other end of an edge may have been deleted: then what is known of those ends is fetched side by side. */
-static bool ends_may_be_deleted(const weir_shard *shard, const weir_list_query *query, const source *sources) {
+static bool read_ends_may_be_deleted(const weir_shard *shard, const weir_list_query *query,
+                                     const read_source *sources) {
     const weir_deleted_filter *filter = weir_deleted_filter_of(shard->deleted);
     if (query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return false;
     if (!weir_deleted_filter_any(filter)) return false;
@@ -210,37 +199,29 @@ static bool ends_may_be_deleted(const weir_shard *shard, const weir_list_query *
     return true;
 }
 
-static const weir_entry *next_of(const source *s) {
+static const weir_entry *read_next_of(const read_source *s) {
     return s->next < s->count ? &s->entries[s->next] : NULL;
-}
-
-/* The first that has anything of the list: mostly the cold store. */
-static size_t first_source(const source *sources) {
-    size_t first = 0;
-    while (first < COLD && sources[first].count == 0 && sources[first].complete)
-        first++;
-    return first;
 }
 
 /* The next record in order, each once; *coldp: the cold store, which is the last that is looked at, has it. NULL at the
  * end; *lackingp gets those sources that have more and were read to their end. */
-static const weir_entry *merge_next(source *sources, size_t first, unsigned *lackingp, bool *coldp) {
+static const weir_entry *read_merge_next(read_source *sources, size_t first, unsigned *lackingp, bool *coldp) {
     const weir_entry *best = NULL;
     for (size_t i = first; i < SOURCES; i++) {
-        const weir_entry *e = next_of(&sources[i]);
+        const weir_entry *e = read_next_of(&sources[i]);
         if (!e && !sources[i].complete) *lackingp |= 1u << i;
         if (e && (!best || weir_entry_order(e, best) < 0)) best = e;
     }
     if (*lackingp || !best) return NULL;
     for (size_t i = first; i < SOURCES; i++) {
-        const weir_entry *e = next_of(&sources[i]);
+        const weir_entry *e = read_next_of(&sources[i]);
         *coldp = e && (e == best || weir_entry_order(e, best) == 0);
         sources[i].next += *coldp;
     }
     return best;
 }
 
-typedef struct merged {
+typedef struct read_merged {
     weir_entry *entries;
     uint32_t count;
     unsigned lacking;  /* sources of which more must be taken; 0: these are the entries */
@@ -253,24 +234,24 @@ typedef struct merged {
     bool kept_all;
     bool late;           /* a delta has an edge that is too old for what is kept */
     int64_t deletion_us; /* of the newest deletion that was met in the cold store  */
-    bool kept_by_edges;  /* only deletions of edges have left something out: for who asks as of an earlier time, too */
-} merged;
+    bool kept_by_edges;  /* only deletions of edges have left something out: for readers as of an earlier time, too */
+} read_merged;
 
-typedef struct merging {
+typedef struct read_merging {
     weir_list_query query;
-    source *sources;
-    size_t first;
+    read_source *sources;
+    size_t first; /* that has anything of the list: mostly the cold store */
     weir_deleted_look look;
     weir_hidden hidden;
     int64_t newer_than_us;
     bool ends_may_be; /* deleted */
     uint64_t passed;
     weir_arena *arena;
-    merged *out;
-} merging;
+    read_merged *out;
+} read_merging;
 
 /* Whether deletions hide it, and whether those that the cold store has do without the deltas'. */
-static weir_err merge_look(merging *m, const weir_entry *e, bool *hiddenp, bool *hidden_coldp) {
+static weir_err read_merge_look(read_merging *m, const weir_entry *e, bool *hiddenp, bool *hidden_coldp) {
     *hiddenp = *hidden_coldp = e->deletion;
     if (e->deletion || m->query.hidden_too) return WEIR_OK;
     weir_hidden_by by = weir_hidden_find(&m->hidden, e);
@@ -285,16 +266,19 @@ static weir_err merge_look(merging *m, const weir_entry *e, bool *hiddenp, bool 
 }
 
 /* Pages go their own way, so their rows are copied. What finds no room for the next reader must not fail this one. */
-static weir_err merge_take(merging *m, const weir_entry *e, bool told, bool kept) {
-    merged *out = m->out;
+static weir_err read_merge_take(read_merging *m, const weir_entry *e, bool told, bool kept) {
+    read_merged *out = m->out;
+    WEIR_ASSERT(!told || out->count < m->query.limit);
     if (!m->sources[COLD].cursor) {
         if (told) out->entries[out->count++] = *e;
         return WEIR_OK;
     }
     weir_entry taken = *e;
-    weir_err err = told || (kept && out->kept_count < out->kept_max) ? copy_row(m->arena, &taken) : WEIR_OK;
-    if (err && told) return err;
-    if (err) out->kept_max = out->kept_count;
+    bool copied = (told || (kept && out->kept_count < out->kept_max)) && e->row_length;
+    void *row = copied ? weir_arena_alloc_aligned(m->arena, 1, e->row_length) : NULL;
+    if (copied && !row && told) return read_arena_full(m->arena);
+    if (copied && !row) out->kept_max = out->kept_count;
+    if (row) taken.row = memcpy(row, e->row, e->row_length);
     if (told) out->entries[out->count++] = taken;
     if (kept && out->kept_count < out->kept_max) {
         out->kept[out->kept_count++] = taken;
@@ -306,26 +290,27 @@ static weir_err merge_take(merging *m, const weir_entry *e, bool told, bool kept
     return WEIR_OK;
 }
 
-static weir_err merge_step(merging *m, bool *endp) {
+static weir_err read_merge_step(read_merging *m, bool *endp) {
     uint64_t steps = m->hidden.steps;
     bool cold = false, hidden = false, hidden_cold = false;
-    const weir_entry *e = merge_next(m->sources, m->first, &m->out->lacking, &cold);
+    const weir_entry *e = read_merge_next(m->sources, m->first, &m->out->lacking, &cold);
     *endp = !e || (e->time_us <= m->newer_than_us && m->newer_than_us != INT64_MIN); /* all that follow are older */
     if (*endp) return WEIR_OK;
     if (e->deletion && cold && m->out->deletion_us == INT64_MIN) m->out->deletion_us = e->time_us;
     weir_err err = e->deletion ? weir_hidden_add(&m->hidden, e, cold, m->arena) : WEIR_OK;
-    if (!err) err = merge_look(m, e, &hidden, &hidden_cold);
-    if (!err) err = merge_take(m, e, !hidden && m->out->count < m->query.limit, m->out->kept && cold && !hidden_cold);
+    if (!err) err = read_merge_look(m, e, &hidden, &hidden_cold);
+    if (!err)
+        err = read_merge_take(m, e, !hidden && m->out->count < m->query.limit, m->out->kept && cold && !hidden_cold);
     if (!err) err = weir_shard_spend(m->query.budget, m->hidden.steps - steps);
     m->passed++;
-    return err ? err : step_cold(&m->query, &m->sources[COLD]);
+    return err ? err : read_step_cold(&m->query, &m->sources[COLD]);
 }
 
 /* The reader has what he wants. What he would have to pass once more if the newest of it were deleted is kept, too: at
  * most a quarter of what he has passed, and no further than the page at hand. It takes none of his steps, but as few of
  * its own, and ends when his time does. */
-static void merge_further(merging *m, bool end) {
-    const source *cold = &m->sources[COLD];
+static void read_merge_further(read_merging *m, bool end) {
+    const read_source *cold = &m->sources[COLD];
     uint64_t left = m->passed / 4 < FURTHER_MAX ? m->passed / 4 : FURTHER_MAX;
     weir_graph_budget own = m->query.budget ? *m->query.budget : (weir_graph_budget){0};
     weir_err err = WEIR_OK;
@@ -333,22 +318,23 @@ static void merge_further(merging *m, bool end) {
     m->query.budget = m->look.budget = &own;
     for (; !err && !end && left > 0 && m->out->kept_count < m->out->kept_max; left--) {
         if (!cold->complete && cold->next + 1 >= cold->count) break;
-        err = merge_step(m, &end);
+        err = read_merge_step(m, &end);
     }
     m->out->kept_all = m->out->kept_all && end && !err;
     m->look.budget = NULL;
 }
 
-static weir_err merge(weir_shard *shard, const weir_list_query *query, source *sources, weir_arena *arena,
-                      merged *out) {
-    merging m = {.query = *query,
-                 .sources = sources,
-                 .first = first_source(sources),
-                 .look = {shard->deleted, query->budget, .beside = sources[COLD].cursor},
-                 .ends_may_be = ends_may_be_deleted(shard, query, sources),
-                 .arena = arena,
-                 .out = out};
+static weir_err read_merge(weir_shard *shard, const weir_list_query *query, read_source *sources, weir_arena *arena,
+                           read_merged *out) {
+    read_merging m = {.query = *query,
+                      .sources = sources,
+                      .look = {shard->deleted, query->budget, .beside = sources[COLD].cursor},
+                      .ends_may_be = read_ends_may_be_deleted(shard, query, sources),
+                      .arena = arena,
+                      .out = out};
     bool end = false;
+    while (m.first < COLD && sources[m.first].count == 0 && sources[m.first].complete)
+        m.first++;
     out->count = 0;
     out->lacking = 0;
     out->kept_all = true;
@@ -356,36 +342,37 @@ static weir_err merge(weir_shard *shard, const weir_list_query *query, source *s
     weir_err err = weir_deleted_time(&m.look, query->vertex, query->before_us, &m.newer_than_us);
     out->kept_by_edges = m.newer_than_us == WEIR_DELETED_NEVER;
     if (query->newer_than_us > m.newer_than_us) m.newer_than_us = query->newer_than_us;
-    if (!err) err = step_cold(query, &sources[COLD]);
+    if (!err) err = read_step_cold(query, &sources[COLD]);
     while (!err && !end && out->count < query->limit)
-        err = merge_step(&m, &end);
-    if (!err && out->kept) merge_further(&m, end);
+        err = read_merge_step(&m, &end);
+    if (!err && out->kept) read_merge_further(&m, end);
     weir_deleted_look_end(&m.look);
     return err;
 }
 
 /* Rows of deltas live as long as our references: the answer gets its own. */
-static weir_err copy_rows(merged *out, weir_arena *arena) {
+static weir_err read_copy_rows(read_merged *out, weir_arena *arena) {
     size_t bytes = out->rows_are_own ? 0 : weir_entries_row_bytes(out->entries, out->count);
     uint8_t *rows = bytes ? weir_arena_alloc_aligned(arena, 1, bytes) : NULL;
-    if (bytes && !rows) return arena_full(arena);
+    if (bytes && !rows) return read_arena_full(arena);
     if (rows) weir_entries_own_rows(out->entries, out->count, rows);
     return WEIR_OK;
 }
 
 /* Most lists have nothing in a delta, and nothing that was deleted: then what the cold store gave, which lies in the
  * answer's place already, is the answer, up to what is too old. */
-static weir_err take_as_they_are(weir_shard *shard, const weir_list_query *query, source *sources, weir_arena *arena,
-                                 merged *out) {
+static weir_err read_take_as_they_are(weir_shard *shard, const weir_list_query *query, read_source *sources,
+                                      weir_arena *arena, read_merged *out) {
     const weir_deleted_filter *filter = weir_deleted_filter_of(shard->deleted);
-    const bool ends_may_be = ends_may_be_deleted(shard, query, sources);
-    const source *cold = &sources[COLD];
+    const bool ends_may_be = read_ends_may_be_deleted(shard, query, sources);
+    const read_source *cold = &sources[COLD];
     bool told = !weir_deleted_filter_may_have(filter, query->vertex);
     for (size_t i = 0; told && i < cold->count; i++) {
         const weir_entry *e = &cold->entries[i];
         told = !e->deletion && !(ends_may_be && weir_deleted_filter_may_have(filter, e->neighbor));
     }
-    if (!told) return merge(shard, query, sources, arena, out);
+    if (!told) return read_merge(shard, query, sources, arena, out);
+    WEIR_ASSERT(cold->entries == out->entries && cold->count <= query->limit);
     out->count = (uint32_t)cold->count;
     out->lacking = 0;
     while (query->newer_than_us != INT64_MIN && out->count > 0 &&
@@ -395,16 +382,16 @@ static weir_err take_as_they_are(weir_shard *shard, const weir_list_query *query
 }
 
 /* The first time no more than a window is looked for, which most lists have. */
-static weir_err list_once(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2], size_t capacity,
-                          weir_arena *arena, merged *out) {
-    source sources[SOURCES] = {0};
+static weir_err read_list_once(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
+                               size_t capacity, weir_arena *arena, read_merged *out) {
+    read_source sources[SOURCES] = {0};
     weir_entry near[SOURCES * NEAR_ENTRIES];
     bool first = capacity == query->limit, alone = true;
     for (size_t i = 0; i < SOURCES; i++) {
         sources[i].complete = true;
         sources[i].entries =
             capacity <= NEAR_ENTRIES ? &near[i * NEAR_ENTRIES] : weir_arena_alloc(arena, capacity * sizeof(weir_entry));
-        if (!sources[i].entries) return arena_full(arena);
+        if (!sources[i].entries) return read_arena_full(arena);
     }
     for (size_t i = 0; i < COLD; i++) {
         if (!deltas[i]) continue;
@@ -413,17 +400,17 @@ static weir_err list_once(weir_shard *shard, const weir_list_query *query, weir_
         alone = alone && sources[i].count == 0 && sources[i].complete;
     }
     if (first && alone) sources[COLD].entries = out->entries; /* a merge moves each only towards the front */
-    bool remains = !first && collect_remains(shard, query, deltas, capacity, arena, &sources[COLD], &out->late);
-    weir_err err = remains ? WEIR_OK : collect_cold(shard, query, capacity, arena, &sources[COLD]);
+    bool remains = !first && read_collect_remains(shard, query, deltas, capacity, arena, &sources[COLD], &out->late);
+    weir_err err = remains ? WEIR_OK : read_collect_cold(shard, query, capacity, arena, &sources[COLD]);
     if (!err) err = weir_shard_spend(query->budget, sources[0].count + sources[1].count + sources[COLD].count);
     if (err) return err;
     out->rows_are_own = alone;
-    return first && alone ? take_as_they_are(shard, query, sources, arena, out)
-                          : merge(shard, query, sources, arena, out);
+    return first && alone ? read_take_as_they_are(shard, query, sources, arena, out)
+                          : read_merge(shard, query, sources, arena, out);
 }
 
 /* All that a delta has of the list, at one moment: more may come while room is made for it. */
-static weir_err collect_whole(weir_delta *delta, const weir_list_query *query, weir_arena *arena, source *s) {
+static weir_err read_collect_whole(weir_delta *delta, const weir_list_query *query, weir_arena *arena, read_source *s) {
     weir_err err = WEIR_OK;
     s->complete = !delta;
     while (!err && !s->complete) {
@@ -431,16 +418,16 @@ static weir_err collect_whole(weir_delta *delta, const weir_list_query *query, w
         err = weir_shard_spend(query->budget, capacity);
         if (err) return err;
         s->entries = weir_arena_alloc(arena, capacity * sizeof(weir_entry));
-        if (!s->entries) return arena_full(arena);
+        if (!s->entries) return read_arena_full(arena);
         s->count =
             weir_delta_collect(delta, query->vertex, query->list, query->before_us, s->entries, capacity, &s->complete);
     }
     return err;
 }
 
-/* Who asks as of a time that all of the cold store's list lies before leaves what remains of it to the next. */
-static weir_err begin_to_keep(const weir_list_query *query, weir_engine_cursor *cursor, weir_arena *arena,
-                              weir_remains_span *span, int64_t *newest_usp, merged *out) {
+/* A reader as of a time that is later than all of the cold store's list leaves what remains of it to the next one. */
+static weir_err read_begin_to_keep(const weir_list_query *query, weir_engine_cursor *cursor, weir_arena *arena,
+                                   weir_remains_span *span, int64_t *newest_usp, read_merged *out) {
     const weir_cold_query newest = {query->vertex, query->list, INT64_MAX, .budget = query->budget};
     weir_entry first;
     size_t count;
@@ -458,19 +445,19 @@ static weir_err begin_to_keep(const weir_list_query *query, weir_engine_cursor *
 }
 
 /* Through a list whose newest entries are mostly hidden: as far as it takes, and never again from its beginning. */
-static weir_err list_long(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
-                          weir_arena *arena, merged *out) {
-    source sources[SOURCES] = {0}, *cold = &sources[COLD];
+static weir_err read_list_long(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
+                               weir_arena *arena, read_merged *out) {
+    read_source sources[SOURCES] = {0}, *cold = &sources[COLD];
     uint64_t epoch = weir_cache_epoch(shard->cache);
     weir_remains_span span;
     int64_t newest_us = INT64_MIN;
     out->rows_are_own = true; /* of pages they are copied one by one */
-    weir_err err = collect_whole(deltas[0], query, arena, &sources[0]);
-    if (!err) err = collect_whole(deltas[1], query, arena, &sources[1]);
+    weir_err err = read_collect_whole(deltas[0], query, arena, &sources[0]);
+    if (!err) err = read_collect_whole(deltas[1], query, arena, &sources[1]);
     if (!err) err = weir_arena_open(PAGE_ROWS_MAX, &cold->rows);
     if (!err) err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_POINT, &cold->cursor);
-    if (!err) err = begin_to_keep(query, cold->cursor, arena, &span, &newest_us, out);
-    if (!err) err = merge(shard, query, sources, arena, out);
+    if (!err) err = read_begin_to_keep(query, cold->cursor, arena, &span, &newest_us, out);
+    if (!err) err = read_merge(shard, query, sources, arena, out);
     if (!err && out->kept) {
         span.complete = out->kept_all;
         span.deletion_us = out->deletion_us;
@@ -483,46 +470,43 @@ static weir_err list_long(weir_shard *shard, const weir_list_query *query, weir_
     return err;
 }
 
-/* By what its window begins with, if there is one. */
-static bool asks_of_the_past(weir_shard *shard, const weir_list_query *query, weir_arena *arena) {
+/* Windows serve all times alike, so a reader of the past takes ever more of one. What remains of a list serves only
+ * readers of now, and is kept only after a long pass. */
+static bool read_is_for_a_long_pass(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
+                                    const read_merged *out) {
     weir_entry newest;
-    size_t count;
+    size_t count, few = 4 * ((size_t)query->limit + SPARE_ENTRIES);
     bool complete;
-    return weir_cache_collect(shard->cache, query->vertex, query->list, INT64_MAX, &newest, 1, allocate_row, arena,
-                              &count, &complete) &&
-           count > 0 && newest.time_us >= query->before_us;
-}
-
-/* Windows serve all times alike, so who asks of the past takes ever more of one. Of what remains only those have
- * anything who ask as of now, and only after a long pass. */
-static bool is_for_a_long_pass(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
-                               const merged *out) {
     if (capacity > WIDE_MAX) return true;
     bool kept = !query->hidden_too && WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EDGES;
     if (!kept || query->limit > WEIR_REMAINS_MAX || out->late) return false; /* it would not pay for the next one */
-    size_t few = 4 * ((size_t)query->limit + SPARE_ENTRIES);
-    return capacity > few && out->lacking == LACKS_COLD && !asks_of_the_past(shard, query, arena);
+    if (capacity <= few || out->lacking != LACKS_COLD) return false;
+    bool has_window = weir_cache_collect(shard->cache, query->vertex, query->list, INT64_MAX, &newest, 1,
+                                         read_allocate_row, arena, &count, &complete);
+    return !has_window || count == 0 || newest.time_us < query->before_us;
 }
 
 weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
                               weir_arena *arena, const weir_entry **entriesp, uint32_t *countp) {
-    merged out = {.entries = query->room ? query->room : weir_arena_alloc(arena, query->limit * sizeof(weir_entry))};
+    read_merged out = {.entries =
+                           query->room ? query->room : weir_arena_alloc(arena, query->limit * sizeof(weir_entry))};
     *entriesp = NULL;
     *countp = 0;
-    if (!out.entries) return arena_full(arena);
+    if (!out.entries) return read_arena_full(arena);
     size_t capacity = query->limit;
-    weir_err err = list_once(shard, query, deltas, capacity, arena, &out);
+    weir_err err = read_list_once(shard, query, deltas, capacity, arena, &out);
     while (!err && out.lacking) {
         capacity = capacity == query->limit ? capacity + SPARE_ENTRIES : capacity * 4;
-        if (is_for_a_long_pass(shard, query, capacity, arena, &out)) {
-            err = list_long(shard, query, deltas, arena, &out);
+        if (read_is_for_a_long_pass(shard, query, capacity, arena, &out)) {
+            err = read_list_long(shard, query, deltas, arena, &out);
         } else {
             err = weir_shard_spend(query->budget, capacity); /* before it is begun, so that little is done in vain */
-            if (!err) err = list_once(shard, query, deltas, capacity, arena, &out);
+            if (!err) err = read_list_once(shard, query, deltas, capacity, arena, &out);
         }
     }
-    if (!err) err = copy_rows(&out, arena);
+    if (!err) err = read_copy_rows(&out, arena);
     if (err) return err;
+    WEIR_ASSERT(out.count <= query->limit);
     *entriesp = out.entries;
     *countp = out.count;
     return WEIR_OK;
@@ -538,20 +522,16 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
     return err;
 }
 
-/* --- the other end of a list ------------------------------------------------------------------------------------- */
-
-static weir_err oldest_cold(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
-    const weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
-    *foundp = false;
-    weir_err err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
-    return err ? err : weir_cold_oldest(shard->engine, &cold, query->newer_than_us, foundp, time_usp);
-}
+/* --- the other end of a list ------------------------------------------------------------------------------------ */
 
 weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
+    const weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
     weir_delta *deltas[2];
     int64_t time_us;
+    *foundp = false;
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
-    weir_err err = oldest_cold(shard, query, foundp, time_usp);
+    weir_err err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
+    if (!err) err = weir_cold_oldest(shard->engine, &cold, query->newer_than_us, foundp, time_usp);
     for (size_t i = 0; i < 2; i++) {
         bool has = deltas[i] && weir_delta_oldest(deltas[i], query->vertex, query->list, query->newer_than_us,
                                                   query->before_us, &time_us);
@@ -562,48 +542,38 @@ weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool
     return err;
 }
 
-/* --- names ---------------------------------------------------------------------------------------------------------
- * */
+/* --- names ------------------------------------------------------------------------------------------------------ */
 
-static weir_err name_copy(const weir_name *from, weir_arena *arena, weir_name *namep) {
+static weir_err read_name_copy(const weir_name *from, weir_arena *arena, weir_name *namep) {
     *namep = *from;
     char *key = weir_arena_alloc_aligned(arena, 1, from->key_length + 1u); /* it may have a 0 in it */
-    if (!key) return arena_full(arena);
+    if (!key) return read_arena_full(arena);
     key[from->key_length] = 0;
     namep->key = memcpy(key, from->key, from->key_length);
     return WEIR_OK;
 }
 
-static weir_err name_cold(weir_shard *shard, weir_vertex vertex, weir_arena *arena, weir_name *namep, bool *foundp) {
-    weir_engine_cursor *cursor;
-    weir_name found;
-    uint64_t rank;
-    weir_err err = weir_cold_files(shard->engine, vertex, INT64_MAX, &cursor);
-    if (err) return err;
-    while (!err && !*foundp && weir_engine_cursor_next_file(cursor, &rank))
-        err = weir_cold_name(cursor, vertex, &found, foundp);
-    if (!err) err = weir_engine_cursor_err(cursor);
-    if (!err && *foundp) err = name_copy(&found, arena, namep);
-    weir_engine_cursor_close(cursor);
-    return err;
-}
-
-/* A vertex has one name, whoever carried it: the deltas are asked first, because that is cheap. */
+/* A vertex has one name, whichever put carried it: the deltas are asked first, because that is cheap. */
 weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
                          weir_name *namep, bool *foundp) {
     weir_delta *deltas[2];
+    weir_engine_cursor *cursor = NULL;
     weir_name found;
+    uint64_t rank;
     *foundp = false;
     weir_err err = weir_shard_spend(budget, WEIR_GRAPH_SEEK_STEPS);
     if (err) return err;
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
     for (size_t i = 0; i < 2 && !*foundp; i++)
         *foundp = deltas[i] && weir_delta_name(deltas[i], vertex, &found);
-    if (*foundp) {
-        err = name_copy(&found, arena, namep);
-    } else {
-        err = name_cold(shard, vertex, arena, namep, foundp);
+    if (!*foundp) {
+        err = weir_cold_files(shard->engine, vertex, INT64_MAX, &cursor);
+        while (!err && !*foundp && weir_engine_cursor_next_file(cursor, &rank))
+            err = weir_cold_name(cursor, vertex, &found, foundp);
+        if (!err) err = weir_engine_cursor_err(cursor);
     }
+    if (!err && *foundp) err = read_name_copy(&found, arena, namep);
+    weir_engine_cursor_close(cursor); /* the key was borrowed from it */
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);
     return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * remains.c - sets of a few places, each with a block: what it is of, entries, rows. Few lists are kept, and readers
- * copy out under the lock: nobody ever holds a pointer into a block.
+ * copy out under the lock: there is never a pointer into a block outside of it.
  */
 #include "remains.h"
 
@@ -15,25 +15,25 @@
 #define WAYS  4u
 #define MARKS (sizeof(((weir_remains_marks *)0)->words) * 8)
 
-typedef struct block {
+typedef struct remains_block {
     weir_vertex vertex;
     weir_list list;
     uint32_t count;
     weir_remains_span span;
     weir_entry entries[];
-} block;
+} remains_block;
 
-typedef struct set {
-    block *ways[WAYS];
+typedef struct remains_set {
+    remains_block *ways[WAYS];
     unsigned next; /* the one that makes room */
-} set;
+} remains_set;
 
 struct weir_remains {
     weir_cache *cache;
     atomic_size_t count; /* looked at without the lock: mostly there is nothing */
     weir_mutex mutex;    /* guards the sets */
     size_t set_count;
-    set sets[];
+    remains_set sets[];
 };
 
 weir_err weir_remains_open(size_t bytes_max, weir_cache *cache, weir_remains **remainsp) {
@@ -57,57 +57,56 @@ void weir_remains_close(weir_remains *remains) {
 }
 
 /* The place of the list, under the lock; NULL: nothing is kept of it. */
-static block **remains_find(weir_remains *r, weir_vertex vertex, weir_list list) {
-    set *s = &r->sets[weir_cache_mix(vertex, list) % r->set_count];
+static remains_block **remains_find(weir_remains *r, weir_vertex vertex, weir_list list) {
+    remains_set *s = &r->sets[weir_cache_mix(vertex, list) % r->set_count];
     for (size_t way = 0; way < WAYS; way++)
         if (s->ways[way] && s->ways[way]->vertex == vertex && s->ways[way]->list == list) return &s->ways[way];
     return NULL;
 }
 
 /* A place for a list of which nothing is kept: one that is free, or the next in turn. */
-static block **remains_place(weir_remains *r, weir_vertex vertex, weir_list list) {
-    set *s = &r->sets[weir_cache_mix(vertex, list) % r->set_count];
+static remains_block **remains_place(weir_remains *r, weir_vertex vertex, weir_list list) {
+    remains_set *s = &r->sets[weir_cache_mix(vertex, list) % r->set_count];
     for (size_t way = 0; way < WAYS; way++)
         if (!s->ways[way]) return &s->ways[way];
     return &s->ways[s->next++ % WAYS];
 }
 
-static void remains_clear(weir_remains *r, block **place) {
+static void remains_clear(weir_remains *r, remains_block **place) {
+    WEIR_ASSERT(weir_mutex_held(&r->mutex));
     if (*place) atomic_fetch_sub_explicit(&r->count, 1, memory_order_relaxed);
     weir_free(*place);
     *place = NULL;
 }
 
 /* As many of them as a block may hold; with fewer than there are it does not reach the end. */
-static block *block_new(weir_vertex vertex, weir_list list, const weir_remains_span *span, const weir_entry *entries,
-                        size_t count) {
-    size_t bytes = sizeof(block), fits = 0;
+static remains_block *remains_block_new(weir_vertex vertex, weir_list list, const weir_remains_span *span,
+                                        const weir_entry *entries, size_t count) {
+    size_t bytes = sizeof(remains_block), fits = 0;
     while (fits < count && bytes + sizeof *entries + entries[fits].row_length <= WEIR_REMAINS_BYTES_MAX)
         bytes += sizeof *entries + entries[fits++].row_length;
     if (fits == 0 && count > 0) return NULL; /* its first row is too long */
-    block *b = weir_malloc(bytes);
+    remains_block *b = weir_malloc(bytes);
     if (!b) return NULL;
-    *b = (block){.vertex = vertex, .list = list, .count = (uint32_t)fits, .span = *span};
+    *b = (remains_block){.vertex = vertex, .list = list, .count = (uint32_t)fits, .span = *span};
     b->span.complete = span->complete && fits == count;
     if (fits) memcpy(b->entries, entries, fits * sizeof *entries);
     weir_entries_own_rows(b->entries, fits, (uint8_t *)&b->entries[fits]);
     return b;
 }
 
-/* Two readers may have passed the same list side by side. */
-static bool says_no_less(const block *old, const block *b) {
-    return old->span.before_us <= b->span.before_us && old->span.newer_than_us <= b->span.newer_than_us &&
-           (old->span.complete || (!b->span.complete && old->count >= b->count));
-}
-
 void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex, weir_list list,
                        const weir_remains_span *span, const weir_entry *entries, size_t count) {
     WEIR_ASSERT(count <= WEIR_REMAINS_MAX && span->deletion_us < span->before_us);
-    block *b = block_new(vertex, list, span, entries, count);
+    remains_block *b = remains_block_new(vertex, list, span, entries, count);
     if (!b) return;
     weir_mutex_lock(&remains->mutex);
-    block **place = remains_find(remains, vertex, list);
-    if (weir_cache_epoch(remains->cache) == epoch && !(place && says_no_less(*place, b))) { /* S5 */
+    remains_block **place = remains_find(remains, vertex, list);
+    const remains_block *old = place ? *place : NULL; /* two readers may have passed the same list side by side */
+    bool says_no_less = old && old->span.before_us <= b->span.before_us &&
+                        old->span.newer_than_us <= b->span.newer_than_us &&
+                        (old->span.complete || (!b->span.complete && old->count >= b->count));
+    if (weir_cache_epoch(remains->cache) == epoch && !says_no_less) { /* GRAPH-S5 */
         if (!place) place = remains_place(remains, vertex, list);
         remains_clear(remains, place);
         *place = b;
@@ -124,9 +123,10 @@ bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list l
     bool answers = false;
     if (atomic_load_explicit(&remains->count, memory_order_relaxed) == 0) return false;
     weir_mutex_lock(&remains->mutex);
-    block **place = remains_find(remains, vertex, list);
-    const block *b = place ? *place : NULL;
+    remains_block **place = remains_find(remains, vertex, list);
+    const remains_block *b = place ? *place : NULL;
     if (b && before_us >= b->span.before_us && newer_than_us >= b->span.newer_than_us) {
+        WEIR_ASSERT(b->count <= WEIR_REMAINS_MAX);
         *countp = b->count < capacity ? b->count : capacity;
         *spanp = b->span;
         spanp->complete = b->span.complete && *countp == b->count;
@@ -136,13 +136,14 @@ bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list l
     return answers;
 }
 
-/* --- what a seal changes ------------------------------------------------------------------------------------------ */
+/* --- what a seal changes ---------------------------------------------------------------------------------------- */
 
 void weir_remains_marks_take(weir_remains *remains, weir_remains_marks *marks) {
+    WEIR_ON_ROLE(WORKER);
     *marks = (weir_remains_marks){0};
     weir_mutex_lock(&remains->mutex); /* what is filled after this meets the new epoch */
     for (size_t i = 0; i < remains->set_count * WAYS; i++) {
-        const block *b = remains->sets[i / WAYS].ways[i % WAYS];
+        const remains_block *b = remains->sets[i / WAYS].ways[i % WAYS];
         if (!b) continue;
         size_t mark = weir_cache_mix(b->vertex, b->list) % MARKS;
         marks->words[mark / 64] |= 1ull << mark % 64;
@@ -158,7 +159,7 @@ bool weir_remains_marks_may_have(const weir_remains_marks *marks, weir_vertex ve
 
 void weir_remains_drop(weir_remains *remains, weir_vertex vertex, weir_list list) {
     weir_mutex_lock(&remains->mutex);
-    block **place = remains_find(remains, vertex, list);
+    remains_block **place = remains_find(remains, vertex, list);
     if (place) remains_clear(remains, place);
     weir_mutex_unlock(&remains->mutex);
 }

@@ -3,14 +3,14 @@
  * remains.h - what remains of lists of the cold store whose newest entries are mostly deleted.
  *
  * A reader of the newest edges passes all the deletions and what they hide, which may be many thousands, to find a few.
- * A window of the cache must hold all of them, because it answers as of any time. What is kept here answers only who
- * asks as of a time at which all of the cold store's list is known, and so needs none of what is hidden.
+ * A window of the cache must hold all of them, because it answers as of any time. What is kept here answers only
+ * questions as of a time at which all of the cold store's list is known, and so needs none of what is hidden.
  *
  * Of a list the newest entries that the cold store's own deletions leave, as of some time and with no edge older than
- * some other. Who asks as of no earlier time, and for nothing older, finds in them what he would find in the cold
- * store: what was hidden then is hidden now. Two things are his to see to: deletions of his deltas may hide some of
- * them, and an edge of his deltas that is no newer than the cold store's newest deletion may be hidden by a deletion
- * that is not kept.
+ * some other. A reader as of no earlier time, who wants nothing older, finds in them what is in the cold store for him:
+ * what was hidden then is hidden now. He sees to two things himself: deletions of his deltas may hide some of them, and
+ * an edge of his deltas that is no newer than the cold store's newest deletion may be hidden by a deletion that is not
+ * kept.
  *
  * The cold store is that of a moment, so it goes by the epoch of the window cache: a fill carries the one of before its
  * scan, and a seal drops the lists that it has added to (cache.h has the race).
@@ -26,7 +26,7 @@
 typedef struct weir_remains weir_remains;
 
 typedef struct weir_remains_span {
-    int64_t before_us, newer_than_us; /* it answers who asks for these, or as of later and for none that is older */
+    int64_t before_us, newer_than_us; /* answers as of before_us or later, for edges newer than newer_than_us */
     int64_t deletion_us; /* of the newest deletion in the cold store; INT64_MIN: none has hidden anything         */
     bool complete;       /* there is nothing behind what is kept                                     */
 } weir_remains_span;
@@ -38,7 +38,7 @@ void weir_remains_close(weir_remains *remains);
  * memory.  [any] */
 void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex, weir_list list,
                        const weir_remains_span *span, const weir_entry *entries, size_t count);
-/* false: nothing is kept of the list that answers who asks so. Else up to capacity entries; span->complete: there is
+/* false: nothing is kept of the list that answers the question. Else up to capacity entries; span->complete: there is
  * nothing behind them.  [any] */
 bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list list, int64_t before_us,
                           int64_t newer_than_us, weir_entry *entries, size_t capacity, weir_cache_allocate allocate,

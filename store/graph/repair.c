@@ -6,10 +6,10 @@
  *     hold ─► covered up to all that is sealed ──► compare ──► replace: the folders are exchanged in one step
  *                                                     └► the damaged one is kept as FOLDER/shard-001.damaged
  *
- * The store is a set of records, and each follows from one event (S4). So what is made of the same events is the same,
- * in whatever order they come. Nothing is taken on trust: each record of the damaged store that can still be read must
- * be in the new one, else a log that has lost events, or a schema that reads them in another way, would take away what
- * was there.
+ * The store is a set of records, and each follows from one event (GRAPH-S4). So what is made of the same events is the
+ * same, in whatever order they come. Nothing is taken on trust: each record of the damaged store that can still be read
+ * must be in the new one, else a log that has lost events, or a schema that reads them in another way, would take away
+ * what was there.
  *
  * One thread uses a repair.
  */
@@ -21,6 +21,7 @@
 #include <weir/store/base/fault.h>
 #include <weir/store/base/log.h>
 #include <weir/store/format/bundle.h>
+#include <weir/store/format/key.h>
 #include <weir/store/graph/repair.h>
 
 #include "cold.h"
@@ -30,11 +31,13 @@
 #define DELTA_MIN     (1u << 20)
 #define LOOK_RECORDS  256u
 #define AHEAD_RECORDS 64u
-#define PLACE_BYTES   58u /* no key is longer, nor as long */
+#define PLACE_BYTES   58u /* every key is shorter */
 
 #define NOTES_A_PAGE    1024u
 #define ENTRIES_A_PAGE  128u
 #define ROWS_A_PAGE_MAX (1u << 30) /* of rows as long as a schema can have */
+
+_Static_assert(PLACE_BYTES > WEIR_EDGE_KEY_BYTES, "a place holds the longest key and a zero behind it");
 
 struct weir_graph_repair {
     weir_shard *shard;
@@ -115,7 +118,7 @@ weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *
     if (!err) err = weir_delta_open(repair->delta_bytes * 2, true, &repair->delta);
     if (!err) err = weir_names_open(WEIR_GRAPH_REPAIR_NAMES_BYTES, false, &repair->names);
     if (!err) err = weir_offsets_open(&repair->covered);
-    if (!err && based) err = weir_shard_scan_kind(repair->engine, 'O', repair_load_offset, repair);
+    if (!err && based) err = weir_cold_scan_kind(repair->engine, 'O', repair_load_offset, repair);
     if (err) {
         weir_graph_repair_close(repair);
         return err;
@@ -191,7 +194,8 @@ weir_err weir_graph_repair_add(weir_graph_repair *repair, const weir_mutation *m
         }
         err = repair_apply(repair, mutations + begin, end - begin);
         if (!weir_err_is(err, WEIR_ENOMEM)) continue;
-        err = repair_flush(repair); /* what of the group is in the file, and again in the next, counts once (S4) */
+        err =
+            repair_flush(repair); /* what of the group is in the file, and again in the next, counts once (GRAPH-S4) */
         if (!err) err = repair_apply(repair, mutations + begin, end - begin);
     }
     return !err && weir_delta_bytes(repair->delta) >= repair->delta_bytes ? repair_flush(repair) : err;
@@ -199,19 +203,6 @@ weir_err weir_graph_repair_add(weir_graph_repair *repair, const weir_mutation *m
 
 bool weir_graph_repair_claim(weir_graph_repair *repair, weir_vertex vertex) {
     return weir_names_claim(repair->names, vertex, 0, 0);
-}
-
-/* Newest first, as far back as they are wanted. */
-static weir_err repair_visit_notes(const weir_entry *entries, size_t count, uint64_t from, weir_graph_repair_note visit,
-                                   void *context, bool *passedp) {
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && !*passedp && i < count; i++) {
-        *passedp = entries[i].time_us < (int64_t)from;
-        if (!*passedp)
-            err =
-                visit(context, &(weir_event_note){(uint64_t)entries[i].time_us, entries[i].event, entries[i].content});
-    }
-    return err;
 }
 
 weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_vertex, uint64_t from,
@@ -227,7 +218,11 @@ weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_v
     while (!err && !complete && !passed) {
         size_t count;
         err = weir_cold_list(cursor, &query, notes, NOTES_A_PAGE, NULL, &count, &complete); /* notes have no rows */
-        if (!err) err = repair_visit_notes(notes, count, from, visit, context, &passed);
+        for (size_t i = 0; !err && i < count; i++) {
+            passed = notes[i].time_us < (int64_t)from;
+            if (passed) break;
+            err = visit(context, &(weir_event_note){(uint64_t)notes[i].time_us, notes[i].event, notes[i].content});
+        }
         if (!err && count) last = notes[count - 1];
         query.after = &last;
     }
@@ -366,22 +361,19 @@ static weir_err repair_pass_damage(repair_compare *c, bool *endp) {
 static weir_err repair_lost(const weir_graph_repair *repair, const char *what) {
     return WEIR_ERR(
         WEIR_EDATA,
-        "shard %u has records that can be read and do not follow from the log, the first of them %s: the log "
-        "has lost events, or the schema says other things of them now. Bring the damaged file back from a "
-        "copy, or restore a checkpoint",
+        "shard %u has readable records that do not follow from the log, the first of them %s: the log has lost "
+        "events, or the schema maps them differently now. Bring the damaged file back from a copy, or restore a "
+        "checkpoint",
         repair->shard->index, what);
-}
-
-static const char *repair_kind(weir_list list) {
-    static const char *const kinds[WEIR_LIST_KINDS] = {"an edge", "a row of features", "a label", "a put",
-                                                       "the note of an event"};
-    return WEIR_LIST_KIND(list) < WEIR_LIST_KINDS ? kinds[WEIR_LIST_KIND(list)] : "of no kind";
 }
 
 /* Whether the new store has these entries of a list, which are in its order. Far apart, each is looked for anew: what
  * lies between them may be long. */
 static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex, weir_list list,
                                     const weir_entry *wanted, size_t count) {
+    static const char *const kinds[WEIR_LIST_KINDS] = {"an edge", "a row of features", "a label", "a put",
+                                                       "the note of an event"};
+    const char *kind = WEIR_LIST_KIND(list) < WEIR_LIST_KINDS ? kinds[WEIR_LIST_KIND(list)] : "of an unknown kind";
     weir_cold_query query = {.vertex = vertex, .list = list, .before_us = INT64_MAX, .with_it = true};
     size_t found = 0, at = 0;
     weir_err err = WEIR_OK;
@@ -397,16 +389,9 @@ static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex,
         }
         bool is = at < found && weir_entry_order(&c->page[at], &wanted[i]) == 0;
         bool of_trim = list == WEIR_LIST_PUTS && wanted[i].time_us <= c->repair->whole_from_us;
-        if (!err && !is && !of_trim) err = repair_lost(c->repair, repair_kind(list)); // R1
+        if (!err && !is && !of_trim) err = repair_lost(c->repair, kind); /* GRAPH-R1 */
     }
     return err;
-}
-
-static weir_err repair_find_name(const repair_compare *c, weir_vertex vertex) {
-    weir_name name;
-    bool found;
-    weir_err err = weir_cold_name(c->looks, vertex, &name, &found);
-    return err || found ? err : repair_lost(c->repair, "a name"); // R1
 }
 
 /* A name may be another put's. A bundle that is not as it was written says nothing that must be found again. */
@@ -417,7 +402,13 @@ static weir_err repair_find_bundle(const repair_compare *c, const weir_bundle_ke
     weir_list list = 0;
     size_t count = 0;
     if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length)) return WEIR_OK;
-    weir_err err = reader.has_name ? repair_find_name(c, key->vertex) : WEIR_OK;
+    weir_err err = WEIR_OK;
+    if (reader.has_name) {
+        weir_name name;
+        bool found;
+        err = weir_cold_name(c->looks, key->vertex, &name, &found);
+        if (!err && !found) err = repair_lost(c->repair, "a name"); /* GRAPH-R1 */
+    }
     while (!err && weir_bundle_next(&reader, &fresh[count]) == WEIR_BUNDLE_ENTRY) {
         if (count && (reader.list != list || count == WEIR_BUNDLE_ENTRIES_MAX)) {
             err = repair_find_entries(c, key->vertex, list, fresh, count);
@@ -441,7 +432,7 @@ static weir_err repair_find(const repair_compare *c, const void *key, size_t len
     const void *met = weir_engine_cursor_valid(c->looks) ? weir_engine_cursor_key(c->looks, &met_length) : NULL;
     weir_err err = met ? WEIR_OK : weir_engine_cursor_err(c->looks);
     bool is = met && met_length == length && memcmp(met, key, length) == 0;
-    return err || is ? err : repair_lost(c->repair, "the deletion of a vertex"); // R1
+    return err || is ? err : repair_lost(c->repair, "the deletion of a vertex"); /* GRAPH-R1 */
 }
 
 /* One key, of either or of both. */
@@ -497,15 +488,6 @@ static weir_err repair_find_unread(repair_compare *c) {
     return err;
 }
 
-static weir_err repair_compare_open(weir_graph_repair *repair, repair_compare *c) {
-    weir_err err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_PROBE, &c->is);
-    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_POINT, &c->looks);
-    if (!err) err = weir_arena_open(ROWS_A_PAGE_MAX, &c->rows);
-    if (!err) c->page = weir_malloc(ENTRIES_A_PAGE * sizeof *c->page);
-    if (!err && !c->page) err = WEIR_NOMEM("while comparing a shard with its repair");
-    return err;
-}
-
 /* What an entry is, not its row: a schema that has grown since may give it more columns than it had. */
 static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
     const weir_engine_opts opts = {.read_only = true};
@@ -515,11 +497,15 @@ static weir_err repair_compare_all(weir_graph_repair *repair, weir_graph_repair_
     weir_err err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
     if (weir_err_is(err, WEIR_ECORRUPT)) {
         err = weir_engine_open(repair->place, &opts, &opened);
-        if (weir_err_is(err, WEIR_ECORRUPT)) return WEIR_OK; /* nobody can open it: nothing can be read */
+        if (weir_err_is(err, WEIR_ECORRUPT)) return WEIR_OK; /* it cannot be opened: nothing can be read */
         c.engine = opened;
         if (!err) err = weir_engine_cursor_open(c.engine, WEIR_ENGINE_SCAN, &c.was);
     }
-    if (!err) err = repair_compare_open(repair, &c);
+    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_PROBE, &c.is);
+    if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_POINT, &c.looks);
+    if (!err) err = weir_arena_open(ROWS_A_PAGE_MAX, &c.rows);
+    if (!err) c.page = weir_malloc(ENTRIES_A_PAGE * sizeof *c.page);
+    if (!err && !c.page) err = WEIR_NOMEM("while comparing a shard with its repair");
     if (!err) err = repair_compare_merged(&c);
     if (!err) err = repair_find_unread(&c);
     weir_buf_free(&c.unread);
@@ -542,29 +528,28 @@ static weir_err repair_is_missing(void *context, uint32_t source, uint32_t parti
                     (unsigned long long)covered, (unsigned long long)sealed);
 }
 
-static weir_err repair_finish(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
-    weir_engine_writer *writer;
-    weir_err err = weir_graph_repair_missing(repair, repair_is_missing, NULL);
-    if (!err) err = repair_flush(repair);
-    if (!err && !repair->compared) err = repair_compare_all(repair, go_on, context);
-    if (!err) err = weir_engine_writer_open(repair->engine, &writer);
-    if (err) return err;
-    err = weir_shard_write_sealed(repair->shard, writer, repair->shard->trimmed);
-    if (!err) return weir_engine_writer_ingest(writer);
-    weir_engine_writer_cancel(writer);
-    return err;
-}
-
-/* One damaged store is kept for whoever wants to look at it; the one before makes room. */
+/* One damaged store is kept for people to look at; the one before makes room. */
 static weir_err repair_keep_damaged(const char *folder, const char *damaged) {
     weir_err err = weir_path_exists(damaged) ? weir_folder_remove(damaged) : WEIR_OK;
     return err ? err : weir_file_rename(folder, damaged);
 }
 
 weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context) {
+    weir_engine_writer *writer;
     weir_err err = repair_ready(repair);
-    if (!err) err = repair_finish(repair, go_on, context);
+    if (!err) err = weir_graph_repair_missing(repair, repair_is_missing, NULL);
+    if (!err) err = repair_flush(repair);
+    if (!err && !repair->compared) err = repair_compare_all(repair, go_on, context);
+    if (!err) err = weir_engine_writer_open(repair->engine, &writer);
     if (err) return err;
+    err = weir_shard_write_sealed(repair->shard, writer, repair->shard->trimmed);
+    if (err) {
+        weir_engine_writer_cancel(writer);
+        return err;
+    }
+    err = weir_engine_writer_ingest(writer);
+    if (err) return err;
+
     weir_engine_close(repair->engine);
     repair->engine = NULL;
     weir_kill_point("repair.whole");

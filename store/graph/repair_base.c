@@ -14,6 +14,7 @@
 #include <weir/store/graph/repair.h>
 #include <weir/store/trust/trust.h>
 
+#include "cold.h"
 #include "graph_private.h"
 
 typedef struct repair_choice {
@@ -57,7 +58,7 @@ static weir_err repair_sum_offset(void *context, const void *key, size_t key_len
     if (!weir_shard_offset_read(key, key_length, value, value_length, &source, &partition, &offset, &clock))
         return WEIR_ERR(WEIR_ECORRUPT, "an offset of the checkpoint is damaged");
     if (sum->sealed && (!weir_offsets_get(sum->sealed, source, partition, &sealed) || offset > sealed))
-        return WEIR_ERR(WEIR_EDATA, "the checkpoint has events that the store has not");
+        return WEIR_ERR(WEIR_EDATA, "the checkpoint has events that the store does not have");
     sum->events += offset;
     return WEIR_OK;
 }
@@ -73,7 +74,7 @@ static weir_err repair_look_at(void *context, const char *name) {
     if (!err) err = weir_graph_shard_path(checkpoint, choice->shard, path);
     if (err || !weir_path_exists(path) || !repair_is_of_store(choice->graph, checkpoint)) return WEIR_OK;
     err = weir_engine_open(path, &opts, &engine);
-    if (!err) err = weir_shard_scan_kind(engine, 'O', repair_sum_offset, &sum);
+    if (!err) err = weir_cold_scan_kind(engine, 'O', repair_sum_offset, &sum);
     weir_engine_close(engine);
     if (err || sum.events >= choice->below || sum.events <= choice->events) return WEIR_OK;
     choice->events = sum.events;
@@ -81,15 +82,9 @@ static weir_err repair_look_at(void *context, const char *name) {
     return WEIR_OK;
 }
 
-static weir_err repair_copy(const repair_choice *choice, const char *folder) {
-    char from[WEIR_GRAPH_PATH_MAX];
-    weir_err err = weir_manifest_verify(choice->best);
-    if (!err) err = weir_graph_shard_path(choice->best, choice->shard, from);
-    return err ? err : weir_graph_copy_folder(from, folder);
-}
-
 weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *checkpoints, const char *folder,
                                 bool *foundp) {
+    char from[WEIR_GRAPH_PATH_MAX];
     repair_choice *choice = weir_calloc(1, sizeof *choice);
     if (!choice) return WEIR_NOMEM("while looking at the checkpoints");
     *choice = (repair_choice){.graph = graph, .shard = shard, .checkpoints = checkpoints, .below = UINT64_MAX};
@@ -100,14 +95,18 @@ weir_err weir_graph_repair_base(weir_graph *graph, uint32_t shard, const char *c
         choice->events = 0;
         err = weir_folder_list(checkpoints, repair_look_at, choice);
         if (err || !choice->best[0]) break;
-        weir_err no = repair_copy(choice, folder);
-        *foundp = !no;
         choice->below = choice->events;
-        if (!no)
+        weir_err copy_err = weir_manifest_verify(choice->best);
+        if (!copy_err) copy_err = weir_graph_shard_path(choice->best, choice->shard, from);
+        if (!copy_err) copy_err = weir_graph_copy_folder(from, folder);
+        *foundp = !copy_err;
+        if (!copy_err) {
             WEIR_LOG(INFO, "store.repair_from", "the repair begins from a checkpoint",
                      WEIR_TEXT("checkpoint", choice->best), WEIR_U64("events", choice->events));
-        if (no) weir_log_error("store.repair_not_from", no);
-        if (no && weir_path_exists(folder)) err = weir_folder_remove(folder);
+        } else {
+            weir_log_error("store.repair_not_from", copy_err);
+            if (weir_path_exists(folder)) err = weir_folder_remove(folder);
+        }
     }
     weir_free(choice);
     return err;

@@ -30,13 +30,12 @@
 
 #define WEIR_NEWEST_BYTES  40u /* of its record: the newest event time, the watermark, its turn, the last trim */
 #define WEIR_TRIMMED_NEVER INT64_MIN
-/* Of which watermark what nobody can be told was taken out; and what is newer is all there, though the schema may say
- * otherwise now. */
+/* The watermark at which a shard was trimmed; and the time from which on all is there, whatever the schema says now. */
 typedef struct weir_trimmed {
     int64_t now_us, whole_from_us;
 } weir_trimmed;
 
-#define WEIR_SHARD_SPARE_SHARE 4u /* of its seal size a delta may have beyond it, for the event that fills it */
+#define WEIR_SHARD_SPARE_SHARE 4u /* a delta may exceed its seal size by a fourth, for the event that fills it */
 
 typedef struct weir_shard_opts {
     const char *folder;           /* of this shard; borrowed for the call */
@@ -162,7 +161,7 @@ weir_err weir_shard_spend(weir_graph_budget *budget, uint64_t steps);
 
 weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
                          const weir_entry **entriesp, uint32_t *countp);
-/* The same for who reads many lists: of a version that he holds. */
+/* The same for a reader of many lists, who holds the version. */
 weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
                               weir_arena *arena, const weir_entry **entriesp, uint32_t *countp);
 /* The time of the oldest entry, no deletion, of a list, whatever hides it: of the query's span, whose limit is not
@@ -176,9 +175,7 @@ weir_err weir_shard_write_frozen(weir_shard *shard);
 /* Into a sorted file of another engine: all offsets that the cold store has, what time it is, and of which time the
  * other was trimmed.  While it is held. */
 weir_err weir_shard_write_sealed(weir_shard *shard, weir_engine_writer *writer, weir_trimmed trimmed);
-/* checkpoint.c: all records of a kind that a cold store has, in their order.  [any] */
-weir_err weir_shard_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context);
-/* Of a record of an offset; false: it is none. */
+/* What the record of an offset says; false: it is not one. */
 bool weir_shard_offset_read(const void *key, size_t key_length, const void *value, size_t value_length,
                             uint32_t *sourcep, uint32_t *partitionp, uint64_t *offsetp, weir_event_clock *clockp);
 /* The deltas of this moment, each with a reference.  [any] */

@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/log.h>
 #include <weir/store/graph/repair.h>
@@ -21,7 +22,7 @@
 #define LOOK_BYTES        (16u << 10)
 #define FIRST_KEYS        64u  /* of a store of a few events the watermark may go back */
 #define HELD_FILES        2u   /* that may be left to come in while nothing is sealed */
-#define BUSY_WAIT_MAX     256u /* seconds between two tries, twice as many each time: somebody reads for long */
+#define BUSY_WAIT_MAX     256u /* seconds between two tries, twice as many each time: a reader takes long */
 
 struct weir_trim {
     weir_graph *graph;
@@ -47,7 +48,7 @@ struct weir_trim {
     uint64_t unpaced; /* bytes that were read since it was told */
 };
 
-/* --- what is sealed meanwhile: the sealer's ----------------------------------------------------------------------- */
+/* --- what is sealed meanwhile: the sealer's --------------------------------------------------------------------- */
 
 static void trim_fail(weir_trim *trim, weir_err err) {
     weir_err_kept_set(&trim->seal_err, err);
@@ -81,7 +82,7 @@ void weir_trim_seal_end(weir_trim *trim, weir_engine_writer *writer, weir_err er
     trim_fail(trim, err);
 }
 
-/* --- begin and end ------------------------------------------------------------------------------------------------ */
+/* --- begin and end ---------------------------------------------------------------------------------------------- */
 
 /* In the order in which they were sealed; all are closed. */
 static weir_err trim_take_in(weir_engine_writer **sealed, size_t *countp) {
@@ -109,7 +110,7 @@ static void trim_stop_reading(weir_trim *trim) {
     trim->cursor = NULL;
 }
 
-/* What the folder has then, the fresh store or the one that it has replaced, nobody needs. */
+/* What the folder has then, the fresh store or the one that it has replaced, is not needed. */
 static void trim_close(weir_trim *trim) {
     if (!trim) return;
     trim_stop_reading(trim);
@@ -138,17 +139,8 @@ static weir_err trim_needs_room(const weir_graph *graph, const weir_trim *trim) 
     uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (free_bytes > stats.live_bytes) return WEIR_OK;
     return WEIR_ERR(WEIR_EFULL,
-                    "to trim shard %u needs up to %llu bytes of the disk, and %llu are free; free some space",
+                    "trimming shard %u needs up to %llu bytes on the disk, and %llu are free; free some space",
                     trim->shard->index, (unsigned long long)stats.live_bytes, (unsigned long long)free_bytes);
-}
-
-static weir_err trim_prepare(weir_graph *graph, uint32_t shard, weir_trim *trim) {
-    weir_err err = weir_graph_repair_path(graph, shard, WEIR_GRAPH_TRIM_SUFFIX, trim->folder);
-    if (!err && weir_path_exists(trim->folder)) err = weir_folder_remove(trim->folder);
-    if (!err) err = trim_needs_room(graph, trim);
-    if (!err) err = trim_open_engine(trim, true);
-    if (!err) err = weir_graph_identity_write(graph, shard, trim->folder);
-    return err ? err : weir_arena_open(DELETIONS_BYTES, &trim->trimmer.arena);
 }
 
 /* The watermark that belongs to what is sealed: what is not may be older than a later one would let stand, and after a
@@ -189,7 +181,7 @@ static weir_err trim_begin(weir_trim *trim) {
     return err;
 }
 
-/* --- vertex by vertex --------------------------------------------------------------------------------------------- */
+/* --- vertex by vertex ------------------------------------------------------------------------------------------- */
 
 static weir_err trim_ended(const weir_trim *trim) {
     return WEIR_ERR(WEIR_ECLOSED, "shard %u is not trimmed now", trim->shard->index);
@@ -217,9 +209,10 @@ static weir_err trim_add(void *context, const uint8_t *key, size_t key_length, c
     return err ? err : weir_engine_writer_add(trim->writer, key, key_length, value, value_length);
 }
 
-static weir_err trim_room(weir_trim *trim) {
+/* What is left of the vertex, each list oldest first. */
+static weir_err trim_write_vertex(weir_trim *trim) {
     const weir_gather *g = &trim->gather;
-    size_t lists = 0;
+    size_t lists = 0, count = 0;
     for (size_t i = 0; i < g->count; i++)
         lists += i == 0 || g->of[i].list != g->of[i - 1].list;
     if (g->count > trim->entry_capacity) {
@@ -234,15 +227,6 @@ static weir_err trim_room(weir_trim *trim) {
         trim->lists = grown;
         trim->list_capacity = lists * 2;
     }
-    return WEIR_OK;
-}
-
-/* What is left of it, each list oldest first. */
-static weir_err trim_write_vertex(weir_trim *trim) {
-    const weir_gather *g = &trim->gather;
-    size_t count = 0;
-    weir_err err = trim_room(trim);
-    if (err) return err;
     for (size_t begin = 0, end; begin < g->count; begin = end) {
         for (end = begin; end < g->count && g->of[end].list == g->of[begin].list; end++) {
         }
@@ -250,25 +234,27 @@ static weir_err trim_write_vertex(weir_trim *trim) {
             trim->entries[begin + end - 1 - i] = g->of[i].entry;
         trim->lists[count++] = (weir_bundling_list){g->of[begin].list, (uint32_t)(end - begin), trim->entries + begin};
     }
+    WEIR_ASSERT(count == lists);
     return weir_bundling_vertex(&trim->bundling, g->vertex, g->named ? &g->name : NULL, trim->lists, count);
 }
 
-/* --- large vertices: bundle by bundle, as they are ---------------------------------------------------------------- */
+/* --- large vertices: bundle by bundle, as they are -------------------------------------------------------------- */
 
-typedef struct large {
+typedef struct trim_large {
     weir_trim *trim;
     uint32_t part;
     int64_t gone_us; /* of that part */
-    int64_t unasked; /* notes of events up to this offset nobody asks for */
+    int64_t unasked; /* notes of events up to this offset are never asked for */
     bool any;        /* bundles have gone */
     int64_t newest_us, oldest_us;
     bool has_put; /* one that stands for them, and is to be written at its place */
     uint8_t put_key[WEIR_BUNDLE_KEY_BYTES];
-} large;
+} trim_large;
 
-static weir_err large_put(large *l, weir_vertex vertex) {
+static weir_err trim_large_put(trim_large *l, weir_vertex vertex) {
     weir_bundle_writer *bundle = &l->trim->bundling.bundle;
     const weir_entry newest = {.time_us = l->newest_us}, oldest = {.time_us = l->oldest_us};
+    WEIR_ASSERT(l->any && l->oldest_us <= l->newest_us);
     weir_bundle_begin(bundle, l->newest_us, l->oldest_us);
     weir_bundle_put(bundle, WEIR_LIST_PUTS, &newest);
     if (l->oldest_us != l->newest_us) weir_bundle_put(bundle, WEIR_LIST_PUTS, &oldest);
@@ -278,14 +264,14 @@ static weir_err large_put(large *l, weir_vertex vertex) {
                            l->put_key);
 }
 
-static weir_err large_write_put(large *l) {
+static weir_err trim_large_write_put(trim_large *l) {
     const weir_buf *value = &l->trim->bundling.bundle.value;
     l->has_put = false;
     return trim_add(l->trim, l->put_key, sizeof l->put_key, (const uint8_t *)value->bytes, value->length);
 }
 
 /* Lists of edges come before all others, and this knows once for each what may go. */
-static weir_err large_goes(large *l, const weir_bundle_key *key, weir_bundle_reader *reader, bool *goesp) {
+static weir_err trim_large_goes(trim_large *l, const weir_bundle_key *key, weir_bundle_reader *reader, bool *goesp) {
     weir_entry e;
     weir_err err = WEIR_OK;
     if (key->part == WEIR_BUNDLE_PART(WEIR_LIST_EVENTS)) {
@@ -306,7 +292,7 @@ static weir_err large_goes(large *l, const weir_bundle_key *key, weir_bundle_rea
     return err;
 }
 
-static weir_err large_bundle(large *l, const weir_bundle_key *key) {
+static weir_err trim_large_bundle(trim_large *l, const weir_bundle_key *key) {
     weir_bundle_reader reader;
     size_t key_length, length;
     bool goes, of_edges = WEIR_LIST_KIND(key->part - 1u) == WEIR_LIST_KIND_EDGES;
@@ -315,54 +301,39 @@ static weir_err large_bundle(large *l, const weir_bundle_key *key) {
     l->trim->unpaced += key_length + length;
     if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length))
         return weir_cold_damaged(key->vertex);
-    weir_err err = large_goes(l, key, &reader, &goes);
+    weir_err err = trim_large_goes(l, key, &reader, &goes);
     if (err || goes) return err;
-    if (l->any && !of_edges) err = large_put(l, key->vertex);
+    if (l->any && !of_edges) err = trim_large_put(l, key->vertex);
     int order = l->has_put ? memcmp(l->put_key, bytes, sizeof l->put_key) : 1;
-    if (!err && order < 0) err = large_write_put(l);
+    if (!err && order < 0) err = trim_large_write_put(l);
     if (order == 0) l->has_put = false; /* this is the same */
     return err ? err : trim_add(l->trim, bytes, key_length, value, length);
 }
 
-static weir_err large_look_at_notes(large *l) {
-    const weir_cold_query newest = {.vertex = l->trim->gather.vertex, .list = WEIR_LIST_EVENTS, .before_us = INT64_MAX};
+static weir_err trim_large_vertex(weir_trim *trim) {
+    const weir_cold_query notes = {.vertex = trim->gather.vertex, .list = WEIR_LIST_EVENTS, .before_us = INT64_MAX};
+    trim_large l = {.trim = trim, .part = UINT32_MAX, .unasked = INT64_MIN};
+    weir_bundle_key key = {.vertex = trim->gather.vertex, .newest_us = INT64_MAX};
+    uint8_t first[WEIR_BUNDLE_KEY_BYTES];
     weir_entry note;
     size_t count;
-    bool complete;
-    weir_err err = weir_cold_list(l->trim->cursor, &newest, &note, 1, NULL, &count, &complete); /* notes have no rows */
-    l->unasked = !err && count ? note.time_us - l->trim->trimmer.rule.event_window - 1 : INT64_MIN;
-    return err;
-}
-
-static weir_err trim_large(weir_trim *trim) {
-    uint8_t first[WEIR_BUNDLE_KEY_BYTES];
-    large l = {.trim = trim, .part = UINT32_MAX};
-    weir_bundle_key key = {.vertex = trim->gather.vertex, .newest_us = INT64_MAX};
-    bool there = false;
+    bool complete, there = false;
     weir_bundle_key_write(&key, first);
-    weir_err err = large_look_at_notes(&l);
+    weir_err err = weir_cold_list(trim->cursor, &notes, &note, 1, NULL, &count, &complete); /* notes have no rows */
+    if (!err && count) l.unasked = note.time_us - trim->trimmer.rule.event_window - 1;
     weir_engine_cursor_seek(trim->cursor, first, sizeof first);
     if (!err) err = weir_gather_stands(&trim->gather, &key, &there);
     while (!err && there) {
         err = trim->unpaced >= LOOK_BYTES ? trim_look(trim) : WEIR_OK;
-        if (!err) err = large_bundle(&l, &key);
+        if (!err) err = trim_large_bundle(&l, &key);
         weir_engine_cursor_next(trim->cursor);
         if (!err) err = weir_gather_stands(&trim->gather, &key, &there);
     }
-    if (!err && l.any) err = large_put(&l, trim->gather.vertex);
-    return !err && l.has_put ? large_write_put(&l) : err;
+    if (!err && l.any) err = trim_large_put(&l, trim->gather.vertex);
+    return !err && l.has_put ? trim_large_write_put(&l) : err;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
-
-static weir_err trim_vertex(weir_trim *trim, weir_vertex vertex) {
-    bool too_large;
-    weir_err err = weir_gather_vertex(&trim->gather, vertex, &too_large);
-    trim->unpaced += trim->gather.bytes;
-    if (!err && too_large) return trim_large(trim);
-    if (!err) err = weir_trimmer_vertex(&trim->trimmer, &trim->gather);
-    return err ? err : trim_write_vertex(trim);
-}
+/* --- all of it -------------------------------------------------------------------------------------------------- */
 
 /* Deletions stay: an edge may come late. The rest of what the store keeps for itself is there already. */
 static weir_err trim_step(weir_trim *trim) {
@@ -372,7 +343,14 @@ static weir_err trim_step(weir_trim *trim) {
     const void *value = weir_engine_cursor_value(trim->cursor, &value_length);
     weir_err err = trim->unpaced >= LOOK_BYTES ? trim_look(trim) : WEIR_OK;
     if (err) return err;
-    if (weir_bundle_key_read(key, key_length, &bundle)) return trim_vertex(trim, bundle.vertex);
+    if (weir_bundle_key_read(key, key_length, &bundle)) {
+        bool too_large;
+        err = weir_gather_vertex(&trim->gather, bundle.vertex, &too_large);
+        trim->unpaced += trim->gather.bytes;
+        if (!err && too_large) return trim_large_vertex(trim);
+        if (!err) err = weir_trimmer_vertex(&trim->trimmer, &trim->gather);
+        return err ? err : trim_write_vertex(trim);
+    }
     if (key_length && key[0] == WEIR_BUNDLE_KIND) return weir_cold_damaged(trim->gather.vertex);
     trim->unpaced += key_length;
     if (key_length && key[0] == 'T') err = trim_add(trim, key, key_length, value, value_length);
@@ -438,24 +416,18 @@ static weir_err trim_put_in_place(weir_trim *trim) {
     return WEIR_OK;
 }
 
-static weir_err trim_wait(const weir_trim *trim, uint32_t seconds) {
-    for (; seconds > 0; seconds--) {
-        if (!trim->pace(trim->context, 0)) return trim_ended(trim);
-        weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + WEIR_US_PER_S);
-    }
-    return WEIR_OK;
-}
-
 /* Each try keeps readers waiting for up to a second, and what was sealed meanwhile comes in by the next. */
 static weir_err trim_exchange(weir_trim *trim) {
     for (uint32_t wait = 1;; wait *= 2) {
-        weir_err ended, err = trim_catch_up(trim);
+        weir_err err = trim_catch_up(trim);
         if (!err) err = weir_shard_hold(trim->shard);
         if (!err) err = trim_put_in_place(trim);
         weir_shard_release(trim->shard);
         if (!weir_err_is(err, WEIR_EBUSY) || wait > BUSY_WAIT_MAX) return err;
-        ended = trim_wait(trim, wait);
-        if (ended) return ended;
+        for (uint32_t seconds = 0; seconds < wait; seconds++) {
+            if (!trim->pace(trim->context, 0)) return trim_ended(trim);
+            weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + WEIR_US_PER_S);
+        }
     }
 }
 
@@ -465,54 +437,48 @@ void weir_graph_set_trimmed(weir_graph *graph, int64_t trimmed_us) {
     }
 }
 
-static weir_err trim_shard(weir_trim *trim) {
-    weir_err err = weir_shard_hold(trim->shard);
+weir_err weir_graph_trim(weir_graph *graph, uint32_t shard, weir_graph_pace pace, void *context) {
+    WEIR_ASSERT(shard < graph->shard_count);
+    weir_shard *s = graph->shards[shard];
+    if (graph->read_only || weir_graph_filling(graph))
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "a store that is only read, or is still being filled, is not trimmed");
+    weir_trim *trim = weir_calloc(1, sizeof *trim);
+    if (!trim) return WEIR_NOMEM("while trimming shard %u", shard);
+    *trim = (weir_trim){.graph = graph, .shard = s, .blocks = graph->blocks, .pace = pace, .context = context};
+    trim->trimmer.rule =
+        (weir_trim_rule){graph->schema, graph->vertex_kinds, WEIR_EVENT_CLOCK_NONE, graph->event_window};
+    trim->trimmer.look.deleted = s->deleted;
+
+    weir_mutex_lock(&s->mutex);
+    bool is_free = !s->trimming;
+    s->trimming = true;
+    weir_mutex_unlock(&s->mutex);
+    if (!is_free) {
+        weir_free(trim);
+        return WEIR_ERR(WEIR_EBUSY, "shard %u is being trimmed", shard);
+    }
+
+    /* An empty store beside the shard, then the shard's records, then the exchange. */
+    weir_err err = weir_graph_repair_path(graph, shard, WEIR_GRAPH_TRIM_SUFFIX, trim->folder);
+    if (!err && weir_path_exists(trim->folder)) err = weir_folder_remove(trim->folder);
+    if (!err) err = trim_needs_room(graph, trim);
+    if (!err) err = trim_open_engine(trim, true);
+    if (!err) err = weir_graph_identity_write(graph, shard, trim->folder);
+    if (!err) err = weir_arena_open(DELETIONS_BYTES, &trim->trimmer.arena);
+    if (err) goto done;
+    err = weir_shard_hold(s);
     if (!err) err = trim_begin(trim);
-    weir_shard_release(trim->shard);
+    weir_shard_release(s);
     weir_kill_point("trim.begun");
     if (!err) err = trim_run(trim);
     if (!err) err = trim_exchange(trim);
-    if (err && !weir_shard_hold(trim->shard)) trim->shard->trim = NULL;
-    weir_shard_release(trim->shard);
-    return err;
-}
-
-static weir_err trim_claim(weir_shard *shard) {
-    weir_mutex_lock(&shard->mutex);
-    bool is_free = !shard->trimming;
-    shard->trimming = true;
-    weir_mutex_unlock(&shard->mutex);
-    return is_free ? WEIR_OK : WEIR_ERR(WEIR_EBUSY, "shard %u is being trimmed", shard->index);
-}
-
-static void trim_disclaim(weir_shard *shard) {
-    weir_mutex_lock(&shard->mutex);
-    shard->trimming = false;
-    weir_mutex_unlock(&shard->mutex);
-}
-
-weir_err weir_graph_trim(weir_graph *graph, uint32_t shard, weir_graph_pace pace, void *context) {
-    if (graph->read_only || weir_graph_filling(graph))
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "a store that is only read, or is still filled, is not trimmed");
-    weir_trim *trim = weir_calloc(1, sizeof *trim);
-    if (!trim) return WEIR_NOMEM("while trimming shard %u", shard);
-    trim->graph = graph;
-    trim->shard = graph->shards[shard];
-    trim->blocks = graph->blocks;
-    trim->pace = pace;
-    trim->context = context;
-    trim->trimmer.rule =
-        (weir_trim_rule){graph->schema, graph->vertex_kinds, WEIR_EVENT_CLOCK_NONE, graph->event_window};
-    trim->trimmer.look.deleted = trim->shard->deleted;
-    weir_err err = trim_claim(trim->shard);
-    if (err) {
-        weir_free(trim);
-        return err;
-    }
-    err = trim_prepare(graph, shard, trim);
-    if (!err) err = trim_shard(trim);
+    if (err && !weir_shard_hold(s)) s->trim = NULL;
+    weir_shard_release(s);
+done:
     trim_close(trim);
-    trim_disclaim(graph->shards[shard]);
+    weir_mutex_lock(&s->mutex);
+    s->trimming = false;
+    weir_mutex_unlock(&s->mutex);
     return err;
 }
 

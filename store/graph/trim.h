@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trim.h - a shard written anew without what nobody can be told of any more, while it is read and written.
+ * trim.h - a shard written anew without what no reader can be told any more, while it is read and written.
  *
  *   hold ─► a store beside it begins with the offsets; a cursor of this moment ─► release
  *   every vertex: what may go is left out, the rest is bundled anew ─► sorted files       each seal is written twice:
@@ -15,7 +15,7 @@
 #include "gather.h"
 #include "graph_private.h"
 
-/* From which time everything is counted that says what may go. */
+/* What decides what may go, and the time that it counts from. */
 typedef struct weir_trim_rule {
     const weir_schema *schema;
     const weir_graph_kinds *vertex_kinds;
@@ -32,7 +32,7 @@ typedef struct weir_trimmer {
     size_t time_count, time_capacity;
 } weir_trimmer;
 
-/* Takes out of what was gathered the records that nobody can be told of any more; of a put that loses its record, or
+/* Takes out of what was gathered the records that no reader can be told any more; of a put that loses its record, or
  * of several that stand for each other, a bare put stays.  WEIR_ENOMEM; those of a look. */
 weir_err weir_trimmer_vertex(weir_trimmer *trimmer, weir_gather *gather);
 /* Of a vertex that is too large to be gathered: the time up to which the edges of a list may go with their bundles,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trim_rule.c - what of a vertex nobody can be told of any more.
+ * trim_rule.c - what of a vertex no reader can be told any more.
  *
  * `history` says as of which times something can be asked for at all: of those later than the watermark less the
- * history. The watermark does not go back, so what no such reader is told, nobody ever is:
+ * history. The watermark does not go back, so what no such reader is told is never told again:
  *
  *   an edge        that has expired for all of them; that was deleted before all of them, itself or one of its ends
  *   a row          whose features are all in newer rows that all of them see; of a life that ended before all of them
@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 #include <weir/store/format/stored.h>
 
@@ -32,35 +33,36 @@
 #define NO_TYPE     UINT32_MAX
 #define NEXT_SHARES 8 /* of the time that is kept: a shard is trimmed again after one of them */
 
-/* As of told_us, or an earlier time, nobody is told anything; what is as old as gone_us has expired for all others.
+/* As of told_us, or an earlier time, readers are told nothing; what is as old as gone_us has expired for all others.
  * INT64_MIN: there is no such time. */
-typedef struct reach {
+typedef struct trim_reach {
     int64_t told_us, gone_us;
-} reach;
+} trim_reach;
 
-static reach reach_of(int64_t now_us, int64_t history_us, int64_t expire_us) {
-    reach r = {INT64_MIN, INT64_MIN};
-    if (!history_us || __builtin_sub_overflow(now_us, history_us, &r.told_us)) return (reach){INT64_MIN, INT64_MIN};
+static trim_reach trim_reach_of(int64_t now_us, int64_t history_us, int64_t expire_us) {
+    trim_reach r = {INT64_MIN, INT64_MIN};
+    if (!history_us || __builtin_sub_overflow(now_us, history_us, &r.told_us))
+        return (trim_reach){INT64_MIN, INT64_MIN};
     if (!expire_us || __builtin_sub_overflow(r.told_us, expire_us, &r.gone_us)) r.gone_us = INT64_MIN;
     return r;
 }
 
-static reach reach_of_list(const weir_trimmer *t, weir_list list) {
+static trim_reach trim_reach_of_list(const weir_trimmer *t, weir_list list) {
     const weir_schema_relation *relation = weir_schema_relation_at(t->rule.schema, list >> 1);
-    return reach_of(t->rule.now_us, relation->history_us, relation->expire_us);
+    return trim_reach_of(t->rule.now_us, relation->history_us, relation->expire_us);
 }
 
-static bool is_of_edges(const weir_trimmer *t, weir_list list) {
+static bool trim_is_of_edges(const weir_trimmer *t, weir_list list) {
     return WEIR_LIST_KIND(list) == WEIR_LIST_KIND_EDGES && list >> 1 < weir_schema_relation_count(t->rule.schema);
 }
 
-/* The newest deletion of a vertex that all readers see who may see anything. */
-static weir_err deleted_us(weir_trimmer *t, weir_vertex vertex, int64_t told_us, int64_t *deleted_usp) {
+/* The newest deletion of a vertex that every reader sees who is told anything. */
+static weir_err trim_deleted_us(weir_trimmer *t, weir_vertex vertex, int64_t told_us, int64_t *deleted_usp) {
     *deleted_usp = WEIR_DELETED_NEVER;
     return told_us == INT64_MIN ? WEIR_OK : weir_deleted_time(&t->look, vertex, told_us + 1, deleted_usp);
 }
 
-static weir_err put_leaves(weir_trimmer *t, int64_t time_us) {
+static weir_err trim_put_leaves(weir_trimmer *t, int64_t time_us) {
     if (t->time_count == t->time_capacity) {
         size_t capacity = t->time_capacity ? t->time_capacity * 2 : 64;
         int64_t *grown = weir_realloc_array(t->times, capacity, sizeof *grown);
@@ -72,12 +74,12 @@ static weir_err put_leaves(weir_trimmer *t, int64_t time_us) {
     return WEIR_OK;
 }
 
-/* --- what kind of vertex it is ------------------------------------------------------------------------------------ */
+/* --- what kind of vertex it is ---------------------------------------------------------------------------------- */
 
 /* A type has its own ids, so any record says which it is. */
-static uint32_t type_by_list(const weir_trimmer *t, const weir_gathered *g) {
+static uint32_t trim_type_by_list(const weir_trimmer *t, const weir_gathered *g) {
     const weir_schema *schema = t->rule.schema;
-    if (is_of_edges(t, g->list)) {
+    if (trim_is_of_edges(t, g->list)) {
         const weir_schema_relation *relation = weir_schema_relation_at(schema, g->list >> 1);
         return (g->list & 1) == WEIR_OUT ? relation->from : relation->to;
     }
@@ -86,85 +88,83 @@ static uint32_t type_by_list(const weir_trimmer *t, const weir_gathered *g) {
     return NO_TYPE;
 }
 
-static uint32_t type_of(const weir_trimmer *t, const weir_gather *g) {
+static uint32_t trim_type_of(const weir_trimmer *t, const weir_gather *g) {
     uint32_t type = g->named ? g->name.vertex_type : NO_TYPE;
     for (size_t i = 0; i < g->count && type == NO_TYPE; i++)
-        type = type_by_list(t, &g->of[i]);
+        type = trim_type_by_list(t, &g->of[i]);
     return type < weir_schema_vertex_count(t->rule.schema) ? type : NO_TYPE;
 }
 
-static bool is_put(const weir_gathered *g) {
+static bool trim_is_put(const weir_gathered *g) {
     unsigned kind = WEIR_LIST_KIND(g->list);
     bool edge = kind == WEIR_LIST_KIND_EDGES && !g->entry.deletion;
     return edge || kind == WEIR_LIST_KIND_FEATURES || kind == WEIR_LIST_KIND_PUTS;
 }
 
 /* It was put, and at no later time. A label may have come before the first put of all. */
-static bool ended_by(const weir_gather *g, int64_t time_us) {
+static bool trim_ended_by(const weir_gather *g, int64_t time_us) {
     bool put = false;
     for (size_t i = 0; i < g->count; i++) {
-        if (!is_put(&g->of[i])) continue;
+        if (!trim_is_put(&g->of[i])) continue;
         if (g->of[i].entry.time_us > time_us) return false;
         put = true;
     }
     return put && time_us != INT64_MIN;
 }
 
-/* --- its lists: each leaves what stays at `kept`, and says how much that is --------------------------------------- */
+/* --- its lists: each leaves what stays at `kept`, and says how much that is ------------------------------------- */
 
-typedef struct part {
+typedef struct trim_part {
     weir_gather *gather;
     size_t begin, end, kept;
-} part;
+} trim_part;
 
-static void stays(part *p, size_t i) {
+static void trim_stays(trim_part *p, size_t i) {
+    WEIR_ASSERT(p->kept <= i);
     p->gather->of[p->kept++] = p->gather->of[i];
 }
 
 /* What is met behind a deletion of theirs has been hidden since before anybody's time. */
-static weir_err edge_goes(weir_trimmer *t, const weir_entry *e, reach r, weir_hidden *hidden, bool *goesp) {
+static weir_err trim_edge_goes(weir_trimmer *t, const weir_entry *e, trim_reach r, weir_hidden *hidden, bool *goesp) {
     int64_t neighbor_us;
     *goesp = weir_hidden_find(hidden, e) != WEIR_HIDDEN_BY_NONE;
     if (*goesp) return WEIR_OK;
-    weir_err err = deleted_us(t, e->neighbor, r.told_us, &neighbor_us);
+    weir_err err = trim_deleted_us(t, e->neighbor, r.told_us, &neighbor_us);
     *goesp = e->time_us <= neighbor_us && neighbor_us != WEIR_DELETED_NEVER;
     return err;
 }
 
-static weir_err trim_edges(weir_trimmer *t, part *p) {
-    const reach r = reach_of_list(t, p->gather->of[p->begin].list);
+static weir_err trim_edges(weir_trimmer *t, trim_part *p) {
+    const trim_reach r = trim_reach_of_list(t, p->gather->of[p->begin].list);
     weir_hidden hidden = {0};
     int64_t own_us;
     weir_arena_reset(t->arena);
-    weir_err err = deleted_us(t, p->gather->vertex, r.told_us, &own_us);
+    weir_err err = trim_deleted_us(t, p->gather->vertex, r.told_us, &own_us);
     if (own_us < r.gone_us) own_us = r.gone_us;
     for (size_t i = p->begin; !err && i < p->end; i++) {
         const weir_entry e = p->gather->of[i].entry;
         bool goes = e.time_us <= own_us && own_us != INT64_MIN;
         if (!goes && e.deletion && e.time_us <= r.told_us) err = weir_hidden_add(&hidden, &e, true, t->arena);
-        if (!err && !goes && !e.deletion) err = edge_goes(t, &e, r, &hidden, &goes);
-        if (!goes) stays(p, i);
-        if (!err && goes && !e.deletion) err = put_leaves(t, e.time_us);
+        if (!err && !goes && !e.deletion) err = trim_edge_goes(t, &e, r, &hidden, &goes);
+        if (!goes) trim_stays(p, i);
+        if (!err && goes && !e.deletion) err = trim_put_leaves(t, e.time_us);
     }
     return err;
 }
 
-static bool is_row_of(const weir_entry *e, uint32_t type) {
-    return e->row_length >= WEIR_STORED_FEATURES_PREFIX && weir_get_u16(e->row) == type;
-}
-
 /* Of the rows that everybody sees, those stay that have a feature which no newer one of them has. */
-static weir_err trim_rows(weir_trimmer *t, part *p, uint32_t type, reach r, bool forgotten) {
+static weir_err trim_rows(weir_trimmer *t, trim_part *p, uint32_t type, trim_reach r, bool forgotten) {
     const weir_graph_kinds *kinds = &t->rule.vertex_kinds[type];
     weir_value values[WEIR_ROW_FEATURES_MAX] = {0};
     size_t present = 0;
     bool any = false;
     int64_t own_us;
-    weir_err err = deleted_us(t, p->gather->vertex, r.told_us, &own_us);
+    weir_err err = trim_deleted_us(t, p->gather->vertex, r.told_us, &own_us);
     for (size_t i = p->begin; !err && i < p->end; i++) {
         const weir_entry e = p->gather->of[i].entry;
         bool goes = forgotten || (e.time_us <= own_us && own_us != WEIR_DELETED_NEVER);
-        if (!goes && e.time_us <= r.told_us && is_row_of(&e, type)) {
+        bool of_type = e.row_length >= WEIR_STORED_FEATURES_PREFIX && weir_get_u16(e.row) == type;
+        if (!goes && e.time_us <= r.told_us && of_type) {
             const uint8_t *row = e.row + WEIR_STORED_FEATURES_PREFIX;
             size_t length = e.row_length - WEIR_STORED_FEATURES_PREFIX, before = present;
             err = weir_row_check(kinds->kinds, kinds->count, row, length);
@@ -172,48 +172,41 @@ static weir_err trim_rows(weir_trimmer *t, part *p, uint32_t type, reach r, bool
             goes = !err && any && present == before;
             any = true;
         }
-        if (!goes) stays(p, i);
-        if (!err && goes) err = put_leaves(t, e.time_us);
+        if (!goes) trim_stays(p, i);
+        if (!err && goes) err = trim_put_leaves(t, e.time_us);
     }
     return err;
 }
 
 /* One that is newer than that may be of a life whose first put is still to come. */
-static weir_err trim_labels(weir_trimmer *t, part *p, reach r, bool forgotten) {
+static weir_err trim_labels(weir_trimmer *t, trim_part *p, trim_reach r, bool forgotten) {
     uint32_t label = p->gather->of[p->begin].list & 0xffffffu;
     int64_t own_us;
     if (label < weir_schema_label_count(t->rule.schema) && weir_schema_label_at(t->rule.schema, label)->on_relation) {
         const weir_schema_relation *of =
             weir_schema_relation_at(t->rule.schema, weir_schema_label_at(t->rule.schema, label)->target);
-        r = reach_of(t->rule.now_us, of->history_us, of->expire_us);
+        r = trim_reach_of(t->rule.now_us, of->history_us, of->expire_us);
         forgotten = false;
     }
-    weir_err err = deleted_us(t, p->gather->vertex, r.told_us, &own_us);
+    weir_err err = trim_deleted_us(t, p->gather->vertex, r.told_us, &own_us);
     for (size_t i = p->begin; i < p->end; i++) {
         int64_t time_us = p->gather->of[i].entry.time_us;
         bool goes = (forgotten && time_us <= r.told_us) || (time_us <= own_us && own_us != WEIR_DELETED_NEVER);
-        if (err || !goes) stays(p, i);
+        if (err || !goes) trim_stays(p, i);
     }
     return err;
 }
 
-/* --- its puts ----------------------------------------------------------------------------------------------------- */
+/* --- its puts --------------------------------------------------------------------------------------------------- */
 
-static int newest_first(const void *a, const void *b) {
+static int trim_newest_first(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x < y) - (x > y);
 }
 
-static size_t leave_out_repeated(int64_t *times, size_t count) {
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        if (kept == 0 || times[kept - 1] != times[i]) times[kept++] = times[i];
-    return kept;
-}
-
-/* Of times, newest first, the fewest that are as good for whoever asks of later times: the newest and the oldest, and
+/* Of times, newest first, the fewest that are as good for readers as of later times: the newest and the oldest, and
  * such that gaps shorter than an expiry stay shorter. */
-static size_t thin_out(int64_t *times, size_t count, int64_t expire_us) {
+static size_t trim_thin_out(int64_t *times, size_t count, int64_t expire_us) {
     size_t kept = count ? 1 : 0;
     for (size_t at = 0; at + 1 < count;) {
         size_t next = at + 1;
@@ -227,10 +220,10 @@ static size_t thin_out(int64_t *times, size_t count, int64_t expire_us) {
     return kept;
 }
 
-/* From which time on each put counts: as of an earlier one nobody asks for the vertex, or its type is not forgotten and
- * only its first put and its last one count. */
-static weir_err thins_until(weir_trimmer *t, weir_vertex vertex, const weir_schema_vertex *type, reach r,
-                            int64_t *until_usp) {
+/* From which time on each put counts: as of an earlier one the vertex is not asked for, or its type is not forgotten
+ * and only its first put and its last one count. */
+static weir_err trim_thins_until(weir_trimmer *t, weir_vertex vertex, const weir_schema_vertex *type, trim_reach r,
+                                 int64_t *until_usp) {
     int64_t ever_us;
     weir_err err = weir_deleted_time(&t->look, vertex, INT64_MAX, &ever_us);
     *until_usp = ever_us != WEIR_DELETED_NEVER ? INT64_MIN
@@ -241,7 +234,7 @@ static weir_err thins_until(weir_trimmer *t, weir_vertex vertex, const weir_sche
 }
 
 /* Of the times, newest first, those that no row of the vertex has, which are newest first, too. */
-static size_t without_those_of_rows(const weir_gather *g, int64_t *times, size_t count) {
+static size_t trim_drop_times_of_rows(const weir_gather *g, int64_t *times, size_t count) {
     size_t row = 0, kept = 0;
     while (row < g->count && g->of[row].list < WEIR_LIST_FEATURES)
         row++;
@@ -255,34 +248,36 @@ static size_t without_those_of_rows(const weir_gather *g, int64_t *times, size_t
 }
 
 /* The puts that have lost their records, behind all other lists. */
-static weir_err keep_puts(weir_trimmer *t, weir_gather *g, const weir_schema_vertex *type, reach r) {
+static weir_err trim_keep_puts(weir_trimmer *t, weir_gather *g, const weir_schema_vertex *type, trim_reach r) {
     int64_t until_us;
-    size_t young = 0;
+    size_t young = 0, count = 0;
     if (t->time_count == 0) return WEIR_OK;
-    weir_err err = thins_until(t, g->vertex, type, r, &until_us);
+    weir_err err = trim_thins_until(t, g->vertex, type, r, &until_us);
     if (err) return err;
-    qsort(t->times, t->time_count, sizeof *t->times, newest_first);
-    size_t count = leave_out_repeated(t->times, t->time_count);
+    qsort(t->times, t->time_count, sizeof *t->times, trim_newest_first);
+    for (size_t i = 0; i < t->time_count; i++)
+        if (count == 0 || t->times[count - 1] != t->times[i]) t->times[count++] = t->times[i];
     while (young < count && (until_us == INT64_MIN || t->times[young] > until_us))
         young++;
-    count = young + thin_out(t->times + young, count - young, type->expire_us);
-    count = without_those_of_rows(g, t->times, count);
+    count = young + trim_thin_out(t->times + young, count - young, type->expire_us);
+    count = trim_drop_times_of_rows(g, t->times, count);
+    WEIR_ASSERT(g->count + count <= g->capacity); /* each put stands for a record that has gone, or more */
     for (size_t i = 0; i < count; i++)
         g->of[g->count++] = (weir_gathered){WEIR_LIST_PUTS, {.time_us = t->times[i]}};
     return WEIR_OK;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------------------------- */
 
-static weir_err trim_list(weir_trimmer *t, part *p, uint32_t type, reach r, bool forgotten) {
+static weir_err trim_list(weir_trimmer *t, trim_part *p, uint32_t type, trim_reach r, bool forgotten) {
     weir_list list = p->gather->of[p->begin].list;
     weir_err err = WEIR_OK;
-    if (is_of_edges(t, list)) return trim_edges(t, p);
+    if (trim_is_of_edges(t, list)) return trim_edges(t, p);
     if (list == WEIR_LIST_FEATURES) return trim_rows(t, p, type, r, forgotten);
     if (WEIR_LIST_KIND(list) == WEIR_LIST_KIND_LABEL) return trim_labels(t, p, r, forgotten);
     for (size_t i = p->begin; !err && i < p->end; i++) {
-        if (list == WEIR_LIST_PUTS) err = put_leaves(t, p->gather->of[i].entry.time_us);
-        if (list != WEIR_LIST_PUTS) stays(p, i);
+        if (list == WEIR_LIST_PUTS) err = trim_put_leaves(t, p->gather->of[i].entry.time_us);
+        if (list != WEIR_LIST_PUTS) trim_stays(p, i);
     }
     return err;
 }
@@ -290,14 +285,15 @@ static weir_err trim_list(weir_trimmer *t, part *p, uint32_t type, reach r, bool
 /* Nothing is left of a vertex but that it was there once, in a life that has ended before anybody's time. A put that
  * is still to come has another, and brings its name: those that rely on this one are older than anybody's time, too.
  * The put that named it last may be newer than the name that is stored. */
-static weir_err is_over(weir_trimmer *t, const weir_gather *g, const weir_schema_vertex *type, reach r, bool *overp) {
+static weir_err trim_is_over(weir_trimmer *t, const weir_gather *g, const weir_schema_vertex *type, trim_reach r,
+                             bool *overp) {
     int64_t own_us, renew_us = weir_trim_rule_renew_us(type), relied_us;
     *overp = false;
     if (r.told_us == INT64_MIN || !renew_us) return WEIR_OK;
     if (__builtin_sub_overflow(r.told_us, renew_us, &relied_us)) return WEIR_OK;
-    if (g->named && (g->name.time_us > relied_us || !ended_by(g, relied_us))) return WEIR_OK;
-    weir_err err = deleted_us(t, g->vertex, r.told_us, &own_us);
-    *overp = !err && ended_by(g, own_us > r.gone_us ? own_us : r.gone_us);
+    if (g->named && (g->name.time_us > relied_us || !trim_ended_by(g, relied_us))) return WEIR_OK;
+    weir_err err = trim_deleted_us(t, g->vertex, r.told_us, &own_us);
+    *overp = !err && trim_ended_by(g, own_us > r.gone_us ? own_us : r.gone_us);
     return err;
 }
 
@@ -311,16 +307,16 @@ static void trim_notes(const weir_trimmer *t, weir_gather *g) {
 }
 
 weir_err weir_trimmer_vertex(weir_trimmer *trimmer, weir_gather *gather) {
-    uint32_t type = type_of(trimmer, gather);
+    uint32_t type = trim_type_of(trimmer, gather);
     bool over;
     trim_notes(trimmer, gather);
     if (type == NO_TYPE) return WEIR_OK; /* a source, or bare puts */
     const weir_schema_vertex *vertex = weir_schema_vertex_at(trimmer->rule.schema, type);
-    const reach r = reach_of(trimmer->rule.now_us, vertex->history_us, vertex->expire_us);
-    bool forgotten = ended_by(gather, r.gone_us);
-    part p = {.gather = gather};
+    const trim_reach r = trim_reach_of(trimmer->rule.now_us, vertex->history_us, vertex->expire_us);
+    bool forgotten = trim_ended_by(gather, r.gone_us);
+    trim_part p = {.gather = gather};
     trimmer->time_count = 0;
-    weir_err err = is_over(trimmer, gather, vertex, r, &over);
+    weir_err err = trim_is_over(trimmer, gather, vertex, r, &over);
     for (; !err && p.begin < gather->count; p.begin = p.end) {
         for (p.end = p.begin; p.end < gather->count && gather->of[p.end].list == gather->of[p.begin].list; p.end++) {
         }
@@ -332,7 +328,7 @@ weir_err weir_trimmer_vertex(weir_trimmer *trimmer, weir_gather *gather) {
         gather->named = false;
         return WEIR_OK;
     }
-    return keep_puts(trimmer, gather, vertex, r);
+    return trim_keep_puts(trimmer, gather, vertex, r);
 }
 
 int64_t weir_trim_rule_renew_us(const weir_schema_vertex *type) {
@@ -344,24 +340,24 @@ weir_err weir_trimmer_gone_us(weir_trimmer *trimmer, weir_vertex vertex, weir_li
     const weir_gathered any = {.list = list};
     int64_t until_us;
     *gone_usp = INT64_MIN;
-    if (!is_of_edges(trimmer, list)) return WEIR_OK;
-    const weir_schema_vertex *type = weir_schema_vertex_at(trimmer->rule.schema, type_by_list(trimmer, &any));
-    const reach r = reach_of(trimmer->rule.now_us, type->history_us, type->expire_us);
-    weir_err err = thins_until(trimmer, vertex, type, r, &until_us);
+    if (!trim_is_of_edges(trimmer, list)) return WEIR_OK;
+    const weir_schema_vertex *type = weir_schema_vertex_at(trimmer->rule.schema, trim_type_by_list(trimmer, &any));
+    const trim_reach r = trim_reach_of(trimmer->rule.now_us, type->history_us, type->expire_us);
+    weir_err err = trim_thins_until(trimmer, vertex, type, r, &until_us);
     if (err || type->expire_us || until_us == INT64_MIN) return err;
-    int64_t gone_us = reach_of_list(trimmer, list).gone_us;
+    int64_t gone_us = trim_reach_of_list(trimmer, list).gone_us;
     *gone_usp = gone_us < until_us ? gone_us : until_us;
     return WEIR_OK;
 }
 
-/* --- how often it is worth it ------------------------------------------------------------------------------------- */
+/* --- how often it is worth it ----------------------------------------------------------------------------------- */
 
 /* The least histories and the least time that anything is kept, of all that has a history; INT64_MAX: nothing has. */
-typedef struct least {
+typedef struct trim_least {
     int64_t history_us, kept_us;
-} least;
+} trim_least;
 
-static void least_take(least *l, int64_t history_us, int64_t expire_us) {
+static void trim_least_take(trim_least *l, int64_t history_us, int64_t expire_us) {
     int64_t kept_us;
     if (!history_us) return;
     if (__builtin_add_overflow(history_us, expire_us, &kept_us)) kept_us = INT64_MAX;
@@ -369,18 +365,19 @@ static void least_take(least *l, int64_t history_us, int64_t expire_us) {
     if (kept_us < l->kept_us) l->kept_us = kept_us;
 }
 
-static least least_of(const weir_schema *schema) {
-    least l = {INT64_MAX, INT64_MAX};
+static trim_least trim_least_of(const weir_schema *schema) {
+    trim_least l = {INT64_MAX, INT64_MAX};
     for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++)
-        least_take(&l, weir_schema_relation_at(schema, i)->history_us, weir_schema_relation_at(schema, i)->expire_us);
+        trim_least_take(&l, weir_schema_relation_at(schema, i)->history_us,
+                        weir_schema_relation_at(schema, i)->expire_us);
     for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++)
-        least_take(&l, weir_schema_vertex_at(schema, i)->history_us, weir_schema_vertex_at(schema, i)->expire_us);
+        trim_least_take(&l, weir_schema_vertex_at(schema, i)->history_us, weir_schema_vertex_at(schema, i)->expire_us);
     return l;
 }
 
 /* After a share of what is kept: by then so much more may go, if the stream is even. */
 int64_t weir_trim_rule_next_us(const weir_schema *schema, int64_t trimmed_us) {
-    const least l = least_of(schema);
+    const trim_least l = trim_least_of(schema);
     int64_t next_us;
     if (l.kept_us == INT64_MAX) return INT64_MAX;
     return __builtin_add_overflow(trimmed_us, l.kept_us / NEXT_SHARES + 1, &next_us) ? INT64_MAX : next_us;
@@ -388,5 +385,5 @@ int64_t weir_trim_rule_next_us(const weir_schema *schema, int64_t trimmed_us) {
 
 int64_t weir_trim_rule_whole_from_us(const weir_trim_rule *rule) {
     int64_t from_us;
-    return __builtin_sub_overflow(rule->now_us, least_of(rule->schema).history_us, &from_us) ? INT64_MIN : from_us;
+    return __builtin_sub_overflow(rule->now_us, trim_least_of(rule->schema).history_us, &from_us) ? INT64_MIN : from_us;
 }

@@ -23,16 +23,16 @@ typedef struct weir_clock_row {
     uint64_t handed;          /* as submitted                                       guarded              */
     uint64_t idle_from;       /* IDLE was said, and counts from this offset on; 0: no  guarded           */
     weir_clock_state state;   /*                                                    guarded              */
-} clock_row;
+} weir_clock_row;
 
 struct weir_watermark {
     weir_clock *clock; /* borrowed */
     int64_t future_us;
     _Atomic int64_t now_us; /* written under the mutex */
 
-    weir_mutex mutex;     /* LEAF; guards the fields below */
-    clock_row **rows;     /* rising by source, then partition; a row never moves */
-    clock_row **counting; /* those that are not IDLE, in no order; room for all  */
+    weir_mutex mutex;          /* LEAF; guards the fields below */
+    weir_clock_row **rows;     /* rising by source, then partition; a row never moves */
+    weir_clock_row **counting; /* those that are not IDLE, in no order; room for all  */
     size_t count, capacity, counting_count;
     uint64_t events; /* in the windows of all rows, as applied */
     uint64_t turn;   /* rises with each change of now_us       */
@@ -60,12 +60,12 @@ void weir_watermark_close(weir_watermark *watermark) {
 
 /* --- rows: all under the mutex ---------------------------------------------------------------------------------- */
 
-static size_t place(const weir_watermark *watermark, uint32_t source, uint32_t partition) {
+static size_t watermark_place(const weir_watermark *watermark, uint32_t source, uint32_t partition) {
     uint64_t id = (uint64_t)source << 32 | partition;
     size_t low = 0, high = watermark->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const clock_row *row = watermark->rows[middle];
+        const weir_clock_row *row = watermark->rows[middle];
         if (((uint64_t)row->source << 32 | row->partition) < id) {
             low = middle + 1;
         } else {
@@ -75,42 +75,41 @@ static size_t place(const weir_watermark *watermark, uint32_t source, uint32_t p
     return low;
 }
 
-static weir_err room(weir_watermark *watermark) {
-    if (watermark->count == WEIR_OFFSETS_MAX)
-        return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
-    if (watermark->count < watermark->capacity) return WEIR_OK;
-    size_t capacity = watermark->capacity ? watermark->capacity * 2 : 8;
-    clock_row **rows = weir_realloc_array(watermark->rows, capacity, sizeof *rows);
-    if (rows) watermark->rows = rows;
-    clock_row **counting = weir_realloc_array(watermark->counting, capacity, sizeof *counting);
-    if (counting) watermark->counting = counting;
-    if (!rows || !counting) return WEIR_NOMEM("for the clocks of sources");
-    watermark->capacity = capacity;
-    return WEIR_OK;
-}
-
-static weir_err find_or_add(weir_watermark *watermark, uint32_t source, uint32_t partition, clock_row **rowp) {
-    size_t at = place(watermark, source, partition);
+static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source, uint32_t partition,
+                                      weir_clock_row **rowp) {
+    size_t at = watermark_place(watermark, source, partition);
     *rowp = at < watermark->count ? watermark->rows[at] : NULL;
     if (*rowp && (*rowp)->source == source && (*rowp)->partition == partition) return WEIR_OK;
-    weir_err err = room(watermark);
-    clock_row *row = err ? NULL : weir_calloc(1, sizeof *row);
+    *rowp = NULL;
+    if (watermark->count == WEIR_OFFSETS_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
+    if (watermark->count == watermark->capacity) {
+        size_t capacity = watermark->capacity ? watermark->capacity * 2 : 8;
+        weir_clock_row **rows = weir_realloc_array(watermark->rows, capacity, sizeof *rows);
+        if (rows) watermark->rows = rows;
+        weir_clock_row **counting = weir_realloc_array(watermark->counting, capacity, sizeof *counting);
+        if (counting) watermark->counting = counting;
+        if (!rows || !counting) return WEIR_NOMEM("for the clocks of sources");
+        watermark->capacity = capacity;
+    }
+    weir_clock_row *row = weir_calloc(1, sizeof *row);
+    if (!row) return WEIR_NOMEM("for the clocks of sources");
     *rowp = row;
-    if (!row) return err ? err : WEIR_NOMEM("for the clocks of sources");
     row->source = source;
     row->partition = partition;
     row->state = WEIR_CLOCK_IDLE;
     row->applied = row->ahead.clock = weir_event_clock_unset();
     row->submitted_us = WEIR_EVENT_CLOCK_NONE;
-    memmove(&watermark->rows[at + 1], &watermark->rows[at], (watermark->count - at) * sizeof(clock_row *));
+    memmove(&watermark->rows[at + 1], &watermark->rows[at], (watermark->count - at) * sizeof(weir_clock_row *));
     watermark->rows[at] = row;
     watermark->count++;
     return WEIR_OK;
 }
 
-static void set_state(weir_watermark *watermark, clock_row *row, weir_clock_state state) {
+static void watermark_set_state(weir_watermark *watermark, weir_clock_row *row, weir_clock_state state) {
     bool counted = row->state != WEIR_CLOCK_IDLE, counts = state != WEIR_CLOCK_IDLE;
     row->state = state;
+    WEIR_ASSERT(counted || !counts || watermark->counting_count < watermark->capacity);
     if (!counted && counts) watermark->counting[watermark->counting_count++] = row;
     for (size_t i = 0; counted && !counts && i < watermark->counting_count; i++) {
         if (watermark->counting[i] != row) continue;
@@ -122,10 +121,10 @@ static void set_state(weir_watermark *watermark, clock_row *row, weir_clock_stat
 /* --- the watermark: all under the mutex ------------------------------------------------------------------------- */
 
 /* false: none counts, or one that is being read has not said anything yet. */
-static bool least_clock(const weir_watermark *watermark, int64_t *least_usp) {
+static bool watermark_least_clock(const weir_watermark *watermark, int64_t *least_usp) {
     bool any = false;
     for (size_t i = 0; i < watermark->counting_count; i++) {
-        const clock_row *row = watermark->counting[i];
+        const weir_clock_row *row = watermark->counting[i];
         if (!row->applied.count && row->state == WEIR_CLOCK_READING) return false;
         if (!row->applied.count) continue;
         if (!any || row->applied.now_us < *least_usp) *least_usp = row->applied.now_us;
@@ -135,12 +134,12 @@ static bool least_clock(const weir_watermark *watermark, int64_t *least_usp) {
 }
 
 /* The newest times of all rows, so many of them, newest first. */
-typedef struct newest_times {
+typedef struct watermark_newest_times {
     int64_t times[WEIR_EVENT_CLOCK_MAJORITY];
     uint32_t count, wanted;
-} newest_times;
+} watermark_newest_times;
 
-static void offer(newest_times *newest, int64_t time_us) {
+static void watermark_offer(watermark_newest_times *newest, int64_t time_us) {
     if (newest->count == newest->wanted && time_us <= newest->times[newest->count - 1]) return;
     uint32_t at = newest->count < newest->wanted ? newest->count++ : newest->count - 1;
     for (; at > 0 && newest->times[at - 1] < time_us; at--)
@@ -148,10 +147,10 @@ static void offer(newest_times *newest, int64_t time_us) {
     newest->times[at] = time_us;
 }
 
-/* W2. The clock of a full window was reached by a majority, and stands for it though the window has moved on: so that
- * one partition's clock is the watermark whatever runs its events came in. */
-static int64_t supported(const weir_watermark *watermark, int64_t wanted_us) {
-    newest_times newest = {.wanted = weir_event_clock_majority(watermark->events)};
+/* GRAPH-W2. The clock of a full window was reached by a majority, and stands for it though the window has moved on: so
+ * that one partition's clock is the watermark whatever runs its events came in. */
+static int64_t watermark_supported(const weir_watermark *watermark, int64_t wanted_us) {
+    watermark_newest_times newest = {.wanted = weir_event_clock_majority(watermark->events)};
     int64_t most_us = INT64_MIN;
     for (size_t i = 0; i < watermark->counting_count; i++) { /* nearly always one of them is enough */
         const weir_event_clock *clock = &watermark->counting[i]->applied;
@@ -160,7 +159,7 @@ static int64_t supported(const weir_watermark *watermark, int64_t wanted_us) {
     for (size_t r = 0; r < watermark->count; r++) {
         const weir_event_clock *clock = &watermark->rows[r]->applied;
         for (uint32_t i = 0; i < clock->count; i++)
-            offer(&newest, clock->times[i]);
+            watermark_offer(&newest, clock->times[i]);
         if (clock->count == WEIR_EVENT_CLOCK_EVENTS && clock->now_us > most_us) most_us = clock->now_us;
     }
     WEIR_ASSERT(newest.count == newest.wanted);
@@ -168,19 +167,20 @@ static int64_t supported(const weir_watermark *watermark, int64_t wanted_us) {
     return wanted_us < most_us ? wanted_us : most_us;
 }
 
-static int64_t latest_by_wall(const weir_watermark *watermark) {
+static int64_t watermark_latest_by_wall(const weir_watermark *watermark) {
     int64_t latest_us;
     if (!watermark->future_us) return INT64_MAX;
     bool beyond = __builtin_add_overflow(weir_clock_wall_us(watermark->clock), watermark->future_us, &latest_us);
     return beyond ? INT64_MAX : latest_us;
 }
 
-static void ask_again(weir_watermark *watermark) {
+static void watermark_ask_again(weir_watermark *watermark) {
+    WEIR_ASSERT(weir_mutex_held(&watermark->mutex));
     int64_t least_us = 0, now_us = atomic_load_explicit(&watermark->now_us, memory_order_relaxed);
-    if (!least_clock(watermark, &least_us)) return; /* W1 */
-    bool settled = watermark->events >= WEIR_EVENT_CLOCK_EVENTS && now_us <= latest_by_wall(watermark);
-    if (settled && least_us <= now_us) return; /* W3 */
-    least_us = supported(watermark, least_us);
+    if (!watermark_least_clock(watermark, &least_us)) return; /* GRAPH-W1 */
+    bool settled = watermark->events >= WEIR_EVENT_CLOCK_EVENTS && now_us <= watermark_latest_by_wall(watermark);
+    if (settled && least_us <= now_us) return; /* GRAPH-W3 */
+    least_us = watermark_supported(watermark, least_us);
     if (least_us == now_us || (settled && least_us < now_us)) return;
     atomic_store_explicit(&watermark->now_us, least_us, memory_order_relaxed);
     watermark->turn++;
@@ -198,16 +198,16 @@ weir_watermark_mark weir_watermark_mark_get(weir_watermark *watermark) {
 }
 
 weir_err weir_watermark_state(weir_watermark *watermark, uint32_t source, uint32_t partition, weir_clock_state state) {
-    clock_row *row;
+    weir_clock_row *row;
     weir_mutex_lock(&watermark->mutex);
-    weir_err err = find_or_add(watermark, source, partition, &row);
+    weir_err err = watermark_find_or_add(watermark, source, partition, &row);
     /* It was idle when the store was closed, and has said nothing since. */
     bool sleeps = !err && row->state == WEIR_CLOCK_IDLE && row->applied.now_us < weir_watermark_now(watermark);
     if (!err && !(state == WEIR_CLOCK_WAITING && sleeps)) {
         bool later = state == WEIR_CLOCK_IDLE && row->applied_to < row->handed;
         row->idle_from = later ? row->handed : 0;
-        if (!later) set_state(watermark, row, state);
-        ask_again(watermark);
+        if (!later) watermark_set_state(watermark, row, state);
+        watermark_ask_again(watermark);
     }
     weir_mutex_unlock(&watermark->mutex);
     return err;
@@ -219,12 +219,12 @@ void weir_watermark_load_mark(weir_watermark *watermark, weir_watermark_mark mar
     weir_mutex_lock(&watermark->mutex); /* shards that are open already seal */
     if (mark.turn >= watermark->turn) {
         watermark->turn = mark.turn;
-        atomic_store_explicit(&watermark->now_us, mark.now_us, memory_order_relaxed); /* W4 */
+        atomic_store_explicit(&watermark->now_us, mark.now_us, memory_order_relaxed); /* GRAPH-W4 */
     }
     weir_mutex_unlock(&watermark->mutex);
 }
 
-static int64_t newest_of(const weir_event_clock *clock) {
+static int64_t watermark_newest_of(const weir_event_clock *clock) {
     int64_t newest_us = WEIR_EVENT_CLOCK_NONE;
     for (uint32_t i = 0; i < clock->count; i++)
         if (clock->times[i] > newest_us) newest_us = clock->times[i];
@@ -233,13 +233,13 @@ static int64_t newest_of(const weir_event_clock *clock) {
 
 weir_err weir_watermark_load(weir_watermark *watermark, uint32_t source, uint32_t partition, uint64_t offset,
                              const weir_event_clock *clock) {
-    clock_row *row;
+    weir_clock_row *row;
     weir_mutex_lock(&watermark->mutex);
-    weir_err err = find_or_add(watermark, source, partition, &row);
+    weir_err err = watermark_find_or_add(watermark, source, partition, &row);
     if (!err) {
         row->applied = *clock;
         row->submitted = row->applied_to = row->handed = offset;
-        row->submitted_us = newest_of(clock);
+        row->submitted_us = watermark_newest_of(clock);
         weir_event_median_begin(&row->ahead, clock);
         watermark->events += clock->count;
     }
@@ -249,22 +249,22 @@ weir_err weir_watermark_load(weir_watermark *watermark, uint32_t source, uint32_
 
 /* --- a run ------------------------------------------------------------------------------------------------------ */
 
-/* The next event of each shard. */
-typedef struct run_cursor {
+/* A batch of a run, and the next event in it. */
+typedef struct watermark_cursor {
     weir_batch_cursor cursor;
     weir_batch_event next;
     bool any;
-} run_cursor;
+} watermark_cursor;
 
-static void run_cursor_step(run_cursor *c) {
+static void watermark_cursor_step(watermark_cursor *c) {
     c->any = weir_batch_next_event(&c->cursor, &c->next);
 }
 
 /* Events in the order of their offsets, each once though several shards have parts of it. */
-static void wind(weir_watermark *watermark, clock_row *row, run_cursor *cursors, uint32_t shards) {
-    int64_t latest_us = latest_by_wall(watermark);
+static void watermark_wind(weir_watermark *watermark, weir_clock_row *row, watermark_cursor *cursors, uint32_t shards) {
+    int64_t latest_us = watermark_latest_by_wall(watermark);
     for (;;) {
-        const run_cursor *first = NULL;
+        const watermark_cursor *first = NULL;
         for (uint32_t i = 0; i < shards; i++)
             if (cursors[i].any && (!first || cursors[i].next.offset < first->next.offset)) first = &cursors[i];
         if (!first) break;
@@ -274,30 +274,31 @@ static void wind(weir_watermark *watermark, clock_row *row, run_cursor *cursors,
             row->wound++;
         }
         for (uint32_t i = 0; i < shards; i++)
-            if (cursors[i].any && cursors[i].next.offset == event.offset) run_cursor_step(&cursors[i]);
+            if (cursors[i].any && cursors[i].next.offset == event.offset) watermark_cursor_step(&cursors[i]);
     }
 }
 
 weir_err weir_watermark_submit(weir_watermark *watermark, const weir_batch_cursor *batches, uint32_t shards,
                                weir_clock_note **notep) {
     const weir_batch_span span = batches[0].span;
-    clock_row *row = NULL;
+    weir_clock_row *row = NULL;
     weir_clock_note *note = weir_calloc(1, sizeof *note);
-    run_cursor *cursors = weir_calloc(shards, sizeof *cursors);
+    watermark_cursor *cursors = weir_calloc(shards, sizeof *cursors);
     weir_err err = note && cursors ? WEIR_OK : WEIR_NOMEM("while handing a run over");
     weir_mutex_lock(&watermark->mutex);
-    if (!err) err = find_or_add(watermark, span.source, span.partition, &row);
+    if (!err) err = watermark_find_or_add(watermark, span.source, span.partition, &row);
     weir_mutex_unlock(&watermark->mutex);
     if (!err) {
         for (uint32_t i = 0; i < shards; i++) {
             cursors[i].cursor = batches[i];
-            run_cursor_step(&cursors[i]);
+            watermark_cursor_step(&cursors[i]);
         }
-        wind(watermark, row, cursors, shards);
+        watermark_wind(watermark, row, cursors, shards);
         if (row->submitted < span.offset_end) row->submitted = span.offset_end;
+        WEIR_ASSERT(row->submitted >= span.offset_end && row->submitted >= row->handed);
         *note = (weir_clock_note){row, row->submitted, row->wound, row->ahead.clock, shards, false};
         weir_mutex_lock(&watermark->mutex);
-        row->submitted_us = newest_of(&row->ahead.clock);
+        row->submitted_us = watermark_newest_of(&row->ahead.clock);
         row->handed = row->submitted;
         weir_mutex_unlock(&watermark->mutex);
     }
@@ -308,43 +309,45 @@ weir_err weir_watermark_submit(weir_watermark *watermark, const weir_batch_curso
 }
 
 /* Runs end in the order in which they were handed over, because each shard takes them in that order. */
-static void applied(weir_watermark *watermark, const weir_clock_note *note) {
-    clock_row *row = note->row;
+static void watermark_apply(weir_watermark *watermark, const weir_clock_note *note) {
+    weir_clock_row *row = note->row;
     if (note->offset_end <= row->applied_to) return; /* a run that comes again */
     bool news = note->wound > row->applied_wound;
+    WEIR_ASSERT(watermark->events + note->clock.count >= row->applied.count && note->wound >= row->applied_wound);
     watermark->events += note->clock.count - row->applied.count;
     row->applied = note->clock;
     row->applied_to = note->offset_end;
     row->applied_wound = note->wound;
-    if (news && row->state == WEIR_CLOCK_IDLE) set_state(watermark, row, WEIR_CLOCK_WAITING);
-    ask_again(watermark);
+    if (news && row->state == WEIR_CLOCK_IDLE) watermark_set_state(watermark, row, WEIR_CLOCK_WAITING);
+    watermark_ask_again(watermark);
     if (!row->idle_from || row->applied_to < row->idle_from) return;
     row->idle_from = 0;
-    set_state(watermark, row, WEIR_CLOCK_IDLE);
-    ask_again(watermark);
+    watermark_set_state(watermark, row, WEIR_CLOCK_IDLE);
+    watermark_ask_again(watermark);
 }
 
 void weir_watermark_give_back(weir_watermark *watermark, weir_clock_note *note, uint32_t shards, bool was_applied) {
     weir_mutex_lock(&watermark->mutex);
+    WEIR_ASSERT(note->shards >= shards);
     note->shards -= shards;
     note->dropped = note->dropped || !was_applied;
     bool last = note->shards == 0;
-    if (last && !note->dropped) applied(watermark, note);
+    if (last && !note->dropped) watermark_apply(watermark, note);
     weir_mutex_unlock(&watermark->mutex);
     if (last) weir_free(note);
 }
 
-/* --- who asks --------------------------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------------------------- */
 
 int64_t weir_watermark_latest(weir_watermark *watermark, int64_t arrived_us) {
-    int64_t latest_us = latest_by_wall(watermark), of_arrival_us;
+    int64_t latest_us = watermark_latest_by_wall(watermark), of_arrival_us;
     if (!watermark->future_us) return INT64_MAX;
     if (__builtin_add_overflow(arrived_us, watermark->future_us, &of_arrival_us)) of_arrival_us = INT64_MAX;
     if (of_arrival_us > latest_us) latest_us = of_arrival_us;
     if (weir_watermark_now(watermark) > latest_us) latest_us = weir_watermark_now(watermark);
     weir_mutex_lock(&watermark->mutex);
     for (size_t i = 0; i < watermark->count; i++) {
-        const clock_row *row = watermark->rows[i];
+        const weir_clock_row *row = watermark->rows[i];
         bool lives = row->state != WEIR_CLOCK_IDLE || row->applied_to < row->handed;
         if (lives && row->submitted_us > latest_us) latest_us = row->submitted_us;
     }
@@ -356,12 +359,12 @@ bool weir_watermark_clock_at(weir_watermark *watermark, size_t index, uint32_t *
     weir_mutex_lock(&watermark->mutex);
     bool there = index < watermark->count;
     if (there) {
-        const clock_row *row = watermark->rows[index];
+        const weir_clock_row *row = watermark->rows[index];
         *sourcep = row->source;
         *clockp = (weir_graph_clock){.partition = row->partition,
                                      .state = row->state,
                                      .clock_us = row->applied.now_us,
-                                     .newest_us = newest_of(&row->applied)};
+                                     .newest_us = watermark_newest_of(&row->applied)};
     }
     weir_mutex_unlock(&watermark->mutex);
     return there;

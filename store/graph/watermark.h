@@ -6,15 +6,15 @@
  *
  * INVARIANTS: each is named by a test
  *
- *   W1  It is the least of the clocks (event_clock.h) of the partitions that count: those that are being read, and
- *       those at their ends that have had an event and are not idle. If none counts, it stays.
- *   W2  It is no later than what a majority of the newest events of all partitions bear, idle ones too, or than the
- *       clock of one with WEIR_EVENT_CLOCK_EVENTS of them: so that one event cannot be the majority of a partition
- *       that happens to be the only one left.
- *   W3  It never goes back, with two exceptions. While there are fewer than WEIR_EVENT_CLOCK_EVENTS newest events in
- *       all, it is what they say now. And when it is later than a right wall clock would let events be, then it
- *       has followed a wrong one, and goes back as soon as the clocks do.
- *   W4  It is sealed with the offsets, and is the same after a restart.
+ *   GRAPH-W1  It is the least of the clocks (event_clock.h) of the partitions that count: those that are being read,
+ *             and those at their ends that have had an event and are not idle. If none counts, it stays.
+ *   GRAPH-W2  It is no later than what a majority of the newest events of all partitions bear, idle ones too, or than
+ *             the clock of one with WEIR_EVENT_CLOCK_EVENTS of them: so that one event cannot be the majority of a
+ *             partition that happens to be the only one left.
+ *   GRAPH-W3  It never goes back, with two exceptions. While there are fewer than WEIR_EVENT_CLOCK_EVENTS newest events
+ *             in all, it is what they say now. And when it is later than a right wall clock would let events be, then
+ *             it has followed a wrong one, and goes back as soon as the clocks do.
+ *   GRAPH-W4  It is sealed with the offsets, and is the same after a restart.
  *
  * THREADS: any; one at a time submits for a partition.
  */

@@ -299,7 +299,7 @@ SWEEP(every_allocation_with_a_trim, allocations, 1, 3, trim)
 SWEEP(every_operation_with_a_trim, operations, 1, 3, trim)
 SWEEP(every_call_of_rocksdb_throws_with_a_trim, thrown, 1, 2, trim)
 
-/* --- a store that is filled --------------------------------------------------------------------------------------- */
+/* --- a store that is filled ------------------------------------------------------------------------------------- */
 
 /* What comes behind the first seals lies on piles, until the store is whole. */
 static void fill(sweep *s) {

@@ -507,7 +507,7 @@ static void r1_events_that_are_not_in_the_log_any_more(void **state) {
     drain(&w->damaged);
     assert_ok(weir_graph_seal(w->damaged.graph));
     damage_a_block(w->damaged.store, 1);
-    is_refused(&w->damaged, "records that can be read and do not follow from the log, the first of them an edge");
+    is_refused(&w->damaged, "readable records that do not follow from the log, the first of them an edge");
     damage_a_block(w->damaged.store, 1);
     until_well(&w->damaged);
     world_close(w);

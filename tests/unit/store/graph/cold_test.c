@@ -228,7 +228,7 @@ static void a_page_is_what_was_sealed(void **state) {
     world_close(w);
 }
 
-/* --- where a file begins and ends --------------------------------------------------------------------------------- */
+/* --- where a file begins and ends ------------------------------------------------------------------------------- */
 
 static weir_mutation edge_at(int64_t time_us, uint64_t event) {
     return (weir_mutation){.kind = WEIR_PUT_EDGE,
@@ -341,7 +341,7 @@ static void the_oldest_is_what_was_sealed(void **state) {
     world_close(w);
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------------------------- */
 
 typedef struct walk {
     const world *w;

@@ -100,7 +100,7 @@ static void a_seal_is_in_the_order_of_keys(void **state) {
     }
 }
 
-/* --- piles -------------------------------------------------------------------------------------------------------- */
+/* --- piles ------------------------------------------------------------------------------------------------------ */
 
 static weir_err keep_record(void *kept, const uint8_t *key, size_t key_length, const uint8_t *value,
                             size_t value_length) {

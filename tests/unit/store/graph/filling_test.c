@@ -159,7 +159,7 @@ static void a_checkpoint_and_what_is_restored_say_so_too(void **state) {
     weir_schema_free(schema);
 }
 
-/* --- a checkpoint beside the end of it --------------------------------------------------------------------------- */
+/* --- a checkpoint beside the end of it -------------------------------------------------------------------------- */
 
 typedef struct race {
     trouble_store store;

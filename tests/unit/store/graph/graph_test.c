@@ -91,8 +91,7 @@ static void newest_first_across_delta_and_seals(void **state) {
     weir_arena_close(arena);
 }
 
-/* --- the invariants ------------------------------------------------------------------------------------------------
- * */
+/* --- the invariants --------------------------------------------------------------------------------------------- */
 
 static uint32_t degree(fixture *f, weir_vertex v, weir_direction direction) {
     weir_arena *arena;
@@ -209,8 +208,7 @@ static void die_sealing_at(const char *point) {
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* Each shard has its ten or its twenty with the offset that says so; the two may differ, because each seals for itself.
- * */
+/* Each shard has its ten or its twenty with the offset that says so; shards seal apart, so the two may differ. */
 static void s3_a_seal_is_all_or_nothing(void **state) {
     (void)state;
     if (strcmp(weir_test_sanitizer(), "thread") == 0) {
@@ -353,8 +351,7 @@ static void the_newest_time_outlives_the_process(void **state) {
     fixture_close(&f);
 }
 
-/* --- what goes wrong ------------------------------------------------------------------------------------------------
- * */
+/* --- what goes wrong -------------------------------------------------------------------------------------------- */
 
 static void full_disk_keeps_the_delta_and_goes_on_when_there_is_room(void **state) {
     (void)state;
@@ -557,7 +554,7 @@ static void a_name_is_wanted_once_a_start(void **state) {
     fixture_close(&f);
 }
 
-/* --- the key of the ids ------------------------------------------------------------------------------------------ */
+/* --- the key of the ids ----------------------------------------------------------------------------------------- */
 
 static weir_id_key key_of(const char *folder, const weir_schema *schema) {
     const weir_graph_opts opts = {.read_only = true};

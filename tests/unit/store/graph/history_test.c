@@ -158,7 +158,7 @@ static void fixture_close(fixture *f) {
     weir_schema_free(f->schema);
 }
 
-/* --- questions --------------------------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------------------------- */
 
 static uint32_t edges_before(fixture *f, weir_vertex vertex, uint16_t relation, weir_direction direction,
                              int64_t before_us) {
@@ -229,7 +229,7 @@ static void payers_are(fixture *f, int64_t before_us, bool told) {
     assert_true(has_name(f, PAYER) && has_name(f, BY_EDGE) && has_name(f, SHOP) == false);
 }
 
-/* --- cases ------------------------------------------------------------------------------------------------------- */
+/* --- cases ------------------------------------------------------------------------------------------------------ */
 
 /* In the delta, then sealed, then opened again: the watermark is sealed too. Edges that are older than the history are
  * told of times within it: it is not an age. */

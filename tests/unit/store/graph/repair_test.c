@@ -43,7 +43,7 @@ typedef struct world {
     uint64_t peak; /* of live bytes */
 } world;
 
-/* --- the log -------------------------------------------------------------------------------------------------- */
+/* --- the log ---------------------------------------------------------------------------------------------------- */
 
 static int64_t time_of(uint64_t offset) {
     return 1000000 + 10 * (int64_t)offset;
@@ -124,7 +124,7 @@ static void world_close(world *w) {
     weir_free(w);
 }
 
-/* --- damage --------------------------------------------------------------------------------------------------- */
+/* --- damage ----------------------------------------------------------------------------------------------------- */
 
 static weir_buf dump_shard(world *w, uint32_t shard) {
     return damage_dump(w->store.graph, shard);
@@ -142,7 +142,7 @@ static void damage(world *w, uint32_t shard, uint64_t bits) {
     assert_err(weir_graph_health(w->store.graph), WEIR_ECORRUPT, NULL);
 }
 
-/* --- a repair ------------------------------------------------------------------------------------------------- */
+/* --- a repair --------------------------------------------------------------------------------------------------- */
 
 static bool go_on(void *context) {
     (void)context;
@@ -225,7 +225,7 @@ static void what_was_damaged_is_as_it_was(void **state) {
     world_close(w);
 }
 
-/* --- notes ---------------------------------------------------------------------------------------------------- */
+/* --- notes ------------------------------------------------------------------------------------------------------ */
 
 static weir_err meet_note(void *context, const weir_event_note *note) {
     uint64_t *next = context; /* behind the one that is to come */
@@ -258,7 +258,7 @@ static void the_notes_of_a_checkpoint_are_all_told(void **state) {
     }
 }
 
-/* --- R1 ------------------------------------------------------------------------------------------------------- */
+/* --- R1 --------------------------------------------------------------------------------------------------------- */
 
 /* A key of the cold store: of a deletion or a bundle. */
 typedef struct stored_key {
@@ -403,7 +403,7 @@ static bool r1_round(world *w, uint32_t shard, uint64_t *by_caches) {
     bool refused = must_be || (may_be && err);
     *by_caches += may_be && !must_be && !all_of_it;
     if (refused) {
-        assert_err(err, WEIR_EDATA, "records that can be read and do not follow from the log");
+        assert_err(err, WEIR_EDATA, "readable records that do not follow from the log");
         assert_err(weir_graph_health(w->store.graph), WEIR_ECORRUPT, NULL);
     } else {
         assert_ok(err);
@@ -464,7 +464,7 @@ static void r1_what_fails_while_it_is_compared_is_not_passed_over(void **state) 
     world_close(w);
 }
 
-/* --- what is in the way --------------------------------------------------------------------------------------- */
+/* --- what is in the way ----------------------------------------------------------------------------------------- */
 
 static void who_reads_for_long_has_it_put_off_and_it_goes_on(void **state) {
     (void)state;
@@ -586,7 +586,7 @@ static void a_full_disk_changes_nothing(void **state) {
     world_close(w);
 }
 
-/* --- readers beside -------------------------------------------------------------------------------------------- */
+/* --- readers beside --------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
     world *w;
@@ -642,7 +642,7 @@ static void readers_go_on(void **state) {
     world_close(w);
 }
 
-/* --- memory, kills --------------------------------------------------------------------------------------------- */
+/* --- memory, kills ---------------------------------------------------------------------------------------------- */
 
 static void it_takes_no_more_memory_than_it_says(void **state) {
     (void)state;
@@ -707,7 +707,7 @@ static void a_kill_leaves_one_or_the_other_and_no_scratch(void **state) {
     }
 }
 
-/* --- scrub ----------------------------------------------------------------------------------------------------- */
+/* --- scrub ------------------------------------------------------------------------------------------------------ */
 
 static weir_err count_files(void *context, const weir_graph_trouble *trouble) {
     uint32_t *shards = context;

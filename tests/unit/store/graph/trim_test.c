@@ -114,7 +114,7 @@ static bool has_scratch(const world *w) {
     return damage_beside(w->folder, 0, ".trim");
 }
 
-/* --- room --------------------------------------------------------------------------------------------------------- */
+/* --- room ------------------------------------------------------------------------------------------------------- */
 
 /* Against a store that was only ever given what has not gone. */
 static void what_nobody_can_be_told_gives_its_room_back(void **state) {
@@ -137,7 +137,7 @@ static void what_nobody_can_be_told_gives_its_room_back(void **state) {
     world_close(&living);
 }
 
-/* --- large vertices ----------------------------------------------------------------------------------------------- */
+/* --- large vertices --------------------------------------------------------------------------------------------- */
 
 static uint32_t degree(world *w, weir_vertex vertex, int64_t before_us) {
     const weir_edge *edges;
@@ -184,7 +184,7 @@ static void a_vertex_too_large_to_be_gathered_is_trimmed_by_bundles(void **state
     world_close(&w);
 }
 
-/* --- puts --------------------------------------------------------------------------------------------------------- */
+/* --- puts ------------------------------------------------------------------------------------------------------- */
 
 static bool is_there(world *w, weir_vertex vertex) {
     uint16_t type;
@@ -222,7 +222,7 @@ static void a_put_that_a_trim_leaves_is_met(void **state) {
     world_close(&w);
 }
 
-/* --- notes of events ---------------------------------------------------------------------------------------------- */
+/* --- notes of events -------------------------------------------------------------------------------------------- */
 
 static void note_events(world *w, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
@@ -261,7 +261,7 @@ static void notes_of_events_are_kept_as_far_as_they_are_asked_for(void **state) 
     world_close(&w);
 }
 
-/* --- what stops it ------------------------------------------------------------------------------------------------ */
+/* --- what stops it ---------------------------------------------------------------------------------------------- */
 
 static bool end_at_once(void *context, uint64_t bytes) {
     (void)context, (void)bytes;
@@ -393,7 +393,7 @@ static void it_is_due_after_a_share_of_what_is_kept(void **state) {
     world_close(&w);
 }
 
-/* --- kill -9 ------------------------------------------------------------------------------------------------------ */
+/* --- kill -9 ---------------------------------------------------------------------------------------------------- */
 
 static void killed_at(const char *point) {
     world w;

@@ -9,14 +9,14 @@
  * Each shard has an owner thread that applies and a seal thread that writes. A seal carries, per source partition, the
  * offset below which the shard is complete; after a crash the engine's offsets say where the log is read on.
  *
- * INVARIANTS: each is cited by an assert and by a test of the same name
+ * INVARIANTS: each is cited where the code keeps it, and a test is named after it
  *
- *   S1  For every source partition, a shard reflects exactly the events below its offset, each once.
- *   S2  A reader sees a vertex's window either before or after an event, never half.
- *   S3  A seal is atomic: all of its mutations and offsets are in the cold store, or none.
- *   S4  Applying an event twice, or replaying from any older offset, changes nothing.
- *   S5  What a cached window answers equals what delta and cold store would answer.
- *   S6  Memory stays inside the budget: when the delta is full, submit waits and counts it; nothing is dropped.
+ *   GRAPH-S1  For every source partition, a shard reflects exactly the events below its offset, each once.
+ *   GRAPH-S2  A reader sees a vertex's window either before or after an event, never half.
+ *   GRAPH-S3  A seal is atomic: all of its mutations and offsets are in the cold store, or none.
+ *   GRAPH-S4  Applying an event twice, or replaying from any older offset, changes nothing.
+ *   GRAPH-S5  What a cached window answers equals what delta and cold store would answer.
+ *   GRAPH-S6  Memory stays inside the budget: when the delta is full, submit waits and counts it; nothing is dropped.
  *
  * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again. What
  * expires is as old as it is at t. Without a t it is as old as it is at the watermark: what the sources agree on, see
@@ -53,8 +53,8 @@ typedef struct weir_graph weir_graph;
 
 typedef struct weir_graph_opts {
     uint32_t shards;       /* of a store that is created; an existing one keeps its own; 0: as stored, or 2  */
-    uint64_t memory_bytes; /* budget for deltas, window cache and block cache together; 0: 1 GiB             */
-    uint64_t seal_bytes;   /* a delta is frozen at this size; 0: a fifth of the budget over all shards       */
+    uint64_t memory_bytes; /* budget for deltas, windows, names, deletions and block cache together; 0: 1 GiB */
+    uint64_t seal_bytes;   /* a delta is frozen at this size; 0, or more: a fifth of the budget over all shards */
     int64_t seal_us;       /* or at this age; 0: 10 s                                                        */
     uint32_t window;       /* W: newest edges of a cached window at most, unless more are asked for; 0: 128  */
     uint32_t event_window; /* of a store that is created: see weir_graph_event_window; 0: 131072            */
@@ -65,10 +65,10 @@ typedef struct weir_graph_opts {
      * borrowed for the call. */
     bool repairs;
     const char *checkpoints;
-    /* For who puts in and asks nothing: what comes is put down as it comes and sorted when it is sealed, and readers
-     * find what is sealed. So it is with from_log, too, until weir_graph_filled. */
+    /* For a caller that only submits: what comes is put down as it comes and sorted when it is sealed, and readers find
+     * only what is sealed. So it is with from_log, too, until weir_graph_filled. */
     bool piles;
-    bool read_only;    /* no threads, no submit: tools over a store that nobody writes, or a checkpoint  */
+    bool read_only;    /* no threads, no submit: tools over a store that is not written, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
     /* Of a store that is created: what its ids depend on, or else a file of it; neither, or "": drawn. Two stores of
      * one log are the same byte for byte only if they share it: what comes first of equal times hangs on ids. Borrowed
@@ -78,36 +78,39 @@ typedef struct weir_graph_opts {
     int64_t future_us; /* how far ahead of the wall clock weir_graph_latest lets an event be; 0: any     */
 } weir_graph_opts;
 
-/* Opens FOLDER/{graph.json, LOCK, shard-000/…}.  The schema is borrowed and must outlive the graph.
- * WEIR_ENOTFOUND; WEIR_EBUSY a second process: names the first one's id; WEIR_EVERSION; WEIR_EDATA the stored data was
- * written under a schema that this one does not continue: the first difference; WEIR_ECORRUPT names the file;
- * WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk.  [owner] */
+/* Opens FOLDER/{graph.yaml, schema.yaml, LOCK, shard-000/…}.  The schema is borrowed and must outlive the graph.
+ * WEIR_EINVAL too many shards, or a window that is too large; WEIR_ELIMIT the path is too long; WEIR_ENOTFOUND;
+ * WEIR_EBUSY another process has it open: names its id; WEIR_EVERSION; WEIR_EDATA the stored data was written under a
+ * schema that this one does not continue: the first difference; or a shard's folder is another's; WEIR_ECORRUPT names
+ * the file; WEIR_EUNAVAILABLE no thread; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk.  [owner] */
 weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
                          weir_graph **graphp);
 /* Applies and seals what was submitted, then closes; what cannot be sealed is still in the log.  [owner]  WEIR_EIO,
  * WEIR_EFULL. */
 weir_err weir_graph_close(weir_graph *graph);
-/* Whether the store was made with from_log, or shards of it were, and weir_graph_filled was not called since: it does
- * not have yet what the log had then, so that an answer would be wrong. It stays so over restarts.  [any] */
+/* Whether the store, or a shard of it, was made with from_log, and weir_graph_filled was not called since: it does not
+ * have yet what the log had then, so that an answer would be wrong. It stays so over restarts.  [any] */
 bool weir_graph_filling(const weir_graph *graph);
-/* It has it all: in this process, at the latest when this has no error, and for the next one once all that is applied
- * is sealed, which this waits for. After an error the next start is filling again; while this process is, call again.
- * [owner] */
+/* The store has all of it. In this process that holds at the latest when this returns without an error; for the next
+ * one once all that is applied is sealed, which this waits for. After an error the next start is filling again; if this
+ * process still is, call again.  Errors of a seal.  [owner] */
 weir_err weir_graph_filled(weir_graph *graph);
-uint32_t weir_graph_shards(const weir_graph *graph);
-const weir_schema *weir_graph_schema(const weir_graph *graph);
-/* What the ids of its vertices and events depend on: a secret, for whoever makes ids.  [any] */
+uint32_t weir_graph_shards(const weir_graph *graph);           /* [any] */
+const weir_schema *weir_graph_schema(const weir_graph *graph); /* [any] */
+/* What the ids of its vertices and events depend on: a secret, for what makes ids.  [any] */
 const weir_id_key *weir_graph_id_key(const weir_graph *graph);
 
 /* The key that the store in a folder was made with, whether or not the store can be opened.  WEIR_ENOTFOUND,
  * WEIR_EVERSION, WEIR_ECORRUPT. */
 weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp);
 
-/* --- sources ------------------------------------------------------------------------------------------------- */
+/* --- sources ---------------------------------------------------------------------------------------------------- */
 
 /* The number of a source in batches and offsets; registered for ever at the first call. identity tells a source apart
  * from another of the same name (a recreated topic's creation id).  WEIR_EDATA the same name with another identity:
- * says that the topic was recreated and what to do.  Blocks on the disk at the first call.  [owner] */
+ * says that the topic was recreated and what to do; WEIR_ENOTFOUND not known, and the store is open for reading only;
+ * WEIR_ELIMIT too many sources, or a name that cannot be kept; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk
+ * at the first call.  [any] */
 weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep);
 /* Where the source must be read from: the least sealed offset over all shards; 0 for a partition never seen.  [any] */
 uint64_t weir_graph_offset_sealed(weir_graph *graph, uint32_t source, uint32_t partition);
@@ -133,18 +136,20 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
 
 /* Hands over one run of a source partition: batches[s] is the encoded batch (mutation.h) for shard s, all with one
  * span; a shard without mutations gets an empty batch, because the offset is news too. Copies.  Waits while a shard's
- * queue or delta is full (S6).  Spans of a partition are submitted in order by one thread; what a shard has already is
- * skipped (S4).  [ingest] WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded: nothing of the run was taken;
- * WEIR_ECLOSED; WEIR_EPOISONED a shard has stopped: the sentence is the reason. */
+ * queue or delta is full (GRAPH-S6).  Spans of a partition are submitted in order by one thread; what a shard has
+ * already is skipped (GRAPH-S4).  [ingest]
+ * WEIR_EPERM, WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded: nothing of the run was taken. Some shards may
+ * have taken it, and it is submitted again or is still in the log, after WEIR_ENOMEM, WEIR_ECLOSED, WEIR_ECANCELLED
+ * (weir_graph_interrupt), and after the error that has stopped a shard, in its own words: weir_graph_stopped. */
 weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches);
-/* While it is on, no submit waits for room: those that do end with WEIR_ECANCELLED, and what they had not handed over
- * is still in the log. For a stop.  [any] */
+/* While it is on, no submit waits for room: one that would have to ends with WEIR_ECANCELLED, and what it had not
+ * handed over is still in the log. For a stop.  [any] */
 void weir_graph_interrupt(weir_graph *graph, bool on);
-/* Waits until everything submitted before is applied.  [any]  WEIR_EPOISONED and others: why a shard has stopped;
- * WEIR_ENOMEM, WEIR_EFULL, WEIR_EIO: a shard has tried to go on since, and could not; it goes on trying. */
+/* Waits until everything submitted before is applied.  [any]  Why a shard has stopped; WEIR_ENOMEM, WEIR_EFULL,
+ * WEIR_EIO: a shard has tried to go on since, in vain; it goes on trying; WEIR_ECLOSED. */
 weir_err weir_graph_drain(weir_graph *graph);
-/* Seals what is applied, waits until it is in the cold store.  [any]  Errors as for a drain: the delta stays, and is
- * tried again. */
+/* Seals what was submitted before, and waits until it is in the cold store.  [any]  WEIR_EPERM a store that is only
+ * read; else errors as for a drain: the delta stays, and is tried again. */
 weir_err weir_graph_seal(weir_graph *graph);
 
 /* A part of the store that is not well: "apply", "seal", "files" or "repair" of a shard. It lasts until the part is
@@ -161,7 +166,7 @@ typedef weir_err (*weir_graph_trouble_visit)(void *context, const weir_graph_tro
 weir_err weir_graph_troubles(weir_graph *graph, weir_graph_trouble_visit visit, void *context);
 /* The first of them, named; success: the store is well.  [any] */
 weir_err weir_graph_health(weir_graph *graph);
-/* The first that does not come back without a new start, named: no submit goes well from then on.  [any] */
+/* The first that does not come back without a new start, named: no submit succeeds from then on.  [any] */
 weir_err weir_graph_stopped(weir_graph *graph);
 
 /* A claim of this vertex follows soon: begins to fetch what it will look at. Worth it for several at once.  [ingest] */
@@ -177,7 +182,7 @@ bool weir_graph_name_claim(weir_graph *graph, const weir_mutation *put);
  * bear; it never goes back. Expiry counts from it. A single event cannot move it, however wild; a
  * source that is behind holds it, so that what it brings late is still there to be met. It is sealed with the offsets.
  *
- * Who only submits needs none of this: a partition counts from its first event on. */
+ * A caller that only submits needs none of this: a partition counts from its first event on. */
 
 typedef enum weir_clock_state {
     WEIR_CLOCK_READING, /* there is more to read: counts, and holds the watermark even before its first event */
@@ -209,7 +214,7 @@ typedef struct weir_graph_clock {
 typedef weir_err (*weir_graph_clock_visit)(void *context, const weir_graph_clock *clock);
 weir_err weir_graph_clocks(weir_graph *graph, weir_graph_clock_visit visit, void *context);
 
-/* --- reads: any thread, while the graph grows ------------------------------------------------------------------ */
+/* --- reads: any thread, while the graph grows ------------------------------------------------------------------- */
 
 /* One edge of a window; rows are borrowed from the arena. */
 typedef struct weir_edge {
@@ -285,7 +290,7 @@ typedef struct weir_graph_budget {
 
 /* The same questions within a budget (NULL: any). What a list has is passed from its newest record on, hidden ones too:
  * a vertex with many deleted edges costs as many steps; to look up whether the vertex or a neighbour was deleted, where
- * that may be, WEIR_GRAPH_SEEK_STEPS, or twice that for who asks of the past.  [any]
+ * that may be, WEIR_GRAPH_SEEK_STEPS, or twice that as of the past.  [any]
  * Also WEIR_EBUSY, and `exceeded`: it takes more steps than are left; WEIR_ETIMEOUT: the deadline has passed, which is
  * looked at every thousand steps. */
 weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
@@ -298,7 +303,7 @@ weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t
 weir_err weir_graph_name_within(weir_graph *graph, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
                                 uint16_t *vertex_typep, const char **keyp, uint32_t *key_lengthp);
 
-/* Takes nothing: whether there are so many steps, for who knows what must follow.  Errors as if they were taken. */
+/* Takes nothing: whether there are so many steps, where it is known what must follow.  Errors as if they were taken. */
 weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps);
 
 /* Every deletion of a vertex, by vertex and time, each once.  What visit returns; WEIR_ENOMEM, WEIR_ECORRUPT, WEIR_EIO.
@@ -312,7 +317,8 @@ const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32
 
 /* Calls visit once per record of a shard's sealed state: key.h, values as stored.h says. First what the store keeps for
  * itself and the deletions of vertices, then vertex by vertex, rising: its edges, features, labels, puts and notes of
- * events, each list newest first, and its name. Snapshots and verify read the graph so.  [any] */
+ * events, each list newest first, and its name. Snapshots and verify read the graph so.
+ * What visit returns; WEIR_EINVAL no such shard; WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  [any] */
 typedef weir_err (*weir_graph_visit)(void *context, const void *key, size_t key_length, const void *value,
                                      size_t value_length);
 weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context);
@@ -321,7 +327,7 @@ typedef weir_err (*weir_graph_offset_visit)(void *context, const char *source, u
                                             uint64_t applied);
 weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, void *context);
 /* Calls visit for each source partition of which a shard has applied less than another; `shard` has least. In a store
- * that was just opened, who reads the partition on makes them even; one that nobody reads stays so.  [any] */
+ * that was just opened, reading the partition on makes them even; a partition without a reader stays so.  [any] */
 typedef weir_err (*weir_graph_uneven_visit)(void *context, const char *source, uint32_t partition, uint32_t shard,
                                             uint64_t least, uint64_t most);
 weir_err weir_graph_uneven(weir_graph *graph, weir_graph_uneven_visit visit, void *context);
@@ -330,7 +336,8 @@ weir_err weir_graph_uneven(weir_graph *graph, weir_graph_uneven_visit visit, voi
 
 /* Seals, then copies all shards into a folder that must not exist, with MANIFEST (path, length, SHA-256 of each file).
  * It appears under its name only when it is whole, and shares no block with the store that this
- * program knows of.  [any]  WEIR_EEXIST, WEIR_EFULL, WEIR_EIO. */
+ * program knows of.  [any]  WEIR_EEXIST; WEIR_ELIMIT the path is too long; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM; errors of
+ * a seal. */
 weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder);
 /* The same at the price of a folder, where the file system has hard links: the files are the store's own, so what
  * damages one damages both. For a reader of the next hours, not for a backup; the file SHARED in it says so.  [any] */
@@ -338,9 +345,9 @@ weir_err weir_graph_checkpoint_linked(weir_graph *graph, const char *folder);
 /* Whether a checkpoint says that its files are a store's own.  [any] */
 bool weir_graph_checkpoint_shares(const char *checkpoint);
 /* Verifies a checkpoint against its MANIFEST and copies it into a store folder that must not exist.  WEIR_ECORRUPT
- * names the file. */
+ * names the file; WEIR_EEXIST, WEIR_ELIMIT, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_graph_restore(const char *checkpoint, const char *folder);
-/* Every block of every shard, every key, every row.  WEIR_ECORRUPT.  [any] */
+/* Reads every block of every shard, every key and every row.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  [any] */
 weir_err weir_graph_verify(weir_graph *graph, uint64_t *recordsp);
 
 typedef struct weir_graph_stats {
@@ -349,7 +356,7 @@ typedef struct weir_graph_stats {
     uint64_t sealed_records;           /* counter                                         */
     uint64_t seals;                    /* counter                                         */
     uint64_t seal_failures;            /* counter                                         */
-    uint64_t submit_wait_us;           /* counter: S6                                     */
+    uint64_t submit_wait_us;           /* counter: GRAPH-S6                                     */
     uint64_t delta_bytes;              /* gauge: active and frozen, all shards            */
     uint64_t cache_bytes;              /* gauge: window cache                             */
     uint64_t cache_hits, cache_misses; /* counters                                  */

@@ -7,7 +7,7 @@
  *         ──► hold ──► again, of what was sealed meanwhile ──► replace ──► close
  *
  * INVARIANT
- *   R1  What could be read before is there after it: else the damaged store stays in its place, and says why.
+ *   GRAPH-R1  What could be read before is there after it: else the damaged store stays in its place, and says why.
  */
 #ifndef WEIR_STORE_GRAPH_REPAIR_H
 #define WEIR_STORE_GRAPH_REPAIR_H
@@ -26,7 +26,7 @@ typedef bool (*weir_graph_repair_go_on)(void *context); /* asked now and then; f
 
 /* Damaged or lost sorted files of a shard come back out of the checkpoints of this store that are in a folder, if one
  * has the very same; that takes the reading of the shard, and none of the log. *restoredp: so many did; *leftp: so many
- * are damaged still; if it is 0 there is nothing to be made anew, and the shard is well once nobody reads in it for
+ * are damaged still; if it is 0 there is nothing to be made anew, and the shard is well once no reader of it takes
  * long.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
 weir_err weir_graph_repair_files(weir_graph *graph, uint32_t shard, const char *checkpoints,
                                  weir_graph_repair_go_on go_on, void *context, uint32_t *restoredp, uint32_t *leftp);
@@ -63,9 +63,9 @@ weir_err weir_graph_repair_covered(weir_graph_repair *repair, uint32_t source, u
 weir_err weir_graph_repair_hold(weir_graph_repair *repair);
 void weir_graph_repair_release(weir_graph_repair *repair);
 /* While it is held and nothing is missing: puts what was made into the place of the damaged store, which is kept as
- * FOLDER/shard-NNN.damaged; the one that was kept before is removed.  WEIR_EBUSY somebody reads for long: release it,
- * and try again later; WEIR_EDATA the damaged store has records that were not added (R1); WEIR_EUNAVAILABLE this file
- * system cannot; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
+ * FOLDER/shard-NNN.damaged; the one that was kept before is removed.  WEIR_EBUSY a reader takes long: release it,
+ * and try again later; WEIR_EDATA the damaged store has records that were not added (GRAPH-R1); WEIR_EUNAVAILABLE this
+ * file system cannot; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
 weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context);
 
 /* What weir_graph_troubles says of the shard as its part "repair", until success is said.  [any] */
@@ -77,18 +77,18 @@ void weir_graph_repair_say(weir_graph *graph, uint32_t shard, weir_err err);
 typedef bool (*weir_graph_pace)(void *context, uint64_t bytes);
 weir_err weir_graph_scrub(weir_graph *graph, weir_graph_pace pace, void *context);
 
-/* Writes a shard anew without what nobody can be told of any more, because the schema's `history` reaches not so far
- * back. Readers and seals go on; it needs room on the disk for as much as stays. pace as above, of what was read; false
- * ends it, and so does an error: the shard is then as it was. Not beside a repair of the same shard.
- * WEIR_EUNAVAILABLE not now: the sentence says why; WEIR_ECLOSED; WEIR_EBUSY somebody reads for very long, or it is
- * being trimmed; WEIR_EFULL, WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM.  Blocks.  [any] */
+/* Writes a shard anew without what no reader can be told any more, because the schema's `history` does not reach so far
+ * back. Readers and seals go on. It begins only if the disk has room for as much as the shard has, and writes what
+ * stays. pace as above, of what was read; false ends it, and so does an error: the shard is then as it was. Not beside
+ * a repair of the same shard. WEIR_EUNAVAILABLE not now: the sentence says why; WEIR_ECLOSED; WEIR_EBUSY a reader takes
+ * very long, or it is being trimmed; WEIR_EFULL, WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM.  Blocks.  [any] */
 weir_err weir_graph_trim(weir_graph *graph, uint32_t shard, weir_graph_pace pace, void *context);
 /* Whether the schema says of anything how far back it can be asked for.  [any] */
 bool weir_graph_trims(const weir_graph *graph);
 /* Whether a trim is worth its time: an eighth of what the schema keeps has become too old since the last one.  [any] */
 bool weir_graph_trim_due(const weir_graph *graph, uint32_t shard);
-/* What is newer is all there; of what is as old, or older, a trim may have taken what nobody can be told, and have left
- * bare puts in its place. INT64_MIN: there was no trim.  [any] */
+/* What is newer is all there; of what is as old, or older, a trim may have taken what no reader can be told, and have
+ * left bare puts in its place. INT64_MIN: there was no trim.  [any] */
 int64_t weir_graph_whole_from_us(const weir_graph *graph, uint32_t shard);
 
 #ifdef __cplusplus
