@@ -20,7 +20,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are used as th
 
 /* --- reading ----------------------------------------------------------------------------------------------------- */
 
-static weir_err map_descriptor(const char *path, int fd, weir_mapping *mappingp) {
+static weir_err mapping_of_descriptor(const char *path, int fd, weir_mapping *mappingp) {
     struct stat status;
     if (fstat(fd, &status)) return WEIR_ERRNO(errno, "cannot look at %s", path);
     if (!S_ISREG(status.st_mode)) return WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
@@ -35,7 +35,7 @@ weir_err weir_mapping_open(const char *path, weir_mapping *mappingp) {
     *mappingp = (weir_mapping){NULL, 0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return WEIR_ERRNO(errno, "cannot open %s", path);
-    weir_err err = map_descriptor(path, fd, mappingp);
+    weir_err err = mapping_of_descriptor(path, fd, mappingp);
     close(fd); /* the mapping stays */
     return err;
 }
@@ -85,18 +85,8 @@ struct weir_npy_writer {
     uint8_t bytes[WRITE_BYTES];
 };
 
-static weir_err write_header(weir_npy_writer *writer, weir_npy_type type, uint64_t rows, uint64_t columns) {
-    weir_npy_array array = {.type = type, .dims = columns ? 2 : 1, .shape = {rows, columns}};
-    weir_buf head = {0};
-    weir_npy_header(&array, &head);
-    weir_err err = weir_buf_err(&head);
-    if (!err) err = weir_file_append(writer->file, head.bytes, head.length);
-    weir_buf_free(&head);
-    return err;
-}
-
 /* The header of one dimension has one length, whatever its number: it is padded. */
-static weir_err rewrite_header(const char *path, weir_npy_type type, uint64_t rows) {
+static weir_err npy_writer_put_rows(const char *path, weir_npy_type type, uint64_t rows) {
     weir_npy_array array = {.type = type, .dims = 1, .shape = {rows}};
     weir_buf head = {0};
     weir_npy_header(&array, &head);
@@ -110,19 +100,25 @@ static weir_err rewrite_header(const char *path, weir_npy_type type, uint64_t ro
     return err;
 }
 
-weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns,
-                              weir_npy_writer **writerp) {
+weir_err weir_npy_writer_open_shape(const char *path, const weir_npy_array *shape, weir_npy_writer **writerp) {
     *writerp = NULL;
+    weir_buf head = {0};
     weir_npy_writer *writer = weir_malloc(sizeof *writer);
     if (!writer) return WEIR_NOMEM("while writing %s", path);
     writer->file = NULL;
-    WEIR_ASSERT(rows != WEIR_NPY_ANY_ROWS || columns == 0);
-    writer->type = type;
-    writer->wanted = rows == WEIR_NPY_ANY_ROWS ? rows : rows * (columns ? columns : 1);
+    writer->type = shape->type;
+    writer->size = weir_npy_size(shape->type);
+    writer->wanted = 1;
+    for (uint32_t i = 0; i < shape->dims; i++)
+        writer->wanted *= shape->shape[i];
     writer->written = writer->used = 0;
-    writer->size = weir_npy_size(type);
     weir_err err = weir_file_open(path, WEIR_FILE_CREATE, &writer->file);
-    if (!err) err = write_header(writer, type, rows, columns);
+    if (!err) {
+        weir_npy_header(shape, &head);
+        err = weir_buf_err(&head);
+        if (!err) err = weir_file_append(writer->file, head.bytes, head.length);
+        weir_buf_free(&head);
+    }
     if (err) {
         weir_npy_writer_cancel(writer);
         return err;
@@ -131,7 +127,14 @@ weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t row
     return WEIR_OK;
 }
 
-static weir_err flush(weir_npy_writer *writer) {
+weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns,
+                              weir_npy_writer **writerp) {
+    WEIR_ASSERT(rows != WEIR_NPY_ANY_ROWS || columns == 0);
+    const weir_npy_array shape = {.type = type, .dims = columns ? 2 : 1, .shape = {rows, columns}};
+    return weir_npy_writer_open_shape(path, &shape, writerp);
+}
+
+static weir_err npy_writer_flush(weir_npy_writer *writer) {
     weir_err err = writer->used ? weir_file_append(writer->file, writer->bytes, writer->used) : WEIR_OK;
     writer->used = 0;
     return err;
@@ -147,7 +150,7 @@ weir_err weir_npy_write(weir_npy_writer *writer, const void *numbers, uint64_t c
         writer->used += part;
         p += part;
         left -= part;
-        if (writer->used == WRITE_BYTES) err = flush(writer);
+        if (writer->used == WRITE_BYTES) err = npy_writer_flush(writer);
     }
     return err;
 }
@@ -163,11 +166,11 @@ uint64_t weir_npy_written(const weir_npy_writer *writer) {
 
 weir_err weir_npy_writer_close(weir_npy_writer *writer) {
     if (!writer) return WEIR_OK;
-    weir_err err = flush(writer);
+    weir_err err = npy_writer_flush(writer);
     if (!err && writer->wanted == WEIR_NPY_ANY_ROWS) {
-        err = rewrite_header(weir_file_path(writer->file), writer->type, writer->written);
+        err = npy_writer_put_rows(weir_file_path(writer->file), writer->type, writer->written);
     } else if (!err && writer->written != writer->wanted) {
-        err = WEIR_ERR(WEIR_EINVAL, "%s got %llu numbers and was announced with %llu", weir_file_path(writer->file),
+        err = WEIR_ERR(WEIR_EINVAL, "%s was given %llu numbers and announced with %llu", weir_file_path(writer->file),
                        (unsigned long long)writer->written, (unsigned long long)writer->wanted);
     }
     if (!err) err = weir_file_sync(writer->file);

@@ -240,7 +240,7 @@ static weir_err put_file(const unpack *u, const char *folder, bool nodes) {
 
 weir_err weir_import_unpack(const char *npz, const char *folder) {
     unpack u = {.path = npz};
-    weir_err err = weir_npz_open(npz, &u.npz);
+    weir_err err = weir_npz_open(npz, folder, &u.npz);
     if (err) return err;
     err = find_ends(&u);
     if (!err) err = count_nodes(&u);
