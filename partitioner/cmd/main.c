@@ -5,14 +5,14 @@
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/cli/cli.h>
 
-static weir_parts_method method_of(const char *name) {
+static weir_parts_method partition_method(const char *name) {
     weir_parts_method method = WEIR_PARTS_METIS;
     while (name && strcmp(name, weir_parts_method_name(method)) != 0)
         method++;
     return method;
 }
 
-static weir_err print(const weir_parts_report *report, bool json) {
+static weir_err partition_print(const weir_parts_report *report, bool json) {
     weir_buf out = {0};
     if (json)
         weir_parts_report_json(report, &out);
@@ -24,12 +24,12 @@ static weir_err print(const weir_parts_report *report, bool json) {
     return err;
 }
 
-static weir_err read_options(const weir_cli *cli, weir_parts_opts *opts) {
+static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opts) {
     uint64_t parts = 0;
     opts->out = weir_cli_text(cli, "out");
     opts->snapshot = weir_cli_positional(cli, 0);
     opts->clock = weir_clock_system();
-    opts->method = method_of(weir_cli_text(cli, "method"));
+    opts->method = partition_method(weir_cli_text(cli, "method"));
     if (!opts->out) return WEIR_ERR(WEIR_EUSAGE, "--out is missing; name a new folder for the parts");
     if (!weir_cli_given(cli, "parts")) return WEIR_ERR(WEIR_EUSAGE, "--parts is missing; one for each rank");
     weir_err err = weir_cli_u64(cli, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
@@ -37,17 +37,17 @@ static weir_err read_options(const weir_cli *cli, weir_parts_opts *opts) {
     return err ? err : weir_cli_u64(cli, "seed", 0, INT64_MAX, &opts->seed);
 }
 
-static weir_err run(weir_cli *cli) {
+static weir_err partition_run(weir_cli *cli) {
     weir_parts_opts opts = {.seed = 1};
     weir_parts_report report = {0};
     weir_snapshot *snapshot = NULL;
-    weir_err err = read_options(cli, &opts);
+    weir_err err = partition_read_options(cli, &opts);
     if (!err) err = weir_snapshot_open(opts.snapshot, &(weir_snapshot_opts){.verify = true}, &snapshot);
     if (err) return err;
     err = weir_snapshot_check(snapshot); /* a MANIFEST may agree with arrays that lead nowhere */
     if (!err) err = weir_parts_write(snapshot, &opts, &report);
     weir_snapshot_close(snapshot);
-    return err ? err : print(&report, weir_cli_given(cli, "json"));
+    return err ? err : partition_print(&report, weir_cli_given(cli, "json"));
 }
 
 static const weir_option options[] = {
@@ -71,7 +71,7 @@ static const weir_command command = {
     .example = "weir partition snapshot --parts 4 --out parts\n"
                "weir partition snapshot --parts 4 --out parts-hash --method hash --json",
     .options = options,
-    .run = run,
+    .run = partition_run,
 };
 
 int main(int argc, char **argv) {

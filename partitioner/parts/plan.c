@@ -4,7 +4,7 @@
 
 #include "plan.h"
 
-static weir_err plan_type(weir_parts_plan *plan, uint32_t type) {
+static weir_err parts_plan_type(weir_parts_plan *plan, uint32_t type) {
     uint64_t first = plan->graph->offsets[type], count = plan->graph->offsets[type + 1] - first;
     int64_t *starts = plan->starts[type] = weir_calloc((size_t)plan->parts + 1, sizeof *starts);
     int64_t *new_of = plan->new_of[type] = weir_calloc(count + 1, sizeof *new_of);
@@ -37,7 +37,7 @@ weir_err weir_parts_plan_open(const weir_parts_graph *graph, const int32_t *part
     weir_err err = WEIR_OK;
     if (!plan->new_of || !plan->old_of || !plan->starts) err = WEIR_NOMEM("while planning parts");
     for (uint32_t type = 0; !err && type < graph->types; type++)
-        err = plan_type(plan, type);
+        err = parts_plan_type(plan, type);
     if (err) weir_parts_plan_close(plan);
     return err;
 }

@@ -26,7 +26,7 @@
 /* --- the draft --------------------------------------------------------------------------------------------------- */
 
 /* Without links and "..", because only such a folder is removed. */
-static weir_err parent_of(const char *out, char parent[PATH_MAX]) {
+static weir_err draft_parent_of(const char *out, char parent[PATH_MAX]) {
     char copy[WEIR_DRAFT_PATH_MAX];
     snprintf(copy, sizeof copy, "%s", out);
     char *slash = strrchr(copy, '/');
@@ -41,7 +41,7 @@ weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRA
     const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
     if (!*name || strlen(out) >= WEIR_DRAFT_PATH_MAX)
         return WEIR_ERR(WEIR_EINVAL, "'%.64s' names no folder that can be made; end it in a name", out);
-    weir_err err = parent_of(out, parent);
+    weir_err err = draft_parent_of(out, parent);
     if (err) return err;
     int length = snprintf(path, WEIR_DRAFT_PATH_MAX, "%s/%s.%s", parent, name, what);
     if (length < 0 || length >= (int)WEIR_DRAFT_PATH_MAX)
@@ -49,7 +49,7 @@ weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRA
     return WEIR_OK;
 }
 
-static weir_err tables_open(weir_snapshot_draft *draft) {
+static weir_err draft_tables_open(weir_snapshot_draft *draft) {
     uint32_t types = weir_schema_vertex_count(draft->schema), relations = weir_schema_relation_count(draft->schema);
     draft->id_maps = weir_calloc(types + 1, sizeof *draft->id_maps);
     draft->ids = weir_calloc(types + 1, sizeof *draft->ids);
@@ -63,7 +63,7 @@ static weir_err tables_open(weir_snapshot_draft *draft) {
     return WEIR_NOMEM("while building %s", draft->opts->out);
 }
 
-static void tables_close(weir_snapshot_draft *draft) {
+static void draft_tables_close(weir_snapshot_draft *draft) {
     for (uint32_t i = 0; draft->id_maps && i < weir_schema_vertex_count(draft->schema); i++)
         weir_npy_map_close(draft->id_maps[i]);
     for (uint32_t i = 0; i < draft->extra_count; i++)
@@ -80,7 +80,7 @@ static void tables_close(weir_snapshot_draft *draft) {
 }
 
 /* Right behind the newest event, where no time is given; but no later than an event may be now. */
-static int64_t newest_time(weir_graph *graph) {
+static int64_t draft_newest_us(weir_graph *graph) {
     weir_graph_stats stats;
     weir_graph_stats_get(graph, &stats);
     int64_t newest_us = stats.event_time_last_us, latest_us = weir_graph_latest(graph, INT64_MIN);
@@ -93,17 +93,17 @@ static int64_t newest_time(weir_graph *graph) {
  * ahead of all others makes nothing old. How far back the schema lets a reader ask is the store's to say (Z1): a
  * snapshot of an earlier time cannot tell what the store tells nobody any more, and need not keep. The store tells
  * nothing as of the watermark less a history, so the first time that is told of is one behind that. */
-static void set_times(weir_snapshot_draft *draft) {
+static void draft_set_times(weir_snapshot_draft *draft) {
     bool given = draft->opts->as_of_us != WEIR_BEFORE_ALL;
     int64_t agreed_us = weir_graph_watermark(draft->graph);
-    draft->as_of_us = given ? draft->opts->as_of_us : newest_time(draft->graph);
+    draft->as_of_us = given ? draft->opts->as_of_us : draft_newest_us(draft->graph);
     draft->age_us = given || agreed_us > draft->as_of_us ? draft->as_of_us : agreed_us;
     draft->reach_us = agreed_us < INT64_MAX ? agreed_us + 1 : agreed_us;
     if (given && draft->reach_us < draft->as_of_us) draft->reach_us = draft->as_of_us;
 }
 
 /* Trims may have known a shorter `history` than there is now, and each shard was trimmed at a time of its own. */
-static void set_whole(weir_snapshot_draft *draft) {
+static void draft_set_whole_us(weir_snapshot_draft *draft) {
     int64_t latest_us = INT64_MIN;
     draft->whole_us = INT64_MIN;
     for (uint32_t i = 0; i < draft->shards; i++) {
@@ -114,7 +114,7 @@ static void set_whole(weir_snapshot_draft *draft) {
 }
 
 /* What a crash has left goes first. */
-static weir_err folders_open(const weir_snapshot_draft *draft) {
+static weir_err draft_folders_open(const weir_snapshot_draft *draft) {
     const char *folders[] = {draft->partial, draft->spill};
     weir_err err = WEIR_OK;
     if (weir_path_exists(draft->opts->out))
@@ -128,35 +128,36 @@ static weir_err folders_open(const weir_snapshot_draft *draft) {
 
 /* --- durable and whole ------------------------------------------------------------------------------------------- */
 
-static weir_err sync_folder(const weir_snapshot_draft *draft, const char *room, const char *name, const char *below) {
+static weir_err draft_sync_folder(const weir_snapshot_draft *draft, const char *room, const char *name,
+                                  const char *below) {
     char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = weir_draft_path(draft, path, "%s/%s%s", room, name, below);
     return err ? err : weir_folder_sync(path);
 }
 
 /* Each file was synced when it was closed; here the folders that hold them. */
-static weir_err sync_folders(const weir_snapshot_draft *draft) {
+static weir_err draft_sync_folders(const weir_snapshot_draft *draft) {
     const weir_schema *schema = draft->schema;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++) {
         const char *name = weir_schema_vertex_at(schema, i)->name;
-        err = sync_folder(draft, "vertices", name, "/lives");
-        if (!err) err = sync_folder(draft, "vertices", name, "/rows");
-        if (!err) err = sync_folder(draft, "vertices", name, "");
+        err = draft_sync_folder(draft, "vertices", name, "/lives");
+        if (!err) err = draft_sync_folder(draft, "vertices", name, "/rows");
+        if (!err) err = draft_sync_folder(draft, "vertices", name, "");
     }
     for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
         const char *name = weir_schema_relation_at(schema, i)->name;
-        err = sync_folder(draft, "relations", name, "/out");
-        if (!err) err = sync_folder(draft, "relations", name, "/in");
-        if (!err) err = sync_folder(draft, "relations", name, "");
+        err = draft_sync_folder(draft, "relations", name, "/out");
+        if (!err) err = draft_sync_folder(draft, "relations", name, "/in");
+        if (!err) err = draft_sync_folder(draft, "relations", name, "");
     }
     for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
-        err = sync_folder(draft, "labels", weir_schema_label_at(schema, i)->name, "");
+        err = draft_sync_folder(draft, "labels", weir_schema_label_at(schema, i)->name, "");
     return err;
 }
 
 /* The lengths stand in the MANIFEST's second column, behind 64 digits and two blanks; its last line is short. */
-static weir_err count_bytes(weir_snapshot_draft *draft) {
+static weir_err draft_count_bytes(weir_snapshot_draft *draft) {
     char path[WEIR_DRAFT_PATH_MAX];
     char *text = NULL;
     size_t length;
@@ -171,11 +172,11 @@ static weir_err count_bytes(weir_snapshot_draft *draft) {
     return err;
 }
 
-static weir_err finish(weir_snapshot_draft *draft) {
-    weir_err err = sync_folders(draft);
+static weir_err draft_finish(weir_snapshot_draft *draft) {
+    weir_err err = draft_sync_folders(draft);
     if (!err) err = weir_draft_manifest(draft);
     if (!err) err = weir_manifest_write(draft->partial);
-    if (!err) err = count_bytes(draft);
+    if (!err) err = draft_count_bytes(draft);
     weir_kill_point("snapshot.whole");
     WEIR_ASSERT(err || !weir_path_exists(draft->opts->out)); /* Z4 */
     if (!err) err = weir_file_rename(draft->partial, draft->opts->out);
@@ -184,7 +185,7 @@ static weir_err finish(weir_snapshot_draft *draft) {
 
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
-static weir_err build(weir_snapshot_draft *draft) {
+static weir_err draft_build(weir_snapshot_draft *draft) {
     weir_err err = weir_draft_deletions_read(draft);
     if (!err) err = weir_draft_scan(draft);
     weir_kill_point("snapshot.scanned");
@@ -194,10 +195,10 @@ static weir_err build(weir_snapshot_draft *draft) {
     if (!err) err = weir_draft_labels(draft);
     weir_kill_point("snapshot.written");
     if (!err && draft->opts->extend) err = draft->opts->extend(draft->opts->context, draft);
-    return err ? err : finish(draft);
+    return err ? err : draft_finish(draft);
 }
 
-static void folders_remove(const weir_snapshot_draft *draft, weir_err *errp) {
+static void draft_folders_remove(const weir_snapshot_draft *draft, weir_err *errp) {
     if (weir_path_exists(draft->spill)) weir_err_keep(errp, weir_folder_remove(draft->spill));
     if (*errp && weir_path_exists(draft->partial)) weir_err_keep(errp, weir_folder_remove(draft->partial));
 }
@@ -216,18 +217,18 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
     draft->schema = weir_graph_schema(graph);
     draft->opts = opts;
     draft->shards = weir_graph_shards(graph);
-    set_times(draft);
-    set_whole(draft);
+    draft_set_times(draft);
+    draft_set_whole_us(draft);
     weir_err err = weir_draft_beside(opts->out, "partial", draft->partial);
     if (!err) err = weir_draft_beside(opts->out, "spill", draft->spill);
-    if (!err) err = folders_open(draft);
+    if (!err) err = draft_folders_open(draft);
     if (!err) {
-        err = tables_open(draft);
-        if (!err) err = build(draft);
-        folders_remove(draft, &err);
+        err = draft_tables_open(draft);
+        if (!err) err = draft_build(draft);
+        draft_folders_remove(draft, &err);
     }
     *statsp = draft->stats;
-    tables_close(draft);
+    draft_tables_close(draft);
     weir_free(draft);
     return err;
 }

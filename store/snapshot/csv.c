@@ -23,73 +23,74 @@ struct weir_csv {
     uint32_t columns;
 };
 
-static weir_err broken(weir_csv *csv, const char *what) {
+static weir_err csv_broken(weir_csv *csv, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s: %s", weir_csv_place(csv), what);
 }
 
-static int peek(const weir_csv *csv) {
+static int csv_peek(const weir_csv *csv) {
     return csv->at < csv->mapping.length ? csv->mapping.bytes[csv->at] : -1;
 }
 
-static bool at_line_end(const weir_csv *csv) {
-    int c = peek(csv);
+static bool csv_at_line_end(const weir_csv *csv) {
+    int c = csv_peek(csv);
     return c == -1 || c == '\n' ||
            (c == '\r' && csv->at + 1 < csv->mapping.length && csv->mapping.bytes[csv->at + 1] == '\n');
 }
 
-static weir_err read_quoted(weir_csv *csv, weir_buf *out) {
+static weir_err csv_read_quoted(weir_csv *csv, weir_buf *out) {
     for (csv->at++;; csv->at++) {
-        int c = peek(csv);
-        if (c == -1 || c == 0) return broken(csv, "a quote is not closed, or a byte 0 is in the text");
+        int c = csv_peek(csv);
+        if (c == -1 || c == 0) return csv_broken(csv, "a quote is not closed, or a byte 0 is in the text");
         if (c == '\n') csv->next_line++;
         if (c == '"') {
             csv->at++;
-            if (peek(csv) != '"') return WEIR_OK;
+            if (csv_peek(csv) != '"') return WEIR_OK;
         }
         weir_buf_byte(out, (char)c);
     }
 }
 
-static weir_err read_field(weir_csv *csv, weir_buf *out) {
+static weir_err csv_read_field(weir_csv *csv, weir_buf *out) {
     weir_err err = WEIR_OK;
-    if (peek(csv) == '"') {
-        err = read_quoted(csv, out);
+    if (csv_peek(csv) == '"') {
+        err = csv_read_quoted(csv, out);
     } else {
-        for (; !at_line_end(csv) && peek(csv) != ','; csv->at++) {
-            if (peek(csv) == 0) return broken(csv, "a byte 0 is in the text");
-            weir_buf_byte(out, (char)peek(csv));
+        for (; !csv_at_line_end(csv) && csv_peek(csv) != ','; csv->at++) {
+            if (csv_peek(csv) == 0) return csv_broken(csv, "a byte 0 is in the text");
+            weir_buf_byte(out, (char)csv_peek(csv));
         }
     }
     weir_buf_byte(out, 0);
-    if (!err && !at_line_end(csv) && peek(csv) != ',') err = broken(csv, "text goes on behind a closed quote");
+    if (!err && !csv_at_line_end(csv) && csv_peek(csv) != ',')
+        err = csv_broken(csv, "text goes on behind a closed quote");
     return err ? err : weir_buf_err(out);
 }
 
-static void skip_line_end(weir_csv *csv) {
-    if (peek(csv) == '\r') csv->at++;
-    if (peek(csv) == '\n') csv->at++;
+static void csv_skip_line_end(weir_csv *csv) {
+    if (csv_peek(csv) == '\r') csv->at++;
+    if (csv_peek(csv) == '\n') csv->at++;
     csv->next_line++;
 }
 
 /* Fields up to the end of the line; starts has room for max. */
-static weir_err read_row(weir_csv *csv, weir_buf *out, size_t *starts, uint32_t max, uint32_t *countp) {
+static weir_err csv_read_row(weir_csv *csv, weir_buf *out, size_t *starts, uint32_t max, uint32_t *countp) {
     weir_err err = WEIR_OK;
     bool more = true;
     *countp = 0;
     weir_buf_clear(out);
     csv->line = csv->next_line;
     while (!err && more) {
-        if (*countp == max) return broken(csv, "there are more fields than names, or than 4096");
+        if (*countp == max) return csv_broken(csv, "there are more fields than names, or than 4096");
         starts[(*countp)++] = out->length;
-        err = read_field(csv, out);
-        more = peek(csv) == ',';
+        err = csv_read_field(csv, out);
+        more = csv_peek(csv) == ',';
         if (more) csv->at++;
     }
-    skip_line_end(csv);
+    csv_skip_line_end(csv);
     return err;
 }
 
-static weir_err open_names(weir_csv *csv) {
+static weir_err csv_read_names(weir_csv *csv) {
     csv->name_starts = weir_calloc(WEIR_CSV_COLUMNS_MAX, sizeof *csv->name_starts);
     csv->starts = weir_calloc(WEIR_CSV_COLUMNS_MAX, sizeof *csv->starts);
     csv->place = weir_malloc(strlen(csv->path) + 32);
@@ -98,7 +99,7 @@ static weir_err open_names(weir_csv *csv) {
     csv->names.length_max = csv->row.length_max = ROW_BYTES_MAX;
     if (csv->mapping.length == 0)
         return WEIR_ERR(WEIR_EDATA, "%s is empty; its first line names the columns", csv->path);
-    weir_err err = read_row(csv, &csv->names, csv->name_starts, WEIR_CSV_COLUMNS_MAX, &csv->columns);
+    weir_err err = csv_read_row(csv, &csv->names, csv->name_starts, WEIR_CSV_COLUMNS_MAX, &csv->columns);
     csv->first = csv->at;
     return err;
 }
@@ -109,7 +110,7 @@ weir_err weir_csv_open(const char *path, weir_csv **csvp) {
     if (!csv) return WEIR_NOMEM("while reading %s", path);
     csv->path = weir_strdup(path);
     weir_err err = csv->path ? weir_mapping_open(path, &csv->mapping) : WEIR_NOMEM("while reading %s", path);
-    if (!err) err = open_names(csv);
+    if (!err) err = csv_read_names(csv);
     if (err) {
         weir_csv_close(csv);
         return err;
@@ -148,8 +149,8 @@ weir_err weir_csv_next(weir_csv *csv, bool *foundp) {
     uint32_t count;
     *foundp = csv->at < csv->mapping.length;
     if (!*foundp) return WEIR_OK;
-    weir_err err = read_row(csv, &csv->row, csv->starts, csv->columns, &count);
-    if (!err && count != csv->columns) err = broken(csv, "there are fewer fields than names");
+    weir_err err = csv_read_row(csv, &csv->row, csv->starts, csv->columns, &count);
+    if (!err && count != csv->columns) err = csv_broken(csv, "there are fewer fields than names");
     return err;
 }
 

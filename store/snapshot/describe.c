@@ -18,52 +18,53 @@ bool weir_snapshot_extra_name(const char *name) {
 }
 
 /* The sentences of a settings file are right, their code is not: this is data. */
-static weir_err as_data(weir_err err) {
+static weir_err describe_as_data(weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     if (!weir_err_is(err, WEIR_ECONFIG)) return err;
     weir_err_sentence(err, sentence, sizeof sentence);
     return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 
-static weir_err find(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
+static weir_err describe_find(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
     *nodep = weir_yaml_node_kind(mapping) == WEIR_YAML_MAPPING ? weir_yaml_find(mapping, key) : NULL;
     return *nodep ? WEIR_OK : WEIR_YAML_ERR(mapping, "'%s' is missing; take another copy of the snapshot", key);
 }
 
-static weir_err find_text(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
-    weir_err err = find(mapping, key, nodep);
+static weir_err describe_find_text(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
+    weir_err err = describe_find(mapping, key, nodep);
     if (err || weir_yaml_node_kind(*nodep) == WEIR_YAML_SCALAR) return err;
     return WEIR_YAML_ERR(*nodep, "'%s' is no text; take another copy of the snapshot", key);
 }
 
-static weir_err read_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t *valuep) {
+static weir_err describe_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t *valuep) {
     const weir_yaml_node *node;
-    weir_err err = find(mapping, key, &node);
+    weir_err err = describe_find(mapping, key, &node);
     return err ? err : weir_yaml_i64(node, min, INT64_MAX, valuep);
 }
 
 /* So large a count that it overflows when it is multiplied was never written. */
-static weir_err read_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
+static weir_err describe_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
     const weir_yaml_node *node;
     int64_t value = 0;
-    weir_err err = find(mapping, key, &node);
+    weir_err err = describe_find(mapping, key, &node);
     if (!err) err = weir_yaml_i64(node, 0, INT64_MAX / 64, &value);
     *valuep = (uint64_t)value;
     return err;
 }
 
 /* The sequence of this section, as long as the schema says. */
-static weir_err section(const weir_yaml_node *root, const char *key, size_t wanted, const weir_yaml_node **nodep) {
-    weir_err err = find(root, key, nodep);
+static weir_err describe_section(const weir_yaml_node *root, const char *key, size_t wanted,
+                                 const weir_yaml_node **nodep) {
+    weir_err err = describe_find(root, key, nodep);
     if (err) return err;
     if (weir_yaml_node_kind(*nodep) == WEIR_YAML_SEQUENCE && weir_yaml_count(*nodep) == wanted) return WEIR_OK;
     return WEIR_YAML_ERR(*nodep, "'%s' has not the %zu rows that the schema has; take another copy of the snapshot",
                          key, wanted);
 }
 
-static weir_err check_name(const weir_yaml_node *row, const char *wanted) {
+static weir_err describe_check_name(const weir_yaml_node *row, const char *wanted) {
     const weir_yaml_node *node;
-    weir_err err = find_text(row, "name", &node);
+    weir_err err = describe_find_text(row, "name", &node);
     if (err || strcmp(weir_yaml_text(node), wanted) == 0) return err;
     return WEIR_YAML_ERR(node, "'%.64s' stands where the schema has '%s'; take another copy of the snapshot",
                          weir_yaml_text(node), wanted);
@@ -71,19 +72,19 @@ static weir_err check_name(const weir_yaml_node *row, const char *wanted) {
 
 /* --- sections ---------------------------------------------------------------------------------------------------- */
 
-static weir_err read_extra(const weir_yaml_node *row, weir_snapshot_described *extra) {
+static weir_err describe_extra(const weir_yaml_node *row, weir_snapshot_described *extra) {
     const weir_yaml_node *node;
-    weir_err err = find_text(row, "name", &node);
+    weir_err err = describe_find_text(row, "name", &node);
     if (!err && !weir_snapshot_extra_name(weir_yaml_text(node)))
         err = WEIR_YAML_ERR(node, "'%.64s' names no array", weir_yaml_text(node));
     if (err) return err;
     snprintf(extra->name, sizeof extra->name, "%s", weir_yaml_text(node));
-    return read_count(row, "columns", &extra->columns);
+    return describe_count(row, "columns", &extra->columns);
 }
 
-static weir_err read_extras(const weir_yaml_node *row, weir_snapshot_description *d, uint32_t type) {
+static weir_err describe_extras(const weir_yaml_node *row, weir_snapshot_description *d, uint32_t type) {
     const weir_yaml_node *node;
-    weir_err err = find(row, "extras", &node);
+    weir_err err = describe_find(row, "extras", &node);
     if (err) return err;
     size_t count = weir_yaml_count(node);
     if (weir_yaml_node_kind(node) != WEIR_YAML_SEQUENCE || count > WEIR_SNAPSHOT_EXTRAS_MAX)
@@ -92,71 +93,71 @@ static weir_err read_extras(const weir_yaml_node *row, weir_snapshot_description
     if (!d->extras[type]) return WEIR_NOMEM("while reading a snapshot's manifest");
     d->extra_counts[type] = (uint32_t)count;
     for (size_t i = 0; !err && i < count; i++)
-        err = read_extra(weir_yaml_item(node, i), &d->extras[type][i]);
+        err = describe_extra(weir_yaml_item(node, i), &d->extras[type][i]);
     return err;
 }
 
-static weir_err read_vertices(const weir_yaml_node *root, weir_snapshot_description *d) {
+static weir_err describe_vertices(const weir_yaml_node *root, weir_snapshot_description *d) {
     const weir_yaml_node *rows;
     uint32_t count = weir_schema_vertex_count(d->schema);
-    weir_err err = section(root, "vertices", count, &rows);
+    weir_err err = describe_section(root, "vertices", count, &rows);
     for (uint32_t i = 0; !err && i < count; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = check_name(row, weir_schema_vertex_at(d->schema, i)->name);
-        if (!err) err = read_count(row, "count", &d->vertices[i]);
-        if (!err) err = read_count(row, "lives", &d->lives[i]);
-        if (!err) err = read_count(row, "rows", &d->rows[i]);
-        if (!err) err = read_extras(row, d, i);
+        err = describe_check_name(row, weir_schema_vertex_at(d->schema, i)->name);
+        if (!err) err = describe_count(row, "count", &d->vertices[i]);
+        if (!err) err = describe_count(row, "lives", &d->lives[i]);
+        if (!err) err = describe_count(row, "rows", &d->rows[i]);
+        if (!err) err = describe_extras(row, d, i);
     }
     return err;
 }
 
-static weir_err read_relations(const weir_yaml_node *root, weir_snapshot_description *d) {
+static weir_err describe_relations(const weir_yaml_node *root, weir_snapshot_description *d) {
     const weir_yaml_node *rows;
     uint32_t count = weir_schema_relation_count(d->schema);
-    weir_err err = section(root, "relations", count, &rows);
+    weir_err err = describe_section(root, "relations", count, &rows);
     for (uint32_t i = 0; !err && i < count; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = check_name(row, weir_schema_relation_at(d->schema, i)->name);
-        if (!err) err = read_count(row, "edges", &d->edges[i]);
-        if (!err) err = read_count(row, "deleted", &d->deleted[i]);
-        if (!err) err = read_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
+        err = describe_check_name(row, weir_schema_relation_at(d->schema, i)->name);
+        if (!err) err = describe_count(row, "edges", &d->edges[i]);
+        if (!err) err = describe_count(row, "deleted", &d->deleted[i]);
+        if (!err) err = describe_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
     }
     return err;
 }
 
-static weir_err read_labels(const weir_yaml_node *root, weir_snapshot_description *d) {
+static weir_err describe_labels(const weir_yaml_node *root, weir_snapshot_description *d) {
     const weir_yaml_node *rows;
     uint32_t count = weir_schema_label_count(d->schema);
-    weir_err err = section(root, "labels", count, &rows);
+    weir_err err = describe_section(root, "labels", count, &rows);
     for (uint32_t i = 0; !err && i < count; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = check_name(row, weir_schema_label_at(d->schema, i)->name);
-        if (!err) err = read_count(row, "count", &d->labels[i]);
+        err = describe_check_name(row, weir_schema_label_at(d->schema, i)->name);
+        if (!err) err = describe_count(row, "count", &d->labels[i]);
     }
     return err;
 }
 
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
-static weir_err check_format(const weir_yaml_node *root) {
+static weir_err describe_check_format(const weir_yaml_node *root) {
     int64_t format = 0;
-    weir_err err = read_i64(root, "format", 0, &format);
+    weir_err err = describe_i64(root, "format", 0, &format);
     if (err || format == WEIR_SNAPSHOT_FORMAT) return err;
     return WEIR_ERR(WEIR_EVERSION,
                     "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
                     (long long)format, WEIR_SNAPSHOT_FORMAT);
 }
 
-static weir_err read_schema(const weir_yaml_node *root, weir_snapshot_description *d) {
+static weir_err describe_schema(const weir_yaml_node *root, weir_snapshot_description *d) {
     const weir_yaml_node *node;
-    weir_err err = find_text(root, "schema", &node);
+    weir_err err = describe_find_text(root, "schema", &node);
     if (err) return err;
     const char *text = weir_yaml_text(node);
     return weir_schema_parse("the snapshot's schema", text, strlen(text), &d->schema);
 }
 
-static weir_err tables_open(weir_snapshot_description *d) {
+static weir_err describe_tables_open(weir_snapshot_description *d) {
     size_t types = weir_schema_vertex_count(d->schema) + 1, relations = weir_schema_relation_count(d->schema) + 1;
     d->vertices = weir_calloc(types, sizeof *d->vertices);
     d->lives = weir_calloc(types, sizeof *d->lives);
@@ -173,15 +174,15 @@ static weir_err tables_open(weir_snapshot_description *d) {
     return WEIR_NOMEM("while reading a snapshot's manifest");
 }
 
-static weir_err read_root(const weir_yaml_node *root, weir_snapshot_description *d) {
-    weir_err err = check_format(root);
-    if (!err) err = read_schema(root, d);
-    if (!err) err = tables_open(d);
-    if (!err) err = read_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
-    if (!err) err = read_i64(root, "from_us", INT64_MIN, &d->from_us);
-    if (!err) err = read_vertices(root, d);
-    if (!err) err = read_relations(root, d);
-    return err ? err : read_labels(root, d);
+static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_description *d) {
+    weir_err err = describe_check_format(root);
+    if (!err) err = describe_schema(root, d);
+    if (!err) err = describe_tables_open(d);
+    if (!err) err = describe_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
+    if (!err) err = describe_i64(root, "from_us", INT64_MIN, &d->from_us);
+    if (!err) err = describe_vertices(root, d);
+    if (!err) err = describe_relations(root, d);
+    return err ? err : describe_labels(root, d);
 }
 
 weir_err weir_snapshot_describe(const char *name, const char *text, size_t length,
@@ -191,11 +192,11 @@ weir_err weir_snapshot_describe(const char *name, const char *text, size_t lengt
     weir_err err = weir_yaml_parse(name, text, length, &yaml);
     if (!err) {
         const weir_yaml_node *root = weir_yaml_root(yaml);
-        err = root ? read_root(root, descriptionp) : WEIR_ERR(WEIR_EDATA, "%s is empty; take another copy", name);
+        err = root ? describe_root(root, descriptionp) : WEIR_ERR(WEIR_EDATA, "%s is empty; take another copy", name);
     }
     weir_yaml_free(yaml);
     if (err) weir_snapshot_description_free(descriptionp);
-    return as_data(err);
+    return describe_as_data(err);
 }
 
 void weir_snapshot_description_free(weir_snapshot_description *d) {

@@ -16,7 +16,7 @@
 
 #include "columns.h"
 
-typedef struct direction_files {
+typedef struct edges_files {
     const weir_snapshot_draft *draft;
     uint32_t relation, own, other; /* vertex types */
     weir_direction direction;
@@ -26,47 +26,47 @@ typedef struct direction_files {
     weir_columns_texts *texts; /* borrowed */
     uint64_t index;            /* vertices whose begin is written */
     uint64_t edges, halves, sum;
-} direction_files;
+} edges_files;
 
-static const char *name_of(weir_direction direction) {
+static const char *edges_direction_name(weir_direction direction) {
     return direction == WEIR_OUT ? "out" : "in";
 }
 
-static void folder_of(const direction_files *f, char folder[512]) {
+static void edges_folder(const edges_files *f, char folder[512]) {
     snprintf(folder, 512, "relations/%s/%s", weir_schema_relation_at(f->draft->schema, f->relation)->name,
-             name_of(f->direction));
+             edges_direction_name(f->direction));
 }
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
 
-static weir_err open_array(const direction_files *f, const char *folder, const char *name, weir_npy_type type,
-                           uint64_t count, weir_npy_writer **writerp) {
+static weir_err edges_open_array(const edges_files *f, const char *folder, const char *name, weir_npy_type type,
+                                 uint64_t count, weir_npy_writer **writerp) {
     char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = weir_draft_path(f->draft, path, "%s/%s.npy", folder, name);
     return err ? err : weir_npy_writer_open(path, type, count, 0, writerp);
 }
 
 /* Of either direction, for a checkpoint may have one end only. */
-static bool has_deleted(const weir_snapshot_draft *draft, uint32_t relation) {
+static bool edges_have_ends(const weir_snapshot_draft *draft, uint32_t relation) {
     return draft->directions[2 * relation].deleted || draft->directions[2 * relation + 1].deleted;
 }
 
-static weir_err files_open(direction_files *f, uint64_t edges) {
+static weir_err edges_files_open(edges_files *f, uint64_t edges) {
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
-    folder_of(f, folder);
+    edges_folder(f, folder);
     weir_err err = weir_draft_path(f->draft, path, "%s", folder);
     if (!err) err = weir_folder_create(path);
-    if (!err) err = open_array(f, folder, "indptr", WEIR_NPY_I64, f->draft->ids[f->own].shape[0] + 1, &f->indptr);
-    if (!err) err = open_array(f, folder, "neighbors", WEIR_NPY_I64, edges, &f->neighbors);
-    if (!err) err = open_array(f, folder, "times", WEIR_NPY_I64, edges, &f->times);
-    if (!err) err = open_array(f, folder, "events", WEIR_NPY_U64, edges, &f->events);
-    if (!err && has_deleted(f->draft, f->relation))
-        err = open_array(f, folder, "until", WEIR_NPY_I64, edges, &f->until);
+    if (!err) err = edges_open_array(f, folder, "indptr", WEIR_NPY_I64, f->draft->ids[f->own].shape[0] + 1, &f->indptr);
+    if (!err) err = edges_open_array(f, folder, "neighbors", WEIR_NPY_I64, edges, &f->neighbors);
+    if (!err) err = edges_open_array(f, folder, "times", WEIR_NPY_I64, edges, &f->times);
+    if (!err) err = edges_open_array(f, folder, "events", WEIR_NPY_U64, edges, &f->events);
+    if (!err && edges_have_ends(f->draft, f->relation))
+        err = edges_open_array(f, folder, "until", WEIR_NPY_I64, edges, &f->until);
     if (!err) err = weir_columns_open(f->draft, folder, f->texts, edges, &f->columns);
     return err;
 }
 
-static void files_cancel(direction_files *f) {
+static void edges_files_cancel(edges_files *f) {
     weir_npy_writer_cancel(f->indptr);
     weir_npy_writer_cancel(f->neighbors);
     weir_npy_writer_cancel(f->times);
@@ -75,7 +75,7 @@ static void files_cancel(direction_files *f) {
     weir_columns_cancel(f->columns);
 }
 
-static weir_err files_close(direction_files *f) {
+static weir_err edges_files_close(edges_files *f) {
     weir_err err = weir_npy_writer_close(f->indptr);
     weir_err_keep(&err, weir_npy_writer_close(f->neighbors));
     weir_err_keep(&err, weir_npy_writer_close(f->times));
@@ -88,7 +88,7 @@ static weir_err files_close(direction_files *f) {
 /* --- one pass ---------------------------------------------------------------------------------------------------- */
 
 /* The lists of the vertices before this one end here. */
-static weir_err begin_vertex(direction_files *f, weir_vertex vertex) {
+static weir_err edges_begin_vertex(edges_files *f, weir_vertex vertex) {
     const weir_vertex_pair *ids = f->draft->ids[f->own].data;
     uint64_t count = f->draft->ids[f->own].shape[0];
     weir_err err = WEIR_OK;
@@ -100,7 +100,7 @@ static weir_err begin_vertex(direction_files *f, weir_vertex vertex) {
     return err;
 }
 
-static weir_err write_row(direction_files *f, const weir_spill_record *r) {
+static weir_err edges_write_features(edges_files *f, const weir_spill_record *r) {
     size_t count;
     const weir_value_kind *kinds = weir_graph_relation_kinds(f->draft->graph, f->relation, &count);
     weir_value values[WEIR_ROW_FEATURES_MAX];
@@ -114,15 +114,15 @@ static weir_err write_row(direction_files *f, const weir_spill_record *r) {
 }
 
 /* The same of both ends. */
-static uint64_t hash_of(const direction_files *f, uint64_t own, uint64_t other, const weir_spill_record *r) {
+static uint64_t edges_hash(const edges_files *f, uint64_t own, uint64_t other, const weir_spill_record *r) {
     bool out = f->direction == WEIR_OUT;
     uint64_t words[] = {out ? own : other, out ? other : own, (uint64_t)r->time_us, r->event, (uint64_t)r->until_us};
     return weir_xxh3(words, sizeof words, 0);
 }
 
-static weir_err write_edge(direction_files *f, const weir_spill_record *r) {
+static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
     uint64_t neighbor;
-    weir_err err = begin_vertex(f, r->vertex);
+    weir_err err = edges_begin_vertex(f, r->vertex);
     if (err) return err;
     if (!weir_draft_find(f->draft, f->other, r->neighbor, &neighbor)) {
         f->halves++;
@@ -130,15 +130,15 @@ static weir_err write_edge(direction_files *f, const weir_spill_record *r) {
     }
     WEIR_ASSERT(r->time_us < f->draft->as_of_us); /* Z3 */
     f->edges++;
-    f->sum += hash_of(f, f->index - 1, neighbor, r);
+    f->sum += edges_hash(f, f->index - 1, neighbor, r);
     err = weir_npy_write_i64(f->neighbors, (int64_t)neighbor);
     if (!err) err = weir_npy_write_i64(f->times, r->time_us);
     if (!err) err = weir_npy_write(f->events, &r->event, 1);
     if (!err && f->until) err = weir_npy_write_i64(f->until, r->until_us);
-    return err ? err : write_row(f, r);
+    return err ? err : edges_write_features(f, r);
 }
 
-static weir_err write_lists(direction_files *f) {
+static weir_err edges_write_lists(edges_files *f) {
     weir_merge *merge = NULL;
     weir_spill_record record;
     bool found = true;
@@ -147,7 +147,7 @@ static weir_err write_lists(direction_files *f) {
     weir_err err = weir_merge_open(f->draft->spill, name, f->draft->shards, &merge);
     while (!err && found) {
         err = weir_draft_next_edge(f->draft, f->relation, merge, &record, &found);
-        if (!err && found) err = write_edge(f, &record);
+        if (!err && found) err = edges_write_edge(f, &record);
     }
     weir_merge_close(merge);
     for (; !err && f->index <= f->draft->ids[f->own].shape[0]; f->index++)
@@ -155,42 +155,42 @@ static weir_err write_lists(direction_files *f) {
     return err;
 }
 
-static weir_err write_once(weir_snapshot_draft *draft, direction_files f, uint64_t edges, uint64_t *edgesp,
-                           uint64_t *halvesp) {
+static weir_err edges_write_once(weir_snapshot_draft *draft, edges_files f, uint64_t edges, uint64_t *edgesp,
+                                 uint64_t *halvesp) {
     f.draft = draft;
-    weir_err err = files_open(&f, edges);
-    if (!err) err = write_lists(&f);
+    weir_err err = edges_files_open(&f, edges);
+    if (!err) err = edges_write_lists(&f);
     *edgesp = f.edges;
     *halvesp = f.halves;
     draft->directions[f.relation * 2 + f.direction].sum = f.sum;
     if (err || f.edges != edges) {
-        files_cancel(&f);
+        edges_files_cancel(&f);
         return err;
     }
-    return files_close(&f);
+    return edges_files_close(&f);
 }
 
-static weir_err write_direction(weir_snapshot_draft *draft, uint32_t relation, weir_direction direction,
-                                weir_columns_texts *texts) {
+static weir_err edges_write_direction(weir_snapshot_draft *draft, uint32_t relation, weir_direction direction,
+                                      weir_columns_texts *texts) {
     const weir_schema_relation *r = weir_schema_relation_at(draft->schema, relation);
     weir_draft_direction *counted = &draft->directions[relation * 2 + direction];
-    direction_files f = {.draft = draft, .relation = relation, .direction = direction, .texts = texts};
+    edges_files f = {.draft = draft, .relation = relation, .direction = direction, .texts = texts};
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
     uint64_t edges, halves;
     f.own = direction == WEIR_OUT ? r->from : r->to;
     f.other = direction == WEIR_OUT ? r->to : r->from;
-    weir_err err = write_once(draft, f, counted->edges, &edges, &halves);
+    weir_err err = edges_write_once(draft, f, counted->edges, &edges, &halves);
     if (err || edges == counted->edges) return err;
     draft->stats.half_edges += halves;
     counted->edges = edges;
-    folder_of(&f, folder);
+    edges_folder(&f, folder);
     err = weir_draft_path(draft, path, "%s", folder);
     if (!err) err = weir_folder_remove(path);
-    return err ? err : write_once(draft, f, edges, &edges, &halves);
+    return err ? err : edges_write_once(draft, f, edges, &edges, &halves);
 }
 
 /* Z1: what one direction has and the other lacks, where both ends are there for other reasons, cannot be told apart. */
-static weir_err check_ends(const weir_snapshot_draft *draft, uint32_t relation) {
+static weir_err edges_check_ends(const weir_snapshot_draft *draft, uint32_t relation) {
     const weir_draft_direction *out = &draft->directions[2 * relation + WEIR_OUT], *in = out + 1;
     WEIR_ASSERT(in == &draft->directions[2 * relation + WEIR_IN]);
     if (out->edges == in->edges && out->sum == in->sum) return WEIR_OK; /* Z1 */
@@ -210,10 +210,10 @@ weir_err weir_draft_edges(weir_snapshot_draft *draft) {
         char folder[512];
         snprintf(folder, sizeof folder, "relations/%s", r->name);
         err = weir_columns_texts_open(r->features, r->feature_count, &texts);
-        if (!err) err = write_direction(draft, i, WEIR_OUT, &texts);
-        if (!err) err = write_direction(draft, i, WEIR_IN, &texts);
+        if (!err) err = edges_write_direction(draft, i, WEIR_OUT, &texts);
+        if (!err) err = edges_write_direction(draft, i, WEIR_IN, &texts);
         if (!err) err = weir_columns_texts_write(draft, folder, &texts);
-        if (!err) err = check_ends(draft, i);
+        if (!err) err = edges_check_ends(draft, i);
         weir_columns_texts_free(&texts);
         draft->stats.edges += draft->directions[i * 2 + WEIR_OUT].edges;
     }

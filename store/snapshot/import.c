@@ -9,7 +9,7 @@
 
 #include "import_private.h"
 
-static weir_err build_from(weir_import *import, weir_graph *graph, weir_snapshot_stats *statsp) {
+static weir_err import_build(weir_import *import, weir_graph *graph, weir_snapshot_stats *statsp) {
     const weir_snapshot_build_opts build = {
         .out = import->opts->out,
         .as_of_us = WEIR_BEFORE_ALL,
@@ -22,7 +22,7 @@ static weir_err build_from(weir_import *import, weir_graph *graph, weir_snapshot
     return err ? err : weir_snapshot_build(graph, &build, statsp);
 }
 
-static weir_err through_store(weir_import *import, weir_snapshot_stats *statsp) {
+static weir_err import_through_store(weir_import *import, weir_snapshot_stats *statsp) {
     const weir_graph_opts opts = {
         .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
     char folder[WEIR_DRAFT_PATH_MAX];
@@ -31,7 +31,7 @@ static weir_err through_store(weir_import *import, weir_snapshot_stats *statsp) 
     if (!err && weir_path_exists(folder)) err = weir_folder_remove(folder);
     if (!err) err = weir_graph_open(folder, import->schema, &opts, &graph);
     if (err) return err;
-    err = build_from(import, graph, statsp);
+    err = import_build(import, graph, statsp);
     weir_err_keep(&err, weir_graph_close(graph));
     weir_err_keep(&err, weir_folder_remove(folder));
     return err;
@@ -41,7 +41,7 @@ static weir_err import_files(const weir_snapshot_import_opts *opts, weir_snapsho
     weir_import import = {.opts = opts};
     weir_err err = weir_import_survey(&import);
     if (!err) err = weir_import_schema(&import);
-    if (!err) err = through_store(&import, statsp);
+    if (!err) err = import_through_store(&import, statsp);
     weir_import_table_close(&import.nodes);
     weir_import_table_close(&import.edges);
     weir_texts_free(&import.ids);

@@ -43,13 +43,13 @@ typedef struct label_files {
 
 /* --- the target -------------------------------------------------------------------------------------------------- */
 
-static int by_event(const void *a, const void *b) {
+static int labels_by_event(const void *a, const void *b) {
     const event_place *x = a, *y = b;
     if (x->event != y->event) return x->event < y->event ? -1 : 1;
     return (x->edge > y->edge) - (x->edge < y->edge);
 }
 
-static weir_err sort_events(label_files *f, uint64_t index, int64_t begin, int64_t end) {
+static weir_err labels_sort_events(label_files *f, uint64_t index, int64_t begin, int64_t end) {
     size_t count = (size_t)(end - begin);
     const uint64_t *events = f->events.data;
     if (f->sorted_index == index && f->sorted_count == count) return WEIR_OK;
@@ -61,13 +61,13 @@ static weir_err sort_events(label_files *f, uint64_t index, int64_t begin, int64
     }
     for (size_t i = 0; i < count; i++)
         f->sorted[i] = (event_place){events[begin + (int64_t)i], begin + (int64_t)i};
-    qsort(f->sorted, count, sizeof *f->sorted, by_event);
+    qsort(f->sorted, count, sizeof *f->sorted, labels_by_event);
     f->sorted_index = index;
     f->sorted_count = count;
     return WEIR_OK;
 }
 
-static bool search_sorted(const label_files *f, uint64_t event, int64_t *edgep) {
+static bool labels_search_sorted(const label_files *f, uint64_t event, int64_t *edgep) {
     size_t low = 0, high = f->sorted_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -82,15 +82,15 @@ static bool search_sorted(const label_files *f, uint64_t event, int64_t *edgep) 
     return true;
 }
 
-static weir_err find_edge(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
+static weir_err labels_find_edge(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
     uint32_t from = weir_schema_relation_at(f->draft->schema, f->schema->target)->from;
     uint64_t index;
     *foundp = false;
     if (!weir_draft_find(f->draft, from, r->vertex, &index)) return WEIR_OK;
     int64_t begin = ((const int64_t *)f->indptr.data)[index], end = ((const int64_t *)f->indptr.data)[index + 1];
     if (end - begin >= SORT_FROM) {
-        weir_err err = sort_events(f, index, begin, end);
-        *foundp = !err && search_sorted(f, r->event, targetp);
+        weir_err err = labels_sort_events(f, index, begin, end);
+        *foundp = !err && labels_search_sorted(f, r->event, targetp);
         return err;
     }
     for (int64_t e = begin; e < end && !*foundp; e++) {
@@ -100,7 +100,7 @@ static weir_err find_edge(label_files *f, const weir_spill_record *r, int64_t *t
     return WEIR_OK;
 }
 
-static bool is_seen(const weir_pulse *p, int64_t time_us) {
+static bool labels_sees(const weir_pulse *p, int64_t time_us) {
     const weir_lives *lives = &p->lives;
     size_t life = time_us == INT64_MIN ? lives->count : weir_lives_find(lives, time_us - 1);
     int64_t until_us;
@@ -112,18 +112,19 @@ static bool is_seen(const weir_pulse *p, int64_t time_us) {
     return weir_pulse_sees(p, &lives->of[life], &until_us);
 }
 
-static weir_err find_target(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
+static weir_err labels_find_target(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
     uint64_t index;
-    if (f->schema->on_relation) return find_edge(f, r, targetp, foundp);
+    if (f->schema->on_relation) return labels_find_edge(f, r, targetp, foundp);
     weir_err err = weir_pulse_to(&f->pulse, r->vertex);
-    *foundp = !err && is_seen(&f->pulse, r->time_us) && weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
+    *foundp =
+        !err && labels_sees(&f->pulse, r->time_us) && weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
     *targetp = *foundp ? (int64_t)index : 0;
     return err;
 }
 
 /* --- one walk ---------------------------------------------------------------------------------------------------- */
 
-static weir_err value_of(const label_files *f, const weir_spill_record *r, int32_t *valuep) {
+static weir_err labels_value(const label_files *f, const weir_spill_record *r, int32_t *valuep) {
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
     weir_value value;
     weir_err err = weir_row_check(&kind, 1, r->row, r->row_length);
@@ -135,12 +136,12 @@ static weir_err value_of(const label_files *f, const weir_spill_record *r, int32
     return WEIR_OK;
 }
 
-static weir_err write_label(label_files *f, const weir_spill_record *r) {
+static weir_err labels_write_one(label_files *f, const weir_spill_record *r) {
     int64_t target = 0;
     int32_t value = -1;
     bool found;
-    weir_err err = find_target(f, r, &target, &found);
-    if (!err && found) err = value_of(f, r, &value);
+    weir_err err = labels_find_target(f, r, &target, &found);
+    if (!err && found) err = labels_value(f, r, &value);
     if (err) return err;
     if (!found || value < 0) {
         f->orphans++;
@@ -154,13 +155,13 @@ static weir_err write_label(label_files *f, const weir_spill_record *r) {
 }
 
 /* Of edges too: what a deletion of the vertex hides goes with it. */
-static bool is_erased(const weir_snapshot_draft *draft, const weir_spill_record *r) {
+static bool labels_is_erased(const weir_snapshot_draft *draft, const weir_spill_record *r) {
     size_t count;
     const int64_t *times = draft->opts->without_deleted ? weir_draft_deletions_of(draft, r->vertex, &count) : NULL;
     return times && r->time_us <= times[count - 1];
 }
 
-static weir_err walk(label_files *f) {
+static weir_err labels_walk(label_files *f) {
     weir_merge *merge = NULL;
     weir_spill_record record;
     bool found = true;
@@ -171,7 +172,7 @@ static weir_err walk(label_files *f) {
     if (!err && !f->schema->on_relation) err = weir_pulse_open(f->draft, f->schema->target, &f->pulse);
     while (!err && found) {
         err = weir_merge_next(merge, &record, &found);
-        if (!err && found && !is_erased(f->draft, &record)) err = write_label(f, &record);
+        if (!err && found && !labels_is_erased(f->draft, &record)) err = labels_write_one(f, &record);
     }
     weir_merge_close(merge);
     weir_pulse_close(&f->pulse);
@@ -180,7 +181,7 @@ static weir_err walk(label_files *f) {
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
 
-static weir_err map_out(label_files *f) {
+static weir_err labels_map_out(label_files *f) {
     const weir_schema_relation *r = weir_schema_relation_at(f->draft->schema, f->schema->target);
     char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = weir_draft_path(f->draft, path, "relations/%s/out/indptr.npy", r->name);
@@ -189,7 +190,7 @@ static weir_err map_out(label_files *f) {
     return err ? err : weir_npy_map_open(path, &f->events_map, &f->events);
 }
 
-static weir_err files_open(label_files *f) {
+static weir_err labels_files_open(label_files *f) {
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
     snprintf(folder, sizeof folder, "labels/%s", f->schema->name);
     weir_err err = weir_draft_path(f->draft, path, "%s", folder);
@@ -202,7 +203,7 @@ static weir_err files_open(label_files *f) {
     return err ? err : weir_npy_writer_open(path, WEIR_NPY_I64, f->count, 0, &f->times);
 }
 
-static weir_err files_close(label_files *f, weir_err err) {
+static weir_err labels_files_close(label_files *f, weir_err err) {
     weir_npy_writer *writers[] = {f->targets, f->values, f->times};
     for (size_t i = 0; i < 3; i++) {
         if (err) {
@@ -217,24 +218,24 @@ static weir_err files_close(label_files *f, weir_err err) {
     return err;
 }
 
-static weir_err write_labels(weir_snapshot_draft *draft, uint32_t label) {
+static weir_err labels_write(weir_snapshot_draft *draft, uint32_t label) {
     label_files f = {.draft = draft,
                      .label = label,
                      .schema = weir_schema_label_at(draft->schema, label),
                      .sorted_index = UINT64_MAX};
-    weir_err err = f.schema->on_relation ? map_out(&f) : WEIR_OK;
-    if (!err) err = walk(&f);
-    if (!err) err = files_open(&f);
-    if (!err) err = walk(&f);
+    weir_err err = f.schema->on_relation ? labels_map_out(&f) : WEIR_OK;
+    if (!err) err = labels_walk(&f);
+    if (!err) err = labels_files_open(&f);
+    if (!err) err = labels_walk(&f);
     draft->label_counts[label] = f.count;
     draft->stats.labels += f.count;
     draft->stats.orphan_labels += f.orphans;
-    return files_close(&f, err);
+    return labels_files_close(&f, err);
 }
 
 weir_err weir_draft_labels(weir_snapshot_draft *draft) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < weir_schema_label_count(draft->schema); i++)
-        err = write_labels(draft, i);
+        err = labels_write(draft, i);
     return err;
 }

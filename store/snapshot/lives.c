@@ -49,7 +49,7 @@ size_t weir_lives_find(const weir_lives *lives, int64_t time_us) {
 }
 
 /* Whether the vertex was deleted or forgotten between these two. */
-static bool apart(const weir_lives *lives, const weir_life *older, const weir_life *newer) {
+static bool lives_apart(const weir_lives *lives, const weir_life *older, const weir_life *newer) {
     int64_t between_us;
     if (newer->first_us <= older->last_us) return false;
     if (lives->deletion_count && weir_lives_deleted_us(lives, older->last_us) < newer->first_us) return true;
@@ -58,11 +58,11 @@ static bool apart(const weir_lives *lives, const weir_life *older, const weir_li
 }
 
 /* The first that does not end long before this one. */
-static size_t place_of(const weir_lives *lives, const weir_life *life) {
+static size_t lives_place(const weir_lives *lives, const weir_life *life) {
     size_t low = 0, high = lives->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (apart(lives, &lives->of[middle], life)) {
+        if (lives_apart(lives, &lives->of[middle], life)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -71,7 +71,7 @@ static size_t place_of(const weir_lives *lives, const weir_life *life) {
     return low;
 }
 
-static weir_err make_room(weir_lives *lives) {
+static weir_err lives_make_room(weir_lives *lives) {
     if (lives->count < lives->capacity) return WEIR_OK;
     size_t capacity = lives->capacity ? 2 * lives->capacity : CAPACITY_FIRST;
     weir_life *grown = weir_realloc_array(lives->of, capacity, sizeof *grown);
@@ -85,12 +85,12 @@ weir_err weir_lives_add(weir_lives *lives, weir_life life) {
     bool hidden = lives->deletion_count && life.first_us == life.last_us &&
                   weir_lives_deleted_us(lives, life.first_us) == life.first_us;
     if (hidden) return WEIR_OK;
-    size_t begin = place_of(lives, &life), end = begin;
-    for (; end < lives->count && !apart(lives, &life, &lives->of[end]); end++) {
+    size_t begin = lives_place(lives, &life), end = begin;
+    for (; end < lives->count && !lives_apart(lives, &life, &lives->of[end]); end++) {
         if (lives->of[end].first_us < life.first_us) life.first_us = lives->of[end].first_us;
         if (lives->of[end].last_us > life.last_us) life.last_us = lives->of[end].last_us;
     }
-    weir_err err = begin == end ? make_room(lives) : WEIR_OK;
+    weir_err err = begin == end ? lives_make_room(lives) : WEIR_OK;
     if (err) return err;
     memmove(lives->of + begin + 1, lives->of + end, (lives->count - end) * sizeof *lives->of);
     lives->of[begin] = life;

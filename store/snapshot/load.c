@@ -10,8 +10,8 @@
 #define LARGE_PAGE_BYTES ((size_t)2 << 20)
 
 /* left and right side by side; what right lacks is 0. step: numbers from one of right's to the next. */
-static weir_err pair(const void *left, uint64_t left_count, const void *right, uint64_t right_count, size_t step,
-                     const int64_t **pairsp) {
+static weir_err load_pairs(const void *left, uint64_t left_count, const void *right, uint64_t right_count, size_t step,
+                           const int64_t **pairsp) {
     size_t bytes = (size_t)left_count * 2 * sizeof(int64_t);
     size_t whole = (bytes + LARGE_PAGE_BYTES) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
     int64_t *pairs = weir_aligned_alloc(LARGE_PAGE_BYTES, whole);
@@ -29,8 +29,8 @@ static weir_err load_direction(weir_snapshot *s, uint32_t relation, weir_directi
     const weir_schema_relation *r = weir_schema_relation_at(s->description.schema, relation);
     weir_snapshot_edges *e = &s->edges[2 * relation + direction];
     const weir_vertex_pair *ids = s->vertices[direction == WEIR_OUT ? r->from : r->to].ids;
-    weir_err err = pair(e->indptr, e->vertices + 1, &ids->low, e->vertices, 2, &e->vertex_pairs);
-    return err ? err : pair(e->neighbors, e->edges, e->times, e->edges, 1, &e->edge_pairs);
+    weir_err err = load_pairs(e->indptr, e->vertices + 1, &ids->low, e->vertices, 2, &e->vertex_pairs);
+    return err ? err : load_pairs(e->neighbors, e->edges, e->times, e->edges, 1, &e->edge_pairs);
 }
 
 weir_err weir_snapshot_load(weir_snapshot *s) {
@@ -42,7 +42,7 @@ weir_err weir_snapshot_load(weir_snapshot *s) {
     return err;
 }
 
-static void release(const int64_t *pairs) {
+static void load_release(const int64_t *pairs) {
     union {
         const int64_t *lent;
         void *block;
@@ -52,7 +52,7 @@ static void release(const int64_t *pairs) {
 
 void weir_snapshot_unload(weir_snapshot *s) {
     for (uint32_t i = 0; s->edges && i < 2 * weir_schema_relation_count(s->description.schema); i++) {
-        release(s->edges[i].vertex_pairs);
-        release(s->edges[i].edge_pairs);
+        load_release(s->edges[i].vertex_pairs);
+        load_release(s->edges[i].edge_pairs);
     }
 }

@@ -25,67 +25,68 @@
 static const struct {
     const char *descr;
     size_t size;
-} types[WEIR_NPY_TYPE_COUNT] = {
+} npy_types[WEIR_NPY_TYPE_COUNT] = {
 #define ROW(name, descr, size) [WEIR_NPY_##name] = {descr, size},
     WEIR_NPY_TYPES(ROW)
 #undef ROW
 };
 
 size_t weir_npy_size(weir_npy_type type) {
-    return types[type].size;
+    return npy_types[type].size;
 }
 
 /* --- the header's language ---------------------------------------------------------------------------------------- */
 
-typedef struct header {
+typedef struct npy_header {
     const char *name; /* of the file */
     const char *next, *end;
     weir_npy_array *array;
     bool has_descr, has_order, has_shape, fortran;
-} header;
+} npy_header;
 
-static weir_err broken(const header *h, const char *what) {
+static weir_err npy_broken(const npy_header *h, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s: the header of the array %s; write it again with numpy.save", h->name, what);
 }
 
-static void skip_blanks(header *h) {
+static void npy_skip_blanks(npy_header *h) {
     while (h->next < h->end && (*h->next == ' ' || *h->next == '\n' || *h->next == '\t'))
         h->next++;
 }
 
 /* Blanks before it are fine. */
-static bool take(header *h, char wanted) {
-    skip_blanks(h);
+static bool npy_take(npy_header *h, char wanted) {
+    npy_skip_blanks(h);
     if (h->next == h->end || *h->next != wanted) return false;
     h->next++;
     return true;
 }
 
-static bool take_word(header *h, const char *word) {
+static bool npy_take_word(npy_header *h, const char *word) {
     size_t length = strlen(word);
-    skip_blanks(h);
+    npy_skip_blanks(h);
     if ((size_t)(h->end - h->next) < length || memcmp(h->next, word, length) != 0) return false;
     h->next += length;
     return true;
 }
 
 /* A text in either quote, without escapes. */
-static bool take_text(header *h, char *text, size_t size) {
-    char quote = take(h, '\'') ? '\'' : take(h, '"') ? '"' : 0;
+static bool npy_take_text(npy_header *h, char *text, size_t size) {
+    char quote = npy_take(h, '\'') ? '\'' : npy_take(h, '"') ? '"' : 0;
     size_t length = 0;
     if (!quote) return false;
     while (h->next < h->end && *h->next != quote && length + 1 < size)
         text[length++] = *h->next++;
     text[length] = 0;
-    return take(h, quote);
+    return npy_take(h, quote);
 }
 
-static weir_err read_descr(header *h) {
+static weir_err npy_read_descr(npy_header *h) {
     char descr[DESCR_MAX] = {0};
-    if (!take_text(h, descr, sizeof descr)) return broken(h, "has a type that is not read: structures and long names");
+    if (!npy_take_text(h, descr, sizeof descr))
+        return npy_broken(h, "has a type that is not read: structures and long names");
     for (int type = 0; type < WEIR_NPY_TYPE_COUNT; type++) {
-        if (strcmp(descr + 1, types[type].descr) != 0) continue;
-        if (descr[0] != '<' && descr[0] != '|' && !(descr[0] == '=' || types[type].size == 1)) break;
+        if (strcmp(descr + 1, npy_types[type].descr) != 0) continue;
+        if (descr[0] != '<' && descr[0] != '|' && !(descr[0] == '=' || npy_types[type].size == 1)) break;
         h->array->type = (weir_npy_type)type;
         h->has_descr = true;
         return WEIR_OK;
@@ -95,29 +96,29 @@ static weir_err read_descr(header *h) {
                     h->name, descr);
 }
 
-static weir_err read_dimension(header *h) {
+static weir_err npy_read_dimension(npy_header *h) {
     uint64_t value = 0;
     unsigned digits = 0;
     for (; h->next < h->end && *h->next >= '0' && *h->next <= '9'; h->next++, digits++) {
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, (uint64_t)(*h->next - '0'), &value)) {
-            return broken(h, "has a shape beyond 64 bits");
+            return npy_broken(h, "has a shape beyond 64 bits");
         }
     }
-    if (digits == 0) return broken(h, "has a shape that is no tuple of numbers");
-    if (h->array->dims == WEIR_NPY_DIMS_MAX) return broken(h, "has more than 4 dimensions");
+    if (digits == 0) return npy_broken(h, "has a shape that is no tuple of numbers");
+    if (h->array->dims == WEIR_NPY_DIMS_MAX) return npy_broken(h, "has more than 4 dimensions");
     h->array->shape[h->array->dims++] = value;
     return WEIR_OK;
 }
 
-static weir_err read_shape(header *h) {
+static weir_err npy_read_shape(npy_header *h) {
     weir_err err = WEIR_OK;
-    if (!take(h, '(')) return broken(h, "has a shape that is no tuple");
-    while (!err && !take(h, ')')) {
-        skip_blanks(h);
-        err = read_dimension(h);
-        if (!err && !take(h, ',')) {
-            if (!take(h, ')')) return broken(h, "has a shape that is not closed");
+    if (!npy_take(h, '(')) return npy_broken(h, "has a shape that is no tuple");
+    while (!err && !npy_take(h, ')')) {
+        npy_skip_blanks(h);
+        err = npy_read_dimension(h);
+        if (!err && !npy_take(h, ',')) {
+            if (!npy_take(h, ')')) return npy_broken(h, "has a shape that is not closed");
             break;
         }
     }
@@ -125,42 +126,43 @@ static weir_err read_shape(header *h) {
     return err;
 }
 
-static weir_err read_entry(header *h) {
+static weir_err npy_read_entry(npy_header *h) {
     char key[32];
-    if (!take_text(h, key, sizeof key) || !take(h, ':')) return broken(h, "is no dictionary");
-    if (strcmp(key, "descr") == 0 && !h->has_descr) return read_descr(h);
-    if (strcmp(key, "shape") == 0 && !h->has_shape) return read_shape(h);
+    if (!npy_take_text(h, key, sizeof key) || !npy_take(h, ':')) return npy_broken(h, "is no dictionary");
+    if (strcmp(key, "descr") == 0 && !h->has_descr) return npy_read_descr(h);
+    if (strcmp(key, "shape") == 0 && !h->has_shape) return npy_read_shape(h);
     if (strcmp(key, "fortran_order") == 0 && !h->has_order) {
         h->has_order = true;
-        if (take_word(h, "False")) return WEIR_OK;
-        h->fortran = take_word(h, "True");
-        return h->fortran ? WEIR_OK : broken(h, "has an order that is neither True nor False");
+        if (npy_take_word(h, "False")) return WEIR_OK;
+        h->fortran = npy_take_word(h, "True");
+        return h->fortran ? WEIR_OK : npy_broken(h, "has an order that is neither True nor False");
     }
-    return broken(h, "has a key that is none of descr, fortran_order, shape, or one of them twice");
+    return npy_broken(h, "has a key that is none of descr, fortran_order, shape, or one of them twice");
 }
 
-static weir_err read_header(header *h) {
+static weir_err npy_read_header(npy_header *h) {
     weir_err err = WEIR_OK;
-    if (!take(h, '{')) return broken(h, "is no dictionary");
-    while (!err && !take(h, '}')) {
-        err = read_entry(h);
-        if (!err && !take(h, ',')) {
-            if (!take(h, '}')) return broken(h, "is no dictionary");
+    if (!npy_take(h, '{')) return npy_broken(h, "is no dictionary");
+    while (!err && !npy_take(h, '}')) {
+        err = npy_read_entry(h);
+        if (!err && !npy_take(h, ',')) {
+            if (!npy_take(h, '}')) return npy_broken(h, "is no dictionary");
             break;
         }
     }
     if (err) return err;
-    skip_blanks(h);
-    if (h->next != h->end) return broken(h, "goes on behind its end");
-    if (!h->has_descr || !h->has_order || !h->has_shape) return broken(h, "lacks one of descr, fortran_order, shape");
-    if (h->fortran && h->array->dims > 1) return broken(h, "says Fortran order, which is not read");
+    npy_skip_blanks(h);
+    if (h->next != h->end) return npy_broken(h, "goes on behind its end");
+    if (!h->has_descr || !h->has_order || !h->has_shape)
+        return npy_broken(h, "lacks one of descr, fortran_order, shape");
+    if (h->fortran && h->array->dims > 1) return npy_broken(h, "says Fortran order, which is not read");
     return WEIR_OK;
 }
 
 /* --- bytes ------------------------------------------------------------------------------------------------------- */
 
-static weir_err check_bytes(const char *name, weir_npy_array *array, size_t length) {
-    uint64_t bytes = types[array->type].size;
+static weir_err npy_check_bytes(const char *name, weir_npy_array *array, size_t length) {
+    uint64_t bytes = npy_types[array->type].size;
     array->count = 1;
     for (uint32_t i = 0; i < array->dims; i++) {
         if (__builtin_mul_overflow(array->count, array->shape[i], &array->count)) {
@@ -190,9 +192,10 @@ weir_err weir_npy_read(const char *name, const void *bytes, size_t length, weir_
         return WEIR_ERR(WEIR_EDATA, "%s: the header of %zu bytes is longer than the file or than %u", name, text,
                         WEIR_NPY_HEADER_MAX);
     }
-    header h = {.name = name, .next = (const char *)p + begin, .end = (const char *)p + begin + text, .array = arrayp};
-    weir_err err = read_header(&h);
-    if (!err) err = check_bytes(name, arrayp, length - begin - text);
+    npy_header h = {
+        .name = name, .next = (const char *)p + begin, .end = (const char *)p + begin + text, .array = arrayp};
+    weir_err err = npy_read_header(&h);
+    if (!err) err = npy_check_bytes(name, arrayp, length - begin - text);
     arrayp->data = p + begin + text;
     return err;
 }
@@ -205,9 +208,9 @@ void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
         used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%" PRIu64 "%s", i ? " " : "", array->shape[i],
                                  i + 1 < array->dims || array->dims == 1 ? "," : "");
     }
-    const char *order = types[array->type].size == 1 ? "|" : "<";
+    const char *order = npy_types[array->type].size == 1 ? "|" : "<";
     int length = snprintf(text, sizeof text, "{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", order,
-                          types[array->type].descr, shape);
+                          npy_types[array->type].descr, shape);
     size_t whole = (10 + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
     uint8_t head[10] = MAGIC "\x01";
     weir_put_u16(head + 8, (uint16_t)(whole - sizeof head));
@@ -220,14 +223,14 @@ void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
 
 /* --- numbers ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t word_of(const weir_npy_array *array, uint64_t index) {
-    size_t size = types[array->type].size;
+static uint64_t npy_word(const weir_npy_array *array, uint64_t index) {
+    size_t size = npy_types[array->type].size;
     const uint8_t *p = (const uint8_t *)array->data + index * size;
     return size == 8 ? weir_get_u64(p) : size == 4 ? weir_get_u32(p) : size == 2 ? weir_get_u16(p) : p[0];
 }
 
 double weir_npy_f64(const weir_npy_array *array, uint64_t index) {
-    uint64_t word = word_of(array, index);
+    uint64_t word = npy_word(array, index);
     uint32_t half = (uint32_t)word;
     float f32;
     double f64;
@@ -252,7 +255,7 @@ double weir_npy_f64(const weir_npy_array *array, uint64_t index) {
 }
 
 weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t index, int64_t *valuep) {
-    uint64_t word = word_of(array, index);
+    uint64_t word = npy_word(array, index);
     double number = weir_npy_f64(array, index);
     *valuep = 0;
     switch (array->type) {

@@ -36,7 +36,7 @@ void weir_npy_folder_close(weir_npy_folder *folder) {
 }
 
 /* So that closing needs no list of names. */
-static weir_err keep(weir_npy_folder *folder, weir_npy_map *map) {
+static weir_err npy_folder_keep(weir_npy_folder *folder, weir_npy_map *map) {
     if (folder->count == folder->capacity) {
         size_t capacity = folder->capacity ? 2 * folder->capacity : 64;
         weir_npy_map **grown = weir_realloc_array(folder->maps, capacity, sizeof *grown);
@@ -51,7 +51,7 @@ static weir_err keep(weir_npy_folder *folder, weir_npy_map *map) {
     return WEIR_OK;
 }
 
-static weir_err check(const char *path, const weir_npy_array *array, const weir_npy_wanted *wanted) {
+static weir_err npy_folder_check(const char *path, const weir_npy_array *array, const weir_npy_wanted *wanted) {
     uint64_t rows = wanted->rows == WEIR_NPY_ANY_ROWS ? array->shape[0] : wanted->rows;
     bool shape = wanted->columns ? array->dims == 2 && array->shape[1] == wanted->columns : array->dims == 1;
     if (array->type != wanted->type || !shape || array->shape[0] != rows)
@@ -71,6 +71,6 @@ weir_err weir_npy_folder_map(weir_npy_folder *folder, const char *name, const we
     if (length < 0 || length >= PATH_BYTES_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder->path);
     weir_err err = weir_npy_map_open(path, &map, arrayp);
-    if (!err) err = keep(folder, map);
-    return err ? err : check(path, arrayp, wanted);
+    if (!err) err = npy_folder_keep(folder, map);
+    return err ? err : npy_folder_check(path, arrayp, wanted);
 }
