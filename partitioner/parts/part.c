@@ -3,7 +3,6 @@
  * part.c - a part, mapped. manifest.json says how much there should be; every array is held against it, and every list
  * is walked once, so that whoever trains follows indices without a look.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,24 +13,7 @@
 
 #include "part.h"
 
-/* --- one array ------------------------------------------------------------------------------------------------- */
-
-/* columns 0: one dimension. */
-__attribute__((format(printf, 6, 7))) static weir_err part_map_array(weir_part *p, weir_npy_type type, uint64_t rows,
-                                                                     uint64_t columns, weir_npy_array *arrayp,
-                                                                     const char *format, ...) {
-    const weir_npy_wanted wanted = {type, rows, columns};
-    char name[1024];
-    va_list list;
-    va_start(list, format);
-    int length = vsnprintf(name, sizeof name, format, list);
-    va_end(list);
-    if (length >= (int)sizeof name) return WEIR_ERR(WEIR_ELIMIT, "the name %.64s… is too long", name);
-    weir_err err = weir_npy_folder_map(p->arrays, name, &wanted, arrayp);
-    if (weir_err_is(err, WEIR_ENOTFOUND))
-        err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s is missing; take another copy of the part", p->folder, name);
-    return err;
-}
+/* --- numbers ------------------------------------------------------------------------------------------------- */
 
 static weir_err part_wrong(const weir_part *p, const char *array, uint64_t place, const char *what) {
     return WEIR_ERR(WEIR_ECORRUPT, "%s/%s: number %llu %s; take another copy of the part", p->folder, array,
@@ -62,11 +44,11 @@ static weir_err part_check_below(const weir_part *p, const char *array, const in
 static weir_err part_map_texts(weir_part *p, const char *folder, weir_snapshot_column *c) {
     char name[512];
     weir_npy_array offsets, bytes;
-    weir_err err = part_map_array(p, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &offsets, "%s/feature.%s.text_offsets.npy",
-                                  folder, c->name);
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &offsets,
+                                       "%s/feature.%s.text_offsets.npy", folder, c->name);
     if (!err)
-        err = part_map_array(p, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/feature.%s.text_bytes.npy", folder,
-                             c->name);
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/feature.%s.text_bytes.npy",
+                                  folder, c->name);
     if (err) return err;
     snprintf(name, sizeof name, "%s/feature.%s.text_offsets.npy", folder, c->name);
     if (!offsets.count || offsets.count - 1 > INT32_MAX) return part_wrong(p, name, 0, "is missing");
@@ -76,22 +58,15 @@ static weir_err part_map_texts(weir_part *p, const char *folder, weir_snapshot_c
     return part_check_offsets(p, name, c->text_offsets, c->texts, bytes.count);
 }
 
-static weir_err part_check_codes(const weir_part *p, const char *folder, const weir_snapshot_column *c, uint64_t rows) {
-    char name[512];
-    snprintf(name, sizeof name, "%s/feature.%s.npy", folder, c->name);
-    for (uint64_t i = 0; i < rows; i++) {
-        if (c->codes[i] < -1 || c->codes[i] >= (int64_t)c->texts) return part_wrong(p, name, i, "has no text");
-    }
-    return WEIR_OK;
-}
-
 /* texts: the folder of its texts. */
 static weir_err part_map_column(weir_part *p, const weir_schema_feature *feature, const char *folder, const char *texts,
                                 uint64_t rows, weir_snapshot_column *c) {
     static const weir_npy_type types[] = {
         [WEIR_SCHEMA_NUMBER] = WEIR_NPY_F32, [WEIR_SCHEMA_CATEGORY] = WEIR_NPY_I32, [WEIR_SCHEMA_TIME] = WEIR_NPY_I64};
+    char name[512];
     weir_npy_array array;
-    weir_err err = part_map_array(p, types[feature->kind], rows, 0, &array, "%s/feature.%s.npy", folder, feature->name);
+    weir_err err = weir_npy_folder_map(p->arrays, types[feature->kind], rows, 0, &array, "%s/feature.%s.npy", folder,
+                                       feature->name);
     *c = (weir_snapshot_column){.name = feature->name};
     if (err) return err;
     switch (feature->kind) {
@@ -107,7 +82,11 @@ static weir_err part_map_column(weir_part *p, const weir_schema_feature *feature
         c->kind = WEIR_VALUE_CATEGORY;
         c->codes = array.data;
         err = part_map_texts(p, texts, c);
-        return err ? err : part_check_codes(p, folder, c, rows);
+        snprintf(name, sizeof name, "%s/feature.%s.npy", folder, c->name);
+        for (uint64_t i = 0; !err && i < rows; i++) {
+            if (c->codes[i] < -1 || c->codes[i] >= (int64_t)c->texts) err = part_wrong(p, name, i, "has no text");
+        }
+        return err;
     }
 }
 
@@ -134,8 +113,8 @@ static weir_err part_map_extras(weir_part *p, uint32_t type, const char *folder,
     for (uint32_t i = 0; !err && i < v->extra_count; i++) {
         const weir_part_extra *x = &m->extras[type][i];
         weir_npy_array array;
-        err = part_map_array(p, x->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, x->columns, &array, "%s/%s.%s.npy",
-                             folder, x->columns ? "matrix" : "mask", x->name);
+        err = weir_npy_folder_map(p->arrays, x->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, x->columns, &array,
+                                  "%s/%s.%s.npy", folder, x->columns ? "matrix" : "mask", x->name);
         extras[i] = (weir_snapshot_extra){.name = x->name,
                                           .columns = x->columns,
                                           .matrix = x->columns ? array.data : NULL,
@@ -144,39 +123,20 @@ static weir_err part_map_extras(weir_part *p, uint32_t type, const char *folder,
     return err;
 }
 
-static weir_err part_map_keys(weir_part *p, const char *folder, weir_snapshot_vertices *v) {
-    char name[128];
-    weir_npy_array offsets, bytes;
-    weir_err err = part_map_array(p, WEIR_NPY_I64, v->count + 1, 0, &offsets, "%s/key_offsets.npy", folder);
-    if (!err) err = part_map_array(p, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/key_bytes.npy", folder);
-    if (err) return err;
-    v->key_offsets = offsets.data;
-    v->key_bytes = bytes.data;
-    snprintf(name, sizeof name, "%s/key_offsets.npy", folder);
-    return part_check_offsets(p, name, v->key_offsets, v->count, bytes.count);
-}
-
-static weir_err part_check_ids(const weir_part *p, const char *folder, const weir_snapshot_vertices *v) {
-    char name[128];
-    snprintf(name, sizeof name, "%s/ids.npy", folder);
-    for (uint64_t i = 1; i < v->count; i++) {
-        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i]))
-            return part_wrong(p, name, i, "is not above the one before it");
-    }
-    return WEIR_OK;
-}
-
 /* How many there are is said by the arrays, which must agree. */
 static weir_err part_map_spans(weir_part *p, const char *folder, const char *name, const char *times, uint64_t vertices,
                                weir_snapshot_spans *spans) {
     char array_name[160];
     weir_npy_array array;
-    weir_err err = part_map_array(p, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &array, "%s/%s/%s.npy", folder, name, times);
+    weir_err err =
+        weir_npy_folder_map(p->arrays, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &array, "%s/%s/%s.npy", folder, name, times);
     spans->times = array.data;
     spans->count = array.count;
-    if (!err) err = part_map_array(p, WEIR_NPY_I64, spans->count, 0, &array, "%s/%s/until.npy", folder, name);
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, spans->count, 0, &array, "%s/%s/until.npy", folder, name);
     spans->until_us = array.data;
-    if (!err) err = part_map_array(p, WEIR_NPY_I64, vertices + 1, 0, &array, "%s/%s/indptr.npy", folder, name);
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, vertices + 1, 0, &array, "%s/%s/indptr.npy", folder, name);
     spans->indptr = array.data;
     snprintf(array_name, sizeof array_name, "%s/%s/indptr.npy", folder, name);
     return err ? err : part_check_offsets(p, array_name, spans->indptr, vertices, spans->count);
@@ -186,16 +146,31 @@ static weir_err part_map_vertices(weir_part *p, uint32_t type) {
     const weir_schema_vertex *schema = weir_schema_vertex_at(p->manifest.schema, type);
     const int64_t *starts = p->manifest.starts[type];
     weir_snapshot_vertices *v = &p->vertices[type];
-    weir_npy_array array;
-    char folder[96];
+    weir_npy_array array, bytes;
+    char folder[96], name[128];
     snprintf(folder, sizeof folder, "vertices/%s", schema->name);
     v->count = (uint64_t)(starts[p->manifest.part + 1] - starts[p->manifest.part]);
-    weir_err err = part_map_array(p, WEIR_NPY_U64, v->count, 2, &array, "%s/ids.npy", folder);
+
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_U64, v->count, 2, &array, "%s/ids.npy", folder);
     v->ids = array.data;
-    if (!err) err = part_check_ids(p, folder, v);
+    snprintf(name, sizeof name, "%s/ids.npy", folder);
+    for (uint64_t i = 1; !err && i < v->count; i++) {
+        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i]))
+            err = part_wrong(p, name, i, "is not above the one before it");
+    }
     if (!err) err = part_map_spans(p, folder, "lives", "first", v->count, &v->lives);
     if (!err) err = part_map_spans(p, folder, "rows", "times", v->count, &v->rows);
-    if (!err) err = part_map_keys(p, folder, v);
+    if (err) return err;
+
+    err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, v->count + 1, 0, &array, "%s/key_offsets.npy", folder);
+    v->key_offsets = array.data;
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/key_bytes.npy", folder);
+    if (err) return err;
+    v->key_bytes = bytes.data;
+    snprintf(name, sizeof name, "%s/key_offsets.npy", folder);
+    err = part_check_offsets(p, name, v->key_offsets, v->count, bytes.count);
+
     v->column_count = schema->feature_count;
     if (!err)
         err = part_map_columns(p, schema->features, schema->feature_count, folder, folder, v->rows.count, &v->columns);
@@ -209,7 +184,7 @@ static weir_err part_map_halo(weir_part *p, uint32_t type) {
     char name[96];
     weir_npy_array array;
     snprintf(name, sizeof name, "halo/%s.npy", weir_schema_vertex_at(p->manifest.schema, type)->name);
-    weir_err err = part_map_array(p, WEIR_NPY_I64, p->manifest.halos[type], 0, &array, "%s", name);
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, p->manifest.halos[type], 0, &array, "%s", name);
     const int64_t *halo = p->halos[type] = array.data;
     if (!err) err = part_check_below(p, name, halo, p->manifest.halos[type], starts[p->manifest.parts]);
     for (uint64_t i = 0; !err && i < p->manifest.halos[type]; i++) {
@@ -221,31 +196,13 @@ static weir_err part_map_halo(weir_part *p, uint32_t type) {
 
 /* --- relations ------------------------------------------------------------------------------------------------- */
 
-static weir_err part_map_lists(weir_part *p, const char *folder, int64_t others, bool deleted, weir_snapshot_edges *e) {
-    char name[160];
-    weir_npy_array array;
-    weir_err err = part_map_array(p, WEIR_NPY_I64, e->vertices + 1, 0, &array, "%s/indptr.npy", folder);
-    e->indptr = array.data;
-    snprintf(name, sizeof name, "%s/indptr.npy", folder);
-    if (!err) err = part_check_offsets(p, name, e->indptr, e->vertices, e->edges);
-    if (!err) err = part_map_array(p, WEIR_NPY_I64, e->edges, 0, &array, "%s/neighbors.npy", folder);
-    e->neighbors = array.data;
-    snprintf(name, sizeof name, "%s/neighbors.npy", folder);
-    if (!err) err = part_check_below(p, name, e->neighbors, e->edges, others);
-    if (!err) err = part_map_array(p, WEIR_NPY_I64, e->edges, 0, &array, "%s/times.npy", folder);
-    e->times = array.data;
-    if (!err) err = part_map_array(p, WEIR_NPY_U64, e->edges, 0, &array, "%s/events.npy", folder);
-    e->events = array.data;
-    if (!err && deleted) err = part_map_array(p, WEIR_NPY_I64, e->edges, 0, &array, "%s/until.npy", folder);
-    e->until_us = !err && deleted ? array.data : NULL;
-    return err;
-}
-
 static weir_err part_map_direction(weir_part *p, uint32_t relation, weir_direction direction) {
     const weir_schema_relation *r = weir_schema_relation_at(p->manifest.schema, relation);
     weir_snapshot_edges *e = &p->edges[2 * relation + direction];
-    bool out = direction == WEIR_OUT;
-    char texts[96], folder[128];
+    bool out = direction == WEIR_OUT, deleted = p->manifest.deleted[relation];
+    int64_t others = p->manifest.starts[out ? r->to : r->from][p->manifest.parts];
+    char texts[96], folder[128], name[160];
+    weir_npy_array array;
     snprintf(texts, sizeof texts, "relations/%s", r->name);
     snprintf(folder, sizeof folder, "%s/%s", texts, out ? "out" : "in");
     e->vertices = p->vertices[out ? r->from : r->to].count;
@@ -253,8 +210,22 @@ static weir_err part_map_direction(weir_part *p, uint32_t relation, weir_directi
     e->newest_us = p->manifest.newest_us[relation];
     e->expire_us = r->expire_us;
     e->column_count = r->feature_count;
-    weir_err err = part_map_lists(p, folder, p->manifest.starts[out ? r->to : r->from][p->manifest.parts],
-                                  p->manifest.deleted[relation], e);
+
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->vertices + 1, 0, &array, "%s/indptr.npy", folder);
+    e->indptr = array.data;
+    snprintf(name, sizeof name, "%s/indptr.npy", folder);
+    if (!err) err = part_check_offsets(p, name, e->indptr, e->vertices, e->edges);
+    if (!err) err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/neighbors.npy", folder);
+    e->neighbors = array.data;
+    snprintf(name, sizeof name, "%s/neighbors.npy", folder);
+    if (!err) err = part_check_below(p, name, e->neighbors, e->edges, others);
+    if (!err) err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/times.npy", folder);
+    e->times = array.data;
+    if (!err) err = weir_npy_folder_map(p->arrays, WEIR_NPY_U64, e->edges, 0, &array, "%s/events.npy", folder);
+    e->events = array.data;
+    if (!err && deleted)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/until.npy", folder);
+    e->until_us = !err && deleted ? array.data : NULL;
     return err ? err : part_map_columns(p, r->features, r->feature_count, folder, texts, e->edges, &e->columns);
 }
 
@@ -285,17 +256,19 @@ static weir_err part_map_labels(weir_part *p, uint32_t label) {
                                         : (int64_t)p->vertices[schema->target].count;
     l->count = p->manifest.labels[label];
     snprintf(name, sizeof name, "labels/%s/targets.npy", schema->name);
-    weir_err err = part_map_array(p, WEIR_NPY_I64, l->count, 0, &array, "%s", name);
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, l->count, 0, &array, "%s", name);
     l->targets = array.data;
     if (!err) err = part_check_below(p, name, l->targets, l->count, limit);
-    if (!err) err = part_map_array(p, WEIR_NPY_I32, l->count, 0, &array, "labels/%s/values.npy", schema->name);
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I32, l->count, 0, &array, "labels/%s/values.npy", schema->name);
     l->values = array.data;
     snprintf(name, sizeof name, "labels/%s/values.npy", schema->name);
     for (uint64_t i = 0; !err && i < l->count; i++) {
         if (l->values[i] < 0 || l->values[i] >= (int64_t)schema->values.count)
             err = part_wrong(p, name, i, "is no value");
     }
-    if (!err) err = part_map_array(p, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/times.npy", schema->name);
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/times.npy", schema->name);
     l->times = array.data;
     return err;
 }

@@ -81,19 +81,14 @@ typedef struct weir_npy_folder weir_npy_folder;
 
 #define WEIR_NPY_ANY_ROWS UINT64_MAX /* as many as the file has */
 
-/* What a manifest says of an array. columns 0: one dimension. A plain value. */
-typedef struct weir_npy_wanted {
-    weir_npy_type type;
-    uint64_t rows, columns;
-} weir_npy_wanted;
-
 /* WEIR_ENOMEM; WEIR_ELIMIT the path. Nothing is opened yet.  [any] */
 weir_err weir_npy_folder_open(const char *path, weir_npy_folder **folderp);
 void weir_npy_folder_close(weir_npy_folder *folder); /* NULL is allowed */
-/* Maps the file of this name below the folder; borrowed from it.  Errors of weir_npy_map_open; WEIR_ECORRUPT it is not
- * what was wanted, or its numbers are not aligned.  [owner] */
-weir_err weir_npy_folder_map(weir_npy_folder *folder, const char *name, const weir_npy_wanted *wanted,
-                             weir_npy_array *arrayp);
+/* Maps the file of this name, in the manner of printf, below the folder: of this type, so many rows, and where columns
+ * is not 0 so many columns. Borrowed from the folder; without data after an error.  Errors of weir_npy_map_open, but
+ * WEIR_ECORRUPT it is missing, or not what was wanted, or its numbers are not aligned.  [owner] */
+weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, uint64_t columns,
+                             weir_npy_array *arrayp, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 typedef struct weir_npy_writer weir_npy_writer;
 
