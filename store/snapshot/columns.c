@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 
 /* --- texts ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t texts_place(const weir_texts *texts, const char *text, size_t length) {
     uint32_t at = (uint32_t)weir_xxh3(text, length, 0) & (texts->table_size - 1);
+    WEIR_ASSERT(texts->count < texts->table_size); /* or the search would not end */
     for (; texts->table[at]; at = (at + 1) & (texts->table_size - 1)) {
         uint32_t code = texts->table[at] - 1;
         int64_t begin = texts->offsets[code], end = texts->offsets[code + 1];
@@ -50,7 +52,8 @@ weir_err weir_texts_code(weir_texts *texts, const char *text, size_t length, int
     uint32_t at = texts_place(texts, text, length);
     if (!texts->table[at]) {
         if (texts->bytes.length + length > WEIR_TEXTS_BYTES_MAX) {
-            return WEIR_ERR(WEIR_ELIMIT, "a category has more than 1 GiB of different texts; it is no category");
+            return WEIR_ERR(WEIR_ELIMIT, "a category has more than 1 GiB of different texts, which is not a category "
+                                         "any more; leave the feature out");
         }
         weir_buf_append(&texts->bytes, text, length);
         if (weir_buf_err(&texts->bytes)) return WEIR_NOMEM("for the texts of a category");
@@ -96,25 +99,19 @@ static weir_err columns_write_array(const char *path, weir_npy_type type, const 
     return weir_npy_writer_close(writer);
 }
 
-static weir_err texts_write(const weir_snapshot_draft *draft, const char *folder, const char *name,
-                            const weir_texts *texts) {
-    static const int64_t none = 0;
-    char path[WEIR_DRAFT_PATH_MAX];
-    weir_err err = weir_draft_path(draft, path, "%s/feature.%s.text_offsets.npy", folder, name);
-    if (!err)
-        err =
-            columns_write_array(path, WEIR_NPY_I64, texts->count ? texts->offsets : &none, (uint64_t)texts->count + 1);
-    if (!err) err = weir_draft_path(draft, path, "%s/feature.%s.text_bytes.npy", folder, name);
-    if (!err) err = columns_write_array(path, WEIR_NPY_U8, texts->bytes.bytes, texts->bytes.length);
-    return err;
-}
-
 weir_err weir_columns_texts_write(const weir_snapshot_draft *draft, const char *folder,
                                   const weir_columns_texts *texts) {
+    static const int64_t none = 0;
+    char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < texts->count; i++) {
         const weir_schema_feature *f = &texts->features[i];
-        if (f->kind == WEIR_SCHEMA_CATEGORY) err = texts_write(draft, folder, f->name, &texts->of[i]);
+        const weir_texts *t = &texts->of[i];
+        if (f->kind != WEIR_SCHEMA_CATEGORY) continue;
+        err = weir_draft_path(draft, path, "%s/feature.%s.text_offsets.npy", folder, f->name);
+        if (!err) err = columns_write_array(path, WEIR_NPY_I64, t->count ? t->offsets : &none, (uint64_t)t->count + 1);
+        if (!err) err = weir_draft_path(draft, path, "%s/feature.%s.text_bytes.npy", folder, f->name);
+        if (!err) err = columns_write_array(path, WEIR_NPY_U8, t->bytes.bytes, t->bytes.length);
     }
     return err;
 }
@@ -148,27 +145,26 @@ weir_err weir_columns_open(const weir_snapshot_draft *draft, const char *folder,
     return WEIR_OK;
 }
 
-static weir_err columns_add_value(weir_columns *columns, uint32_t i, const weir_value *value) {
-    weir_npy_writer *writer = columns->writers[i];
-    float number = value->present ? (float)value->number : NAN;
-    int64_t time_us = value->present ? value->time_us : WEIR_SNAPSHOT_NEVER;
-    int32_t code = -1;
-    weir_err err = WEIR_OK;
-    switch (columns->texts->features[i].kind) {
-    case WEIR_SCHEMA_NUMBER:
-        return weir_npy_write(writer, &number, 1);
-    case WEIR_SCHEMA_TIME:
-        return weir_npy_write(writer, &time_us, 1);
-    default:
-        if (value->present) err = weir_texts_code(&columns->texts->of[i], value->text, value->text_length, &code);
-        return err ? err : weir_npy_write(writer, &code, 1);
-    }
-}
-
 weir_err weir_columns_add(weir_columns *columns, const weir_value *values) {
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < columns->texts->count; i++)
-        err = columns_add_value(columns, i, &values[i]);
+    for (uint32_t i = 0; !err && i < columns->texts->count; i++) {
+        const weir_value *value = &values[i];
+        weir_npy_writer *writer = columns->writers[i];
+        float number = value->present ? (float)value->number : NAN;
+        int64_t time_us = value->present ? value->time_us : WEIR_SNAPSHOT_NEVER;
+        int32_t code = -1;
+        switch (columns->texts->features[i].kind) {
+        case WEIR_SCHEMA_NUMBER:
+            err = weir_npy_write(writer, &number, 1);
+            break;
+        case WEIR_SCHEMA_TIME:
+            err = weir_npy_write(writer, &time_us, 1);
+            break;
+        default:
+            if (value->present) err = weir_texts_code(&columns->texts->of[i], value->text, value->text_length, &code);
+            if (!err) err = weir_npy_write(writer, &code, 1);
+        }
+    }
     return err;
 }
 

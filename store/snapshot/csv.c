@@ -66,12 +66,6 @@ static weir_err csv_read_field(weir_csv *csv, weir_buf *out) {
     return err ? err : weir_buf_err(out);
 }
 
-static void csv_skip_line_end(weir_csv *csv) {
-    if (csv_peek(csv) == '\r') csv->at++;
-    if (csv_peek(csv) == '\n') csv->at++;
-    csv->next_line++;
-}
-
 /* Fields up to the end of the line; starts has room for max. */
 static weir_err csv_read_row(weir_csv *csv, weir_buf *out, size_t *starts, uint32_t max, uint32_t *countp) {
     weir_err err = WEIR_OK;
@@ -86,21 +80,10 @@ static weir_err csv_read_row(weir_csv *csv, weir_buf *out, size_t *starts, uint3
         more = csv_peek(csv) == ',';
         if (more) csv->at++;
     }
-    csv_skip_line_end(csv);
-    return err;
-}
-
-static weir_err csv_read_names(weir_csv *csv) {
-    csv->name_starts = weir_calloc(WEIR_CSV_COLUMNS_MAX, sizeof *csv->name_starts);
-    csv->starts = weir_calloc(WEIR_CSV_COLUMNS_MAX, sizeof *csv->starts);
-    csv->place = weir_malloc(strlen(csv->path) + 32);
-    if (!csv->name_starts || !csv->starts || !csv->place) return WEIR_NOMEM("while reading %s", csv->path);
-    csv->next_line = 1;
-    csv->names.length_max = csv->row.length_max = ROW_BYTES_MAX;
-    if (csv->mapping.length == 0)
-        return WEIR_ERR(WEIR_EDATA, "%s is empty; its first line names the columns", csv->path);
-    weir_err err = csv_read_row(csv, &csv->names, csv->name_starts, WEIR_CSV_COLUMNS_MAX, &csv->columns);
-    csv->first = csv->at;
+    if (csv_peek(csv) == '\r') csv->at++;
+    if (csv_peek(csv) == '\n') csv->at++;
+    csv->next_line++;
+    WEIR_ASSERT(csv->at <= csv->mapping.length);
     return err;
 }
 
@@ -110,7 +93,21 @@ weir_err weir_csv_open(const char *path, weir_csv **csvp) {
     if (!csv) return WEIR_NOMEM("while reading %s", path);
     csv->path = weir_strdup(path);
     weir_err err = csv->path ? weir_mapping_open(path, &csv->mapping) : WEIR_NOMEM("while reading %s", path);
-    if (!err) err = csv_read_names(csv);
+    if (err) goto done;
+    csv->name_starts = weir_calloc(WEIR_CSV_COLUMNS_MAX, sizeof *csv->name_starts);
+    csv->starts = weir_calloc(WEIR_CSV_COLUMNS_MAX, sizeof *csv->starts);
+    csv->place = weir_malloc(strlen(path) + 32);
+    csv->next_line = 1;
+    csv->names.length_max = csv->row.length_max = ROW_BYTES_MAX;
+    if (!csv->name_starts || !csv->starts || !csv->place) {
+        err = WEIR_NOMEM("while reading %s", path);
+    } else if (csv->mapping.length == 0) {
+        err = WEIR_ERR(WEIR_EDATA, "%s is empty; its first line names the columns", path);
+    } else {
+        err = csv_read_row(csv, &csv->names, csv->name_starts, WEIR_CSV_COLUMNS_MAX, &csv->columns);
+        csv->first = csv->at;
+    }
+done:
     if (err) {
         weir_csv_close(csv);
         return err;

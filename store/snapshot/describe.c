@@ -17,14 +17,6 @@ bool weir_snapshot_extra_name(const char *name) {
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == length;
 }
 
-/* The sentences of a settings file are right, their code is not: this is data. */
-static weir_err describe_as_data(weir_err err) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence);
-    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
-}
-
 static weir_err describe_find(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
     *nodep = weir_yaml_node_kind(mapping) == WEIR_YAML_MAPPING ? weir_yaml_find(mapping, key) : NULL;
     return *nodep ? WEIR_OK : WEIR_YAML_ERR(mapping, "'%s' is missing; take another copy of the snapshot", key);
@@ -33,7 +25,7 @@ static weir_err describe_find(const weir_yaml_node *mapping, const char *key, co
 static weir_err describe_find_text(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
     weir_err err = describe_find(mapping, key, nodep);
     if (err || weir_yaml_node_kind(*nodep) == WEIR_YAML_SCALAR) return err;
-    return WEIR_YAML_ERR(*nodep, "'%s' is no text; take another copy of the snapshot", key);
+    return WEIR_YAML_ERR(*nodep, "'%s' is not a text; take another copy of the snapshot", key);
 }
 
 static weir_err describe_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t *valuep) {
@@ -58,8 +50,8 @@ static weir_err describe_section(const weir_yaml_node *root, const char *key, si
     weir_err err = describe_find(root, key, nodep);
     if (err) return err;
     if (weir_yaml_node_kind(*nodep) == WEIR_YAML_SEQUENCE && weir_yaml_count(*nodep) == wanted) return WEIR_OK;
-    return WEIR_YAML_ERR(*nodep, "'%s' has not the %zu rows that the schema has; take another copy of the snapshot",
-                         key, wanted);
+    return WEIR_YAML_ERR(*nodep, "'%s' does not have the schema's %zu rows; take another copy of the snapshot", key,
+                         wanted);
 }
 
 static weir_err describe_check_name(const weir_yaml_node *row, const char *wanted) {
@@ -72,28 +64,26 @@ static weir_err describe_check_name(const weir_yaml_node *row, const char *wante
 
 /* --- sections ---------------------------------------------------------------------------------------------------- */
 
-static weir_err describe_extra(const weir_yaml_node *row, weir_snapshot_described *extra) {
-    const weir_yaml_node *node;
-    weir_err err = describe_find_text(row, "name", &node);
-    if (!err && !weir_snapshot_extra_name(weir_yaml_text(node)))
-        err = WEIR_YAML_ERR(node, "'%.64s' names no array", weir_yaml_text(node));
-    if (err) return err;
-    snprintf(extra->name, sizeof extra->name, "%s", weir_yaml_text(node));
-    return describe_count(row, "columns", &extra->columns);
-}
-
 static weir_err describe_extras(const weir_yaml_node *row, weir_snapshot_description *d, uint32_t type) {
     const weir_yaml_node *node;
     weir_err err = describe_find(row, "extras", &node);
     if (err) return err;
     size_t count = weir_yaml_count(node);
     if (weir_yaml_node_kind(node) != WEIR_YAML_SEQUENCE || count > WEIR_SNAPSHOT_EXTRAS_MAX)
-        return WEIR_YAML_ERR(node, "'extras' is no list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
+        return WEIR_YAML_ERR(node, "'extras' is not a list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
     d->extras[type] = weir_calloc(count + 1, sizeof *d->extras[type]);
     if (!d->extras[type]) return WEIR_NOMEM("while reading a snapshot's manifest");
     d->extra_counts[type] = (uint32_t)count;
-    for (size_t i = 0; !err && i < count; i++)
-        err = describe_extra(weir_yaml_item(node, i), &d->extras[type][i]);
+    for (size_t i = 0; !err && i < count; i++) {
+        const weir_yaml_node *item = weir_yaml_item(node, i), *name;
+        weir_snapshot_described *extra = &d->extras[type][i];
+        err = describe_find_text(item, "name", &name);
+        if (!err && !weir_snapshot_extra_name(weir_yaml_text(name)))
+            err = WEIR_YAML_ERR(name, "'%.64s' is not the name of an array", weir_yaml_text(name));
+        if (err) break;
+        snprintf(extra->name, sizeof extra->name, "%s", weir_yaml_text(name));
+        err = describe_count(item, "columns", &extra->columns);
+    }
     return err;
 }
 
@@ -140,23 +130,6 @@ static weir_err describe_labels(const weir_yaml_node *root, weir_snapshot_descri
 
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
-static weir_err describe_check_format(const weir_yaml_node *root) {
-    int64_t format = 0;
-    weir_err err = describe_i64(root, "format", 0, &format);
-    if (err || format == WEIR_SNAPSHOT_FORMAT) return err;
-    return WEIR_ERR(WEIR_EVERSION,
-                    "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
-                    (long long)format, WEIR_SNAPSHOT_FORMAT);
-}
-
-static weir_err describe_schema(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *node;
-    weir_err err = describe_find_text(root, "schema", &node);
-    if (err) return err;
-    const char *text = weir_yaml_text(node);
-    return weir_schema_parse("the snapshot's schema", text, strlen(text), &d->schema);
-}
-
 static weir_err describe_tables_open(weir_snapshot_description *d) {
     size_t types = weir_schema_vertex_count(d->schema) + 1, relations = weir_schema_relation_count(d->schema) + 1;
     d->vertices = weir_calloc(types, sizeof *d->vertices);
@@ -175,8 +148,17 @@ static weir_err describe_tables_open(weir_snapshot_description *d) {
 }
 
 static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_description *d) {
-    weir_err err = describe_check_format(root);
-    if (!err) err = describe_schema(root, d);
+    const weir_yaml_node *schema;
+    int64_t format = 0;
+    weir_err err = describe_i64(root, "format", 0, &format);
+    if (!err && format != WEIR_SNAPSHOT_FORMAT)
+        err = WEIR_ERR(WEIR_EVERSION,
+                       "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
+                       (long long)format, WEIR_SNAPSHOT_FORMAT);
+    if (!err) err = describe_find_text(root, "schema", &schema);
+    if (err) return err;
+    const char *text = weir_yaml_text(schema);
+    err = weir_schema_parse("the snapshot's schema", text, strlen(text), &d->schema);
     if (!err) err = describe_tables_open(d);
     if (!err) err = describe_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
     if (!err) err = describe_i64(root, "from_us", INT64_MIN, &d->from_us);
@@ -187,6 +169,7 @@ static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_descript
 
 weir_err weir_snapshot_describe(const char *name, const char *text, size_t length,
                                 weir_snapshot_description *descriptionp) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_yaml *yaml = NULL;
     *descriptionp = (weir_snapshot_description){.schema = NULL};
     weir_err err = weir_yaml_parse(name, text, length, &yaml);
@@ -196,7 +179,9 @@ weir_err weir_snapshot_describe(const char *name, const char *text, size_t lengt
     }
     weir_yaml_free(yaml);
     if (err) weir_snapshot_description_free(descriptionp);
-    return describe_as_data(err);
+    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
+    weir_err_sentence(err, sentence, sizeof sentence); /* of a settings file: here it is data that is wrong */
+    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 
 void weir_snapshot_description_free(weir_snapshot_description *d) {

@@ -28,13 +28,9 @@ typedef struct edges_files {
     uint64_t edges, halves, sum;
 } edges_files;
 
-static const char *edges_direction_name(weir_direction direction) {
-    return direction == WEIR_OUT ? "out" : "in";
-}
-
 static void edges_folder(const edges_files *f, char folder[512]) {
     snprintf(folder, 512, "relations/%s/%s", weir_schema_relation_at(f->draft->schema, f->relation)->name,
-             edges_direction_name(f->direction));
+             f->direction == WEIR_OUT ? "out" : "in");
 }
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
@@ -46,12 +42,8 @@ static weir_err edges_open_array(const edges_files *f, const char *folder, const
     return err ? err : weir_npy_writer_open(path, type, count, 0, writerp);
 }
 
-/* Of either direction, for a checkpoint may have one end only. */
-static bool edges_have_ends(const weir_snapshot_draft *draft, uint32_t relation) {
-    return draft->directions[2 * relation].deleted || draft->directions[2 * relation + 1].deleted;
-}
-
 static weir_err edges_files_open(edges_files *f, uint64_t edges) {
+    const weir_draft_direction *both = &f->draft->directions[2 * f->relation];
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
     edges_folder(f, folder);
     weir_err err = weir_draft_path(f->draft, path, "%s", folder);
@@ -60,28 +52,28 @@ static weir_err edges_files_open(edges_files *f, uint64_t edges) {
     if (!err) err = edges_open_array(f, folder, "neighbors", WEIR_NPY_I64, edges, &f->neighbors);
     if (!err) err = edges_open_array(f, folder, "times", WEIR_NPY_I64, edges, &f->times);
     if (!err) err = edges_open_array(f, folder, "events", WEIR_NPY_U64, edges, &f->events);
-    if (!err && edges_have_ends(f->draft, f->relation))
+    if (!err && (both[0].deleted || both[1].deleted)) /* of either, for a checkpoint may have one end only */
         err = edges_open_array(f, folder, "until", WEIR_NPY_I64, edges, &f->until);
     if (!err) err = weir_columns_open(f->draft, folder, f->texts, edges, &f->columns);
     return err;
 }
 
-static void edges_files_cancel(edges_files *f) {
-    weir_npy_writer_cancel(f->indptr);
-    weir_npy_writer_cancel(f->neighbors);
-    weir_npy_writer_cancel(f->times);
-    weir_npy_writer_cancel(f->events);
-    weir_npy_writer_cancel(f->until);
-    weir_columns_cancel(f->columns);
-}
-
-static weir_err edges_files_close(edges_files *f) {
-    weir_err err = weir_npy_writer_close(f->indptr);
-    weir_err_keep(&err, weir_npy_writer_close(f->neighbors));
-    weir_err_keep(&err, weir_npy_writer_close(f->times));
-    weir_err_keep(&err, weir_npy_writer_close(f->events));
-    weir_err_keep(&err, weir_npy_writer_close(f->until));
-    weir_err_keep(&err, weir_columns_close(f->columns));
+/* Closes what is open; when all went well, each file is whole. */
+static weir_err edges_files_close(edges_files *f, bool whole) {
+    weir_npy_writer *writers[] = {f->indptr, f->neighbors, f->times, f->events, f->until};
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+        if (whole) {
+            weir_err_keep(&err, weir_npy_writer_close(writers[i]));
+        } else {
+            weir_npy_writer_cancel(writers[i]);
+        }
+    }
+    if (whole) {
+        weir_err_keep(&err, weir_columns_close(f->columns));
+    } else {
+        weir_columns_cancel(f->columns);
+    }
     return err;
 }
 
@@ -113,13 +105,6 @@ static weir_err edges_write_features(edges_files *f, const weir_spill_record *r)
     return weir_columns_add(f->columns, values);
 }
 
-/* The same of both ends. */
-static uint64_t edges_hash(const edges_files *f, uint64_t own, uint64_t other, const weir_spill_record *r) {
-    bool out = f->direction == WEIR_OUT;
-    uint64_t words[] = {out ? own : other, out ? other : own, (uint64_t)r->time_us, r->event, (uint64_t)r->until_us};
-    return weir_xxh3(words, sizeof words, 0);
-}
-
 static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
     uint64_t neighbor;
     weir_err err = edges_begin_vertex(f, r->vertex);
@@ -130,7 +115,11 @@ static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
     }
     WEIR_ASSERT(r->time_us < f->draft->as_of_us); /* Z3 */
     f->edges++;
-    f->sum += edges_hash(f, f->index - 1, neighbor, r);
+    uint64_t own = f->index - 1;
+    bool out = f->direction == WEIR_OUT;
+    uint64_t words[] = {out ? own : neighbor, out ? neighbor : own, (uint64_t)r->time_us, r->event,
+                        (uint64_t)r->until_us}; /* the same of both ends */
+    f->sum += weir_xxh3(words, sizeof words, 0);
     err = weir_npy_write_i64(f->neighbors, (int64_t)neighbor);
     if (!err) err = weir_npy_write_i64(f->times, r->time_us);
     if (!err) err = weir_npy_write(f->events, &r->event, 1);
@@ -163,11 +152,8 @@ static weir_err edges_write_once(weir_snapshot_draft *draft, edges_files f, uint
     *edgesp = f.edges;
     *halvesp = f.halves;
     draft->directions[f.relation * 2 + f.direction].sum = f.sum;
-    if (err || f.edges != edges) {
-        edges_files_cancel(&f);
-        return err;
-    }
-    return edges_files_close(&f);
+    weir_err_keep(&err, edges_files_close(&f, !err && f.edges == edges));
+    return err;
 }
 
 static weir_err edges_write_direction(weir_snapshot_draft *draft, uint32_t relation, weir_direction direction,

@@ -75,6 +75,7 @@ static uint32_t feed_row_of(feed *f, const weir_import_table *table, const weir_
                             const weir_value_kind *kinds) {
     weir_value values[WEIR_ROW_FEATURES_MAX];
     bool any = false;
+    WEIR_ASSERT(owner->feature_count <= WEIR_ROW_FEATURES_MAX);
     for (uint32_t i = 0; i < owner->feature_count; i++) {
         values[i] = feed_value(table, owner, owner->features[i]);
         any = any || values[i].present;
@@ -133,14 +134,6 @@ static weir_err feed_node(void *context) {
     return feed_end_row(f);
 }
 
-/* Without nodes, a vertex is put where it is first named. */
-static void feed_put_end(feed *f, uint32_t type, const char *key) {
-    uint8_t *put = &f->put[weir_texts_find(&f->import->ids, key, strlen(key))];
-    if (f->import->nodes.csv || *put) return;
-    *put = 1;
-    feed_put_vertex(f, type, key, 0, 0);
-}
-
 /* Both ends of an edge that begins at `from`. */
 static void feed_put_edge(feed *f, weir_mutation m, weir_vertex from, weir_vertex to) {
     m.direction = WEIR_OUT;
@@ -153,12 +146,6 @@ static void feed_put_edge(feed *f, weir_mutation m, weir_vertex from, weir_verte
     feed_add(f, m);
 }
 
-static weir_err feed_check_undirected(const weir_import *import, const weir_import_edge *e) {
-    if (!import->opts->undirected || e->from == e->to) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUSAGE, "%s: an edge between two types has a direction; leave out --undirected",
-                    weir_csv_place(import->edges.csv));
-}
-
 static weir_err feed_edge(void *context) {
     feed *f = context;
     const weir_import_table *table = &f->import->edges;
@@ -166,10 +153,17 @@ static weir_err feed_edge(void *context) {
     size_t count;
     weir_mutation m = {.kind = WEIR_PUT_EDGE};
     weir_err err = weir_import_ends(f->import, &e);
-    if (!err) err = feed_check_undirected(f->import, &e);
     if (err) return err;
-    feed_put_end(f, e.from, e.src);
-    feed_put_end(f, e.to, e.dst);
+    if (f->import->opts->undirected && e.from != e.to)
+        return WEIR_ERR(WEIR_EUSAGE, "%s: an edge between two types has a direction; leave out --undirected",
+                        weir_csv_place(table->csv));
+    const uint32_t types[] = {e.from, e.to};
+    const char *keys[] = {e.src, e.dst};
+    for (size_t i = 0; i < 2 && !f->import->nodes.csv; i++) { /* without nodes, a vertex is put where first named */
+        uint8_t *put = &f->put[weir_texts_find(&f->import->ids, keys[i], strlen(keys[i]))];
+        if (!*put) feed_put_vertex(f, types[i], keys[i], 0, 0);
+        *put = 1;
+    }
     const weir_value_kind *kinds = weir_graph_relation_kinds(f->graph, e.relation, &count);
     m.type = (uint16_t)e.relation;
     weir_vertex from = feed_vertex(f->import, e.from, e.src), to = feed_vertex(f->import, e.to, e.dst);
@@ -230,30 +224,11 @@ static weir_err extra_fill_row(void *context) {
     for (; weir_import_list(&text, &value); at++) {
         uint64_t place = column->role == WEIR_IMPORT_BITS ? (uint64_t)value : at;
         if (place >= column->width)
-            return WEIR_ERR(WEIR_EDATA, "%s: bit %llu is beyond the %llu columns that were said",
+            return WEIR_ERR(WEIR_EDATA, "%s: bit %llu is beyond the %llu columns that were given",
                             weir_csv_place(table->csv), (unsigned long long)place, (unsigned long long)column->width);
         x->matrix[index * column->width + place] = column->role == WEIR_IMPORT_BITS ? 1.0f : (float)value;
     }
     return WEIR_OK;
-}
-
-static weir_err extra_fill_array(extra_fill *x) {
-    const weir_import_column *column = &x->import->nodes.columns[x->column];
-    uint64_t count;
-    weir_snapshot_draft_ids(x->draft, x->type, &count);
-    bool mask = column->role == WEIR_IMPORT_MASK;
-    if (mask) {
-        x->mask = weir_calloc((size_t)count + 1, 1);
-    } else {
-        x->matrix = weir_calloc((size_t)(count * column->width) + 1, sizeof *x->matrix);
-    }
-    weir_err err = x->mask || x->matrix ? WEIR_OK : WEIR_NOMEM("for the array %s", column->name);
-    if (!err) err = weir_import_walk(&x->import->nodes, extra_fill_row, x);
-    if (!err && mask) err = weir_snapshot_draft_mask(x->draft, x->type, column->name, x->mask);
-    if (!err && !mask) err = weir_snapshot_draft_matrix(x->draft, x->type, column->name, x->matrix, column->width);
-    weir_free(x->mask);
-    weir_free(x->matrix);
-    return err;
 }
 
 weir_err weir_import_extend(void *context, weir_snapshot_draft *draft) {
@@ -263,9 +238,20 @@ weir_err weir_import_extend(void *context, weir_snapshot_draft *draft) {
     for (uint32_t i = 0; !err && i < table->column_count * table->owner_count; i++) {
         extra_fill x = {
             .import = import, .draft = draft, .type = i / table->column_count, .column = i % table->column_count};
-        weir_import_role role = table->columns[x.column].role;
-        bool array = role == WEIR_IMPORT_BITS || role == WEIR_IMPORT_MATRIX || role == WEIR_IMPORT_MASK;
-        if (array && table->owners[x.type].seen[x.column] != WEIR_IMPORT_NOTHING) err = extra_fill_array(&x);
+        const weir_import_column *column = &table->columns[x.column];
+        bool mask = column->role == WEIR_IMPORT_MASK;
+        bool matrix = column->role == WEIR_IMPORT_BITS || column->role == WEIR_IMPORT_MATRIX;
+        uint64_t count;
+        if ((!mask && !matrix) || table->owners[x.type].seen[x.column] == WEIR_IMPORT_NOTHING) continue;
+        weir_snapshot_draft_ids(draft, x.type, &count);
+        if (mask) x.mask = weir_calloc((size_t)count + 1, 1);
+        if (matrix) x.matrix = weir_calloc((size_t)(count * column->width) + 1, sizeof *x.matrix);
+        err = x.mask || x.matrix ? WEIR_OK : WEIR_NOMEM("for the array %s", column->name);
+        if (!err) err = weir_import_walk(&import->nodes, extra_fill_row, &x);
+        if (!err && mask) err = weir_snapshot_draft_mask(draft, x.type, column->name, x.mask);
+        if (!err && matrix) err = weir_snapshot_draft_matrix(draft, x.type, column->name, x.matrix, column->width);
+        weir_free(x.mask);
+        weir_free(x.matrix);
     }
     return err;
 }

@@ -9,7 +9,9 @@
 
 #include "import_private.h"
 
-static weir_err import_build(weir_import *import, weir_graph *graph, weir_snapshot_stats *statsp) {
+static weir_err import_through_store(weir_import *import, weir_snapshot_stats *statsp) {
+    const weir_graph_opts opts = {
+        .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
     const weir_snapshot_build_opts build = {
         .out = import->opts->out,
         .as_of_us = WEIR_BEFORE_ALL,
@@ -18,20 +20,14 @@ static weir_err import_build(weir_import *import, weir_graph *graph, weir_snapsh
         .extend = weir_import_extend,
         .context = import,
     };
-    weir_err err = weir_import_feed(import, graph);
-    return err ? err : weir_snapshot_build(graph, &build, statsp);
-}
-
-static weir_err import_through_store(weir_import *import, weir_snapshot_stats *statsp) {
-    const weir_graph_opts opts = {
-        .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
     char folder[WEIR_DRAFT_PATH_MAX];
     weir_graph *graph = NULL;
     weir_err err = weir_draft_beside(import->opts->out, "store", folder);
     if (!err && weir_path_exists(folder)) err = weir_folder_remove(folder);
     if (!err) err = weir_graph_open(folder, import->schema, &opts, &graph);
     if (err) return err;
-    err = import_build(import, graph, statsp);
+    err = weir_import_feed(import, graph);
+    if (!err) err = weir_snapshot_build(graph, &build, statsp);
     weir_err_keep(&err, weir_graph_close(graph));
     weir_err_keep(&err, weir_folder_remove(folder));
     return err;

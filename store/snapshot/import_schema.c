@@ -10,22 +10,6 @@
 
 #define BUCKETS 65536u /* of a category: only a model looks at them */
 
-static void import_put_text(weir_buf *out, const char *text, size_t length) {
-    weir_json json = weir_json_begin(out);
-    weir_json_text(&json, text, length);
-}
-
-static void import_put_feature(weir_buf *out, const weir_import_column *column, weir_import_seen seen) {
-    weir_buf_printf(out, "\"%s\": {kind: ", column->name);
-    if (column->role == WEIR_IMPORT_MOMENT) {
-        weir_buf_text(out, "time}");
-    } else if (seen == WEIR_IMPORT_TEXTS) {
-        weir_buf_printf(out, "category, buckets: %u}", BUCKETS);
-    } else {
-        weir_buf_text(out, "number}");
-    }
-}
-
 static void import_put_features(weir_buf *out, const weir_import_table *table, weir_import_owner *owner) {
     weir_buf_text(out, "features: {");
     for (uint32_t i = 0; i < table->column_count; i++) {
@@ -33,7 +17,14 @@ static void import_put_features(weir_buf *out, const weir_import_table *table, w
         bool feature = role == WEIR_IMPORT_FEATURE || role == WEIR_IMPORT_TEXT || role == WEIR_IMPORT_MOMENT;
         if (!feature || owner->seen[i] == WEIR_IMPORT_NOTHING) continue;
         if (owner->feature_count) weir_buf_text(out, ", ");
-        import_put_feature(out, &table->columns[i], owner->seen[i]);
+        weir_buf_printf(out, "\"%s\": {kind: ", table->columns[i].name);
+        if (role == WEIR_IMPORT_MOMENT) {
+            weir_buf_text(out, "time}");
+        } else if (owner->seen[i] == WEIR_IMPORT_TEXTS) {
+            weir_buf_printf(out, "category, buckets: %u}", BUCKETS);
+        } else {
+            weir_buf_text(out, "number}");
+        }
         owner->features[owner->feature_count++] = i;
     }
     weir_buf_byte(out, '}');
@@ -55,7 +46,8 @@ static weir_err import_put_values(weir_buf *out, const weir_texts *values) {
     if (!err && values->count) qsort(texts, values->count, sizeof *texts, import_by_text);
     for (uint32_t i = 0; !err && i < values->count; i++) {
         if (i) weir_buf_text(out, ", ");
-        import_put_text(out, texts[i], strlen(texts[i]));
+        weir_json json = weir_json_begin(out); /* quoted as JSON, which is YAML */
+        weir_json_text(&json, texts[i], strlen(texts[i]));
     }
     for (uint32_t i = 0; texts && i < values->count; i++)
         weir_free(texts[i]);
@@ -90,10 +82,6 @@ static weir_err import_put_labels(weir_buf *out, const weir_import_table *table,
     return err;
 }
 
-static bool import_is_yes_or_no(const weir_texts *values) {
-    return values->count == 2 && weir_texts_find(values, "0", 1) >= 0 && weir_texts_find(values, "1", 1) >= 0;
-}
-
 /* A task for each label that tells vertices apart, so that `weir train` can begin at once. */
 static void import_put_tasks(weir_buf *out, const weir_import_table *table) {
     bool first = true;
@@ -103,39 +91,38 @@ static void import_put_tasks(weir_buf *out, const weir_import_table *table) {
         if (owner->labels[at] == WEIR_SCHEMA_NONE || owner->values[at].count < 2) continue;
         char name[WEIR_IMPORT_NAME_MAX + sizeof "_label"];
         import_label_name(owner, &table->columns[at], name, sizeof name);
+        const weir_texts *values = &owner->values[at];
+        bool yes_or_no =
+            values->count == 2 && weir_texts_find(values, "0", 1) >= 0 && weir_texts_find(values, "1", 1) >= 0;
         weir_buf_printf(out, "%s  \"%s\": {kind: classify, label: \"%s\"%s}\n", first ? "tasks:\n" : "", name, name,
-                        import_is_yes_or_no(&owner->values[at]) ? ", positive: \"1\"" : "");
+                        yes_or_no ? ", positive: \"1\"" : "");
         first = false;
     }
 }
 
-static weir_err import_put_schema(weir_import *import, weir_buf *out) {
-    uint32_t labels = 0;
-    weir_buf_text(out, "version: 1\nname: import\nvertices:\n");
-    for (uint32_t i = 0; i < import->nodes.owner_count; i++) {
-        weir_buf_printf(out, "  \"%s\": {", import->nodes.owners[i].name);
-        import_put_features(out, &import->nodes, &import->nodes.owners[i]);
-        weir_buf_text(out, "}\n");
-    }
-    if (import->edges.owner_count) weir_buf_text(out, "relations:\n");
-    for (uint32_t i = 0; i < import->edges.owner_count; i++) {
-        weir_import_owner *r = &import->edges.owners[i];
-        weir_buf_printf(out, "  \"%s\": {from: \"%s\", to: \"%s\", ", r->name, import->nodes.owners[r->from].name,
-                        import->nodes.owners[r->to].name);
-        import_put_features(out, &import->edges, r);
-        weir_buf_text(out, "}\n");
-    }
-    weir_err err = import_put_labels(out, &import->nodes, "vertex", &labels);
-    if (!err) err = import_put_labels(out, &import->edges, "relation", &labels);
-    if (!err) import_put_tasks(out, &import->nodes);
-    return err;
-}
-
 weir_err weir_import_schema(weir_import *import) {
     weir_buf text = {0};
+    uint32_t labels = 0;
     if (import->nodes.owner_count == 0)
         return WEIR_ERR(WEIR_EDATA, "%s has no row, so there is no graph to import", import->opts->edges);
-    weir_err err = import_put_schema(import, &text);
+    weir_buf_text(&text, "version: 1\nname: import\nvertices:\n");
+    for (uint32_t i = 0; i < import->nodes.owner_count; i++) {
+        weir_buf_printf(&text, "  \"%s\": {", import->nodes.owners[i].name);
+        import_put_features(&text, &import->nodes, &import->nodes.owners[i]);
+        weir_buf_text(&text, "}\n");
+    }
+    if (import->edges.owner_count) weir_buf_text(&text, "relations:\n");
+    for (uint32_t i = 0; i < import->edges.owner_count; i++) {
+        weir_import_owner *r = &import->edges.owners[i];
+        weir_buf_printf(&text, "  \"%s\": {from: \"%s\", to: \"%s\", ", r->name, import->nodes.owners[r->from].name,
+                        import->nodes.owners[r->to].name);
+        import_put_features(&text, &import->edges, r);
+        weir_buf_text(&text, "}\n");
+    }
+    weir_err err = import_put_labels(&text, &import->nodes, "vertex", &labels);
+    if (!err) err = import_put_labels(&text, &import->edges, "relation", &labels);
+    if (!err) import_put_tasks(&text, &import->nodes);
+
     if (!err) err = weir_buf_err(&text);
     if (!err) {
         err = weir_schema_parse("the data set's schema", text.bytes, text.length, &import->schema);

@@ -67,21 +67,6 @@ static weir_err labels_sort_events(label_files *f, uint64_t index, int64_t begin
     return WEIR_OK;
 }
 
-static bool labels_search_sorted(const label_files *f, uint64_t event, int64_t *edgep) {
-    size_t low = 0, high = f->sorted_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (f->sorted[middle].event < event) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == f->sorted_count || f->sorted[low].event != event) return false;
-    *edgep = f->sorted[low].edge;
-    return true;
-}
-
 static weir_err labels_find_edge(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
     uint32_t from = weir_schema_relation_at(f->draft->schema, f->schema->target)->from;
     uint64_t index;
@@ -90,8 +75,19 @@ static weir_err labels_find_edge(label_files *f, const weir_spill_record *r, int
     int64_t begin = ((const int64_t *)f->indptr.data)[index], end = ((const int64_t *)f->indptr.data)[index + 1];
     if (end - begin >= SORT_FROM) {
         weir_err err = labels_sort_events(f, index, begin, end);
-        *foundp = !err && labels_search_sorted(f, r->event, targetp);
-        return err;
+        if (err) return err;
+        size_t low = 0, high = f->sorted_count;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (f->sorted[middle].event < r->event) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        *foundp = low < f->sorted_count && f->sorted[low].event == r->event;
+        if (*foundp) *targetp = f->sorted[low].edge;
+        return WEIR_OK;
     }
     for (int64_t e = begin; e < end && !*foundp; e++) {
         *foundp = ((const uint64_t *)f->events.data)[e] == r->event;
@@ -154,17 +150,11 @@ static weir_err labels_write_one(label_files *f, const weir_spill_record *r) {
     return err ? err : weir_npy_write_i64(f->times, r->time_us);
 }
 
-/* Of edges too: what a deletion of the vertex hides goes with it. */
-static bool labels_is_erased(const weir_snapshot_draft *draft, const weir_spill_record *r) {
-    size_t count;
-    const int64_t *times = draft->opts->without_deleted ? weir_draft_deletions_of(draft, r->vertex, &count) : NULL;
-    return times && r->time_us <= times[count - 1];
-}
-
 static weir_err labels_walk(label_files *f) {
     weir_merge *merge = NULL;
     weir_spill_record record;
     bool found = true;
+    size_t count;
     char name[64];
     snprintf(name, sizeof name, "labels.%u", f->label);
     f->count = f->orphans = 0;
@@ -172,7 +162,12 @@ static weir_err labels_walk(label_files *f) {
     if (!err && !f->schema->on_relation) err = weir_pulse_open(f->draft, f->schema->target, &f->pulse);
     while (!err && found) {
         err = weir_merge_next(merge, &record, &found);
-        if (!err && found && !labels_is_erased(f->draft, &record)) err = labels_write_one(f, &record);
+        if (err || !found) break;
+        /* What a deletion of the vertex hides goes with it, of labels of its edges too. */
+        const int64_t *deletions =
+            f->draft->opts->without_deleted ? weir_draft_deletions_of(f->draft, record.vertex, &count) : NULL;
+        if (deletions && record.time_us <= deletions[count - 1]) continue;
+        err = labels_write_one(f, &record);
     }
     weir_merge_close(merge);
     weir_pulse_close(&f->pulse);
@@ -180,15 +175,6 @@ static weir_err labels_walk(label_files *f) {
 }
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
-
-static weir_err labels_map_out(label_files *f) {
-    const weir_schema_relation *r = weir_schema_relation_at(f->draft->schema, f->schema->target);
-    char path[WEIR_DRAFT_PATH_MAX];
-    weir_err err = weir_draft_path(f->draft, path, "relations/%s/out/indptr.npy", r->name);
-    if (!err) err = weir_npy_map_open(path, &f->indptr_map, &f->indptr);
-    if (!err) err = weir_draft_path(f->draft, path, "relations/%s/out/events.npy", r->name);
-    return err ? err : weir_npy_map_open(path, &f->events_map, &f->events);
-}
 
 static weir_err labels_files_open(label_files *f) {
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
@@ -223,7 +209,15 @@ static weir_err labels_write(weir_snapshot_draft *draft, uint32_t label) {
                      .label = label,
                      .schema = weir_schema_label_at(draft->schema, label),
                      .sorted_index = UINT64_MAX};
-    weir_err err = f.schema->on_relation ? labels_map_out(&f) : WEIR_OK;
+    char path[WEIR_DRAFT_PATH_MAX];
+    weir_err err = WEIR_OK;
+    if (f.schema->on_relation) { /* the edges are found in `out` */
+        const weir_schema_relation *r = weir_schema_relation_at(draft->schema, f.schema->target);
+        err = weir_draft_path(draft, path, "relations/%s/out/indptr.npy", r->name);
+        if (!err) err = weir_npy_map_open(path, &f.indptr_map, &f.indptr);
+        if (!err) err = weir_draft_path(draft, path, "relations/%s/out/events.npy", r->name);
+        if (!err) err = weir_npy_map_open(path, &f.events_map, &f.events);
+    }
     if (!err) err = labels_walk(&f);
     if (!err) err = labels_files_open(&f);
     if (!err) err = labels_walk(&f);

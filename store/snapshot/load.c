@@ -25,19 +25,14 @@ static weir_err load_pairs(const void *left, uint64_t left_count, const void *ri
     return WEIR_OK;
 }
 
-static weir_err load_direction(weir_snapshot *s, uint32_t relation, weir_direction direction) {
-    const weir_schema_relation *r = weir_schema_relation_at(s->description.schema, relation);
-    weir_snapshot_edges *e = &s->edges[2 * relation + direction];
-    const weir_vertex_pair *ids = s->vertices[direction == WEIR_OUT ? r->from : r->to].ids;
-    weir_err err = load_pairs(e->indptr, e->vertices + 1, &ids->low, e->vertices, 2, &e->vertex_pairs);
-    return err ? err : load_pairs(e->neighbors, e->edges, e->times, e->edges, 1, &e->edge_pairs);
-}
-
 weir_err weir_snapshot_load(weir_snapshot *s) {
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < weir_schema_relation_count(s->description.schema); i++) {
-        err = load_direction(s, i, WEIR_OUT);
-        if (!err) err = load_direction(s, i, WEIR_IN);
+    for (uint32_t i = 0; !err && i < 2 * weir_schema_relation_count(s->description.schema); i++) {
+        const weir_schema_relation *r = weir_schema_relation_at(s->description.schema, i / 2);
+        weir_snapshot_edges *e = &s->edges[i];
+        const weir_vertex_pair *ids = s->vertices[i % 2 == WEIR_OUT ? r->from : r->to].ids;
+        err = load_pairs(e->indptr, e->vertices + 1, &ids->low, e->vertices, 2, &e->vertex_pairs);
+        if (!err) err = load_pairs(e->neighbors, e->edges, e->times, e->edges, 1, &e->edge_pairs);
     }
     return err;
 }

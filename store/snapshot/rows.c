@@ -120,20 +120,12 @@ static weir_err rows_walk_close(rows_walk *w, weir_err err) {
 
 /* --- rows as the store has them ---------------------------------------------------------------------------------- */
 
-static weir_err rows_damaged(weir_vertex vertex, weir_err err) {
-    return weir_err_prefix(err, "a feature row of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(vertex));
-}
-
-/* Whether the newer row beside it says the same, and in the same life: then it has said so since this one. */
-static bool rows_said_again(const rows_walk *w, size_t life, const weir_spill_record *r) {
-    const held_row *newer = w->held_count ? &w->held[w->held_count - 1] : NULL;
-    return newer && newer->life == life && newer->length == r->row_length &&
-           memcmp(w->held_bytes.bytes + newer->offset, r->row, r->row_length) == 0;
-}
-
 static weir_err rows_hold(rows_walk *w, size_t life, const weir_spill_record *r) {
-    if (rows_said_again(w, life, r)) {
-        w->held[w->held_count - 1].time_us = r->time_us;
+    held_row *newer = w->held_count ? &w->held[w->held_count - 1] : NULL;
+    if (newer && newer->life == life && newer->length == r->row_length &&
+        memcmp(w->held_bytes.bytes + newer->offset, r->row, r->row_length) == 0) {
+        WEIR_ASSERT(newer->time_us >= r->time_us);
+        newer->time_us = r->time_us; /* the newer row says the same in the same life: so it has since this one */
         return WEIR_OK;
     }
     if (w->held_count == w->held_capacity) {
@@ -161,7 +153,7 @@ static weir_err rows_hold_all(rows_walk *w, weir_vertex vertex) {
         size_t life = weir_lives_find(lives, r->time_us);
         bool alive = life < lives->count && r->time_us <= lives->of[life].last_us;
         err = weir_row_check(w->kinds, w->kind_count, r->row, r->row_length);
-        if (err) return rows_damaged(vertex, err);
+        if (err) return weir_err_prefix(err, "a feature row of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(vertex));
         if (alive && weir_pulse_sees(&w->pulse, &lives->of[life], &until_us)) err = rows_hold(w, life, r);
         if (!err) err = weir_along_step(&w->features);
         here = w->features.found && w->features.record.vertex == vertex;
@@ -195,30 +187,9 @@ static weir_err rows_write_now(rows_walk *w) {
     return err ? err : weir_columns_add(w->columns, w->now.values);
 }
 
-/* What `next` says from its time on. */
-static weir_err rows_advance(rows_walk *w) {
-    weir_err err = WEIR_OK;
-    if (w->now.any && w->now.until_us == w->next.until_us && rows_same_values(w, &w->now, &w->next)) return WEIR_OK;
-    if (w->next.time_us < w->needed_us) w->now.any = false;
-    err = rows_write_now(w);
-    memcpy(w->now.values, w->next.values, w->kind_count * sizeof w->next.values[0]);
-    w->now.time_us = w->next.time_us;
-    w->now.until_us = w->next.until_us;
-    w->now.any = true;
-    return err;
-}
-
-/* Over what stood before: what the row says. */
-static void rows_overlay(rows_walk *w, const held_row *row) {
-    weir_value said[WEIR_ROW_FEATURES_MAX];
-    weir_row_read(w->kinds, w->kind_count, (const uint8_t *)w->held_bytes.bytes + row->offset, row->length, said);
-    for (size_t i = 0; i < w->kind_count; i++) {
-        if (said[i].present) w->next.values[i] = said[i];
-    }
-}
-
-/* Rows of one time are one row; that which stands first, the newer, has the last word. */
+/* Rows of one time are one row; the first of them, the newest, has the last word. */
 static weir_err rows_write(rows_walk *w, weir_vertex vertex) {
+    weir_value said[WEIR_ROW_FEATURES_MAX];
     weir_err err = rows_hold_all(w, vertex);
     size_t life = SIZE_MAX;
     w->now.any = false;
@@ -226,11 +197,22 @@ static weir_err rows_write(rows_walk *w, weir_vertex vertex) {
         const held_row *row = &w->held[i];
         if (row->life != life) memset(w->next.values, 0, w->kind_count * sizeof w->next.values[0]);
         life = row->life;
-        rows_overlay(w, row);
+        weir_row_read(w->kinds, w->kind_count, (const uint8_t *)w->held_bytes.bytes + row->offset, row->length, said);
+        for (size_t f = 0; f < w->kind_count; f++) {
+            if (said[f].present) w->next.values[f] = said[f];
+        }
         w->next.time_us = row->time_us;
         w->next.until_us = weir_lives_until_us(&w->pulse.lives, &w->pulse.lives.of[life]);
         if (i > 0 && w->held[i - 1].time_us == row->time_us) continue;
-        err = rows_advance(w);
+
+        /* What `next` says from its time on. */
+        if (w->now.any && w->now.until_us == w->next.until_us && rows_same_values(w, &w->now, &w->next)) continue;
+        if (w->next.time_us < w->needed_us) w->now.any = false;
+        err = rows_write_now(w);
+        memcpy(w->now.values, w->next.values, w->kind_count * sizeof w->next.values[0]);
+        w->now.time_us = w->next.time_us;
+        w->now.until_us = w->next.until_us;
+        w->now.any = true;
     }
     return err ? err : rows_write_now(w);
 }

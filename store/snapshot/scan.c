@@ -135,11 +135,6 @@ static weir_err scan_meet(snapshot_scan *s, weir_spill *spill, uint32_t type, we
     return weir_lives_add(&s->lives, (weir_life){time_us, time_us});
 }
 
-static weir_err scan_meet_edge(snapshot_scan *s, const weir_edge_key *e) {
-    const weir_schema_relation *r = weir_schema_relation_at(s->draft->schema, e->relation);
-    return scan_meet(s, s->met[0], e->direction == WEIR_OUT ? r->from : r->to, e->vertex, e->time_us);
-}
-
 static weir_err scan_visit_edge(snapshot_scan *s, const uint8_t *key, size_t key_length, const uint8_t *value,
                                 size_t length) {
     weir_edge_key e;
@@ -152,7 +147,8 @@ static weir_err scan_visit_edge(snapshot_scan *s, const uint8_t *key, size_t key
     }
     if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
     if (e.deletion) return scan_hidden_add(&s->hidden, e.neighbor, e.event, e.time_us);
-    weir_err err = scan_meet_edge(s, &e);
+    const weir_schema_relation *r = weir_schema_relation_at(s->draft->schema, e.relation);
+    weir_err err = scan_meet(s, s->met[0], e.direction == WEIR_OUT ? r->from : r->to, e.vertex, e.time_us);
     if (err) return err;
     if (e.time_us <= s->gone_us[e.relation] && s->gone_us[e.relation] != INT64_MIN) return WEIR_OK;
     int64_t until_us = scan_hidden_from(&s->hidden, e.neighbor, e.event);
@@ -279,21 +275,16 @@ static weir_err scan_shard(snapshot_scan *s) {
     return err;
 }
 
-static weir_err scan_bounds_open(snapshot_scan *s) {
-    uint32_t relations = weir_schema_relation_count(s->draft->schema);
-    s->gone_us = weir_calloc(relations, sizeof *s->gone_us);
-    s->from_us = weir_calloc(relations, sizeof *s->from_us);
-    if (!s->gone_us || !s->from_us) return WEIR_NOMEM("for a scan");
-    for (uint32_t i = 0; i < relations; i++) {
-        s->gone_us[i] = weir_draft_gone_us(s->draft, i);
-        s->from_us[i] = weir_draft_relation_from_us(s->draft, i);
-    }
-    return WEIR_OK;
-}
-
 weir_err weir_draft_scan(weir_snapshot_draft *draft) {
     snapshot_scan s = {.draft = draft};
-    weir_err err = scan_bounds_open(&s);
+    uint32_t relations = weir_schema_relation_count(draft->schema);
+    s.gone_us = weir_calloc(relations, sizeof *s.gone_us);
+    s.from_us = weir_calloc(relations, sizeof *s.from_us);
+    weir_err err = s.gone_us && s.from_us ? WEIR_OK : WEIR_NOMEM("for a scan");
+    for (uint32_t i = 0; !err && i < relations; i++) {
+        s.gone_us[i] = weir_draft_gone_us(draft, i);
+        s.from_us[i] = weir_draft_relation_from_us(draft, i);
+    }
     for (s.shard = 0; !err && s.shard < draft->shards; s.shard++)
         err = scan_shard(&s);
     weir_lives_free(&s.lives);

@@ -54,6 +54,7 @@ static weir_err spill_put(weir_spill *spill, const void *bytes, size_t length) {
         size_t room = WRITE_BYTES - spill->used, part = length < room ? length : room;
         memcpy(spill->bytes + spill->used, p, part);
         spill->used += part;
+        WEIR_ASSERT(spill->used <= WRITE_BYTES);
         p += part;
         length -= part;
         if (spill->used < WRITE_BYTES) break;
@@ -137,14 +138,6 @@ static weir_err spill_reader_fill(spill_reader *r) {
     return WEIR_OK;
 }
 
-static weir_err spill_reader_open(const char *path, spill_reader *r) {
-    if (!weir_path_exists(path)) return WEIR_OK;
-    r->bytes = weir_malloc(READ_BYTES);
-    if (!r->bytes) return WEIR_NOMEM("while reading %s", path);
-    weir_err err = weir_file_open(path, WEIR_FILE_READ, &r->file);
-    return err ? err : spill_reader_fill(r);
-}
-
 weir_err weir_merge_open(const char *folder, const char *name, uint32_t shards, weir_merge **mergep) {
     char path[WEIR_SPILL_PATH_MAX];
     weir_err err = WEIR_OK;
@@ -155,7 +148,11 @@ weir_err weir_merge_open(const char *folder, const char *name, uint32_t shards, 
     merge->current = shards;
     for (uint32_t i = 0; !err && i < shards; i++) {
         err = spill_path(folder, name, i, path);
-        if (!err) err = spill_reader_open(path, &merge->readers[i]);
+        if (err || !weir_path_exists(path)) continue;
+        spill_reader *r = &merge->readers[i];
+        r->bytes = weir_malloc(READ_BYTES);
+        err = r->bytes ? weir_file_open(path, WEIR_FILE_READ, &r->file) : WEIR_NOMEM("while reading %s", path);
+        if (!err) err = spill_reader_fill(r);
     }
     if (err) {
         weir_merge_close(merge);
@@ -174,32 +171,28 @@ void weir_merge_close(weir_merge *merge) {
     weir_free(merge);
 }
 
-static void merge_choose_lowest(weir_merge *merge) {
-    merge->current = merge->shards;
-    for (uint32_t i = 0; i < merge->shards; i++) {
-        const spill_reader *r = &merge->readers[i];
-        if (!r->file) continue;
-        if (merge->current == merge->shards || r->vertex < merge->readers[merge->current].vertex) merge->current = i;
-    }
-}
-
-static weir_err merge_give_back(weir_merge *merge) {
-    if (merge->taken == 0) return WEIR_OK;
-    spill_reader *r = &merge->readers[merge->current];
-    weir_vertex before = r->vertex;
-    r->begin += merge->taken;
-    merge->taken = 0;
-    weir_err err = spill_reader_fill(r);
-    if (!err && (!r->file || r->vertex != before)) merge->current = merge->shards;
-    return err;
-}
-
+/* The record that was lent out is given back first; while its shard goes on with the same vertex, so does the merge. */
 weir_err weir_merge_next(weir_merge *merge, weir_spill_record *recordp, bool *foundp) {
     *foundp = false;
-    weir_err err = merge_give_back(merge);
-    if (err) return err;
-    if (merge->current == merge->shards) merge_choose_lowest(merge);
+    if (merge->taken) {
+        spill_reader *lender = &merge->readers[merge->current];
+        weir_vertex before = lender->vertex;
+        lender->begin += merge->taken;
+        merge->taken = 0;
+        weir_err err = spill_reader_fill(lender);
+        if (err) return err;
+        WEIR_ASSERT(!lender->file || lender->vertex >= before);
+        if (!lender->file || lender->vertex != before) merge->current = merge->shards;
+    }
+    if (merge->current == merge->shards) { /* the lowest vertex of all */
+        for (uint32_t i = 0; i < merge->shards; i++) {
+            const spill_reader *r = &merge->readers[i];
+            bool none = merge->current == merge->shards;
+            if (r->file && (none || r->vertex < merge->readers[merge->current].vertex)) merge->current = i;
+        }
+    }
     if (merge->current == merge->shards) return WEIR_OK;
+
     const spill_reader *r = &merge->readers[merge->current];
     const uint8_t *p = r->bytes + r->begin;
     *recordp = (weir_spill_record){
@@ -212,6 +205,7 @@ weir_err weir_merge_next(weir_merge *merge, weir_spill_record *recordp, bool *fo
         .row_length = weir_get_u32(p + 48),
     };
     merge->taken = WEIR_SPILL_HEAD_BYTES + recordp->row_length;
+    WEIR_ASSERT(merge->taken <= r->end - r->begin);
     *foundp = true;
     return WEIR_OK;
 }

@@ -183,16 +183,6 @@ const char *weir_import_field(const weir_import_table *table, weir_import_role r
 
 /* --- owners ------------------------------------------------------------------------------------------------------ */
 
-static weir_err survey_owner_open(const weir_import_table *table, weir_import_owner *owner) {
-    size_t columns = table->column_count + 1;
-    owner->seen = weir_calloc(columns, sizeof *owner->seen);
-    owner->values = weir_calloc(columns, sizeof *owner->values);
-    owner->features = weir_calloc(columns, sizeof *owner->features);
-    owner->labels = weir_calloc(columns, sizeof *owner->labels);
-    return owner->seen && owner->values && owner->features && owner->labels ? WEIR_OK
-                                                                            : WEIR_NOMEM("while importing a data set");
-}
-
 /* Index of the owner of this name, made if it is new; "" is called `otherwise`. */
 static weir_err survey_owner(weir_import_table *table, const char *text, const char *otherwise, bool *newp,
                              uint32_t *indexp) {
@@ -207,7 +197,13 @@ static weir_err survey_owner(weir_import_table *table, const char *text, const c
     weir_import_owner *owner = &table->owners[table->owner_count++];
     snprintf(owner->name, sizeof owner->name, "%s", name);
     *newp = true;
-    return survey_owner_open(table, owner);
+    size_t columns = table->column_count + 1;
+    owner->seen = weir_calloc(columns, sizeof *owner->seen);
+    owner->values = weir_calloc(columns, sizeof *owner->values);
+    owner->features = weir_calloc(columns, sizeof *owner->features);
+    owner->labels = weir_calloc(columns, sizeof *owner->labels);
+    bool room = owner->seen && owner->values && owner->features && owner->labels;
+    return room ? WEIR_OK : WEIR_NOMEM("while importing a data set");
 }
 
 void weir_import_table_close(weir_import_table *table) {
@@ -232,32 +228,24 @@ static weir_err survey_wrong_field(const weir_import_table *table, uint32_t colu
                     weir_csv_name(table->csv, column), weir_csv_field(table->csv, column), what);
 }
 
-static weir_err survey_see_list(weir_import_table *table, uint32_t at) {
+/* Bits whose width nothing gives are as wide as the largest needs. */
+static weir_err survey_see_list(const weir_import *import, weir_import_table *table, uint32_t at) {
     weir_import_column *column = &table->columns[at];
     const char *text = weir_csv_field(table->csv, at);
     bool bits = column->role == WEIR_IMPORT_BITS;
+    bool given = import->opts->bit_count > 0 || strncmp(weir_csv_name(table->csv, at), "bits.", 5) == 0;
     uint64_t count = 0;
     double value;
     for (; weir_import_list(&text, &value); count++) {
         if (!bits) continue;
         if (!(value >= 0 && value < UINT32_MAX) || value != floor(value))
-            return survey_wrong_field(table, at, "has no bit's number");
+            return survey_wrong_field(table, at, "has a number that is not a bit's");
+        if (!given && (uint64_t)value >= column->width) column->width = (uint64_t)value + 1;
     }
-    if (*text) return survey_wrong_field(table, at, "is no list of numbers parted by blanks");
+    if (*text) return survey_wrong_field(table, at, "is not a list of numbers separated by blanks");
     if (!bits && count && count != column->width)
-        return survey_wrong_field(table, at, "has not the width that its name says");
+        return survey_wrong_field(table, at, "does not have the width that its name gives");
     return WEIR_OK;
-}
-
-/* Bits whose width nobody said are as wide as the largest needs. */
-static void survey_see_width(weir_import *import, uint32_t at) {
-    const char *text = weir_csv_field(import->nodes.csv, at);
-    uint64_t *width = &import->nodes.columns[at].width;
-    double value;
-    bool said = import->opts->bit_count > 0 || strncmp(weir_csv_name(import->nodes.csv, at), "bits.", 5) == 0;
-    while (!said && weir_import_list(&text, &value)) {
-        if ((uint64_t)value >= *width) *width = (uint64_t)value + 1;
-    }
 }
 
 static weir_err survey_see_field(weir_import *import, weir_import_table *table, weir_import_owner *owner, uint32_t at) {
@@ -265,7 +253,6 @@ static weir_err survey_see_field(weir_import *import, weir_import_table *table, 
     double number;
     int64_t time_us;
     int32_t code;
-    weir_err err;
     if (!*text) return WEIR_OK;
     switch (table->columns[at].role) {
     case WEIR_IMPORT_FEATURE:
@@ -281,8 +268,9 @@ static weir_err survey_see_field(weir_import *import, weir_import_table *table, 
     case WEIR_IMPORT_MOMENT:
     case WEIR_IMPORT_TIME:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
-        return weir_import_seconds(text, &time_us) ? WEIR_OK
-                                                   : survey_wrong_field(table, at, "is no time in seconds since 1970");
+        return weir_import_seconds(text, &time_us)
+                   ? WEIR_OK
+                   : survey_wrong_field(table, at, "is not a time in seconds since 1970");
     case WEIR_IMPORT_MASK:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
         return strcmp(text, "0") == 0 || strcmp(text, "1") == 0 ? WEIR_OK
@@ -290,9 +278,7 @@ static weir_err survey_see_field(weir_import *import, weir_import_table *table, 
     case WEIR_IMPORT_BITS:
     case WEIR_IMPORT_MATRIX:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
-        err = survey_see_list(table, at);
-        if (!err && table->columns[at].role == WEIR_IMPORT_BITS) survey_see_width(import, at);
-        return err;
+        return survey_see_list(import, table, at);
     default:
         return WEIR_OK;
     }
@@ -344,7 +330,8 @@ static weir_err survey_check_later(weir_import *import, const char *key) {
     return WEIR_OK;
 }
 
-static weir_err survey_node(weir_import *import) {
+static weir_err survey_node(void *context) {
+    weir_import *import = context;
     weir_import_table *t = &import->nodes;
     const char *key = weir_import_field(t, WEIR_IMPORT_ID);
     uint32_t type;
@@ -405,18 +392,11 @@ weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep) {
                     weir_csv_place(t->csv), relation->name);
 }
 
-static weir_err survey_edge(weir_import *import) {
+static weir_err survey_edge(void *context) {
+    weir_import *import = context;
     weir_import_edge edge;
     weir_err err = weir_import_ends(import, &edge);
     return err ? err : survey_see_row(import, &import->edges, edge.relation);
-}
-
-static weir_err survey_visit_node(void *context) {
-    return survey_node(context);
-}
-
-static weir_err survey_visit_edge(void *context) {
-    return survey_edge(context);
 }
 
 weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *context), void *context) {
@@ -438,7 +418,7 @@ weir_err weir_import_survey(weir_import *import) {
         err = WEIR_ERR(WEIR_EDATA, "%s has no column 'id'", opts->nodes);
     if (!err && (weir_import_find(&import->edges, WEIR_IMPORT_SRC) == WEIR_SCHEMA_NONE ||
                  weir_import_find(&import->edges, WEIR_IMPORT_DST) == WEIR_SCHEMA_NONE))
-        err = WEIR_ERR(WEIR_EDATA, "%s has not the columns 'src' and 'dst'", opts->edges);
-    if (!err) err = weir_import_walk(&import->nodes, survey_visit_node, import);
-    return err ? err : weir_import_walk(&import->edges, survey_visit_edge, import);
+        err = WEIR_ERR(WEIR_EDATA, "%s lacks the columns 'src' and 'dst'", opts->edges);
+    if (!err) err = weir_import_walk(&import->nodes, survey_node, import);
+    return err ? err : weir_import_walk(&import->edges, survey_edge, import);
 }

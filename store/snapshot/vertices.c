@@ -22,13 +22,6 @@ typedef struct vertex_runs {
     uint32_t *counts;
 } vertex_runs;
 
-static void runs_count_edge(weir_draft_direction *d, const weir_spill_record *r) {
-    if (d->edges == 0 || r->time_us < d->oldest_us) d->oldest_us = r->time_us;
-    if (d->edges == 0 || r->time_us > d->newest_us) d->newest_us = r->time_us;
-    d->edges++;
-    d->deleted += r->until_us != INT64_MAX;
-}
-
 static weir_err runs_open_run(vertex_runs *r, uint32_t type, weir_spill **runp) {
     char name[64];
     snprintf(name, sizeof name, "run.%u", type);
@@ -39,19 +32,22 @@ static weir_err runs_open_run(vertex_runs *r, uint32_t type, weir_spill **runp) 
 static weir_err runs_of_edges(vertex_runs *r, uint32_t relation, weir_direction direction) {
     weir_snapshot_draft *draft = r->draft;
     const weir_schema_relation *of = weir_schema_relation_at(draft->schema, relation);
-    uint32_t place = relation * 2 + direction;
+    weir_draft_direction *counted = &draft->directions[relation * 2 + direction];
     char spill[64];
     weir_merge *merge = NULL;
     weir_spill *run = NULL;
     weir_spill_record record, last = {.vertex = 0};
     bool found = true, any = false;
-    snprintf(spill, sizeof spill, "edges.%u", place);
+    snprintf(spill, sizeof spill, "edges.%u", relation * 2 + direction);
     weir_err err = runs_open_run(r, direction == WEIR_OUT ? of->from : of->to, &run);
     if (!err) err = weir_merge_open(draft->spill, spill, draft->shards, &merge);
     while (!err && found) {
         err = weir_draft_next_edge(draft, relation, merge, &record, &found);
         if (err || !found) break;
-        runs_count_edge(&draft->directions[place], &record);
+        if (counted->edges == 0 || record.time_us < counted->oldest_us) counted->oldest_us = record.time_us;
+        if (counted->edges == 0 || record.time_us > counted->newest_us) counted->newest_us = record.time_us;
+        counted->edges++;
+        counted->deleted += record.until_us != INT64_MAX;
         if (any && record.vertex == last.vertex) continue;
         any = true;
         last = (weir_spill_record){.vertex = record.vertex};
@@ -79,18 +75,6 @@ static weir_err runs_of_names(vertex_runs *r, uint32_t type) {
     weir_err_keep(&err, weir_spill_close(run));
     weir_along_close(&names);
     weir_pulse_close(&pulse);
-    return err;
-}
-
-static weir_err runs_make(vertex_runs *r) {
-    const weir_schema *schema = r->draft->schema;
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
-        err = runs_of_edges(r, i, WEIR_OUT);
-        if (!err) err = runs_of_edges(r, i, WEIR_IN);
-    }
-    for (uint32_t type = 0; !err && type < weir_schema_vertex_count(schema); type++)
-        err = runs_of_names(r, type);
     return err;
 }
 
@@ -147,7 +131,13 @@ bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_verte
 weir_err weir_draft_vertices(weir_snapshot_draft *draft) {
     uint32_t types = weir_schema_vertex_count(draft->schema);
     vertex_runs r = {draft, weir_calloc(types, sizeof *r.counts)};
-    weir_err err = r.counts ? runs_make(&r) : WEIR_NOMEM("for the vertex types");
+    weir_err err = r.counts ? WEIR_OK : WEIR_NOMEM("for the vertex types");
+    for (uint32_t i = 0; !err && i < weir_schema_relation_count(draft->schema); i++) {
+        err = runs_of_edges(&r, i, WEIR_OUT);
+        if (!err) err = runs_of_edges(&r, i, WEIR_IN);
+    }
+    for (uint32_t type = 0; !err && type < types; type++)
+        err = runs_of_names(&r, type);
     for (uint32_t type = 0; !err && type < types; type++)
         err = vertices_write_ids(&r, type);
     weir_free(r.counts);
