@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "plan.h"
 
@@ -25,9 +26,10 @@ static uint32_t graph_own_type(const weir_schema_relation *r, weir_direction dir
 /* --- edges ----------------------------------------------------------------------------------------------------- */
 
 /* Calls visit for the list of one vertex in each relation and direction that it has. */
-typedef void (*list_visit)(graph_builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count, uint64_t offset);
+typedef void (*graph_list_visit)(graph_builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count,
+                                 uint64_t offset);
 
-static void graph_visit_lists(graph_builder *b, uint32_t type, uint64_t v, list_visit visit) {
+static void graph_visit_lists(graph_builder *b, uint32_t type, uint64_t v, graph_list_visit visit) {
     for (uint32_t r = 0; r < weir_schema_relation_count(b->schema); r++) {
         const weir_schema_relation *relation = weir_schema_relation_at(b->schema, r);
         for (int direction = 0; direction < 2; direction++) {
@@ -39,7 +41,7 @@ static void graph_visit_lists(graph_builder *b, uint32_t type, uint64_t v, list_
     }
 }
 
-static void graph_visit_all(graph_builder *b, list_visit visit) {
+static void graph_visit_all(graph_builder *b, graph_list_visit visit) {
     for (uint32_t type = 0; type < b->graph->types; type++) {
         uint64_t count = b->graph->offsets[type + 1] - b->graph->offsets[type];
         for (uint64_t v = 0; v < count; v++)
@@ -73,20 +75,6 @@ static void graph_add_list(graph_builder *b, uint64_t vertex, const int64_t *nei
     }
 }
 
-/* Closes the gaps that repeated edges left. */
-static void graph_close_gaps(graph_builder *b) {
-    weir_parts_graph *g = b->graph;
-    int64_t to = 0;
-    for (uint64_t v = 0; v < g->vertices; v++) {
-        int64_t from = g->indptr[v], count = b->ends[v] - from;
-        memmove(g->neighbors + to, g->neighbors + from, (size_t)count * sizeof *g->neighbors);
-        memmove(g->edge_weights + to, g->edge_weights + from, (size_t)count * sizeof *g->edge_weights);
-        g->indptr[v] = to;
-        to += count;
-    }
-    g->indptr[g->vertices] = to;
-}
-
 static weir_err graph_build_edges(graph_builder *b) {
     weir_parts_graph *g = b->graph;
     graph_visit_all(b, graph_count_list);
@@ -101,7 +89,17 @@ static weir_err graph_build_edges(graph_builder *b) {
                           (unsigned long long)g->vertices);
     memcpy(b->ends, g->indptr, g->vertices * sizeof *b->ends);
     graph_visit_all(b, graph_add_list);
-    graph_close_gaps(b);
+
+    int64_t to = 0; /* repeated edges have left gaps, which are closed */
+    for (uint64_t v = 0; v < g->vertices; v++) {
+        int64_t from = g->indptr[v], count = b->ends[v] - from;
+        WEIR_ASSERT(to <= from && b->ends[v] <= g->indptr[v + 1]);
+        memmove(g->neighbors + to, g->neighbors + from, (size_t)count * sizeof *g->neighbors);
+        memmove(g->edge_weights + to, g->edge_weights + from, (size_t)count * sizeof *g->edge_weights);
+        g->indptr[v] = to;
+        to += count;
+    }
+    g->indptr[g->vertices] = to;
     return WEIR_OK;
 }
 
@@ -164,19 +162,6 @@ static bool graph_weigh_masked(graph_builder *b) {
     return found;
 }
 
-static void graph_weigh_training(graph_builder *b) {
-    bool masked = graph_weigh_masked(b);
-    for (uint32_t l = 0; !masked && l < weir_schema_label_count(b->schema); l++) {
-        const weir_schema_label *label = weir_schema_label_at(b->schema, l);
-        if (label->absent != WEIR_SCHEMA_NONE)
-            graph_weigh_all_targets(b, label);
-        else
-            graph_weigh_labelled(b, label, weir_snapshot_labels_of(b->snapshot, l));
-    }
-    for (uint64_t v = 0; v < b->graph->vertices; v++)
-        b->graph->training += (uint64_t)b->graph->vertex_weights[v * WEIR_PARTS_CONSTRAINTS];
-}
-
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
 weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *graph) {
@@ -195,10 +180,23 @@ weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *
                        ? graph_build_edges(&b)
                        : WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
                                     (unsigned long long)graph->vertices);
-    if (!err) graph_weigh_training(&b);
     weir_free(b.ends);
-    if (err) weir_parts_graph_close(graph);
-    return err;
+    if (err) {
+        weir_parts_graph_close(graph);
+        return err;
+    }
+    bool masked = graph_weigh_masked(&b);
+    for (uint32_t l = 0; !masked && l < weir_schema_label_count(b.schema); l++) {
+        const weir_schema_label *label = weir_schema_label_at(b.schema, l);
+        if (label->absent != WEIR_SCHEMA_NONE) {
+            graph_weigh_all_targets(&b, label);
+        } else {
+            graph_weigh_labelled(&b, label, weir_snapshot_labels_of(snapshot, l));
+        }
+    }
+    for (uint64_t v = 0; v < graph->vertices; v++)
+        graph->training += (uint64_t)graph->vertex_weights[v * WEIR_PARTS_CONSTRAINTS];
+    return WEIR_OK;
 }
 
 void weir_parts_graph_close(weir_parts_graph *graph) {

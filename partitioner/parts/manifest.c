@@ -37,23 +37,12 @@ static weir_err part_put_head(weir_json *json, const weir_parts_draft *draft) {
     return err;
 }
 
-static void part_put_extras(weir_json *json, const weir_snapshot_vertices *vertices) {
-    weir_json_key(json, "extras");
-    weir_json_array(json);
-    for (uint32_t i = 0; i < vertices->extra_count; i++) {
-        weir_json_object(json);
-        part_put_string(json, "name", vertices->extras[i].name);
-        part_put_u64(json, "columns", vertices->extras[i].columns);
-        weir_json_object_end(json);
-    }
-    weir_json_array_end(json);
-}
-
 static void part_put_vertices(weir_json *json, const weir_parts_draft *draft, const weir_parts_counts *counts) {
     const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
     weir_json_key(json, "vertices");
     weir_json_array(json);
     for (uint32_t type = 0; type < weir_schema_vertex_count(schema); type++) {
+        const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
         weir_json_object(json);
         part_put_string(json, "name", weir_schema_vertex_at(schema, type)->name);
         weir_json_key(json, "starts");
@@ -62,13 +51,22 @@ static void part_put_vertices(weir_json *json, const weir_parts_draft *draft, co
             weir_json_i64(json, draft->plan->starts[type][p]);
         weir_json_array_end(json);
         part_put_u64(json, "halo", counts->halos[type]);
-        part_put_extras(json, weir_snapshot_vertices_of(draft->snapshot, type));
+        weir_json_key(json, "extras");
+        weir_json_array(json);
+        for (uint32_t i = 0; i < vertices->extra_count; i++) {
+            weir_json_object(json);
+            part_put_string(json, "name", vertices->extras[i].name);
+            part_put_u64(json, "columns", vertices->extras[i].columns);
+            weir_json_object_end(json);
+        }
+        weir_json_array_end(json);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
 }
 
-static void part_put_relations(weir_json *json, const weir_parts_draft *draft, const weir_parts_counts *counts) {
+static void part_put_relations_and_labels(weir_json *json, const weir_parts_draft *draft,
+                                          const weir_parts_counts *counts) {
     const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
     weir_json_key(json, "relations");
     weir_json_array(json);
@@ -101,7 +99,7 @@ weir_err weir_parts_write_manifest(const weir_parts_draft *draft, const weir_par
     weir_json_object(&json);
     weir_err err = part_put_head(&json, draft);
     part_put_vertices(&json, draft, counts);
-    part_put_relations(&json, draft, counts);
+    part_put_relations_and_labels(&json, draft, counts);
     weir_json_object_end(&json);
     weir_buf_byte(&out, '\n');
     if (!err) err = weir_buf_err(&out);

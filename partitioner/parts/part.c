@@ -28,7 +28,7 @@ static weir_err part_check_offsets(const weir_part *p, const char *array, const 
         if (offsets[i] > offsets[i + 1]) return part_wrong(p, array, i + 1, "is less than the one before it");
     }
     if (offsets[count] == (int64_t)end) return WEIR_OK;
-    return part_wrong(p, array, count, "is not how much there is");
+    return part_wrong(p, array, count, "is not the length of the array that it indexes");
 }
 
 static weir_err part_check_below(const weir_part *p, const char *array, const int64_t *numbers, uint64_t count,
@@ -188,7 +188,8 @@ static weir_err part_map_halo(weir_part *p, uint32_t type) {
     const int64_t *halo = p->halos[type] = array.data;
     if (!err) err = part_check_below(p, name, halo, p->manifest.halos[type], starts[p->manifest.parts]);
     for (uint64_t i = 0; !err && i < p->manifest.halos[type]; i++) {
-        if (halo[i] <= before || (halo[i] >= first && halo[i] < behind)) err = part_wrong(p, name, i, "is no halo's");
+        if (halo[i] <= before || (halo[i] >= first && halo[i] < behind))
+            err = part_wrong(p, name, i, "is owned, or not above the one before it");
         before = halo[i];
     }
     return err;
@@ -229,7 +230,7 @@ static weir_err part_map_direction(weir_part *p, uint32_t relation, weir_directi
     return err ? err : part_map_columns(p, r->features, r->feature_count, folder, texts, e->edges, &e->columns);
 }
 
-/* P3, from the reader's side: a neighbour is owned or in the halo, so that whoever fetches the halo has all. */
+/* PARTS-P3, from the reader's side: a neighbour is owned or in the halo, so that whoever fetches the halo has all. */
 static weir_err part_check_halo(const weir_part *p, uint32_t relation, weir_direction direction) {
     const weir_schema_relation *r = weir_schema_relation_at(p->manifest.schema, relation);
     uint32_t type = direction == WEIR_OUT ? r->to : r->from;
@@ -265,7 +266,7 @@ static weir_err part_map_labels(weir_part *p, uint32_t label) {
     snprintf(name, sizeof name, "labels/%s/values.npy", schema->name);
     for (uint64_t i = 0; !err && i < l->count; i++) {
         if (l->values[i] < 0 || l->values[i] >= (int64_t)schema->values.count)
-            err = part_wrong(p, name, i, "is no value");
+            err = part_wrong(p, name, i, "is not a value of the label");
     }
     if (!err)
         err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/times.npy", schema->name);

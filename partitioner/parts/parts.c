@@ -14,12 +14,6 @@ static double parts_seconds_since(weir_clock *clock, int64_t since_us) {
     return (double)(weir_clock_mono_us(clock) - since_us) / (double)WEIR_US_PER_S;
 }
 
-static uint64_t parts_peak_bytes(void) {
-    struct rusage usage = {0};
-    getrusage(RUSAGE_SELF, &usage);
-    return (uint64_t)usage.ru_maxrss << 10; /* kilobytes on Linux */
-}
-
 /* --- choosing -------------------------------------------------------------------------------------------------- */
 
 static weir_err parts_try_method(const weir_snapshot *snapshot, const weir_parts_graph *graph,
@@ -45,7 +39,7 @@ static weir_err parts_choose(const weir_snapshot *snapshot, const weir_parts_gra
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
-/* A name for this cutting that its parts share: of what was cut, and how. P4: the same again is the same name. */
+/* A name for this cutting that its parts share: of what was cut, and how. PARTS-P4: the same again is the same name. */
 static weir_err parts_name_cutting(weir_parts_draft *draft) {
     const weir_parts_opts *opts = draft->opts;
     char path[WEIR_PARTS_PATH_MAX], digest[65] = "";
@@ -64,50 +58,47 @@ static weir_err parts_name_cutting(weir_parts_draft *draft) {
     return err;
 }
 
-static weir_err parts_write_map_of(const weir_parts_draft *draft, const char *folder, uint32_t type) {
-    char path[WEIR_PARTS_PATH_MAX];
-    weir_npy_writer *writer = NULL;
-    uint64_t count = weir_snapshot_vertices_of(draft->snapshot, type)->count;
-    snprintf(path, sizeof path, "%s/%s.npy", folder,
-             weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
-    weir_err err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &writer);
-    if (!err) err = weir_npy_write(writer, draft->plan->new_of[type], count);
-    if (!err) return weir_npy_writer_close(writer);
-    weir_npy_writer_cancel(writer);
-    return err;
-}
-
 static weir_err parts_write_map(const weir_parts_draft *draft) {
-    char folder[WEIR_PARTS_PATH_MAX - 128];
+    char folder[WEIR_PARTS_PATH_MAX - 128], path[WEIR_PARTS_PATH_MAX];
     int length = snprintf(folder, sizeof folder, "%s/map", draft->folder);
-    weir_err err = length < (int)sizeof folder ? weir_folder_create(folder)
-                                               : WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", draft->folder);
-    for (uint32_t type = 0; !err && type < draft->plan->types; type++)
-        err = parts_write_map_of(draft, folder, type);
+    if (length >= (int)sizeof folder) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", draft->folder);
+    weir_err err = weir_folder_create(folder);
+    for (uint32_t type = 0; !err && type < draft->plan->types; type++) {
+        weir_npy_writer *writer = NULL;
+        uint64_t count = weir_snapshot_vertices_of(draft->snapshot, type)->count;
+        snprintf(path, sizeof path, "%s/%s.npy", folder,
+                 weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
+        err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &writer);
+        if (!err) err = weir_npy_write(writer, draft->plan->new_of[type], count);
+        if (!err) {
+            err = weir_npy_writer_close(writer);
+        } else {
+            weir_npy_writer_cancel(writer);
+        }
+    }
     return err ? err : weir_manifest_write(folder);
 }
 
-static weir_err parts_write_report(const weir_parts_draft *draft, const weir_parts_report *report) {
+static weir_err parts_write_all(weir_parts_draft *draft, weir_parts_report *report) {
+    struct rusage usage = {0};
     char path[WEIR_PARTS_PATH_MAX];
     weir_buf out = {0};
-    snprintf(path, sizeof path, "%s/report.json", draft->folder);
-    weir_parts_report_json(report, &out);
-    weir_err err = weir_buf_err(&out);
-    if (!err) err = weir_file_replace(path, out.bytes, out.length);
-    weir_buf_free(&out);
-    return err;
-}
-
-static weir_err parts_write_all(weir_parts_draft *draft, weir_parts_report *report) {
     int64_t begin_us = weir_clock_mono_us(draft->opts->clock);
     weir_err err = weir_folder_create(draft->folder);
     if (!err) err = parts_name_cutting(draft);
     if (!err) err = parts_write_map(draft);
     for (draft->part = 0; !err && draft->part < draft->plan->parts; draft->part++)
         err = weir_parts_write_part(draft);
+    if (err) return err;
+
     report->write_seconds = parts_seconds_since(draft->opts->clock, begin_us);
-    report->peak_bytes = parts_peak_bytes();
-    if (!err) err = parts_write_report(draft, report);
+    getrusage(RUSAGE_SELF, &usage);
+    report->peak_bytes = (uint64_t)usage.ru_maxrss << 10; /* kilobytes on Linux */
+    weir_parts_report_json(report, &out);
+    err = weir_buf_err(&out);
+    snprintf(path, sizeof path, "%s/report.json", draft->folder);
+    if (!err) err = weir_file_replace(path, out.bytes, out.length);
+    weir_buf_free(&out);
     return err ? err : weir_file_rename(draft->folder, draft->opts->out);
 }
 
@@ -133,54 +124,27 @@ static weir_err parts_write_plan(const weir_snapshot *snapshot, const weir_parts
 
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
-/* That labels stand by vertex, rising, is how those of a list of edges are found. Returns the first that does not. */
-static uint64_t parts_find_unordered(const weir_snapshot_labels *labels, const weir_snapshot_edges *edges) {
-    uint64_t vertex = 0, i = 0;
-    for (; i < labels->count; i++) {
-        if (!edges && i && labels->targets[i] < labels->targets[i - 1]) break;
-        if (!edges) continue;
-        while (edges->indptr[vertex + 1] <= labels->targets[i])
-            vertex++;
-        if (labels->targets[i] < edges->indptr[vertex]) break;
-    }
-    return i;
-}
-
+/* That labels stand by vertex, rising, is how those of a list of edges are found. */
 static weir_err parts_check_labels(const weir_snapshot *snapshot) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     for (uint32_t l = 0; l < weir_schema_label_count(schema); l++) {
         const weir_schema_label *label = weir_schema_label_at(schema, l);
         const weir_snapshot_labels *labels = weir_snapshot_labels_of(snapshot, l);
-        uint64_t at = parts_find_unordered(
-            labels, label->on_relation ? weir_snapshot_edges_of(snapshot, label->target, WEIR_OUT) : NULL);
-        if (at == labels->count) continue;
-        return WEIR_ERR(WEIR_ECORRUPT,
-                        "labels/%s/targets.npy: number %llu is of a vertex before the last one; take "
-                        "another copy of the snapshot",
-                        label->name, (unsigned long long)at);
+        const weir_snapshot_edges *edges =
+            label->on_relation ? weir_snapshot_edges_of(snapshot, label->target, WEIR_OUT) : NULL;
+        uint64_t vertex = 0, before = 0;
+        for (uint64_t i = 0; i < labels->count; i++, before = vertex) {
+            if (!edges) vertex = (uint64_t)labels->targets[i];
+            while (edges && edges->indptr[vertex + 1] <= labels->targets[i])
+                vertex++;
+            if (edges ? labels->targets[i] >= edges->indptr[vertex] : vertex >= before) continue;
+            return WEIR_ERR(WEIR_ECORRUPT,
+                            "labels/%s/targets.npy: number %llu is of a vertex before the last one; take "
+                            "another copy of the snapshot",
+                            label->name, (unsigned long long)i);
+        }
     }
     return WEIR_OK;
-}
-
-static weir_err parts_check(const weir_snapshot *snapshot, const weir_parts_opts *opts) {
-    if (!opts->parts || opts->parts > WEIR_PARTS_COUNT_MAX) {
-        return WEIR_ERR(WEIR_ELIMIT, "%u parts are not 1 to %u", opts->parts, WEIR_PARTS_COUNT_MAX);
-    }
-    if (weir_path_exists(opts->out)) {
-        return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder, or remove it", opts->out);
-    }
-    weir_err err = weir_snapshot_check(snapshot);
-    return err ? err : parts_check_labels(snapshot);
-}
-
-static void parts_describe(const weir_snapshot *snapshot, const weir_parts_graph *graph, const weir_parts_opts *opts,
-                           weir_parts_report *report) {
-    report->parts = opts->parts;
-    report->seed = opts->seed;
-    report->vertices = graph->vertices;
-    report->training = graph->training;
-    for (uint32_t r = 0; r < weir_schema_relation_count(weir_snapshot_schema(snapshot)); r++)
-        report->edges += weir_snapshot_edges_of(snapshot, r, WEIR_OUT)->edges;
 }
 
 static weir_err parts_cut(const weir_snapshot *snapshot, weir_parts_graph *graph, const weir_parts_opts *opts,
@@ -189,7 +153,12 @@ static weir_err parts_cut(const weir_snapshot *snapshot, weir_parts_graph *graph
     int32_t *part_of = weir_calloc(graph->vertices + 1, sizeof *part_of);
     int32_t *scratch = weir_calloc(graph->vertices + 1, sizeof *scratch);
     weir_err err = WEIR_OK;
-    parts_describe(snapshot, graph, opts, report);
+    report->parts = opts->parts;
+    report->seed = opts->seed;
+    report->vertices = graph->vertices;
+    report->training = graph->training;
+    for (uint32_t r = 0; r < weir_schema_relation_count(weir_snapshot_schema(snapshot)); r++)
+        report->edges += weir_snapshot_edges_of(snapshot, r, WEIR_OUT)->edges;
     if (graph->vertices < opts->parts) {
         err = WEIR_ERR(WEIR_ELIMIT, "%u parts of %llu vertices would leave some empty; ask for fewer", opts->parts,
                        (unsigned long long)graph->vertices);
@@ -208,7 +177,12 @@ static weir_err parts_cut(const weir_snapshot *snapshot, weir_parts_graph *graph
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp) {
     weir_parts_graph graph = {0};
     *reportp = (weir_parts_report){0};
-    weir_err err = parts_check(snapshot, opts);
+    if (!opts->parts || opts->parts > WEIR_PARTS_COUNT_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "%u parts are not 1 to %u", opts->parts, WEIR_PARTS_COUNT_MAX);
+    if (weir_path_exists(opts->out))
+        return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder, or remove it", opts->out);
+    weir_err err = weir_snapshot_check(snapshot);
+    if (!err) err = parts_check_labels(snapshot);
     if (!err) err = weir_parts_graph_open(snapshot, &graph);
     if (err) return err;
     err = parts_cut(snapshot, &graph, opts, reportp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c - new numbers: within a type by part, within a part in the snapshot's order (P1). */
+/* plan.c - new numbers: within a type by part, within a part in the snapshot's order (PARTS-P1). */
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "plan.h"
 
@@ -22,6 +23,7 @@ static weir_err parts_plan_type(weir_parts_plan *plan, uint32_t type) {
     }
     for (uint64_t v = 0; v < count; v++) {
         new_of[v] = next[plan->part_of[first + v]]++;
+        WEIR_ASSERT(new_of[v] < starts[plan->part_of[first + v] + 1]); /* PARTS-P1 */
         old_of[new_of[v]] = (int64_t)v;
     }
     weir_free(next);

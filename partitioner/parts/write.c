@@ -253,19 +253,17 @@ static weir_err part_write_spans(const weir_parts_draft *draft, const char *fold
     return err ? err : part_write_lists(path, WEIR_NPY_I64, l, spans->until_us, count);
 }
 
-/* One number a row. */
-static weir_err part_write_columns(const weir_parts_draft *draft, const char *folder, part_owned rows,
-                                   const weir_snapshot_vertices *vertices) {
-    const part_lists l = {.rows = rows, .indptr = vertices->rows.indptr};
-    uint64_t count = part_count_listed(rows, l.indptr);
+/* One number a row, in the order of these lists. */
+static weir_err part_write_columns(const weir_parts_draft *draft, const char *folder,
+                                   const weir_snapshot_column *columns, uint32_t column_count, part_lists l,
+                                   uint64_t count) {
     char path[WEIR_PARTS_PATH_MAX];
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < vertices->column_count; i++) {
+    for (uint32_t i = 0; !err && i < column_count; i++) {
         weir_npy_type kind = WEIR_NPY_F32;
-        const void *numbers = part_column_numbers(&vertices->columns[i], &kind);
-        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, vertices->columns[i].name);
+        const void *numbers = part_column_numbers(&columns[i], &kind);
+        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, columns[i].name);
         if (!err) err = part_write_lists(path, kind, l, numbers, count);
-        if (!err) err = part_write_texts(draft, folder, &vertices->columns[i]);
     }
     return err;
 }
@@ -284,24 +282,16 @@ static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type
     snprintf(room, sizeof room, "%s/rows", folder);
     if (!err) err = part_write_spans(draft, room, "times", rows, &vertices->rows);
     if (!err) err = part_write_keys(draft, folder, rows, vertices);
-    if (!err) err = part_write_columns(draft, folder, rows, vertices);
+    const part_lists l = {.rows = rows, .indptr = vertices->rows.indptr};
+    if (!err)
+        err = part_write_columns(draft, folder, vertices->columns, vertices->column_count, l,
+                                 part_count_listed(rows, l.indptr));
+    for (uint32_t i = 0; !err && i < vertices->column_count; i++)
+        err = part_write_texts(draft, folder, &vertices->columns[i]);
     return err ? err : part_write_extras(draft, folder, rows, vertices);
 }
 
 /* --- relations ------------------------------------------------------------------------------------------------- */
-
-static weir_err part_write_edge_features(const weir_parts_draft *draft, const char *folder, const part_lists *l,
-                                         const weir_snapshot_edges *edges, uint64_t count) {
-    char path[WEIR_PARTS_PATH_MAX];
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < edges->column_count; i++) {
-        weir_npy_type kind = WEIR_NPY_F32;
-        const void *numbers = part_column_numbers(&edges->columns[i], &kind);
-        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, edges->columns[i].name);
-        if (!err) err = part_write_lists(path, kind, *l, numbers, count);
-    }
-    return err;
-}
 
 static weir_err part_write_direction(const weir_parts_draft *draft, uint32_t relation, weir_direction direction,
                                      uint64_t *countp) {
@@ -326,10 +316,10 @@ static weir_err part_write_direction(const weir_parts_draft *draft, uint32_t rel
     if (!err) err = part_write_lists(path, WEIR_NPY_U64, l, edges->events, count);
     if (!err && edges->until_us) err = weir_parts_path(draft, path, "%s/until.npy", folder);
     if (!err && edges->until_us) err = part_write_lists(path, WEIR_NPY_I64, l, edges->until_us, count);
-    return err ? err : part_write_edge_features(draft, folder, &l, edges, count);
+    return err ? err : part_write_columns(draft, folder, edges->columns, edges->column_count, l, count);
 }
 
-/* P2: each list goes to the part of the vertex whose list it is, and nowhere else. */
+/* PARTS-P2: each list goes to the part of the vertex whose list it is, and nowhere else. */
 static weir_err part_write_relation(const weir_parts_draft *draft, uint32_t relation, weir_parts_counts *counts) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, relation, WEIR_OUT);
     char folder[96];
@@ -407,48 +397,29 @@ static weir_err part_take_of_edges(const weir_parts_draft *draft, uint32_t relat
     return err;
 }
 
-static weir_err part_write_taken(const weir_parts_draft *draft, const char *folder, const weir_snapshot_labels *labels,
-                                 const part_taken *t) {
-    const part_owned rows = {t->places, t->count, 0};
-    char path[WEIR_PARTS_PATH_MAX];
-    weir_err err = part_create_folder(draft, folder);
-    if (!err) err = weir_parts_path(draft, path, "%s/targets.npy", folder);
-    if (!err) err = part_write_plain(path, WEIR_NPY_I64, t->targets, t->count);
-    if (!err) err = weir_parts_path(draft, path, "%s/values.npy", folder);
-    if (!err) err = part_write_rows(path, WEIR_NPY_I32, rows, labels->values, 0);
-    if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
-    return err ? err : part_write_rows(path, WEIR_NPY_I64, rows, labels->times, 0);
-}
-
 static weir_err part_write_labels(const weir_parts_draft *draft, uint32_t label, uint64_t *countp) {
     const weir_schema_label *l = weir_schema_label_at(weir_snapshot_schema(draft->snapshot), label);
     const weir_snapshot_labels *labels = weir_snapshot_labels_of(draft->snapshot, label);
     part_taken t = {0};
-    char folder[96];
-    snprintf(folder, sizeof folder, "labels/%s", l->name);
+    char folder[96], path[WEIR_PARTS_PATH_MAX];
     weir_err err = l->on_relation ? part_take_of_edges(draft, l->target, labels, &t)
                                   : part_take_of_vertices(draft, l->target, labels, &t);
+    const part_owned rows = {t.places, t.count, 0};
     *countp = t.count;
-    if (!err) err = part_write_taken(draft, folder, labels, &t);
+    snprintf(folder, sizeof folder, "labels/%s", l->name);
+    if (!err) err = part_create_folder(draft, folder);
+    if (!err) err = weir_parts_path(draft, path, "%s/targets.npy", folder);
+    if (!err) err = part_write_plain(path, WEIR_NPY_I64, t.targets, t.count);
+    if (!err) err = weir_parts_path(draft, path, "%s/values.npy", folder);
+    if (!err) err = part_write_rows(path, WEIR_NPY_I32, rows, labels->values, 0);
+    if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
+    if (!err) err = part_write_rows(path, WEIR_NPY_I64, rows, labels->times, 0);
     weir_free(t.places);
     weir_free(t.targets);
     return err;
 }
 
 /* --- halo ------------------------------------------------------------------------------------------------------ */
-
-static void part_mark_neighbors(const weir_parts_draft *draft, uint32_t relation, weir_direction direction,
-                                uint32_t type, uint8_t *marks) {
-    const weir_schema_relation *r = weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation);
-    const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, relation, direction);
-    bool out = direction == WEIR_OUT;
-    if ((out ? r->to : r->from) != type) return;
-    part_owned rows = part_owned_of(draft, out ? r->from : r->to);
-    for (uint64_t v = 0; v < rows.count; v++) {
-        for (int64_t at = e->indptr[rows.old[v]]; at < e->indptr[rows.old[v] + 1]; at++)
-            marks[draft->plan->new_of[type][e->neighbors[at]]] = 1;
-    }
-}
 
 typedef struct part_marked {
     const uint8_t *marks;
@@ -471,11 +442,18 @@ static weir_err part_write_halo(const weir_parts_draft *draft, uint32_t type, ui
     char path[WEIR_PARTS_PATH_MAX];
     uint8_t *marks = weir_calloc(m.count + 1, 1);
     if (!marks) return WEIR_NOMEM("while marking %llu vertices", (unsigned long long)m.count);
-    for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
-        part_mark_neighbors(draft, r, WEIR_OUT, type, marks);
-        part_mark_neighbors(draft, r, WEIR_IN, type, marks);
+    for (uint32_t r = 0; r < 2 * weir_schema_relation_count(schema); r++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, r / 2);
+        bool out = r % 2 == WEIR_OUT;
+        if ((out ? relation->to : relation->from) != type) continue;
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, r / 2, out ? WEIR_OUT : WEIR_IN);
+        part_owned own = part_owned_of(draft, out ? relation->from : relation->to);
+        for (uint64_t v = 0; v < own.count; v++) {
+            for (int64_t at = e->indptr[own.old[v]]; at < e->indptr[own.old[v] + 1]; at++)
+                marks[draft->plan->new_of[type][e->neighbors[at]]] = 1;
+        }
     }
-    memset(marks + rows.first, 0, rows.count); /* P3 */
+    memset(marks + rows.first, 0, rows.count); /* PARTS-P3 */
     m.marks = marks;
     for (uint64_t v = 0; v < m.count; v++)
         *countp += marks[v];
@@ -487,7 +465,10 @@ static weir_err part_write_halo(const weir_parts_draft *draft, uint32_t type, ui
 
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
-static weir_err part_write_arrays(const weir_parts_draft *draft, weir_parts_counts *counts) {
+weir_err weir_parts_write_part(const weir_parts_draft *draft) {
+    char path[WEIR_PARTS_PATH_MAX];
+    weir_parts_counts *counts = weir_calloc(1, sizeof *counts);
+    if (!counts) return WEIR_NOMEM("while writing a part");
     const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
     weir_err err = part_create_folder(draft, "halo");
     for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++) {
@@ -498,14 +479,6 @@ static weir_err part_write_arrays(const weir_parts_draft *draft, weir_parts_coun
         err = part_write_relation(draft, i, counts);
     for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
         err = part_write_labels(draft, i, &counts->labels[i]);
-    return err;
-}
-
-weir_err weir_parts_write_part(const weir_parts_draft *draft) {
-    char path[WEIR_PARTS_PATH_MAX];
-    weir_parts_counts *counts = weir_calloc(1, sizeof *counts);
-    if (!counts) return WEIR_NOMEM("while writing a part");
-    weir_err err = part_write_arrays(draft, counts);
     if (!err) err = weir_parts_write_manifest(draft, counts);
     if (!err) err = weir_parts_path(draft, path, ".");
     if (!err) path[strlen(path) - 2] = '\0';

@@ -3,12 +3,12 @@
  * aggregate.c - the aggregates of a type are grouped by (relation, direction): each window is read once, from its
  * newest edge to the oldest that any of the group wants, and each aggregate looks at the part that is its own.
  */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #define ROWS_AT_ONCE 64u                         /* a source takes so many parents at a time */
 #define SET_SLOTS    (WEIR_AGGREGATE_EDGES * 2u) /* a power of two */
@@ -54,18 +54,14 @@ static int64_t aggregate_time_at(const weir_sample_window *window, uint32_t i) {
     return time_us;
 }
 
-/* Rounds towards the past, before 1970 too. */
-static int64_t aggregate_floor_time(int64_t time_us, int64_t resolution_us) {
-    int64_t rest = time_us % resolution_us;
-    if (rest < 0) rest += resolution_us;
-    int64_t floored;
-    return __builtin_sub_overflow(time_us, rest, &floored) ? INT64_MIN : floored;
-}
-
+/* Rounded down to the resolution, towards the past before 1970 too. */
 static int64_t aggregate_window_begin(const weir_schema_aggregate *aggregate, int64_t before_us) {
-    int64_t begin_us;
+    int64_t begin_us, floored_us;
     if (__builtin_sub_overflow(before_us, aggregate->window_us, &begin_us)) return INT64_MIN;
-    return aggregate->resolution_us ? aggregate_floor_time(begin_us, aggregate->resolution_us) : begin_us;
+    if (!aggregate->resolution_us) return begin_us;
+    int64_t rest = begin_us % aggregate->resolution_us;
+    if (rest < 0) rest += aggregate->resolution_us;
+    return __builtin_sub_overflow(begin_us, rest, &floored_us) ? INT64_MIN : floored_us;
 }
 
 /* How many of the window's edges are not older than `begin_us`: times fall. */
@@ -79,7 +75,7 @@ static uint32_t aggregate_edges_since(const weir_sample_window *window, int64_t 
             high = middle;
         }
     }
-    assert(low == 0 || aggregate_time_at(window, low - 1) >= begin_us); /* G1 */
+    WEIR_ASSERT(low == 0 || aggregate_time_at(window, low - 1) >= begin_us); /* AGGREGATE-G1 */
     return low;
 }
 
@@ -137,8 +133,7 @@ static double aggregate_distinct_codes(const aggregate_reading *r, uint32_t coun
 
 /* From the newest to the oldest in doubles: the same order, so the same bits, in every source. */
 static double aggregate_of_numbers(weir_schema_function function, const float *numbers, uint32_t count) {
-    double sum = 0;
-    double largest = -INFINITY;
+    double sum = 0, largest = -INFINITY;
     uint32_t present = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (isnan(numbers[i])) continue;
@@ -184,7 +179,7 @@ static weir_err aggregate_read_group(weir_aggregates *a, const weir_sample_ask *
     for (uint32_t row = 0; !err && row < ask->count; row++) {
         aggregate_reading r = {a, ask, &windows[row], ask->before_us[row]};
         uint32_t column = 0;
-        assert(windows[row].count <= WEIR_AGGREGATE_EDGES); /* G2 */
+        WEIR_ASSERT(windows[row].count <= WEIR_AGGREGATE_EDGES); /* AGGREGATE-G2 */
         for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(a->schema); i++) {
             const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
             if (aggregate_of_group(aggregate, ask))
@@ -219,7 +214,7 @@ weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type,
                               const weir_vertex *ids, const int64_t *before_us, uint32_t rows, double *values) {
     uint32_t columns = weir_aggregates_count(aggregates->schema, vertex_type);
     weir_err err = WEIR_OK;
-    assert(aggregates->source->wide ? ids && !vertices : vertices && !ids);
+    WEIR_ASSERT(aggregates->source->wide ? ids && !vertices : vertices && !ids);
     for (uint32_t begin = 0; !err && columns && begin < rows; begin += ROWS_AT_ONCE) {
         uint32_t left = rows - begin;
         weir_sample_ask ask = {

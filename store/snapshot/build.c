@@ -72,7 +72,7 @@ static void draft_tables_close(weir_snapshot_draft *draft) {
 }
 
 /* What expires is as old as it is at the time that was asked for; where none was, at the watermark: one event that is
- * ahead of all others makes nothing old. How far back the schema lets a reader ask is the store's to say (Z1): a
+ * ahead of all others makes nothing old. How far back the schema lets a reader ask is the store's to say (SNAPSHOT-Z1): a
  * snapshot of an earlier time cannot tell what the store tells nobody any more, and need not keep. The store tells
  * nothing as of the watermark less a history, so the first time that is told of is one behind that. */
 static void draft_set_times(weir_snapshot_draft *draft) {

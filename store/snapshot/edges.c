@@ -88,7 +88,7 @@ static weir_err edges_begin_vertex(edges_files *f, weir_vertex vertex) {
         err = weir_npy_write_i64(f->indptr, (int64_t)f->edges);
         f->index++;
     }
-    WEIR_ASSERT(err || (f->index > 0 && weir_vertex_of(ids[f->index - 1]) == vertex)); /* Z2 */
+    WEIR_ASSERT(err || (f->index > 0 && weir_vertex_of(ids[f->index - 1]) == vertex)); /* SNAPSHOT-Z2 */
     return err;
 }
 
@@ -113,7 +113,7 @@ static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
         f->halves++;
         return WEIR_OK;
     }
-    WEIR_ASSERT(r->time_us < f->draft->as_of_us); /* Z3 */
+    WEIR_ASSERT(r->time_us < f->draft->as_of_us); /* SNAPSHOT-Z3 */
     f->edges++;
     uint64_t own = f->index - 1;
     bool out = f->direction == WEIR_OUT;
@@ -175,11 +175,11 @@ static weir_err edges_write_direction(weir_snapshot_draft *draft, uint32_t relat
     return err ? err : edges_write_once(draft, f, edges, &edges, &halves);
 }
 
-/* Z1: what one direction has and the other lacks, where both ends are there for other reasons, cannot be told apart. */
+/* SNAPSHOT-Z1: what one direction has and the other lacks, where both ends are there for other reasons, cannot be told apart. */
 static weir_err edges_check_ends(const weir_snapshot_draft *draft, uint32_t relation) {
     const weir_draft_direction *out = &draft->directions[2 * relation + WEIR_OUT], *in = out + 1;
     WEIR_ASSERT(in == &draft->directions[2 * relation + WEIR_IN]);
-    if (out->edges == in->edges && out->sum == in->sum) return WEIR_OK; /* Z1 */
+    if (out->edges == in->edges && out->sum == in->sum) return WEIR_OK; /* SNAPSHOT-Z1 */
     return WEIR_ERR(
         WEIR_EDATA,
         "relation %s has edges of which only one end is in the store, so it was copied while events came in, or a "

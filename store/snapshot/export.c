@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "csv.h"
 
@@ -117,13 +118,6 @@ bool weir_export_sees(const weir_snapshot *snapshot, const weir_snapshot_edges *
     return !e->expire_us || __builtin_sub_overflow(as_of_us, e->expire_us, &gone_us) || e->times[edge] > gone_us;
 }
 
-static void export_mark_ends(const weir_snapshot *snapshot, const weir_snapshot_edges *e, uint8_t *there) {
-    for (uint64_t v = 0; v < e->vertices; v++) {
-        for (int64_t at = e->indptr[v]; at < e->indptr[v + 1] && !there[v]; at++)
-            there[v] = weir_export_sees(snapshot, e, at);
-    }
-}
-
 uint8_t *weir_export_there(const weir_snapshot *snapshot, uint32_t type) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
@@ -131,10 +125,15 @@ uint8_t *weir_export_there(const weir_snapshot *snapshot, uint32_t type) {
     uint64_t life;
     for (uint64_t i = 0; there && i < v->count; i++)
         there[i] = weir_snapshot_span(&v->lives, i, weir_snapshot_as_of_us(snapshot), &life);
-    for (uint32_t r = 0; there && r < weir_schema_relation_count(schema); r++) {
-        const weir_schema_relation *relation = weir_schema_relation_at(schema, r);
-        if (relation->from == type) export_mark_ends(snapshot, weir_snapshot_edges_of(snapshot, r, WEIR_OUT), there);
-        if (relation->to == type) export_mark_ends(snapshot, weir_snapshot_edges_of(snapshot, r, WEIR_IN), there);
+    for (uint32_t r = 0; there && r < 2 * weir_schema_relation_count(schema); r++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, r / 2);
+        weir_direction direction = r % 2 ? WEIR_IN : WEIR_OUT;
+        if ((direction == WEIR_OUT ? relation->from : relation->to) != type) continue;
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, r / 2, direction);
+        for (uint64_t i = 0; i < e->vertices; i++) {
+            for (int64_t at = e->indptr[i]; at < e->indptr[i + 1] && !there[i]; at++)
+                there[i] = weir_export_sees(snapshot, e, at);
+        }
     }
     return there;
 }
@@ -187,6 +186,7 @@ static void sheet_add(sheet *s, uint32_t owner, const char *header, sheet_item i
     uint32_t at = 0;
     while (at < s->count && strcmp(s->headers[at], header) != 0)
         at++;
+    WEIR_ASSERT(at < s->room);
     if (at == s->count) snprintf(s->headers[s->count++], HEADER_MAX, "%s", header);
     s->items[(size_t)owner * s->room + at] = it;
 }
@@ -244,39 +244,34 @@ static void sheet_put_header(weir_buf *out, const char *begin, const sheet *s) {
 
 /* --- cells ------------------------------------------------------------------------------------------------------- */
 
-static void sheet_put_feature(weir_buf *out, const weir_snapshot_column *c, uint64_t at) {
-    if (c->kind == WEIR_VALUE_NUMBER) weir_export_number(out, c->numbers[at]);
-    if (c->kind == WEIR_VALUE_TIME) weir_export_seconds(out, c->times[at]);
-    if (c->kind != WEIR_VALUE_CATEGORY || c->codes[at] < 0) return;
-    int64_t begin = c->text_offsets[c->codes[at]], end = c->text_offsets[c->codes[at] + 1];
-    weir_csv_put(out, (const char *)c->text_bytes + begin, (size_t)(end - begin));
-}
-
-static void sheet_put_label(weir_buf *out, const sheet_item *it, const sheet_line *l) {
-    int64_t place = it->newest[l->target];
-    if (place < 0 || it->labels->times[place] <= l->label_after_us || it->labels->times[place] > l->label_upto_us)
-        return;
-    const char *text = it->values->texts[it->labels->values[place]];
-    weir_csv_put(out, text, strlen(text));
-}
-
 static void sheet_put_item(weir_buf *out, const sheet_item *it, const sheet_line *l) {
+    const weir_snapshot_column *c = it->feature;
     switch (it->kind) {
     case ITEM_NONE:
-        break;
-    case ITEM_LABEL:
-        sheet_put_label(out, it, l);
-        break;
+        return;
+    case ITEM_LABEL: {
+        int64_t place = it->newest[l->target], time_us = place < 0 ? 0 : it->labels->times[place];
+        if (place < 0 || time_us <= l->label_after_us || time_us > l->label_upto_us) return;
+        const char *text = it->values->texts[it->labels->values[place]];
+        weir_csv_put(out, text, strlen(text));
+        return;
+    }
     case ITEM_FEATURE:
-        if (l->row >= 0) sheet_put_feature(out, it->feature, (uint64_t)l->row);
-        break;
+        if (l->row < 0) return;
+        if (c->kind == WEIR_VALUE_NUMBER) weir_export_number(out, c->numbers[l->row]);
+        if (c->kind == WEIR_VALUE_TIME) weir_export_seconds(out, c->times[l->row]);
+        if (c->kind == WEIR_VALUE_CATEGORY && c->codes[l->row] >= 0) {
+            const int64_t *at = &c->text_offsets[c->codes[l->row]];
+            weir_csv_put(out, (const char *)c->text_bytes + at[0], (size_t)(at[1] - at[0]));
+        }
+        return;
     case ITEM_EXTRA:
         if (it->extra->columns) {
             weir_export_list(out, it->extra->matrix + l->target * it->extra->columns, it->extra->columns, it->bits);
         } else {
             weir_buf_byte(out, it->extra->mask[l->target] ? '1' : '0');
         }
-        break;
+        return;
     }
 }
 

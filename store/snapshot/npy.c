@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 
 #include "npy_private.h"
@@ -105,7 +106,7 @@ static weir_err npy_read_dimension(npy_header *h) {
             return npy_broken(h, "has a shape beyond 64 bits");
         }
     }
-    if (digits == 0) return npy_broken(h, "has a shape that is no tuple of numbers");
+    if (digits == 0) return npy_broken(h, "has a shape that is not a tuple of numbers");
     if (h->array->dims == WEIR_NPY_DIMS_MAX) return npy_broken(h, "has more than 4 dimensions");
     h->array->shape[h->array->dims++] = value;
     return WEIR_OK;
@@ -113,7 +114,7 @@ static weir_err npy_read_dimension(npy_header *h) {
 
 static weir_err npy_read_shape(npy_header *h) {
     weir_err err = WEIR_OK;
-    if (!npy_take(h, '(')) return npy_broken(h, "has a shape that is no tuple");
+    if (!npy_take(h, '(')) return npy_broken(h, "has a shape that is not a tuple");
     while (!err && !npy_take(h, ')')) {
         npy_skip_blanks(h);
         err = npy_read_dimension(h);
@@ -128,7 +129,7 @@ static weir_err npy_read_shape(npy_header *h) {
 
 static weir_err npy_read_entry(npy_header *h) {
     char key[32];
-    if (!npy_take_text(h, key, sizeof key) || !npy_take(h, ':')) return npy_broken(h, "is no dictionary");
+    if (!npy_take_text(h, key, sizeof key) || !npy_take(h, ':')) return npy_broken(h, "is not a dictionary");
     if (strcmp(key, "descr") == 0 && !h->has_descr) return npy_read_descr(h);
     if (strcmp(key, "shape") == 0 && !h->has_shape) return npy_read_shape(h);
     if (strcmp(key, "fortran_order") == 0 && !h->has_order) {
@@ -137,16 +138,16 @@ static weir_err npy_read_entry(npy_header *h) {
         h->fortran = npy_take_word(h, "True");
         return h->fortran ? WEIR_OK : npy_broken(h, "has an order that is neither True nor False");
     }
-    return npy_broken(h, "has a key that is none of descr, fortran_order, shape, or one of them twice");
+    return npy_broken(h, "has a key other than descr, fortran_order and shape, or one of them twice");
 }
 
 static weir_err npy_read_header(npy_header *h) {
     weir_err err = WEIR_OK;
-    if (!npy_take(h, '{')) return npy_broken(h, "is no dictionary");
+    if (!npy_take(h, '{')) return npy_broken(h, "is not a dictionary");
     while (!err && !npy_take(h, '}')) {
         err = npy_read_entry(h);
         if (!err && !npy_take(h, ',')) {
-            if (!npy_take(h, '}')) return npy_broken(h, "is no dictionary");
+            if (!npy_take(h, '}')) return npy_broken(h, "is not a dictionary");
             break;
         }
     }
@@ -161,26 +162,11 @@ static weir_err npy_read_header(npy_header *h) {
 
 /* --- bytes ------------------------------------------------------------------------------------------------------- */
 
-static weir_err npy_check_bytes(const char *name, weir_npy_array *array, size_t length) {
-    uint64_t bytes = npy_types[array->type].size;
-    array->count = 1;
-    for (uint32_t i = 0; i < array->dims; i++) {
-        if (__builtin_mul_overflow(array->count, array->shape[i], &array->count)) {
-            return WEIR_ERR(WEIR_EDATA, "%s: the array's shape is beyond 64 bits", name);
-        }
-    }
-    if (__builtin_mul_overflow(bytes, array->count, &bytes) || bytes != length) {
-        return WEIR_ERR(WEIR_EDATA, "%s: the array's shape and its %zu bytes do not fit; it was cut, or is none", name,
-                        length);
-    }
-    return WEIR_OK;
-}
-
 weir_err weir_npy_read(const char *name, const void *bytes, size_t length, weir_npy_array *arrayp) {
     const uint8_t *p = bytes;
     *arrayp = (weir_npy_array){.type = WEIR_NPY_BOOL};
     if (length < MAGIC_BYTES + 4 || memcmp(p, MAGIC, MAGIC_BYTES) != 0) {
-        return WEIR_ERR(WEIR_EDATA, "%s is no .npy file: it does not begin as one", name);
+        return WEIR_ERR(WEIR_EDATA, "%s is not a .npy file: it does not begin like one", name);
     }
     bool first = p[6] == 1;
     size_t begin = first ? 10 : 12;
@@ -195,9 +181,20 @@ weir_err weir_npy_read(const char *name, const void *bytes, size_t length, weir_
     npy_header h = {
         .name = name, .next = (const char *)p + begin, .end = (const char *)p + begin + text, .array = arrayp};
     weir_err err = npy_read_header(&h);
-    if (!err) err = npy_check_bytes(name, arrayp, length - begin - text);
+    if (err) return err;
+
+    uint64_t bytes_wanted = npy_types[arrayp->type].size;
+    arrayp->count = 1;
+    for (uint32_t i = 0; i < arrayp->dims; i++) {
+        if (__builtin_mul_overflow(arrayp->count, arrayp->shape[i], &arrayp->count))
+            return WEIR_ERR(WEIR_EDATA, "%s: the array's shape is beyond 64 bits", name);
+    }
+    if (__builtin_mul_overflow(bytes_wanted, arrayp->count, &bytes_wanted) || bytes_wanted != length - begin - text)
+        return WEIR_ERR(WEIR_EDATA,
+                        "%s: the array's shape and its %zu bytes do not fit; it was cut, or is not an array", name,
+                        length - begin - text);
     arrayp->data = p + begin + text;
-    return err;
+    return WEIR_OK;
 }
 
 void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
@@ -211,6 +208,7 @@ void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
     const char *order = npy_types[array->type].size == 1 ? "|" : "<";
     int length = snprintf(text, sizeof text, "{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", order,
                           npy_types[array->type].descr, shape);
+    WEIR_ASSERT(array->dims <= WEIR_NPY_DIMS_MAX && length > 0 && length < (int)sizeof text);
     size_t whole = (10 + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
     uint8_t head[10] = MAGIC "\x01";
     weir_put_u16(head + 8, (uint16_t)(whole - sizeof head));
@@ -224,6 +222,7 @@ void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
 /* --- numbers ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t npy_word(const weir_npy_array *array, uint64_t index) {
+    WEIR_ASSERT(index < array->count);
     size_t size = npy_types[array->type].size;
     const uint8_t *p = (const uint8_t *)array->data + index * size;
     return size == 8 ? weir_get_u64(p) : size == 4 ? weir_get_u32(p) : size == 2 ? weir_get_u16(p) : p[0];
@@ -275,6 +274,6 @@ weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t in
         *valuep = (int64_t)number;
         return WEIR_OK;
     }
-    return WEIR_ERR(WEIR_EDATA, "%s: number %" PRIu64 " of the array is no whole number of 64 bits: %g", name, index,
+    return WEIR_ERR(WEIR_EDATA, "%s: number %" PRIu64 " of the array is not a whole number of 64 bits: %g", name, index,
                     number);
 }

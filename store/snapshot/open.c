@@ -329,7 +329,8 @@ bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_verte
 /* Most vertices have one, and most targets look for the last: so the search begins there. */
 bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep) {
     int64_t low = spans->indptr[vertex], high = spans->indptr[vertex + 1];
-    if (low < 0 || high > (int64_t)spans->count || low >= high) return false; /* Z2: files are believed nowhere */
+    if (low < 0 || high > (int64_t)spans->count || low >= high)
+        return false; /* SNAPSHOT-Z2: files are believed nowhere */
     int64_t begin = low;
     if (spans->times[high - 1] < before_us) low = high;
     while (low < high) { /* those below low are older than the time */

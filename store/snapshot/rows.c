@@ -227,7 +227,7 @@ static weir_err rows_write_lives(rows_walk *w, weir_vertex vertex) {
     for (size_t i = 0; !err && i < w->pulse.lives.count; i++) {
         const weir_life *life = &w->pulse.lives.of[i];
         if (!weir_pulse_sees(&w->pulse, life, &until_us)) continue;
-        WEIR_ASSERT(life->first_us < w->draft->as_of_us); /* Z3 */
+        WEIR_ASSERT(life->first_us < w->draft->as_of_us); /* SNAPSHOT-Z3 */
         any = true;
         err = weir_npy_write_i64(w->lives.times, life->first_us);
         if (!err) err = weir_npy_write_i64(w->lives.until, until_us);

@@ -145,7 +145,7 @@ static weir_err scan_visit_edge(snapshot_scan *s, const uint8_t *key, size_t key
         s->hidden.list++;
         s->hidden.count = 0;
     }
-    if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
+    if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* SNAPSHOT-Z3: of deletions too */
     if (e.deletion) return scan_hidden_add(&s->hidden, e.neighbor, e.event, e.time_us);
     const weir_schema_relation *r = weir_schema_relation_at(s->draft->schema, e.relation);
     weir_err err = scan_meet(s, s->met[0], e.direction == WEIR_OUT ? r->from : r->to, e.vertex, e.time_us);
@@ -166,7 +166,7 @@ static weir_err scan_visit_features(snapshot_scan *s, const uint8_t *key, size_t
     weir_spill_record record = {.vertex = version.vertex, .time_us = version.time_us, .event = version.event};
     uint16_t type = weir_get_u16(value);
     if (type >= weir_schema_vertex_count(s->draft->schema)) return scan_damaged('F');
-    if (record.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3 */
+    if (record.time_us >= s->draft->as_of_us) return WEIR_OK; /* SNAPSHOT-Z3 */
     record.row = value + WEIR_STORED_FEATURES_PREFIX;
     record.row_length = (uint32_t)(length - WEIR_STORED_FEATURES_PREFIX);
     weir_err err = scan_meet(s, s->rowed[0], type, record.vertex, record.time_us);
@@ -185,7 +185,7 @@ static weir_err scan_visit_label(snapshot_scan *s, const uint8_t *key, size_t ke
                                       .event = version.event,
                                       .row = value,
                                       .row_length = (uint32_t)length};
-    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->labels[label], &record) : WEIR_OK; /* Z3 */
+    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->labels[label], &record) : WEIR_OK; /* SNAPSHOT-Z3 */
 }
 
 static weir_err scan_visit_name(snapshot_scan *s, const uint8_t *key, size_t key_length, const uint8_t *value,
@@ -208,7 +208,7 @@ static weir_err scan_visit_name(snapshot_scan *s, const uint8_t *key, size_t key
 static weir_err scan_visit_put(snapshot_scan *s, const uint8_t *key, size_t key_length) {
     weir_spill_record record = {.vertex = 0};
     if (!weir_put_key_read(key, key_length, &record.vertex, &record.time_us)) return scan_damaged('K');
-    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->puts[0], &record) : WEIR_OK; /* Z3 */
+    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->puts[0], &record) : WEIR_OK; /* SNAPSHOT-Z3 */
 }
 
 static weir_err scan_visit(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {

@@ -15,7 +15,7 @@
 static weir_err draft_keep_deletion(void *context, weir_vertex vertex, int64_t time_us) {
     weir_snapshot_draft *draft = context;
     weir_draft_deletions *d = &draft->deletions;
-    if (time_us >= draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
+    if (time_us >= draft->as_of_us) return WEIR_OK; /* SNAPSHOT-Z3: of deletions too */
     if (d->count == d->capacity) {
         size_t capacity = d->capacity ? d->capacity * 2 : 1024;
         weir_vertex *vertices = weir_realloc_array(d->vertices, capacity, sizeof *vertices);

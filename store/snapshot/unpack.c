@@ -46,20 +46,16 @@ static weir_err unpack_any_of(unpack *u, const char *const *names, weir_npy_arra
     return err;
 }
 
-static weir_err unpack_one(unpack *u, const char *name, weir_npy_array *arrayp, bool *foundp) {
-    const char *const names[] = {name, NULL};
-    return unpack_any_of(u, names, arrayp, foundp);
-}
-
 /* --- edges ------------------------------------------------------------------------------------------------------- */
 
 static weir_err unpack_find_ends(unpack *u) {
+    static const char *const names[] = {"edge_index", NULL};
     weir_npy_array both;
     bool found;
-    weir_err err = unpack_one(u, "edge_index", &both, &found);
+    weir_err err = unpack_any_of(u, names, &both, &found);
     if (err) return err;
     if (found) {
-        if (both.dims != 2 || both.shape[0] != 2) return unpack_wrong(u, "edge_index is no array of (2, edges)");
+        if (both.dims != 2 || both.shape[0] != 2) return unpack_wrong(u, "edge_index is not an array of (2, edges)");
         u->src = u->dst = both;
         u->src.count = u->dst.count = both.shape[1];
         u->dst.data = (const uint8_t *)both.data + both.shape[1] * weir_npy_size(both.type);
@@ -67,7 +63,7 @@ static weir_err unpack_find_ends(unpack *u) {
         err = weir_npz_array(u->npz, "src", &u->src);
         if (!err) err = weir_npz_array(u->npz, "dst", &u->dst);
         if (err) return weir_err_prefix(err, "edges are in edge_index, or in src and dst");
-        if (u->src.count != u->dst.count) return unpack_wrong(u, "src and dst are not of one length");
+        if (u->src.count != u->dst.count) return unpack_wrong(u, "src and dst differ in length");
     }
     u->edges = u->src.count;
     return WEIR_OK;
@@ -91,25 +87,23 @@ static weir_err unpack_count_nodes(unpack *u) {
 
 /* --- what a member is -------------------------------------------------------------------------------------------- */
 
-static bool unpack_has_suffix(const char *name, const char *suffix) {
-    size_t length = strlen(name), part = strlen(suffix);
-    return length > part && strcmp(name + length - part, suffix) == 0;
-}
-
 static unpack_kind unpack_kind_of(const unpack *u, const char *name, const weir_npy_array *a, const char **restp) {
+    size_t length = strlen(name);
+    bool mask = strncmp(name, "mask.", 5) == 0 || (length > 5 && strcmp(name + length - 5, "_mask") == 0);
     bool nodes = a->dims > 0 && a->shape[0] == u->nodes, edges = a->dims == 1 && a->shape[0] == u->edges;
     *restp = strchr(name, '.') ? strchr(name, '.') + 1 : name;
     if (strncmp(name, "edge.", 5) == 0) return edges ? MEMBER_EDGE : MEMBER_OTHER;
     if (!nodes) return MEMBER_OTHER;
     if (strncmp(name, "node.", 5) == 0) return a->dims == 1 ? MEMBER_NODE : MEMBER_OTHER;
     if (a->dims == 2 && (strcmp(name, "x") == 0 || strncmp(name, "x.", 2) == 0)) return MEMBER_MATRIX;
-    if (a->dims == 1 && (strncmp(name, "mask.", 5) == 0 || unpack_has_suffix(name, "_mask"))) return MEMBER_MASK;
+    if (a->dims == 1 && mask) return MEMBER_MASK;
     return MEMBER_OTHER;
 }
 
 /* Each member is looked at once: asking an archive for an array checks all of its bytes. */
 static weir_err unpack_find_members(unpack *u) {
-    static const char *const labels[] = {"y", "labels", "label", NULL};
+    static const char *const ids[] = {"node_id", NULL}, *const labels[] = {"y", "labels", "label", NULL};
+    static const char *const node_times[] = {"node_time", NULL}, *const edge_times[] = {"edge_time", NULL};
     uint32_t count = weir_npz_count(u->npz);
     bool found;
     u->members = weir_calloc(count + 1, sizeof *u->members);
@@ -119,15 +113,15 @@ static weir_err unpack_find_members(unpack *u) {
         err = weir_npz_array(u->npz, weir_npz_name(u->npz, i), &m->array);
         if (!err) m->kind = unpack_kind_of(u, weir_npz_name(u->npz, i), &m->array, &m->name);
     }
-    if (!err) err = unpack_one(u, "node_id", &u->ids, &found);
-    if (!err) err = unpack_one(u, "node_time", &u->node_times, &found);
-    if (!err) err = unpack_one(u, "edge_time", &u->edge_times, &found);
+    if (!err) err = unpack_any_of(u, ids, &u->ids, &found);
+    if (!err) err = unpack_any_of(u, node_times, &u->node_times, &found);
+    if (!err) err = unpack_any_of(u, edge_times, &u->edge_times, &found);
     if (!err) err = unpack_any_of(u, labels, &u->labels, &found);
     if (err) return err;
     const weir_npy_array *of_nodes[] = {&u->ids, &u->node_times, &u->labels};
     for (size_t i = 0; i < 3; i++) {
         if (of_nodes[i]->count && of_nodes[i]->count != u->nodes)
-            return unpack_wrong(u, "node_id, node_time and y are not of one length");
+            return unpack_wrong(u, "node_id, node_time and y differ in length");
     }
     return u->edge_times.count && u->edge_times.count != u->edges
                ? unpack_wrong(u, "edge_time is not as long as the edges")
@@ -162,25 +156,20 @@ static void unpack_put_header(const unpack *u, bool nodes, weir_buf *out) {
     weir_buf_byte(out, '\n');
 }
 
-static void unpack_put_cell(const unpack_member *m, uint64_t row, weir_buf *out) {
-    weir_buf_byte(out, ',');
-    if (m->kind == MEMBER_MASK) {
-        weir_buf_byte(out, weir_npy_f64(&m->array, row) != 0 ? '1' : '0');
-    } else if (m->kind == MEMBER_MATRIX) {
-        uint64_t width = m->array.shape[1];
-        for (uint64_t i = 0; i < width; i++) {
-            if (i) weir_buf_byte(out, ' ');
-            weir_export_number(out, (float)weir_npy_f64(&m->array, row * width + i));
-        }
-    } else {
-        weir_export_number(out, (float)weir_npy_f64(&m->array, row));
-    }
-}
-
 static void unpack_put_cells(const unpack *u, bool nodes, uint64_t row, weir_buf *out) {
     for (uint32_t i = 0; i < weir_npz_count(u->npz); i++) {
         const unpack_member *m = &u->members[i];
-        if ((m->kind == MEMBER_EDGE) != nodes && m->kind != MEMBER_OTHER) unpack_put_cell(m, row, out);
+        if ((m->kind == MEMBER_EDGE) == nodes || m->kind == MEMBER_OTHER) continue;
+        weir_buf_byte(out, ',');
+        if (m->kind == MEMBER_MASK) {
+            weir_buf_byte(out, weir_npy_f64(&m->array, row) != 0 ? '1' : '0');
+            continue;
+        }
+        uint64_t width = m->kind == MEMBER_MATRIX ? m->array.shape[1] : 1;
+        for (uint64_t c = 0; c < width; c++) {
+            if (c) weir_buf_byte(out, ' ');
+            weir_export_number(out, (float)weir_npy_f64(&m->array, row * width + c));
+        }
     }
     weir_buf_byte(out, '\n');
 }
@@ -204,36 +193,38 @@ static weir_err unpack_put_time(const unpack *u, const weir_npy_array *times, ui
     return err;
 }
 
-static weir_err unpack_put_node(const unpack *u, uint64_t row, weir_buf *out) {
-    int64_t label = -1;
-    weir_err err = unpack_put_id(u, (int64_t)row, out);
-    if (!err) err = unpack_put_time(u, &u->node_times, row, out);
-    if (!err && u->labels.count) err = weir_npy_i64(&u->labels, u->path, row, &label);
-    weir_buf_byte(out, ',');
-    if (label >= 0) weir_buf_printf(out, "%0*lld", u->label_digits, (long long)label);
-    unpack_put_cells(u, true, row, out);
-    return err;
-}
-
-static weir_err unpack_put_edge(const unpack *u, uint64_t row, weir_buf *out) {
-    int64_t src, dst;
-    weir_err err = weir_npy_i64(&u->src, u->path, row, &src);
-    if (!err) err = unpack_put_id(u, src, out);
-    weir_buf_byte(out, ',');
-    if (!err) err = weir_npy_i64(&u->dst, u->path, row, &dst);
-    if (!err) err = unpack_put_id(u, dst, out);
-    if (!err) err = unpack_put_time(u, &u->edge_times, row, out);
-    unpack_put_cells(u, false, row, out);
-    return err;
-}
-
-static weir_err unpack_put_file(const unpack *u, const char *folder, bool nodes) {
+static weir_err unpack_put_nodes(const unpack *u, const char *folder) {
     weir_export_file file;
-    weir_err err = weir_export_open(folder, nodes ? "nodes.csv" : "edges.csv", &file);
-    weir_buf_text(&file.text, nodes ? "id,timestamp,label" : "src,dst,timestamp");
-    unpack_put_header(u, nodes, &file.text);
-    for (uint64_t i = 0; !err && i < (nodes ? u->nodes : u->edges); i++) {
-        err = nodes ? unpack_put_node(u, i, &file.text) : unpack_put_edge(u, i, &file.text);
+    weir_err err = weir_export_open(folder, "nodes.csv", &file);
+    weir_buf_text(&file.text, "id,timestamp,label");
+    unpack_put_header(u, true, &file.text);
+    for (uint64_t row = 0; !err && row < u->nodes; row++) {
+        int64_t label = -1;
+        err = unpack_put_id(u, (int64_t)row, &file.text);
+        if (!err) err = unpack_put_time(u, &u->node_times, row, &file.text);
+        if (!err && u->labels.count) err = weir_npy_i64(&u->labels, u->path, row, &label);
+        weir_buf_byte(&file.text, ',');
+        if (label >= 0) weir_buf_printf(&file.text, "%0*lld", u->label_digits, (long long)label);
+        unpack_put_cells(u, true, row, &file.text);
+        if (!err) err = weir_export_flush(&file);
+    }
+    return weir_export_close(&file, err);
+}
+
+static weir_err unpack_put_edges(const unpack *u, const char *folder) {
+    weir_export_file file;
+    int64_t src, dst;
+    weir_err err = weir_export_open(folder, "edges.csv", &file);
+    weir_buf_text(&file.text, "src,dst,timestamp");
+    unpack_put_header(u, false, &file.text);
+    for (uint64_t row = 0; !err && row < u->edges; row++) {
+        err = weir_npy_i64(&u->src, u->path, row, &src);
+        if (!err) err = unpack_put_id(u, src, &file.text);
+        weir_buf_byte(&file.text, ',');
+        if (!err) err = weir_npy_i64(&u->dst, u->path, row, &dst);
+        if (!err) err = unpack_put_id(u, dst, &file.text);
+        if (!err) err = unpack_put_time(u, &u->edge_times, row, &file.text);
+        unpack_put_cells(u, false, row, &file.text);
         if (!err) err = weir_export_flush(&file);
     }
     return weir_export_close(&file, err);
@@ -247,8 +238,8 @@ weir_err weir_import_unpack(const char *npz, const char *folder) {
     if (!err) err = unpack_count_nodes(&u);
     if (!err) err = unpack_find_members(&u);
     if (!err) err = unpack_measure_labels(&u);
-    if (!err) err = unpack_put_file(&u, folder, true);
-    if (!err) err = unpack_put_file(&u, folder, false);
+    if (!err) err = unpack_put_nodes(&u, folder);
+    if (!err) err = unpack_put_edges(&u, folder);
     weir_free(u.members);
     weir_npz_close(u.npz);
     return err;

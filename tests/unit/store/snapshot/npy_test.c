@@ -78,8 +78,8 @@ static void headers_that_are_refused(void **state) {
         size_t data;
         const char *why;
     } rows[] = {
-        {"", 0, "is no dictionary"},
-        {"{", 0, "is no dictionary"},
+        {"", 0, "is not a dictionary"},
+        {"{", 0, "is not a dictionary"},
         {"{'descr': '<i8'}", 0, "lacks one of"},
         {"{'descr': '<i8', 'descr': '<i8', 'fortran_order': False, 'shape': ()}", 8, "twice"},
         {"{'descr': '>i8', 'fortran_order': False, 'shape': (1,)}", 8, "little-endian"},
@@ -88,7 +88,7 @@ static void headers_that_are_refused(void **state) {
         {"{'descr': '<i8', 'fortran_order': True, 'shape': (2,2)}", 32, "Fortran"},
         {"{'descr': '<i8', 'fortran_order': Maybe, 'shape': (1,)}", 8, "neither True nor False"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (1)} ", 16, "do not fit"},
-        {"{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}", 8, "no tuple of numbers"},
+        {"{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}", 8, "not a tuple of numbers"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (1,1,1,1,1)}", 8, "more than 4"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999,)}", 8, "64 bits"},
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (4294967296,4294967296)}", 8, "64 bits"},
@@ -134,11 +134,11 @@ static void numbers_of_every_type(void **state) {
         assert_true(value == wanted[type]);
     }
     weir_npy_array a = {.type = WEIR_NPY_U64, .dims = 1, .shape = {1}, .count = 1, .data = ones};
-    assert_err(weir_npy_i64(&a, "x", 0, &value), WEIR_EDATA, "no whole number");
+    assert_err(weir_npy_i64(&a, "x", 0, &value), WEIR_EDATA, "not a whole number");
     a = (weir_npy_array){.type = WEIR_NPY_F64, .dims = 1, .shape = {1}, .count = 1, .data = &f64};
-    assert_err(weir_npy_i64(&a, "x", 0, &value), WEIR_EDATA, "no whole number");
+    assert_err(weir_npy_i64(&a, "x", 0, &value), WEIR_EDATA, "not a whole number");
     a.data = &half;
-    assert_err(weir_npy_i64(&a, "x", 0, &value), WEIR_EDATA, "no whole number");
+    assert_err(weir_npy_i64(&a, "x", 0, &value), WEIR_EDATA, "not a whole number");
     assert_true(weir_npy_f64(&a, 0) == 0.5);
 }
 

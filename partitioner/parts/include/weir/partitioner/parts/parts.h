@@ -17,10 +17,10 @@
  * number less the part's first, or position in its `out`.
  *
  * INVARIANTS
- *   P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
- *   P2  Each edge stands once in `out` of its from-end's part and once in `in` of its to-end's, with all it carries.
- *   P3  The halo of a part is what its lists name and it does not own: no more, no less.
- *   P4  The same snapshot, method, number of parts and seed give the same files, times in report.json aside.
+ *   PARTS-P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
+ *   PARTS-P2  Each edge stands once in `out` of its from-end's part and once in `in` of its to-end's, with all it carries.
+ *   PARTS-P3  The halo of a part is what its lists name and it does not own: no more, no less.
+ *   PARTS-P4  The same snapshot, method, number of parts and seed give the same files, times in report.json aside.
  */
 #ifndef WEIR_PARTITIONER_PARTS_PARTS_H
 #define WEIR_PARTITIONER_PARTS_PARTS_H

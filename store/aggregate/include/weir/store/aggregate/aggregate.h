@@ -11,8 +11,8 @@
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   G1  The value depends on the edges with begin <= time < t only.
- *   G2  Of a vertex with more than WEIR_AGGREGATE_EDGES such edges, the newest WEIR_AGGREGATE_EDGES count, in every
+ *   AGGREGATE-G1  The value depends on the edges with begin <= time < t only.
+ *   AGGREGATE-G2  Of a vertex with more than WEIR_AGGREGATE_EDGES such edges, the newest WEIR_AGGREGATE_EDGES count, in every
  *       source: a hub costs no more than that.
  *
  * THREADS: a handle belongs to one thread at a time, as its source does.

@@ -28,11 +28,11 @@
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   Z1  Each edge stands once in out and once in in. Before any time t from `from` to as_of, a reader is told what a
+ *   SNAPSHOT-Z1  Each edge stands once in out and once in in. Before any time t from `from` to as_of, a reader is told what a
  *       reader of the store is told before t: edges, features, labels, whether a vertex is there and since when.
- *   Z2  Every index is below the count of what it points into.
- *   Z3  Nothing is as new as as_of: no edge, label, row or life.
- *   Z4  A folder under its name is whole: it was written beside, synced, and renamed.
+ *   SNAPSHOT-Z2  Every index is below the count of what it points into.
+ *   SNAPSHOT-Z3  Nothing is as new as as_of: no edge, label, row or life.
+ *   SNAPSHOT-Z4  A folder under its name is whole: it was written beside, synced, and renamed.
  *
  * AS OF A TIME: what has a time and an `until` is seen before t if time < t < until. An edge that has expired is still
  * seen by a target that is old enough, because the sampler counts its age from the target. So nothing that a later
