@@ -12,18 +12,6 @@ static weir_parts_method partition_method(const char *name) {
     return method;
 }
 
-static weir_err partition_print(const weir_parts_report *report, bool json) {
-    weir_buf out = {0};
-    if (json)
-        weir_parts_report_json(report, &out);
-    else
-        weir_parts_report_text(report, &out);
-    weir_err err = weir_buf_err(&out);
-    if (!err) err = weir_cli_output(out.bytes, out.length);
-    weir_buf_free(&out);
-    return err;
-}
-
 static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opts) {
     uint64_t parts = 0;
     opts->out = weir_cli_text(cli, "out");
@@ -41,13 +29,24 @@ static weir_err partition_run(weir_cli *cli) {
     weir_parts_opts opts = {.seed = 1};
     weir_parts_report report = {0};
     weir_snapshot *snapshot = NULL;
+    weir_buf out = {0};
     weir_err err = partition_read_options(cli, &opts);
     if (!err) err = weir_snapshot_open(opts.snapshot, &(weir_snapshot_opts){.verify = true}, &snapshot);
     if (err) return err;
-    err = weir_snapshot_check(snapshot); /* a MANIFEST may agree with arrays that lead nowhere */
-    if (!err) err = weir_parts_write(snapshot, &opts, &report);
+    err =
+        weir_parts_write(snapshot, &opts, &report); /* checks all of it: a MANIFEST may fit arrays that lead nowhere */
     weir_snapshot_close(snapshot);
-    return err ? err : partition_print(&report, weir_cli_given(cli, "json"));
+    if (err) return err;
+
+    if (weir_cli_given(cli, "json")) {
+        weir_parts_report_json(&report, &out);
+    } else {
+        weir_parts_report_text(&report, &out);
+    }
+    err = weir_buf_err(&out);
+    if (!err) err = weir_cli_output(out.bytes, out.length);
+    weir_buf_free(&out);
+    return err;
 }
 
 static const weir_option options[] = {

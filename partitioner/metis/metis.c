@@ -6,6 +6,7 @@
 
 #include <weir/partitioner/metis/metis.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 /* How far above its share a part may be: a hundredth of the first constraint costs little, degrees are lumpier. */
 #define FIRST_SLACK 1.03f
@@ -70,33 +71,6 @@ static weir_err metis_copy_open(const weir_metis_graph *g, metis_copy *c) {
                       (unsigned long long)entries);
 }
 
-static void metis_copy_close(metis_copy *c) {
-    weir_free(c->indptr);
-    weir_free(c->neighbors);
-    weir_free(c->edge_weights);
-    weir_free(c->vertex_weights);
-    weir_free(c->parts);
-}
-
-static weir_err metis_run(const weir_metis_graph *g, uint32_t parts, uint64_t seed, metis_copy *c) {
-    idx_t options[METIS_NOPTIONS], vertices = (idx_t)g->vertices, constraints = (idx_t)g->constraints;
-    idx_t count = (idx_t)parts, cut = 0;
-    real_t slack[WEIR_METIS_CONSTRAINTS_MAX];
-    for (uint32_t i = 0; i < g->constraints; i++)
-        slack[i] = i ? OTHER_SLACK : FIRST_SLACK;
-    METIS_SetDefaultOptions(options);
-    options[METIS_OPTION_SEED] = (idx_t)((seed ^ seed >> 31) & 0x7fffffff);
-    options[METIS_OPTION_NUMBERING] = 0;
-    int status = METIS_PartGraphKway(&vertices, &constraints, c->indptr, c->neighbors, c->vertex_weights, NULL,
-                                     c->edge_weights, &count, NULL, slack, options, &cut, c->parts);
-    if (status == METIS_OK) return WEIR_OK;
-    if (status == METIS_ERROR_MEMORY) {
-        return WEIR_ERR(WEIR_ENOMEM, "METIS has no memory for %llu vertices; use --method hash",
-                        (unsigned long long)g->vertices);
-    }
-    return WEIR_ERR(WEIR_EINTERNAL, "METIS refused the graph with status %d", status);
-}
-
 weir_err weir_metis_partition(const weir_metis_graph *graph, uint32_t parts, uint64_t seed, int32_t *part_of) {
     metis_copy c = {0};
     weir_err err = metis_check(graph, parts);
@@ -106,9 +80,33 @@ weir_err weir_metis_partition(const weir_metis_graph *graph, uint32_t parts, uin
         return WEIR_OK;
     }
     err = metis_copy_open(graph, &c);
-    if (!err) err = metis_run(graph, parts, seed, &c);
-    for (uint64_t i = 0; !err && i < graph->vertices; i++)
+    if (err) goto done;
+
+    idx_t options[METIS_NOPTIONS], vertices = (idx_t)graph->vertices, constraints = (idx_t)graph->constraints;
+    idx_t count = (idx_t)parts, cut = 0;
+    real_t slack[WEIR_METIS_CONSTRAINTS_MAX];
+    for (uint32_t i = 0; i < graph->constraints; i++)
+        slack[i] = i ? OTHER_SLACK : FIRST_SLACK;
+    METIS_SetDefaultOptions(options);
+    options[METIS_OPTION_SEED] = (idx_t)((seed ^ seed >> 31) & 0x7fffffff);
+    options[METIS_OPTION_NUMBERING] = 0;
+    int status = METIS_PartGraphKway(&vertices, &constraints, c.indptr, c.neighbors, c.vertex_weights, NULL,
+                                     c.edge_weights, &count, NULL, slack, options, &cut, c.parts);
+    if (status == METIS_ERROR_MEMORY) {
+        err = WEIR_ERR(WEIR_ENOMEM, "METIS has no memory for %llu vertices; use --method hash",
+                       (unsigned long long)graph->vertices);
+    } else if (status != METIS_OK) {
+        err = WEIR_ERR(WEIR_EINTERNAL, "METIS refused the graph with status %d", status);
+    }
+    for (uint64_t i = 0; !err && i < graph->vertices; i++) {
+        WEIR_ASSERT(c.parts[i] >= 0 && c.parts[i] < count);
         part_of[i] = (int32_t)c.parts[i];
-    metis_copy_close(&c);
+    }
+done:
+    weir_free(c.indptr);
+    weir_free(c.neighbors);
+    weir_free(c.edge_weights);
+    weir_free(c.vertex_weights);
+    weir_free(c.parts);
     return err;
 }

@@ -113,11 +113,11 @@ static weir_err part_read_vertices(const weir_yaml_node *root, weir_part_manifes
 
 /* --- relations, labels ----------------------------------------------------------------------------------------- */
 
-static weir_err part_read_relations(const weir_yaml_node *root, weir_part_manifest *m) {
+static weir_err part_read_relations_and_labels(const weir_yaml_node *root, weir_part_manifest *m) {
     const weir_yaml_node *rows;
-    uint32_t count = weir_schema_relation_count(m->schema);
-    weir_err err = part_read_section(root, "relations", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
+    uint32_t relations = weir_schema_relation_count(m->schema), labels = weir_schema_label_count(m->schema);
+    weir_err err = part_read_section(root, "relations", relations, &rows);
+    for (uint32_t i = 0; !err && i < relations; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
         err = part_check_name(row, weir_schema_relation_at(m->schema, i)->name);
         if (!err) err = part_read_count(row, "out", &m->edges[2 * i + WEIR_OUT]);
@@ -125,14 +125,8 @@ static weir_err part_read_relations(const weir_yaml_node *root, weir_part_manife
         if (!err) err = part_read_i64(row, "newest_us", INT64_MIN, INT64_MAX, &m->newest_us[i]);
         if (!err) err = part_read_count(row, "deleted", &m->deleted[i]);
     }
-    return err;
-}
-
-static weir_err part_read_labels(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *rows;
-    uint32_t count = weir_schema_label_count(m->schema);
-    weir_err err = part_read_section(root, "labels", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
+    if (!err) err = part_read_section(root, "labels", labels, &rows);
+    for (uint32_t i = 0; !err && i < labels; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
         err = part_check_name(row, weir_schema_label_at(m->schema, i)->name);
         if (!err) err = part_read_count(row, "count", &m->labels[i]);
@@ -193,8 +187,7 @@ weir_err weir_part_manifest_parse(const char *name, const char *text, size_t len
     if (!err) err = part_read_head(root, manifest);
     if (!err) err = part_tables_open(manifest);
     if (!err) err = part_read_vertices(root, manifest);
-    if (!err) err = part_read_relations(root, manifest);
-    if (!err) err = part_read_labels(root, manifest);
+    if (!err) err = part_read_relations_and_labels(root, manifest);
     weir_yaml_free(yaml);
     if (!err) return WEIR_OK;
     weir_part_manifest_free(manifest);

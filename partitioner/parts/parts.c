@@ -147,36 +147,11 @@ static weir_err parts_check_labels(const weir_snapshot *snapshot) {
     return WEIR_OK;
 }
 
-static weir_err parts_cut(const weir_snapshot *snapshot, weir_parts_graph *graph, const weir_parts_opts *opts,
-                          weir_parts_report *report) {
-    weir_parts_plan plan = {0};
-    int32_t *part_of = weir_calloc(graph->vertices + 1, sizeof *part_of);
-    int32_t *scratch = weir_calloc(graph->vertices + 1, sizeof *scratch);
-    weir_err err = WEIR_OK;
-    report->parts = opts->parts;
-    report->seed = opts->seed;
-    report->vertices = graph->vertices;
-    report->training = graph->training;
-    for (uint32_t r = 0; r < weir_schema_relation_count(weir_snapshot_schema(snapshot)); r++)
-        report->edges += weir_snapshot_edges_of(snapshot, r, WEIR_OUT)->edges;
-    if (graph->vertices < opts->parts) {
-        err = WEIR_ERR(WEIR_ELIMIT, "%u parts of %llu vertices would leave some empty; ask for fewer", opts->parts,
-                       (unsigned long long)graph->vertices);
-    } else if (!part_of || !scratch) {
-        err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph->vertices);
-    }
-    if (!err) err = parts_choose(snapshot, graph, opts, part_of, scratch, report);
-    if (!err) err = weir_parts_plan_open(graph, part_of, opts->parts, &plan);
-    if (!err) err = parts_write_plan(snapshot, &plan, opts, report);
-    weir_parts_plan_close(&plan);
-    weir_free(part_of);
-    weir_free(scratch);
-    return err;
-}
-
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp) {
     weir_parts_graph graph = {0};
-    *reportp = (weir_parts_report){0};
+    weir_parts_plan plan = {0};
+    int32_t *part_of = NULL, *scratch = NULL;
+    *reportp = (weir_parts_report){.parts = opts->parts, .seed = opts->seed};
     if (!opts->parts || opts->parts > WEIR_PARTS_COUNT_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "%u parts are not 1 to %u", opts->parts, WEIR_PARTS_COUNT_MAX);
     if (weir_path_exists(opts->out))
@@ -185,7 +160,25 @@ weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *
     if (!err) err = parts_check_labels(snapshot);
     if (!err) err = weir_parts_graph_open(snapshot, &graph);
     if (err) return err;
-    err = parts_cut(snapshot, &graph, opts, reportp);
+
+    reportp->vertices = graph.vertices;
+    reportp->training = graph.training;
+    for (uint32_t r = 0; r < weir_schema_relation_count(weir_snapshot_schema(snapshot)); r++)
+        reportp->edges += weir_snapshot_edges_of(snapshot, r, WEIR_OUT)->edges;
+    part_of = weir_calloc(graph.vertices + 1, sizeof *part_of);
+    scratch = weir_calloc(graph.vertices + 1, sizeof *scratch);
+    if (graph.vertices < opts->parts) {
+        err = WEIR_ERR(WEIR_ELIMIT, "%u parts of %llu vertices would leave some empty; ask for fewer", opts->parts,
+                       (unsigned long long)graph.vertices);
+    } else if (!part_of || !scratch) {
+        err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph.vertices);
+    }
+    if (!err) err = parts_choose(snapshot, &graph, opts, part_of, scratch, reportp);
+    if (!err) err = weir_parts_plan_open(&graph, part_of, opts->parts, &plan);
+    if (!err) err = parts_write_plan(snapshot, &plan, opts, reportp);
+    weir_parts_plan_close(&plan);
+    weir_free(part_of);
+    weir_free(scratch);
     weir_parts_graph_close(&graph);
     return err;
 }

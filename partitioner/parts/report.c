@@ -33,20 +33,6 @@ static void report_put_f64(weir_json *json, const char *key, double value) {
     weir_json_f64(json, value);
 }
 
-static void report_put_quality(weir_json *json, const weir_parts_quality *q) {
-    weir_json_object(json);
-    weir_json_key(json, "method");
-    weir_json_string(json, weir_parts_method_name(q->method));
-    report_put_u64(json, "cut_edges", q->cut_edges);
-    report_put_f64(json, "vertex_balance", q->vertex_balance);
-    report_put_f64(json, "training_balance", q->training_balance);
-    report_put_f64(json, "degree_balance", q->degree_balance);
-    report_put_u64(json, "halo", q->halo);
-    report_put_u64(json, "halo_max", q->halo_max);
-    report_put_f64(json, "seconds", q->seconds);
-    weir_json_object_end(json);
-}
-
 void weir_parts_report_json(const weir_parts_report *report, weir_buf *out) {
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
@@ -57,8 +43,20 @@ void weir_parts_report_json(const weir_parts_report *report, weir_buf *out) {
     report_put_u64(&json, "training", report->training);
     weir_json_key(&json, "methods");
     weir_json_array(&json);
-    for (uint32_t i = 0; i < report->row_count; i++)
-        report_put_quality(&json, &report->rows[i]);
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        const weir_parts_quality *q = &report->rows[i];
+        weir_json_object(&json);
+        weir_json_key(&json, "method");
+        weir_json_string(&json, weir_parts_method_name(q->method));
+        report_put_u64(&json, "cut_edges", q->cut_edges);
+        report_put_f64(&json, "vertex_balance", q->vertex_balance);
+        report_put_f64(&json, "training_balance", q->training_balance);
+        report_put_f64(&json, "degree_balance", q->degree_balance);
+        report_put_u64(&json, "halo", q->halo);
+        report_put_u64(&json, "halo_max", q->halo_max);
+        report_put_f64(&json, "seconds", q->seconds);
+        weir_json_object_end(&json);
+    }
     weir_json_array_end(&json);
     report_put_f64(&json, "write_seconds", report->write_seconds);
     report_put_u64(&json, "peak_bytes", report->peak_bytes);

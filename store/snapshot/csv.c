@@ -37,33 +37,23 @@ static bool csv_at_line_end(const weir_csv *csv) {
            (c == '\r' && csv->at + 1 < csv->mapping.length && csv->mapping.bytes[csv->at + 1] == '\n');
 }
 
-static weir_err csv_read_quoted(weir_csv *csv, weir_buf *out) {
-    for (csv->at++;; csv->at++) {
+static weir_err csv_read_field(weir_csv *csv, weir_buf *out) {
+    bool quoted = csv_peek(csv) == '"';
+    csv->at += quoted;
+    for (; quoted || (!csv_at_line_end(csv) && csv_peek(csv) != ','); csv->at++) {
         int c = csv_peek(csv);
-        if (c == -1 || c == 0) return csv_broken(csv, "a quote is not closed, or a byte 0 is in the text");
+        if (c == -1) return csv_broken(csv, "a quote is not closed");
+        if (c == 0) return csv_broken(csv, "a byte 0 is in the text");
         if (c == '\n') csv->next_line++;
-        if (c == '"') {
+        if (quoted && c == '"') {
             csv->at++;
-            if (csv_peek(csv) != '"') return WEIR_OK;
+            if (csv_peek(csv) != '"') break; /* two of them stand for one */
         }
         weir_buf_byte(out, (char)c);
     }
-}
-
-static weir_err csv_read_field(weir_csv *csv, weir_buf *out) {
-    weir_err err = WEIR_OK;
-    if (csv_peek(csv) == '"') {
-        err = csv_read_quoted(csv, out);
-    } else {
-        for (; !csv_at_line_end(csv) && csv_peek(csv) != ','; csv->at++) {
-            if (csv_peek(csv) == 0) return csv_broken(csv, "a byte 0 is in the text");
-            weir_buf_byte(out, (char)csv_peek(csv));
-        }
-    }
     weir_buf_byte(out, 0);
-    if (!err && !csv_at_line_end(csv) && csv_peek(csv) != ',')
-        err = csv_broken(csv, "text goes on behind a closed quote");
-    return err ? err : weir_buf_err(out);
+    if (!csv_at_line_end(csv) && csv_peek(csv) != ',') return csv_broken(csv, "text goes on after a closed quote");
+    return weir_buf_err(out);
 }
 
 /* Fields up to the end of the line; starts has room for max. */

@@ -102,32 +102,6 @@ static weir_err describe_vertices(const weir_yaml_node *root, weir_snapshot_desc
     return err;
 }
 
-static weir_err describe_relations(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *rows;
-    uint32_t count = weir_schema_relation_count(d->schema);
-    weir_err err = describe_section(root, "relations", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = describe_check_name(row, weir_schema_relation_at(d->schema, i)->name);
-        if (!err) err = describe_count(row, "edges", &d->edges[i]);
-        if (!err) err = describe_count(row, "deleted", &d->deleted[i]);
-        if (!err) err = describe_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
-    }
-    return err;
-}
-
-static weir_err describe_labels(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *rows;
-    uint32_t count = weir_schema_label_count(d->schema);
-    weir_err err = describe_section(root, "labels", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = describe_check_name(row, weir_schema_label_at(d->schema, i)->name);
-        if (!err) err = describe_count(row, "count", &d->labels[i]);
-    }
-    return err;
-}
-
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
 static weir_err describe_tables_open(weir_snapshot_description *d) {
@@ -148,7 +122,7 @@ static weir_err describe_tables_open(weir_snapshot_description *d) {
 }
 
 static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *schema;
+    const weir_yaml_node *schema, *rows;
     int64_t format = 0;
     weir_err err = describe_i64(root, "format", 0, &format);
     if (!err && format != WEIR_SNAPSHOT_FORMAT)
@@ -163,8 +137,23 @@ static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_descript
     if (!err) err = describe_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
     if (!err) err = describe_i64(root, "from_us", INT64_MIN, &d->from_us);
     if (!err) err = describe_vertices(root, d);
-    if (!err) err = describe_relations(root, d);
-    return err ? err : describe_labels(root, d);
+
+    uint32_t relations = weir_schema_relation_count(d->schema), labels = weir_schema_label_count(d->schema);
+    if (!err) err = describe_section(root, "relations", relations, &rows);
+    for (uint32_t i = 0; !err && i < relations; i++) {
+        const weir_yaml_node *row = weir_yaml_item(rows, i);
+        err = describe_check_name(row, weir_schema_relation_at(d->schema, i)->name);
+        if (!err) err = describe_count(row, "edges", &d->edges[i]);
+        if (!err) err = describe_count(row, "deleted", &d->deleted[i]);
+        if (!err) err = describe_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
+    }
+    if (!err) err = describe_section(root, "labels", labels, &rows);
+    for (uint32_t i = 0; !err && i < labels; i++) {
+        const weir_yaml_node *row = weir_yaml_item(rows, i);
+        err = describe_check_name(row, weir_schema_label_at(d->schema, i)->name);
+        if (!err) err = describe_count(row, "count", &d->labels[i]);
+    }
+    return err;
 }
 
 weir_err weir_snapshot_describe(const char *name, const char *text, size_t length,

@@ -79,52 +79,44 @@ static weir_err edges_files_close(edges_files *f, bool whole) {
 
 /* --- one pass ---------------------------------------------------------------------------------------------------- */
 
-/* The lists of the vertices before this one end here. */
-static weir_err edges_begin_vertex(edges_files *f, weir_vertex vertex) {
+static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
     const weir_vertex_pair *ids = f->draft->ids[f->own].data;
-    uint64_t count = f->draft->ids[f->own].shape[0];
+    uint64_t count = f->draft->ids[f->own].shape[0], neighbor;
     weir_err err = WEIR_OK;
-    while (!err && f->index < count && weir_vertex_of(ids[f->index]) <= vertex) {
+    while (!err && f->index < count && weir_vertex_of(ids[f->index]) <= r->vertex) { /* lists before this end here */
         err = weir_npy_write_i64(f->indptr, (int64_t)f->edges);
         f->index++;
     }
-    WEIR_ASSERT(err || (f->index > 0 && weir_vertex_of(ids[f->index - 1]) == vertex)); /* SNAPSHOT-Z2 */
-    return err;
-}
-
-static weir_err edges_write_features(edges_files *f, const weir_spill_record *r) {
-    size_t count;
-    const weir_value_kind *kinds = weir_graph_relation_kinds(f->draft->graph, f->relation, &count);
-    weir_value values[WEIR_ROW_FEATURES_MAX];
-    memset(values, 0, count * sizeof values[0]);
-    if (r->row_length > 0) {
-        weir_err err = weir_row_check(kinds, count, r->row, r->row_length);
-        if (err) return weir_err_prefix(err, "an edge of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(r->vertex));
-        weir_row_read(kinds, count, r->row, r->row_length, values);
-    }
-    return weir_columns_add(f->columns, values);
-}
-
-static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
-    uint64_t neighbor;
-    weir_err err = edges_begin_vertex(f, r->vertex);
     if (err) return err;
+    WEIR_ASSERT(f->index > 0 && weir_vertex_of(ids[f->index - 1]) == r->vertex); /* SNAPSHOT-Z2 */
     if (!weir_draft_find(f->draft, f->other, r->neighbor, &neighbor)) {
         f->halves++;
         return WEIR_OK;
     }
     WEIR_ASSERT(r->time_us < f->draft->as_of_us); /* SNAPSHOT-Z3 */
-    f->edges++;
     uint64_t own = f->index - 1;
     bool out = f->direction == WEIR_OUT;
     uint64_t words[] = {out ? own : neighbor, out ? neighbor : own, (uint64_t)r->time_us, r->event,
                         (uint64_t)r->until_us}; /* the same of both ends */
+    f->edges++;
     f->sum += weir_xxh3(words, sizeof words, 0);
     err = weir_npy_write_i64(f->neighbors, (int64_t)neighbor);
     if (!err) err = weir_npy_write_i64(f->times, r->time_us);
     if (!err) err = weir_npy_write(f->events, &r->event, 1);
     if (!err && f->until) err = weir_npy_write_i64(f->until, r->until_us);
-    return err ? err : edges_write_features(f, r);
+    if (err) return err;
+
+    size_t kind_count;
+    const weir_value_kind *kinds = weir_graph_relation_kinds(f->draft->graph, f->relation, &kind_count);
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    WEIR_ASSERT(kind_count <= WEIR_ROW_FEATURES_MAX);
+    memset(values, 0, kind_count * sizeof values[0]);
+    if (r->row_length > 0) {
+        err = weir_row_check(kinds, kind_count, r->row, r->row_length);
+        if (err) return weir_err_prefix(err, "an edge of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(r->vertex));
+        weir_row_read(kinds, kind_count, r->row, r->row_length, values);
+    }
+    return weir_columns_add(f->columns, values);
 }
 
 static weir_err edges_write_lists(edges_files *f) {

@@ -344,34 +344,30 @@ static weir_err export_put_life(const export_walk *n, uint64_t vertex, uint64_t 
     return err ? err : export_put_node(n, &l);
 }
 
-static weir_err export_put_nodes(const weir_snapshot *snapshot, const sheet *s, uint32_t type, weir_export_file *file) {
-    const export_walk n = {snapshot, weir_snapshot_vertices_of(snapshot, type), s, type, file};
-    uint8_t *there = weir_export_there(snapshot, type);
-    weir_err err = there ? WEIR_OK : WEIR_NOMEM("while exporting a snapshot");
-    uint64_t life;
-    for (uint64_t i = 0; !err && i < n.vertices->count; i++) {
-        const sheet_line bare = {i, -1, WEIR_SNAPSHOT_NEVER, INT64_MIN, INT64_MAX};
-        if (weir_snapshot_span(&n.vertices->lives, i, weir_snapshot_as_of_us(snapshot), &life)) {
-            err = export_put_life(&n, i, life);
-        } else if (there[i]) {
-            err = export_put_node(&n, &bare);
-        }
-    }
-    weir_free(there);
-    return err;
-}
-
 static weir_err export_nodes(const weir_snapshot *snapshot, const char *folder) {
     weir_export_file file;
     sheet s;
+    uint64_t life;
     weir_err err = sheet_of_nodes(snapshot, &s);
-    if (!err) {
-        err = weir_export_open(folder, "nodes.csv", &file);
-        if (!err) sheet_put_header(&file.text, "id,type,timestamp", &s);
-        for (uint32_t i = 0; !err && i < s.owners; i++)
-            err = export_put_nodes(snapshot, &s, i, &file);
-        err = weir_export_close(&file, err);
+    if (err) goto done;
+    err = weir_export_open(folder, "nodes.csv", &file);
+    if (!err) sheet_put_header(&file.text, "id,type,timestamp", &s);
+    for (uint32_t type = 0; !err && type < s.owners; type++) {
+        const export_walk n = {snapshot, weir_snapshot_vertices_of(snapshot, type), &s, type, &file};
+        uint8_t *there = weir_export_there(snapshot, type);
+        if (!there) err = WEIR_NOMEM("while exporting a snapshot");
+        for (uint64_t i = 0; !err && i < n.vertices->count; i++) {
+            const sheet_line bare = {i, -1, WEIR_SNAPSHOT_NEVER, INT64_MIN, INT64_MAX};
+            if (weir_snapshot_span(&n.vertices->lives, i, weir_snapshot_as_of_us(snapshot), &life)) {
+                err = export_put_life(&n, i, life);
+            } else if (there[i]) {
+                err = export_put_node(&n, &bare);
+            }
+        }
+        weir_free(there);
     }
+    err = weir_export_close(&file, err);
+done:
     sheet_close(&s);
     return err;
 }

@@ -55,21 +55,6 @@ static weir_err feed_end_row(feed *f) {
 
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
-static weir_value feed_value(const weir_import_table *table, const weir_import_owner *owner, uint32_t column) {
-    const char *text = weir_csv_field(table->csv, column);
-    weir_value value = {.present = *text != 0};
-    if (!value.present) return value;
-    if (table->columns[column].role == WEIR_IMPORT_MOMENT) {
-        weir_import_seconds(text, &value.time_us);
-    } else if (owner->seen[column] == WEIR_IMPORT_TEXTS) {
-        value.text = text;
-        value.text_length = (uint8_t)strlen(text);
-    } else {
-        weir_import_number(text, &value.number);
-    }
-    return value;
-}
-
 /* The features of the row at hand into f->bytes; 0: it has none. */
 static uint32_t feed_row_of(feed *f, const weir_import_table *table, const weir_import_owner *owner,
                             const weir_value_kind *kinds) {
@@ -77,8 +62,19 @@ static uint32_t feed_row_of(feed *f, const weir_import_table *table, const weir_
     bool any = false;
     WEIR_ASSERT(owner->feature_count <= WEIR_ROW_FEATURES_MAX);
     for (uint32_t i = 0; i < owner->feature_count; i++) {
-        values[i] = feed_value(table, owner, owner->features[i]);
-        any = any || values[i].present;
+        uint32_t column = owner->features[i];
+        const char *text = weir_csv_field(table->csv, column);
+        values[i] = (weir_value){.present = *text != 0};
+        if (!*text) continue;
+        any = true;
+        if (table->columns[column].role == WEIR_IMPORT_MOMENT) {
+            weir_import_seconds(text, &values[i].time_us);
+        } else if (owner->seen[column] == WEIR_IMPORT_TEXTS) {
+            values[i].text = text;
+            values[i].text_length = (uint8_t)strlen(text);
+        } else {
+            weir_import_number(text, &values[i].number);
+        }
     }
     return any ? (uint32_t)weir_row_write(kinds, values, owner->feature_count, f->bytes) : 0;
 }

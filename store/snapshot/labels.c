@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 
 #include "along.h"
@@ -108,45 +109,42 @@ static bool labels_sees(const weir_pulse *p, int64_t time_us) {
     return weir_pulse_sees(p, &lives->of[life], &until_us);
 }
 
-static weir_err labels_find_target(label_files *f, const weir_spill_record *r, int64_t *targetp, bool *foundp) {
-    uint64_t index;
-    if (f->schema->on_relation) return labels_find_edge(f, r, targetp, foundp);
-    weir_err err = weir_pulse_to(&f->pulse, r->vertex);
-    *foundp =
-        !err && labels_sees(&f->pulse, r->time_us) && weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
-    *targetp = *foundp ? (int64_t)index : 0;
-    return err;
-}
-
 /* --- one walk ---------------------------------------------------------------------------------------------------- */
 
-static weir_err labels_value(const label_files *f, const weir_spill_record *r, int32_t *valuep) {
+static weir_err labels_write_one(label_files *f, const weir_spill_record *r) {
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
     weir_value value;
-    weir_err err = weir_row_check(&kind, 1, r->row, r->row_length);
-    if (err) return weir_err_prefix(err, "a label of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(r->vertex));
-    weir_row_read(&kind, 1, r->row, r->row_length, &value);
-    uint32_t index =
-        value.present ? weir_schema_values_find(&f->schema->values, value.text, value.text_length) : WEIR_SCHEMA_NONE;
-    *valuep = index == WEIR_SCHEMA_NONE ? -1 : (int32_t)index;
-    return WEIR_OK;
-}
-
-static weir_err labels_write_one(label_files *f, const weir_spill_record *r) {
     int64_t target = 0;
-    int32_t value = -1;
+    uint64_t index = 0;
     bool found;
-    weir_err err = labels_find_target(f, r, &target, &found);
-    if (!err && found) err = labels_value(f, r, &value);
+    weir_err err;
+    if (f->schema->on_relation) {
+        err = labels_find_edge(f, r, &target, &found);
+    } else {
+        err = weir_pulse_to(&f->pulse, r->vertex);
+        found = !err && labels_sees(&f->pulse, r->time_us) &&
+                weir_draft_find(f->draft, f->schema->target, r->vertex, &index);
+        target = (int64_t)index;
+    }
     if (err) return err;
-    if (!found || value < 0) {
+
+    uint32_t code = WEIR_SCHEMA_NONE;
+    if (found) {
+        err = weir_row_check(&kind, 1, r->row, r->row_length);
+        if (err) return weir_err_prefix(err, "a label of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(r->vertex));
+        weir_row_read(&kind, 1, r->row, r->row_length, &value);
+        if (value.present) code = weir_schema_values_find(&f->schema->values, value.text, value.text_length);
+    }
+    if (code == WEIR_SCHEMA_NONE) {
         f->orphans++;
         return WEIR_OK;
     }
+    WEIR_ASSERT(r->time_us < f->draft->as_of_us); /* SNAPSHOT-Z3 */
     f->count++;
     if (!f->targets) return WEIR_OK;
+    const int32_t number = (int32_t)code;
     err = weir_npy_write_i64(f->targets, target);
-    if (!err) err = weir_npy_write(f->values, &value, 1);
+    if (!err) err = weir_npy_write(f->values, &number, 1);
     return err ? err : weir_npy_write_i64(f->times, r->time_us);
 }
 
@@ -174,42 +172,12 @@ static weir_err labels_walk(label_files *f) {
     return err;
 }
 
-/* --- files ------------------------------------------------------------------------------------------------------- */
-
-static weir_err labels_files_open(label_files *f) {
-    char folder[512], path[WEIR_DRAFT_PATH_MAX];
-    snprintf(folder, sizeof folder, "labels/%s", f->schema->name);
-    weir_err err = weir_draft_path(f->draft, path, "%s", folder);
-    if (!err) err = weir_folder_create(path);
-    if (!err) err = weir_draft_path(f->draft, path, "%s/targets.npy", folder);
-    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, f->count, 0, &f->targets);
-    if (!err) err = weir_draft_path(f->draft, path, "%s/values.npy", folder);
-    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I32, f->count, 0, &f->values);
-    if (!err) err = weir_draft_path(f->draft, path, "%s/times.npy", folder);
-    return err ? err : weir_npy_writer_open(path, WEIR_NPY_I64, f->count, 0, &f->times);
-}
-
-static weir_err labels_files_close(label_files *f, weir_err err) {
-    weir_npy_writer *writers[] = {f->targets, f->values, f->times};
-    for (size_t i = 0; i < 3; i++) {
-        if (err) {
-            weir_npy_writer_cancel(writers[i]);
-        } else {
-            err = weir_npy_writer_close(writers[i]);
-        }
-    }
-    weir_npy_map_close(f->indptr_map);
-    weir_npy_map_close(f->events_map);
-    weir_free(f->sorted);
-    return err;
-}
-
 static weir_err labels_write(weir_snapshot_draft *draft, uint32_t label) {
     label_files f = {.draft = draft,
                      .label = label,
                      .schema = weir_schema_label_at(draft->schema, label),
                      .sorted_index = UINT64_MAX};
-    char path[WEIR_DRAFT_PATH_MAX];
+    char folder[512], path[WEIR_DRAFT_PATH_MAX];
     weir_err err = WEIR_OK;
     if (f.schema->on_relation) { /* the edges are found in `out` */
         const weir_schema_relation *r = weir_schema_relation_at(draft->schema, f.schema->target);
@@ -218,13 +186,34 @@ static weir_err labels_write(weir_snapshot_draft *draft, uint32_t label) {
         if (!err) err = weir_draft_path(draft, path, "relations/%s/out/events.npy", r->name);
         if (!err) err = weir_npy_map_open(path, &f.events_map, &f.events);
     }
-    if (!err) err = labels_walk(&f);
-    if (!err) err = labels_files_open(&f);
+    if (!err) err = labels_walk(&f); /* counts, for the headers of the files */
+
+    snprintf(folder, sizeof folder, "labels/%s", f.schema->name);
+    if (!err) err = weir_draft_path(draft, path, "%s", folder);
+    if (!err) err = weir_folder_create(path);
+    if (!err) err = weir_draft_path(draft, path, "%s/targets.npy", folder);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, f.count, 0, &f.targets);
+    if (!err) err = weir_draft_path(draft, path, "%s/values.npy", folder);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I32, f.count, 0, &f.values);
+    if (!err) err = weir_draft_path(draft, path, "%s/times.npy", folder);
+    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, f.count, 0, &f.times);
     if (!err) err = labels_walk(&f);
     draft->label_counts[label] = f.count;
     draft->stats.labels += f.count;
     draft->stats.orphan_labels += f.orphans;
-    return labels_files_close(&f, err);
+
+    weir_npy_writer *writers[] = {f.targets, f.values, f.times};
+    for (size_t i = 0; i < 3; i++) {
+        if (err) {
+            weir_npy_writer_cancel(writers[i]);
+        } else {
+            err = weir_npy_writer_close(writers[i]);
+        }
+    }
+    weir_npy_map_close(f.indptr_map);
+    weir_npy_map_close(f.events_map);
+    weir_free(f.sorted);
+    return err;
 }
 
 weir_err weir_draft_labels(weir_snapshot_draft *draft) {

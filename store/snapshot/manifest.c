@@ -25,20 +25,6 @@ static void manifest_put_string(weir_json *json, const char *key, const char *va
     weir_json_string(json, value);
 }
 
-static weir_err manifest_put_schema(weir_json *json, const weir_schema *schema) {
-    weir_buf text = {0};
-    char hash[17];
-    weir_schema_print(schema, &text);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_schema_hash(schema));
-    manifest_put_string(json, "schema_name", weir_schema_name(schema));
-    manifest_put_string(json, "schema_hash", hash);
-    weir_json_key(json, "schema");
-    weir_json_text(json, text.bytes, text.length);
-    weir_err err = weir_buf_err(&text);
-    weir_buf_free(&text);
-    return err;
-}
-
 static weir_err manifest_put_offset(void *context, const char *source, uint32_t partition, uint64_t sealed,
                                     uint64_t applied) {
     weir_json *json = context;
@@ -51,19 +37,6 @@ static weir_err manifest_put_offset(void *context, const char *source, uint32_t 
     return WEIR_OK;
 }
 
-static void manifest_put_extras(weir_json *json, const weir_snapshot_draft *draft, uint32_t type) {
-    weir_json_key(json, "extras");
-    weir_json_array(json);
-    for (uint32_t i = 0; i < draft->extra_count; i++) {
-        if (draft->extras[i].type != type) continue;
-        weir_json_object(json);
-        manifest_put_string(json, "name", draft->extras[i].name);
-        manifest_put_u64(json, "columns", draft->extras[i].columns);
-        weir_json_object_end(json);
-    }
-    weir_json_array_end(json);
-}
-
 static void manifest_put_vertices(weir_json *json, const weir_snapshot_draft *draft) {
     weir_json_key(json, "vertices");
     weir_json_array(json);
@@ -73,13 +46,47 @@ static void manifest_put_vertices(weir_json *json, const weir_snapshot_draft *dr
         manifest_put_u64(json, "count", draft->ids[i].shape[0]);
         manifest_put_u64(json, "lives", draft->life_counts[i]);
         manifest_put_u64(json, "rows", draft->row_counts[i]);
-        manifest_put_extras(json, draft, i);
+        weir_json_key(json, "extras");
+        weir_json_array(json);
+        for (uint32_t x = 0; x < draft->extra_count; x++) {
+            if (draft->extras[x].type != i) continue;
+            weir_json_object(json);
+            manifest_put_string(json, "name", draft->extras[x].name);
+            manifest_put_u64(json, "columns", draft->extras[x].columns);
+            weir_json_object_end(json);
+        }
+        weir_json_array_end(json);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
 }
 
-static void manifest_put_relations(weir_json *json, const weir_snapshot_draft *draft) {
+static weir_err manifest_put_all(weir_json *json, const weir_snapshot_draft *draft) {
+    weir_buf schema = {0};
+    char hash[17];
+    weir_schema_print(draft->schema, &schema);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_schema_hash(draft->schema));
+    weir_json_object(json);
+    manifest_put_u64(json, "format", WEIR_SNAPSHOT_FORMAT);
+    manifest_put_string(json, "origin", draft->opts->origin ? draft->opts->origin : "");
+    manifest_put_i64(json, "as_of_us", draft->as_of_us);
+    manifest_put_i64(json, "from_us", weir_draft_all_from_us(draft));
+    weir_json_key(json, "without_deleted");
+    weir_json_bool(json, draft->opts->without_deleted);
+    manifest_put_u64(json, "seed", draft->opts->seed);
+    manifest_put_string(json, "schema_name", weir_schema_name(draft->schema));
+    manifest_put_string(json, "schema_hash", hash);
+    weir_json_key(json, "schema");
+    weir_json_text(json, schema.bytes, schema.length);
+    weir_err err = weir_buf_err(&schema);
+    weir_buf_free(&schema);
+
+    weir_json_key(json, "offsets");
+    weir_json_array(json);
+    if (!err) err = weir_graph_offsets(draft->graph, manifest_put_offset, json);
+    weir_json_array_end(json);
+    manifest_put_vertices(json, draft);
+
     weir_json_key(json, "relations");
     weir_json_array(json);
     for (uint32_t i = 0; i < weir_schema_relation_count(draft->schema); i++) {
@@ -93,9 +100,7 @@ static void manifest_put_relations(weir_json *json, const weir_snapshot_draft *d
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
-}
 
-static void manifest_put_labels(weir_json *json, const weir_snapshot_draft *draft) {
     weir_json_key(json, "labels");
     weir_json_array(json);
     for (uint32_t i = 0; i < weir_schema_label_count(draft->schema); i++) {
@@ -105,25 +110,6 @@ static void manifest_put_labels(weir_json *json, const weir_snapshot_draft *draf
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
-}
-
-static weir_err manifest_put_all(weir_json *json, const weir_snapshot_draft *draft) {
-    weir_json_object(json);
-    manifest_put_u64(json, "format", WEIR_SNAPSHOT_FORMAT);
-    manifest_put_string(json, "origin", draft->opts->origin ? draft->opts->origin : "");
-    manifest_put_i64(json, "as_of_us", draft->as_of_us);
-    manifest_put_i64(json, "from_us", weir_draft_all_from_us(draft));
-    weir_json_key(json, "without_deleted");
-    weir_json_bool(json, draft->opts->without_deleted);
-    manifest_put_u64(json, "seed", draft->opts->seed);
-    weir_err err = manifest_put_schema(json, draft->schema);
-    weir_json_key(json, "offsets");
-    weir_json_array(json);
-    if (!err) err = weir_graph_offsets(draft->graph, manifest_put_offset, json);
-    weir_json_array_end(json);
-    manifest_put_vertices(json, draft);
-    manifest_put_relations(json, draft);
-    manifest_put_labels(json, draft);
     manifest_put_u64(json, "half_edges", draft->stats.half_edges);
     manifest_put_u64(json, "orphan_labels", draft->stats.orphan_labels);
     weir_json_object_end(json);

@@ -24,22 +24,24 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are used as th
 
 /* --- reading ----------------------------------------------------------------------------------------------------- */
 
-static weir_err mapping_of_descriptor(const char *path, int fd, weir_mapping *mappingp) {
-    struct stat status;
-    if (fstat(fd, &status)) return WEIR_ERRNO(errno, "cannot look at %s", path);
-    if (!S_ISREG(status.st_mode)) return WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
-    if (status.st_size == 0) return WEIR_OK;
-    void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED) return WEIR_ERRNO(errno, "cannot map %s", path);
-    *mappingp = (weir_mapping){bytes, (size_t)status.st_size};
-    return WEIR_OK;
-}
-
 weir_err weir_mapping_open(const char *path, weir_mapping *mappingp) {
+    struct stat status;
+    weir_err err = WEIR_OK;
     *mappingp = (weir_mapping){NULL, 0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return WEIR_ERRNO(errno, "cannot open %s", path);
-    weir_err err = mapping_of_descriptor(path, fd, mappingp);
+    if (fstat(fd, &status)) {
+        err = WEIR_ERRNO(errno, "cannot look at %s", path);
+    } else if (!S_ISREG(status.st_mode)) {
+        err = WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
+    } else if (status.st_size > 0) {
+        void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (bytes == MAP_FAILED) {
+            err = WEIR_ERRNO(errno, "cannot map %s", path);
+        } else {
+            *mappingp = (weir_mapping){bytes, (size_t)status.st_size};
+        }
+    }
     close(fd); /* the mapping stays */
     return err;
 }

@@ -163,16 +163,19 @@ static weir_err rows_hold_all(rows_walk *w, weir_vertex vertex) {
 
 /* --- rows as a snapshot has them --------------------------------------------------------------------------------- */
 
-static bool rows_same_value(weir_value_kind kind, const weir_value *a, const weir_value *b) {
-    if (a->present != b->present || !a->present) return a->present == b->present;
-    if (kind == WEIR_VALUE_TIME) return a->time_us == b->time_us;
-    if (kind == WEIR_VALUE_NUMBER) return a->number == b->number; /* rows hold no NaN */
-    return a->text_length == b->text_length && (!a->text_length || memcmp(a->text, b->text, a->text_length) == 0);
-}
-
-static bool rows_same_values(const rows_walk *w, const rows_standing *a, const rows_standing *b) {
+static bool rows_same_values(const rows_walk *w, const rows_standing *x, const rows_standing *y) {
     for (size_t i = 0; i < w->kind_count; i++) {
-        if (!rows_same_value(w->kinds[i], &a->values[i], &b->values[i])) return false;
+        const weir_value *a = &x->values[i], *b = &y->values[i];
+        bool same = a->present == b->present;
+        if (same && a->present && w->kinds[i] == WEIR_VALUE_TIME) {
+            same = a->time_us == b->time_us;
+        } else if (same && a->present && w->kinds[i] == WEIR_VALUE_NUMBER) {
+            same = a->number == b->number; /* rows hold no NaN */
+        } else if (same && a->present) {
+            same =
+                a->text_length == b->text_length && (!a->text_length || memcmp(a->text, b->text, a->text_length) == 0);
+        }
+        if (!same) return false;
     }
     return true;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 #include <weir/store/format/key.h>
 #include <weir/store/format/stored.h>
@@ -53,26 +54,22 @@ static size_t scan_hidden_place(const scan_hidden *h, weir_vertex neighbor, uint
     return at;
 }
 
-static weir_err scan_hidden_grow(scan_hidden *h) {
-    scan_hidden bigger = {.capacity = h->capacity ? h->capacity * 2 : 64, .list = h->list};
-    bigger.slots = weir_calloc(bigger.capacity, sizeof *bigger.slots);
-    if (!bigger.slots) return WEIR_NOMEM("for the deletions of a vertex's edges");
-    for (size_t i = 0; i < h->capacity; i++) {
-        const scan_hidden_slot *slot = &h->slots[i];
-        if (slot->list == h->list) bigger.slots[scan_hidden_place(&bigger, slot->neighbor, slot->event)] = *slot;
-    }
-    bigger.count = h->count;
-    weir_free(h->slots);
-    *h = bigger;
-    return WEIR_OK;
-}
-
 static weir_err scan_hidden_add(scan_hidden *h, weir_vertex neighbor, uint64_t event, int64_t time_us) {
-    weir_err err = 2 * h->count >= h->capacity ? scan_hidden_grow(h) : WEIR_OK;
-    if (err) return err;
+    if (2 * h->count >= h->capacity) {
+        scan_hidden bigger = {.capacity = h->capacity ? h->capacity * 2 : 64, .list = h->list, .count = h->count};
+        bigger.slots = weir_calloc(bigger.capacity, sizeof *bigger.slots);
+        if (!bigger.slots) return WEIR_NOMEM("for the deletions of a vertex's edges");
+        for (size_t i = 0; i < h->capacity; i++) {
+            const scan_hidden_slot *slot = &h->slots[i];
+            if (slot->list == h->list) bigger.slots[scan_hidden_place(&bigger, slot->neighbor, slot->event)] = *slot;
+        }
+        weir_free(h->slots);
+        *h = bigger;
+    }
     scan_hidden_slot *slot = &h->slots[scan_hidden_place(h, neighbor, event)];
     if (slot->list != h->list) h->count++;
     *slot = (scan_hidden_slot){neighbor, event, h->list, time_us};
+    WEIR_ASSERT(h->count < h->capacity); /* or a search would not end */
     return WEIR_OK;
 }
 
@@ -204,15 +201,9 @@ static weir_err scan_visit_name(snapshot_scan *s, const uint8_t *key, size_t key
     return weir_spill_add(s->names[type], &record);
 }
 
-/* A put that left neither a row nor an edge. */
-static weir_err scan_visit_put(snapshot_scan *s, const uint8_t *key, size_t key_length) {
-    weir_spill_record record = {.vertex = 0};
-    if (!weir_put_key_read(key, key_length, &record.vertex, &record.time_us)) return scan_damaged('K');
-    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->puts[0], &record) : WEIR_OK; /* SNAPSHOT-Z3 */
-}
-
 static weir_err scan_visit(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
     snapshot_scan *s = context;
+    weir_spill_record record = {.vertex = 0};
     const uint8_t *k = key;
     switch (key_length ? k[0] : 0) {
     case 'E':
@@ -220,7 +211,9 @@ static weir_err scan_visit(void *context, const void *key, size_t key_length, co
     case 'F':
         return scan_visit_features(s, key, key_length, value, value_length);
     case 'K':
-        return scan_visit_put(s, key, key_length);
+        /* A put that left neither a row nor an edge. */
+        if (!weir_put_key_read(key, key_length, &record.vertex, &record.time_us)) return scan_damaged('K');
+        return record.time_us < s->draft->as_of_us ? weir_spill_add(s->puts[0], &record) : WEIR_OK; /* SNAPSHOT-Z3 */
     case 'L':
         return scan_visit_label(s, key, key_length, value, value_length);
     case 'N':
