@@ -137,9 +137,10 @@ static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_descript
     if (!err) err = describe_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
     if (!err) err = describe_i64(root, "from_us", INT64_MIN, &d->from_us);
     if (!err) err = describe_vertices(root, d);
+    if (err) return err;
 
     uint32_t relations = weir_schema_relation_count(d->schema), labels = weir_schema_label_count(d->schema);
-    if (!err) err = describe_section(root, "relations", relations, &rows);
+    err = describe_section(root, "relations", relations, &rows);
     for (uint32_t i = 0; !err && i < relations; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
         err = describe_check_name(row, weir_schema_relation_at(d->schema, i)->name);
