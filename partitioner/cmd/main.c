@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - `weir partition`: METIS ends its process when memory is short, so this is one of its own. */
+/* main.c - `weir partition`: a program of its own, because METIS ends its process when memory is short. */
 #include <string.h>
 
 #include <weir/partitioner/parts/parts.h>
@@ -52,7 +52,7 @@ static weir_err partition_run(weir_cli *cli) {
 static const weir_option options[] = {
     {"parts", 'k', "N", "how many parts", NULL},
     {"out", 'o', "DIR", "new folder for the parts", NULL},
-    {"method", 'm', "METHOD", "how vertices are shared out (default: metis)", "metis|random|hash"},
+    {"method", 'm', "METHOD", "how vertices are assigned (default: metis)", "metis|random|hash"},
     {"seed", 's', "N", "the same seed gives the same parts (default: 1)", NULL},
     {"json", 0, NULL, "print the report as JSON", NULL},
     {0}};
@@ -65,8 +65,7 @@ static const weir_command command = {
     .positional_max = 1,
     .description =
         "METIS cuts few edges and gives each part its share of training vertices and of degrees; random and hash are "
-        "what it is compared with. The snapshot is verified first. The parts appear under their name whole or not at "
-        "all.",
+        "for comparison. The snapshot is verified first. The folder appears under its name complete or not at all.",
     .example = "weir partition snapshot --parts 4 --out parts\n"
                "weir partition snapshot --parts 4 --out parts-hash --method hash --json",
     .options = options,

@@ -8,7 +8,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
-/* How far above its share a part may be: a hundredth of the first constraint costs little, degrees are lumpier. */
+/* How far above its share a part may be: the first constraint balances easily, degrees are lumpier. */
 #define FIRST_SLACK 1.03f
 #define OTHER_SLACK 1.05f
 
@@ -27,7 +27,7 @@ static weir_err metis_too_large(const char *what, uint64_t count) {
 static weir_err metis_check_sum(const int64_t *weights, uint64_t count, uint64_t step, const char *what) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < count; i += step) {
-        if (weights[i] < 0) return WEIR_ERR(WEIR_EINVAL, "a weight of a graph is below 0");
+        if (weights[i] < 0) return WEIR_ERR(WEIR_EINVAL, "the graph has a negative weight");
         if (__builtin_add_overflow(sum, (uint64_t)weights[i], &sum)) sum = UINT64_MAX;
     }
     return sum <= (uint64_t)IDX_MAX ? WEIR_OK : metis_too_large(what, sum);

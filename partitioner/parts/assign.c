@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assign.c - three ways to say which part owns a vertex, and how good each is. */
+/* assign.c - three ways to assign vertices to parts, and a measure of each. */
 #include <string.h>
 
 #include <weir/partitioner/metis/metis.h>
@@ -94,7 +94,7 @@ weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_o
                      numbers + 4 * (size_t)parts};
     for (uint64_t v = 0; v < graph->vertices; v++)
         twice += parts_tally_vertex(graph, part_of, v, &t);
-    qualityp->cut_edges = twice / 2; /* seen from both ends: an edge weighs two, once an end */
+    qualityp->cut_edges = twice / 2; /* each cut edge is counted from both ends */
     qualityp->vertex_balance = parts_balance(t.vertices, parts);
     qualityp->training_balance = parts_balance(t.training, parts);
     qualityp->degree_balance = parts_balance(t.degree, parts);

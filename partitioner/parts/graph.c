@@ -2,8 +2,8 @@
 /*
  * graph.c - one graph of all types, with what each vertex weighs.
  *
- * Vertices are visited in rising order, and each adds itself to the lists of its neighbours: so lists come out sorted,
- * an edge that is there again finds its twin at the end of the list, and nothing is ever sorted.
+ * Vertices are visited in ascending order, and each adds itself to the lists of its neighbours. So lists come out
+ * sorted without sorting, and a repeated edge finds its twin at the end of the list.
  */
 #include <string.h>
 
@@ -109,7 +109,7 @@ static void graph_weigh(graph_builder *b, uint32_t type, uint64_t v, int64_t tar
     b->graph->vertex_weights[(b->graph->offsets[type] + v) * WEIR_PARTS_CONSTRAINTS] += targets;
 }
 
-/* Where no label stands for a value, every target is one to learn from. */
+/* Where the absence of a label means a value, every target is a training target. */
 static void graph_weigh_all_targets(graph_builder *b, const weir_schema_label *label) {
     if (!label->on_relation) {
         uint64_t count = weir_snapshot_vertices_of(b->snapshot, label->target)->count;
@@ -123,7 +123,7 @@ static void graph_weigh_all_targets(graph_builder *b, const weir_schema_label *l
         graph_weigh(b, from, v, e->indptr[v + 1] - e->indptr[v]);
 }
 
-/* The vertex whose list has this place. */
+/* The vertex whose list contains this position. */
 static uint64_t graph_from_of(const weir_snapshot_edges *e, int64_t place) {
     uint64_t low = 0, high = e->vertices;
     while (high - low > 1) {
@@ -146,7 +146,7 @@ static void graph_weigh_labelled(graph_builder *b, const weir_schema_label *labe
     }
 }
 
-/* What an import brought: there a mask says what is learnt from, whatever else has a label. */
+/* An import's mask `train` names the training targets, whatever else has a label. */
 static bool graph_weigh_masked(graph_builder *b) {
     bool found = false;
     for (uint32_t type = 0; type < b->graph->types; type++) {

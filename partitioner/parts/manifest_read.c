@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_read.c - manifest.json of a part, read back. JSON is YAML, so the reader of settings reads it; what it says
- * is believed only as far as its own schema allows: each type, relation and label once, in the schema's order.
+ * manifest_read.c - manifest.json of a part, read back. JSON is YAML, so the reader of settings reads it. It must
+ * agree with the schema that it contains: each type, relation and label once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static weir_err part_read_find(const weir_yaml_node *mapping, const char *key, w
                                const weir_yaml_node **nodep) {
     *nodep = weir_yaml_node_kind(mapping) == WEIR_YAML_MAPPING ? weir_yaml_find(mapping, key) : NULL;
     if (*nodep && weir_yaml_node_kind(*nodep) == kind) return WEIR_OK;
-    return WEIR_YAML_ERR(mapping, "'%s' is missing or of another kind; " TAKE_ANOTHER, key);
+    return WEIR_YAML_ERR(mapping, "'%s' is missing or of the wrong kind; " TAKE_ANOTHER, key);
 }
 
 static weir_err part_read_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t max,
@@ -29,7 +29,7 @@ static weir_err part_read_i64(const weir_yaml_node *mapping, const char *key, in
     return err ? err : weir_yaml_i64(node, min, max, valuep);
 }
 
-/* So large a count that it overflows when it is multiplied was never written. */
+/* A count so large that multiplying it overflows was never written. */
 static weir_err part_read_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
     int64_t value = 0;
     weir_err err = part_read_i64(mapping, key, 0, INT64_MAX / 64, &value);
@@ -49,7 +49,7 @@ static weir_err part_check_name(const weir_yaml_node *row, const char *wanted) {
     const weir_yaml_node *node;
     weir_err err = part_read_find(row, "name", WEIR_YAML_SCALAR, &node);
     if (err || strcmp(weir_yaml_text(node), wanted) == 0) return err;
-    return WEIR_YAML_ERR(node, "'%.64s' stands where the schema has '%s'; " TAKE_ANOTHER, weir_yaml_text(node), wanted);
+    return WEIR_YAML_ERR(node, "'%.64s' is where the schema has '%s'; " TAKE_ANOTHER, weir_yaml_text(node), wanted);
 }
 
 /* --- vertices -------------------------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ weir_err weir_part_manifest_parse(const char *name, const char *text, size_t len
     if (!err) return WEIR_OK;
     weir_part_manifest_free(manifest);
     if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence); /* of a settings file: here it is data that is wrong */
+    weir_err_sentence(err, sentence, sizeof sentence); /* the parser blames a settings file, but this is data */
     return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 

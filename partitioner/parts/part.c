@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * part.c - a part, mapped. manifest.json says how much there should be; every array is held against it, and every list
- * is walked once, so that whoever trains follows indices without a look.
+ * part.c - a part, mapped. Every array is checked against manifest.json, and every list is walked once, so that
+ * training follows indices without checks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -123,7 +123,7 @@ static weir_err part_map_extras(weir_part *p, uint32_t type, const char *folder,
     return err;
 }
 
-/* How many there are is said by the arrays, which must agree. */
+/* The arrays give the count, and must agree on it. */
 static weir_err part_map_spans(weir_part *p, const char *folder, const char *name, const char *times, uint64_t vertices,
                                weir_snapshot_spans *spans) {
     char array_name[160];
@@ -177,7 +177,7 @@ static weir_err part_map_vertices(weir_part *p, uint32_t type) {
     return err ? err : part_map_extras(p, type, folder, v);
 }
 
-/* Rising, none of them owned, none beyond the type. */
+/* Ascending, none of them owned, all of them numbers of the type. */
 static weir_err part_map_halo(weir_part *p, uint32_t type) {
     const int64_t *starts = p->manifest.starts[type];
     int64_t first = starts[p->manifest.part], behind = starts[p->manifest.part + 1], before = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.c - cutting a snapshot: see it as one graph, say who owns what, measure, write beside the name, rename. */
+/* parts.c - cutting a snapshot: join all types into one graph, assign, measure, write under another name, rename. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ static weir_err parts_try_method(const weir_snapshot *snapshot, const weir_parts
     return err ? err : weir_parts_measure(graph, part_of, opts->parts, row);
 }
 
-/* The method that was asked for, and what chance and a hash would have given; scratch is as long as part_of. */
+/* The method that was asked for, and random and hash to compare it with; scratch is as long as part_of. */
 static weir_err parts_choose(const weir_snapshot *snapshot, const weir_parts_graph *graph, const weir_parts_opts *opts,
                              int32_t *part_of, int32_t *scratch, weir_parts_report *report) {
     weir_err err = parts_try_method(snapshot, graph, opts, opts->method, part_of, report);
@@ -39,7 +39,8 @@ static weir_err parts_choose(const weir_snapshot *snapshot, const weir_parts_gra
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
-/* A name for this cutting that its parts share: of what was cut, and how. PARTS-P4: the same again is the same name. */
+/* A name for this cutting that its parts share: a digest of what was cut, and how. PARTS-P4: the same input gives the
+ * same name. */
 static weir_err parts_name_cutting(weir_parts_draft *draft) {
     const weir_parts_opts *opts = draft->opts;
     char path[WEIR_PARTS_PATH_MAX], digest[65] = "";
@@ -114,7 +115,7 @@ static weir_err parts_write_plan(const weir_snapshot *snapshot, const weir_parts
     if (length < 0 || length >= (int)sizeof draft->folder - 256) {
         err = WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", opts->out);
     } else {
-        if (weir_path_exists(draft->folder)) err = weir_folder_remove(draft->folder); /* of a crash */
+        if (weir_path_exists(draft->folder)) err = weir_folder_remove(draft->folder); /* left over from a crash */
         if (!err) err = parts_write_all(draft, report);
         if (err && weir_path_exists(draft->folder)) weir_err_keep(&err, weir_folder_remove(draft->folder));
     }
@@ -124,7 +125,7 @@ static weir_err parts_write_plan(const weir_snapshot *snapshot, const weir_parts
 
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
-/* That labels stand by vertex, rising, is how those of a list of edges are found. */
+/* Labels must be in the order of their vertices, because those of a list of edges are found by binary search. */
 static weir_err parts_check_labels(const weir_snapshot *snapshot) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     for (uint32_t l = 0; l < weir_schema_label_count(schema); l++) {

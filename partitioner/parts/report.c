@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - what a cutting cost and how good it is, for people and for programs. */
+/* report.c - what a cutting cost and how good it is, as text and as JSON. */
 #include "plan.h"
 
 static double report_share(uint64_t part, uint64_t whole) {

@@ -2,8 +2,8 @@
 /*
  * write.c - the arrays of one part, gathered from those of the snapshot.
  *
- * Owned vertices of a type are old_of[starts[p]] to before old_of[starts[p + 1]], in the snapshot's order; so what lies
- * beside each other there mostly does here, and every file is written from front to end.
+ * Owned vertices of a type are old_of[starts[p]] to before old_of[starts[p + 1]], in the snapshot's order; so reads
+ * are mostly sequential, and every file is written from front to end.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static part_owned part_owned_of(const weir_parts_draft *draft, uint32_t type) {
     return (part_owned){draft->plan->old_of[type] + first, (uint64_t)(starts[draft->part + 1] - first), first};
 }
 
-/* One array: of the kind that all files have, an order of rows, and a source of so many numbers a row. */
+/* Writes the numbers of one array. */
 typedef weir_err (*part_fill)(weir_npy_writer *writer, const void *context);
 
 static weir_err part_write_array(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns, part_fill fill,
@@ -334,7 +334,7 @@ static weir_err part_write_relation(const weir_parts_draft *draft, uint32_t rela
 
 /* --- labels ---------------------------------------------------------------------------------------------------- */
 
-/* Of the owned: where each stands in the snapshot, and what it names here. */
+/* Labels of owned targets: the position of each in the snapshot, and its target in the part. */
 typedef struct part_taken {
     int64_t *places, *targets;
     uint64_t count, capacity;
@@ -366,7 +366,7 @@ static weir_err part_take_of_vertices(const weir_parts_draft *draft, uint32_t ty
     return err;
 }
 
-/* The first label of the vertex whose list begins at this place, or of one behind it: labels stand by vertex. */
+/* The first label of the vertex whose list begins at this position, or of a later one: labels are in that order. */
 static uint64_t part_label_from(const weir_snapshot_labels *labels, int64_t place) {
     uint64_t low = 0, high = labels->count;
     while (low < high) {
@@ -379,7 +379,7 @@ static uint64_t part_label_from(const weir_snapshot_labels *labels, int64_t plac
     return low;
 }
 
-/* Lists of owned vertices in their order: what they hold here begins at `here`. */
+/* Lists of owned vertices in their order; in the part, each begins at `here`. */
 static weir_err part_take_of_edges(const weir_parts_draft *draft, uint32_t relation, const weir_snapshot_labels *labels,
                                    part_taken *t) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, relation, WEIR_OUT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * aggregate.c - the aggregates of a type are grouped by (relation, direction): each window is read once, from its
- * newest edge to the oldest that any of the group wants, and each aggregate looks at the part that is its own.
+ * newest edge on, and each aggregate uses the part that its own window covers.
  */
 #include <math.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
-#define ROWS_AT_ONCE 64u                         /* a source takes so many parents at a time */
+#define ROWS_AT_ONCE 64u                         /* parents that a source takes at a time */
 #define SET_SLOTS    (WEIR_AGGREGATE_EDGES * 2u) /* a power of two */
 
-/* Which values were seen; a slot counts only in its own round, so that nothing has to be cleared. */
+/* The values seen so far; a slot is valid only in its own round, so that nothing has to be cleared. */
 typedef struct aggregate_set {
     weir_vertex values[SET_SLOTS];
     uint32_t rounds[SET_SLOTS];
@@ -54,7 +54,7 @@ static int64_t aggregate_time_at(const weir_sample_window *window, uint32_t i) {
     return time_us;
 }
 
-/* Rounded down to the resolution, towards the past before 1970 too. */
+/* Rounded down to the resolution: towards the past, before 1970 too. */
 static int64_t aggregate_window_begin(const weir_schema_aggregate *aggregate, int64_t before_us) {
     int64_t begin_us, floored_us;
     if (__builtin_sub_overflow(before_us, aggregate->window_us, &begin_us)) return INT64_MIN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* along.c - spills walked along rising ids, and by them when a vertex was there. */
+/* along.c - spills walked in the order of ids, and with them when each vertex existed. */
 #include "along.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ weir_err weir_along_to(weir_along *a, weir_vertex vertex, bool *herep) {
     return err;
 }
 
-/* --- when a vertex was there ------------------------------------------------------------------------------------- */
+/* --- when a vertex existed ------------------------------------------------------------------------------------- */
 
 weir_err weir_pulse_open(const weir_snapshot_draft *draft, uint32_t type, weir_pulse *p) {
     *p = (weir_pulse){.draft = draft,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build.c - the steps of a build, and the folder that appears only when it is whole.
+ * build.c - the steps of a build, and the folder whose name appears only when it is complete.
  *
  *   OUT.spill    what the scan found, by kind; removed at the end
  *   OUT.partial  the arrays ──► manifest.json ──► MANIFEST ──► rename to OUT
@@ -31,7 +31,7 @@ weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRA
     if (!*name || strlen(out) >= WEIR_DRAFT_PATH_MAX)
         return WEIR_ERR(WEIR_EINVAL, "'%.64s' is not the name of a new folder; end it in a name", out);
 
-    /* Without links and "..", because only such a folder is removed. */
+    /* Without links and "..", because weir_folder_remove refuses others. */
     snprintf(copy, sizeof copy, "%.*s", slash == out ? 1 : slash ? (int)(slash - out) : 0, out);
     const char *folder = slash ? copy : ".";
     if (!realpath(folder, parent)) return WEIR_ERRNO(errno, "cannot write into %s", folder);
@@ -71,10 +71,10 @@ static void draft_tables_close(weir_snapshot_draft *draft) {
     weir_free(draft->deletions.times);
 }
 
-/* What expires is as old as it is at the time that was asked for; where none was, at the watermark: one event that is
- * ahead of all others makes nothing old. How far back the schema lets a reader ask is the store's to say (SNAPSHOT-Z1): a
- * snapshot of an earlier time cannot tell what the store tells nobody any more, and need not keep. The store tells
- * nothing as of the watermark less a history, so the first time that is told of is one behind that. */
+/* Ages count from the time that was asked for; where none was, from the watermark, so that a single event far ahead of
+ * all others makes nothing old. How far back a `history` of the schema reaches is counted as the store counts it
+ * (SNAPSHOT-Z1): a snapshot of an earlier time cannot show what the store does not show any more. At the watermark less
+ * a history the store shows nothing, so the first visible time is one microsecond later. */
 static void draft_set_times(weir_snapshot_draft *draft) {
     int64_t agreed_us = weir_graph_watermark(draft->graph);
     bool given = draft->opts->as_of_us != WEIR_BEFORE_ALL;
@@ -93,7 +93,8 @@ static void draft_set_times(weir_snapshot_draft *draft) {
     if (given && draft->reach_us < draft->as_of_us) draft->reach_us = draft->as_of_us;
 }
 
-/* Trims may have known a shorter `history` than there is now, and each shard was trimmed at a time of its own. */
+/* The store may have been trimmed when a `history` was shorter than now, and each shard at another time: before the
+ * latest of them it is not complete. */
 static void draft_set_whole_us(weir_snapshot_draft *draft) {
     int64_t latest_us = INT64_MIN;
     draft->whole_us = INT64_MIN;
@@ -113,7 +114,7 @@ static weir_err draft_sync_folder(const weir_snapshot_draft *draft, const char *
     return err ? err : weir_folder_sync(path);
 }
 
-/* Each file was synced when it was closed; here the folders that hold them. */
+/* Each file was synced when it was closed; here the folders are. */
 static weir_err draft_sync_folders(const weir_snapshot_draft *draft) {
     const weir_schema *schema = draft->schema;
     weir_err err = WEIR_OK;
@@ -134,7 +135,7 @@ static weir_err draft_sync_folders(const weir_snapshot_draft *draft) {
     return err;
 }
 
-/* The lengths stand in the MANIFEST's second column, behind 64 digits and two blanks; its last line is short. */
+/* Lengths are in the MANIFEST's second column, after 64 digits and two blanks; its last line is short. */
 static weir_err draft_count_bytes(weir_snapshot_draft *draft) {
     char path[WEIR_DRAFT_PATH_MAX];
     char *text = NULL;
@@ -198,7 +199,7 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
     if (err) goto done;
 
     const char *folders[] = {draft->partial, draft->spill};
-    for (size_t i = 0; !err && i < 2; i++) { /* what a crash has left goes first */
+    for (size_t i = 0; !err && i < 2; i++) { /* left over from a crash */
         if (weir_path_exists(folders[i])) err = weir_folder_remove(folders[i]);
         if (!err) err = weir_folder_create(folders[i]);
     }

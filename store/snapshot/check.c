@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.c - every number of a snapshot, held against SNAPSHOT-Z1 to SNAPSHOT-Z3.
+ * check.c - every number of a snapshot, checked against SNAPSHOT-Z1 to SNAPSHOT-Z3.
  *
- * That out and in have the same edges is seen without sorting either: the sum of a hash of each edge is the same in
- * both, whatever the order. An attacker could make two sums agree; like the MANIFEST's hashes, this is against
+ * Whether out and in have the same edges is checked without sorting either: the sum of a hash of each edge is the same
+ * in both, whatever the order. An attacker could make two sums agree; like the MANIFEST's hashes, this is against
  * accidents.
  */
 #include <stdio.h>
@@ -47,7 +47,7 @@ static weir_err snapshot_check_columns(const weir_snapshot *s, const char *folde
 
 /* --- vertices ---------------------------------------------------------------------------------------------------- */
 
-/* Of each vertex: rising, each with a time before its end; newer than the end of the one before where `apart`. */
+/* Of each vertex: ascending, each before its own end and, where `apart`, not before the end of the previous one. */
 static weir_err snapshot_check_spans(const weir_snapshot *s, const char *folder, const char *times,
                                      const weir_snapshot_spans *spans, uint64_t vertices, bool apart) {
     char array[300], ends[300];
@@ -69,7 +69,7 @@ static weir_err snapshot_check_spans(const weir_snapshot *s, const char *folder,
     return err;
 }
 
-/* Each row is of a life: it began there and ends with it. */
+/* Each row belongs to a life: it begins within it and ends with it. */
 static weir_err snapshot_check_rows_of_lives(const weir_snapshot *s, const char *folder,
                                              const weir_snapshot_vertices *v) {
     char array[300];

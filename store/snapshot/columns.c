@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* columns.c - a number becomes a float, a time stays, a category becomes the number of its text. */
+/* columns.c - numbers become floats, times stay, categories become indices of their texts. */
 #include "columns.h"
 
 #include <math.h>

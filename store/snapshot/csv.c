@@ -16,7 +16,7 @@ struct weir_csv {
     char *path;
     char *place;
     weir_mapping mapping;
-    size_t at, first; /* next byte; the first behind the names */
+    size_t at, first; /* next byte; first byte after the names */
     uint64_t line, next_line;
     weir_buf names, row; /* fields, each ended by 0 */
     size_t *name_starts, *starts;

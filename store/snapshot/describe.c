@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * describe.c - manifest.json read back. JSON is YAML, so the reader of settings reads it; what it says is believed only
- * as far as its own schema allows: each type, relation and label once, in the schema's order.
+ * describe.c - manifest.json read back. JSON is YAML, so the reader of settings reads it. It must agree with the
+ * schema that it contains: each type, relation and label once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static weir_err describe_i64(const weir_yaml_node *mapping, const char *key, int
     return err ? err : weir_yaml_i64(node, min, INT64_MAX, valuep);
 }
 
-/* So large a count that it overflows when it is multiplied was never written. */
+/* A count so large that multiplying it overflows was never written. */
 static weir_err describe_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
     const weir_yaml_node *node;
     int64_t value = 0;
@@ -44,7 +44,7 @@ static weir_err describe_count(const weir_yaml_node *mapping, const char *key, u
     return err;
 }
 
-/* The sequence of this section, as long as the schema says. */
+/* The sequence of this section, which must have as many rows as the schema. */
 static weir_err describe_section(const weir_yaml_node *root, const char *key, size_t wanted,
                                  const weir_yaml_node **nodep) {
     weir_err err = describe_find(root, key, nodep);
@@ -58,7 +58,7 @@ static weir_err describe_check_name(const weir_yaml_node *row, const char *wante
     const weir_yaml_node *node;
     weir_err err = describe_find_text(row, "name", &node);
     if (err || strcmp(weir_yaml_text(node), wanted) == 0) return err;
-    return WEIR_YAML_ERR(node, "'%.64s' stands where the schema has '%s'; take another copy of the snapshot",
+    return WEIR_YAML_ERR(node, "'%.64s' is where the schema has '%s'; take another copy of the snapshot",
                          weir_yaml_text(node), wanted);
 }
 
@@ -170,7 +170,7 @@ weir_err weir_snapshot_describe(const char *name, const char *text, size_t lengt
     weir_yaml_free(yaml);
     if (err) weir_snapshot_description_free(descriptionp);
     if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence); /* of a settings file: here it is data that is wrong */
+    weir_err_sentence(err, sentence, sizeof sentence); /* the parser blames a settings file, but this is data */
     return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 

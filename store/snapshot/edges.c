@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * edges.c - the lists of one relation and direction, written in one pass along the rising ids of its vertices.
+ * edges.c - the lists of one relation and direction, written in one pass in the order of its vertices' ids.
  *
- * How many edges there will be was counted, and stands in the files' headers before the first is written. The count is
- * wrong only when a checkpoint was taken while events came in, shard after shard: then an edge may have one end. Such a
- * half is left out, and the direction is written again with the true count.
+ * The edges were counted before, because the files' headers come first. The count is wrong only if a checkpoint was
+ * taken while events came in, shard after shard: then an edge may have one end only. Such a half edge is left out, and
+ * the direction is written again with the true count.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ typedef struct edges_files {
     weir_npy_writer *until; /* NULL: none was deleted */
     weir_columns *columns;
     weir_columns_texts *texts; /* borrowed */
-    uint64_t index;            /* vertices whose begin is written */
+    uint64_t index;            /* vertices whose list has begun */
     uint64_t edges, halves, sum;
 } edges_files;
 
@@ -52,7 +52,8 @@ static weir_err edges_files_open(edges_files *f, uint64_t edges) {
     if (!err) err = edges_open_array(f, folder, "neighbors", WEIR_NPY_I64, edges, &f->neighbors);
     if (!err) err = edges_open_array(f, folder, "times", WEIR_NPY_I64, edges, &f->times);
     if (!err) err = edges_open_array(f, folder, "events", WEIR_NPY_U64, edges, &f->events);
-    if (!err && (both[0].deleted || both[1].deleted)) /* of either, for a checkpoint may have one end only */
+    if (!err &&
+        (both[0].deleted || both[1].deleted)) /* of either direction, because a checkpoint may have one end only */
         err = edges_open_array(f, folder, "until", WEIR_NPY_I64, edges, &f->until);
     if (!err) err = weir_columns_open(f->draft, folder, f->texts, edges, &f->columns);
     return err;
@@ -83,7 +84,7 @@ static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
     const weir_vertex_pair *ids = f->draft->ids[f->own].data;
     uint64_t count = f->draft->ids[f->own].shape[0], neighbor;
     weir_err err = WEIR_OK;
-    while (!err && f->index < count && weir_vertex_of(ids[f->index]) <= r->vertex) { /* lists before this end here */
+    while (!err && f->index < count && weir_vertex_of(ids[f->index]) <= r->vertex) { /* earlier lists end here */
         err = weir_npy_write_i64(f->indptr, (int64_t)f->edges);
         f->index++;
     }
@@ -97,7 +98,7 @@ static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
     uint64_t own = f->index - 1;
     bool out = f->direction == WEIR_OUT;
     uint64_t words[] = {out ? own : neighbor, out ? neighbor : own, (uint64_t)r->time_us, r->event,
-                        (uint64_t)r->until_us}; /* the same of both ends */
+                        (uint64_t)r->until_us}; /* the same from both ends */
     f->edges++;
     f->sum += weir_xxh3(words, sizeof words, 0);
     err = weir_npy_write_i64(f->neighbors, (int64_t)neighbor);
@@ -167,16 +168,17 @@ static weir_err edges_write_direction(weir_snapshot_draft *draft, uint32_t relat
     return err ? err : edges_write_once(draft, f, edges, &edges, &halves);
 }
 
-/* SNAPSHOT-Z1: what one direction has and the other lacks, where both ends are there for other reasons, cannot be told apart. */
+/* SNAPSHOT-Z1: an edge that only one direction has cannot be found and left out if both its vertices exist anyway. */
 static weir_err edges_check_ends(const weir_snapshot_draft *draft, uint32_t relation) {
     const weir_draft_direction *out = &draft->directions[2 * relation + WEIR_OUT], *in = out + 1;
     WEIR_ASSERT(in == &draft->directions[2 * relation + WEIR_IN]);
     if (out->edges == in->edges && out->sum == in->sum) return WEIR_OK; /* SNAPSHOT-Z1 */
     return WEIR_ERR(
         WEIR_EDATA,
-        "relation %s has edges of which only one end is in the store, so it was copied while events came in, or a "
-        "`history` is longer than it was when the store was trimmed; give an earlier time as of which to look, or copy "
-        "it when it stands still, or wait until the time has passed by which the history is longer",
+        "relation %s has edges of which only one end is in the store: it was copied while events came in, or a "
+        "`history` "
+        "was made longer after the store was trimmed; give an earlier --as-of, or copy the store while nothing writes "
+        "to it, or wait until the longer history has passed",
         weir_schema_relation_at(draft->schema, relation)->name);
 }
 

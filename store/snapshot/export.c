@@ -2,11 +2,11 @@
 /*
  * export.c - nodes.csv and edges.csv, as an import reads them.
  *
- * One file has the rows of all types, so its columns are those of all of them; a cell of a column that a type has not
- * is empty. A vertex that was never put has no key: its id stands in, as "#" and 16 hex digits.
+ * One file has the rows of all types, so its columns are those of all of them; cells of columns that a type lacks are
+ * empty. A vertex that was never put has no key: its id is used instead, as "#" and 32 hex digits.
  *
- * A line of nodes.csv is a put: the first of the vertex's life, and each row. What is not seen as of the snapshot any
- * more, deleted or expired, is left out: a line cannot say when something ended.
+ * A line of nodes.csv is a put: the first of the vertex's life, and each row. What is not visible as of the snapshot
+ * any more, deleted or expired, is left out: a line cannot say when something ended.
  */
 #include "export.h"
 
@@ -93,7 +93,7 @@ weir_err weir_export_close(weir_export_file *file, weir_err err) {
     return err;
 }
 
-/* Entries of one target come newest first, so the last one that is written here is the newest. */
+/* Entries of one target come newest first, so the last one written here is the newest. */
 int64_t *weir_export_newest(const weir_snapshot *snapshot, const weir_snapshot_labels *labels, uint64_t targets,
                             const weir_snapshot_vertices *vertices) {
     int64_t *newest = weir_malloc((size_t)(targets + 1) * sizeof *newest);
@@ -158,10 +158,10 @@ typedef struct sheet_line {
     uint64_t target;
     int64_t row; /* of the features; -1: none */
     int64_t stamp_us;
-    int64_t label_after_us, label_upto_us; /* labels of between stand here */
+    int64_t label_after_us, label_upto_us; /* labels of times between them go on this line */
 } sheet_line;
 
-/* headers[i] is the name of column i; items[owner * HEADERS + i] what a row of that owner has there. */
+/* headers[i] is the name of column i; items[owner * room + i] is what a row of that owner has there. */
 typedef struct sheet {
     char (*headers)[HEADER_MAX];
     sheet_item *items;
@@ -191,7 +191,7 @@ static void sheet_add(sheet *s, uint32_t owner, const char *header, sheet_item i
     s->items[(size_t)owner * s->room + at] = it;
 }
 
-/* A number that bears the name of a column with a meaning says that it is a number. */
+/* A number with the name of a special column is marked as a number. */
 static void sheet_add_features(sheet *s, uint32_t owner, const weir_snapshot_column *columns, uint32_t count) {
     static const char *const taken = " id type timestamp src dst src_type dst_type label ";
     char header[HEADER_MAX], word[HEADER_MAX];
@@ -327,7 +327,8 @@ static weir_err export_put_node(const export_walk *n, const sheet_line *l) {
     return weir_export_flush(n->file);
 }
 
-/* The first put of the life, then each row. A label stands on the first line that is as new; the last has the rest. */
+/* The first put of the life, then each row. A label goes on the first line that is at least as new; the last line has
+ * the rest. */
 static weir_err export_put_life(const export_walk *n, uint64_t vertex, uint64_t life) {
     const weir_snapshot_spans *lives = &n->vertices->lives, *rows = &n->vertices->rows;
     int64_t first_us = lives->times[life], at = rows->indptr[vertex], end = rows->indptr[vertex + 1];
@@ -429,7 +430,7 @@ static weir_err export_edges(const weir_snapshot *snapshot, const char *folder) 
     return err;
 }
 
-/* Rows are followed without a look at each, so all of it is looked at first. */
+/* An export follows indices without checking them, so all of them are checked first. */
 weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out) {
     if (weir_path_exists(out)) return WEIR_ERR(WEIR_EEXIST, "%s is there already; name another", out);
     weir_err err = weir_snapshot_check(snapshot);

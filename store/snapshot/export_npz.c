@@ -29,10 +29,10 @@ typedef struct npz_export {
     weir_npz_writer *archive;
     uint32_t arrays;        /* that were begun                                              */
     weir_npy_writer *array; /* the one at hand                                              */
-    int64_t *places;        /* of each node that is there as of the snapshot, its vertex    */
-    int64_t *numbers;       /* of each vertex, its place among those                        */
+    int64_t *places;        /* of each node that exists as of the snapshot, its vertex     */
+    int64_t *numbers;       /* of each vertex, its node                                     */
     int64_t *rows;          /* of each node, its row; -1: none                              */
-    int64_t *edge_places;   /* of each edge that is seen, its place                         */
+    int64_t *edge_places;   /* of each visible edge, its position                           */
     uint64_t node_count, edge_count;
 } npz_export;
 
@@ -51,7 +51,7 @@ static weir_err npz_export_begin(npz_export *x, weir_npy_type type, uint32_t dim
     return weir_npy_writer_open_shape(path, &shape, &x->array);
 }
 
-/* Closes the array at hand, unless err says that it is no use, and adds it as PREFIXNAME. */
+/* Closes the array at hand, unless err is set already, and adds it as PREFIXNAME. */
 static weir_err npz_export_end(npz_export *x, const char *prefix, const char *name, weir_err err) {
     char path[WEIR_DRAFT_PATH_MAX + 32], whole[128];
     npz_export_array_path(x, path);
@@ -66,7 +66,7 @@ static weir_err npz_export_end(npz_export *x, const char *prefix, const char *na
     return err;
 }
 
-/* `columns` numbers a place, in the order of places; NaN where there is none. */
+/* `columns` numbers of each of these positions; NaN where a position is -1. */
 static weir_err npz_export_floats(npz_export *x, const char *prefix, const char *name, const float *source,
                                   const int64_t *places, uint64_t count, uint64_t columns) {
     uint64_t width = columns ? columns : 1;
@@ -92,7 +92,7 @@ static weir_err npz_export_features(npz_export *x, const char *prefix, const wei
 
 /* --- nodes ------------------------------------------------------------------------------------------------------- */
 
-/* A key that is not a whole number has no place in an array. */
+/* An array of ids holds whole numbers only. */
 static weir_err npz_export_key(const weir_snapshot_vertices *v, uint64_t index, int64_t *numberp) {
     char text[24], again[24];
     int64_t begin = v->key_offsets[index], length = v->key_offsets[index + 1] - begin;
@@ -180,7 +180,7 @@ static weir_err npz_export_edges(npz_export *x) {
     return err ? err : npz_export_features(x, "edge.", e->columns, e->column_count, x->edge_places, x->edge_count);
 }
 
-/* What is there as of the snapshot. */
+/* The nodes and edges that exist as of the snapshot. */
 static weir_err npz_export_choose(npz_export *x) {
     uint8_t *there = weir_export_there(x->snapshot, 0);
     x->places = weir_calloc((size_t)x->nodes->count + 1, sizeof *x->places);

@@ -2,7 +2,7 @@
 /*
  * feed.c - rows as mutations of a store of one shard, and arrays beside the vertices of its snapshot.
  *
- * An event is the row's number: rows of one time keep their order among edges that are otherwise the same.
+ * A row's number is its event id, so edges that are otherwise equal keep the order of their rows.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,8 +94,8 @@ static void feed_labels(feed *f, const weir_import_table *table, const weir_impo
     }
 }
 
-/* Under a key that all know, so that the same data set makes the same bytes: whoever imports one has chosen its names,
- * and nobody else can add to it. */
+/* Under the public key, so that the same data set makes the same bytes. Names need no secret: they come from whoever
+ * imports the data set. */
 static weir_vertex feed_vertex(const weir_import *import, uint32_t type, const char *key) {
     return weir_vertex_id(&weir_id_key_public, import->nodes.owners[type].name, key, strlen(key));
 }

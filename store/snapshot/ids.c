@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ids.c - a search that guesses: ids are hashes, spread evenly, so a guess by proportion lands near. Ids that are not
- * spread would make each guess gain one place only; so every other step halves.
+ * ids.c - a search that guesses: ids are hashes, spread evenly, so a guess by proportion lands near. If ids are not
+ * spread evenly, a guess may gain one position only; so every other step halves.
  */
 #include "ids.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.c - a data set in files, through a store beside OUT, into a snapshot: one way of building, one order of
- * lists. */
+/* import.c - a data set in files is fed into a store beside OUT, and the snapshot is built from that: one way of
+ * building. */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static weir_err import_files(const weir_snapshot_import_opts *opts, weir_snapsho
     return err;
 }
 
-/* The archive becomes the two files first. */
+/* The archive is converted to the two files first. */
 static weir_err import_npz(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
     char folder[WEIR_DRAFT_PATH_MAX], nodes[WEIR_DRAFT_PATH_MAX + 16], edges[WEIR_DRAFT_PATH_MAX + 16];
     weir_snapshot_import_opts files = *opts;

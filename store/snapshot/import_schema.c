@@ -8,7 +8,7 @@
 
 #include "import_private.h"
 
-#define BUCKETS 65536u /* of a category: only a model looks at them */
+#define BUCKETS 65536u /* of a category: only models use them */
 
 static void import_put_features(weir_buf *out, const weir_import_table *table, weir_import_owner *owner) {
     weir_buf_text(out, "features: {");
@@ -34,7 +34,7 @@ static int import_by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorted, so that the order of rows does not number them. */
+/* Sorted, so that their numbers do not depend on the order of rows. */
 static weir_err import_put_values(weir_buf *out, const weir_texts *values) {
     char **texts = weir_calloc(values->count + 1, sizeof *texts);
     weir_err err = texts ? WEIR_OK : WEIR_NOMEM("for the values of a label");
@@ -82,7 +82,7 @@ static weir_err import_put_labels(weir_buf *out, const weir_import_table *table,
     return err;
 }
 
-/* A task for each label that tells vertices apart, so that `weir train` can begin at once. */
+/* A task for each label of vertices with several values, so that `weir train` can start at once. */
 static void import_put_tasks(weir_buf *out, const weir_import_table *table) {
     bool first = true;
     for (uint32_t i = 0; i < table->column_count * table->owner_count; i++) {
@@ -126,7 +126,7 @@ weir_err weir_import_schema(weir_import *import) {
     if (!err) err = weir_buf_err(&text);
     if (!err) {
         err = weir_schema_parse("the data set's schema", text.bytes, text.length, &import->schema);
-        err = weir_err_prefix(err, "--skip the column that it speaks of");
+        err = weir_err_prefix(err, "--skip the column that it is about");
     }
     weir_buf_free(&text);
     return err;

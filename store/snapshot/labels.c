@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * labels.c - labels known before as_of, each with the place of its target.
+ * labels.c - labels known before as_of, each with the position of its target.
  *
- * Of a vertex, those of the lives that a target sees: a label is of the life that began last before it: a message
- * that brings a label and puts its vertex anew speaks of what was before. One that is older than all lives is of the
- * first, unless a deletion lies between. That a life has ended hides no label: what is
- * learnt of a target must not hang on whether it was deleted afterwards.
+ * Of a vertex, the labels of lives that a target sees. A label belongs to the last life that began before it: a message
+ * that both labels a vertex and puts it again describes the earlier life. A label older than all lives belongs to the
+ * first, unless a deletion lies between. The end of a life hides no label: what is learnt about a target must not
+ * depend on whether it was deleted afterwards.
  *
  * The label of an edge names its vertex and its event, and is stored with the vertex at which the edge begins: out's
- * list of that vertex is searched for the event. Of a vertex with many edges the events are sorted once.
+ * list of that vertex is searched for the event. For a vertex with many edges the events are sorted once.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 #include "along.h"
 
-#define SORT_FROM 32 /* edges of a vertex; fewer are looked through */
+#define SORT_FROM 32 /* edges of a vertex; fewer are searched one by one */
 
 typedef struct event_place {
     uint64_t event;
@@ -31,7 +31,7 @@ typedef struct label_files {
     weir_snapshot_draft *draft;
     uint32_t label;
     const weir_schema_label *schema;
-    weir_npy_writer *targets, *values, *times; /* NULL while it only counts */
+    weir_npy_writer *targets, *values, *times; /* NULL while counting */
     uint64_t count, orphans;
     weir_pulse pulse; /* of a vertex's label */
     /* of an edge's label: out */
@@ -161,7 +161,7 @@ static weir_err labels_walk(label_files *f) {
     while (!err && found) {
         err = weir_merge_next(merge, &record, &found);
         if (err || !found) break;
-        /* What a deletion of the vertex hides goes with it, of labels of its edges too. */
+        /* What a deletion of the vertex hides is left out, labels of its edges too. */
         const int64_t *deletions =
             f->draft->opts->without_deleted ? weir_draft_deletions_of(f->draft, record.vertex, &count) : NULL;
         if (deletions && record.time_us <= deletions[count - 1]) continue;

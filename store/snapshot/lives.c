@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lives.c - puts in any order become lives; those of one vertex lie in memory, and are as many as its pauses. */
+/* lives.c - puts in any order become lives; those of one vertex are in memory, one more than it has pauses. */
 #include "lives.h"
 
 #include <stdbool.h>
@@ -49,7 +49,7 @@ size_t weir_lives_find(const weir_lives *lives, int64_t time_us) {
     return low ? low - 1 : lives->count;
 }
 
-/* Whether the vertex was deleted or forgotten between these two. */
+/* Whether the vertex was deleted or expired between these two. */
 static bool lives_apart(const weir_lives *lives, const weir_life *older, const weir_life *newer) {
     int64_t between_us;
     if (newer->first_us <= older->last_us) return false;
@@ -63,7 +63,7 @@ weir_err weir_lives_add(weir_lives *lives, weir_life life) {
                   weir_lives_deleted_us(lives, life.first_us) == life.first_us;
     if (hidden) return WEIR_OK;
     size_t begin = 0, end = lives->count;
-    while (begin < end) { /* the first that does not end long before this one */
+    while (begin < end) { /* the first that is not apart from this one */
         size_t middle = begin + (end - begin) / 2;
         if (lives_apart(lives, &lives->of[middle], &life)) {
             begin = middle + 1;

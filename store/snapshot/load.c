@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c - what a sampler reads together lies together: begin beside id, neighbour beside time, in large pages. */
+/* load.c - what a sampler reads together is stored together: list begin beside id, neighbour beside time, in large
+ * pages. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -16,7 +17,7 @@ static weir_err load_pairs(const void *left, uint64_t left_count, const void *ri
     size_t whole = (bytes + LARGE_PAGE_BYTES) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
     int64_t *pairs = weir_aligned_alloc(LARGE_PAGE_BYTES, whole);
     if (!pairs) return WEIR_NOMEM("while loading a snapshot: %zu bytes; open it mapped instead", whole);
-    madvise(pairs, whole, MADV_HUGEPAGE); /* a wish: small pages do as well, slower */
+    madvise(pairs, whole, MADV_HUGEPAGE); /* advice only: small pages work too, slower */
     for (uint64_t i = 0; i < left_count; i++) {
         pairs[2 * i] = ((const int64_t *)left)[i];
         pairs[2 * i + 1] = i < right_count ? ((const int64_t *)right)[i * step] : 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * npy.c - the header of an array: read as a small language, not searched for words.
+ * npy.c - the header of an array: parsed as a small language, not searched for words.
  *
  * NumPy evaluates the header as Python; here it is a dictionary of exactly three keys in any order, whose values are a
- * quoted text, True or False, and a tuple of whole numbers. Nothing else is taken.
+ * quoted text, True or False, and a tuple of whole numbers. Nothing else is accepted.
  */
 #include <weir/store/snapshot/npy.h>
 
@@ -54,7 +54,7 @@ static void npy_skip_blanks(npy_header *h) {
         h->next++;
 }
 
-/* Blanks before it are fine. */
+/* Skips blanks before it. */
 static bool npy_take(npy_header *h, char wanted) {
     npy_skip_blanks(h);
     if (h->next == h->end || *h->next != wanted) return false;
@@ -93,7 +93,7 @@ static weir_err npy_read_descr(npy_header *h) {
         return WEIR_OK;
     }
     return WEIR_ERR(WEIR_EDATA,
-                    "%s: numbers of type '%s' are not read; give b1, i1 to i8, u1 to u8, f4 or f8, little-endian",
+                    "%s: numbers of type '%s' are not supported; use b1, i1 to i8, u1 to u8, f4 or f8, little-endian",
                     h->name, descr);
 }
 
@@ -156,7 +156,7 @@ static weir_err npy_read_header(npy_header *h) {
     if (h->next != h->end) return npy_broken(h, "goes on behind its end");
     if (!h->has_descr || !h->has_order || !h->has_shape)
         return npy_broken(h, "lacks one of descr, fortran_order, shape");
-    if (h->fortran && h->array->dims > 1) return npy_broken(h, "says Fortran order, which is not read");
+    if (h->fortran && h->array->dims > 1) return npy_broken(h, "says Fortran order, which is not supported");
     return WEIR_OK;
 }
 

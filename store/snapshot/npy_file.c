@@ -50,7 +50,7 @@ void weir_mapping_close(weir_mapping *mapping) {
     union {
         const uint8_t *mapped;
         void *bytes;
-    } whole = {mapping->bytes}; /* what was mapped for reading is given back as what it was */
+    } whole = {mapping->bytes}; /* munmap takes a pointer without const */
     if (mapping->bytes) munmap(whole.bytes, mapping->length);
     *mapping = (weir_mapping){NULL, 0};
 }
@@ -150,13 +150,13 @@ weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64
 struct weir_npy_writer {
     weir_file *file;
     weir_npy_type type;
-    uint64_t wanted, written; /* numbers; wanted WEIR_NPY_ANY_ROWS: the header is put right at the end */
+    uint64_t wanted, written; /* numbers; wanted WEIR_NPY_ANY_ROWS: the header is corrected at the end */
     size_t size;              /* bytes of one */
     size_t used;
     uint8_t bytes[WRITE_BYTES];
 };
 
-/* The header of one dimension has one length, whatever its number: it is padded. */
+/* The header of one dimension has the same length for any number of rows, because it is padded. */
 static weir_err npy_writer_put_rows(const char *path, weir_npy_type type, uint64_t rows) {
     weir_npy_array array = {.type = type, .dims = 1, .shape = {rows}};
     weir_buf head = {0};

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * npz.c - zip archives of arrays, as numpy.savez and savez_compressed write them; libzip knows the format.
+ * npz.c - zip archives of arrays, as numpy.savez and savez_compressed write them; libzip parses and writes the format.
  *
- * Arrays may be larger than memory, and libzip hands out and takes bytes only in pieces. So every array goes through a
- * file of its own: a member is unpacked into one and mapped, and what is packed was written to one before.
+ * Arrays may be larger than memory, and libzip does not map members: it copies bytes in pieces. So every array goes
+ * through a file of its own: a member is unpacked into one and mapped; an array to be packed was written to one
+ * before. libzip's memory grows with the directory of an archive, about fivefold; beyond that, nothing here grows with
+ * its size.
  */
 #include <weir/store/snapshot/npy.h>
 
@@ -19,7 +21,7 @@
 
 #include "npy_private.h"
 
-#define DEFLATE_RATIO  1032u /* deflate makes at most so many bytes of one */
+#define DEFLATE_RATIO  1032u /* deflate turns one byte into at most this many */
 #define NPZ_SUFFIX     ".npy"
 #define NAME_MAX_BYTES 255u
 #define PIECE_BYTES    (256u << 10)
@@ -84,7 +86,7 @@ weir_err weir_npz_open(const char *path, const char *folder, weir_npz **npzp) {
     npz->folder = weir_strdup(folder);
     weir_err err = npz->path && npz->folder ? WEIR_OK : WEIR_NOMEM("while reading %s", path);
     if (!err) err = weir_mapping_open(path, &npz->mapping);
-    if (!err && npz->mapping.length == 0) err = npz_broken(npz, "is empty, which no zip archive is");
+    if (!err && npz->mapping.length == 0) err = npz_broken(npz, "is empty");
     if (!err) {
         zip_source_t *source = zip_source_buffer_create(npz->mapping.bytes, npz->mapping.length, 0, &error);
         npz->zip = source ? zip_open_from_source(source, ZIP_RDONLY, &error) : NULL;
@@ -124,12 +126,12 @@ const char *weir_npz_name(const weir_npz *npz, uint32_t index) {
     return npz->members[index].name;
 }
 
-/* What the directory says of a member's size is believed only as far as its packed bytes can reach; members that share
- * their packed bytes are bounded by what the whole archive may become. */
+/* A member's size must be possible for its packed bytes; members that share their packed bytes are bounded by what the
+ * whole archive may become. */
 static weir_err npz_check_member(const weir_npz *npz, const zip_stat_t *stat) {
     const zip_uint64_t wanted = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     if ((stat->valid & wanted) != wanted) return npz_broken(npz, "has a member without size or method");
-    if (stat->encryption_method != ZIP_EM_NONE) return npz_broken(npz, "is encrypted, which is not read");
+    if (stat->encryption_method != ZIP_EM_NONE) return npz_broken(npz, "is encrypted, which is not supported");
     if (stat->comp_method != ZIP_CM_STORE && stat->comp_method != ZIP_CM_DEFLATE)
         return npz_broken(npz, "has a member that is neither stored nor deflated");
     uint64_t room = WEIR_NPZ_UNPACK_MAX + npz->mapping.length - npz->unpacked_bytes;
@@ -159,7 +161,7 @@ static weir_err npz_copy_member(const weir_npz *npz, zip_file_t *from, weir_file
     return err;
 }
 
-/* The file has no name any more once it is mapped, so that nothing of it is left behind. */
+/* The file is unlinked once it is mapped, so that nothing is left behind. */
 static weir_err npz_unpack_member(weir_npz *npz, uint32_t index) {
     npz_member *m = &npz->members[index];
     char path[4096];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - the files of a snapshot, mapped, with what can be seen at their ends: type, length, first and last of each
- * list.
+ * open.c - the files of a snapshot, mapped, with checks of what is cheap: types, lengths, and where lists begin and
+ * end.
  *
- * No list is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked
- * at where it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are walked: they are few, and
- * whoever has a category's code sees only that there is such a text.
+ * No list is walked: a snapshot of a billion edges opens as fast as an empty one. What lies between is checked where
+ * it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are checked: they are few, and readers
+ * follow them without a check.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 
 /* --- one array --------------------------------------------------------------------------------------------------- */
 
-/* The bytes behind rising offsets: as many as the last of them says. */
+/* The bytes that offsets point into: as many as the last offset. */
 static weir_err snapshot_map_bytes(weir_snapshot *s, const int64_t *offsets, uint64_t count, const uint8_t **bytesp,
                                    const char *folder, const char *name) {
     weir_npy_array array;
@@ -37,7 +37,7 @@ static weir_err snapshot_map_bytes(weir_snapshot *s, const int64_t *offsets, uin
 
 /* --- features ---------------------------------------------------------------------------------------------------- */
 
-/* How many texts there are is said by the file's own length. */
+/* The length of the file gives the number of texts. */
 static weir_err snapshot_map_texts(weir_snapshot *s, const char *folder, weir_snapshot_column *column) {
     weir_npy_array array;
     char name[512];
@@ -62,7 +62,7 @@ static weir_err snapshot_map_texts(weir_snapshot *s, const char *folder, weir_sn
     return err;
 }
 
-/* texts: the folder of its texts; NULL: they are there already. */
+/* texts: the folder of its texts; NULL: they are mapped already. */
 static weir_err snapshot_map_column(weir_snapshot *s, const weir_schema_feature *feature, const char *folder,
                                     const char *texts, uint64_t rows, weir_snapshot_column *column) {
     static const weir_npy_type types[] = {
@@ -219,7 +219,7 @@ static weir_err snapshot_read_manifest(weir_snapshot *s) {
     if (used < 0 || used >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
     weir_err err = weir_file_load(path, WEIR_YAML_BYTES_MAX, &text, &length);
     if (weir_err_is(err, WEIR_ENOTFOUND))
-        return WEIR_ERR(WEIR_ENOTFOUND, "%s is no snapshot: it has no manifest.json", s->folder);
+        return WEIR_ERR(WEIR_ENOTFOUND, "%s is not a snapshot: it has no manifest.json", s->folder);
     if (!err) err = weir_snapshot_describe(path, text, length, &s->description);
     weir_free(text);
     return err;
@@ -329,8 +329,7 @@ bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_verte
 /* Most vertices have one, and most targets look for the last: so the search begins there. */
 bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep) {
     int64_t low = spans->indptr[vertex], high = spans->indptr[vertex + 1];
-    if (low < 0 || high > (int64_t)spans->count || low >= high)
-        return false; /* SNAPSHOT-Z2: files are believed nowhere */
+    if (low < 0 || high > (int64_t)spans->count || low >= high) return false; /* SNAPSHOT-Z2: the file is not trusted */
     int64_t begin = low;
     if (spans->times[high - 1] < before_us) low = high;
     while (low < high) { /* those below low are older than the time */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows.c - keys, lives and rows of a type's vertices, in one walk along its ids.
+ * rows.c - keys, lives and rows of a type's vertices, in one walk in the order of their ids.
  *
- * A row of the store says what one event said; one of a snapshot says all that was known from its time on: each feature
- * at its newest value put in the same life. So a reader takes one row and looks no further. A row that says nothing new
- * is left out, and one that a newer one has followed before any target came.
+ * A row of the store has what one event brought; a row of a snapshot has all that was known from its time on: each
+ * feature at its newest value put in the same life. So a reader needs one row only. A row that changes nothing is left
+ * out, and so is one that was replaced before any target.
  *
- *   the store, newest first    {b:3} t=9   {a:2} t=7   {a:1 b:1} t=5        a deletion at 6 parts the lives
+ *   the store, newest first    {b:3} t=9   {a:2} t=7   {a:1 b:1} t=5        a deletion at 6 separates the lives
  *   here, oldest first         a:1 b:1 from 5 until 7, a:2 from 7, a:2 b:3 from 9
  */
 #include <stdio.h>
@@ -39,8 +39,8 @@ typedef struct span_files {
 
 typedef struct rows_walk {
     const weir_snapshot_draft *draft;
-    int64_t needed_us; /* a row that was followed before this is needed by none    */
-    int64_t told_us;   /* nothing is told of before; the least of int64: of any time */
+    int64_t needed_us; /* a row that was replaced before this is seen by no target      */
+    int64_t told_us;   /* no row is visible before this; INT64_MIN: no such bound       */
     weir_npy_writer *offsets, *bytes;
     span_files lives, rows;
     weir_columns *columns;
@@ -53,7 +53,7 @@ typedef struct rows_walk {
     weir_buf held_bytes;
     held_row *held;
     size_t held_count, held_capacity;
-    rows_standing now, next; /* now: written once next has come too late, or nothing comes */
+    rows_standing now, next; /* now: written when next differs, or nothing follows */
 } rows_walk;
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
@@ -140,7 +140,7 @@ static weir_err rows_hold(rows_walk *w, size_t life, const weir_spill_record *r)
     return weir_buf_err(&w->held_bytes);
 }
 
-/* Those of lives that a target sees. One put at the time of a deletion is of no life. */
+/* The rows of lives that a target sees. A row put at the time of a deletion belongs to no life. */
 static weir_err rows_hold_all(rows_walk *w, weir_vertex vertex) {
     const weir_lives *lives = &w->pulse.lives;
     int64_t until_us;
@@ -184,7 +184,7 @@ static weir_err rows_write_now(rows_walk *w) {
     if (!w->now.any) return WEIR_OK;
     w->now.any = false;
     if (w->now.until_us <= w->told_us || w->told_us > w->draft->as_of_us) return WEIR_OK;
-    if (w->now.time_us < w->told_us) w->now.time_us = w->told_us - 1; /* as the store: not before that */
+    if (w->now.time_us < w->told_us) w->now.time_us = w->told_us - 1; /* as in the store: not before that */
     weir_err err = weir_npy_write_i64(w->rows.times, w->now.time_us);
     if (!err) err = weir_npy_write_i64(w->rows.until, w->now.until_us);
     return err ? err : weir_columns_add(w->columns, w->now.values);
@@ -222,7 +222,7 @@ static weir_err rows_write(rows_walk *w, weir_vertex vertex) {
 
 /* --- the walk ---------------------------------------------------------------------------------------------------- */
 
-/* The key of one of whom no target sees a life is not told. */
+/* The key is left out where no target sees a life. */
 static weir_err rows_write_lives(rows_walk *w, weir_vertex vertex) {
     bool named, any = false;
     int64_t until_us;
@@ -256,7 +256,7 @@ static weir_err rows_write_type(weir_snapshot_draft *draft, uint32_t type, rows_
         if (!err) err = rows_write_lives(w, weir_vertex_of(ids[i]));
         if (!err) err = rows_write(w, weir_vertex_of(ids[i]));
     }
-    if (!err) err = rows_begin_vertex(w); /* behind the last */
+    if (!err) err = rows_begin_vertex(w); /* after the last */
     if (!err) draft->life_counts[type] = weir_npy_written(w->lives.times);
     if (!err) draft->row_counts[type] = weir_npy_written(w->rows.times);
     if (!err) err = weir_columns_texts_write(draft, folder, &w->texts);

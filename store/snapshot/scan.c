@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan.c - one ordered walk over each shard, sorted out into spills.
+ * scan.c - one ordered walk over each shard, sorted into spills.
  *
- * Keys come by kind, then by vertex. A list of edges comes newest first, and a deletion of an edge comes before what it
- * ends: so that end is settled here. What the deletion of a vertex ends is settled when the spills are read.
+ * Keys come by kind, then by vertex. A list of edges comes newest first, and a deletion of an edge comes before the
+ * edges that it ends, so it is applied here. Deletions of vertices are applied when the spills are read.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ typedef struct scan_hidden_slot {
     weir_vertex neighbor;
     uint64_t event; /* 0: every edge to the neighbour */
     uint64_t list;
-    int64_t time_us; /* of the oldest so far: what is as old, or older, ends behind it */
+    int64_t time_us; /* of the oldest so far: an edge of this time or older ends after it */
 } scan_hidden_slot;
 
 typedef struct scan_hidden {
@@ -73,7 +73,7 @@ static weir_err scan_hidden_add(scan_hidden *h, weir_vertex neighbor, uint64_t e
     return WEIR_OK;
 }
 
-/* From when on an edge at which the walk has come is deleted. */
+/* From when on the edge that the walk has reached is deleted. */
 static int64_t scan_hidden_from(const scan_hidden *h, weir_vertex neighbor, uint64_t event) {
     int64_t until_us = INT64_MAX;
     const uint64_t events[] = {event, 0};
@@ -95,7 +95,7 @@ typedef struct snapshot_scan {
     weir_vertex met_vertex;                            /* which is this one */
     weir_spill *met_spill;                             /* where they go     */
     int64_t *gone_us;                                  /* of each relation: as old or older has expired */
-    int64_t *from_us;                                  /* and the first time of which it is told of     */
+    int64_t *from_us;                                  /* and the first time at which it is visible     */
     scan_hidden hidden;
     weir_edge_key list; /* vertex, relation and direction of the last edge */
 } snapshot_scan;
@@ -104,8 +104,8 @@ static weir_err scan_damaged(char kind) {
     return WEIR_ERR(WEIR_ECORRUPT, "a record of kind '%c' is damaged; restore a checkpoint", kind);
 }
 
-/* Of each vertex with edges, its lives by those, deleted or expired ones too: an event that put an edge put both. And
- * the same by its rows. */
+/* The lives of each vertex by its edges, deleted or expired ones too, because an event that put an edge put both its
+ * ends; and likewise by its rows. */
 static weir_err scan_meet_end(snapshot_scan *s) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < s->lives.count; i++) {

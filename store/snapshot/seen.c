@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seen.c - what any target of a snapshot sees: a target sees what is older than it and has not ended by then.
+ * seen.c - what the targets of a snapshot see: a target sees what is older than itself and has not ended by then.
  *
- * A deletion of time d hides what is as old as d or older from targets behind d, so it ends that at d + 1; what was put
- * at d itself is never seen. A snapshot without deleted things has of what a deletion ends nothing, for any target.
+ * A deletion of time d hides what is of time d or older from targets after d, so that ends at d + 1; what was put at d
+ * itself is never visible. A snapshot without deleted things has nothing that a deletion ends, for any target.
  */
 #include <weir/store/base/alloc.h>
 

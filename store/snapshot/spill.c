@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spill.c - buffered files of records. Nothing here is durable, and nothing needs to be: a crash begins anew. */
+/* spill.c - buffered files of records. Nothing here is durable or needs to be: after a crash, a build starts again. */
 #include "spill.h"
 
 #include <stdio.h>

@@ -92,7 +92,7 @@ static bool survey_take_width(weir_import_column *column, const char *rest) {
     return true;
 }
 
-/* The names that stand for themselves, of either file. */
+/* Names with a fixed meaning, of either file. */
 static weir_import_role survey_plain_role(const char *name, bool nodes) {
     static const struct {
         const char *name;
@@ -150,7 +150,7 @@ static weir_err survey_classify(const weir_import *import, const char *name, boo
     column->role = survey_prefix_role(name, nodes, &rest);
     bool wide = column->role == WEIR_IMPORT_BITS || column->role == WEIR_IMPORT_MATRIX;
     if (wide && !survey_take_width(column, rest))
-        return WEIR_ERR(WEIR_EDATA, "the column '%.64s' does not end in how wide it is: 'matrix.NAME.16'", name);
+        return WEIR_ERR(WEIR_EDATA, "the column '%.64s' does not end in its width, as in 'matrix.NAME.16'", name);
     if (!wide) survey_clean_name(rest, column->name);
     return WEIR_OK;
 }
@@ -228,7 +228,7 @@ static weir_err survey_wrong_field(const weir_import_table *table, uint32_t colu
                     weir_csv_name(table->csv, column), weir_csv_field(table->csv, column), what);
 }
 
-/* Bits whose width nothing gives are as wide as the largest needs. */
+/* Bits without a given width are as wide as the largest needs. */
 static weir_err survey_see_list(const weir_import *import, weir_import_table *table, uint32_t at) {
     weir_import_column *column = &table->columns[at];
     const char *text = weir_csv_field(table->csv, at);
@@ -296,7 +296,7 @@ static weir_err survey_see_row(weir_import *import, weir_import_table *table, ui
 
 /* --- keys -------------------------------------------------------------------------------------------------------- */
 
-/* *knownp: it was there before, of some type. */
+/* *knownp: the key is not new, for any type. */
 static weir_err survey_add_key(weir_import *import, const char *key, uint32_t type, bool *knownp) {
     int32_t code;
     uint32_t before = import->ids.count;
@@ -317,8 +317,8 @@ static weir_err survey_add_key(weir_import *import, const char *key, uint32_t ty
     return WEIR_OK;
 }
 
-/* A vertex may have a line for each time at which something of it changed; where ids of several types are the same, who
- * checks would have to know more than one time of each. */
+/* A vertex may have a line for each time at which something about it changed. Not checked for keys that several types
+ * share, because one time a key is kept. */
 static weir_err survey_check_later(weir_import *import, const char *key) {
     const weir_import_table *t = &import->nodes;
     int64_t *last_us = &import->last_us[weir_texts_find(&import->ids, key, strlen(key))], time_us = 0;
@@ -349,14 +349,14 @@ static weir_err survey_node(void *context) {
 }
 
 weir_err weir_import_node(const weir_import *import, uint32_t *typep) {
-    weir_import_table t = import->nodes; /* finds only: no owner is new in the second pass */
+    weir_import_table t = import->nodes; /* a copy, because nothing is added in the second pass */
     bool new;
     weir_err err = survey_owner(&t, weir_import_field(&t, WEIR_IMPORT_TYPE), "node", &new, typep);
     WEIR_ASSERT(err || !new);
     return err;
 }
 
-/* The type of one end: as its column says, or as the nodes say; without nodes it is made. */
+/* The type of one end: from its column, or else from the nodes; without nodes it is added. */
 static weir_err survey_end_type(weir_import *import, const char *key, weir_import_role role, uint32_t *typep) {
     weir_import_table *t = &import->edges;
     const char *said = weir_import_field(t, role);
@@ -388,7 +388,8 @@ weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep) {
     weir_import_owner *relation = &t->owners[edgep->relation];
     if (new) relation->from = edgep->from, relation->to = edgep->to;
     if (relation->from == edgep->from && relation->to == edgep->to) return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "%s: edges of type '%s' join other types before; give these rows a type of their own",
+    return WEIR_ERR(WEIR_EDATA,
+                    "%s: edges of type '%s' connect other types in earlier rows; give these rows a type of their own",
                     weir_csv_place(t->csv), relation->name);
 }
 

@@ -12,12 +12,12 @@
 #include "export.h"
 #include "import_private.h"
 
-/* Of a member: a matrix, a mask, a feature of nodes or edges, by its name and shape. */
+/* What a member is, by its name and shape. */
 typedef enum unpack_kind { MEMBER_OTHER, MEMBER_NODE, MEMBER_EDGE, MEMBER_MATRIX, MEMBER_MASK } unpack_kind;
 
 typedef struct unpack_member {
     unpack_kind kind;
-    const char *name; /* without what says the kind */
+    const char *name; /* without the prefix that gives the kind */
     weir_npy_array array;
 } unpack_member;
 
@@ -35,7 +35,7 @@ static weir_err unpack_wrong(const unpack *u, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s: %s", u->path, what);
 }
 
-/* The first of these names that is there; NULL-ended. count 0: it is not. */
+/* The first of these names that the archive has; NULL-terminated. */
 static weir_err unpack_any_of(unpack *u, const char *const *names, weir_npy_array *arrayp, bool *foundp) {
     weir_err err = WEIR_OK;
     for (*foundp = false; *names && !*foundp && !err; names++) {
@@ -69,7 +69,7 @@ static weir_err unpack_find_ends(unpack *u) {
     return WEIR_OK;
 }
 
-/* How many nodes: as the arrays of nodes say, else one more than the largest end. */
+/* The number of nodes: the length of an array of nodes, else one more than the largest end. */
 static weir_err unpack_count_nodes(unpack *u) {
     static const char *const names[] = {"node_id", "y", "x", "labels", "label", "node_time", NULL};
     weir_npy_array array;
@@ -100,7 +100,7 @@ static unpack_kind unpack_kind_of(const unpack *u, const char *name, const weir_
     return MEMBER_OTHER;
 }
 
-/* Each member is looked at once: asking an archive for an array checks all of its bytes. */
+/* Members are kept: a row asks for all of them. */
 static weir_err unpack_find_members(unpack *u) {
     static const char *const ids[] = {"node_id", NULL}, *const labels[] = {"y", "labels", "label", NULL};
     static const char *const node_times[] = {"node_time", NULL}, *const edge_times[] = {"edge_time", NULL};
@@ -124,11 +124,11 @@ static weir_err unpack_find_members(unpack *u) {
             return unpack_wrong(u, "node_id, node_time and y differ in length");
     }
     return u->edge_times.count && u->edge_times.count != u->edges
-               ? unpack_wrong(u, "edge_time is not as long as the edges")
+               ? unpack_wrong(u, "edge_time and the edges differ in length")
                : WEIR_OK;
 }
 
-/* Values are texts, sorted as such: so all have the digits of the largest. */
+/* Values become texts, which sort as such: so all have as many digits as the largest. */
 static weir_err unpack_measure_labels(unpack *u) {
     int64_t value, largest = 0;
     weir_err err = WEIR_OK;

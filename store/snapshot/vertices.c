@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vertices.c - which vertices there are, numbered by their ids within their type.
+ * vertices.c - which vertices exist, numbered by their ids within their type.
  *
- * A vertex is there if a target sees one of its lives, or one of its edges. Each of these is a run of rising ids; the
- * runs of a type are merged. So a number depends on nothing but the set of ids: not on shards, nor on order.
+ * A vertex is in the snapshot if a target sees one of its lives or edges. Each source of ids is an ascending run; the
+ * runs of a type are merged. So a number depends on the set of ids only, not on shards or order.
  */
 #include <stdio.h>
 
@@ -58,7 +58,7 @@ static weir_err runs_of_edges(vertex_runs *r, uint32_t relation, weir_direction 
     return err;
 }
 
-/* Who was put has a name; whether a target sees a life of it is seen by its puts. */
+/* A vertex that was put has a name; its puts say whether a target sees one of its lives. */
 static weir_err runs_of_names(vertex_runs *r, uint32_t type) {
     weir_spill *run = NULL;
     weir_along names = {.merge = NULL};

@@ -134,7 +134,7 @@ static weir_err reopen(weir_snapshot **snapshotp) {
     return weir_snapshot_open(weir_test_path("out"), &opts, snapshotp);
 }
 
-/* --- SNAPSHOT-Z1 to SNAPSHOT-Z4 ---------------------------------------------------------------------------------------------------- */
+/* --- SNAPSHOT-Z1 to SNAPSHOT-Z4 ----------------------------------------------------------------------------------- */
 
 static void z3_nothing_is_as_new_as_as_of(void **state) {
     weir_snapshot_stats stats;
@@ -447,7 +447,7 @@ static void manifests_that_lie(void **state) {
         {"\"edges\":3", "\"edges\":[]", WEIR_EDATA, "whole number"},
         {"\"count\":2", "\"count\":9223372036854775807", WEIR_EDATA, "whole number"},
         {"{\"name\":\"a\"", "{\"name\":{}", WEIR_EDATA, "is not a text"},
-        {"{\"name\":\"a\"", "{\"name\":\"b\"", WEIR_EDATA, "stands where the schema has 'a'"},
+        {"{\"name\":\"a\"", "{\"name\":\"b\"", WEIR_EDATA, "is where the schema has 'a'"},
         {"\"extras\":[]", "\"extras\":[{\"name\":\"../ids\",\"columns\":1}]", WEIR_EDATA,
          "is not the name of an array"},
         {"\"extras\":[]", "\"extras\":[{\"name\":\"m\",\"columns\":1}]", WEIR_ECORRUPT, "matrix.m.npy"},
