@@ -83,7 +83,7 @@ static void headers_that_are_refused(void **state) {
         {"{'descr': '<i8'}", 0, "lacks one of"},
         {"{'descr': '<i8', 'descr': '<i8', 'fortran_order': False, 'shape': ()}", 8, "twice"},
         {"{'descr': '>i8', 'fortran_order': False, 'shape': (1,)}", 8, "little-endian"},
-        {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", 8, "are not read"},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", 8, "are not supported"},
         {"{'descr': [('a','<i8')], 'fortran_order': False, 'shape': (1,)}", 8, "is not read"},
         {"{'descr': '<i8', 'fortran_order': True, 'shape': (2,2)}", 32, "Fortran"},
         {"{'descr': '<i8', 'fortran_order': Maybe, 'shape': (1,)}", 8, "neither True nor False"},
