@@ -1,35 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - `weir partition`: METIS ends its process when memory is short, so this is one of its own. */
+/* main.c - `weir partition`: a program of its own, because METIS ends its process when memory is short. */
 #include <string.h>
 
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/cli/cli.h>
 
-static weir_parts_method method_of(const char *name) {
+static weir_parts_method partition_method(const char *name) {
     weir_parts_method method = WEIR_PARTS_METIS;
     while (name && strcmp(name, weir_parts_method_name(method)) != 0)
         method++;
     return method;
 }
 
-static weir_err print(const weir_parts_report *report, bool json) {
-    weir_buf out = {0};
-    if (json)
-        weir_parts_report_json(report, &out);
-    else
-        weir_parts_report_text(report, &out);
-    weir_err err = weir_buf_err(&out);
-    if (!err) err = weir_cli_output(out.bytes, out.length);
-    weir_buf_free(&out);
-    return err;
-}
-
-static weir_err read_options(const weir_cli *cli, weir_parts_opts *opts) {
+static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opts) {
     uint64_t parts = 0;
     opts->out = weir_cli_text(cli, "out");
     opts->snapshot = weir_cli_positional(cli, 0);
     opts->clock = weir_clock_system();
-    opts->method = method_of(weir_cli_text(cli, "method"));
+    opts->method = partition_method(weir_cli_text(cli, "method"));
     if (!opts->out) return WEIR_ERR(WEIR_EUSAGE, "--out is missing; name a new folder for the parts");
     if (!weir_cli_given(cli, "parts")) return WEIR_ERR(WEIR_EUSAGE, "--parts is missing; one for each rank");
     weir_err err = weir_cli_u64(cli, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
@@ -37,23 +25,34 @@ static weir_err read_options(const weir_cli *cli, weir_parts_opts *opts) {
     return err ? err : weir_cli_u64(cli, "seed", 0, INT64_MAX, &opts->seed);
 }
 
-static weir_err run(weir_cli *cli) {
+static weir_err partition_run(weir_cli *cli) {
     weir_parts_opts opts = {.seed = 1};
     weir_parts_report report = {0};
     weir_snapshot *snapshot = NULL;
-    weir_err err = read_options(cli, &opts);
+    weir_buf out = {0};
+    weir_err err = partition_read_options(cli, &opts);
     if (!err) err = weir_snapshot_open(opts.snapshot, &(weir_snapshot_opts){.verify = true}, &snapshot);
     if (err) return err;
-    err = weir_snapshot_check(snapshot); /* a MANIFEST may agree with arrays that lead nowhere */
-    if (!err) err = weir_parts_write(snapshot, &opts, &report);
+    err =
+        weir_parts_write(snapshot, &opts, &report); /* checks all of it: a MANIFEST may fit arrays that lead nowhere */
     weir_snapshot_close(snapshot);
-    return err ? err : print(&report, weir_cli_given(cli, "json"));
+    if (err) return err;
+
+    if (weir_cli_given(cli, "json")) {
+        weir_parts_report_json(&report, &out);
+    } else {
+        weir_parts_report_text(&report, &out);
+    }
+    err = weir_buf_err(&out);
+    if (!err) err = weir_cli_output(out.bytes, out.length);
+    weir_buf_free(&out);
+    return err;
 }
 
 static const weir_option options[] = {
     {"parts", 'k', "N", "how many parts", NULL},
     {"out", 'o', "DIR", "new folder for the parts", NULL},
-    {"method", 'm', "METHOD", "how vertices are shared out (default: metis)", "metis|random|hash"},
+    {"method", 'm', "METHOD", "how vertices are assigned (default: metis)", "metis|random|hash"},
     {"seed", 's', "N", "the same seed gives the same parts (default: 1)", NULL},
     {"json", 0, NULL, "print the report as JSON", NULL},
     {0}};
@@ -66,12 +65,11 @@ static const weir_command command = {
     .positional_max = 1,
     .description =
         "METIS cuts few edges and gives each part its share of training vertices and of degrees; random and hash are "
-        "what it is compared with. The snapshot is verified first. The parts appear under their name whole or not at "
-        "all.",
+        "for comparison. The snapshot is verified first. The folder appears under its name complete or not at all.",
     .example = "weir partition snapshot --parts 4 --out parts\n"
                "weir partition snapshot --parts 4 --out parts-hash --method hash --json",
     .options = options,
-    .run = run,
+    .run = partition_run,
 };
 
 int main(int argc, char **argv) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assign.c - three ways to say which part owns a vertex, and how good each is. */
+/* assign.c - three ways to assign vertices to parts, and a measure of each. */
 #include <string.h>
 
 #include <weir/partitioner/metis/metis.h>
@@ -14,14 +14,15 @@ const char *weir_parts_method_name(weir_parts_method method) {
     return names[method];
 }
 
-static void assign_random(const weir_parts_graph *g, uint32_t parts, uint64_t seed, int32_t *part_of) {
+static void parts_assign_random(const weir_parts_graph *g, uint32_t parts, uint64_t seed, int32_t *part_of) {
     for (uint64_t v = 0; v < g->vertices; v++) {
         weir_rng rng = weir_rng_stream(seed, v, 0);
         part_of[v] = (int32_t)weir_rng_below(&rng, parts);
     }
 }
 
-static void assign_hash(const weir_snapshot *snapshot, const weir_parts_graph *g, uint32_t parts, int32_t *part_of) {
+static void parts_assign_hash(const weir_snapshot *snapshot, const weir_parts_graph *g, uint32_t parts,
+                              int32_t *part_of) {
     for (uint32_t type = 0; type < g->types; type++) {
         const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(snapshot, type);
         for (uint64_t v = 0; v < vertices->count; v++) {
@@ -43,10 +44,10 @@ weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph
     case WEIR_PARTS_METIS:
         return weir_metis_partition(&metis, parts, seed, part_of);
     case WEIR_PARTS_RANDOM:
-        assign_random(graph, parts, seed, part_of);
+        parts_assign_random(graph, parts, seed, part_of);
         return WEIR_OK;
     default:
-        assign_hash(snapshot, graph, parts, part_of);
+        parts_assign_hash(snapshot, graph, parts, part_of);
         return WEIR_OK;
     }
 }
@@ -54,11 +55,11 @@ weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph
 /* --- measuring ------------------------------------------------------------------------------------------------- */
 
 /* By part. */
-typedef struct tally {
+typedef struct parts_tally {
     uint64_t *vertices, *training, *degree, *halo, *stamp;
-} tally;
+} parts_tally;
 
-static double balance(const uint64_t *numbers, uint32_t parts) {
+static double parts_balance(const uint64_t *numbers, uint32_t parts) {
     uint64_t most = 0, sum = 0;
     for (uint32_t p = 0; p < parts; p++) {
         sum += numbers[p];
@@ -68,7 +69,7 @@ static double balance(const uint64_t *numbers, uint32_t parts) {
 }
 
 /* Adds v to the halo of each other part that has a neighbour of it; returns how many of its edges are cut. */
-static uint64_t tally_vertex(const weir_parts_graph *g, const int32_t *part_of, uint64_t v, tally *t) {
+static uint64_t parts_tally_vertex(const weir_parts_graph *g, const int32_t *part_of, uint64_t v, parts_tally *t) {
     uint64_t cut = 0;
     int32_t own = part_of[v];
     t->vertices[own]++;
@@ -89,14 +90,14 @@ weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_o
     uint64_t *numbers = weir_calloc((size_t)parts * 5, sizeof *numbers), twice = 0;
     *qualityp = (weir_parts_quality){.method = qualityp->method, .seconds = qualityp->seconds};
     if (!numbers) return WEIR_NOMEM("while measuring %u parts", parts);
-    tally t = {numbers, numbers + parts, numbers + 2 * (size_t)parts, numbers + 3 * (size_t)parts,
-               numbers + 4 * (size_t)parts};
+    parts_tally t = {numbers, numbers + parts, numbers + 2 * (size_t)parts, numbers + 3 * (size_t)parts,
+                     numbers + 4 * (size_t)parts};
     for (uint64_t v = 0; v < graph->vertices; v++)
-        twice += tally_vertex(graph, part_of, v, &t);
-    qualityp->cut_edges = twice / 2; /* seen from both ends: an edge weighs two, once an end */
-    qualityp->vertex_balance = balance(t.vertices, parts);
-    qualityp->training_balance = balance(t.training, parts);
-    qualityp->degree_balance = balance(t.degree, parts);
+        twice += parts_tally_vertex(graph, part_of, v, &t);
+    qualityp->cut_edges = twice / 2; /* each cut edge is counted from both ends */
+    qualityp->vertex_balance = parts_balance(t.vertices, parts);
+    qualityp->training_balance = parts_balance(t.training, parts);
+    qualityp->degree_balance = parts_balance(t.degree, parts);
     for (uint32_t p = 0; p < parts; p++) {
         qualityp->halo += t.halo[p];
         if (t.halo[p] > qualityp->halo_max) qualityp->halo_max = t.halo[p];

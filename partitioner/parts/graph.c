@@ -2,60 +2,64 @@
 /*
  * graph.c - one graph of all types, with what each vertex weighs.
  *
- * Vertices are visited in rising order, and each adds itself to the lists of its neighbours: so lists come out sorted,
- * an edge that is there again finds its twin at the end of the list, and nothing is ever sorted.
+ * Vertices are visited in ascending order, and each adds itself to the lists of its neighbours. So lists come out
+ * sorted without sorting, and a repeated edge finds its twin at the end of the list.
  */
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "plan.h"
 
-typedef struct builder {
+typedef struct graph_builder {
     const weir_snapshot *snapshot;
     const weir_schema *schema;
     weir_parts_graph *graph;
     int64_t *ends; /* where the next neighbour of a vertex goes */
-} builder;
+} graph_builder;
 
-static uint32_t own_type(const weir_schema_relation *r, weir_direction direction) {
+static uint32_t graph_own_type(const weir_schema_relation *r, weir_direction direction) {
     return direction == WEIR_OUT ? r->from : r->to;
 }
 
 /* --- edges ----------------------------------------------------------------------------------------------------- */
 
 /* Calls visit for the list of one vertex in each relation and direction that it has. */
-typedef void (*list_visit)(builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count, uint64_t offset);
+typedef void (*graph_list_visit)(graph_builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count,
+                                 uint64_t offset);
 
-static void visit_lists(builder *b, uint32_t type, uint64_t v, list_visit visit) {
+static void graph_visit_lists(graph_builder *b, uint32_t type, uint64_t v, graph_list_visit visit) {
     for (uint32_t r = 0; r < weir_schema_relation_count(b->schema); r++) {
         const weir_schema_relation *relation = weir_schema_relation_at(b->schema, r);
         for (int direction = 0; direction < 2; direction++) {
-            if (own_type(relation, direction) != type) continue;
+            if (graph_own_type(relation, direction) != type) continue;
             const weir_snapshot_edges *e = weir_snapshot_edges_of(b->snapshot, r, direction);
-            uint64_t offset = b->graph->offsets[own_type(relation, !direction)];
+            uint64_t offset = b->graph->offsets[graph_own_type(relation, !direction)];
             visit(b, b->graph->offsets[type] + v, e->neighbors + e->indptr[v], e->indptr[v + 1] - e->indptr[v], offset);
         }
     }
 }
 
-static void visit_all(builder *b, list_visit visit) {
+static void graph_visit_all(graph_builder *b, graph_list_visit visit) {
     for (uint32_t type = 0; type < b->graph->types; type++) {
         uint64_t count = b->graph->offsets[type + 1] - b->graph->offsets[type];
         for (uint64_t v = 0; v < count; v++)
-            visit_lists(b, type, v, visit);
+            graph_visit_lists(b, type, v, visit);
     }
 }
 
 /* As if no two edges had the same ends; the degree counts repeated edges and loops. */
-static void count_list(builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count, uint64_t offset) {
+static void graph_count_list(graph_builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count,
+                             uint64_t offset) {
     (void)neighbors;
     (void)offset;
     b->graph->indptr[vertex + 1] += count;
     b->graph->vertex_weights[vertex * WEIR_PARTS_CONSTRAINTS + 1] += count;
 }
 
-static void add_list(builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count, uint64_t offset) {
+static void graph_add_list(graph_builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count,
+                           uint64_t offset) {
     weir_parts_graph *g = b->graph;
     for (int64_t i = 0; i < count; i++) {
         uint64_t other = offset + (uint64_t)neighbors[i];
@@ -71,23 +75,9 @@ static void add_list(builder *b, uint64_t vertex, const int64_t *neighbors, int6
     }
 }
 
-/* Closes the gaps that repeated edges left. */
-static void close_gaps(builder *b) {
+static weir_err graph_build_edges(graph_builder *b) {
     weir_parts_graph *g = b->graph;
-    int64_t to = 0;
-    for (uint64_t v = 0; v < g->vertices; v++) {
-        int64_t from = g->indptr[v], count = b->ends[v] - from;
-        memmove(g->neighbors + to, g->neighbors + from, (size_t)count * sizeof *g->neighbors);
-        memmove(g->edge_weights + to, g->edge_weights + from, (size_t)count * sizeof *g->edge_weights);
-        g->indptr[v] = to;
-        to += count;
-    }
-    g->indptr[g->vertices] = to;
-}
-
-static weir_err build_edges(builder *b) {
-    weir_parts_graph *g = b->graph;
-    visit_all(b, count_list);
+    graph_visit_all(b, graph_count_list);
     for (uint64_t v = 0; v < g->vertices; v++)
         g->indptr[v + 1] += g->indptr[v];
     size_t ends = (size_t)g->indptr[g->vertices];
@@ -98,33 +88,43 @@ static weir_err build_edges(builder *b) {
         return WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
                           (unsigned long long)g->vertices);
     memcpy(b->ends, g->indptr, g->vertices * sizeof *b->ends);
-    visit_all(b, add_list);
-    close_gaps(b);
+    graph_visit_all(b, graph_add_list);
+
+    int64_t to = 0; /* repeated edges have left gaps, which are closed */
+    for (uint64_t v = 0; v < g->vertices; v++) {
+        int64_t from = g->indptr[v], count = b->ends[v] - from;
+        WEIR_ASSERT(to <= from && b->ends[v] <= g->indptr[v + 1]);
+        memmove(g->neighbors + to, g->neighbors + from, (size_t)count * sizeof *g->neighbors);
+        memmove(g->edge_weights + to, g->edge_weights + from, (size_t)count * sizeof *g->edge_weights);
+        g->indptr[v] = to;
+        to += count;
+    }
+    g->indptr[g->vertices] = to;
     return WEIR_OK;
 }
 
 /* --- training vertices ----------------------------------------------------------------------------------------- */
 
-static void weigh(builder *b, uint32_t type, uint64_t v, int64_t targets) {
+static void graph_weigh(graph_builder *b, uint32_t type, uint64_t v, int64_t targets) {
     b->graph->vertex_weights[(b->graph->offsets[type] + v) * WEIR_PARTS_CONSTRAINTS] += targets;
 }
 
-/* Where no label stands for a value, every target is one to learn from. */
-static void weigh_all_targets(builder *b, const weir_schema_label *label) {
+/* Where the absence of a label means a value, every target is a training target. */
+static void graph_weigh_all_targets(graph_builder *b, const weir_schema_label *label) {
     if (!label->on_relation) {
         uint64_t count = weir_snapshot_vertices_of(b->snapshot, label->target)->count;
         for (uint64_t v = 0; v < count; v++)
-            weigh(b, label->target, v, 1);
+            graph_weigh(b, label->target, v, 1);
         return;
     }
     const weir_snapshot_edges *e = weir_snapshot_edges_of(b->snapshot, label->target, WEIR_OUT);
     uint32_t from = weir_schema_relation_at(b->schema, label->target)->from;
     for (uint64_t v = 0; v < e->vertices; v++)
-        weigh(b, from, v, e->indptr[v + 1] - e->indptr[v]);
+        graph_weigh(b, from, v, e->indptr[v + 1] - e->indptr[v]);
 }
 
-/* The vertex whose list has this place. */
-static uint64_t from_of(const weir_snapshot_edges *e, int64_t place) {
+/* The vertex whose list contains this position. */
+static uint64_t graph_from_of(const weir_snapshot_edges *e, int64_t place) {
     uint64_t low = 0, high = e->vertices;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
@@ -136,18 +136,18 @@ static uint64_t from_of(const weir_snapshot_edges *e, int64_t place) {
     return low;
 }
 
-static void weigh_labelled(builder *b, const weir_schema_label *label, const weir_snapshot_labels *labels) {
+static void graph_weigh_labelled(graph_builder *b, const weir_schema_label *label, const weir_snapshot_labels *labels) {
     const weir_snapshot_edges *e =
         label->on_relation ? weir_snapshot_edges_of(b->snapshot, label->target, WEIR_OUT) : NULL;
     uint32_t type = e ? weir_schema_relation_at(b->schema, label->target)->from : label->target;
     for (uint64_t i = 0; i < labels->count; i++) {
         if (i && labels->targets[i] == labels->targets[i - 1]) continue; /* labelled again */
-        weigh(b, type, e ? from_of(e, labels->targets[i]) : (uint64_t)labels->targets[i], 1);
+        graph_weigh(b, type, e ? graph_from_of(e, labels->targets[i]) : (uint64_t)labels->targets[i], 1);
     }
 }
 
-/* What an import brought: there a mask says what is learnt from, whatever else has a label. */
-static bool weigh_masked(builder *b) {
+/* An import's mask `train` names the training targets, whatever else has a label. */
+static bool graph_weigh_masked(graph_builder *b) {
     bool found = false;
     for (uint32_t type = 0; type < b->graph->types; type++) {
         const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(b->snapshot, type);
@@ -156,29 +156,16 @@ static bool weigh_masked(builder *b) {
             if (!extra->mask || strcmp(extra->name, "train") != 0) continue;
             found = true;
             for (uint64_t v = 0; v < vertices->count; v++)
-                weigh(b, type, v, extra->mask[v] != 0);
+                graph_weigh(b, type, v, extra->mask[v] != 0);
         }
     }
     return found;
 }
 
-static void weigh_training(builder *b) {
-    bool masked = weigh_masked(b);
-    for (uint32_t l = 0; !masked && l < weir_schema_label_count(b->schema); l++) {
-        const weir_schema_label *label = weir_schema_label_at(b->schema, l);
-        if (label->absent != WEIR_SCHEMA_NONE)
-            weigh_all_targets(b, label);
-        else
-            weigh_labelled(b, label, weir_snapshot_labels_of(b->snapshot, l));
-    }
-    for (uint64_t v = 0; v < b->graph->vertices; v++)
-        b->graph->training += (uint64_t)b->graph->vertex_weights[v * WEIR_PARTS_CONSTRAINTS];
-}
-
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
 weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *graph) {
-    builder b = {.snapshot = snapshot, .schema = weir_snapshot_schema(snapshot), .graph = graph};
+    graph_builder b = {.snapshot = snapshot, .schema = weir_snapshot_schema(snapshot), .graph = graph};
     *graph = (weir_parts_graph){.types = weir_schema_vertex_count(b.schema)};
     graph->offsets = weir_calloc(graph->types + 1, sizeof *graph->offsets);
     if (!graph->offsets)
@@ -190,13 +177,26 @@ weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *
     graph->indptr = weir_calloc(graph->vertices + 1, sizeof *graph->indptr);
     graph->vertex_weights = weir_calloc(graph->vertices * WEIR_PARTS_CONSTRAINTS + 1, sizeof *graph->vertex_weights);
     weir_err err = graph->indptr && graph->vertex_weights
-                       ? build_edges(&b)
+                       ? graph_build_edges(&b)
                        : WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
                                     (unsigned long long)graph->vertices);
-    if (!err) weigh_training(&b);
     weir_free(b.ends);
-    if (err) weir_parts_graph_close(graph);
-    return err;
+    if (err) {
+        weir_parts_graph_close(graph);
+        return err;
+    }
+    bool masked = graph_weigh_masked(&b);
+    for (uint32_t l = 0; !masked && l < weir_schema_label_count(b.schema); l++) {
+        const weir_schema_label *label = weir_schema_label_at(b.schema, l);
+        if (label->absent != WEIR_SCHEMA_NONE) {
+            graph_weigh_all_targets(&b, label);
+        } else {
+            graph_weigh_labelled(&b, label, weir_snapshot_labels_of(snapshot, l));
+        }
+    }
+    for (uint64_t v = 0; v < graph->vertices; v++)
+        graph->training += (uint64_t)graph->vertex_weights[v * WEIR_PARTS_CONSTRAINTS];
+    return WEIR_OK;
 }
 
 void weir_parts_graph_close(weir_parts_graph *graph) {

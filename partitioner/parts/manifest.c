@@ -7,25 +7,25 @@
 
 #include "plan.h"
 
-static void put_u64(weir_json *json, const char *key, uint64_t value) {
+static void part_put_u64(weir_json *json, const char *key, uint64_t value) {
     weir_json_key(json, key);
     weir_json_u64(json, value);
 }
 
-static void put_string(weir_json *json, const char *key, const char *value) {
+static void part_put_string(weir_json *json, const char *key, const char *value) {
     weir_json_key(json, key);
     weir_json_string(json, value);
 }
 
-static weir_err put_head(weir_json *json, const weir_parts_draft *draft) {
+static weir_err part_put_head(weir_json *json, const weir_parts_draft *draft) {
     weir_buf schema = {0};
     weir_schema_print(weir_snapshot_schema(draft->snapshot), &schema);
-    put_u64(json, "format", WEIR_PARTS_FORMAT);
-    put_u64(json, "part", draft->part);
-    put_u64(json, "parts", draft->plan->parts);
-    put_string(json, "method", weir_parts_method_name(draft->opts->method));
-    put_u64(json, "seed", draft->opts->seed);
-    put_string(json, "cutting", draft->cutting);
+    part_put_u64(json, "format", WEIR_PARTS_FORMAT);
+    part_put_u64(json, "part", draft->part);
+    part_put_u64(json, "parts", draft->plan->parts);
+    part_put_string(json, "method", weir_parts_method_name(draft->opts->method));
+    part_put_u64(json, "seed", draft->opts->seed);
+    part_put_string(json, "cutting", draft->cutting);
     weir_json_key(json, "as_of_us");
     weir_json_i64(json, weir_snapshot_as_of_us(draft->snapshot));
     weir_json_key(json, "from_us");
@@ -37,49 +37,47 @@ static weir_err put_head(weir_json *json, const weir_parts_draft *draft) {
     return err;
 }
 
-static void put_extras(weir_json *json, const weir_snapshot_vertices *vertices) {
-    weir_json_key(json, "extras");
-    weir_json_array(json);
-    for (uint32_t i = 0; i < vertices->extra_count; i++) {
-        weir_json_object(json);
-        put_string(json, "name", vertices->extras[i].name);
-        put_u64(json, "columns", vertices->extras[i].columns);
-        weir_json_object_end(json);
-    }
-    weir_json_array_end(json);
-}
-
-static void put_vertices(weir_json *json, const weir_parts_draft *draft, const weir_parts_counts *counts) {
+static void part_put_vertices(weir_json *json, const weir_parts_draft *draft, const weir_parts_counts *counts) {
     const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
     weir_json_key(json, "vertices");
     weir_json_array(json);
     for (uint32_t type = 0; type < weir_schema_vertex_count(schema); type++) {
+        const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
         weir_json_object(json);
-        put_string(json, "name", weir_schema_vertex_at(schema, type)->name);
+        part_put_string(json, "name", weir_schema_vertex_at(schema, type)->name);
         weir_json_key(json, "starts");
         weir_json_array(json);
         for (uint32_t p = 0; p <= draft->plan->parts; p++)
             weir_json_i64(json, draft->plan->starts[type][p]);
         weir_json_array_end(json);
-        put_u64(json, "halo", counts->halos[type]);
-        put_extras(json, weir_snapshot_vertices_of(draft->snapshot, type));
+        part_put_u64(json, "halo", counts->halos[type]);
+        weir_json_key(json, "extras");
+        weir_json_array(json);
+        for (uint32_t i = 0; i < vertices->extra_count; i++) {
+            weir_json_object(json);
+            part_put_string(json, "name", vertices->extras[i].name);
+            part_put_u64(json, "columns", vertices->extras[i].columns);
+            weir_json_object_end(json);
+        }
+        weir_json_array_end(json);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
 }
 
-static void put_relations(weir_json *json, const weir_parts_draft *draft, const weir_parts_counts *counts) {
+static void part_put_relations_and_labels(weir_json *json, const weir_parts_draft *draft,
+                                          const weir_parts_counts *counts) {
     const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
     weir_json_key(json, "relations");
     weir_json_array(json);
     for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
         weir_json_object(json);
-        put_string(json, "name", weir_schema_relation_at(schema, r)->name);
-        put_u64(json, "out", counts->edges[2 * r + WEIR_OUT]);
-        put_u64(json, "in", counts->edges[2 * r + WEIR_IN]);
+        part_put_string(json, "name", weir_schema_relation_at(schema, r)->name);
+        part_put_u64(json, "out", counts->edges[2 * r + WEIR_OUT]);
+        part_put_u64(json, "in", counts->edges[2 * r + WEIR_IN]);
         weir_json_key(json, "newest_us");
         weir_json_i64(json, weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->newest_us);
-        put_u64(json, "deleted", weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->until_us != NULL);
+        part_put_u64(json, "deleted", weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->until_us != NULL);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
@@ -87,8 +85,8 @@ static void put_relations(weir_json *json, const weir_parts_draft *draft, const 
     weir_json_array(json);
     for (uint32_t l = 0; l < weir_schema_label_count(schema); l++) {
         weir_json_object(json);
-        put_string(json, "name", weir_schema_label_at(schema, l)->name);
-        put_u64(json, "count", counts->labels[l]);
+        part_put_string(json, "name", weir_schema_label_at(schema, l)->name);
+        part_put_u64(json, "count", counts->labels[l]);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
@@ -99,9 +97,9 @@ weir_err weir_parts_write_manifest(const weir_parts_draft *draft, const weir_par
     char path[WEIR_PARTS_PATH_MAX];
     weir_json json = weir_json_begin(&out);
     weir_json_object(&json);
-    weir_err err = put_head(&json, draft);
-    put_vertices(&json, draft, counts);
-    put_relations(&json, draft, counts);
+    weir_err err = part_put_head(&json, draft);
+    part_put_vertices(&json, draft, counts);
+    part_put_relations_and_labels(&json, draft, counts);
     weir_json_object_end(&json);
     weir_buf_byte(&out, '\n');
     if (!err) err = weir_buf_err(&out);

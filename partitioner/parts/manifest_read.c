@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_read.c - manifest.json of a part, read back. JSON is YAML, so the reader of settings reads it; what it says
- * is believed only as far as its own schema allows: each type, relation and label once, in the schema's order.
+ * manifest_read.c - manifest.json of a part, read back. JSON is YAML, so the reader of settings reads it. It must
+ * agree with the schema that it contains: each type, relation and label once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,178 +14,155 @@
 
 #define TAKE_ANOTHER "take another copy of the part"
 
-/* The sentences of a settings file are right, their code is not: this is data. */
-static weir_err as_data(weir_err err) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence);
-    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
-}
-
-static weir_err find(const weir_yaml_node *mapping, const char *key, weir_yaml_kind kind,
-                     const weir_yaml_node **nodep) {
+static weir_err part_read_find(const weir_yaml_node *mapping, const char *key, weir_yaml_kind kind,
+                               const weir_yaml_node **nodep) {
     *nodep = weir_yaml_node_kind(mapping) == WEIR_YAML_MAPPING ? weir_yaml_find(mapping, key) : NULL;
     if (*nodep && weir_yaml_node_kind(*nodep) == kind) return WEIR_OK;
-    return WEIR_YAML_ERR(mapping, "'%s' is missing or of another kind; " TAKE_ANOTHER, key);
+    return WEIR_YAML_ERR(mapping, "'%s' is missing or of the wrong kind; " TAKE_ANOTHER, key);
 }
 
-static weir_err read_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t max, int64_t *valuep) {
+static weir_err part_read_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t max,
+                              int64_t *valuep) {
     const weir_yaml_node *node;
     *valuep = min;
-    weir_err err = find(mapping, key, WEIR_YAML_SCALAR, &node);
+    weir_err err = part_read_find(mapping, key, WEIR_YAML_SCALAR, &node);
     return err ? err : weir_yaml_i64(node, min, max, valuep);
 }
 
-/* So large a count that it overflows when it is multiplied was never written. */
-static weir_err read_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
+/* A count so large that multiplying it overflows was never written. */
+static weir_err part_read_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
     int64_t value = 0;
-    weir_err err = read_i64(mapping, key, 0, INT64_MAX / 64, &value);
+    weir_err err = part_read_i64(mapping, key, 0, INT64_MAX / 64, &value);
     *valuep = (uint64_t)value;
     return err;
 }
 
 /* The rows of this section, as many as the schema has. */
-static weir_err section(const weir_yaml_node *root, const char *key, size_t wanted, const weir_yaml_node **nodep) {
-    weir_err err = find(root, key, WEIR_YAML_SEQUENCE, nodep);
+static weir_err part_read_section(const weir_yaml_node *root, const char *key, size_t wanted,
+                                  const weir_yaml_node **nodep) {
+    weir_err err = part_read_find(root, key, WEIR_YAML_SEQUENCE, nodep);
     if (err || weir_yaml_count(*nodep) == wanted) return err;
-    return WEIR_YAML_ERR(*nodep, "'%s' has not the %zu rows that the schema has; " TAKE_ANOTHER, key, wanted);
+    return WEIR_YAML_ERR(*nodep, "'%s' does not have the schema's %zu rows; " TAKE_ANOTHER, key, wanted);
 }
 
-static weir_err check_name(const weir_yaml_node *row, const char *wanted) {
+static weir_err part_check_name(const weir_yaml_node *row, const char *wanted) {
     const weir_yaml_node *node;
-    weir_err err = find(row, "name", WEIR_YAML_SCALAR, &node);
+    weir_err err = part_read_find(row, "name", WEIR_YAML_SCALAR, &node);
     if (err || strcmp(weir_yaml_text(node), wanted) == 0) return err;
-    return WEIR_YAML_ERR(node, "'%.64s' stands where the schema has '%s'; " TAKE_ANOTHER, weir_yaml_text(node), wanted);
+    return WEIR_YAML_ERR(node, "'%.64s' is where the schema has '%s'; " TAKE_ANOTHER, weir_yaml_text(node), wanted);
 }
 
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
-static weir_err read_starts(const weir_yaml_node *row, weir_part_manifest *m, uint32_t type) {
+static weir_err part_read_starts(const weir_yaml_node *row, weir_part_manifest *m, uint32_t type) {
     const weir_yaml_node *node;
     int64_t before = 0;
-    weir_err err = find(row, "starts", WEIR_YAML_SEQUENCE, &node);
+    weir_err err = part_read_find(row, "starts", WEIR_YAML_SEQUENCE, &node);
     if (err) return err;
     if (weir_yaml_count(node) != (size_t)m->parts + 1)
-        return WEIR_YAML_ERR(node, "'starts' has not a row a part and one");
+        return WEIR_YAML_ERR(node, "'starts' does not have one number a part and one more");
     m->starts[type] = weir_calloc((size_t)m->parts + 1, sizeof *m->starts[type]);
     if (!m->starts[type]) return WEIR_NOMEM("while reading a part's manifest");
     for (uint32_t p = 0; !err && p <= m->parts; p++) {
         const weir_yaml_node *item = weir_yaml_item(node, p);
-        if (weir_yaml_node_kind(item) != WEIR_YAML_SCALAR) return WEIR_YAML_ERR(item, "this is no number");
+        if (weir_yaml_node_kind(item) != WEIR_YAML_SCALAR) return WEIR_YAML_ERR(item, "this is not a number");
         err = weir_yaml_i64(item, before, p ? INT64_MAX / 64 : 0, &m->starts[type][p]);
         before = m->starts[type][p];
     }
     return err;
 }
 
-static weir_err read_extra(const weir_yaml_node *row, weir_part_extra *extra) {
+static weir_err part_read_extras(const weir_yaml_node *row, weir_part_manifest *m, uint32_t type) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     const weir_yaml_node *node;
-    weir_err err = find(row, "name", WEIR_YAML_SCALAR, &node);
-    if (err) return err;
-    const char *name = weir_yaml_text(node);
-    size_t length = strlen(name);
-    if (!length || length >= sizeof extra->name || strspn(name, letters) != length) {
-        return WEIR_YAML_ERR(node, "'%.64s' names no array", name);
-    }
-    memcpy(extra->name, name, length + 1);
-    return read_count(row, "columns", &extra->columns);
-}
-
-static weir_err read_extras(const weir_yaml_node *row, weir_part_manifest *m, uint32_t type) {
-    const weir_yaml_node *node;
-    weir_err err = find(row, "extras", WEIR_YAML_SEQUENCE, &node);
+    weir_err err = part_read_find(row, "extras", WEIR_YAML_SEQUENCE, &node);
     if (err) return err;
     size_t count = weir_yaml_count(node);
     if (count > WEIR_PART_EXTRAS_MAX) return WEIR_YAML_ERR(node, "'extras' has too many rows");
     m->extras[type] = weir_calloc(count + 1, sizeof *m->extras[type]);
     if (!m->extras[type]) return WEIR_NOMEM("while reading a part's manifest");
     m->extra_counts[type] = (uint32_t)count;
-    for (size_t i = 0; !err && i < count; i++)
-        err = read_extra(weir_yaml_item(node, i), &m->extras[type][i]);
+    for (size_t i = 0; !err && i < count; i++) {
+        const weir_yaml_node *item = weir_yaml_item(node, i), *named;
+        weir_part_extra *extra = &m->extras[type][i];
+        err = part_read_find(item, "name", WEIR_YAML_SCALAR, &named);
+        if (err) break;
+        const char *name = weir_yaml_text(named);
+        size_t length = strlen(name);
+        if (!length || length >= sizeof extra->name || strspn(name, letters) != length)
+            return WEIR_YAML_ERR(named, "'%.64s' is not the name of an array", name);
+        memcpy(extra->name, name, length + 1);
+        err = part_read_count(item, "columns", &extra->columns);
+    }
     return err;
 }
 
-static weir_err read_vertices(const weir_yaml_node *root, weir_part_manifest *m) {
+static weir_err part_read_vertices(const weir_yaml_node *root, weir_part_manifest *m) {
     const weir_yaml_node *rows;
     uint32_t count = weir_schema_vertex_count(m->schema);
-    weir_err err = section(root, "vertices", count, &rows);
+    weir_err err = part_read_section(root, "vertices", count, &rows);
     for (uint32_t i = 0; !err && i < count; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = check_name(row, weir_schema_vertex_at(m->schema, i)->name);
-        if (!err) err = read_starts(row, m, i);
-        if (!err) err = read_count(row, "halo", &m->halos[i]);
-        if (!err) err = read_extras(row, m, i);
+        err = part_check_name(row, weir_schema_vertex_at(m->schema, i)->name);
+        if (!err) err = part_read_starts(row, m, i);
+        if (!err) err = part_read_count(row, "halo", &m->halos[i]);
+        if (!err) err = part_read_extras(row, m, i);
     }
     return err;
 }
 
 /* --- relations, labels ----------------------------------------------------------------------------------------- */
 
-static weir_err read_relations(const weir_yaml_node *root, weir_part_manifest *m) {
+static weir_err part_read_relations_and_labels(const weir_yaml_node *root, weir_part_manifest *m) {
     const weir_yaml_node *rows;
-    uint32_t count = weir_schema_relation_count(m->schema);
-    weir_err err = section(root, "relations", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
+    uint32_t relations = weir_schema_relation_count(m->schema), labels = weir_schema_label_count(m->schema);
+    weir_err err = part_read_section(root, "relations", relations, &rows);
+    for (uint32_t i = 0; !err && i < relations; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = check_name(row, weir_schema_relation_at(m->schema, i)->name);
-        if (!err) err = read_count(row, "out", &m->edges[2 * i + WEIR_OUT]);
-        if (!err) err = read_count(row, "in", &m->edges[2 * i + WEIR_IN]);
-        if (!err) err = read_i64(row, "newest_us", INT64_MIN, INT64_MAX, &m->newest_us[i]);
-        if (!err) err = read_count(row, "deleted", &m->deleted[i]);
+        err = part_check_name(row, weir_schema_relation_at(m->schema, i)->name);
+        if (!err) err = part_read_count(row, "out", &m->edges[2 * i + WEIR_OUT]);
+        if (!err) err = part_read_count(row, "in", &m->edges[2 * i + WEIR_IN]);
+        if (!err) err = part_read_i64(row, "newest_us", INT64_MIN, INT64_MAX, &m->newest_us[i]);
+        if (!err) err = part_read_count(row, "deleted", &m->deleted[i]);
     }
-    return err;
-}
-
-static weir_err read_labels(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *rows;
-    uint32_t count = weir_schema_label_count(m->schema);
-    weir_err err = section(root, "labels", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
+    if (!err) err = part_read_section(root, "labels", labels, &rows);
+    for (uint32_t i = 0; !err && i < labels; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = check_name(row, weir_schema_label_at(m->schema, i)->name);
-        if (!err) err = read_count(row, "count", &m->labels[i]);
+        err = part_check_name(row, weir_schema_label_at(m->schema, i)->name);
+        if (!err) err = part_read_count(row, "count", &m->labels[i]);
     }
     return err;
 }
 
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
-static weir_err read_cutting(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *node;
-    weir_err err = find(root, "cutting", WEIR_YAML_SCALAR, &node);
-    if (err) return err;
-    const char *text = weir_yaml_text(node);
-    if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64) {
-        return WEIR_YAML_ERR(node, "'cutting' is not 64 hex digits; " TAKE_ANOTHER);
-    }
-    memcpy(m->cutting, text, sizeof m->cutting);
-    return WEIR_OK;
-}
-
-static weir_err read_head(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *schema;
+static weir_err part_read_head(const weir_yaml_node *root, weir_part_manifest *m) {
+    const weir_yaml_node *cutting, *schema;
     int64_t format = 0, parts = 0, part = 0;
-    weir_err err = read_i64(root, "format", 0, INT64_MAX, &format);
+    weir_err err = part_read_i64(root, "format", 0, INT64_MAX, &format);
     if (!err && format != WEIR_PARTS_FORMAT) {
         err = WEIR_ERR(WEIR_EVERSION,
                        "the part has format %lld, this program reads %u; cut the snapshot again with weir partition",
                        (long long)format, WEIR_PARTS_FORMAT);
     }
-    if (!err) err = read_i64(root, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
-    if (!err) err = read_i64(root, "part", 0, parts - 1, &part);
+    if (!err) err = part_read_i64(root, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
+    if (!err) err = part_read_i64(root, "part", 0, parts - 1, &part);
     m->parts = (uint32_t)parts;
     m->part = (uint32_t)part;
-    if (!err) err = read_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &m->as_of_us);
-    if (!err) err = read_i64(root, "from_us", INT64_MIN, INT64_MAX, &m->from_us);
-    if (!err) err = read_cutting(root, m);
-    if (!err) err = find(root, "schema", WEIR_YAML_SCALAR, &schema);
+    if (!err) err = part_read_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &m->as_of_us);
+    if (!err) err = part_read_i64(root, "from_us", INT64_MIN, INT64_MAX, &m->from_us);
+    if (!err) err = part_read_find(root, "cutting", WEIR_YAML_SCALAR, &cutting);
+    if (!err) err = part_read_find(root, "schema", WEIR_YAML_SCALAR, &schema);
     if (err) return err;
-    const char *text = weir_yaml_text(schema);
+    const char *text = weir_yaml_text(cutting);
+    if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
+        return WEIR_YAML_ERR(cutting, "'cutting' is not 64 hex digits; " TAKE_ANOTHER);
+    memcpy(m->cutting, text, sizeof m->cutting);
+    text = weir_yaml_text(schema);
     return weir_schema_parse("the part's schema", text, strlen(text), &m->schema);
 }
 
-static weir_err tables_open(weir_part_manifest *m) {
+static weir_err part_tables_open(weir_part_manifest *m) {
     size_t types = weir_schema_vertex_count(m->schema) + 1, relations = weir_schema_relation_count(m->schema) + 1;
     m->starts = weir_calloc(types, sizeof *m->starts);
     m->halos = weir_calloc(types, sizeof *m->halos);
@@ -200,25 +177,23 @@ static weir_err tables_open(weir_part_manifest *m) {
     return all ? WEIR_OK : WEIR_NOMEM("while reading a part's manifest");
 }
 
-static weir_err read_root(const weir_yaml_node *root, weir_part_manifest *m) {
-    weir_err err = read_head(root, m);
-    if (!err) err = tables_open(m);
-    if (!err) err = read_vertices(root, m);
-    if (!err) err = read_relations(root, m);
-    return err ? err : read_labels(root, m);
-}
-
 weir_err weir_part_manifest_parse(const char *name, const char *text, size_t length, weir_part_manifest *manifest) {
     weir_yaml *yaml = NULL;
     *manifest = (weir_part_manifest){.schema = NULL};
+    char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err err = weir_yaml_parse(name, text, length, &yaml);
-    if (!err) {
-        const weir_yaml_node *root = weir_yaml_root(yaml);
-        err = root ? read_root(root, manifest) : WEIR_ERR(WEIR_EDATA, "%s is empty; " TAKE_ANOTHER, name);
-    }
+    const weir_yaml_node *root = err ? NULL : weir_yaml_root(yaml);
+    if (!err && !root) err = WEIR_ERR(WEIR_EDATA, "%s is empty; " TAKE_ANOTHER, name);
+    if (!err) err = part_read_head(root, manifest);
+    if (!err) err = part_tables_open(manifest);
+    if (!err) err = part_read_vertices(root, manifest);
+    if (!err) err = part_read_relations_and_labels(root, manifest);
     weir_yaml_free(yaml);
-    if (err) weir_part_manifest_free(manifest);
-    return as_data(err);
+    if (!err) return WEIR_OK;
+    weir_part_manifest_free(manifest);
+    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
+    weir_err_sentence(err, sentence, sizeof sentence); /* the parser blames a settings file, but this is data */
+    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 
 weir_err weir_part_manifest_read(const char *folder, weir_part_manifest *manifest) {
@@ -228,7 +203,8 @@ weir_err weir_part_manifest_read(const char *folder, weir_part_manifest *manifes
     snprintf(path, sizeof path, "%s/manifest.json", folder);
     weir_err err = weir_file_load(path, WEIR_YAML_BYTES_MAX, &text, &length);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
-        return WEIR_ERR(WEIR_ENOTFOUND, "%s is no part: it has no manifest.json; weir partition makes parts", folder);
+        return WEIR_ERR(WEIR_ENOTFOUND, "%s is not a part: it has no manifest.json; weir partition makes parts",
+                        folder);
     }
     if (!err) err = weir_part_manifest_parse(path, text, length, manifest);
     weir_free(text);

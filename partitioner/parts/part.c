@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * part.c - a part, mapped. manifest.json says how much there should be; every array is held against it, and every list
- * is walked once, so that whoever trains follows indices without a look.
+ * part.c - a part, mapped. Every array is checked against manifest.json, and every list is walked once, so that
+ * training follows indices without checks.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,83 +13,60 @@
 
 #include "part.h"
 
-/* --- one array ------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------------------------- */
 
-/* columns 0: one dimension. */
-static __attribute__((format(printf, 6, 7))) weir_err map_array(weir_part *p, weir_npy_type type, uint64_t rows,
-                                                                uint64_t columns, weir_npy_array *arrayp,
-                                                                const char *format, ...) {
-    const weir_npy_wanted wanted = {type, rows, columns};
-    char name[1024];
-    va_list list;
-    va_start(list, format);
-    int length = vsnprintf(name, sizeof name, format, list);
-    va_end(list);
-    if (length >= (int)sizeof name) return WEIR_ERR(WEIR_ELIMIT, "the name %.64s… is too long", name);
-    weir_err err = weir_npy_folder_map(p->arrays, name, &wanted, arrayp);
-    if (weir_err_is(err, WEIR_ENOTFOUND))
-        err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s is missing; take another copy of the part", p->folder, name);
-    return err;
-}
-
-static weir_err wrong(const weir_part *p, const char *array, uint64_t place, const char *what) {
+static weir_err part_wrong(const weir_part *p, const char *array, uint64_t place, const char *what) {
     return WEIR_ERR(WEIR_ECORRUPT, "%s/%s: number %llu %s; take another copy of the part", p->folder, array,
                     (unsigned long long)place, what);
 }
 
 /* count + 1 numbers that begin at 0, never fall, and end at `end`. */
-static weir_err check_offsets(const weir_part *p, const char *array, const int64_t *offsets, uint64_t count,
-                              uint64_t end) {
-    if (offsets[0] != 0) return wrong(p, array, 0, "is not 0");
+static weir_err part_check_offsets(const weir_part *p, const char *array, const int64_t *offsets, uint64_t count,
+                                   uint64_t end) {
+    if (offsets[0] != 0) return part_wrong(p, array, 0, "is not 0");
     for (uint64_t i = 0; i < count; i++) {
-        if (offsets[i] > offsets[i + 1]) return wrong(p, array, i + 1, "is less than the one before it");
+        if (offsets[i] > offsets[i + 1]) return part_wrong(p, array, i + 1, "is less than the one before it");
     }
     if (offsets[count] == (int64_t)end) return WEIR_OK;
-    return wrong(p, array, count, "is not how much there is");
+    return part_wrong(p, array, count, "is not the length of the array that it indexes");
 }
 
-static weir_err check_below(const weir_part *p, const char *array, const int64_t *numbers, uint64_t count,
-                            int64_t limit) {
+static weir_err part_check_below(const weir_part *p, const char *array, const int64_t *numbers, uint64_t count,
+                                 int64_t limit) {
     for (uint64_t i = 0; i < count; i++) {
-        if (numbers[i] < 0 || numbers[i] >= limit) return wrong(p, array, i, "points outside");
+        if (numbers[i] < 0 || numbers[i] >= limit) return part_wrong(p, array, i, "points outside");
     }
     return WEIR_OK;
 }
 
 /* --- features -------------------------------------------------------------------------------------------------- */
 
-static weir_err map_texts(weir_part *p, const char *folder, weir_snapshot_column *c) {
+static weir_err part_map_texts(weir_part *p, const char *folder, weir_snapshot_column *c) {
     char name[512];
     weir_npy_array offsets, bytes;
-    weir_err err =
-        map_array(p, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &offsets, "%s/feature.%s.text_offsets.npy", folder, c->name);
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &offsets,
+                                       "%s/feature.%s.text_offsets.npy", folder, c->name);
     if (!err)
-        err = map_array(p, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/feature.%s.text_bytes.npy", folder, c->name);
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/feature.%s.text_bytes.npy",
+                                  folder, c->name);
     if (err) return err;
     snprintf(name, sizeof name, "%s/feature.%s.text_offsets.npy", folder, c->name);
-    if (!offsets.count || offsets.count - 1 > INT32_MAX) return wrong(p, name, 0, "is missing");
+    if (!offsets.count || offsets.count - 1 > INT32_MAX) return part_wrong(p, name, 0, "is missing");
     c->texts = offsets.count - 1;
     c->text_offsets = offsets.data;
     c->text_bytes = bytes.data;
-    return check_offsets(p, name, c->text_offsets, c->texts, bytes.count);
-}
-
-static weir_err check_codes(const weir_part *p, const char *folder, const weir_snapshot_column *c, uint64_t rows) {
-    char name[512];
-    snprintf(name, sizeof name, "%s/feature.%s.npy", folder, c->name);
-    for (uint64_t i = 0; i < rows; i++) {
-        if (c->codes[i] < -1 || c->codes[i] >= (int64_t)c->texts) return wrong(p, name, i, "has no text");
-    }
-    return WEIR_OK;
+    return part_check_offsets(p, name, c->text_offsets, c->texts, bytes.count);
 }
 
 /* texts: the folder of its texts. */
-static weir_err map_column(weir_part *p, const weir_schema_feature *feature, const char *folder, const char *texts,
-                           uint64_t rows, weir_snapshot_column *c) {
+static weir_err part_map_column(weir_part *p, const weir_schema_feature *feature, const char *folder, const char *texts,
+                                uint64_t rows, weir_snapshot_column *c) {
     static const weir_npy_type types[] = {
         [WEIR_SCHEMA_NUMBER] = WEIR_NPY_F32, [WEIR_SCHEMA_CATEGORY] = WEIR_NPY_I32, [WEIR_SCHEMA_TIME] = WEIR_NPY_I64};
+    char name[512];
     weir_npy_array array;
-    weir_err err = map_array(p, types[feature->kind], rows, 0, &array, "%s/feature.%s.npy", folder, feature->name);
+    weir_err err = weir_npy_folder_map(p->arrays, types[feature->kind], rows, 0, &array, "%s/feature.%s.npy", folder,
+                                       feature->name);
     *c = (weir_snapshot_column){.name = feature->name};
     if (err) return err;
     switch (feature->kind) {
@@ -105,25 +81,29 @@ static weir_err map_column(weir_part *p, const weir_schema_feature *feature, con
     default:
         c->kind = WEIR_VALUE_CATEGORY;
         c->codes = array.data;
-        err = map_texts(p, texts, c);
-        return err ? err : check_codes(p, folder, c, rows);
+        err = part_map_texts(p, texts, c);
+        snprintf(name, sizeof name, "%s/feature.%s.npy", folder, c->name);
+        for (uint64_t i = 0; !err && i < rows; i++) {
+            if (c->codes[i] < -1 || c->codes[i] >= (int64_t)c->texts) err = part_wrong(p, name, i, "has no text");
+        }
+        return err;
     }
 }
 
-static weir_err map_columns(weir_part *p, const weir_schema_feature *features, uint32_t count, const char *folder,
-                            const char *texts, uint64_t rows, const weir_snapshot_column **columnsp) {
+static weir_err part_map_columns(weir_part *p, const weir_schema_feature *features, uint32_t count, const char *folder,
+                                 const char *texts, uint64_t rows, const weir_snapshot_column **columnsp) {
     weir_err err = WEIR_OK;
     weir_snapshot_column *columns = weir_calloc(count + 1, sizeof *columns);
     *columnsp = columns;
     if (!columns) return WEIR_NOMEM("while opening the part %s", p->folder);
     for (uint32_t i = 0; !err && i < count; i++)
-        err = map_column(p, &features[i], folder, texts, rows, &columns[i]);
+        err = part_map_column(p, &features[i], folder, texts, rows, &columns[i]);
     return err;
 }
 
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
-static weir_err map_extras(weir_part *p, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
+static weir_err part_map_extras(weir_part *p, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
     const weir_part_manifest *m = &p->manifest;
     weir_snapshot_extra *extras = weir_calloc(m->extra_counts[type] + 1, sizeof *extras);
     weir_err err = WEIR_OK;
@@ -133,8 +113,8 @@ static weir_err map_extras(weir_part *p, uint32_t type, const char *folder, weir
     for (uint32_t i = 0; !err && i < v->extra_count; i++) {
         const weir_part_extra *x = &m->extras[type][i];
         weir_npy_array array;
-        err = map_array(p, x->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, x->columns, &array, "%s/%s.%s.npy",
-                        folder, x->columns ? "matrix" : "mask", x->name);
+        err = weir_npy_folder_map(p->arrays, x->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, x->columns, &array,
+                                  "%s/%s.%s.npy", folder, x->columns ? "matrix" : "mask", x->name);
         extras[i] = (weir_snapshot_extra){.name = x->name,
                                           .columns = x->columns,
                                           .matrix = x->columns ? array.data : NULL,
@@ -143,75 +123,73 @@ static weir_err map_extras(weir_part *p, uint32_t type, const char *folder, weir
     return err;
 }
 
-static weir_err map_keys(weir_part *p, const char *folder, weir_snapshot_vertices *v) {
-    char name[128];
-    weir_npy_array offsets, bytes;
-    weir_err err = map_array(p, WEIR_NPY_I64, v->count + 1, 0, &offsets, "%s/key_offsets.npy", folder);
-    if (!err) err = map_array(p, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/key_bytes.npy", folder);
-    if (err) return err;
-    v->key_offsets = offsets.data;
-    v->key_bytes = bytes.data;
-    snprintf(name, sizeof name, "%s/key_offsets.npy", folder);
-    return check_offsets(p, name, v->key_offsets, v->count, bytes.count);
-}
-
-static weir_err check_ids(const weir_part *p, const char *folder, const weir_snapshot_vertices *v) {
-    char name[128];
-    snprintf(name, sizeof name, "%s/ids.npy", folder);
-    for (uint64_t i = 1; i < v->count; i++) {
-        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i]))
-            return wrong(p, name, i, "is not above the one before it");
-    }
-    return WEIR_OK;
-}
-
-/* How many there are is said by the arrays, which must agree. */
-static weir_err map_spans(weir_part *p, const char *folder, const char *name, const char *times, uint64_t vertices,
-                          weir_snapshot_spans *spans) {
+/* The arrays give the count, and must agree on it. */
+static weir_err part_map_spans(weir_part *p, const char *folder, const char *name, const char *times, uint64_t vertices,
+                               weir_snapshot_spans *spans) {
     char array_name[160];
     weir_npy_array array;
-    weir_err err = map_array(p, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &array, "%s/%s/%s.npy", folder, name, times);
+    weir_err err =
+        weir_npy_folder_map(p->arrays, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &array, "%s/%s/%s.npy", folder, name, times);
     spans->times = array.data;
     spans->count = array.count;
-    if (!err) err = map_array(p, WEIR_NPY_I64, spans->count, 0, &array, "%s/%s/until.npy", folder, name);
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, spans->count, 0, &array, "%s/%s/until.npy", folder, name);
     spans->until_us = array.data;
-    if (!err) err = map_array(p, WEIR_NPY_I64, vertices + 1, 0, &array, "%s/%s/indptr.npy", folder, name);
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, vertices + 1, 0, &array, "%s/%s/indptr.npy", folder, name);
     spans->indptr = array.data;
     snprintf(array_name, sizeof array_name, "%s/%s/indptr.npy", folder, name);
-    return err ? err : check_offsets(p, array_name, spans->indptr, vertices, spans->count);
+    return err ? err : part_check_offsets(p, array_name, spans->indptr, vertices, spans->count);
 }
 
-static weir_err map_vertices(weir_part *p, uint32_t type) {
+static weir_err part_map_vertices(weir_part *p, uint32_t type) {
     const weir_schema_vertex *schema = weir_schema_vertex_at(p->manifest.schema, type);
     const int64_t *starts = p->manifest.starts[type];
     weir_snapshot_vertices *v = &p->vertices[type];
-    weir_npy_array array;
-    char folder[96];
+    weir_npy_array array, bytes;
+    char folder[96], name[128];
     snprintf(folder, sizeof folder, "vertices/%s", schema->name);
     v->count = (uint64_t)(starts[p->manifest.part + 1] - starts[p->manifest.part]);
-    weir_err err = map_array(p, WEIR_NPY_U64, v->count, 2, &array, "%s/ids.npy", folder);
+
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_U64, v->count, 2, &array, "%s/ids.npy", folder);
     v->ids = array.data;
-    if (!err) err = check_ids(p, folder, v);
-    if (!err) err = map_spans(p, folder, "lives", "first", v->count, &v->lives);
-    if (!err) err = map_spans(p, folder, "rows", "times", v->count, &v->rows);
-    if (!err) err = map_keys(p, folder, v);
+    snprintf(name, sizeof name, "%s/ids.npy", folder);
+    for (uint64_t i = 1; !err && i < v->count; i++) {
+        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i]))
+            err = part_wrong(p, name, i, "is not above the one before it");
+    }
+    if (!err) err = part_map_spans(p, folder, "lives", "first", v->count, &v->lives);
+    if (!err) err = part_map_spans(p, folder, "rows", "times", v->count, &v->rows);
+    if (err) return err;
+
+    err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, v->count + 1, 0, &array, "%s/key_offsets.npy", folder);
+    v->key_offsets = array.data;
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/key_bytes.npy", folder);
+    if (err) return err;
+    v->key_bytes = bytes.data;
+    snprintf(name, sizeof name, "%s/key_offsets.npy", folder);
+    err = part_check_offsets(p, name, v->key_offsets, v->count, bytes.count);
+
     v->column_count = schema->feature_count;
-    if (!err) err = map_columns(p, schema->features, schema->feature_count, folder, folder, v->rows.count, &v->columns);
-    return err ? err : map_extras(p, type, folder, v);
+    if (!err)
+        err = part_map_columns(p, schema->features, schema->feature_count, folder, folder, v->rows.count, &v->columns);
+    return err ? err : part_map_extras(p, type, folder, v);
 }
 
-/* Rising, none of them owned, none beyond the type. */
-static weir_err map_halo(weir_part *p, uint32_t type) {
+/* Ascending, none of them owned, all of them numbers of the type. */
+static weir_err part_map_halo(weir_part *p, uint32_t type) {
     const int64_t *starts = p->manifest.starts[type];
     int64_t first = starts[p->manifest.part], behind = starts[p->manifest.part + 1], before = -1;
     char name[96];
     weir_npy_array array;
     snprintf(name, sizeof name, "halo/%s.npy", weir_schema_vertex_at(p->manifest.schema, type)->name);
-    weir_err err = map_array(p, WEIR_NPY_I64, p->manifest.halos[type], 0, &array, "%s", name);
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, p->manifest.halos[type], 0, &array, "%s", name);
     const int64_t *halo = p->halos[type] = array.data;
-    if (!err) err = check_below(p, name, halo, p->manifest.halos[type], starts[p->manifest.parts]);
+    if (!err) err = part_check_below(p, name, halo, p->manifest.halos[type], starts[p->manifest.parts]);
     for (uint64_t i = 0; !err && i < p->manifest.halos[type]; i++) {
-        if (halo[i] <= before || (halo[i] >= first && halo[i] < behind)) err = wrong(p, name, i, "is no halo's");
+        if (halo[i] <= before || (halo[i] >= first && halo[i] < behind))
+            err = part_wrong(p, name, i, "is owned, or not above the one before it");
         before = halo[i];
     }
     return err;
@@ -219,31 +197,13 @@ static weir_err map_halo(weir_part *p, uint32_t type) {
 
 /* --- relations ------------------------------------------------------------------------------------------------- */
 
-static weir_err map_lists(weir_part *p, const char *folder, int64_t others, bool deleted, weir_snapshot_edges *e) {
-    char name[160];
-    weir_npy_array array;
-    weir_err err = map_array(p, WEIR_NPY_I64, e->vertices + 1, 0, &array, "%s/indptr.npy", folder);
-    e->indptr = array.data;
-    snprintf(name, sizeof name, "%s/indptr.npy", folder);
-    if (!err) err = check_offsets(p, name, e->indptr, e->vertices, e->edges);
-    if (!err) err = map_array(p, WEIR_NPY_I64, e->edges, 0, &array, "%s/neighbors.npy", folder);
-    e->neighbors = array.data;
-    snprintf(name, sizeof name, "%s/neighbors.npy", folder);
-    if (!err) err = check_below(p, name, e->neighbors, e->edges, others);
-    if (!err) err = map_array(p, WEIR_NPY_I64, e->edges, 0, &array, "%s/times.npy", folder);
-    e->times = array.data;
-    if (!err) err = map_array(p, WEIR_NPY_U64, e->edges, 0, &array, "%s/events.npy", folder);
-    e->events = array.data;
-    if (!err && deleted) err = map_array(p, WEIR_NPY_I64, e->edges, 0, &array, "%s/until.npy", folder);
-    e->until_us = !err && deleted ? array.data : NULL;
-    return err;
-}
-
-static weir_err map_direction(weir_part *p, uint32_t relation, weir_direction direction) {
+static weir_err part_map_direction(weir_part *p, uint32_t relation, weir_direction direction) {
     const weir_schema_relation *r = weir_schema_relation_at(p->manifest.schema, relation);
     weir_snapshot_edges *e = &p->edges[2 * relation + direction];
-    bool out = direction == WEIR_OUT;
-    char texts[96], folder[128];
+    bool out = direction == WEIR_OUT, deleted = p->manifest.deleted[relation];
+    int64_t others = p->manifest.starts[out ? r->to : r->from][p->manifest.parts];
+    char texts[96], folder[128], name[160];
+    weir_npy_array array;
     snprintf(texts, sizeof texts, "relations/%s", r->name);
     snprintf(folder, sizeof folder, "%s/%s", texts, out ? "out" : "in");
     e->vertices = p->vertices[out ? r->from : r->to].count;
@@ -251,13 +211,27 @@ static weir_err map_direction(weir_part *p, uint32_t relation, weir_direction di
     e->newest_us = p->manifest.newest_us[relation];
     e->expire_us = r->expire_us;
     e->column_count = r->feature_count;
-    weir_err err = map_lists(p, folder, p->manifest.starts[out ? r->to : r->from][p->manifest.parts],
-                             p->manifest.deleted[relation], e);
-    return err ? err : map_columns(p, r->features, r->feature_count, folder, texts, e->edges, &e->columns);
+
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->vertices + 1, 0, &array, "%s/indptr.npy", folder);
+    e->indptr = array.data;
+    snprintf(name, sizeof name, "%s/indptr.npy", folder);
+    if (!err) err = part_check_offsets(p, name, e->indptr, e->vertices, e->edges);
+    if (!err) err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/neighbors.npy", folder);
+    e->neighbors = array.data;
+    snprintf(name, sizeof name, "%s/neighbors.npy", folder);
+    if (!err) err = part_check_below(p, name, e->neighbors, e->edges, others);
+    if (!err) err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/times.npy", folder);
+    e->times = array.data;
+    if (!err) err = weir_npy_folder_map(p->arrays, WEIR_NPY_U64, e->edges, 0, &array, "%s/events.npy", folder);
+    e->events = array.data;
+    if (!err && deleted)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/until.npy", folder);
+    e->until_us = !err && deleted ? array.data : NULL;
+    return err ? err : part_map_columns(p, r->features, r->feature_count, folder, texts, e->edges, &e->columns);
 }
 
-/* P3, from the reader's side: a neighbour is owned or in the halo, so that whoever fetches the halo has all. */
-static weir_err check_halo(const weir_part *p, uint32_t relation, weir_direction direction) {
+/* PARTS-P3, from the reader's side: a neighbour is owned or in the halo, so that whoever fetches the halo has all. */
+static weir_err part_check_halo(const weir_part *p, uint32_t relation, weir_direction direction) {
     const weir_schema_relation *r = weir_schema_relation_at(p->manifest.schema, relation);
     uint32_t type = direction == WEIR_OUT ? r->to : r->from;
     const weir_snapshot_edges *e = &p->edges[2 * relation + direction];
@@ -266,7 +240,7 @@ static weir_err check_halo(const weir_part *p, uint32_t relation, weir_direction
         int64_t n = e->neighbors[i];
         bool own = n >= starts[p->manifest.part] && n < starts[p->manifest.part + 1];
         if (!own && !weir_part_in_halo(p, type, n)) {
-            return wrong(p, r->name, i, "of its neighbours is neither owned nor in the halo");
+            return part_wrong(p, r->name, i, "of its neighbours is neither owned nor in the halo");
         }
     }
     return WEIR_OK;
@@ -274,7 +248,7 @@ static weir_err check_halo(const weir_part *p, uint32_t relation, weir_direction
 
 /* --- labels ---------------------------------------------------------------------------------------------------- */
 
-static weir_err map_labels(weir_part *p, uint32_t label) {
+static weir_err part_map_labels(weir_part *p, uint32_t label) {
     const weir_schema_label *schema = weir_schema_label_at(p->manifest.schema, label);
     weir_snapshot_labels *l = &p->labels[label];
     weir_npy_array array;
@@ -283,23 +257,26 @@ static weir_err map_labels(weir_part *p, uint32_t label) {
                                         : (int64_t)p->vertices[schema->target].count;
     l->count = p->manifest.labels[label];
     snprintf(name, sizeof name, "labels/%s/targets.npy", schema->name);
-    weir_err err = map_array(p, WEIR_NPY_I64, l->count, 0, &array, "%s", name);
+    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, l->count, 0, &array, "%s", name);
     l->targets = array.data;
-    if (!err) err = check_below(p, name, l->targets, l->count, limit);
-    if (!err) err = map_array(p, WEIR_NPY_I32, l->count, 0, &array, "labels/%s/values.npy", schema->name);
+    if (!err) err = part_check_below(p, name, l->targets, l->count, limit);
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I32, l->count, 0, &array, "labels/%s/values.npy", schema->name);
     l->values = array.data;
     snprintf(name, sizeof name, "labels/%s/values.npy", schema->name);
     for (uint64_t i = 0; !err && i < l->count; i++) {
-        if (l->values[i] < 0 || l->values[i] >= (int64_t)schema->values.count) err = wrong(p, name, i, "is no value");
+        if (l->values[i] < 0 || l->values[i] >= (int64_t)schema->values.count)
+            err = part_wrong(p, name, i, "is not a value of the label");
     }
-    if (!err) err = map_array(p, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/times.npy", schema->name);
+    if (!err)
+        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/times.npy", schema->name);
     l->times = array.data;
     return err;
 }
 
 /* --- the handle ------------------------------------------------------------------------------------------------ */
 
-static weir_err map_all(weir_part *p) {
+static weir_err part_map_all(weir_part *p) {
     uint32_t types = weir_schema_vertex_count(p->manifest.schema);
     uint32_t relations = weir_schema_relation_count(p->manifest.schema);
     uint32_t labels = weir_schema_label_count(p->manifest.schema);
@@ -310,15 +287,15 @@ static weir_err map_all(weir_part *p) {
     p->labels = weir_calloc(labels + 1, sizeof *p->labels);
     if (!p->vertices || !p->halos || !p->edges || !p->labels) return WEIR_NOMEM("while opening the part %s", p->folder);
     for (uint32_t i = 0; !err && i < types; i++) {
-        err = map_vertices(p, i);
-        if (!err) err = map_halo(p, i);
+        err = part_map_vertices(p, i);
+        if (!err) err = part_map_halo(p, i);
     }
     for (uint32_t i = 0; !err && i < 2 * relations; i++) {
-        err = map_direction(p, i / 2, i % 2);
-        if (!err) err = check_halo(p, i / 2, i % 2);
+        err = part_map_direction(p, i / 2, i % 2);
+        if (!err) err = part_check_halo(p, i / 2, i % 2);
     }
     for (uint32_t i = 0; !err && i < labels; i++)
-        err = map_labels(p, i);
+        err = part_map_labels(p, i);
     return err;
 }
 
@@ -332,7 +309,7 @@ weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_par
     if (!err && opts->verify) err = weir_manifest_verify(folder);
     if (!err) err = weir_npy_folder_open(folder, &p->arrays);
     if (!err) err = weir_part_manifest_read(p->folder, &p->manifest);
-    if (!err) err = map_all(p);
+    if (!err) err = part_map_all(p);
     if (err) {
         weir_part_close(p);
     } else {
@@ -342,7 +319,7 @@ weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_par
 }
 
 /* Columns and extras were allocated by this file, and are lent out as read-only. */
-static void free_lent(const void *lent) {
+static void part_free_lent(const void *lent) {
     union {
         const void *lent;
         void *block;
@@ -353,11 +330,11 @@ static void free_lent(const void *lent) {
 void weir_part_close(weir_part *p) {
     if (!p) return;
     for (uint32_t i = 0; p->vertices && i < weir_schema_vertex_count(p->manifest.schema); i++) {
-        free_lent(p->vertices[i].columns);
-        free_lent(p->vertices[i].extras);
+        part_free_lent(p->vertices[i].columns);
+        part_free_lent(p->vertices[i].extras);
     }
     for (uint32_t i = 0; p->edges && i < 2 * weir_schema_relation_count(p->manifest.schema); i++)
-        free_lent(p->edges[i].columns);
+        part_free_lent(p->edges[i].columns);
     weir_npy_folder_close(p->arrays);
     weir_free(p->vertices);
     weir_free(p->halos);

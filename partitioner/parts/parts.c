@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.c - cutting a snapshot: see it as one graph, say who owns what, measure, write beside the name, rename. */
+/* parts.c - cutting a snapshot: join all types into one graph, assign, measure, write under another name, rename. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,42 +10,38 @@
 
 #include "plan.h"
 
-static double seconds_since(weir_clock *clock, int64_t since_us) {
+static double parts_seconds_since(weir_clock *clock, int64_t since_us) {
     return (double)(weir_clock_mono_us(clock) - since_us) / (double)WEIR_US_PER_S;
-}
-
-static uint64_t peak_bytes(void) {
-    struct rusage usage = {0};
-    getrusage(RUSAGE_SELF, &usage);
-    return (uint64_t)usage.ru_maxrss << 10; /* kilobytes on Linux */
 }
 
 /* --- choosing -------------------------------------------------------------------------------------------------- */
 
-static weir_err try_method(const weir_snapshot *snapshot, const weir_parts_graph *graph, const weir_parts_opts *opts,
-                           weir_parts_method method, int32_t *part_of, weir_parts_report *report) {
+static weir_err parts_try_method(const weir_snapshot *snapshot, const weir_parts_graph *graph,
+                                 const weir_parts_opts *opts, weir_parts_method method, int32_t *part_of,
+                                 weir_parts_report *report) {
     int64_t begin_us = weir_clock_mono_us(opts->clock);
     weir_parts_quality *row = &report->rows[report->row_count++];
     weir_err err = weir_parts_assign(snapshot, graph, method, opts->parts, opts->seed, part_of);
     row->method = method;
-    row->seconds = seconds_since(opts->clock, begin_us);
+    row->seconds = parts_seconds_since(opts->clock, begin_us);
     return err ? err : weir_parts_measure(graph, part_of, opts->parts, row);
 }
 
-/* The method that was asked for, and what chance and a hash would have given; scratch is as long as part_of. */
-static weir_err choose(const weir_snapshot *snapshot, const weir_parts_graph *graph, const weir_parts_opts *opts,
-                       int32_t *part_of, int32_t *scratch, weir_parts_report *report) {
-    weir_err err = try_method(snapshot, graph, opts, opts->method, part_of, report);
+/* The method that was asked for, and random and hash to compare it with; scratch is as long as part_of. */
+static weir_err parts_choose(const weir_snapshot *snapshot, const weir_parts_graph *graph, const weir_parts_opts *opts,
+                             int32_t *part_of, int32_t *scratch, weir_parts_report *report) {
+    weir_err err = parts_try_method(snapshot, graph, opts, opts->method, part_of, report);
     for (weir_parts_method m = WEIR_PARTS_RANDOM; !err && m <= WEIR_PARTS_HASH; m++) {
-        if (m != opts->method) err = try_method(snapshot, graph, opts, m, scratch, report);
+        if (m != opts->method) err = parts_try_method(snapshot, graph, opts, m, scratch, report);
     }
     return err;
 }
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
-/* A name for this cutting that its parts share: of what was cut, and how. P4: the same again is the same name. */
-static weir_err name_cutting(weir_parts_draft *draft) {
+/* A name for this cutting that its parts share: a digest of what was cut, and how. PARTS-P4: the same input gives the
+ * same name. */
+static weir_err parts_name_cutting(weir_parts_draft *draft) {
     const weir_parts_opts *opts = draft->opts;
     char path[WEIR_PARTS_PATH_MAX], digest[65] = "";
     weir_buf text = {0};
@@ -63,55 +59,52 @@ static weir_err name_cutting(weir_parts_draft *draft) {
     return err;
 }
 
-static weir_err write_map_of(const weir_parts_draft *draft, const char *folder, uint32_t type) {
-    char path[WEIR_PARTS_PATH_MAX];
-    weir_npy_writer *writer = NULL;
-    uint64_t count = weir_snapshot_vertices_of(draft->snapshot, type)->count;
-    snprintf(path, sizeof path, "%s/%s.npy", folder,
-             weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
-    weir_err err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &writer);
-    if (!err) err = weir_npy_write(writer, draft->plan->new_of[type], count);
-    if (!err) return weir_npy_writer_close(writer);
-    weir_npy_writer_cancel(writer);
-    return err;
-}
-
-static weir_err write_map(const weir_parts_draft *draft) {
-    char folder[WEIR_PARTS_PATH_MAX - 128];
+static weir_err parts_write_map(const weir_parts_draft *draft) {
+    char folder[WEIR_PARTS_PATH_MAX - 128], path[WEIR_PARTS_PATH_MAX];
     int length = snprintf(folder, sizeof folder, "%s/map", draft->folder);
-    weir_err err = length < (int)sizeof folder ? weir_folder_create(folder)
-                                               : WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", draft->folder);
-    for (uint32_t type = 0; !err && type < draft->plan->types; type++)
-        err = write_map_of(draft, folder, type);
+    if (length >= (int)sizeof folder) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", draft->folder);
+    weir_err err = weir_folder_create(folder);
+    for (uint32_t type = 0; !err && type < draft->plan->types; type++) {
+        weir_npy_writer *writer = NULL;
+        uint64_t count = weir_snapshot_vertices_of(draft->snapshot, type)->count;
+        snprintf(path, sizeof path, "%s/%s.npy", folder,
+                 weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
+        err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &writer);
+        if (!err) err = weir_npy_write(writer, draft->plan->new_of[type], count);
+        if (!err) {
+            err = weir_npy_writer_close(writer);
+        } else {
+            weir_npy_writer_cancel(writer);
+        }
+    }
     return err ? err : weir_manifest_write(folder);
 }
 
-static weir_err write_report(const weir_parts_draft *draft, const weir_parts_report *report) {
+static weir_err parts_write_all(weir_parts_draft *draft, weir_parts_report *report) {
+    struct rusage usage = {0};
     char path[WEIR_PARTS_PATH_MAX];
     weir_buf out = {0};
-    snprintf(path, sizeof path, "%s/report.json", draft->folder);
-    weir_parts_report_json(report, &out);
-    weir_err err = weir_buf_err(&out);
-    if (!err) err = weir_file_replace(path, out.bytes, out.length);
-    weir_buf_free(&out);
-    return err;
-}
-
-static weir_err write_all(weir_parts_draft *draft, weir_parts_report *report) {
     int64_t begin_us = weir_clock_mono_us(draft->opts->clock);
     weir_err err = weir_folder_create(draft->folder);
-    if (!err) err = name_cutting(draft);
-    if (!err) err = write_map(draft);
+    if (!err) err = parts_name_cutting(draft);
+    if (!err) err = parts_write_map(draft);
     for (draft->part = 0; !err && draft->part < draft->plan->parts; draft->part++)
         err = weir_parts_write_part(draft);
-    report->write_seconds = seconds_since(draft->opts->clock, begin_us);
-    report->peak_bytes = peak_bytes();
-    if (!err) err = write_report(draft, report);
+    if (err) return err;
+
+    report->write_seconds = parts_seconds_since(draft->opts->clock, begin_us);
+    getrusage(RUSAGE_SELF, &usage);
+    report->peak_bytes = (uint64_t)usage.ru_maxrss << 10; /* kilobytes on Linux */
+    weir_parts_report_json(report, &out);
+    err = weir_buf_err(&out);
+    snprintf(path, sizeof path, "%s/report.json", draft->folder);
+    if (!err) err = weir_file_replace(path, out.bytes, out.length);
+    weir_buf_free(&out);
     return err ? err : weir_file_rename(draft->folder, draft->opts->out);
 }
 
-static weir_err write_plan(const weir_snapshot *snapshot, const weir_parts_plan *plan, const weir_parts_opts *opts,
-                           weir_parts_report *report) {
+static weir_err parts_write_plan(const weir_snapshot *snapshot, const weir_parts_plan *plan,
+                                 const weir_parts_opts *opts, weir_parts_report *report) {
     weir_parts_draft *draft = weir_calloc(1, sizeof *draft);
     if (!draft) return WEIR_NOMEM("while writing parts");
     draft->snapshot = snapshot;
@@ -122,8 +115,8 @@ static weir_err write_plan(const weir_snapshot *snapshot, const weir_parts_plan 
     if (length < 0 || length >= (int)sizeof draft->folder - 256) {
         err = WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", opts->out);
     } else {
-        if (weir_path_exists(draft->folder)) err = weir_folder_remove(draft->folder); /* of a crash */
-        if (!err) err = write_all(draft, report);
+        if (weir_path_exists(draft->folder)) err = weir_folder_remove(draft->folder); /* left over from a crash */
+        if (!err) err = parts_write_all(draft, report);
         if (err && weir_path_exists(draft->folder)) weir_err_keep(&err, weir_folder_remove(draft->folder));
     }
     weir_free(draft);
@@ -132,85 +125,61 @@ static weir_err write_plan(const weir_snapshot *snapshot, const weir_parts_plan 
 
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
-/* That labels stand by vertex, rising, is how those of a list of edges are found. Returns the first that does not. */
-static uint64_t find_unordered(const weir_snapshot_labels *labels, const weir_snapshot_edges *edges) {
-    uint64_t vertex = 0, i = 0;
-    for (; i < labels->count; i++) {
-        if (!edges && i && labels->targets[i] < labels->targets[i - 1]) break;
-        if (!edges) continue;
-        while (edges->indptr[vertex + 1] <= labels->targets[i])
-            vertex++;
-        if (labels->targets[i] < edges->indptr[vertex]) break;
-    }
-    return i;
-}
-
-static weir_err check_labels(const weir_snapshot *snapshot) {
+/* Labels must be in the order of their vertices, because those of a list of edges are found by binary search. */
+static weir_err parts_check_labels(const weir_snapshot *snapshot) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     for (uint32_t l = 0; l < weir_schema_label_count(schema); l++) {
         const weir_schema_label *label = weir_schema_label_at(schema, l);
         const weir_snapshot_labels *labels = weir_snapshot_labels_of(snapshot, l);
-        uint64_t at = find_unordered(
-            labels, label->on_relation ? weir_snapshot_edges_of(snapshot, label->target, WEIR_OUT) : NULL);
-        if (at == labels->count) continue;
-        return WEIR_ERR(WEIR_ECORRUPT,
-                        "labels/%s/targets.npy: number %llu is of a vertex before the last one; take "
-                        "another copy of the snapshot",
-                        label->name, (unsigned long long)at);
+        const weir_snapshot_edges *edges =
+            label->on_relation ? weir_snapshot_edges_of(snapshot, label->target, WEIR_OUT) : NULL;
+        uint64_t vertex = 0, before = 0;
+        for (uint64_t i = 0; i < labels->count; i++, before = vertex) {
+            if (!edges) vertex = (uint64_t)labels->targets[i];
+            while (edges && edges->indptr[vertex + 1] <= labels->targets[i])
+                vertex++;
+            if (edges ? labels->targets[i] >= edges->indptr[vertex] : vertex >= before) continue;
+            return WEIR_ERR(WEIR_ECORRUPT,
+                            "labels/%s/targets.npy: number %llu is of a vertex before the last one; take "
+                            "another copy of the snapshot",
+                            label->name, (unsigned long long)i);
+        }
     }
     return WEIR_OK;
 }
 
-static weir_err check(const weir_snapshot *snapshot, const weir_parts_opts *opts) {
-    if (!opts->parts || opts->parts > WEIR_PARTS_COUNT_MAX) {
-        return WEIR_ERR(WEIR_ELIMIT, "%u parts are not 1 to %u", opts->parts, WEIR_PARTS_COUNT_MAX);
-    }
-    if (weir_path_exists(opts->out)) {
-        return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder, or remove it", opts->out);
-    }
-    weir_err err = weir_snapshot_check(snapshot);
-    return err ? err : check_labels(snapshot);
-}
-
-static void describe(const weir_snapshot *snapshot, const weir_parts_graph *graph, const weir_parts_opts *opts,
-                     weir_parts_report *report) {
-    report->parts = opts->parts;
-    report->seed = opts->seed;
-    report->vertices = graph->vertices;
-    report->training = graph->training;
-    for (uint32_t r = 0; r < weir_schema_relation_count(weir_snapshot_schema(snapshot)); r++)
-        report->edges += weir_snapshot_edges_of(snapshot, r, WEIR_OUT)->edges;
-}
-
-static weir_err cut(const weir_snapshot *snapshot, weir_parts_graph *graph, const weir_parts_opts *opts,
-                    weir_parts_report *report) {
+weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp) {
+    weir_parts_graph graph = {0};
     weir_parts_plan plan = {0};
-    int32_t *part_of = weir_calloc(graph->vertices + 1, sizeof *part_of);
-    int32_t *scratch = weir_calloc(graph->vertices + 1, sizeof *scratch);
-    weir_err err = WEIR_OK;
-    describe(snapshot, graph, opts, report);
-    if (graph->vertices < opts->parts) {
+    int32_t *part_of = NULL, *scratch = NULL;
+    *reportp = (weir_parts_report){.parts = opts->parts, .seed = opts->seed};
+    if (!opts->parts || opts->parts > WEIR_PARTS_COUNT_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "%u parts are not 1 to %u", opts->parts, WEIR_PARTS_COUNT_MAX);
+    if (weir_path_exists(opts->out))
+        return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder, or remove it", opts->out);
+    weir_err err = weir_snapshot_check(snapshot);
+    if (!err) err = parts_check_labels(snapshot);
+    if (!err) err = weir_parts_graph_open(snapshot, &graph);
+    if (err) return err;
+
+    reportp->vertices = graph.vertices;
+    reportp->training = graph.training;
+    for (uint32_t r = 0; r < weir_schema_relation_count(weir_snapshot_schema(snapshot)); r++)
+        reportp->edges += weir_snapshot_edges_of(snapshot, r, WEIR_OUT)->edges;
+    part_of = weir_calloc(graph.vertices + 1, sizeof *part_of);
+    scratch = weir_calloc(graph.vertices + 1, sizeof *scratch);
+    if (graph.vertices < opts->parts) {
         err = WEIR_ERR(WEIR_ELIMIT, "%u parts of %llu vertices would leave some empty; ask for fewer", opts->parts,
-                       (unsigned long long)graph->vertices);
+                       (unsigned long long)graph.vertices);
     } else if (!part_of || !scratch) {
-        err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph->vertices);
+        err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph.vertices);
     }
-    if (!err) err = choose(snapshot, graph, opts, part_of, scratch, report);
-    if (!err) err = weir_parts_plan_open(graph, part_of, opts->parts, &plan);
-    if (!err) err = write_plan(snapshot, &plan, opts, report);
+    if (!err) err = parts_choose(snapshot, &graph, opts, part_of, scratch, reportp);
+    if (!err) err = weir_parts_plan_open(&graph, part_of, opts->parts, &plan);
+    if (!err) err = parts_write_plan(snapshot, &plan, opts, reportp);
     weir_parts_plan_close(&plan);
     weir_free(part_of);
     weir_free(scratch);
-    return err;
-}
-
-weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp) {
-    weir_parts_graph graph = {0};
-    *reportp = (weir_parts_report){0};
-    weir_err err = check(snapshot, opts);
-    if (!err) err = weir_parts_graph_open(snapshot, &graph);
-    if (err) return err;
-    err = cut(snapshot, &graph, opts, reportp);
     weir_parts_graph_close(&graph);
     return err;
 }

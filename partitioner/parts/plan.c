@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c - new numbers: within a type by part, within a part in the snapshot's order (P1). */
+/* plan.c - new numbers: within a type by part, within a part in the snapshot's order (PARTS-P1). */
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "plan.h"
 
-static weir_err plan_type(weir_parts_plan *plan, uint32_t type) {
+static weir_err parts_plan_type(weir_parts_plan *plan, uint32_t type) {
     uint64_t first = plan->graph->offsets[type], count = plan->graph->offsets[type + 1] - first;
     int64_t *starts = plan->starts[type] = weir_calloc((size_t)plan->parts + 1, sizeof *starts);
     int64_t *new_of = plan->new_of[type] = weir_calloc(count + 1, sizeof *new_of);
@@ -22,6 +23,7 @@ static weir_err plan_type(weir_parts_plan *plan, uint32_t type) {
     }
     for (uint64_t v = 0; v < count; v++) {
         new_of[v] = next[plan->part_of[first + v]]++;
+        WEIR_ASSERT(new_of[v] < starts[plan->part_of[first + v] + 1]); /* PARTS-P1 */
         old_of[new_of[v]] = (int64_t)v;
     }
     weir_free(next);
@@ -37,7 +39,7 @@ weir_err weir_parts_plan_open(const weir_parts_graph *graph, const int32_t *part
     weir_err err = WEIR_OK;
     if (!plan->new_of || !plan->old_of || !plan->starts) err = WEIR_NOMEM("while planning parts");
     for (uint32_t type = 0; !err && type < graph->types; type++)
-        err = plan_type(plan, type);
+        err = parts_plan_type(plan, type);
     if (err) weir_parts_plan_close(plan);
     return err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.h - all vertex types as one graph, and who owns which of its vertices.
+ * plan.h - all vertex types as one graph, and which part owns which of its vertices.
  *
  * Vertex v of type T is offsets[T] + v here.
  */
@@ -11,7 +11,7 @@
 
 #define WEIR_PARTS_CONSTRAINTS 2u /* training, degree */
 
-/* Edges of all relations, both ways, as often as they are as weight; no loops; neighbours rise. */
+/* Edges of all relations in both directions; repeated edges add to the weight; no loops; neighbours ascend. */
 typedef struct weir_parts_graph {
     uint32_t types;
     uint64_t *offsets; /* types + 1 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - what a cutting cost and how good it is, for people and for programs. */
+/* report.c - what a cutting cost and how good it is, as text and as JSON. */
 #include "plan.h"
 
-static double share(uint64_t part, uint64_t whole) {
+static double report_share(uint64_t part, uint64_t whole) {
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
@@ -16,52 +16,50 @@ void weir_parts_report_text(const weir_parts_report *report, weir_buf *out) {
         const weir_parts_quality *q = &report->rows[i];
         weir_buf_printf(out, "%-8s %12llu %6.2f%%  %15.3f %8.3f %8.3f  %12llu %12llu %9.3f\n",
                         weir_parts_method_name(q->method), (unsigned long long)q->cut_edges,
-                        share(q->cut_edges, report->edges), q->vertex_balance, q->training_balance, q->degree_balance,
-                        (unsigned long long)q->halo, (unsigned long long)q->halo_max, q->seconds);
+                        report_share(q->cut_edges, report->edges), q->vertex_balance, q->training_balance,
+                        q->degree_balance, (unsigned long long)q->halo, (unsigned long long)q->halo_max, q->seconds);
     }
     weir_buf_printf(out, "written in %.3f s; %.1f MiB of memory at most\n", report->write_seconds,
                     (double)report->peak_bytes / 1048576.0);
 }
 
-static void put_u64(weir_json *json, const char *key, uint64_t value) {
+static void report_put_u64(weir_json *json, const char *key, uint64_t value) {
     weir_json_key(json, key);
     weir_json_u64(json, value);
 }
 
-static void put_f64(weir_json *json, const char *key, double value) {
+static void report_put_f64(weir_json *json, const char *key, double value) {
     weir_json_key(json, key);
     weir_json_f64(json, value);
-}
-
-static void put_quality(weir_json *json, const weir_parts_quality *q) {
-    weir_json_object(json);
-    weir_json_key(json, "method");
-    weir_json_string(json, weir_parts_method_name(q->method));
-    put_u64(json, "cut_edges", q->cut_edges);
-    put_f64(json, "vertex_balance", q->vertex_balance);
-    put_f64(json, "training_balance", q->training_balance);
-    put_f64(json, "degree_balance", q->degree_balance);
-    put_u64(json, "halo", q->halo);
-    put_u64(json, "halo_max", q->halo_max);
-    put_f64(json, "seconds", q->seconds);
-    weir_json_object_end(json);
 }
 
 void weir_parts_report_json(const weir_parts_report *report, weir_buf *out) {
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
-    put_u64(&json, "parts", report->parts);
-    put_u64(&json, "seed", report->seed);
-    put_u64(&json, "vertices", report->vertices);
-    put_u64(&json, "edges", report->edges);
-    put_u64(&json, "training", report->training);
+    report_put_u64(&json, "parts", report->parts);
+    report_put_u64(&json, "seed", report->seed);
+    report_put_u64(&json, "vertices", report->vertices);
+    report_put_u64(&json, "edges", report->edges);
+    report_put_u64(&json, "training", report->training);
     weir_json_key(&json, "methods");
     weir_json_array(&json);
-    for (uint32_t i = 0; i < report->row_count; i++)
-        put_quality(&json, &report->rows[i]);
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        const weir_parts_quality *q = &report->rows[i];
+        weir_json_object(&json);
+        weir_json_key(&json, "method");
+        weir_json_string(&json, weir_parts_method_name(q->method));
+        report_put_u64(&json, "cut_edges", q->cut_edges);
+        report_put_f64(&json, "vertex_balance", q->vertex_balance);
+        report_put_f64(&json, "training_balance", q->training_balance);
+        report_put_f64(&json, "degree_balance", q->degree_balance);
+        report_put_u64(&json, "halo", q->halo);
+        report_put_u64(&json, "halo_max", q->halo_max);
+        report_put_f64(&json, "seconds", q->seconds);
+        weir_json_object_end(&json);
+    }
     weir_json_array_end(&json);
-    put_f64(&json, "write_seconds", report->write_seconds);
-    put_u64(&json, "peak_bytes", report->peak_bytes);
+    report_put_f64(&json, "write_seconds", report->write_seconds);
+    report_put_u64(&json, "peak_bytes", report->peak_bytes);
     weir_json_object_end(&json);
     weir_buf_byte(out, '\n');
 }

@@ -2,8 +2,8 @@
 /*
  * write.c - the arrays of one part, gathered from those of the snapshot.
  *
- * Owned vertices of a type are old_of[starts[p]] to before old_of[starts[p + 1]], in the snapshot's order; so what lies
- * beside each other there mostly does here, and every file is written from front to end.
+ * Owned vertices of a type are old_of[starts[p]] to before old_of[starts[p + 1]], in the snapshot's order; so reads
+ * are mostly sequential, and every file is written from front to end.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,23 +27,23 @@ weir_err weir_parts_path(const weir_parts_draft *draft, char path[WEIR_PARTS_PAT
 }
 
 /* The owned vertices of a type, as places in the snapshot. */
-typedef struct owned {
+typedef struct part_owned {
     const int64_t *old;
     uint64_t count;
     int64_t first; /* its new number */
-} owned;
+} part_owned;
 
-static owned owned_of(const weir_parts_draft *draft, uint32_t type) {
+static part_owned part_owned_of(const weir_parts_draft *draft, uint32_t type) {
     const int64_t *starts = draft->plan->starts[type];
     int64_t first = starts[draft->part];
-    return (owned){draft->plan->old_of[type] + first, (uint64_t)(starts[draft->part + 1] - first), first};
+    return (part_owned){draft->plan->old_of[type] + first, (uint64_t)(starts[draft->part + 1] - first), first};
 }
 
-/* One array: of the kind that all files have, an order of rows, and a source of so many numbers a row. */
-typedef weir_err (*fill_array)(weir_npy_writer *writer, const void *context);
+/* Writes the numbers of one array. */
+typedef weir_err (*part_fill)(weir_npy_writer *writer, const void *context);
 
-static weir_err write_array(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns, fill_array fill,
-                            const void *context) {
+static weir_err part_write_array(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns, part_fill fill,
+                                 const void *context) {
     weir_npy_writer *writer = NULL;
     weir_err err = weir_npy_writer_open(path, type, rows, columns, &writer);
     if (!err) err = fill(writer, context);
@@ -52,32 +52,32 @@ static weir_err write_array(const char *path, weir_npy_type type, uint64_t rows,
     return err;
 }
 
-typedef struct plain {
+typedef struct part_plain {
     const void *numbers;
     uint64_t count;
-} plain;
+} part_plain;
 
-static weir_err fill_plain(weir_npy_writer *writer, const void *context) {
-    const plain *p = context;
+static weir_err part_fill_plain(weir_npy_writer *writer, const void *context) {
+    const part_plain *p = context;
     return weir_npy_write(writer, p->numbers, p->count);
 }
 
-static weir_err write_plain(const char *path, weir_npy_type type, const void *numbers, uint64_t count) {
-    const plain p = {numbers, count};
-    return write_array(path, type, count, 0, fill_plain, &p);
+static weir_err part_write_plain(const char *path, weir_npy_type type, const void *numbers, uint64_t count) {
+    const part_plain p = {numbers, count};
+    return part_write_array(path, type, count, 0, part_fill_plain, &p);
 }
 
 /* --- rows of vertices ------------------------------------------------------------------------------------------ */
 
-typedef struct gather {
-    owned rows;
+typedef struct part_gather {
+    part_owned rows;
     const uint8_t *source;
     size_t size;      /* of one number    */
     uint64_t columns; /* numbers of a row */
-} gather;
+} part_gather;
 
-static weir_err fill_gather(weir_npy_writer *writer, const void *context) {
-    const gather *g = context;
+static weir_err part_fill_rows(weir_npy_writer *writer, const void *context) {
+    const part_gather *g = context;
     size_t stride = g->size * g->columns;
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < g->rows.count; i++)
@@ -86,31 +86,32 @@ static weir_err fill_gather(weir_npy_writer *writer, const void *context) {
 }
 
 /* columns 0: one dimension. */
-static weir_err write_rows(const char *path, weir_npy_type type, owned rows, const void *source, uint64_t columns) {
-    const gather g = {rows, source, weir_npy_size(type), columns ? columns : 1};
-    return write_array(path, type, rows.count, columns, fill_gather, &g);
+static weir_err part_write_rows(const char *path, weir_npy_type type, part_owned rows, const void *source,
+                                uint64_t columns) {
+    const part_gather g = {rows, source, weir_npy_size(type), columns ? columns : 1};
+    return part_write_array(path, type, rows.count, columns, part_fill_rows, &g);
 }
 
 /* --- lists: of edges, lives, rows ------------------------------------------------------------------------------ */
 
-typedef struct lists {
-    owned rows;
+typedef struct part_lists {
+    part_owned rows;
     const int64_t *indptr; /* of the snapshot */
     const int64_t *neighbors;
     const uint8_t *source;
     size_t size;
     const int64_t *new_of; /* of what neighbours are; NULL: numbers are copied */
-} lists;
+} part_lists;
 
-static uint64_t count_listed(owned rows, const int64_t *indptr) {
+static uint64_t part_count_listed(part_owned rows, const int64_t *indptr) {
     uint64_t count = 0;
     for (uint64_t i = 0; i < rows.count; i++)
         count += (uint64_t)(indptr[rows.old[i] + 1] - indptr[rows.old[i]]);
     return count;
 }
 
-static weir_err fill_lists(weir_npy_writer *writer, const void *context) {
-    const lists *l = context;
+static weir_err part_fill_lists(weir_npy_writer *writer, const void *context) {
+    const part_lists *l = context;
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
         int64_t begin = l->indptr[l->rows.old[i]], end = l->indptr[l->rows.old[i] + 1];
@@ -119,8 +120,8 @@ static weir_err fill_lists(weir_npy_writer *writer, const void *context) {
     return err;
 }
 
-static weir_err fill_neighbors(weir_npy_writer *writer, const void *context) {
-    const lists *l = context;
+static weir_err part_fill_neighbors(weir_npy_writer *writer, const void *context) {
+    const part_lists *l = context;
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
         int64_t end = l->indptr[l->rows.old[i] + 1];
@@ -130,8 +131,8 @@ static weir_err fill_neighbors(weir_npy_writer *writer, const void *context) {
     return err;
 }
 
-static weir_err fill_indptr(weir_npy_writer *writer, const void *context) {
-    const lists *l = context;
+static weir_err part_fill_indptr(weir_npy_writer *writer, const void *context) {
+    const part_lists *l = context;
     int64_t at = 0;
     weir_err err = weir_npy_write_i64(writer, at);
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
@@ -141,15 +142,16 @@ static weir_err fill_indptr(weir_npy_writer *writer, const void *context) {
     return err;
 }
 
-static weir_err write_lists(const char *path, weir_npy_type type, lists l, const void *source, uint64_t count) {
+static weir_err part_write_lists(const char *path, weir_npy_type type, part_lists l, const void *source,
+                                 uint64_t count) {
     l.source = source;
     l.size = weir_npy_size(type);
-    return write_array(path, type, count, 0, fill_lists, &l);
+    return part_write_array(path, type, count, 0, part_fill_lists, &l);
 }
 
 /* --- features -------------------------------------------------------------------------------------------------- */
 
-static const void *column_numbers(const weir_snapshot_column *c, weir_npy_type *typep) {
+static const void *part_column_numbers(const weir_snapshot_column *c, weir_npy_type *typep) {
     switch (c->kind) {
     case WEIR_VALUE_NUMBER:
         *typep = WEIR_NPY_F32;
@@ -164,16 +166,16 @@ static const void *column_numbers(const weir_snapshot_column *c, weir_npy_type *
 }
 
 /* A part has the texts of all parts: a code means the same everywhere. */
-static weir_err write_texts(const weir_parts_draft *draft, const char *folder, const weir_snapshot_column *c) {
+static weir_err part_write_texts(const weir_parts_draft *draft, const char *folder, const weir_snapshot_column *c) {
     char path[WEIR_PARTS_PATH_MAX];
     if (c->kind != WEIR_VALUE_CATEGORY) return WEIR_OK;
     weir_err err = weir_parts_path(draft, path, "%s/feature.%s.text_offsets.npy", folder, c->name);
-    if (!err) err = write_plain(path, WEIR_NPY_I64, c->text_offsets, c->texts + 1);
+    if (!err) err = part_write_plain(path, WEIR_NPY_I64, c->text_offsets, c->texts + 1);
     if (!err) err = weir_parts_path(draft, path, "%s/feature.%s.text_bytes.npy", folder, c->name);
-    return err ? err : write_plain(path, WEIR_NPY_U8, c->text_bytes, (uint64_t)c->text_offsets[c->texts]);
+    return err ? err : part_write_plain(path, WEIR_NPY_U8, c->text_bytes, (uint64_t)c->text_offsets[c->texts]);
 }
 
-static weir_err create_folder(const weir_parts_draft *draft, const char *folder) {
+static weir_err part_create_folder(const weir_parts_draft *draft, const char *folder) {
     char path[WEIR_PARTS_PATH_MAX];
     weir_err err = weir_parts_path(draft, path, "%s", folder);
     return err ? err : weir_folder_create(path);
@@ -181,174 +183,164 @@ static weir_err create_folder(const weir_parts_draft *draft, const char *folder)
 
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
-typedef struct keys {
-    owned rows;
+typedef struct part_keys {
+    part_owned rows;
     const weir_snapshot_vertices *vertices;
-} keys;
+} part_keys;
 
-static uint64_t key_length(const keys *k, uint64_t i) {
+static uint64_t part_key_length(const part_keys *k, uint64_t i) {
     return (uint64_t)(k->vertices->key_offsets[k->rows.old[i] + 1] - k->vertices->key_offsets[k->rows.old[i]]);
 }
 
-static weir_err fill_key_offsets(weir_npy_writer *writer, const void *context) {
-    const keys *k = context;
+static weir_err part_fill_key_offsets(weir_npy_writer *writer, const void *context) {
+    const part_keys *k = context;
     int64_t at = 0;
     weir_err err = weir_npy_write_i64(writer, at);
     for (uint64_t i = 0; !err && i < k->rows.count; i++) {
-        at += (int64_t)key_length(k, i);
+        at += (int64_t)part_key_length(k, i);
         err = weir_npy_write_i64(writer, at);
     }
     return err;
 }
 
-static weir_err fill_key_bytes(weir_npy_writer *writer, const void *context) {
-    const keys *k = context;
+static weir_err part_fill_key_bytes(weir_npy_writer *writer, const void *context) {
+    const part_keys *k = context;
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < k->rows.count; i++)
-        err =
-            weir_npy_write(writer, k->vertices->key_bytes + k->vertices->key_offsets[k->rows.old[i]], key_length(k, i));
+        err = weir_npy_write(writer, k->vertices->key_bytes + k->vertices->key_offsets[k->rows.old[i]],
+                             part_key_length(k, i));
     return err;
 }
 
-static weir_err write_keys(const weir_parts_draft *draft, const char *folder, owned rows,
-                           const weir_snapshot_vertices *vertices) {
+static weir_err part_write_keys(const weir_parts_draft *draft, const char *folder, part_owned rows,
+                                const weir_snapshot_vertices *vertices) {
     char path[WEIR_PARTS_PATH_MAX];
-    const keys k = {rows, vertices};
+    const part_keys k = {rows, vertices};
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < rows.count; i++)
-        bytes += key_length(&k, i);
+        bytes += part_key_length(&k, i);
     weir_err err = weir_parts_path(draft, path, "%s/key_offsets.npy", folder);
-    if (!err) err = write_array(path, WEIR_NPY_I64, rows.count + 1, 0, fill_key_offsets, &k);
+    if (!err) err = part_write_array(path, WEIR_NPY_I64, rows.count + 1, 0, part_fill_key_offsets, &k);
     if (!err) err = weir_parts_path(draft, path, "%s/key_bytes.npy", folder);
-    return err ? err : write_array(path, WEIR_NPY_U8, bytes, 0, fill_key_bytes, &k);
+    return err ? err : part_write_array(path, WEIR_NPY_U8, bytes, 0, part_fill_key_bytes, &k);
 }
 
-static weir_err write_extras(const weir_parts_draft *draft, const char *folder, owned rows,
-                             const weir_snapshot_vertices *vertices) {
+static weir_err part_write_extras(const weir_parts_draft *draft, const char *folder, part_owned rows,
+                                  const weir_snapshot_vertices *vertices) {
     char path[WEIR_PARTS_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < vertices->extra_count; i++) {
         const weir_snapshot_extra *x = &vertices->extras[i];
         err = weir_parts_path(draft, path, "%s/%s.%s.npy", folder, x->columns ? "matrix" : "mask", x->name);
         if (err) break;
-        err = x->columns ? write_rows(path, WEIR_NPY_F32, rows, x->matrix, x->columns)
-                         : write_rows(path, WEIR_NPY_BOOL, rows, x->mask, 0);
+        err = x->columns ? part_write_rows(path, WEIR_NPY_F32, rows, x->matrix, x->columns)
+                         : part_write_rows(path, WEIR_NPY_BOOL, rows, x->mask, 0);
     }
     return err;
 }
 
-static weir_err write_spans(const weir_parts_draft *draft, const char *folder, const char *times, owned rows,
-                            const weir_snapshot_spans *spans) {
-    const lists l = {.rows = rows, .indptr = spans->indptr};
-    uint64_t count = count_listed(rows, spans->indptr);
+static weir_err part_write_spans(const weir_parts_draft *draft, const char *folder, const char *times, part_owned rows,
+                                 const weir_snapshot_spans *spans) {
+    const part_lists l = {.rows = rows, .indptr = spans->indptr};
+    uint64_t count = part_count_listed(rows, spans->indptr);
     char path[WEIR_PARTS_PATH_MAX];
-    weir_err err = create_folder(draft, folder);
+    weir_err err = part_create_folder(draft, folder);
     if (!err) err = weir_parts_path(draft, path, "%s/indptr.npy", folder);
-    if (!err) err = write_array(path, WEIR_NPY_I64, rows.count + 1, 0, fill_indptr, &l);
+    if (!err) err = part_write_array(path, WEIR_NPY_I64, rows.count + 1, 0, part_fill_indptr, &l);
     if (!err) err = weir_parts_path(draft, path, "%s/%s.npy", folder, times);
-    if (!err) err = write_lists(path, WEIR_NPY_I64, l, spans->times, count);
+    if (!err) err = part_write_lists(path, WEIR_NPY_I64, l, spans->times, count);
     if (!err) err = weir_parts_path(draft, path, "%s/until.npy", folder);
-    return err ? err : write_lists(path, WEIR_NPY_I64, l, spans->until_us, count);
+    return err ? err : part_write_lists(path, WEIR_NPY_I64, l, spans->until_us, count);
 }
 
-/* One number a row. */
-static weir_err write_columns(const weir_parts_draft *draft, const char *folder, owned rows,
-                              const weir_snapshot_vertices *vertices) {
-    const lists l = {.rows = rows, .indptr = vertices->rows.indptr};
-    uint64_t count = count_listed(rows, l.indptr);
+/* One number a row, in the order of these lists. */
+static weir_err part_write_columns(const weir_parts_draft *draft, const char *folder,
+                                   const weir_snapshot_column *columns, uint32_t column_count, part_lists l,
+                                   uint64_t count) {
     char path[WEIR_PARTS_PATH_MAX];
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < vertices->column_count; i++) {
+    for (uint32_t i = 0; !err && i < column_count; i++) {
         weir_npy_type kind = WEIR_NPY_F32;
-        const void *numbers = column_numbers(&vertices->columns[i], &kind);
-        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, vertices->columns[i].name);
-        if (!err) err = write_lists(path, kind, l, numbers, count);
-        if (!err) err = write_texts(draft, folder, &vertices->columns[i]);
+        const void *numbers = part_column_numbers(&columns[i], &kind);
+        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, columns[i].name);
+        if (!err) err = part_write_lists(path, kind, l, numbers, count);
     }
     return err;
 }
 
-static weir_err write_vertices(const weir_parts_draft *draft, uint32_t type) {
+static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type) {
     const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
-    owned rows = owned_of(draft, type);
+    part_owned rows = part_owned_of(draft, type);
     char folder[128], room[136], path[WEIR_PARTS_PATH_MAX];
     snprintf(folder, sizeof folder, "vertices/%s",
              weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
-    weir_err err = create_folder(draft, folder);
+    weir_err err = part_create_folder(draft, folder);
     if (!err) err = weir_parts_path(draft, path, "%s/ids.npy", folder);
-    if (!err) err = write_rows(path, WEIR_NPY_U64, rows, vertices->ids, 2);
+    if (!err) err = part_write_rows(path, WEIR_NPY_U64, rows, vertices->ids, 2);
     snprintf(room, sizeof room, "%s/lives", folder);
-    if (!err) err = write_spans(draft, room, "first", rows, &vertices->lives);
+    if (!err) err = part_write_spans(draft, room, "first", rows, &vertices->lives);
     snprintf(room, sizeof room, "%s/rows", folder);
-    if (!err) err = write_spans(draft, room, "times", rows, &vertices->rows);
-    if (!err) err = write_keys(draft, folder, rows, vertices);
-    if (!err) err = write_columns(draft, folder, rows, vertices);
-    return err ? err : write_extras(draft, folder, rows, vertices);
+    if (!err) err = part_write_spans(draft, room, "times", rows, &vertices->rows);
+    if (!err) err = part_write_keys(draft, folder, rows, vertices);
+    const part_lists l = {.rows = rows, .indptr = vertices->rows.indptr};
+    if (!err)
+        err = part_write_columns(draft, folder, vertices->columns, vertices->column_count, l,
+                                 part_count_listed(rows, l.indptr));
+    for (uint32_t i = 0; !err && i < vertices->column_count; i++)
+        err = part_write_texts(draft, folder, &vertices->columns[i]);
+    return err ? err : part_write_extras(draft, folder, rows, vertices);
 }
 
 /* --- relations ------------------------------------------------------------------------------------------------- */
 
-static weir_err write_edge_features(const weir_parts_draft *draft, const char *folder, const lists *l,
-                                    const weir_snapshot_edges *edges, uint64_t count) {
-    char path[WEIR_PARTS_PATH_MAX];
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < edges->column_count; i++) {
-        weir_npy_type kind = WEIR_NPY_F32;
-        const void *numbers = column_numbers(&edges->columns[i], &kind);
-        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, edges->columns[i].name);
-        if (!err) err = write_lists(path, kind, *l, numbers, count);
-    }
-    return err;
-}
-
-static weir_err write_direction(const weir_parts_draft *draft, uint32_t relation, weir_direction direction,
-                                uint64_t *countp) {
+static weir_err part_write_direction(const weir_parts_draft *draft, uint32_t relation, weir_direction direction,
+                                     uint64_t *countp) {
     const weir_schema_relation *r = weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation);
     bool out = direction == WEIR_OUT;
     const weir_snapshot_edges *edges = weir_snapshot_edges_of(draft->snapshot, relation, direction);
-    const lists l = {.rows = owned_of(draft, out ? r->from : r->to),
-                     .indptr = edges->indptr,
-                     .neighbors = edges->neighbors,
-                     .new_of = draft->plan->new_of[out ? r->to : r->from]};
-    uint64_t count = *countp = count_listed(l.rows, l.indptr);
+    const part_lists l = {.rows = part_owned_of(draft, out ? r->from : r->to),
+                          .indptr = edges->indptr,
+                          .neighbors = edges->neighbors,
+                          .new_of = draft->plan->new_of[out ? r->to : r->from]};
+    uint64_t count = *countp = part_count_listed(l.rows, l.indptr);
     char folder[128], path[WEIR_PARTS_PATH_MAX];
     snprintf(folder, sizeof folder, "relations/%s/%s", r->name, out ? "out" : "in");
-    weir_err err = create_folder(draft, folder);
+    weir_err err = part_create_folder(draft, folder);
     if (!err) err = weir_parts_path(draft, path, "%s/indptr.npy", folder);
-    if (!err) err = write_array(path, WEIR_NPY_I64, l.rows.count + 1, 0, fill_indptr, &l);
+    if (!err) err = part_write_array(path, WEIR_NPY_I64, l.rows.count + 1, 0, part_fill_indptr, &l);
     if (!err) err = weir_parts_path(draft, path, "%s/neighbors.npy", folder);
-    if (!err) err = write_array(path, WEIR_NPY_I64, count, 0, fill_neighbors, &l);
+    if (!err) err = part_write_array(path, WEIR_NPY_I64, count, 0, part_fill_neighbors, &l);
     if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
-    if (!err) err = write_lists(path, WEIR_NPY_I64, l, edges->times, count);
+    if (!err) err = part_write_lists(path, WEIR_NPY_I64, l, edges->times, count);
     if (!err) err = weir_parts_path(draft, path, "%s/events.npy", folder);
-    if (!err) err = write_lists(path, WEIR_NPY_U64, l, edges->events, count);
+    if (!err) err = part_write_lists(path, WEIR_NPY_U64, l, edges->events, count);
     if (!err && edges->until_us) err = weir_parts_path(draft, path, "%s/until.npy", folder);
-    if (!err && edges->until_us) err = write_lists(path, WEIR_NPY_I64, l, edges->until_us, count);
-    return err ? err : write_edge_features(draft, folder, &l, edges, count);
+    if (!err && edges->until_us) err = part_write_lists(path, WEIR_NPY_I64, l, edges->until_us, count);
+    return err ? err : part_write_columns(draft, folder, edges->columns, edges->column_count, l, count);
 }
 
-/* P2: each list goes to the part of the vertex whose list it is, and nowhere else. */
-static weir_err write_relation(const weir_parts_draft *draft, uint32_t relation, weir_parts_counts *counts) {
+/* PARTS-P2: each list goes to the part of the vertex whose list it is, and nowhere else. */
+static weir_err part_write_relation(const weir_parts_draft *draft, uint32_t relation, weir_parts_counts *counts) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, relation, WEIR_OUT);
     char folder[96];
     snprintf(folder, sizeof folder, "relations/%s",
              weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation)->name);
-    weir_err err = create_folder(draft, folder);
+    weir_err err = part_create_folder(draft, folder);
     for (uint32_t i = 0; !err && i < e->column_count; i++)
-        err = write_texts(draft, folder, &e->columns[i]);
-    if (!err) err = write_direction(draft, relation, WEIR_OUT, &counts->edges[2 * relation + WEIR_OUT]);
-    return err ? err : write_direction(draft, relation, WEIR_IN, &counts->edges[2 * relation + WEIR_IN]);
+        err = part_write_texts(draft, folder, &e->columns[i]);
+    if (!err) err = part_write_direction(draft, relation, WEIR_OUT, &counts->edges[2 * relation + WEIR_OUT]);
+    return err ? err : part_write_direction(draft, relation, WEIR_IN, &counts->edges[2 * relation + WEIR_IN]);
 }
 
 /* --- labels ---------------------------------------------------------------------------------------------------- */
 
-/* Of the owned: where each stands in the snapshot, and what it names here. */
-typedef struct taken {
+/* Labels of owned targets: the position of each in the snapshot, and its target in the part. */
+typedef struct part_taken {
     int64_t *places, *targets;
     uint64_t count, capacity;
-} taken;
+} part_taken;
 
-static weir_err take(taken *t, uint64_t place, int64_t target) {
+static weir_err part_take(part_taken *t, uint64_t place, int64_t target) {
     if (t->count == t->capacity) {
         uint64_t capacity = t->capacity ? 2 * t->capacity : 1024;
         int64_t *places = weir_realloc_array(t->places, capacity, sizeof *places);
@@ -363,19 +355,19 @@ static weir_err take(taken *t, uint64_t place, int64_t target) {
     return WEIR_OK;
 }
 
-static weir_err take_of_vertices(const weir_parts_draft *draft, uint32_t type, const weir_snapshot_labels *labels,
-                                 taken *t) {
-    owned rows = owned_of(draft, type);
+static weir_err part_take_of_vertices(const weir_parts_draft *draft, uint32_t type, const weir_snapshot_labels *labels,
+                                      part_taken *t) {
+    part_owned rows = part_owned_of(draft, type);
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < labels->count; i++) {
         int64_t here = draft->plan->new_of[type][labels->targets[i]] - rows.first;
-        if (here >= 0 && here < (int64_t)rows.count) err = take(t, i, here);
+        if (here >= 0 && here < (int64_t)rows.count) err = part_take(t, i, here);
     }
     return err;
 }
 
-/* The first label of the vertex whose list begins at this place, or of one behind it: labels stand by vertex. */
-static uint64_t label_from(const weir_snapshot_labels *labels, int64_t place) {
+/* The first label of the vertex whose list begins at this position, or of a later one: labels are in that order. */
+static uint64_t part_label_from(const weir_snapshot_labels *labels, int64_t place) {
     uint64_t low = 0, high = labels->count;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
@@ -387,46 +379,41 @@ static uint64_t label_from(const weir_snapshot_labels *labels, int64_t place) {
     return low;
 }
 
-/* Lists of owned vertices in their order: what they hold here begins at `here`. */
-static weir_err take_of_edges(const weir_parts_draft *draft, uint32_t relation, const weir_snapshot_labels *labels,
-                              taken *t) {
+/* Lists of owned vertices in their order; in the part, each begins at `here`. */
+static weir_err part_take_of_edges(const weir_parts_draft *draft, uint32_t relation, const weir_snapshot_labels *labels,
+                                   part_taken *t) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, relation, WEIR_OUT);
-    owned rows = owned_of(draft, weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation)->from);
+    part_owned rows =
+        part_owned_of(draft, weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation)->from);
     int64_t here = 0;
     weir_err err = WEIR_OK;
     for (uint64_t v = 0; !err && v < rows.count; v++) {
         int64_t begin = e->indptr[rows.old[v]], end = e->indptr[rows.old[v] + 1];
-        uint64_t i = label_from(labels, begin);
+        uint64_t i = part_label_from(labels, begin);
         for (; !err && i < labels->count && labels->targets[i] < end; i++)
-            err = take(t, i, here + labels->targets[i] - begin);
+            err = part_take(t, i, here + labels->targets[i] - begin);
         here += end - begin;
     }
     return err;
 }
 
-static weir_err write_taken(const weir_parts_draft *draft, const char *folder, const weir_snapshot_labels *labels,
-                            const taken *t) {
-    const owned rows = {t->places, t->count, 0};
-    char path[WEIR_PARTS_PATH_MAX];
-    weir_err err = create_folder(draft, folder);
-    if (!err) err = weir_parts_path(draft, path, "%s/targets.npy", folder);
-    if (!err) err = write_plain(path, WEIR_NPY_I64, t->targets, t->count);
-    if (!err) err = weir_parts_path(draft, path, "%s/values.npy", folder);
-    if (!err) err = write_rows(path, WEIR_NPY_I32, rows, labels->values, 0);
-    if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
-    return err ? err : write_rows(path, WEIR_NPY_I64, rows, labels->times, 0);
-}
-
-static weir_err write_labels(const weir_parts_draft *draft, uint32_t label, uint64_t *countp) {
+static weir_err part_write_labels(const weir_parts_draft *draft, uint32_t label, uint64_t *countp) {
     const weir_schema_label *l = weir_schema_label_at(weir_snapshot_schema(draft->snapshot), label);
     const weir_snapshot_labels *labels = weir_snapshot_labels_of(draft->snapshot, label);
-    taken t = {0};
-    char folder[96];
-    snprintf(folder, sizeof folder, "labels/%s", l->name);
-    weir_err err =
-        l->on_relation ? take_of_edges(draft, l->target, labels, &t) : take_of_vertices(draft, l->target, labels, &t);
+    part_taken t = {0};
+    char folder[96], path[WEIR_PARTS_PATH_MAX];
+    weir_err err = l->on_relation ? part_take_of_edges(draft, l->target, labels, &t)
+                                  : part_take_of_vertices(draft, l->target, labels, &t);
+    const part_owned rows = {t.places, t.count, 0};
     *countp = t.count;
-    if (!err) err = write_taken(draft, folder, labels, &t);
+    snprintf(folder, sizeof folder, "labels/%s", l->name);
+    if (!err) err = part_create_folder(draft, folder);
+    if (!err) err = weir_parts_path(draft, path, "%s/targets.npy", folder);
+    if (!err) err = part_write_plain(path, WEIR_NPY_I64, t.targets, t.count);
+    if (!err) err = weir_parts_path(draft, path, "%s/values.npy", folder);
+    if (!err) err = part_write_rows(path, WEIR_NPY_I32, rows, labels->values, 0);
+    if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
+    if (!err) err = part_write_rows(path, WEIR_NPY_I64, rows, labels->times, 0);
     weir_free(t.places);
     weir_free(t.targets);
     return err;
@@ -434,26 +421,13 @@ static weir_err write_labels(const weir_parts_draft *draft, uint32_t label, uint
 
 /* --- halo ------------------------------------------------------------------------------------------------------ */
 
-static void mark_neighbors(const weir_parts_draft *draft, uint32_t relation, weir_direction direction, uint32_t type,
-                           uint8_t *marks) {
-    const weir_schema_relation *r = weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation);
-    const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, relation, direction);
-    bool out = direction == WEIR_OUT;
-    if ((out ? r->to : r->from) != type) return;
-    owned rows = owned_of(draft, out ? r->from : r->to);
-    for (uint64_t v = 0; v < rows.count; v++) {
-        for (int64_t at = e->indptr[rows.old[v]]; at < e->indptr[rows.old[v] + 1]; at++)
-            marks[draft->plan->new_of[type][e->neighbors[at]]] = 1;
-    }
-}
-
-typedef struct marked {
+typedef struct part_marked {
     const uint8_t *marks;
     uint64_t count;
-} marked;
+} part_marked;
 
-static weir_err fill_halo(weir_npy_writer *writer, const void *context) {
-    const marked *m = context;
+static weir_err part_fill_halo(weir_npy_writer *writer, const void *context) {
+    const part_marked *m = context;
     weir_err err = WEIR_OK;
     for (uint64_t v = 0; !err && v < m->count; v++) {
         if (m->marks[v]) err = weir_npy_write_i64(writer, (int64_t)v);
@@ -461,48 +435,50 @@ static weir_err fill_halo(weir_npy_writer *writer, const void *context) {
     return err;
 }
 
-static weir_err write_halo(const weir_parts_draft *draft, uint32_t type, uint64_t *countp) {
+static weir_err part_write_halo(const weir_parts_draft *draft, uint32_t type, uint64_t *countp) {
     const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
-    owned rows = owned_of(draft, type);
-    marked m = {.count = weir_snapshot_vertices_of(draft->snapshot, type)->count};
+    part_owned rows = part_owned_of(draft, type);
+    part_marked m = {.count = weir_snapshot_vertices_of(draft->snapshot, type)->count};
     char path[WEIR_PARTS_PATH_MAX];
     uint8_t *marks = weir_calloc(m.count + 1, 1);
     if (!marks) return WEIR_NOMEM("while marking %llu vertices", (unsigned long long)m.count);
-    for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
-        mark_neighbors(draft, r, WEIR_OUT, type, marks);
-        mark_neighbors(draft, r, WEIR_IN, type, marks);
+    for (uint32_t r = 0; r < 2 * weir_schema_relation_count(schema); r++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, r / 2);
+        bool out = r % 2 == WEIR_OUT;
+        if ((out ? relation->to : relation->from) != type) continue;
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, r / 2, out ? WEIR_OUT : WEIR_IN);
+        part_owned own = part_owned_of(draft, out ? relation->from : relation->to);
+        for (uint64_t v = 0; v < own.count; v++) {
+            for (int64_t at = e->indptr[own.old[v]]; at < e->indptr[own.old[v] + 1]; at++)
+                marks[draft->plan->new_of[type][e->neighbors[at]]] = 1;
+        }
     }
-    memset(marks + rows.first, 0, rows.count); /* P3 */
+    memset(marks + rows.first, 0, rows.count); /* PARTS-P3 */
     m.marks = marks;
     for (uint64_t v = 0; v < m.count; v++)
         *countp += marks[v];
     weir_err err = weir_parts_path(draft, path, "halo/%s.npy", weir_schema_vertex_at(schema, type)->name);
-    if (!err) err = write_array(path, WEIR_NPY_I64, *countp, 0, fill_halo, &m);
+    if (!err) err = part_write_array(path, WEIR_NPY_I64, *countp, 0, part_fill_halo, &m);
     weir_free(marks);
     return err;
 }
 
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
-static weir_err write_arrays(const weir_parts_draft *draft, weir_parts_counts *counts) {
-    const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
-    weir_err err = create_folder(draft, "halo");
-    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++) {
-        err = write_vertices(draft, i);
-        if (!err) err = write_halo(draft, i, &counts->halos[i]);
-    }
-    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++)
-        err = write_relation(draft, i, counts);
-    for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
-        err = write_labels(draft, i, &counts->labels[i]);
-    return err;
-}
-
 weir_err weir_parts_write_part(const weir_parts_draft *draft) {
     char path[WEIR_PARTS_PATH_MAX];
     weir_parts_counts *counts = weir_calloc(1, sizeof *counts);
     if (!counts) return WEIR_NOMEM("while writing a part");
-    weir_err err = write_arrays(draft, counts);
+    const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
+    weir_err err = part_create_folder(draft, "halo");
+    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++) {
+        err = part_write_vertices(draft, i);
+        if (!err) err = part_write_halo(draft, i, &counts->halos[i]);
+    }
+    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++)
+        err = part_write_relation(draft, i, counts);
+    for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
+        err = part_write_labels(draft, i, &counts->labels[i]);
     if (!err) err = weir_parts_write_manifest(draft, counts);
     if (!err) err = weir_parts_path(draft, path, ".");
     if (!err) path[strlen(path) - 2] = '\0';

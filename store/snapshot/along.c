@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* along.c - spills walked along rising ids, and by them when a vertex was there. */
+/* along.c - spills walked in the order of ids, and with them when each vertex existed. */
 #include "along.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ weir_err weir_along_to(weir_along *a, weir_vertex vertex, bool *herep) {
     return err;
 }
 
-/* --- when a vertex was there ------------------------------------------------------------------------------------- */
+/* --- when a vertex existed ------------------------------------------------------------------------------------- */
 
 weir_err weir_pulse_open(const weir_snapshot_draft *draft, uint32_t type, weir_pulse *p) {
     *p = (weir_pulse){.draft = draft,
@@ -47,7 +47,7 @@ void weir_pulse_close(weir_pulse *p) {
     weir_lives_free(&p->lives);
 }
 
-static weir_err take_puts(weir_pulse *p, weir_along *a, weir_vertex vertex) {
+static weir_err pulse_take_puts(weir_pulse *p, weir_along *a, weir_vertex vertex) {
     bool here;
     weir_err err = weir_along_to(a, vertex, &here);
     while (!err && here) {
@@ -67,9 +67,9 @@ weir_err weir_pulse_to(weir_pulse *p, weir_vertex vertex) {
     weir_lives_begin(&p->lives, p->expire_us, deletions, count);
     p->vertex = vertex;
     p->begun = true;
-    weir_err err = take_puts(p, &p->met, vertex);
-    if (!err) err = take_puts(p, &p->rowed, vertex);
-    return err ? err : take_puts(p, &p->puts, vertex);
+    weir_err err = pulse_take_puts(p, &p->met, vertex);
+    if (!err) err = pulse_take_puts(p, &p->rowed, vertex);
+    return err ? err : pulse_take_puts(p, &p->puts, vertex);
 }
 
 bool weir_pulse_sees(const weir_pulse *p, const weir_life *life, int64_t *untilp) {

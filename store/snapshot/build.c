@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build.c - the steps of a build, and the folder that appears only when it is whole.
+ * build.c - the steps of a build, and the folder whose name appears only when it is complete.
  *
  *   OUT.spill    what the scan found, by kind; removed at the end
  *   OUT.partial  the arrays ──► manifest.json ──► MANIFEST ──► rename to OUT
@@ -25,31 +25,23 @@
 
 /* --- the draft --------------------------------------------------------------------------------------------------- */
 
-/* Without links and "..", because only such a folder is removed. */
-static weir_err parent_of(const char *out, char parent[PATH_MAX]) {
-    char copy[WEIR_DRAFT_PATH_MAX];
-    snprintf(copy, sizeof copy, "%s", out);
-    char *slash = strrchr(copy, '/');
-    if (slash) *slash = 0;
-    const char *folder = !slash ? "." : slash == copy ? "/" : copy;
-    if (realpath(folder, parent)) return WEIR_OK;
-    return WEIR_ERRNO(errno, "cannot write a snapshot into %s", folder);
-}
-
 weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]) {
-    char parent[PATH_MAX];
+    char copy[WEIR_DRAFT_PATH_MAX], parent[PATH_MAX];
     const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
     if (!*name || strlen(out) >= WEIR_DRAFT_PATH_MAX)
-        return WEIR_ERR(WEIR_EINVAL, "'%.64s' names no folder that can be made; end it in a name", out);
-    weir_err err = parent_of(out, parent);
-    if (err) return err;
+        return WEIR_ERR(WEIR_EINVAL, "'%.64s' is not the name of a new folder; end it in a name", out);
+
+    /* Without links and "..", because weir_folder_remove refuses others. */
+    snprintf(copy, sizeof copy, "%.*s", slash == out ? 1 : slash ? (int)(slash - out) : 0, out);
+    const char *folder = slash ? copy : ".";
+    if (!realpath(folder, parent)) return WEIR_ERRNO(errno, "cannot write into %s", folder);
     int length = snprintf(path, WEIR_DRAFT_PATH_MAX, "%s/%s.%s", parent, name, what);
     if (length < 0 || length >= (int)WEIR_DRAFT_PATH_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long; name a shorter one", out);
     return WEIR_OK;
 }
 
-static weir_err tables_open(weir_snapshot_draft *draft) {
+static weir_err draft_tables_open(weir_snapshot_draft *draft) {
     uint32_t types = weir_schema_vertex_count(draft->schema), relations = weir_schema_relation_count(draft->schema);
     draft->id_maps = weir_calloc(types + 1, sizeof *draft->id_maps);
     draft->ids = weir_calloc(types + 1, sizeof *draft->ids);
@@ -63,7 +55,7 @@ static weir_err tables_open(weir_snapshot_draft *draft) {
     return WEIR_NOMEM("while building %s", draft->opts->out);
 }
 
-static void tables_close(weir_snapshot_draft *draft) {
+static void draft_tables_close(weir_snapshot_draft *draft) {
     for (uint32_t i = 0; draft->id_maps && i < weir_schema_vertex_count(draft->schema); i++)
         weir_npy_map_close(draft->id_maps[i]);
     for (uint32_t i = 0; i < draft->extra_count; i++)
@@ -79,31 +71,31 @@ static void tables_close(weir_snapshot_draft *draft) {
     weir_free(draft->deletions.times);
 }
 
-/* Right behind the newest event, where no time is given; but no later than an event may be now. */
-static int64_t newest_time(weir_graph *graph) {
-    weir_graph_stats stats;
-    weir_graph_stats_get(graph, &stats);
-    int64_t newest_us = stats.event_time_last_us, latest_us = weir_graph_latest(graph, INT64_MIN);
-    if (newest_us == INT64_MIN) return 0;
-    if (newest_us > latest_us) newest_us = latest_us;
-    return newest_us == INT64_MAX ? INT64_MAX : newest_us + 1;
-}
-
-/* What expires is as old as it is at the time that was asked for; where none was, at the watermark: one event that is
- * ahead of all others makes nothing old. How far back the schema lets a reader ask is the store's to say (Z1): a
- * snapshot of an earlier time cannot tell what the store tells nobody any more, and need not keep. The store tells
- * nothing as of the watermark less a history, so the first time that is told of is one behind that. */
-static void set_times(weir_snapshot_draft *draft) {
-    bool given = draft->opts->as_of_us != WEIR_BEFORE_ALL;
+/* Ages count from the time that was asked for; where none was, from the watermark, so that a single event far ahead of
+ * all others makes nothing old. How far back a `history` of the schema reaches is counted as the store counts it
+ * (SNAPSHOT-Z1): a snapshot of an earlier time cannot show what the store does not show any more. At the watermark less
+ * a history the store shows nothing, so the first visible time is one microsecond later. */
+static void draft_set_times(weir_snapshot_draft *draft) {
     int64_t agreed_us = weir_graph_watermark(draft->graph);
-    draft->as_of_us = given ? draft->opts->as_of_us : newest_time(draft->graph);
+    bool given = draft->opts->as_of_us != WEIR_BEFORE_ALL;
+    if (given) {
+        draft->as_of_us = draft->opts->as_of_us;
+    } else { /* right after the newest event, but no later than an event may be now */
+        weir_graph_stats stats;
+        weir_graph_stats_get(draft->graph, &stats);
+        int64_t newest_us = stats.event_time_last_us, latest_us = weir_graph_latest(draft->graph, INT64_MIN);
+        if (newest_us > latest_us) newest_us = latest_us;
+        draft->as_of_us = newest_us < INT64_MAX ? newest_us + 1 : newest_us;
+        if (stats.event_time_last_us == INT64_MIN) draft->as_of_us = 0;
+    }
     draft->age_us = given || agreed_us > draft->as_of_us ? draft->as_of_us : agreed_us;
     draft->reach_us = agreed_us < INT64_MAX ? agreed_us + 1 : agreed_us;
     if (given && draft->reach_us < draft->as_of_us) draft->reach_us = draft->as_of_us;
 }
 
-/* Trims may have known a shorter `history` than there is now, and each shard was trimmed at a time of its own. */
-static void set_whole(weir_snapshot_draft *draft) {
+/* The store may have been trimmed when a `history` was shorter than now, and each shard at another time: before the
+ * latest of them it is not complete. */
+static void draft_set_whole_us(weir_snapshot_draft *draft) {
     int64_t latest_us = INT64_MIN;
     draft->whole_us = INT64_MIN;
     for (uint32_t i = 0; i < draft->shards; i++) {
@@ -113,50 +105,38 @@ static void set_whole(weir_snapshot_draft *draft) {
     if (latest_us != INT64_MIN && weir_draft_all_from_us(draft) <= latest_us) draft->whole_us = latest_us + 1;
 }
 
-/* What a crash has left goes first. */
-static weir_err folders_open(const weir_snapshot_draft *draft) {
-    const char *folders[] = {draft->partial, draft->spill};
-    weir_err err = WEIR_OK;
-    if (weir_path_exists(draft->opts->out))
-        return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", draft->opts->out);
-    for (size_t i = 0; !err && i < 2; i++) {
-        if (weir_path_exists(folders[i])) err = weir_folder_remove(folders[i]);
-        if (!err) err = weir_folder_create(folders[i]);
-    }
-    return err;
-}
-
 /* --- durable and whole ------------------------------------------------------------------------------------------- */
 
-static weir_err sync_folder(const weir_snapshot_draft *draft, const char *room, const char *name, const char *below) {
+static weir_err draft_sync_folder(const weir_snapshot_draft *draft, const char *room, const char *name,
+                                  const char *below) {
     char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = weir_draft_path(draft, path, "%s/%s%s", room, name, below);
     return err ? err : weir_folder_sync(path);
 }
 
-/* Each file was synced when it was closed; here the folders that hold them. */
-static weir_err sync_folders(const weir_snapshot_draft *draft) {
+/* Each file was synced when it was closed; here the folders are. */
+static weir_err draft_sync_folders(const weir_snapshot_draft *draft) {
     const weir_schema *schema = draft->schema;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++) {
         const char *name = weir_schema_vertex_at(schema, i)->name;
-        err = sync_folder(draft, "vertices", name, "/lives");
-        if (!err) err = sync_folder(draft, "vertices", name, "/rows");
-        if (!err) err = sync_folder(draft, "vertices", name, "");
+        err = draft_sync_folder(draft, "vertices", name, "/lives");
+        if (!err) err = draft_sync_folder(draft, "vertices", name, "/rows");
+        if (!err) err = draft_sync_folder(draft, "vertices", name, "");
     }
     for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
         const char *name = weir_schema_relation_at(schema, i)->name;
-        err = sync_folder(draft, "relations", name, "/out");
-        if (!err) err = sync_folder(draft, "relations", name, "/in");
-        if (!err) err = sync_folder(draft, "relations", name, "");
+        err = draft_sync_folder(draft, "relations", name, "/out");
+        if (!err) err = draft_sync_folder(draft, "relations", name, "/in");
+        if (!err) err = draft_sync_folder(draft, "relations", name, "");
     }
     for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
-        err = sync_folder(draft, "labels", weir_schema_label_at(schema, i)->name, "");
+        err = draft_sync_folder(draft, "labels", weir_schema_label_at(schema, i)->name, "");
     return err;
 }
 
-/* The lengths stand in the MANIFEST's second column, behind 64 digits and two blanks; its last line is short. */
-static weir_err count_bytes(weir_snapshot_draft *draft) {
+/* Lengths are in the MANIFEST's second column, after 64 digits and two blanks; its last line is short. */
+static weir_err draft_count_bytes(weir_snapshot_draft *draft) {
     char path[WEIR_DRAFT_PATH_MAX];
     char *text = NULL;
     size_t length;
@@ -171,20 +151,9 @@ static weir_err count_bytes(weir_snapshot_draft *draft) {
     return err;
 }
 
-static weir_err finish(weir_snapshot_draft *draft) {
-    weir_err err = sync_folders(draft);
-    if (!err) err = weir_draft_manifest(draft);
-    if (!err) err = weir_manifest_write(draft->partial);
-    if (!err) err = count_bytes(draft);
-    weir_kill_point("snapshot.whole");
-    WEIR_ASSERT(err || !weir_path_exists(draft->opts->out)); /* Z4 */
-    if (!err) err = weir_file_rename(draft->partial, draft->opts->out);
-    return err;
-}
-
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
-static weir_err build(weir_snapshot_draft *draft) {
+static weir_err draft_build(weir_snapshot_draft *draft) {
     weir_err err = weir_draft_deletions_read(draft);
     if (!err) err = weir_draft_scan(draft);
     weir_kill_point("snapshot.scanned");
@@ -194,17 +163,21 @@ static weir_err build(weir_snapshot_draft *draft) {
     if (!err) err = weir_draft_labels(draft);
     weir_kill_point("snapshot.written");
     if (!err && draft->opts->extend) err = draft->opts->extend(draft->opts->context, draft);
-    return err ? err : finish(draft);
-}
 
-static void folders_remove(const weir_snapshot_draft *draft, weir_err *errp) {
-    if (weir_path_exists(draft->spill)) weir_err_keep(errp, weir_folder_remove(draft->spill));
-    if (*errp && weir_path_exists(draft->partial)) weir_err_keep(errp, weir_folder_remove(draft->partial));
+    if (!err) err = draft_sync_folders(draft);
+    if (!err) err = weir_draft_manifest(draft);
+    if (!err) err = weir_manifest_write(draft->partial);
+    if (!err) err = draft_count_bytes(draft);
+    weir_kill_point("snapshot.whole");
+    WEIR_ASSERT(err || !weir_path_exists(draft->opts->out)); /* SNAPSHOT-Z4 */
+    if (!err) err = weir_file_rename(draft->partial, draft->opts->out);
+    return err;
 }
 
 weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp) {
     *statsp = (weir_snapshot_stats){.vertices = 0};
-    if (opts->history_us < 0) return WEIR_ERR(WEIR_EINVAL, "a history of %lld us", (long long)opts->history_us);
+    if (opts->history_us < 0)
+        return WEIR_ERR(WEIR_EINVAL, "a history of %lld us is negative", (long long)opts->history_us);
     if (weir_graph_filling(graph))
         return WEIR_ERR(
             WEIR_EUNAVAILABLE,
@@ -216,18 +189,28 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
     draft->schema = weir_graph_schema(graph);
     draft->opts = opts;
     draft->shards = weir_graph_shards(graph);
-    set_times(draft);
-    set_whole(draft);
+    draft_set_times(draft);
+    draft_set_whole_us(draft);
+
     weir_err err = weir_draft_beside(opts->out, "partial", draft->partial);
     if (!err) err = weir_draft_beside(opts->out, "spill", draft->spill);
-    if (!err) err = folders_open(draft);
-    if (!err) {
-        err = tables_open(draft);
-        if (!err) err = build(draft);
-        folders_remove(draft, &err);
+    if (!err && weir_path_exists(opts->out))
+        err = WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", opts->out);
+    if (err) goto done;
+
+    const char *folders[] = {draft->partial, draft->spill};
+    for (size_t i = 0; !err && i < 2; i++) { /* left over from a crash */
+        if (weir_path_exists(folders[i])) err = weir_folder_remove(folders[i]);
+        if (!err) err = weir_folder_create(folders[i]);
     }
+    if (err) goto done;
+    err = draft_tables_open(draft);
+    if (!err) err = draft_build(draft);
+    if (weir_path_exists(draft->spill)) weir_err_keep(&err, weir_folder_remove(draft->spill));
+    if (err && weir_path_exists(draft->partial)) weir_err_keep(&err, weir_folder_remove(draft->partial));
+done:
     *statsp = draft->stats;
-    tables_close(draft);
+    draft_tables_close(draft);
     weir_free(draft);
     return err;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.c - every number of a snapshot, held against Z1 to Z3.
+ * check.c - every number of a snapshot, checked against SNAPSHOT-Z1 to SNAPSHOT-Z3.
  *
- * That out and in have the same edges is seen without sorting either: the sum of a hash of each edge is the same in
- * both, whatever the order. An enemy could make two sums agree; the MANIFEST's hashes are against accidents too, not
- * against him.
+ * Whether out and in have the same edges is checked without sorting either: the sum of a hash of each edge is the same
+ * in both, whatever the order. An attacker could make two sums agree; like the MANIFEST's hashes, this is against
+ * accidents.
  */
 #include <stdio.h>
 
@@ -12,63 +12,66 @@
 
 #include "snapshot_private.h"
 
-static weir_err wrong(const weir_snapshot *s, const char *array, const char *what, uint64_t place) {
+static weir_err snapshot_wrong_number(const weir_snapshot *s, const char *array, const char *what, uint64_t place) {
     return WEIR_ERR(WEIR_ECORRUPT, "%s/%s: number %llu %s; take another copy", s->folder, array,
                     (unsigned long long)place, what);
 }
 
-static weir_err check_rising(const weir_snapshot *s, const char *array, const int64_t *offsets, uint64_t count) {
+static weir_err snapshot_check_rising(const weir_snapshot *s, const char *array, const int64_t *offsets,
+                                      uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
-        if (offsets[i] > offsets[i + 1]) return wrong(s, array, "is less than the one before it", i + 1);
+        if (offsets[i] > offsets[i + 1])
+            return snapshot_wrong_number(s, array, "is less than the one before it", i + 1);
     }
     return WEIR_OK;
 }
 
 /* --- features ---------------------------------------------------------------------------------------------------- */
 
-static weir_err check_column(const weir_snapshot *s, const char *folder, const weir_snapshot_column *c, uint64_t rows) {
+static weir_err snapshot_check_columns(const weir_snapshot *s, const char *folder, const weir_snapshot_column *columns,
+                                       uint32_t count, uint64_t rows) {
     char array[512];
-    if (c->kind != WEIR_VALUE_CATEGORY) return WEIR_OK;
-    snprintf(array, sizeof array, "%s/feature.%s.npy", folder, c->name);
-    for (uint64_t i = 0; i < rows; i++) {
-        if (c->codes[i] < -1 || c->codes[i] >= (int64_t)c->texts) return wrong(s, array, "has no text", i); /* Z2 */
-    }
-    return check_rising(s, array, c->text_offsets, c->texts);
-}
-
-static weir_err check_columns(const weir_snapshot *s, const char *folder, const weir_snapshot_column *columns,
-                              uint32_t count, uint64_t rows) {
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < count; i++)
-        err = check_column(s, folder, &columns[i], rows);
+    for (uint32_t i = 0; !err && i < count; i++) {
+        const weir_snapshot_column *c = &columns[i];
+        if (c->kind != WEIR_VALUE_CATEGORY) continue;
+        snprintf(array, sizeof array, "%s/feature.%s.npy", folder, c->name);
+        for (uint64_t row = 0; row < rows; row++) {
+            if (c->codes[row] < -1 || c->codes[row] >= (int64_t)c->texts)
+                return snapshot_wrong_number(s, array, "has no text", row); /* SNAPSHOT-Z2 */
+        }
+        err = snapshot_check_rising(s, array, c->text_offsets, c->texts);
+    }
     return err;
 }
 
 /* --- vertices ---------------------------------------------------------------------------------------------------- */
 
-/* Of each vertex: rising, each with a time before its end; newer than the end of the one before where `apart`. */
-static weir_err check_spans(const weir_snapshot *s, const char *folder, const char *times,
-                            const weir_snapshot_spans *spans, uint64_t vertices, bool apart) {
+/* Of each vertex: ascending, each before its own end and, where `apart`, not before the end of the previous one. */
+static weir_err snapshot_check_spans(const weir_snapshot *s, const char *folder, const char *times,
+                                     const weir_snapshot_spans *spans, uint64_t vertices, bool apart) {
     char array[300], ends[300];
     snprintf(array, sizeof array, "%s/indptr.npy", folder);
-    weir_err err = check_rising(s, array, spans->indptr, vertices);
+    weir_err err = snapshot_check_rising(s, array, spans->indptr, vertices);
     snprintf(array, sizeof array, "%s/%s.npy", folder, times);
     snprintf(ends, sizeof ends, "%s/until.npy", folder);
     for (uint64_t v = 0; !err && v < vertices; v++) {
         for (int64_t i = spans->indptr[v]; i < spans->indptr[v + 1]; i++) {
             if (spans->times[i] >= s->description.as_of_us)
-                return wrong(s, array, "is not before as_of", (uint64_t)i); /* Z3 */
-            if (spans->until_us[i] <= spans->times[i]) return wrong(s, ends, "is before its begin", (uint64_t)i);
+                return snapshot_wrong_number(s, array, "is not before as_of", (uint64_t)i); /* SNAPSHOT-Z3 */
+            if (spans->until_us[i] <= spans->times[i])
+                return snapshot_wrong_number(s, ends, "is not after its beginning", (uint64_t)i);
             if (i == spans->indptr[v]) continue;
             if (spans->times[i] < (apart ? spans->until_us[i - 1] : spans->times[i - 1] + 1))
-                return wrong(s, array, "is not behind the one before it", (uint64_t)i);
+                return snapshot_wrong_number(s, array, "is not after the one before it", (uint64_t)i);
         }
     }
     return err;
 }
 
-/* Each row is of a life: it began there and ends with it. */
-static weir_err check_rows_of_lives(const weir_snapshot *s, const char *folder, const weir_snapshot_vertices *v) {
+/* Each row belongs to a life: it begins within it and ends with it. */
+static weir_err snapshot_check_rows_of_lives(const weir_snapshot *s, const char *folder,
+                                             const weir_snapshot_vertices *v) {
     char array[300];
     snprintf(array, sizeof array, "%s/rows/until.npy", folder);
     for (uint64_t vertex = 0; vertex < v->count; vertex++) {
@@ -78,29 +81,29 @@ static weir_err check_rows_of_lives(const weir_snapshot *s, const char *folder, 
                 life++;
             if (life == lives || v->lives.until_us[life] != v->rows.until_us[i] ||
                 v->rows.times[i] < v->lives.times[life])
-                return wrong(s, array, "is the end of no life that the row is of", (uint64_t)i);
+                return snapshot_wrong_number(s, array, "is not the end of a life that has the row", (uint64_t)i);
         }
     }
     return WEIR_OK;
 }
 
-static weir_err check_vertices(const weir_snapshot *s, uint32_t type) {
+static weir_err snapshot_check_vertices(const weir_snapshot *s, uint32_t type) {
     const weir_snapshot_vertices *v = &s->vertices[type];
     char folder[256], array[300];
     snprintf(folder, sizeof folder, "vertices/%s", weir_schema_vertex_at(s->description.schema, type)->name);
     snprintf(array, sizeof array, "%s/ids.npy", folder);
     for (uint64_t i = 1; i < v->count; i++) {
         if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i]))
-            return wrong(s, array, "is not above the one before it", i);
+            return snapshot_wrong_number(s, array, "is not above the one before it", i);
     }
     snprintf(array, sizeof array, "%s/lives", folder);
-    weir_err err = check_spans(s, array, "first", &v->lives, v->count, true);
+    weir_err err = snapshot_check_spans(s, array, "first", &v->lives, v->count, true);
     snprintf(array, sizeof array, "%s/rows", folder);
-    if (!err) err = check_spans(s, array, "times", &v->rows, v->count, false);
-    if (!err) err = check_rows_of_lives(s, folder, v);
+    if (!err) err = snapshot_check_spans(s, array, "times", &v->rows, v->count, false);
+    if (!err) err = snapshot_check_rows_of_lives(s, folder, v);
     snprintf(array, sizeof array, "%s/key_offsets.npy", folder);
-    if (!err) err = check_rising(s, array, v->key_offsets, v->count);
-    return err ? err : check_columns(s, folder, v->columns, v->column_count, v->rows.count);
+    if (!err) err = snapshot_check_rising(s, array, v->key_offsets, v->count);
+    return err ? err : snapshot_check_columns(s, folder, v->columns, v->column_count, v->rows.count);
 }
 
 /* --- edges ------------------------------------------------------------------------------------------------------- */
@@ -108,85 +111,66 @@ static weir_err check_vertices(const weir_snapshot *s, uint32_t type) {
 typedef struct direction_check {
     const weir_snapshot *s;
     const weir_snapshot_edges *edges;
-    const weir_snapshot_vertices *own, *other;
+    const weir_snapshot_vertices *other;
     weir_direction direction;
     char folder[512];
     uint64_t sum; /* of the hashes of all edges */
 } direction_check;
 
-static weir_err wrong_edge(const direction_check *c, const char *name, const char *what, uint64_t place) {
+static weir_err snapshot_wrong_edge(const direction_check *c, const char *name, const char *what, uint64_t place) {
     char array[600];
     snprintf(array, sizeof array, "%s/%s.npy", c->folder, name);
-    return wrong(c->s, array, what, place);
+    return snapshot_wrong_number(c->s, array, what, place);
 }
 
 /* Newest first, then by the neighbour's id (its index rises with it), then by event. */
-static bool in_order(const weir_snapshot_edges *e, int64_t at) {
+static bool snapshot_edge_in_order(const weir_snapshot_edges *e, int64_t at) {
     if (e->times[at - 1] != e->times[at]) return e->times[at - 1] > e->times[at];
     if (e->neighbors[at - 1] != e->neighbors[at]) return e->neighbors[at - 1] < e->neighbors[at];
     return e->events[at - 1] < e->events[at];
 }
 
-static uint64_t hash_of(const direction_check *c, uint64_t own, int64_t at) {
+static weir_err snapshot_check_list(direction_check *c, uint64_t vertex) {
     const weir_snapshot_edges *e = c->edges;
-    uint64_t other = (uint64_t)e->neighbors[at], until = (uint64_t)(e->until_us ? e->until_us[at] : INT64_MAX);
+    int64_t begin = e->indptr[vertex], end = e->indptr[vertex + 1];
     bool out = c->direction == WEIR_OUT;
-    uint64_t words[] = {out ? own : other, out ? other : own, (uint64_t)e->times[at], e->events[at], until};
-    return weir_xxh3(words, sizeof words, 0);
-}
-
-static weir_err check_edge(direction_check *c, uint64_t own, int64_t at, bool first) {
-    const weir_snapshot_edges *e = c->edges;
-    int64_t neighbor = e->neighbors[at];
-    if (neighbor < 0 || (uint64_t)neighbor >= c->other->count)
-        return wrong_edge(c, "neighbors", "is no vertex", (uint64_t)at); /* Z2 */
-    if (e->times[at] >= c->s->description.as_of_us)
-        return wrong_edge(c, "times", "is not before as_of", (uint64_t)at); /* Z3 */
-    if (e->until_us && e->until_us[at] <= e->times[at])
-        return wrong_edge(c, "until", "is before its begin", (uint64_t)at);
-    if (e->times[at] > e->newest_us) return wrong_edge(c, "times", "is newer than the manifest's newest", (uint64_t)at);
-    if (!first && !in_order(e, at)) return wrong_edge(c, "times", "is out of order", (uint64_t)at);
-    c->sum += hash_of(c, own, at);
+    if (begin < 0 || end < begin || (uint64_t)end > e->edges) /* SNAPSHOT-Z2 */
+        return snapshot_wrong_edge(c, "indptr", "is less than the one before it", vertex + 1);
+    for (int64_t at = begin; at < end; at++) {
+        uint64_t other = (uint64_t)e->neighbors[at], until = (uint64_t)(e->until_us ? e->until_us[at] : INT64_MAX);
+        if (e->neighbors[at] < 0 || other >= c->other->count)
+            return snapshot_wrong_edge(c, "neighbors", "is not a vertex", (uint64_t)at); /* SNAPSHOT-Z2 */
+        if (e->times[at] >= c->s->description.as_of_us)
+            return snapshot_wrong_edge(c, "times", "is not before as_of", (uint64_t)at); /* SNAPSHOT-Z3 */
+        if (e->until_us && e->until_us[at] <= e->times[at])
+            return snapshot_wrong_edge(c, "until", "is not after its beginning", (uint64_t)at);
+        if (e->times[at] > e->newest_us)
+            return snapshot_wrong_edge(c, "times", "is newer than the manifest's newest", (uint64_t)at);
+        if (at > begin && !snapshot_edge_in_order(e, at))
+            return snapshot_wrong_edge(c, "times", "is out of order", (uint64_t)at);
+        uint64_t words[] = {out ? vertex : other, out ? other : vertex, (uint64_t)e->times[at], e->events[at], until};
+        c->sum += weir_xxh3(words, sizeof words, 0);
+    }
     return WEIR_OK;
 }
 
-static weir_err check_list(direction_check *c, uint64_t vertex) {
-    const weir_snapshot_edges *e = c->edges;
-    int64_t begin = e->indptr[vertex], end = e->indptr[vertex + 1];
-    weir_err err = WEIR_OK;
-    if (begin < 0 || end < begin || (uint64_t)end > e->edges) /* Z2 */
-        return wrong_edge(c, "indptr", "is less than the one before it", vertex + 1);
-    for (int64_t at = begin; !err && at < end; at++)
-        err = check_edge(c, vertex, at, at == begin);
-    return err;
-}
-
-static weir_err check_direction(const weir_snapshot *s, uint32_t relation, weir_direction direction, uint64_t *sump) {
+static weir_err snapshot_check_direction(const weir_snapshot *s, uint32_t relation, weir_direction direction,
+                                         uint64_t *sump) {
     const weir_schema_relation *r = weir_schema_relation_at(s->description.schema, relation);
     const weir_snapshot_vertices *from = &s->vertices[r->from], *to = &s->vertices[r->to];
     direction_check c = {.s = s, .edges = &s->edges[2 * relation + direction], .direction = direction};
-    c.own = direction == WEIR_OUT ? from : to;
     c.other = direction == WEIR_OUT ? to : from;
     snprintf(c.folder, sizeof c.folder, "relations/%s/%s", r->name, direction == WEIR_OUT ? "out" : "in");
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < c.edges->vertices; i++)
-        err = check_list(&c, i);
+        err = snapshot_check_list(&c, i);
     *sump = c.sum;
-    return err ? err : check_columns(s, c.folder, c.edges->columns, c.edges->column_count, c.edges->edges);
-}
-
-static weir_err check_relation(const weir_snapshot *s, uint32_t relation) {
-    uint64_t out = 0, in = 0;
-    weir_err err = check_direction(s, relation, WEIR_OUT, &out);
-    if (!err) err = check_direction(s, relation, WEIR_IN, &in);
-    if (err || out == in) return err; /* Z1 */
-    return WEIR_ERR(WEIR_ECORRUPT, "%s/relations/%s: out and in do not have the same edges; take another copy",
-                    s->folder, weir_schema_relation_at(s->description.schema, relation)->name);
+    return err ? err : snapshot_check_columns(s, c.folder, c.edges->columns, c.edges->column_count, c.edges->edges);
 }
 
 /* --- labels ------------------------------------------------------------------------------------------------------ */
 
-static weir_err check_labels(const weir_snapshot *s, uint32_t label) {
+static weir_err snapshot_check_labels(const weir_snapshot *s, uint32_t label) {
     const weir_schema_label *schema = weir_schema_label_at(s->description.schema, label);
     const weir_snapshot_labels *l = &s->labels[label];
     uint64_t targets =
@@ -195,10 +179,11 @@ static weir_err check_labels(const weir_snapshot *s, uint32_t label) {
     snprintf(array, sizeof array, "labels/%s/", schema->name);
     for (uint64_t i = 0; i < l->count; i++) {
         if (l->targets[i] < 0 || (uint64_t)l->targets[i] >= targets)
-            return wrong(s, array, "has no target", i); /* Z2 */
+            return snapshot_wrong_number(s, array, "has no target", i); /* SNAPSHOT-Z2 */
         if (l->values[i] < 0 || (uint32_t)l->values[i] >= schema->values.count)
-            return wrong(s, array, "has no value of the schema", i);                                  /* Z2 */
-        if (l->times[i] >= s->description.as_of_us) return wrong(s, array, "is not before as_of", i); /* Z3 */
+            return snapshot_wrong_number(s, array, "has no value of the schema", i); /* SNAPSHOT-Z2 */
+        if (l->times[i] >= s->description.as_of_us)
+            return snapshot_wrong_number(s, array, "is not before as_of", i); /* SNAPSHOT-Z3 */
     }
     return WEIR_OK;
 }
@@ -207,10 +192,16 @@ weir_err weir_snapshot_check(const weir_snapshot *s) {
     const weir_schema *schema = s->description.schema;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
-        err = check_vertices(s, i);
-    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++)
-        err = check_relation(s, i);
+        err = snapshot_check_vertices(s, i);
+    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
+        uint64_t out = 0, in = 0;
+        err = snapshot_check_direction(s, i, WEIR_OUT, &out);
+        if (!err) err = snapshot_check_direction(s, i, WEIR_IN, &in);
+        if (!err && out != in) /* SNAPSHOT-Z1 */
+            err = WEIR_ERR(WEIR_ECORRUPT, "%s/relations/%s: out and in do not have the same edges; take another copy",
+                           s->folder, weir_schema_relation_at(schema, i)->name);
+    }
     for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
-        err = check_labels(s, i);
+        err = snapshot_check_labels(s, i);
     return err;
 }

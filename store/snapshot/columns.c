@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* columns.c - a number becomes a float, a time stays, a category becomes the number of its text. */
+/* columns.c - numbers become floats, times stay, categories become indices of their texts. */
 #include "columns.h"
 
 #include <math.h>
@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 
 /* --- texts ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t place_of(const weir_texts *texts, const char *text, size_t length) {
+static uint32_t texts_place(const weir_texts *texts, const char *text, size_t length) {
     uint32_t at = (uint32_t)weir_xxh3(text, length, 0) & (texts->table_size - 1);
+    WEIR_ASSERT(texts->count < texts->table_size); /* or the search would not end */
     for (; texts->table[at]; at = (at + 1) & (texts->table_size - 1)) {
         uint32_t code = texts->table[at] - 1;
         int64_t begin = texts->offsets[code], end = texts->offsets[code + 1];
@@ -21,7 +23,7 @@ static uint32_t place_of(const weir_texts *texts, const char *text, size_t lengt
     return at;
 }
 
-static weir_err grow(weir_texts *texts) {
+static weir_err texts_grow(weir_texts *texts) {
     uint32_t size = texts->table_size ? texts->table_size * 2 : 64;
     uint32_t *table = weir_calloc(size, sizeof *table);
     int64_t *offsets = weir_realloc_array(texts->offsets, size + 1, sizeof *offsets);
@@ -38,19 +40,20 @@ static weir_err grow(weir_texts *texts) {
     for (uint32_t code = 0; code < texts->count; code++) {
         int64_t begin = texts->offsets[code];
         size_t length = (size_t)(texts->offsets[code + 1] - begin);
-        texts->table[place_of(texts, texts->bytes.bytes + begin, length)] = code + 1;
+        texts->table[texts_place(texts, texts->bytes.bytes + begin, length)] = code + 1;
     }
     return WEIR_OK;
 }
 
 weir_err weir_texts_code(weir_texts *texts, const char *text, size_t length, int32_t *codep) {
-    weir_err err = texts->count == texts->capacity ? grow(texts) : WEIR_OK;
+    weir_err err = texts->count == texts->capacity ? texts_grow(texts) : WEIR_OK;
     *codep = -1;
     if (err) return err;
-    uint32_t at = place_of(texts, text, length);
+    uint32_t at = texts_place(texts, text, length);
     if (!texts->table[at]) {
         if (texts->bytes.length + length > WEIR_TEXTS_BYTES_MAX) {
-            return WEIR_ERR(WEIR_ELIMIT, "a category has more than 1 GiB of different texts; it is no category");
+            return WEIR_ERR(WEIR_ELIMIT, "a category has more than 1 GiB of different texts, which is not a category "
+                                         "any more; leave the feature out");
         }
         weir_buf_append(&texts->bytes, text, length);
         if (weir_buf_err(&texts->bytes)) return WEIR_NOMEM("for the texts of a category");
@@ -62,7 +65,7 @@ weir_err weir_texts_code(weir_texts *texts, const char *text, size_t length, int
 }
 
 int32_t weir_texts_find(const weir_texts *texts, const char *text, size_t length) {
-    return texts->count ? (int32_t)texts->table[place_of(texts, text, length)] - 1 : -1;
+    return texts->count ? (int32_t)texts->table[texts_place(texts, text, length)] - 1 : -1;
 }
 
 void weir_texts_free(weir_texts *texts) {
@@ -85,7 +88,7 @@ void weir_columns_texts_free(weir_columns_texts *texts) {
     *texts = (weir_columns_texts){.of = NULL};
 }
 
-static weir_err write_array(const char *path, weir_npy_type type, const void *numbers, uint64_t count) {
+static weir_err columns_write_array(const char *path, weir_npy_type type, const void *numbers, uint64_t count) {
     weir_npy_writer *writer = NULL;
     weir_err err = weir_npy_writer_open(path, type, count, 0, &writer);
     if (!err) err = weir_npy_write(writer, numbers, count);
@@ -96,23 +99,19 @@ static weir_err write_array(const char *path, weir_npy_type type, const void *nu
     return weir_npy_writer_close(writer);
 }
 
-static weir_err write_texts(const weir_snapshot_draft *draft, const char *folder, const char *name,
-                            const weir_texts *texts) {
-    static const int64_t none = 0;
-    char path[WEIR_DRAFT_PATH_MAX];
-    weir_err err = weir_draft_path(draft, path, "%s/feature.%s.text_offsets.npy", folder, name);
-    if (!err) err = write_array(path, WEIR_NPY_I64, texts->count ? texts->offsets : &none, (uint64_t)texts->count + 1);
-    if (!err) err = weir_draft_path(draft, path, "%s/feature.%s.text_bytes.npy", folder, name);
-    if (!err) err = write_array(path, WEIR_NPY_U8, texts->bytes.bytes, texts->bytes.length);
-    return err;
-}
-
 weir_err weir_columns_texts_write(const weir_snapshot_draft *draft, const char *folder,
                                   const weir_columns_texts *texts) {
+    static const int64_t none = 0;
+    char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < texts->count; i++) {
         const weir_schema_feature *f = &texts->features[i];
-        if (f->kind == WEIR_SCHEMA_CATEGORY) err = write_texts(draft, folder, f->name, &texts->of[i]);
+        const weir_texts *t = &texts->of[i];
+        if (f->kind != WEIR_SCHEMA_CATEGORY) continue;
+        err = weir_draft_path(draft, path, "%s/feature.%s.text_offsets.npy", folder, f->name);
+        if (!err) err = columns_write_array(path, WEIR_NPY_I64, t->count ? t->offsets : &none, (uint64_t)t->count + 1);
+        if (!err) err = weir_draft_path(draft, path, "%s/feature.%s.text_bytes.npy", folder, f->name);
+        if (!err) err = columns_write_array(path, WEIR_NPY_U8, t->bytes.bytes, t->bytes.length);
     }
     return err;
 }
@@ -146,27 +145,26 @@ weir_err weir_columns_open(const weir_snapshot_draft *draft, const char *folder,
     return WEIR_OK;
 }
 
-static weir_err add_one(weir_columns *columns, uint32_t i, const weir_value *value) {
-    weir_npy_writer *writer = columns->writers[i];
-    float number = value->present ? (float)value->number : NAN;
-    int64_t time_us = value->present ? value->time_us : WEIR_SNAPSHOT_NEVER;
-    int32_t code = -1;
-    weir_err err = WEIR_OK;
-    switch (columns->texts->features[i].kind) {
-    case WEIR_SCHEMA_NUMBER:
-        return weir_npy_write(writer, &number, 1);
-    case WEIR_SCHEMA_TIME:
-        return weir_npy_write(writer, &time_us, 1);
-    default:
-        if (value->present) err = weir_texts_code(&columns->texts->of[i], value->text, value->text_length, &code);
-        return err ? err : weir_npy_write(writer, &code, 1);
-    }
-}
-
 weir_err weir_columns_add(weir_columns *columns, const weir_value *values) {
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < columns->texts->count; i++)
-        err = add_one(columns, i, &values[i]);
+    for (uint32_t i = 0; !err && i < columns->texts->count; i++) {
+        const weir_value *value = &values[i];
+        weir_npy_writer *writer = columns->writers[i];
+        float number = value->present ? (float)value->number : NAN;
+        int64_t time_us = value->present ? value->time_us : WEIR_SNAPSHOT_NEVER;
+        int32_t code = -1;
+        switch (columns->texts->features[i].kind) {
+        case WEIR_SCHEMA_NUMBER:
+            err = weir_npy_write(writer, &number, 1);
+            break;
+        case WEIR_SCHEMA_TIME:
+            err = weir_npy_write(writer, &time_us, 1);
+            break;
+        default:
+            if (value->present) err = weir_texts_code(&columns->texts->of[i], value->text, value->text_length, &code);
+            if (!err) err = weir_npy_write(writer, &code, 1);
+        }
+    }
     return err;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * describe.c - manifest.json read back. JSON is YAML, so the reader of settings reads it; what it says is believed only
- * as far as its own schema allows: each type, relation and label once, in the schema's order.
+ * describe.c - manifest.json read back. JSON is YAML, so the reader of settings reads it. It must agree with the
+ * schema that it contains: each type, relation and label once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,146 +17,94 @@ bool weir_snapshot_extra_name(const char *name) {
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == length;
 }
 
-/* The sentences of a settings file are right, their code is not: this is data. */
-static weir_err as_data(weir_err err) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence);
-    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
-}
-
-static weir_err find(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
+static weir_err describe_find(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
     *nodep = weir_yaml_node_kind(mapping) == WEIR_YAML_MAPPING ? weir_yaml_find(mapping, key) : NULL;
     return *nodep ? WEIR_OK : WEIR_YAML_ERR(mapping, "'%s' is missing; take another copy of the snapshot", key);
 }
 
-static weir_err find_text(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
-    weir_err err = find(mapping, key, nodep);
+static weir_err describe_find_text(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
+    weir_err err = describe_find(mapping, key, nodep);
     if (err || weir_yaml_node_kind(*nodep) == WEIR_YAML_SCALAR) return err;
-    return WEIR_YAML_ERR(*nodep, "'%s' is no text; take another copy of the snapshot", key);
+    return WEIR_YAML_ERR(*nodep, "'%s' is not a text; take another copy of the snapshot", key);
 }
 
-static weir_err read_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t *valuep) {
+static weir_err describe_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t *valuep) {
     const weir_yaml_node *node;
-    weir_err err = find(mapping, key, &node);
+    weir_err err = describe_find(mapping, key, &node);
     return err ? err : weir_yaml_i64(node, min, INT64_MAX, valuep);
 }
 
-/* So large a count that it overflows when it is multiplied was never written. */
-static weir_err read_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
+/* A count so large that multiplying it overflows was never written. */
+static weir_err describe_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
     const weir_yaml_node *node;
     int64_t value = 0;
-    weir_err err = find(mapping, key, &node);
+    weir_err err = describe_find(mapping, key, &node);
     if (!err) err = weir_yaml_i64(node, 0, INT64_MAX / 64, &value);
     *valuep = (uint64_t)value;
     return err;
 }
 
-/* The sequence of this section, as long as the schema says. */
-static weir_err section(const weir_yaml_node *root, const char *key, size_t wanted, const weir_yaml_node **nodep) {
-    weir_err err = find(root, key, nodep);
+/* The sequence of this section, which must have as many rows as the schema. */
+static weir_err describe_section(const weir_yaml_node *root, const char *key, size_t wanted,
+                                 const weir_yaml_node **nodep) {
+    weir_err err = describe_find(root, key, nodep);
     if (err) return err;
     if (weir_yaml_node_kind(*nodep) == WEIR_YAML_SEQUENCE && weir_yaml_count(*nodep) == wanted) return WEIR_OK;
-    return WEIR_YAML_ERR(*nodep, "'%s' has not the %zu rows that the schema has; take another copy of the snapshot",
-                         key, wanted);
+    return WEIR_YAML_ERR(*nodep, "'%s' does not have the schema's %zu rows; take another copy of the snapshot", key,
+                         wanted);
 }
 
-static weir_err check_name(const weir_yaml_node *row, const char *wanted) {
+static weir_err describe_check_name(const weir_yaml_node *row, const char *wanted) {
     const weir_yaml_node *node;
-    weir_err err = find_text(row, "name", &node);
+    weir_err err = describe_find_text(row, "name", &node);
     if (err || strcmp(weir_yaml_text(node), wanted) == 0) return err;
-    return WEIR_YAML_ERR(node, "'%.64s' stands where the schema has '%s'; take another copy of the snapshot",
+    return WEIR_YAML_ERR(node, "'%.64s' is where the schema has '%s'; take another copy of the snapshot",
                          weir_yaml_text(node), wanted);
 }
 
 /* --- sections ---------------------------------------------------------------------------------------------------- */
 
-static weir_err read_extra(const weir_yaml_node *row, weir_snapshot_described *extra) {
+static weir_err describe_extras(const weir_yaml_node *row, weir_snapshot_description *d, uint32_t type) {
     const weir_yaml_node *node;
-    weir_err err = find_text(row, "name", &node);
-    if (!err && !weir_snapshot_extra_name(weir_yaml_text(node)))
-        err = WEIR_YAML_ERR(node, "'%.64s' names no array", weir_yaml_text(node));
-    if (err) return err;
-    snprintf(extra->name, sizeof extra->name, "%s", weir_yaml_text(node));
-    return read_count(row, "columns", &extra->columns);
-}
-
-static weir_err read_extras(const weir_yaml_node *row, weir_snapshot_description *d, uint32_t type) {
-    const weir_yaml_node *node;
-    weir_err err = find(row, "extras", &node);
+    weir_err err = describe_find(row, "extras", &node);
     if (err) return err;
     size_t count = weir_yaml_count(node);
     if (weir_yaml_node_kind(node) != WEIR_YAML_SEQUENCE || count > WEIR_SNAPSHOT_EXTRAS_MAX)
-        return WEIR_YAML_ERR(node, "'extras' is no list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
+        return WEIR_YAML_ERR(node, "'extras' is not a list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
     d->extras[type] = weir_calloc(count + 1, sizeof *d->extras[type]);
     if (!d->extras[type]) return WEIR_NOMEM("while reading a snapshot's manifest");
     d->extra_counts[type] = (uint32_t)count;
-    for (size_t i = 0; !err && i < count; i++)
-        err = read_extra(weir_yaml_item(node, i), &d->extras[type][i]);
+    for (size_t i = 0; !err && i < count; i++) {
+        const weir_yaml_node *item = weir_yaml_item(node, i), *name;
+        weir_snapshot_described *extra = &d->extras[type][i];
+        err = describe_find_text(item, "name", &name);
+        if (!err && !weir_snapshot_extra_name(weir_yaml_text(name)))
+            err = WEIR_YAML_ERR(name, "'%.64s' is not the name of an array", weir_yaml_text(name));
+        if (err) break;
+        snprintf(extra->name, sizeof extra->name, "%s", weir_yaml_text(name));
+        err = describe_count(item, "columns", &extra->columns);
+    }
     return err;
 }
 
-static weir_err read_vertices(const weir_yaml_node *root, weir_snapshot_description *d) {
+static weir_err describe_vertices(const weir_yaml_node *root, weir_snapshot_description *d) {
     const weir_yaml_node *rows;
     uint32_t count = weir_schema_vertex_count(d->schema);
-    weir_err err = section(root, "vertices", count, &rows);
+    weir_err err = describe_section(root, "vertices", count, &rows);
     for (uint32_t i = 0; !err && i < count; i++) {
         const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = check_name(row, weir_schema_vertex_at(d->schema, i)->name);
-        if (!err) err = read_count(row, "count", &d->vertices[i]);
-        if (!err) err = read_count(row, "lives", &d->lives[i]);
-        if (!err) err = read_count(row, "rows", &d->rows[i]);
-        if (!err) err = read_extras(row, d, i);
-    }
-    return err;
-}
-
-static weir_err read_relations(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *rows;
-    uint32_t count = weir_schema_relation_count(d->schema);
-    weir_err err = section(root, "relations", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = check_name(row, weir_schema_relation_at(d->schema, i)->name);
-        if (!err) err = read_count(row, "edges", &d->edges[i]);
-        if (!err) err = read_count(row, "deleted", &d->deleted[i]);
-        if (!err) err = read_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
-    }
-    return err;
-}
-
-static weir_err read_labels(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *rows;
-    uint32_t count = weir_schema_label_count(d->schema);
-    weir_err err = section(root, "labels", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
-        err = check_name(row, weir_schema_label_at(d->schema, i)->name);
-        if (!err) err = read_count(row, "count", &d->labels[i]);
+        err = describe_check_name(row, weir_schema_vertex_at(d->schema, i)->name);
+        if (!err) err = describe_count(row, "count", &d->vertices[i]);
+        if (!err) err = describe_count(row, "lives", &d->lives[i]);
+        if (!err) err = describe_count(row, "rows", &d->rows[i]);
+        if (!err) err = describe_extras(row, d, i);
     }
     return err;
 }
 
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
-static weir_err check_format(const weir_yaml_node *root) {
-    int64_t format = 0;
-    weir_err err = read_i64(root, "format", 0, &format);
-    if (err || format == WEIR_SNAPSHOT_FORMAT) return err;
-    return WEIR_ERR(WEIR_EVERSION,
-                    "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
-                    (long long)format, WEIR_SNAPSHOT_FORMAT);
-}
-
-static weir_err read_schema(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *node;
-    weir_err err = find_text(root, "schema", &node);
-    if (err) return err;
-    const char *text = weir_yaml_text(node);
-    return weir_schema_parse("the snapshot's schema", text, strlen(text), &d->schema);
-}
-
-static weir_err tables_open(weir_snapshot_description *d) {
+static weir_err describe_tables_open(weir_snapshot_description *d) {
     size_t types = weir_schema_vertex_count(d->schema) + 1, relations = weir_schema_relation_count(d->schema) + 1;
     d->vertices = weir_calloc(types, sizeof *d->vertices);
     d->lives = weir_calloc(types, sizeof *d->lives);
@@ -173,29 +121,57 @@ static weir_err tables_open(weir_snapshot_description *d) {
     return WEIR_NOMEM("while reading a snapshot's manifest");
 }
 
-static weir_err read_root(const weir_yaml_node *root, weir_snapshot_description *d) {
-    weir_err err = check_format(root);
-    if (!err) err = read_schema(root, d);
-    if (!err) err = tables_open(d);
-    if (!err) err = read_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
-    if (!err) err = read_i64(root, "from_us", INT64_MIN, &d->from_us);
-    if (!err) err = read_vertices(root, d);
-    if (!err) err = read_relations(root, d);
-    return err ? err : read_labels(root, d);
+static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_description *d) {
+    const weir_yaml_node *schema, *rows;
+    int64_t format = 0;
+    weir_err err = describe_i64(root, "format", 0, &format);
+    if (!err && format != WEIR_SNAPSHOT_FORMAT)
+        err = WEIR_ERR(WEIR_EVERSION,
+                       "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
+                       (long long)format, WEIR_SNAPSHOT_FORMAT);
+    if (!err) err = describe_find_text(root, "schema", &schema);
+    if (err) return err;
+    const char *text = weir_yaml_text(schema);
+    err = weir_schema_parse("the snapshot's schema", text, strlen(text), &d->schema);
+    if (!err) err = describe_tables_open(d);
+    if (!err) err = describe_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
+    if (!err) err = describe_i64(root, "from_us", INT64_MIN, &d->from_us);
+    if (!err) err = describe_vertices(root, d);
+    if (err) return err;
+
+    uint32_t relations = weir_schema_relation_count(d->schema), labels = weir_schema_label_count(d->schema);
+    err = describe_section(root, "relations", relations, &rows);
+    for (uint32_t i = 0; !err && i < relations; i++) {
+        const weir_yaml_node *row = weir_yaml_item(rows, i);
+        err = describe_check_name(row, weir_schema_relation_at(d->schema, i)->name);
+        if (!err) err = describe_count(row, "edges", &d->edges[i]);
+        if (!err) err = describe_count(row, "deleted", &d->deleted[i]);
+        if (!err) err = describe_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
+    }
+    if (!err) err = describe_section(root, "labels", labels, &rows);
+    for (uint32_t i = 0; !err && i < labels; i++) {
+        const weir_yaml_node *row = weir_yaml_item(rows, i);
+        err = describe_check_name(row, weir_schema_label_at(d->schema, i)->name);
+        if (!err) err = describe_count(row, "count", &d->labels[i]);
+    }
+    return err;
 }
 
 weir_err weir_snapshot_describe(const char *name, const char *text, size_t length,
                                 weir_snapshot_description *descriptionp) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_yaml *yaml = NULL;
     *descriptionp = (weir_snapshot_description){.schema = NULL};
     weir_err err = weir_yaml_parse(name, text, length, &yaml);
     if (!err) {
         const weir_yaml_node *root = weir_yaml_root(yaml);
-        err = root ? read_root(root, descriptionp) : WEIR_ERR(WEIR_EDATA, "%s is empty; take another copy", name);
+        err = root ? describe_root(root, descriptionp) : WEIR_ERR(WEIR_EDATA, "%s is empty; take another copy", name);
     }
     weir_yaml_free(yaml);
     if (err) weir_snapshot_description_free(descriptionp);
-    return as_data(err);
+    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
+    weir_err_sentence(err, sentence, sizeof sentence); /* the parser blames a settings file, but this is data */
+    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 
 void weir_snapshot_description_free(weir_snapshot_description *d) {

@@ -3,7 +3,7 @@
  * draft.h - a snapshot while it is being built; what scan.c, vertices.c, rows.c, edges.c, labels.c, manifest.c and
  * build.c share.
  *
- *   deletions of vertices, all of them, in memory
+ *   deletions of vertices, all of them, are in memory
  *   scan      every shard once, in order ──► spills: edges by relation and direction, features, names, labels; the
  *             times of puts: those of edges and of rows as lives (lives.h), those that left neither one by one
  *   vertices  the ids of each type out of all spills ──► ids.npy, mapped
@@ -21,7 +21,7 @@
 
 #define WEIR_DRAFT_PATH_MAX 4096u
 
-/* Before as_of, by vertex, those of one rising. */
+/* Those before as_of, by vertex, then ascending. */
 typedef struct weir_draft_deletions {
     weir_vertex *vertices;
     int64_t *times;
@@ -45,9 +45,9 @@ struct weir_snapshot_draft {
     const weir_schema *schema;
     const weir_snapshot_build_opts *opts;
     int64_t as_of_us;
-    int64_t age_us;   /* from when what expires is as old as it is              */
-    int64_t reach_us; /* from when a `history` of the schema reaches so far back */
-    int64_t whole_us; /* the first time of which the store has all, where the schema's `history` does not say so */
+    int64_t age_us;   /* ages count back from here                              */
+    int64_t reach_us; /* a `history` of the schema counts back from here        */
+    int64_t whole_us; /* the first time at which the trimmed store is complete; INT64_MIN: any */
     uint32_t shards;
     char partial[WEIR_DRAFT_PATH_MAX]; /* what is renamed at the end   */
     char spill[WEIR_DRAFT_PATH_MAX];   /* what is removed at the end   */
@@ -71,21 +71,21 @@ weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRA
 
 /* seen.c: the targets of a snapshot are those from `from` to as_of; what none of them sees is left out. */
 weir_err weir_draft_deletions_read(weir_snapshot_draft *draft);
-/* Of one vertex, rising; *countp 0: none. Borrowed. */
+/* Of one vertex, ascending; *countp 0: none. Borrowed. */
 const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_vertex vertex, size_t *countp);
-/* The first time of which targets are told all that they saw; the least of int64: any. */
+/* The first time for which the snapshot is complete; INT64_MIN: any. */
 int64_t weir_draft_from_us(const weir_snapshot_draft *draft);
-/* The same of the vertices of a type, and of a relation's edges, whose `history` may be shorter. */
+/* The same for the vertices of a type, and for a relation's edges, whose `history` may be shorter. */
 int64_t weir_draft_type_from_us(const weir_snapshot_draft *draft, uint32_t type);
 int64_t weir_draft_relation_from_us(const weir_snapshot_draft *draft, uint32_t relation);
-/* The same of all that there is. It may lie behind as_of: then no target is told all. */
+/* The same for all types and relations. It may be after as_of: then the snapshot is complete for no time. */
 int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft);
-/* An edge of this time or older has expired for all of them; the least of int64: none has. */
+/* An edge of this time or older has expired for all targets; INT64_MIN: none has. */
 int64_t weir_draft_gone_us(const weir_snapshot_draft *draft, uint32_t relation);
-/* Whether any target from from_us on sees what is of this time and ends then; deleted: a deletion ends it. */
+/* Whether any target from from_us on sees what begins at time_us and ends at until_us; deleted: by a deletion. */
 bool weir_draft_sees(const weir_snapshot_draft *draft, int64_t from_us, int64_t time_us, int64_t until_us,
                      bool deleted);
-/* The next edge of the relation that any sees, with its end. */
+/* The next edge of the relation that any target sees, with its end. */
 weir_err weir_draft_next_edge(const weir_snapshot_draft *draft, uint32_t relation, weir_merge *merge,
                               weir_spill_record *recordp, bool *foundp);
 
@@ -96,7 +96,7 @@ weir_err weir_draft_scan(weir_snapshot_draft *draft);
 weir_err weir_draft_vertices(weir_snapshot_draft *draft);
 /* rows.c: keys, lives, rows of all types. */
 weir_err weir_draft_rows(weir_snapshot_draft *draft);
-/* Place of a vertex, or false. */
+/* Index of a vertex; false: it is not in the snapshot. */
 bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_vertex id, uint64_t *indexp);
 
 /* edges.c: both directions of all relations. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * edges.c - the lists of one relation and direction, written in one pass along the rising ids of its vertices.
+ * edges.c - the lists of one relation and direction, written in one pass in the order of its vertices' ids.
  *
- * How many edges there will be was counted, and stands in the files' headers before the first is written. The count is
- * wrong only when a checkpoint was taken while events came in, shard after shard: then an edge may have one end. Such a
- * half is left out, and the direction is written again with the true count.
+ * The edges were counted before, because the files' headers come first. The count is wrong only if a checkpoint was
+ * taken while events came in, shard after shard: then an edge may have one end only. Such a half edge is left out, and
+ * the direction is written again with the true count.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 #include "columns.h"
 
-typedef struct direction_files {
+typedef struct edges_files {
     const weir_snapshot_draft *draft;
     uint32_t relation, own, other; /* vertex types */
     weir_direction direction;
@@ -24,121 +24,103 @@ typedef struct direction_files {
     weir_npy_writer *until; /* NULL: none was deleted */
     weir_columns *columns;
     weir_columns_texts *texts; /* borrowed */
-    uint64_t index;            /* vertices whose begin is written */
+    uint64_t index;            /* vertices whose list has begun */
     uint64_t edges, halves, sum;
-} direction_files;
+} edges_files;
 
-static const char *name_of(weir_direction direction) {
-    return direction == WEIR_OUT ? "out" : "in";
-}
-
-static void folder_of(const direction_files *f, char folder[512]) {
+static void edges_folder(const edges_files *f, char folder[512]) {
     snprintf(folder, 512, "relations/%s/%s", weir_schema_relation_at(f->draft->schema, f->relation)->name,
-             name_of(f->direction));
+             f->direction == WEIR_OUT ? "out" : "in");
 }
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
 
-static weir_err open_array(const direction_files *f, const char *folder, const char *name, weir_npy_type type,
-                           uint64_t count, weir_npy_writer **writerp) {
+static weir_err edges_open_array(const edges_files *f, const char *folder, const char *name, weir_npy_type type,
+                                 uint64_t count, weir_npy_writer **writerp) {
     char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = weir_draft_path(f->draft, path, "%s/%s.npy", folder, name);
     return err ? err : weir_npy_writer_open(path, type, count, 0, writerp);
 }
 
-/* Of either direction, for a checkpoint may have one end only. */
-static bool has_deleted(const weir_snapshot_draft *draft, uint32_t relation) {
-    return draft->directions[2 * relation].deleted || draft->directions[2 * relation + 1].deleted;
-}
-
-static weir_err files_open(direction_files *f, uint64_t edges) {
+static weir_err edges_files_open(edges_files *f, uint64_t edges) {
+    const weir_draft_direction *both = &f->draft->directions[2 * f->relation];
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
-    folder_of(f, folder);
+    edges_folder(f, folder);
     weir_err err = weir_draft_path(f->draft, path, "%s", folder);
     if (!err) err = weir_folder_create(path);
-    if (!err) err = open_array(f, folder, "indptr", WEIR_NPY_I64, f->draft->ids[f->own].shape[0] + 1, &f->indptr);
-    if (!err) err = open_array(f, folder, "neighbors", WEIR_NPY_I64, edges, &f->neighbors);
-    if (!err) err = open_array(f, folder, "times", WEIR_NPY_I64, edges, &f->times);
-    if (!err) err = open_array(f, folder, "events", WEIR_NPY_U64, edges, &f->events);
-    if (!err && has_deleted(f->draft, f->relation))
-        err = open_array(f, folder, "until", WEIR_NPY_I64, edges, &f->until);
+    if (!err) err = edges_open_array(f, folder, "indptr", WEIR_NPY_I64, f->draft->ids[f->own].shape[0] + 1, &f->indptr);
+    if (!err) err = edges_open_array(f, folder, "neighbors", WEIR_NPY_I64, edges, &f->neighbors);
+    if (!err) err = edges_open_array(f, folder, "times", WEIR_NPY_I64, edges, &f->times);
+    if (!err) err = edges_open_array(f, folder, "events", WEIR_NPY_U64, edges, &f->events);
+    if (!err &&
+        (both[0].deleted || both[1].deleted)) /* of either direction, because a checkpoint may have one end only */
+        err = edges_open_array(f, folder, "until", WEIR_NPY_I64, edges, &f->until);
     if (!err) err = weir_columns_open(f->draft, folder, f->texts, edges, &f->columns);
     return err;
 }
 
-static void files_cancel(direction_files *f) {
-    weir_npy_writer_cancel(f->indptr);
-    weir_npy_writer_cancel(f->neighbors);
-    weir_npy_writer_cancel(f->times);
-    weir_npy_writer_cancel(f->events);
-    weir_npy_writer_cancel(f->until);
-    weir_columns_cancel(f->columns);
-}
-
-static weir_err files_close(direction_files *f) {
-    weir_err err = weir_npy_writer_close(f->indptr);
-    weir_err_keep(&err, weir_npy_writer_close(f->neighbors));
-    weir_err_keep(&err, weir_npy_writer_close(f->times));
-    weir_err_keep(&err, weir_npy_writer_close(f->events));
-    weir_err_keep(&err, weir_npy_writer_close(f->until));
-    weir_err_keep(&err, weir_columns_close(f->columns));
+/* Closes what is open; when all went well, each file is whole. */
+static weir_err edges_files_close(edges_files *f, bool whole) {
+    weir_npy_writer *writers[] = {f->indptr, f->neighbors, f->times, f->events, f->until};
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+        if (whole) {
+            weir_err_keep(&err, weir_npy_writer_close(writers[i]));
+        } else {
+            weir_npy_writer_cancel(writers[i]);
+        }
+    }
+    if (whole) {
+        weir_err_keep(&err, weir_columns_close(f->columns));
+    } else {
+        weir_columns_cancel(f->columns);
+    }
     return err;
 }
 
 /* --- one pass ---------------------------------------------------------------------------------------------------- */
 
-/* The lists of the vertices before this one end here. */
-static weir_err begin_vertex(direction_files *f, weir_vertex vertex) {
+static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
     const weir_vertex_pair *ids = f->draft->ids[f->own].data;
-    uint64_t count = f->draft->ids[f->own].shape[0];
+    uint64_t count = f->draft->ids[f->own].shape[0], neighbor;
     weir_err err = WEIR_OK;
-    while (!err && f->index < count && weir_vertex_of(ids[f->index]) <= vertex) {
+    while (!err && f->index < count && weir_vertex_of(ids[f->index]) <= r->vertex) { /* earlier lists end here */
         err = weir_npy_write_i64(f->indptr, (int64_t)f->edges);
         f->index++;
     }
-    WEIR_ASSERT(err || (f->index > 0 && weir_vertex_of(ids[f->index - 1]) == vertex)); /* Z2 */
-    return err;
-}
-
-static weir_err write_row(direction_files *f, const weir_spill_record *r) {
-    size_t count;
-    const weir_value_kind *kinds = weir_graph_relation_kinds(f->draft->graph, f->relation, &count);
-    weir_value values[WEIR_ROW_FEATURES_MAX];
-    memset(values, 0, count * sizeof values[0]);
-    if (r->row_length > 0) {
-        weir_err err = weir_row_check(kinds, count, r->row, r->row_length);
-        if (err) return weir_err_prefix(err, "an edge of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(r->vertex));
-        weir_row_read(kinds, count, r->row, r->row_length, values);
-    }
-    return weir_columns_add(f->columns, values);
-}
-
-/* The same of both ends. */
-static uint64_t hash_of(const direction_files *f, uint64_t own, uint64_t other, const weir_spill_record *r) {
-    bool out = f->direction == WEIR_OUT;
-    uint64_t words[] = {out ? own : other, out ? other : own, (uint64_t)r->time_us, r->event, (uint64_t)r->until_us};
-    return weir_xxh3(words, sizeof words, 0);
-}
-
-static weir_err write_edge(direction_files *f, const weir_spill_record *r) {
-    uint64_t neighbor;
-    weir_err err = begin_vertex(f, r->vertex);
     if (err) return err;
+    WEIR_ASSERT(f->index > 0 && weir_vertex_of(ids[f->index - 1]) == r->vertex); /* SNAPSHOT-Z2 */
     if (!weir_draft_find(f->draft, f->other, r->neighbor, &neighbor)) {
         f->halves++;
         return WEIR_OK;
     }
-    WEIR_ASSERT(r->time_us < f->draft->as_of_us); /* Z3 */
+    WEIR_ASSERT(r->time_us < f->draft->as_of_us); /* SNAPSHOT-Z3 */
+    uint64_t own = f->index - 1;
+    bool out = f->direction == WEIR_OUT;
+    uint64_t words[] = {out ? own : neighbor, out ? neighbor : own, (uint64_t)r->time_us, r->event,
+                        (uint64_t)r->until_us}; /* the same from both ends */
     f->edges++;
-    f->sum += hash_of(f, f->index - 1, neighbor, r);
+    f->sum += weir_xxh3(words, sizeof words, 0);
     err = weir_npy_write_i64(f->neighbors, (int64_t)neighbor);
     if (!err) err = weir_npy_write_i64(f->times, r->time_us);
     if (!err) err = weir_npy_write(f->events, &r->event, 1);
     if (!err && f->until) err = weir_npy_write_i64(f->until, r->until_us);
-    return err ? err : write_row(f, r);
+    if (err) return err;
+
+    size_t kind_count;
+    const weir_value_kind *kinds = weir_graph_relation_kinds(f->draft->graph, f->relation, &kind_count);
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    WEIR_ASSERT(kind_count <= WEIR_ROW_FEATURES_MAX);
+    memset(values, 0, kind_count * sizeof values[0]);
+    if (r->row_length > 0) {
+        err = weir_row_check(kinds, kind_count, r->row, r->row_length);
+        if (err) return weir_err_prefix(err, "an edge of vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(r->vertex));
+        weir_row_read(kinds, kind_count, r->row, r->row_length, values);
+    }
+    return weir_columns_add(f->columns, values);
 }
 
-static weir_err write_lists(direction_files *f) {
+static weir_err edges_write_lists(edges_files *f) {
     weir_merge *merge = NULL;
     weir_spill_record record;
     bool found = true;
@@ -147,7 +129,7 @@ static weir_err write_lists(direction_files *f) {
     weir_err err = weir_merge_open(f->draft->spill, name, f->draft->shards, &merge);
     while (!err && found) {
         err = weir_draft_next_edge(f->draft, f->relation, merge, &record, &found);
-        if (!err && found) err = write_edge(f, &record);
+        if (!err && found) err = edges_write_edge(f, &record);
     }
     weir_merge_close(merge);
     for (; !err && f->index <= f->draft->ids[f->own].shape[0]; f->index++)
@@ -155,50 +137,48 @@ static weir_err write_lists(direction_files *f) {
     return err;
 }
 
-static weir_err write_once(weir_snapshot_draft *draft, direction_files f, uint64_t edges, uint64_t *edgesp,
-                           uint64_t *halvesp) {
+static weir_err edges_write_once(weir_snapshot_draft *draft, edges_files f, uint64_t edges, uint64_t *edgesp,
+                                 uint64_t *halvesp) {
     f.draft = draft;
-    weir_err err = files_open(&f, edges);
-    if (!err) err = write_lists(&f);
+    weir_err err = edges_files_open(&f, edges);
+    if (!err) err = edges_write_lists(&f);
     *edgesp = f.edges;
     *halvesp = f.halves;
     draft->directions[f.relation * 2 + f.direction].sum = f.sum;
-    if (err || f.edges != edges) {
-        files_cancel(&f);
-        return err;
-    }
-    return files_close(&f);
+    weir_err_keep(&err, edges_files_close(&f, !err && f.edges == edges));
+    return err;
 }
 
-static weir_err write_direction(weir_snapshot_draft *draft, uint32_t relation, weir_direction direction,
-                                weir_columns_texts *texts) {
+static weir_err edges_write_direction(weir_snapshot_draft *draft, uint32_t relation, weir_direction direction,
+                                      weir_columns_texts *texts) {
     const weir_schema_relation *r = weir_schema_relation_at(draft->schema, relation);
     weir_draft_direction *counted = &draft->directions[relation * 2 + direction];
-    direction_files f = {.draft = draft, .relation = relation, .direction = direction, .texts = texts};
+    edges_files f = {.draft = draft, .relation = relation, .direction = direction, .texts = texts};
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
     uint64_t edges, halves;
     f.own = direction == WEIR_OUT ? r->from : r->to;
     f.other = direction == WEIR_OUT ? r->to : r->from;
-    weir_err err = write_once(draft, f, counted->edges, &edges, &halves);
+    weir_err err = edges_write_once(draft, f, counted->edges, &edges, &halves);
     if (err || edges == counted->edges) return err;
     draft->stats.half_edges += halves;
     counted->edges = edges;
-    folder_of(&f, folder);
+    edges_folder(&f, folder);
     err = weir_draft_path(draft, path, "%s", folder);
     if (!err) err = weir_folder_remove(path);
-    return err ? err : write_once(draft, f, edges, &edges, &halves);
+    return err ? err : edges_write_once(draft, f, edges, &edges, &halves);
 }
 
-/* Z1: what one direction has and the other lacks, where both ends are there for other reasons, cannot be told apart. */
-static weir_err check_ends(const weir_snapshot_draft *draft, uint32_t relation) {
+/* SNAPSHOT-Z1: an edge that only one direction has cannot be found and left out if both its vertices exist anyway. */
+static weir_err edges_check_ends(const weir_snapshot_draft *draft, uint32_t relation) {
     const weir_draft_direction *out = &draft->directions[2 * relation + WEIR_OUT], *in = out + 1;
     WEIR_ASSERT(in == &draft->directions[2 * relation + WEIR_IN]);
-    if (out->edges == in->edges && out->sum == in->sum) return WEIR_OK; /* Z1 */
+    if (out->edges == in->edges && out->sum == in->sum) return WEIR_OK; /* SNAPSHOT-Z1 */
     return WEIR_ERR(
         WEIR_EDATA,
-        "relation %s has edges of which only one end is in the store, so it was copied while events came in, or a "
-        "`history` is longer than it was when the store was trimmed; give an earlier time as of which to look, or copy "
-        "it when it stands still, or wait until the time has passed by which the history is longer",
+        "relation %s has edges of which only one end is in the store: it was copied while events came in, or a "
+        "`history` "
+        "was made longer after the store was trimmed; give an earlier --as-of, or copy the store while nothing writes "
+        "to it, or wait until the longer history has passed",
         weir_schema_relation_at(draft->schema, relation)->name);
 }
 
@@ -210,10 +190,10 @@ weir_err weir_draft_edges(weir_snapshot_draft *draft) {
         char folder[512];
         snprintf(folder, sizeof folder, "relations/%s", r->name);
         err = weir_columns_texts_open(r->features, r->feature_count, &texts);
-        if (!err) err = write_direction(draft, i, WEIR_OUT, &texts);
-        if (!err) err = write_direction(draft, i, WEIR_IN, &texts);
+        if (!err) err = edges_write_direction(draft, i, WEIR_OUT, &texts);
+        if (!err) err = edges_write_direction(draft, i, WEIR_IN, &texts);
         if (!err) err = weir_columns_texts_write(draft, folder, &texts);
-        if (!err) err = check_ends(draft, i);
+        if (!err) err = edges_check_ends(draft, i);
         weir_columns_texts_free(&texts);
         draft->stats.edges += draft->directions[i * 2 + WEIR_OUT].edges;
     }

@@ -2,11 +2,11 @@
 /*
  * export.c - nodes.csv and edges.csv, as an import reads them.
  *
- * One file has the rows of all types, so its columns are those of all of them; a cell of a column that a type has not
- * is empty. A vertex that was never put has no key: its id stands in, as "#" and 16 hex digits.
+ * One file has the rows of all types, so its columns are those of all of them; cells of columns that a type lacks are
+ * empty. A vertex that was never put has no key: its id is used instead, as "#" and 32 hex digits.
  *
- * A line of nodes.csv is a put: the first of the vertex's life, and each row. What is not seen as of the snapshot any
- * more, deleted or expired, is left out: a line cannot say when something ended.
+ * A line of nodes.csv is a put: the first of the vertex's life, and each row. What is not visible as of the snapshot
+ * any more, deleted or expired, is left out: a line cannot say when something ended.
  */
 #include "export.h"
 
@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "csv.h"
 
@@ -73,7 +74,7 @@ weir_err weir_export_open(const char *folder, const char *name, weir_export_file
     return weir_file_open(path, WEIR_FILE_CREATE, &filep->file);
 }
 
-static weir_err write_text(weir_export_file *file) {
+static weir_err export_write_text(weir_export_file *file) {
     weir_err err = weir_buf_err(&file->text);
     if (!err && file->text.length) err = weir_file_append(file->file, file->text.bytes, file->text.length);
     weir_buf_clear(&file->text);
@@ -81,18 +82,18 @@ static weir_err write_text(weir_export_file *file) {
 }
 
 weir_err weir_export_flush(weir_export_file *file) {
-    return file->text.length < FLUSH_BYTES && !file->text.failed ? WEIR_OK : write_text(file);
+    return file->text.length < FLUSH_BYTES && !file->text.failed ? WEIR_OK : export_write_text(file);
 }
 
 weir_err weir_export_close(weir_export_file *file, weir_err err) {
-    if (!err) err = write_text(file);
+    if (!err) err = export_write_text(file);
     if (!err) err = weir_file_sync(file->file);
     weir_err_keep(&err, weir_file_close(file->file));
     weir_buf_free(&file->text);
     return err;
 }
 
-/* Entries of one target come newest first, so the last one that is written here is the newest. */
+/* Entries of one target come newest first, so the last one written here is the newest. */
 int64_t *weir_export_newest(const weir_snapshot *snapshot, const weir_snapshot_labels *labels, uint64_t targets,
                             const weir_snapshot_vertices *vertices) {
     int64_t *newest = weir_malloc((size_t)(targets + 1) * sizeof *newest);
@@ -117,13 +118,6 @@ bool weir_export_sees(const weir_snapshot *snapshot, const weir_snapshot_edges *
     return !e->expire_us || __builtin_sub_overflow(as_of_us, e->expire_us, &gone_us) || e->times[edge] > gone_us;
 }
 
-static void mark_ends(const weir_snapshot *snapshot, const weir_snapshot_edges *e, uint8_t *there) {
-    for (uint64_t v = 0; v < e->vertices; v++) {
-        for (int64_t at = e->indptr[v]; at < e->indptr[v + 1] && !there[v]; at++)
-            there[v] = weir_export_sees(snapshot, e, at);
-    }
-}
-
 uint8_t *weir_export_there(const weir_snapshot *snapshot, uint32_t type) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
@@ -131,41 +125,46 @@ uint8_t *weir_export_there(const weir_snapshot *snapshot, uint32_t type) {
     uint64_t life;
     for (uint64_t i = 0; there && i < v->count; i++)
         there[i] = weir_snapshot_span(&v->lives, i, weir_snapshot_as_of_us(snapshot), &life);
-    for (uint32_t r = 0; there && r < weir_schema_relation_count(schema); r++) {
-        const weir_schema_relation *relation = weir_schema_relation_at(schema, r);
-        if (relation->from == type) mark_ends(snapshot, weir_snapshot_edges_of(snapshot, r, WEIR_OUT), there);
-        if (relation->to == type) mark_ends(snapshot, weir_snapshot_edges_of(snapshot, r, WEIR_IN), there);
+    for (uint32_t r = 0; there && r < 2 * weir_schema_relation_count(schema); r++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, r / 2);
+        weir_direction direction = r % 2 ? WEIR_IN : WEIR_OUT;
+        if ((direction == WEIR_OUT ? relation->from : relation->to) != type) continue;
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, r / 2, direction);
+        for (uint64_t i = 0; i < e->vertices; i++) {
+            for (int64_t at = e->indptr[i]; at < e->indptr[i + 1] && !there[i]; at++)
+                there[i] = weir_export_sees(snapshot, e, at);
+        }
     }
     return there;
 }
 
 /* --- columns ----------------------------------------------------------------------------------------------------- */
 
-typedef enum item_kind { ITEM_NONE, ITEM_LABEL, ITEM_FEATURE, ITEM_EXTRA } item_kind;
+typedef enum sheet_item_kind { ITEM_NONE, ITEM_LABEL, ITEM_FEATURE, ITEM_EXTRA } sheet_item_kind;
 
 /* One cell of a row of one type. */
-typedef struct item {
-    item_kind kind;
+typedef struct sheet_item {
+    sheet_item_kind kind;
     bool bits;
     const weir_snapshot_column *feature;
     const weir_snapshot_extra *extra;
     const weir_schema_values *values; /* of a label */
     const weir_snapshot_labels *labels;
     int64_t *newest; /* of a label: owned */
-} item;
+} sheet_item;
 
 /* A line of nodes.csv, or of edges.csv. */
-typedef struct line {
+typedef struct sheet_line {
     uint64_t target;
     int64_t row; /* of the features; -1: none */
     int64_t stamp_us;
-    int64_t label_after_us, label_upto_us; /* labels of between stand here */
-} line;
+    int64_t label_after_us, label_upto_us; /* labels of times between them go on this line */
+} sheet_line;
 
-/* headers[i] is the name of column i; items[owner * HEADERS + i] what a row of that owner has there. */
+/* headers[i] is the name of column i; items[owner * room + i] is what a row of that owner has there. */
 typedef struct sheet {
     char (*headers)[HEADER_MAX];
-    item *items;
+    sheet_item *items;
     uint32_t count, room, owners;
 } sheet;
 
@@ -183,16 +182,17 @@ static void sheet_close(sheet *s) {
     weir_free(s->headers);
 }
 
-static void sheet_add(sheet *s, uint32_t owner, const char *header, item it) {
+static void sheet_add(sheet *s, uint32_t owner, const char *header, sheet_item it) {
     uint32_t at = 0;
     while (at < s->count && strcmp(s->headers[at], header) != 0)
         at++;
+    WEIR_ASSERT(at < s->room);
     if (at == s->count) snprintf(s->headers[s->count++], HEADER_MAX, "%s", header);
     s->items[(size_t)owner * s->room + at] = it;
 }
 
-/* A number that bears the name of a column with a meaning says that it is a number. */
-static void add_features(sheet *s, uint32_t owner, const weir_snapshot_column *columns, uint32_t count) {
+/* A number with the name of a special column is marked as a number. */
+static void sheet_add_features(sheet *s, uint32_t owner, const weir_snapshot_column *columns, uint32_t count) {
     static const char *const taken = " id type timestamp src dst src_type dst_type label ";
     char header[HEADER_MAX], word[HEADER_MAX];
     for (uint32_t i = 0; i < count; i++) {
@@ -200,11 +200,11 @@ static void add_features(sheet *s, uint32_t owner, const weir_snapshot_column *c
         snprintf(word, sizeof word, " %s ", columns[i].name);
         if (columns[i].kind == WEIR_VALUE_NUMBER) prefix = strstr(taken, word) ? "number." : "";
         snprintf(header, sizeof header, "%s%s", prefix, columns[i].name);
-        sheet_add(s, owner, header, (item){.kind = ITEM_FEATURE, .feature = &columns[i]});
+        sheet_add(s, owner, header, (sheet_item){.kind = ITEM_FEATURE, .feature = &columns[i]});
     }
 }
 
-static void add_extras(sheet *s, uint32_t owner, const weir_snapshot_vertices *v) {
+static void sheet_add_extras(sheet *s, uint32_t owner, const weir_snapshot_vertices *v) {
     char header[HEADER_MAX];
     for (uint32_t i = 0; i < v->extra_count; i++) {
         const weir_snapshot_extra *e = &v->extras[i];
@@ -214,18 +214,18 @@ static void add_extras(sheet *s, uint32_t owner, const weir_snapshot_vertices *v
         } else {
             snprintf(header, sizeof header, "mask.%s", e->name);
         }
-        sheet_add(s, owner, header, (item){.kind = ITEM_EXTRA, .extra = e, .bits = bits});
+        sheet_add(s, owner, header, (sheet_item){.kind = ITEM_EXTRA, .extra = e, .bits = bits});
     }
 }
 
-static weir_err add_labels(sheet *s, const weir_snapshot *snapshot, bool on_relation, uint32_t owner,
-                           uint64_t targets) {
+static weir_err sheet_add_labels(sheet *s, const weir_snapshot *snapshot, bool on_relation, uint32_t owner,
+                                 uint64_t targets) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     char header[HEADER_MAX];
     for (uint32_t i = 0; i < weir_schema_label_count(schema); i++) {
         const weir_schema_label *label = weir_schema_label_at(schema, i);
         if (label->on_relation != on_relation || label->target != owner) continue;
-        item it = {.kind = ITEM_LABEL, .values = &label->values, .labels = weir_snapshot_labels_of(snapshot, i)};
+        sheet_item it = {.kind = ITEM_LABEL, .values = &label->values, .labels = weir_snapshot_labels_of(snapshot, i)};
         it.newest = weir_export_newest(snapshot, it.labels, targets,
                                        on_relation ? NULL : weir_snapshot_vertices_of(snapshot, owner));
         if (!it.newest) return WEIR_NOMEM("while exporting a snapshot");
@@ -235,7 +235,7 @@ static weir_err add_labels(sheet *s, const weir_snapshot *snapshot, bool on_rela
     return WEIR_OK;
 }
 
-static void put_header(weir_buf *out, const char *begin, const sheet *s) {
+static void sheet_put_header(weir_buf *out, const char *begin, const sheet *s) {
     weir_buf_text(out, begin);
     for (uint32_t i = 0; i < s->count; i++)
         weir_buf_printf(out, ",%s", s->headers[i]);
@@ -244,51 +244,46 @@ static void put_header(weir_buf *out, const char *begin, const sheet *s) {
 
 /* --- cells ------------------------------------------------------------------------------------------------------- */
 
-static void put_feature(weir_buf *out, const weir_snapshot_column *c, uint64_t at) {
-    if (c->kind == WEIR_VALUE_NUMBER) weir_export_number(out, c->numbers[at]);
-    if (c->kind == WEIR_VALUE_TIME) weir_export_seconds(out, c->times[at]);
-    if (c->kind != WEIR_VALUE_CATEGORY || c->codes[at] < 0) return;
-    int64_t begin = c->text_offsets[c->codes[at]], end = c->text_offsets[c->codes[at] + 1];
-    weir_csv_put(out, (const char *)c->text_bytes + begin, (size_t)(end - begin));
-}
-
-static void put_label(weir_buf *out, const item *it, const line *l) {
-    int64_t place = it->newest[l->target];
-    if (place < 0 || it->labels->times[place] <= l->label_after_us || it->labels->times[place] > l->label_upto_us)
-        return;
-    const char *text = it->values->texts[it->labels->values[place]];
-    weir_csv_put(out, text, strlen(text));
-}
-
-static void put_item(weir_buf *out, const item *it, const line *l) {
+static void sheet_put_item(weir_buf *out, const sheet_item *it, const sheet_line *l) {
+    const weir_snapshot_column *c = it->feature;
     switch (it->kind) {
     case ITEM_NONE:
-        break;
-    case ITEM_LABEL:
-        put_label(out, it, l);
-        break;
+        return;
+    case ITEM_LABEL: {
+        int64_t place = it->newest[l->target], time_us = place < 0 ? 0 : it->labels->times[place];
+        if (place < 0 || time_us <= l->label_after_us || time_us > l->label_upto_us) return;
+        const char *text = it->values->texts[it->labels->values[place]];
+        weir_csv_put(out, text, strlen(text));
+        return;
+    }
     case ITEM_FEATURE:
-        if (l->row >= 0) put_feature(out, it->feature, (uint64_t)l->row);
-        break;
+        if (l->row < 0) return;
+        if (c->kind == WEIR_VALUE_NUMBER) weir_export_number(out, c->numbers[l->row]);
+        if (c->kind == WEIR_VALUE_TIME) weir_export_seconds(out, c->times[l->row]);
+        if (c->kind == WEIR_VALUE_CATEGORY && c->codes[l->row] >= 0) {
+            const int64_t *at = &c->text_offsets[c->codes[l->row]];
+            weir_csv_put(out, (const char *)c->text_bytes + at[0], (size_t)(at[1] - at[0]));
+        }
+        return;
     case ITEM_EXTRA:
         if (it->extra->columns) {
             weir_export_list(out, it->extra->matrix + l->target * it->extra->columns, it->extra->columns, it->bits);
         } else {
             weir_buf_byte(out, it->extra->mask[l->target] ? '1' : '0');
         }
-        break;
+        return;
     }
 }
 
-static void put_items(weir_buf *out, const sheet *s, uint32_t owner, const line *l) {
+static void sheet_put_items(weir_buf *out, const sheet *s, uint32_t owner, const sheet_line *l) {
     for (uint32_t i = 0; i < s->count; i++) {
         weir_buf_byte(out, ',');
-        put_item(out, &s->items[(size_t)owner * s->room + i], l);
+        sheet_put_item(out, &s->items[(size_t)owner * s->room + i], l);
     }
     weir_buf_byte(out, '\n');
 }
 
-static void put_key(weir_buf *out, const weir_snapshot_vertices *v, uint64_t index) {
+static void export_put_key(weir_buf *out, const weir_snapshot_vertices *v, uint64_t index) {
     int64_t begin = v->key_offsets[index], end = v->key_offsets[index + 1];
     weir_csv_put(out, (const char *)v->key_bytes + begin, (size_t)(end - begin));
     if (begin == end) weir_buf_printf(out, "#%016" PRIx64 "%016" PRIx64, v->ids[index].high, v->ids[index].low);
@@ -296,7 +291,7 @@ static void put_key(weir_buf *out, const weir_snapshot_vertices *v, uint64_t ind
 
 /* --- nodes ------------------------------------------------------------------------------------------------------- */
 
-static weir_err nodes_sheet(const weir_snapshot *snapshot, sheet *s) {
+static weir_err sheet_of_nodes(const weir_snapshot *snapshot, sheet *s) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     uint32_t types = weir_schema_vertex_count(schema), room = weir_schema_label_count(schema);
     for (uint32_t i = 0; i < types; i++) {
@@ -305,116 +300,113 @@ static weir_err nodes_sheet(const weir_snapshot *snapshot, sheet *s) {
     }
     weir_err err = sheet_open(s, types, room);
     for (uint32_t i = 0; !err && i < types; i++)
-        err = add_labels(s, snapshot, false, i, weir_snapshot_vertices_of(snapshot, i)->count);
+        err = sheet_add_labels(s, snapshot, false, i, weir_snapshot_vertices_of(snapshot, i)->count);
     for (uint32_t i = 0; !err && i < types; i++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, i);
-        add_features(s, i, v->columns, v->column_count);
-        add_extras(s, i, v);
+        sheet_add_features(s, i, v->columns, v->column_count);
+        sheet_add_extras(s, i, v);
     }
     return err;
 }
 
 /* Where the lines of one type go. */
-typedef struct nodes {
+typedef struct export_walk {
     const weir_snapshot *snapshot;
     const weir_snapshot_vertices *vertices;
     const sheet *sheet;
     uint32_t type;
     weir_export_file *file;
-} nodes;
+} export_walk;
 
-static weir_err put_node(const nodes *n, const line *l) {
+static weir_err export_put_node(const export_walk *n, const sheet_line *l) {
     weir_buf *out = &n->file->text;
-    put_key(out, n->vertices, l->target);
+    export_put_key(out, n->vertices, l->target);
     weir_buf_printf(out, ",%s,", weir_schema_vertex_at(weir_snapshot_schema(n->snapshot), n->type)->name);
     weir_export_seconds(out, l->stamp_us);
-    put_items(out, n->sheet, n->type, l);
+    sheet_put_items(out, n->sheet, n->type, l);
     return weir_export_flush(n->file);
 }
 
-/* The first put of the life, then each row. A label stands on the first line that is as new; the last has the rest. */
-static weir_err put_life(const nodes *n, uint64_t vertex, uint64_t life) {
+/* The first put of the life, then each row. A label goes on the first line that is at least as new; the last line has
+ * the rest. */
+static weir_err export_put_life(const export_walk *n, uint64_t vertex, uint64_t life) {
     const weir_snapshot_spans *lives = &n->vertices->lives, *rows = &n->vertices->rows;
     int64_t first_us = lives->times[life], at = rows->indptr[vertex], end = rows->indptr[vertex + 1];
     weir_err err = WEIR_OK;
     while (at < end && rows->times[at] < first_us)
         at++;
     bool with_row = at < end && rows->times[at] == first_us;
-    line l = {vertex, with_row ? at++ : -1, first_us, INT64_MIN, first_us};
+    sheet_line l = {vertex, with_row ? at++ : -1, first_us, INT64_MIN, first_us};
     for (; !err && at < end; at++) {
-        err = put_node(n, &l);
-        l = (line){vertex, at, rows->times[at], l.label_upto_us, rows->times[at]};
+        err = export_put_node(n, &l);
+        l = (sheet_line){vertex, at, rows->times[at], l.label_upto_us, rows->times[at]};
     }
     l.label_upto_us = INT64_MAX;
-    return err ? err : put_node(n, &l);
-}
-
-static weir_err put_nodes(const weir_snapshot *snapshot, const sheet *s, uint32_t type, weir_export_file *file) {
-    const nodes n = {snapshot, weir_snapshot_vertices_of(snapshot, type), s, type, file};
-    uint8_t *there = weir_export_there(snapshot, type);
-    weir_err err = there ? WEIR_OK : WEIR_NOMEM("while exporting a snapshot");
-    uint64_t life;
-    for (uint64_t i = 0; !err && i < n.vertices->count; i++) {
-        const line bare = {i, -1, WEIR_SNAPSHOT_NEVER, INT64_MIN, INT64_MAX};
-        if (weir_snapshot_span(&n.vertices->lives, i, weir_snapshot_as_of_us(snapshot), &life)) {
-            err = put_life(&n, i, life);
-        } else if (there[i]) {
-            err = put_node(&n, &bare);
-        }
-    }
-    weir_free(there);
-    return err;
+    return err ? err : export_put_node(n, &l);
 }
 
 static weir_err export_nodes(const weir_snapshot *snapshot, const char *folder) {
     weir_export_file file;
     sheet s;
-    weir_err err = nodes_sheet(snapshot, &s);
-    if (!err) {
-        err = weir_export_open(folder, "nodes.csv", &file);
-        if (!err) put_header(&file.text, "id,type,timestamp", &s);
-        for (uint32_t i = 0; !err && i < s.owners; i++)
-            err = put_nodes(snapshot, &s, i, &file);
-        err = weir_export_close(&file, err);
+    uint64_t life;
+    weir_err err = sheet_of_nodes(snapshot, &s);
+    if (err) goto done;
+    err = weir_export_open(folder, "nodes.csv", &file);
+    if (!err) sheet_put_header(&file.text, "id,type,timestamp", &s);
+    for (uint32_t type = 0; !err && type < s.owners; type++) {
+        const export_walk n = {snapshot, weir_snapshot_vertices_of(snapshot, type), &s, type, &file};
+        uint8_t *there = weir_export_there(snapshot, type);
+        if (!there) err = WEIR_NOMEM("while exporting a snapshot");
+        for (uint64_t i = 0; !err && i < n.vertices->count; i++) {
+            const sheet_line bare = {i, -1, WEIR_SNAPSHOT_NEVER, INT64_MIN, INT64_MAX};
+            if (weir_snapshot_span(&n.vertices->lives, i, weir_snapshot_as_of_us(snapshot), &life)) {
+                err = export_put_life(&n, i, life);
+            } else if (there[i]) {
+                err = export_put_node(&n, &bare);
+            }
+        }
+        weir_free(there);
     }
+    err = weir_export_close(&file, err);
+done:
     sheet_close(&s);
     return err;
 }
 
 /* --- edges ------------------------------------------------------------------------------------------------------- */
 
-static weir_err edges_sheet(const weir_snapshot *snapshot, sheet *s) {
+static weir_err sheet_of_edges(const weir_snapshot *snapshot, sheet *s) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     uint32_t relations = weir_schema_relation_count(schema), room = weir_schema_label_count(schema);
     for (uint32_t i = 0; i < relations; i++)
         room += weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->column_count;
     weir_err err = sheet_open(s, relations, room);
     for (uint32_t i = 0; !err && i < relations; i++)
-        err = add_labels(s, snapshot, true, i, weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->edges);
+        err = sheet_add_labels(s, snapshot, true, i, weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->edges);
     for (uint32_t i = 0; !err && i < relations; i++) {
         const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, i, WEIR_OUT);
-        add_features(s, i, e->columns, e->column_count);
+        sheet_add_features(s, i, e->columns, e->column_count);
     }
     return err;
 }
 
-static weir_err put_list(const weir_snapshot *snapshot, const sheet *s, uint32_t relation, uint64_t vertex,
-                         weir_export_file *file) {
+static weir_err export_put_list(const weir_snapshot *snapshot, const sheet *s, uint32_t relation, uint64_t vertex,
+                                weir_export_file *file) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     const weir_schema_relation *r = weir_schema_relation_at(schema, relation);
     const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, WEIR_OUT);
     weir_buf *out = &file->text;
     weir_err err = WEIR_OK;
     for (int64_t at = e->indptr[vertex]; !err && at < e->indptr[vertex + 1]; at++) {
-        const line l = {(uint64_t)at, at, e->times[at], INT64_MIN, INT64_MAX};
+        const sheet_line l = {(uint64_t)at, at, e->times[at], INT64_MIN, INT64_MAX};
         if (!weir_export_sees(snapshot, e, at)) continue;
-        put_key(out, weir_snapshot_vertices_of(snapshot, r->from), vertex);
+        export_put_key(out, weir_snapshot_vertices_of(snapshot, r->from), vertex);
         weir_buf_byte(out, ',');
-        put_key(out, weir_snapshot_vertices_of(snapshot, r->to), (uint64_t)e->neighbors[at]);
+        export_put_key(out, weir_snapshot_vertices_of(snapshot, r->to), (uint64_t)e->neighbors[at]);
         weir_buf_printf(out, ",%s,%s,%s,", r->name, weir_schema_vertex_at(schema, r->from)->name,
                         weir_schema_vertex_at(schema, r->to)->name);
         weir_export_seconds(out, e->times[at]);
-        put_items(out, s, relation, &l);
+        sheet_put_items(out, s, relation, &l);
         err = weir_export_flush(file);
     }
     return err;
@@ -423,14 +415,14 @@ static weir_err put_list(const weir_snapshot *snapshot, const sheet *s, uint32_t
 static weir_err export_edges(const weir_snapshot *snapshot, const char *folder) {
     weir_export_file file;
     sheet s;
-    weir_err err = edges_sheet(snapshot, &s);
+    weir_err err = sheet_of_edges(snapshot, &s);
     if (!err) {
         err = weir_export_open(folder, "edges.csv", &file);
-        if (!err) put_header(&file.text, "src,dst,type,src_type,dst_type,timestamp", &s);
+        if (!err) sheet_put_header(&file.text, "src,dst,type,src_type,dst_type,timestamp", &s);
         for (uint32_t i = 0; !err && i < s.owners; i++) {
             uint64_t vertices = weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->vertices;
             for (uint64_t v = 0; !err && v < vertices; v++)
-                err = put_list(snapshot, &s, i, v, &file);
+                err = export_put_list(snapshot, &s, i, v, &file);
         }
         err = weir_export_close(&file, err);
     }
@@ -438,7 +430,7 @@ static weir_err export_edges(const weir_snapshot *snapshot, const char *folder) 
     return err;
 }
 
-/* Rows are followed without a look at each, so all of it is looked at first. */
+/* An export follows indices without checking them, so all of them are checked first. */
 weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out) {
     if (weir_path_exists(out)) return WEIR_ERR(WEIR_EEXIST, "%s is there already; name another", out);
     weir_err err = weir_snapshot_check(snapshot);

@@ -13,26 +13,26 @@ typedef struct weir_export_file {
 } weir_export_file;
 
 weir_err weir_export_open(const char *folder, const char *name, weir_export_file *filep);
-/* Writes what has gathered, once it is much. */
+/* Writes the text if there is much of it. */
 weir_err weir_export_flush(weir_export_file *file);
-/* Writes the rest and syncs, unless err says that it is no use. */
+/* Writes the rest and syncs, unless err is set already; closes either way. */
 weir_err weir_export_close(weir_export_file *file, weir_err err);
 
 /* The fewest digits that read back as the same float; nothing for NaN. */
 void weir_export_number(weir_buf *out, float number);
 /* Seconds with six digits behind the point; nothing for WEIR_SNAPSHOT_NEVER. */
 void weir_export_seconds(weir_buf *out, int64_t time_us);
-/* Numbers parted by blanks; bits: the places of those that are not 0. */
+/* Numbers separated by blanks; bits: the positions of those that are not 0. */
 void weir_export_list(weir_buf *out, const float *numbers, uint64_t count, bool bits);
 bool weir_export_is_bits(const float *numbers, uint64_t count);
 
-/* Of each target the place of its newest label, -1: none; NULL: no memory. vertices: of a vertex's label, so that only
- * one of the life counts that it has as of the snapshot; else NULL. */
+/* Of each target the position of its newest label, -1: none; NULL: no memory. vertices: for labels of vertices, so that
+ * only labels of the life as of the snapshot count; else NULL. */
 int64_t *weir_export_newest(const weir_snapshot *snapshot, const weir_snapshot_labels *labels, uint64_t targets,
                             const weir_snapshot_vertices *vertices);
-/* Whether an edge is seen as of the snapshot: an export has nothing else. */
+/* Whether an edge is visible as of the snapshot: an export has no other. */
 bool weir_export_sees(const weir_snapshot *snapshot, const weir_snapshot_edges *edges, int64_t edge);
-/* Of each vertex of a type whether it is there, or at an end of an edge that is seen; NULL: no memory. */
+/* Of each vertex of a type whether it exists, or is at an end of a visible edge; NULL: no memory. */
 uint8_t *weir_export_there(const weir_snapshot *snapshot, uint32_t type);
 
 /* export_npz.c */

@@ -5,39 +5,95 @@
  *   node_id (n) int64          edge_index (2, m) int64: places in node_id      x.NAME (n, width) float32
  *   node_time (n) int64, us    edge_time (m) int64, us                         mask.NAME (n) bool
  *   node.NAME (n) float32      edge.NAME (m) float32                           y (n) int32, -1: unlabelled
+ *
+ * Each array is written to a file of OUT.npz first; the archive is packed there and renamed to OUT.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
+#include "draft.h"
 #include "export.h"
+#include "npy_private.h"
 
-typedef struct archive {
+typedef struct npz_export {
     const weir_snapshot *snapshot;
     const weir_snapshot_vertices *nodes;
     const weir_snapshot_edges *edges;
-    weir_npz_writer *writer;
-    int64_t *places;      /* of each node that is there as of the snapshot, its place in that */
-    int64_t *numbers;     /* of each vertex, its place among those                            */
-    int64_t *rows;        /* of each node, its row; -1: none                                  */
-    int64_t *edge_places; /* of each edge that is seen, its place                             */
+    char folder[WEIR_DRAFT_PATH_MAX];
+    weir_npz_writer *archive;
+    uint32_t arrays;        /* that were begun                                              */
+    weir_npy_writer *array; /* the one at hand                                              */
+    int64_t *places;        /* of each node that exists as of the snapshot, its vertex     */
+    int64_t *numbers;       /* of each vertex, its node                                     */
+    int64_t *rows;          /* of each node, its row; -1: none                              */
+    int64_t *edge_places;   /* of each visible edge, its position                           */
     uint64_t node_count, edge_count;
-} archive;
+} npz_export;
 
-static weir_err add(archive *a, const char *prefix, const char *name, weir_npy_type type, const void *data,
-                    uint64_t rows, uint64_t columns) {
-    char whole[128];
-    snprintf(whole, sizeof whole, "%s%s", prefix, name);
-    weir_npy_array array = {.type = type, .dims = columns ? 2 : 1, .shape = {rows, columns}, .data = data};
-    array.count = rows * (columns ? columns : 1);
-    return weir_npz_add(a->writer, whole, &array);
+/* --- arrays ------------------------------------------------------------------------------------------------------ */
+
+static void npz_export_array_path(const npz_export *x, char path[WEIR_DRAFT_PATH_MAX + 32]) {
+    snprintf(path, WEIR_DRAFT_PATH_MAX + 32, "%s/%" PRIu32 ".npy", x->folder, x->arrays);
 }
 
-/* A key that is no whole number has no place in an array. */
-static weir_err key_number(const weir_snapshot_vertices *v, uint64_t index, int64_t *numberp) {
+/* dims 1: columns is not looked at. */
+static weir_err npz_export_begin(npz_export *x, weir_npy_type type, uint32_t dims, uint64_t rows, uint64_t columns) {
+    char path[WEIR_DRAFT_PATH_MAX + 32];
+    const weir_npy_array shape = {.type = type, .dims = dims, .shape = {rows, columns}};
+    x->arrays++;
+    npz_export_array_path(x, path);
+    return weir_npy_writer_open_shape(path, &shape, &x->array);
+}
+
+/* Closes the array at hand, unless err is set already, and adds it as PREFIXNAME. */
+static weir_err npz_export_end(npz_export *x, const char *prefix, const char *name, weir_err err) {
+    char path[WEIR_DRAFT_PATH_MAX + 32], whole[128];
+    npz_export_array_path(x, path);
+    snprintf(whole, sizeof whole, "%s%s", prefix, name);
+    if (err) {
+        weir_npy_writer_cancel(x->array);
+    } else {
+        err = weir_npy_writer_close(x->array);
+        if (!err) err = weir_npz_add(x->archive, whole, path);
+    }
+    x->array = NULL;
+    return err;
+}
+
+/* `columns` numbers of each of these positions; NaN where a position is -1. */
+static weir_err npz_export_floats(npz_export *x, const char *prefix, const char *name, const float *source,
+                                  const int64_t *places, uint64_t count, uint64_t columns) {
+    uint64_t width = columns ? columns : 1;
+    const float missing = NAN;
+    weir_err err = npz_export_begin(x, WEIR_NPY_F32, columns ? 2 : 1, count, columns);
+    for (uint64_t i = 0; !err && i < count; i++) {
+        WEIR_ASSERT(places[i] >= 0 || width == 1);
+        err = weir_npy_write(x->array, places[i] < 0 ? &missing : source + (uint64_t)places[i] * width, width);
+    }
+    return npz_export_end(x, prefix, name, err);
+}
+
+static weir_err npz_export_features(npz_export *x, const char *prefix, const weir_snapshot_column *columns,
+                                    uint32_t count, const int64_t *places, uint64_t rows) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        if (columns[i].kind != WEIR_VALUE_NUMBER)
+            return WEIR_ERR(WEIR_EINVAL, "the feature %s is not a number; export CSV instead", columns[i].name);
+        err = npz_export_floats(x, prefix, columns[i].name, columns[i].numbers, places, rows, 0);
+    }
+    return err;
+}
+
+/* --- nodes ------------------------------------------------------------------------------------------------------- */
+
+/* An array of ids holds whole numbers only. */
+static weir_err npz_export_key(const weir_snapshot_vertices *v, uint64_t index, int64_t *numberp) {
     char text[24], again[24];
     int64_t begin = v->key_offsets[index], length = v->key_offsets[index + 1] - begin;
     bool fits = length > 0 && length < (int64_t)sizeof text;
@@ -45,181 +101,137 @@ static weir_err key_number(const weir_snapshot_vertices *v, uint64_t index, int6
     *numberp = strtoll(text, NULL, 10);
     snprintf(again, sizeof again, "%lld", (long long)*numberp);
     if (fits && strcmp(text, again) == 0) return WEIR_OK;
-    return WEIR_ERR(WEIR_EINVAL, "the vertex '%s' has no whole number as its key; export CSV instead", text);
+    return WEIR_ERR(WEIR_EINVAL, "the key '%s' of a vertex is not a whole number; export CSV instead", text);
 }
 
-static weir_err add_ids(archive *a) {
-    weir_err err = WEIR_OK;
-    int64_t *ids = weir_calloc((size_t)a->node_count + 1, sizeof *ids);
-    if (!ids) return WEIR_NOMEM("while exporting a snapshot");
-    for (uint64_t i = 0; !err && i < a->node_count; i++)
-        err = key_number(a->nodes, (uint64_t)a->places[i], &ids[i]);
-    if (!err) err = add(a, "node_id", "", WEIR_NPY_I64, ids, a->node_count, 0);
-    weir_free(ids);
-    return err;
-}
-
-/* Numbers of 4 bytes, `columns` a place, in the order of places; NaN where there is none. */
-static weir_err add_floats(archive *a, const char *prefix, const char *name, const float *source, const int64_t *places,
-                           uint64_t count, uint64_t columns) {
-    uint64_t width = columns ? columns : 1;
-    float *numbers = weir_malloc((size_t)(count * width + 1) * sizeof *numbers);
-    if (!numbers) return WEIR_NOMEM("while exporting a snapshot");
-    for (uint64_t i = 0; i < count * width; i++)
-        numbers[i] = places[i / width] < 0 ? NAN : source[(uint64_t)places[i / width] * width + i % width];
-    weir_err err = add(a, prefix, name, WEIR_NPY_F32, numbers, count, columns);
-    weir_free(numbers);
-    return err;
-}
-
-static weir_err add_times(archive *a, const char *name, const int64_t *source, const int64_t *places, uint64_t count) {
-    int64_t *times = weir_malloc((size_t)(count + 1) * sizeof *times);
-    if (!times) return WEIR_NOMEM("while exporting a snapshot");
-    for (uint64_t i = 0; i < count; i++)
-        times[i] = places[i] < 0 ? WEIR_SNAPSHOT_NEVER : source[places[i]];
-    weir_err err = add(a, name, "", WEIR_NPY_I64, times, count, 0);
-    weir_free(times);
-    return err;
-}
-
-static weir_err add_node_times(archive *a) {
-    int64_t *lives = weir_malloc((size_t)(a->node_count + 1) * sizeof *lives);
-    if (!lives) return WEIR_NOMEM("while exporting a snapshot");
-    for (uint64_t i = 0; i < a->node_count; i++) {
-        uint64_t life;
-        bool there =
-            weir_snapshot_span(&a->nodes->lives, (uint64_t)a->places[i], weir_snapshot_as_of_us(a->snapshot), &life);
-        lives[i] = there ? (int64_t)life : -1;
-    }
-    weir_err err = add_times(a, "node_time", a->nodes->lives.times, lives, a->node_count);
-    weir_free(lives);
-    return err;
-}
-
-static weir_err add_features(archive *a, const char *prefix, const weir_snapshot_column *columns, uint32_t count,
-                             const int64_t *places, uint64_t rows) {
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < count; i++) {
-        if (columns[i].kind != WEIR_VALUE_NUMBER)
-            return WEIR_ERR(WEIR_EINVAL, "the feature %s is no number; export CSV instead", columns[i].name);
-        err = add_floats(a, prefix, columns[i].name, columns[i].numbers, places, rows, 0);
-    }
-    return err;
-}
-
-static weir_err add_mask(archive *a, const weir_snapshot_extra *e) {
-    uint8_t *mask = weir_calloc((size_t)a->node_count + 1, 1);
-    if (!mask) return WEIR_NOMEM("while exporting a snapshot");
-    for (uint64_t i = 0; i < a->node_count; i++)
-        mask[i] = e->mask[a->places[i]];
-    weir_err err = add(a, "mask.", e->name, WEIR_NPY_BOOL, mask, a->node_count, 0);
-    weir_free(mask);
-    return err;
-}
-
-static weir_err add_extras(archive *a) {
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < a->nodes->extra_count; i++) {
-        const weir_snapshot_extra *e = &a->nodes->extras[i];
-        err =
-            e->columns ? add_floats(a, "x.", e->name, e->matrix, a->places, a->node_count, e->columns) : add_mask(a, e);
-    }
-    return err;
-}
-
-static weir_err add_label(archive *a) {
-    const weir_schema *schema = weir_snapshot_schema(a->snapshot);
+static weir_err npz_export_label(npz_export *x) {
+    const weir_schema *schema = weir_snapshot_schema(x->snapshot);
     if (weir_schema_label_count(schema) == 0) return WEIR_OK;
     if (weir_schema_label_count(schema) > 1 || weir_schema_label_at(schema, 0)->on_relation)
-        return WEIR_ERR(WEIR_EINVAL, "an archive has one label of its vertices; export CSV instead");
-    const weir_snapshot_labels *labels = weir_snapshot_labels_of(a->snapshot, 0);
-    int64_t *newest = weir_export_newest(a->snapshot, labels, a->nodes->count, a->nodes);
-    int32_t *values = weir_malloc((size_t)(a->node_count + 1) * sizeof *values);
-    weir_err err = newest && values ? WEIR_OK : WEIR_NOMEM("while exporting a snapshot");
-    for (uint64_t i = 0; !err && i < a->node_count; i++) {
-        int64_t place = newest[a->places[i]];
-        values[i] = place < 0 ? -1 : labels->values[place];
+        return WEIR_ERR(WEIR_EINVAL, "an archive has one label, of its vertices; export CSV instead");
+    const weir_snapshot_labels *labels = weir_snapshot_labels_of(x->snapshot, 0);
+    int64_t *newest = weir_export_newest(x->snapshot, labels, x->nodes->count, x->nodes);
+    if (!newest) return WEIR_NOMEM("while exporting a snapshot");
+    weir_err err = npz_export_begin(x, WEIR_NPY_I32, 1, x->node_count, 0);
+    for (uint64_t i = 0; !err && i < x->node_count; i++) {
+        int64_t place = newest[x->places[i]];
+        int32_t value = place < 0 ? -1 : labels->values[place];
+        err = weir_npy_write(x->array, &value, 1);
     }
-    if (!err) err = add(a, "y", "", WEIR_NPY_I32, values, a->node_count, 0);
     weir_free(newest);
-    weir_free(values);
-    return err;
+    return npz_export_end(x, "y", "", err);
 }
 
-static weir_err add_edges(archive *a) {
-    int64_t *ends = weir_calloc((size_t)a->edge_count * 2 + 1, sizeof *ends);
-    if (!ends) return WEIR_NOMEM("while exporting a snapshot");
+static weir_err npz_export_nodes(npz_export *x) {
+    const weir_snapshot_vertices *v = x->nodes;
+    int64_t as_of_us = weir_snapshot_as_of_us(x->snapshot);
+
+    weir_err err = npz_export_begin(x, WEIR_NPY_I64, 1, x->node_count, 0);
+    for (uint64_t i = 0; !err && i < x->node_count; i++) {
+        int64_t id;
+        err = npz_export_key(v, (uint64_t)x->places[i], &id);
+        if (!err) err = weir_npy_write_i64(x->array, id);
+    }
+    err = npz_export_end(x, "node_id", "", err);
+
+    if (!err) err = npz_export_begin(x, WEIR_NPY_I64, 1, x->node_count, 0);
+    for (uint64_t i = 0; !err && i < x->node_count; i++) {
+        uint64_t life;
+        bool there = weir_snapshot_span(&v->lives, (uint64_t)x->places[i], as_of_us, &life);
+        err = weir_npy_write_i64(x->array, there ? v->lives.times[life] : WEIR_SNAPSHOT_NEVER);
+    }
+    err = npz_export_end(x, "node_time", "", err);
+
+    if (!err) err = npz_export_features(x, "node.", v->columns, v->column_count, x->rows, x->node_count);
+    for (uint32_t i = 0; !err && i < v->extra_count; i++) {
+        const weir_snapshot_extra *e = &v->extras[i];
+        if (e->columns) {
+            err = npz_export_floats(x, "x.", e->name, e->matrix, x->places, x->node_count, e->columns);
+            continue;
+        }
+        err = npz_export_begin(x, WEIR_NPY_BOOL, 1, x->node_count, 0);
+        for (uint64_t n = 0; !err && n < x->node_count; n++)
+            err = weir_npy_write(x->array, &e->mask[x->places[n]], 1);
+        err = npz_export_end(x, "mask.", e->name, err);
+    }
+    return err ? err : npz_export_label(x);
+}
+
+/* --- edges ------------------------------------------------------------------------------------------------------- */
+
+static weir_err npz_export_edges(npz_export *x) {
+    const weir_snapshot_edges *e = x->edges;
     uint64_t v = 0;
-    for (uint64_t i = 0; i < a->edge_count; i++) {
-        while (a->edges->indptr[v + 1] <= a->edge_places[i])
+
+    weir_err err = npz_export_begin(x, WEIR_NPY_I64, 2, 2, x->edge_count);
+    for (uint64_t i = 0; !err && i < x->edge_count; i++) {
+        while (e->indptr[v + 1] <= x->edge_places[i])
             v++;
-        ends[i] = a->numbers[v];
-        ends[a->edge_count + i] = a->numbers[a->edges->neighbors[a->edge_places[i]]];
+        err = weir_npy_write_i64(x->array, x->numbers[v]);
     }
-    weir_err err = add(a, "edge_index", "", WEIR_NPY_I64, ends, 2, a->edge_count);
-    weir_free(ends);
-    if (!err) err = add_times(a, "edge_time", a->edges->times, a->edge_places, a->edge_count);
-    return err ? err
-               : add_features(a, "edge.", a->edges->columns, a->edges->column_count, a->edge_places, a->edge_count);
+    for (uint64_t i = 0; !err && i < x->edge_count; i++)
+        err = weir_npy_write_i64(x->array, x->numbers[e->neighbors[x->edge_places[i]]]);
+    err = npz_export_end(x, "edge_index", "", err);
+
+    if (!err) err = npz_export_begin(x, WEIR_NPY_I64, 1, x->edge_count, 0);
+    for (uint64_t i = 0; !err && i < x->edge_count; i++)
+        err = weir_npy_write_i64(x->array, e->times[x->edge_places[i]]);
+    err = npz_export_end(x, "edge_time", "", err);
+    return err ? err : npz_export_features(x, "edge.", e->columns, e->column_count, x->edge_places, x->edge_count);
 }
 
-/* What is there as of the snapshot. */
-static weir_err choose(archive *a) {
-    uint8_t *there = weir_export_there(a->snapshot, 0);
-    a->places = weir_malloc((size_t)(a->nodes->count + 1) * sizeof *a->places);
-    a->numbers = weir_malloc((size_t)(a->nodes->count + 1) * sizeof *a->numbers);
-    a->rows = weir_malloc((size_t)(a->nodes->count + 1) * sizeof *a->rows);
-    a->edge_places = weir_malloc((size_t)(a->edges->edges + 1) * sizeof *a->edge_places);
-    weir_err err = there && a->places && a->numbers && a->rows && a->edge_places
-                       ? WEIR_OK
-                       : WEIR_NOMEM("while exporting a snapshot");
-    for (uint64_t v = 0; !err && v < a->nodes->count; v++) {
+/* The nodes and edges that exist as of the snapshot. */
+static weir_err npz_export_choose(npz_export *x) {
+    uint8_t *there = weir_export_there(x->snapshot, 0);
+    x->places = weir_calloc((size_t)x->nodes->count + 1, sizeof *x->places);
+    x->numbers = weir_calloc((size_t)x->nodes->count + 1, sizeof *x->numbers);
+    x->rows = weir_calloc((size_t)x->nodes->count + 1, sizeof *x->rows);
+    x->edge_places = weir_calloc((size_t)x->edges->edges + 1, sizeof *x->edge_places);
+    bool room = there && x->places && x->numbers && x->rows && x->edge_places;
+    for (uint64_t v = 0; room && v < x->nodes->count; v++) {
         uint64_t row;
-        a->numbers[v] = (int64_t)a->node_count;
+        x->numbers[v] = (int64_t)x->node_count;
         if (!there[v]) continue;
-        bool has = weir_snapshot_span(&a->nodes->rows, v, weir_snapshot_as_of_us(a->snapshot), &row);
-        a->rows[a->node_count] = has ? (int64_t)row : -1;
-        a->places[a->node_count++] = (int64_t)v;
+        bool has = weir_snapshot_span(&x->nodes->rows, v, weir_snapshot_as_of_us(x->snapshot), &row);
+        x->rows[x->node_count] = has ? (int64_t)row : -1;
+        x->places[x->node_count++] = (int64_t)v;
     }
-    for (int64_t at = 0; !err && at < (int64_t)a->edges->edges; at++) {
-        if (weir_export_sees(a->snapshot, a->edges, at)) a->edge_places[a->edge_count++] = at;
+    for (int64_t at = 0; room && at < (int64_t)x->edges->edges; at++) {
+        if (weir_export_sees(x->snapshot, x->edges, at)) x->edge_places[x->edge_count++] = at;
     }
     weir_free(there);
-    return err;
-}
-
-static void archive_free(archive *a) {
-    weir_free(a->places);
-    weir_free(a->numbers);
-    weir_free(a->rows);
-    weir_free(a->edge_places);
-}
-
-static weir_err add_all(archive *a) {
-    weir_err err = choose(a);
-    if (!err) err = add_ids(a);
-    if (!err) err = add_node_times(a);
-    if (!err) err = add_features(a, "node.", a->nodes->columns, a->nodes->column_count, a->rows, a->node_count);
-    if (!err) err = add_extras(a);
-    if (!err) err = add_label(a);
-    return err ? err : add_edges(a);
+    return room ? WEIR_OK : WEIR_NOMEM("while exporting a snapshot");
 }
 
 weir_err weir_export_npz(const weir_snapshot *snapshot, const char *out) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
-    archive a = {.snapshot = snapshot};
+    char packed[WEIR_DRAFT_PATH_MAX + 32];
+    npz_export x = {.snapshot = snapshot};
     if (weir_schema_vertex_count(schema) != 1 || weir_schema_relation_count(schema) != 1)
         return WEIR_ERR(WEIR_EINVAL,
                         "an archive holds one vertex type and one relation, and %s has %u and %u; export CSV instead",
                         weir_schema_name(schema), weir_schema_vertex_count(schema), weir_schema_relation_count(schema));
-    a.nodes = weir_snapshot_vertices_of(snapshot, 0);
-    a.edges = weir_snapshot_edges_of(snapshot, 0, WEIR_OUT);
-    weir_err err = weir_npz_writer_open(out, &a.writer);
+    x.nodes = weir_snapshot_vertices_of(snapshot, 0);
+    x.edges = weir_snapshot_edges_of(snapshot, 0, WEIR_OUT);
+    weir_err err = weir_draft_beside(out, "npz", x.folder);
+    if (!err && weir_path_exists(x.folder)) err = weir_folder_remove(x.folder);
+    if (!err) err = weir_folder_create(x.folder);
     if (err) return err;
-    err = add_all(&a);
-    archive_free(&a);
-    if (!err) return weir_npz_writer_close(a.writer);
-    weir_npz_writer_cancel(a.writer);
-    weir_err_keep(&err, weir_file_remove(out));
+    snprintf(packed, sizeof packed, "%s/archive", x.folder);
+    err = weir_npz_writer_open(packed, &x.archive);
+    if (!err) err = npz_export_choose(&x);
+    if (!err) err = npz_export_nodes(&x);
+    if (!err) err = npz_export_edges(&x);
+    if (err) {
+        weir_npz_writer_cancel(x.archive);
+    } else {
+        err = weir_npz_writer_close(x.archive);
+    }
+    if (!err) err = weir_file_rename(packed, out);
+    weir_err_keep(&err, weir_folder_remove(x.folder));
+    weir_free(x.places);
+    weir_free(x.numbers);
+    weir_free(x.rows);
+    weir_free(x.edge_places);
     return err;
 }

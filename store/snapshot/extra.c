@@ -16,7 +16,7 @@ const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft
     return draft->ids[type].data;
 }
 
-static weir_err remember(weir_snapshot_draft *draft, uint32_t type, const char *name, uint64_t columns) {
+static weir_err draft_extra_add(weir_snapshot_draft *draft, uint32_t type, const char *name, uint64_t columns) {
     if (!weir_snapshot_extra_name(name)) {
         return WEIR_ERR(WEIR_EDATA, "'%.64s' cannot name an array; use at most %u letters, digits, _ and -", name,
                         WEIR_SNAPSHOT_EXTRA_NAME_MAX);
@@ -29,12 +29,12 @@ static weir_err remember(weir_snapshot_draft *draft, uint32_t type, const char *
     return WEIR_OK;
 }
 
-static weir_err write_rows(weir_snapshot_draft *draft, uint32_t type, const char *name, weir_npy_type kind,
-                           uint64_t columns, const void *rows) {
+static weir_err draft_extra_write(weir_snapshot_draft *draft, uint32_t type, const char *name, weir_npy_type kind,
+                                  uint64_t columns, const void *rows) {
     char path[WEIR_DRAFT_PATH_MAX];
     weir_npy_writer *writer = NULL;
     uint64_t count = draft->ids[type].shape[0];
-    weir_err err = remember(draft, type, name, columns);
+    weir_err err = draft_extra_add(draft, type, name, columns);
     if (!err) {
         err = weir_draft_path(draft, path, "vertices/%s/%s.%s.npy", weir_schema_vertex_at(draft->schema, type)->name,
                               columns ? "matrix" : "mask", name);
@@ -51,9 +51,9 @@ static weir_err write_rows(weir_snapshot_draft *draft, uint32_t type, const char
 weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
                                     uint64_t columns) {
     if (columns == 0) return WEIR_ERR(WEIR_EINVAL, "the matrix %s has no column; leave it out", name);
-    return write_rows(draft, type, name, WEIR_NPY_F32, columns, rows);
+    return draft_extra_write(draft, type, name, WEIR_NPY_F32, columns, rows);
 }
 
 weir_err weir_snapshot_draft_mask(weir_snapshot_draft *draft, uint32_t type, const char *name, const uint8_t *rows) {
-    return write_rows(draft, type, name, WEIR_NPY_BOOL, 0, rows);
+    return draft_extra_write(draft, type, name, WEIR_NPY_BOOL, 0, rows);
 }

@@ -2,7 +2,7 @@
 /*
  * feed.c - rows as mutations of a store of one shard, and arrays beside the vertices of its snapshot.
  *
- * An event is the row's number: rows of one time keep their order among edges that are otherwise the same.
+ * A row's number is its event id, so edges that are otherwise equal keep the order of their rows.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ typedef struct feed {
 
 /* --- runs -------------------------------------------------------------------------------------------------------- */
 
-static weir_err flush(feed *f) {
+static weir_err feed_flush(feed *f) {
     weir_batch_span span = {f->source, 0, f->run_begin, f->row};
     if (f->row == f->run_begin) return WEIR_OK;
     weir_batch_end(&f->batch, &span, f->run_count);
@@ -41,49 +41,46 @@ static weir_err flush(feed *f) {
     return err;
 }
 
-static void add(feed *f, weir_mutation m) {
+static void feed_add(feed *f, weir_mutation m) {
     m.offset = f->row;
     m.event = f->row + 1;
     weir_batch_add(&f->batch, &m, f->run_begin);
     f->run_count++;
 }
 
-static weir_err end_row(feed *f) {
+static weir_err feed_end_row(feed *f) {
     f->row++;
-    return f->run_count >= RUN_MUTATIONS ? flush(f) : WEIR_OK;
+    return f->run_count >= RUN_MUTATIONS ? feed_flush(f) : WEIR_OK;
 }
 
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
-static weir_value value_of(const weir_import_table *table, const weir_import_owner *owner, uint32_t column) {
-    const char *text = weir_csv_field(table->csv, column);
-    weir_value value = {.present = *text != 0};
-    if (!value.present) return value;
-    if (table->columns[column].role == WEIR_IMPORT_MOMENT) {
-        weir_import_seconds(text, &value.time_us);
-    } else if (owner->seen[column] == WEIR_IMPORT_TEXTS) {
-        value.text = text;
-        value.text_length = (uint8_t)strlen(text);
-    } else {
-        weir_import_number(text, &value.number);
-    }
-    return value;
-}
-
 /* The features of the row at hand into f->bytes; 0: it has none. */
-static uint32_t row_of(feed *f, const weir_import_table *table, const weir_import_owner *owner,
-                       const weir_value_kind *kinds) {
+static uint32_t feed_row_of(feed *f, const weir_import_table *table, const weir_import_owner *owner,
+                            const weir_value_kind *kinds) {
     weir_value values[WEIR_ROW_FEATURES_MAX];
     bool any = false;
+    WEIR_ASSERT(owner->feature_count <= WEIR_ROW_FEATURES_MAX);
     for (uint32_t i = 0; i < owner->feature_count; i++) {
-        values[i] = value_of(table, owner, owner->features[i]);
-        any = any || values[i].present;
+        uint32_t column = owner->features[i];
+        const char *text = weir_csv_field(table->csv, column);
+        values[i] = (weir_value){.present = *text != 0};
+        if (!*text) continue;
+        any = true;
+        if (table->columns[column].role == WEIR_IMPORT_MOMENT) {
+            weir_import_seconds(text, &values[i].time_us);
+        } else if (owner->seen[column] == WEIR_IMPORT_TEXTS) {
+            values[i].text = text;
+            values[i].text_length = (uint8_t)strlen(text);
+        } else {
+            weir_import_number(text, &values[i].number);
+        }
     }
     return any ? (uint32_t)weir_row_write(kinds, values, owner->feature_count, f->bytes) : 0;
 }
 
-static void add_labels(feed *f, const weir_import_table *table, const weir_import_owner *owner, weir_vertex vertex,
-                       int64_t time_us) {
+static void feed_labels(feed *f, const weir_import_table *table, const weir_import_owner *owner, weir_vertex vertex,
+                        int64_t time_us) {
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
     for (uint32_t i = 0; i < table->column_count; i++) {
         const char *text = weir_csv_field(table->csv, i);
@@ -93,27 +90,27 @@ static void add_labels(feed *f, const weir_import_table *table, const weir_impor
             .kind = WEIR_PUT_LABEL, .type = (uint16_t)owner->labels[i], .vertex = vertex, .time_us = time_us};
         m.row_length = (uint32_t)weir_row_write(&kind, &value, 1, f->bytes);
         m.row = f->bytes;
-        add(f, m);
+        feed_add(f, m);
     }
 }
 
-/* Under a key that all know, so that the same data set makes the same bytes: whoever imports one has chosen its names,
- * and nobody else can add to it. */
-static weir_vertex vertex_of(const weir_import *import, uint32_t type, const char *key) {
+/* Under the public key, so that the same data set makes the same bytes. Names need no secret: they come from whoever
+ * imports the data set. */
+static weir_vertex feed_vertex(const weir_import *import, uint32_t type, const char *key) {
     return weir_vertex_id(&weir_id_key_public, import->nodes.owners[type].name, key, strlen(key));
 }
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
-static void put_vertex(feed *f, uint32_t type, const char *key, int64_t time_us, uint32_t row_length) {
-    add(f, (weir_mutation){.kind = WEIR_PUT_VERTEX,
-                           .type = (uint16_t)type,
-                           .vertex = vertex_of(f->import, type, key),
-                           .time_us = time_us,
-                           .key = key,
-                           .key_length = (uint16_t)strlen(key),
-                           .row = f->bytes,
-                           .row_length = row_length});
+static void feed_put_vertex(feed *f, uint32_t type, const char *key, int64_t time_us, uint32_t row_length) {
+    feed_add(f, (weir_mutation){.kind = WEIR_PUT_VERTEX,
+                                .type = (uint16_t)type,
+                                .vertex = feed_vertex(f->import, type, key),
+                                .time_us = time_us,
+                                .key = key,
+                                .key_length = (uint16_t)strlen(key),
+                                .row = f->bytes,
+                                .row_length = row_length});
 }
 
 static weir_err feed_node(void *context) {
@@ -128,35 +125,21 @@ static weir_err feed_node(void *context) {
     const weir_value_kind *kinds = weir_graph_vertex_kinds(f->graph, type, &count);
     WEIR_ASSERT(count == table->owners[type].feature_count);
     weir_import_seconds(weir_import_field(table, WEIR_IMPORT_TIME), &time_us);
-    put_vertex(f, type, key, time_us, row_of(f, table, &table->owners[type], kinds));
-    add_labels(f, table, &table->owners[type], vertex_of(f->import, type, key), time_us);
-    return end_row(f);
-}
-
-/* Without nodes, a vertex is put where it is first named. */
-static void put_end(feed *f, uint32_t type, const char *key) {
-    uint8_t *put = &f->put[weir_texts_find(&f->import->ids, key, strlen(key))];
-    if (f->import->nodes.csv || *put) return;
-    *put = 1;
-    put_vertex(f, type, key, 0, 0);
+    feed_put_vertex(f, type, key, time_us, feed_row_of(f, table, &table->owners[type], kinds));
+    feed_labels(f, table, &table->owners[type], feed_vertex(f->import, type, key), time_us);
+    return feed_end_row(f);
 }
 
 /* Both ends of an edge that begins at `from`. */
-static void add_edge(feed *f, weir_mutation m, weir_vertex from, weir_vertex to) {
+static void feed_put_edge(feed *f, weir_mutation m, weir_vertex from, weir_vertex to) {
     m.direction = WEIR_OUT;
     m.vertex = from;
     m.neighbor = to;
-    add(f, m);
+    feed_add(f, m);
     m.direction = WEIR_IN;
     m.vertex = to;
     m.neighbor = from;
-    add(f, m);
-}
-
-static weir_err check_undirected(const weir_import *import, const weir_import_edge *e) {
-    if (!import->opts->undirected || e->from == e->to) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUSAGE, "%s: an edge between two types has a direction; leave out --undirected",
-                    weir_csv_place(import->edges.csv));
+    feed_add(f, m);
 }
 
 static weir_err feed_edge(void *context) {
@@ -166,20 +149,27 @@ static weir_err feed_edge(void *context) {
     size_t count;
     weir_mutation m = {.kind = WEIR_PUT_EDGE};
     weir_err err = weir_import_ends(f->import, &e);
-    if (!err) err = check_undirected(f->import, &e);
     if (err) return err;
-    put_end(f, e.from, e.src);
-    put_end(f, e.to, e.dst);
+    if (f->import->opts->undirected && e.from != e.to)
+        return WEIR_ERR(WEIR_EUSAGE, "%s: an edge between two types has a direction; leave out --undirected",
+                        weir_csv_place(table->csv));
+    const uint32_t types[] = {e.from, e.to};
+    const char *keys[] = {e.src, e.dst};
+    for (size_t i = 0; i < 2 && !f->import->nodes.csv; i++) { /* without nodes, a vertex is put where first named */
+        uint8_t *put = &f->put[weir_texts_find(&f->import->ids, keys[i], strlen(keys[i]))];
+        if (!*put) feed_put_vertex(f, types[i], keys[i], 0, 0);
+        *put = 1;
+    }
     const weir_value_kind *kinds = weir_graph_relation_kinds(f->graph, e.relation, &count);
     m.type = (uint16_t)e.relation;
-    weir_vertex from = vertex_of(f->import, e.from, e.src), to = vertex_of(f->import, e.to, e.dst);
+    weir_vertex from = feed_vertex(f->import, e.from, e.src), to = feed_vertex(f->import, e.to, e.dst);
     weir_import_seconds(weir_import_field(table, WEIR_IMPORT_TIME), &m.time_us);
-    m.row_length = row_of(f, table, &table->owners[e.relation], kinds);
+    m.row_length = feed_row_of(f, table, &table->owners[e.relation], kinds);
     m.row = f->bytes;
-    add_edge(f, m, from, to);
-    if (f->import->opts->undirected && from != to) add_edge(f, m, to, from);
-    add_labels(f, table, &table->owners[e.relation], from, m.time_us);
-    return end_row(f);
+    feed_put_edge(f, m, from, to);
+    if (f->import->opts->undirected && from != to) feed_put_edge(f, m, to, from);
+    feed_labels(f, table, &table->owners[e.relation], from, m.time_us);
+    return feed_end_row(f);
 }
 
 weir_err weir_import_feed(weir_import *import, weir_graph *graph) {
@@ -192,7 +182,7 @@ weir_err weir_import_feed(weir_import *import, weir_graph *graph) {
     if (!err) err = weir_graph_source(graph, "import", 1, &f.source);
     if (!err) err = weir_import_walk(&import->nodes, feed_node, &f);
     if (!err) err = weir_import_walk(&import->edges, feed_edge, &f);
-    if (!err) err = flush(&f);
+    if (!err) err = feed_flush(&f);
     if (!err) err = weir_graph_drain(graph);
     if (!err) err = weir_graph_seal(graph);
     weir_buf_free(&f.batch);
@@ -203,16 +193,16 @@ weir_err weir_import_feed(weir_import *import, weir_graph *graph) {
 
 /* --- matrices and masks ------------------------------------------------------------------------------------------ */
 
-typedef struct extra {
+typedef struct extra_fill {
     weir_import *import;
     weir_snapshot_draft *draft;
     uint32_t type, column;
     float *matrix; /* one of the two */
     uint8_t *mask;
-} extra;
+} extra_fill;
 
-static weir_err fill_row(void *context) {
-    extra *x = context;
+static weir_err extra_fill_row(void *context) {
+    extra_fill *x = context;
     const weir_import_table *table = &x->import->nodes;
     const weir_import_column *column = &table->columns[x->column];
     const char *key = weir_import_field(table, WEIR_IMPORT_ID), *text = weir_csv_field(table->csv, x->column);
@@ -221,7 +211,7 @@ static weir_err fill_row(void *context) {
     double value;
     weir_err err = weir_import_node(x->import, &type);
     if (err || type != x->type) return err;
-    if (!weir_draft_find(x->draft, type, vertex_of(x->import, type, key), &index))
+    if (!weir_draft_find(x->draft, type, feed_vertex(x->import, type, key), &index))
         return WEIR_ERR(WEIR_EINTERNAL, "the vertex '%.64s' is not in its snapshot", key);
     if (x->mask) {
         x->mask[index] = *text == '1';
@@ -230,30 +220,11 @@ static weir_err fill_row(void *context) {
     for (; weir_import_list(&text, &value); at++) {
         uint64_t place = column->role == WEIR_IMPORT_BITS ? (uint64_t)value : at;
         if (place >= column->width)
-            return WEIR_ERR(WEIR_EDATA, "%s: bit %llu is beyond the %llu columns that were said",
+            return WEIR_ERR(WEIR_EDATA, "%s: bit %llu is beyond the %llu columns that were given",
                             weir_csv_place(table->csv), (unsigned long long)place, (unsigned long long)column->width);
         x->matrix[index * column->width + place] = column->role == WEIR_IMPORT_BITS ? 1.0f : (float)value;
     }
     return WEIR_OK;
-}
-
-static weir_err add_extra(extra *x) {
-    const weir_import_column *column = &x->import->nodes.columns[x->column];
-    uint64_t count;
-    weir_snapshot_draft_ids(x->draft, x->type, &count);
-    bool mask = column->role == WEIR_IMPORT_MASK;
-    if (mask) {
-        x->mask = weir_calloc((size_t)count + 1, 1);
-    } else {
-        x->matrix = weir_calloc((size_t)(count * column->width) + 1, sizeof *x->matrix);
-    }
-    weir_err err = x->mask || x->matrix ? WEIR_OK : WEIR_NOMEM("for the array %s", column->name);
-    if (!err) err = weir_import_walk(&x->import->nodes, fill_row, x);
-    if (!err && mask) err = weir_snapshot_draft_mask(x->draft, x->type, column->name, x->mask);
-    if (!err && !mask) err = weir_snapshot_draft_matrix(x->draft, x->type, column->name, x->matrix, column->width);
-    weir_free(x->mask);
-    weir_free(x->matrix);
-    return err;
 }
 
 weir_err weir_import_extend(void *context, weir_snapshot_draft *draft) {
@@ -261,11 +232,22 @@ weir_err weir_import_extend(void *context, weir_snapshot_draft *draft) {
     const weir_import_table *table = &import->nodes;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < table->column_count * table->owner_count; i++) {
-        extra x = {
+        extra_fill x = {
             .import = import, .draft = draft, .type = i / table->column_count, .column = i % table->column_count};
-        weir_import_role role = table->columns[x.column].role;
-        bool array = role == WEIR_IMPORT_BITS || role == WEIR_IMPORT_MATRIX || role == WEIR_IMPORT_MASK;
-        if (array && table->owners[x.type].seen[x.column] != WEIR_IMPORT_NOTHING) err = add_extra(&x);
+        const weir_import_column *column = &table->columns[x.column];
+        bool mask = column->role == WEIR_IMPORT_MASK;
+        bool matrix = column->role == WEIR_IMPORT_BITS || column->role == WEIR_IMPORT_MATRIX;
+        uint64_t count;
+        if ((!mask && !matrix) || table->owners[x.type].seen[x.column] == WEIR_IMPORT_NOTHING) continue;
+        weir_snapshot_draft_ids(draft, x.type, &count);
+        if (mask) x.mask = weir_calloc((size_t)count + 1, 1);
+        if (matrix) x.matrix = weir_calloc((size_t)(count * column->width) + 1, sizeof *x.matrix);
+        err = x.mask || x.matrix ? WEIR_OK : WEIR_NOMEM("for the array %s", column->name);
+        if (!err) err = weir_import_walk(&import->nodes, extra_fill_row, &x);
+        if (!err && mask) err = weir_snapshot_draft_mask(draft, x.type, column->name, x.mask);
+        if (!err && matrix) err = weir_snapshot_draft_matrix(draft, x.type, column->name, x.matrix, column->width);
+        weir_free(x.mask);
+        weir_free(x.matrix);
     }
     return err;
 }

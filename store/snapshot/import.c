@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.c - a data set in files, through a store beside OUT, into a snapshot: one way of building, one order of
- * lists. */
+/* import.c - a data set in files is fed into a store beside OUT, and the snapshot is built from that: one way of
+ * building. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,9 @@
 
 #include "import_private.h"
 
-static weir_err build_from(weir_import *import, weir_graph *graph, weir_snapshot_stats *statsp) {
+static weir_err import_through_store(weir_import *import, weir_snapshot_stats *statsp) {
+    const weir_graph_opts opts = {
+        .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
     const weir_snapshot_build_opts build = {
         .out = import->opts->out,
         .as_of_us = WEIR_BEFORE_ALL,
@@ -18,20 +20,14 @@ static weir_err build_from(weir_import *import, weir_graph *graph, weir_snapshot
         .extend = weir_import_extend,
         .context = import,
     };
-    weir_err err = weir_import_feed(import, graph);
-    return err ? err : weir_snapshot_build(graph, &build, statsp);
-}
-
-static weir_err through_store(weir_import *import, weir_snapshot_stats *statsp) {
-    const weir_graph_opts opts = {
-        .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
     char folder[WEIR_DRAFT_PATH_MAX];
     weir_graph *graph = NULL;
     weir_err err = weir_draft_beside(import->opts->out, "store", folder);
     if (!err && weir_path_exists(folder)) err = weir_folder_remove(folder);
     if (!err) err = weir_graph_open(folder, import->schema, &opts, &graph);
     if (err) return err;
-    err = build_from(import, graph, statsp);
+    err = weir_import_feed(import, graph);
+    if (!err) err = weir_snapshot_build(graph, &build, statsp);
     weir_err_keep(&err, weir_graph_close(graph));
     weir_err_keep(&err, weir_folder_remove(folder));
     return err;
@@ -41,7 +37,7 @@ static weir_err import_files(const weir_snapshot_import_opts *opts, weir_snapsho
     weir_import import = {.opts = opts};
     weir_err err = weir_import_survey(&import);
     if (!err) err = weir_import_schema(&import);
-    if (!err) err = through_store(&import, statsp);
+    if (!err) err = import_through_store(&import, statsp);
     weir_import_table_close(&import.nodes);
     weir_import_table_close(&import.edges);
     weir_texts_free(&import.ids);
@@ -51,7 +47,7 @@ static weir_err import_files(const weir_snapshot_import_opts *opts, weir_snapsho
     return err;
 }
 
-/* The archive becomes the two files first. */
+/* The archive is converted to the two files first. */
 static weir_err import_npz(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
     char folder[WEIR_DRAFT_PATH_MAX], nodes[WEIR_DRAFT_PATH_MAX + 16], edges[WEIR_DRAFT_PATH_MAX + 16];
     weir_snapshot_import_opts files = *opts;

@@ -4,7 +4,7 @@
  *
  *   survey  both files once: what each column is, which types, relations and label values there are ──► a schema
  *   feed    both files again: rows become mutations of a store beside OUT, of which a snapshot is built
- *   extend  the nodes a third time: matrices and masks, beside the snapshot's vertices
+ *   extend  the nodes again, once a matrix or mask: arrays beside the snapshot's vertices
  */
 #ifndef WEIR_STORE_IMPORT_PRIVATE_H
 #define WEIR_STORE_IMPORT_PRIVATE_H
@@ -29,7 +29,7 @@ typedef enum weir_import_role {
     WEIR_IMPORT_BITS,
     WEIR_IMPORT_MATRIX,
     WEIR_IMPORT_MASK,
-    WEIR_IMPORT_FEATURE, /* a number, unless a value is none   */
+    WEIR_IMPORT_FEATURE, /* a number, unless any value is not one */
     WEIR_IMPORT_TEXT,
     WEIR_IMPORT_MOMENT
 } weir_import_role;
@@ -65,7 +65,7 @@ typedef struct weir_import {
     const weir_snapshot_import_opts *opts;
     weir_import_table nodes, edges;
     weir_texts ids;   /* every key of a vertex */
-    uint32_t *types;  /* one a key: its type, or WEIR_SCHEMA_NONE where several types have it */
+    uint32_t *types;  /* one a key: its type, or WEIR_SCHEMA_NONE where several types have the key */
     int64_t *last_us; /* the same: the time of its last line */
     uint32_t type_room;
     weir_schema *schema;
@@ -80,19 +80,19 @@ uint32_t weir_import_find(const weir_import_table *table, weir_import_role role)
 const char *weir_import_field(const weir_import_table *table, weir_import_role role);
 /* Calls visit at each row. */
 weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *context), void *context);
-/* What the row at hand is of. */
+/* The vertex type of the row at hand. */
 weir_err weir_import_node(const weir_import *import, uint32_t *typep);
 typedef struct weir_import_edge {
     uint32_t relation, from, to;
     const char *src, *dst;
 } weir_import_edge;
-/* Looks only at what the survey knows.  WEIR_EDATA a key that no node has. */
+/* The edge of the row at hand; without nodes, its ends become known.  WEIR_EDATA a key that no node has. */
 weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep);
 /* Seconds since 1970 with a fraction, "" is 0; to the microsecond, without rounding through a float.  false: it is
- * none. */
+ * not one. */
 bool weir_import_seconds(const char *text, int64_t *usp);
 bool weir_import_number(const char *text, double *valuep);
-/* The next number of a list parted by blanks; false at its end or at what is no number: *textp is left there. */
+/* The next number of a list separated by blanks; false at its end or at what is not a number: *textp stays there. */
 bool weir_import_list(const char **textp, double *valuep);
 
 /* import_schema.c: the text of the schema that the survey found. */

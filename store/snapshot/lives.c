@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lives.c - puts in any order become lives; those of one vertex lie in memory, and are as many as its pauses. */
+/* lives.c - puts in any order become lives; those of one vertex are in memory, one more than it has pauses. */
 #include "lives.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #define CAPACITY_FIRST 16u
 
@@ -48,8 +49,8 @@ size_t weir_lives_find(const weir_lives *lives, int64_t time_us) {
     return low ? low - 1 : lives->count;
 }
 
-/* Whether the vertex was deleted or forgotten between these two. */
-static bool apart(const weir_lives *lives, const weir_life *older, const weir_life *newer) {
+/* Whether the vertex was deleted or expired between these two. */
+static bool lives_apart(const weir_lives *lives, const weir_life *older, const weir_life *newer) {
     int64_t between_us;
     if (newer->first_us <= older->last_us) return false;
     if (lives->deletion_count && weir_lives_deleted_us(lives, older->last_us) < newer->first_us) return true;
@@ -57,44 +58,34 @@ static bool apart(const weir_lives *lives, const weir_life *older, const weir_li
     return __builtin_sub_overflow(newer->first_us, older->last_us, &between_us) || between_us >= lives->expire_us;
 }
 
-/* The first that does not end long before this one. */
-static size_t place_of(const weir_lives *lives, const weir_life *life) {
-    size_t low = 0, high = lives->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (apart(lives, &lives->of[middle], life)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-static weir_err make_room(weir_lives *lives) {
-    if (lives->count < lives->capacity) return WEIR_OK;
-    size_t capacity = lives->capacity ? 2 * lives->capacity : CAPACITY_FIRST;
-    weir_life *grown = weir_realloc_array(lives->of, capacity, sizeof *grown);
-    if (!grown) return WEIR_NOMEM("for %zu lives of a vertex", capacity);
-    lives->of = grown;
-    lives->capacity = capacity;
-    return WEIR_OK;
-}
-
 weir_err weir_lives_add(weir_lives *lives, weir_life life) {
     bool hidden = lives->deletion_count && life.first_us == life.last_us &&
                   weir_lives_deleted_us(lives, life.first_us) == life.first_us;
     if (hidden) return WEIR_OK;
-    size_t begin = place_of(lives, &life), end = begin;
-    for (; end < lives->count && !apart(lives, &life, &lives->of[end]); end++) {
+    size_t begin = 0, end = lives->count;
+    while (begin < end) { /* the first that is not apart from this one */
+        size_t middle = begin + (end - begin) / 2;
+        if (lives_apart(lives, &lives->of[middle], &life)) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    for (; end < lives->count && !lives_apart(lives, &life, &lives->of[end]); end++) {
         if (lives->of[end].first_us < life.first_us) life.first_us = lives->of[end].first_us;
         if (lives->of[end].last_us > life.last_us) life.last_us = lives->of[end].last_us;
     }
-    weir_err err = begin == end ? make_room(lives) : WEIR_OK;
-    if (err) return err;
+    if (begin == end && lives->count == lives->capacity) {
+        size_t capacity = lives->capacity ? 2 * lives->capacity : CAPACITY_FIRST;
+        weir_life *grown = weir_realloc_array(lives->of, capacity, sizeof *grown);
+        if (!grown) return WEIR_NOMEM("for %zu lives of a vertex", capacity);
+        lives->of = grown;
+        lives->capacity = capacity;
+    }
     memmove(lives->of + begin + 1, lives->of + end, (lives->count - end) * sizeof *lives->of);
     lives->of[begin] = life;
     lives->count += 1 + begin - end;
+    WEIR_ASSERT(lives->count <= lives->capacity);
     return WEIR_OK;
 }
 

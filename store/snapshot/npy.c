@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * npy.c - the header of an array: read as a small language, not searched for words.
+ * npy.c - the header of an array: parsed as a small language, not searched for words.
  *
  * NumPy evaluates the header as Python; here it is a dictionary of exactly three keys in any order, whose values are a
- * quoted text, True or False, and a tuple of whole numbers. Nothing else is taken.
+ * quoted text, True or False, and a tuple of whole numbers. Nothing else is accepted.
  */
 #include <weir/store/snapshot/npy.h>
 
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 
 #include "npy_private.h"
@@ -25,99 +26,100 @@
 static const struct {
     const char *descr;
     size_t size;
-} types[WEIR_NPY_TYPE_COUNT] = {
+} npy_types[WEIR_NPY_TYPE_COUNT] = {
 #define ROW(name, descr, size) [WEIR_NPY_##name] = {descr, size},
     WEIR_NPY_TYPES(ROW)
 #undef ROW
 };
 
 size_t weir_npy_size(weir_npy_type type) {
-    return types[type].size;
+    return npy_types[type].size;
 }
 
 /* --- the header's language ---------------------------------------------------------------------------------------- */
 
-typedef struct header {
+typedef struct npy_header {
     const char *name; /* of the file */
     const char *next, *end;
     weir_npy_array *array;
     bool has_descr, has_order, has_shape, fortran;
-} header;
+} npy_header;
 
-static weir_err broken(const header *h, const char *what) {
+static weir_err npy_broken(const npy_header *h, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s: the header of the array %s; write it again with numpy.save", h->name, what);
 }
 
-static void skip_blanks(header *h) {
+static void npy_skip_blanks(npy_header *h) {
     while (h->next < h->end && (*h->next == ' ' || *h->next == '\n' || *h->next == '\t'))
         h->next++;
 }
 
-/* Blanks before it are fine. */
-static bool take(header *h, char wanted) {
-    skip_blanks(h);
+/* Skips blanks before it. */
+static bool npy_take(npy_header *h, char wanted) {
+    npy_skip_blanks(h);
     if (h->next == h->end || *h->next != wanted) return false;
     h->next++;
     return true;
 }
 
-static bool take_word(header *h, const char *word) {
+static bool npy_take_word(npy_header *h, const char *word) {
     size_t length = strlen(word);
-    skip_blanks(h);
+    npy_skip_blanks(h);
     if ((size_t)(h->end - h->next) < length || memcmp(h->next, word, length) != 0) return false;
     h->next += length;
     return true;
 }
 
 /* A text in either quote, without escapes. */
-static bool take_text(header *h, char *text, size_t size) {
-    char quote = take(h, '\'') ? '\'' : take(h, '"') ? '"' : 0;
+static bool npy_take_text(npy_header *h, char *text, size_t size) {
+    char quote = npy_take(h, '\'') ? '\'' : npy_take(h, '"') ? '"' : 0;
     size_t length = 0;
     if (!quote) return false;
     while (h->next < h->end && *h->next != quote && length + 1 < size)
         text[length++] = *h->next++;
     text[length] = 0;
-    return take(h, quote);
+    return npy_take(h, quote);
 }
 
-static weir_err read_descr(header *h) {
+static weir_err npy_read_descr(npy_header *h) {
     char descr[DESCR_MAX] = {0};
-    if (!take_text(h, descr, sizeof descr)) return broken(h, "has a type that is not read: structures and long names");
+    if (!npy_take_text(h, descr, sizeof descr))
+        return npy_broken(h, "has a type that is not read: structures and long names");
     for (int type = 0; type < WEIR_NPY_TYPE_COUNT; type++) {
-        if (strcmp(descr + 1, types[type].descr) != 0) continue;
-        if (descr[0] != '<' && descr[0] != '|' && !(descr[0] == '=' || types[type].size == 1)) break;
+        if (strcmp(descr + 1, npy_types[type].descr) != 0) continue;
+        if (descr[0] != '<' && descr[0] != '|' && !(descr[0] == '=' || npy_types[type].size == 1)) break;
         h->array->type = (weir_npy_type)type;
         h->has_descr = true;
         return WEIR_OK;
     }
     return WEIR_ERR(WEIR_EDATA,
-                    "%s: numbers of type '%s' are not read; give b1, i1 to i8, u1 to u8, f4 or f8, little-endian",
+                    "%s: numbers of type '%s' are not supported; use b1, i1 to i8, u1 to u8, f4 or f8, little-endian",
                     h->name, descr);
 }
 
-static weir_err read_dimension(header *h) {
+static weir_err npy_read_dimension(npy_header *h) {
     uint64_t value = 0;
     unsigned digits = 0;
     for (; h->next < h->end && *h->next >= '0' && *h->next <= '9'; h->next++, digits++) {
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, (uint64_t)(*h->next - '0'), &value)) {
-            return broken(h, "has a shape beyond 64 bits");
+            return npy_broken(h, "has a shape beyond 64 bits");
         }
     }
-    if (digits == 0) return broken(h, "has a shape that is no tuple of numbers");
-    if (h->array->dims == WEIR_NPY_DIMS_MAX) return broken(h, "has more than 4 dimensions");
+    if (digits == 0) return npy_broken(h, "has a shape that is not a tuple of numbers");
+    if (h->array->dims == WEIR_NPY_DIMS_MAX) return npy_broken(h, "has more than 4 dimensions");
     h->array->shape[h->array->dims++] = value;
     return WEIR_OK;
 }
 
-static weir_err read_shape(header *h) {
+static weir_err npy_read_shape(npy_header *h) {
     weir_err err = WEIR_OK;
-    if (!take(h, '(')) return broken(h, "has a shape that is no tuple");
-    while (!err && !take(h, ')')) {
-        skip_blanks(h);
-        err = read_dimension(h);
-        if (!err && !take(h, ',')) {
-            if (!take(h, ')')) return broken(h, "has a shape that is not closed");
+    if (!npy_take(h, '(')) return npy_broken(h, "has a shape that is not a tuple");
+    while (!err && !npy_take(h, ')')) {
+        npy_skip_blanks(h);
+        err = npy_read_dimension(h);
+        if (!err && !npy_take(h, ',')) {
+            if (!npy_take(h, ')')) return npy_broken(h, "has a shape that is not closed");
             break;
         }
     }
@@ -125,60 +127,46 @@ static weir_err read_shape(header *h) {
     return err;
 }
 
-static weir_err read_entry(header *h) {
+static weir_err npy_read_entry(npy_header *h) {
     char key[32];
-    if (!take_text(h, key, sizeof key) || !take(h, ':')) return broken(h, "is no dictionary");
-    if (strcmp(key, "descr") == 0 && !h->has_descr) return read_descr(h);
-    if (strcmp(key, "shape") == 0 && !h->has_shape) return read_shape(h);
+    if (!npy_take_text(h, key, sizeof key) || !npy_take(h, ':')) return npy_broken(h, "is not a dictionary");
+    if (strcmp(key, "descr") == 0 && !h->has_descr) return npy_read_descr(h);
+    if (strcmp(key, "shape") == 0 && !h->has_shape) return npy_read_shape(h);
     if (strcmp(key, "fortran_order") == 0 && !h->has_order) {
         h->has_order = true;
-        if (take_word(h, "False")) return WEIR_OK;
-        h->fortran = take_word(h, "True");
-        return h->fortran ? WEIR_OK : broken(h, "has an order that is neither True nor False");
+        if (npy_take_word(h, "False")) return WEIR_OK;
+        h->fortran = npy_take_word(h, "True");
+        return h->fortran ? WEIR_OK : npy_broken(h, "has an order that is neither True nor False");
     }
-    return broken(h, "has a key that is none of descr, fortran_order, shape, or one of them twice");
+    return npy_broken(h, "has a key other than descr, fortran_order and shape, or one of them twice");
 }
 
-static weir_err read_header(header *h) {
+static weir_err npy_read_header(npy_header *h) {
     weir_err err = WEIR_OK;
-    if (!take(h, '{')) return broken(h, "is no dictionary");
-    while (!err && !take(h, '}')) {
-        err = read_entry(h);
-        if (!err && !take(h, ',')) {
-            if (!take(h, '}')) return broken(h, "is no dictionary");
+    if (!npy_take(h, '{')) return npy_broken(h, "is not a dictionary");
+    while (!err && !npy_take(h, '}')) {
+        err = npy_read_entry(h);
+        if (!err && !npy_take(h, ',')) {
+            if (!npy_take(h, '}')) return npy_broken(h, "is not a dictionary");
             break;
         }
     }
     if (err) return err;
-    skip_blanks(h);
-    if (h->next != h->end) return broken(h, "goes on behind its end");
-    if (!h->has_descr || !h->has_order || !h->has_shape) return broken(h, "lacks one of descr, fortran_order, shape");
-    if (h->fortran && h->array->dims > 1) return broken(h, "says Fortran order, which is not read");
+    npy_skip_blanks(h);
+    if (h->next != h->end) return npy_broken(h, "goes on behind its end");
+    if (!h->has_descr || !h->has_order || !h->has_shape)
+        return npy_broken(h, "lacks one of descr, fortran_order, shape");
+    if (h->fortran && h->array->dims > 1) return npy_broken(h, "says Fortran order, which is not supported");
     return WEIR_OK;
 }
 
 /* --- bytes ------------------------------------------------------------------------------------------------------- */
 
-static weir_err check_bytes(const char *name, weir_npy_array *array, size_t length) {
-    uint64_t bytes = types[array->type].size;
-    array->count = 1;
-    for (uint32_t i = 0; i < array->dims; i++) {
-        if (__builtin_mul_overflow(array->count, array->shape[i], &array->count)) {
-            return WEIR_ERR(WEIR_EDATA, "%s: the array's shape is beyond 64 bits", name);
-        }
-    }
-    if (__builtin_mul_overflow(bytes, array->count, &bytes) || bytes != length) {
-        return WEIR_ERR(WEIR_EDATA, "%s: the array's shape and its %zu bytes do not fit; it was cut, or is none", name,
-                        length);
-    }
-    return WEIR_OK;
-}
-
 weir_err weir_npy_read(const char *name, const void *bytes, size_t length, weir_npy_array *arrayp) {
     const uint8_t *p = bytes;
     *arrayp = (weir_npy_array){.type = WEIR_NPY_BOOL};
     if (length < MAGIC_BYTES + 4 || memcmp(p, MAGIC, MAGIC_BYTES) != 0) {
-        return WEIR_ERR(WEIR_EDATA, "%s is no .npy file: it does not begin as one", name);
+        return WEIR_ERR(WEIR_EDATA, "%s is not a .npy file: it does not begin like one", name);
     }
     bool first = p[6] == 1;
     size_t begin = first ? 10 : 12;
@@ -190,11 +178,23 @@ weir_err weir_npy_read(const char *name, const void *bytes, size_t length, weir_
         return WEIR_ERR(WEIR_EDATA, "%s: the header of %zu bytes is longer than the file or than %u", name, text,
                         WEIR_NPY_HEADER_MAX);
     }
-    header h = {.name = name, .next = (const char *)p + begin, .end = (const char *)p + begin + text, .array = arrayp};
-    weir_err err = read_header(&h);
-    if (!err) err = check_bytes(name, arrayp, length - begin - text);
+    npy_header h = {
+        .name = name, .next = (const char *)p + begin, .end = (const char *)p + begin + text, .array = arrayp};
+    weir_err err = npy_read_header(&h);
+    if (err) return err;
+
+    uint64_t bytes_wanted = npy_types[arrayp->type].size;
+    arrayp->count = 1;
+    for (uint32_t i = 0; i < arrayp->dims; i++) {
+        if (__builtin_mul_overflow(arrayp->count, arrayp->shape[i], &arrayp->count))
+            return WEIR_ERR(WEIR_EDATA, "%s: the array's shape is beyond 64 bits", name);
+    }
+    if (__builtin_mul_overflow(bytes_wanted, arrayp->count, &bytes_wanted) || bytes_wanted != length - begin - text)
+        return WEIR_ERR(WEIR_EDATA,
+                        "%s: the array's shape and its %zu bytes do not fit; it was cut, or is not an array", name,
+                        length - begin - text);
     arrayp->data = p + begin + text;
-    return err;
+    return WEIR_OK;
 }
 
 void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
@@ -205,9 +205,10 @@ void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
         used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%" PRIu64 "%s", i ? " " : "", array->shape[i],
                                  i + 1 < array->dims || array->dims == 1 ? "," : "");
     }
-    const char *order = types[array->type].size == 1 ? "|" : "<";
+    const char *order = npy_types[array->type].size == 1 ? "|" : "<";
     int length = snprintf(text, sizeof text, "{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", order,
-                          types[array->type].descr, shape);
+                          npy_types[array->type].descr, shape);
+    WEIR_ASSERT(array->dims <= WEIR_NPY_DIMS_MAX && length > 0 && length < (int)sizeof text);
     size_t whole = (10 + (size_t)length + 1 + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN;
     uint8_t head[10] = MAGIC "\x01";
     weir_put_u16(head + 8, (uint16_t)(whole - sizeof head));
@@ -220,14 +221,15 @@ void weir_npy_header(const weir_npy_array *array, weir_buf *out) {
 
 /* --- numbers ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t word_of(const weir_npy_array *array, uint64_t index) {
-    size_t size = types[array->type].size;
+static uint64_t npy_word(const weir_npy_array *array, uint64_t index) {
+    WEIR_ASSERT(index < array->count);
+    size_t size = npy_types[array->type].size;
     const uint8_t *p = (const uint8_t *)array->data + index * size;
     return size == 8 ? weir_get_u64(p) : size == 4 ? weir_get_u32(p) : size == 2 ? weir_get_u16(p) : p[0];
 }
 
 double weir_npy_f64(const weir_npy_array *array, uint64_t index) {
-    uint64_t word = word_of(array, index);
+    uint64_t word = npy_word(array, index);
     uint32_t half = (uint32_t)word;
     float f32;
     double f64;
@@ -252,7 +254,7 @@ double weir_npy_f64(const weir_npy_array *array, uint64_t index) {
 }
 
 weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t index, int64_t *valuep) {
-    uint64_t word = word_of(array, index);
+    uint64_t word = npy_word(array, index);
     double number = weir_npy_f64(array, index);
     *valuep = 0;
     switch (array->type) {
@@ -272,6 +274,6 @@ weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t in
         *valuep = (int64_t)number;
         return WEIR_OK;
     }
-    return WEIR_ERR(WEIR_EDATA, "%s: number %" PRIu64 " of the array is no whole number of 64 bits: %g", name, index,
+    return WEIR_ERR(WEIR_EDATA, "%s: number %" PRIu64 " of the array is not a whole number of 64 bits: %g", name, index,
                     number);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* npy_file.c - arrays in files: mapped for reading, appended for writing. */
+/* npy_file.c - arrays in files: mapped for reading, alone or a folder of them; appended for writing. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,28 +17,31 @@
 
 #include "npy_private.h"
 
-#define WRITE_BYTES (256u << 10)
+#define PATH_BYTES_MAX 4096
+#define WRITE_BYTES    (256u << 10)
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are used as they lie in the file");
 
 /* --- reading ----------------------------------------------------------------------------------------------------- */
 
-static weir_err map_descriptor(const char *path, int fd, weir_mapping *mappingp) {
-    struct stat status;
-    if (fstat(fd, &status)) return WEIR_ERRNO(errno, "cannot look at %s", path);
-    if (!S_ISREG(status.st_mode)) return WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
-    if (status.st_size == 0) return WEIR_OK;
-    void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED) return WEIR_ERRNO(errno, "cannot map %s", path);
-    *mappingp = (weir_mapping){bytes, (size_t)status.st_size};
-    return WEIR_OK;
-}
-
 weir_err weir_mapping_open(const char *path, weir_mapping *mappingp) {
+    struct stat status;
+    weir_err err = WEIR_OK;
     *mappingp = (weir_mapping){NULL, 0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return WEIR_ERRNO(errno, "cannot open %s", path);
-    weir_err err = map_descriptor(path, fd, mappingp);
+    if (fstat(fd, &status)) {
+        err = WEIR_ERRNO(errno, "cannot look at %s", path);
+    } else if (!S_ISREG(status.st_mode)) {
+        err = WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
+    } else if (status.st_size > 0) {
+        void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (bytes == MAP_FAILED) {
+            err = WEIR_ERRNO(errno, "cannot map %s", path);
+        } else {
+            *mappingp = (weir_mapping){bytes, (size_t)status.st_size};
+        }
+    }
     close(fd); /* the mapping stays */
     return err;
 }
@@ -44,7 +50,7 @@ void weir_mapping_close(weir_mapping *mapping) {
     union {
         const uint8_t *mapped;
         void *bytes;
-    } whole = {mapping->bytes}; /* what was mapped for reading is given back as what it was */
+    } whole = {mapping->bytes}; /* munmap takes a pointer without const */
     if (mapping->bytes) munmap(whole.bytes, mapping->length);
     *mapping = (weir_mapping){NULL, 0};
 }
@@ -74,29 +80,84 @@ void weir_npy_map_close(weir_npy_map *map) {
     weir_free(map);
 }
 
+/* --- a folder of arrays, checked against what a manifest states of them --- */
+
+struct weir_npy_folder {
+    weir_npy_map **maps;
+    size_t count, capacity;
+    char path[PATH_BYTES_MAX];
+};
+
+weir_err weir_npy_folder_open(const char *path, weir_npy_folder **folderp) {
+    weir_npy_folder *folder = *folderp = weir_calloc(1, sizeof *folder);
+    if (!folder) return WEIR_NOMEM("for the arrays of %s", path);
+    size_t length = strlen(path);
+    if (length < sizeof folder->path) {
+        memcpy(folder->path, path, length + 1);
+        return WEIR_OK;
+    }
+    weir_npy_folder_close(folder);
+    *folderp = NULL;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", path);
+}
+
+void weir_npy_folder_close(weir_npy_folder *folder) {
+    if (!folder) return;
+    for (size_t i = 0; i < folder->count; i++)
+        weir_npy_map_close(folder->maps[i]);
+    weir_free(folder->maps);
+    weir_free(folder);
+}
+
+weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, uint64_t columns,
+                             weir_npy_array *arrayp, const char *format, ...) {
+    char path[PATH_BYTES_MAX];
+    weir_npy_map *map = NULL;
+    weir_npy_array array;
+    va_list list;
+    *arrayp = (weir_npy_array){.type = type};
+    int length = snprintf(path, sizeof path, "%s/", folder->path);
+    va_start(list, format);
+    if (length < PATH_BYTES_MAX) length += vsnprintf(path + length, sizeof path - (size_t)length, format, list);
+    va_end(list);
+    if (length >= PATH_BYTES_MAX) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder->path);
+
+    if (folder->count == folder->capacity) { /* kept, so that closing needs no list of names */
+        size_t capacity = folder->capacity ? 2 * folder->capacity : 64;
+        weir_npy_map **grown = weir_realloc_array(folder->maps, capacity, sizeof *grown);
+        if (!grown) return WEIR_NOMEM("for the arrays of %s", folder->path);
+        folder->maps = grown;
+        folder->capacity = capacity;
+    }
+    weir_err err = weir_npy_map_open(path, &map, &array);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) return WEIR_ERR(WEIR_ECORRUPT, "%s is missing; take another copy", path);
+    if (err) return err;
+    folder->maps[folder->count++] = map;
+
+    if (rows == WEIR_NPY_ANY_ROWS) rows = array.shape[0];
+    bool shape = columns ? array.dims == 2 && array.shape[1] == columns : array.dims == 1;
+    if (array.type != type || !shape || array.shape[0] != rows)
+        return WEIR_ERR(WEIR_ECORRUPT, "%s lacks the type or the %llu rows that the manifest states; take another copy",
+                        path, (unsigned long long)rows);
+    if ((uintptr_t)array.data % weir_npy_size(type) != 0)
+        return WEIR_ERR(WEIR_ECORRUPT, "%s has numbers that are not aligned; take another copy", path);
+    *arrayp = array;
+    return WEIR_OK;
+}
+
 /* --- writing ----------------------------------------------------------------------------------------------------- */
 
 struct weir_npy_writer {
     weir_file *file;
     weir_npy_type type;
-    uint64_t wanted, written; /* numbers; wanted WEIR_NPY_ANY_ROWS: the header is put right at the end */
+    uint64_t wanted, written; /* numbers; wanted WEIR_NPY_ANY_ROWS: the header is corrected at the end */
     size_t size;              /* bytes of one */
     size_t used;
     uint8_t bytes[WRITE_BYTES];
 };
 
-static weir_err write_header(weir_npy_writer *writer, weir_npy_type type, uint64_t rows, uint64_t columns) {
-    weir_npy_array array = {.type = type, .dims = columns ? 2 : 1, .shape = {rows, columns}};
-    weir_buf head = {0};
-    weir_npy_header(&array, &head);
-    weir_err err = weir_buf_err(&head);
-    if (!err) err = weir_file_append(writer->file, head.bytes, head.length);
-    weir_buf_free(&head);
-    return err;
-}
-
-/* The header of one dimension has one length, whatever its number: it is padded. */
-static weir_err rewrite_header(const char *path, weir_npy_type type, uint64_t rows) {
+/* The header of one dimension has the same length for any number of rows, because it is padded. */
+static weir_err npy_writer_put_rows(const char *path, weir_npy_type type, uint64_t rows) {
     weir_npy_array array = {.type = type, .dims = 1, .shape = {rows}};
     weir_buf head = {0};
     weir_npy_header(&array, &head);
@@ -110,19 +171,25 @@ static weir_err rewrite_header(const char *path, weir_npy_type type, uint64_t ro
     return err;
 }
 
-weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns,
-                              weir_npy_writer **writerp) {
+weir_err weir_npy_writer_open_shape(const char *path, const weir_npy_array *shape, weir_npy_writer **writerp) {
     *writerp = NULL;
+    weir_buf head = {0};
     weir_npy_writer *writer = weir_malloc(sizeof *writer);
     if (!writer) return WEIR_NOMEM("while writing %s", path);
     writer->file = NULL;
-    WEIR_ASSERT(rows != WEIR_NPY_ANY_ROWS || columns == 0);
-    writer->type = type;
-    writer->wanted = rows == WEIR_NPY_ANY_ROWS ? rows : rows * (columns ? columns : 1);
+    writer->type = shape->type;
+    writer->size = weir_npy_size(shape->type);
+    writer->wanted = 1;
+    for (uint32_t i = 0; i < shape->dims; i++)
+        writer->wanted *= shape->shape[i];
     writer->written = writer->used = 0;
-    writer->size = weir_npy_size(type);
     weir_err err = weir_file_open(path, WEIR_FILE_CREATE, &writer->file);
-    if (!err) err = write_header(writer, type, rows, columns);
+    if (!err) {
+        weir_npy_header(shape, &head);
+        err = weir_buf_err(&head);
+        if (!err) err = weir_file_append(writer->file, head.bytes, head.length);
+        weir_buf_free(&head);
+    }
     if (err) {
         weir_npy_writer_cancel(writer);
         return err;
@@ -131,7 +198,14 @@ weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t row
     return WEIR_OK;
 }
 
-static weir_err flush(weir_npy_writer *writer) {
+weir_err weir_npy_writer_open(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns,
+                              weir_npy_writer **writerp) {
+    WEIR_ASSERT(rows != WEIR_NPY_ANY_ROWS || columns == 0);
+    const weir_npy_array shape = {.type = type, .dims = columns ? 2 : 1, .shape = {rows, columns}};
+    return weir_npy_writer_open_shape(path, &shape, writerp);
+}
+
+static weir_err npy_writer_flush(weir_npy_writer *writer) {
     weir_err err = writer->used ? weir_file_append(writer->file, writer->bytes, writer->used) : WEIR_OK;
     writer->used = 0;
     return err;
@@ -147,7 +221,7 @@ weir_err weir_npy_write(weir_npy_writer *writer, const void *numbers, uint64_t c
         writer->used += part;
         p += part;
         left -= part;
-        if (writer->used == WRITE_BYTES) err = flush(writer);
+        if (writer->used == WRITE_BYTES) err = npy_writer_flush(writer);
     }
     return err;
 }
@@ -163,11 +237,11 @@ uint64_t weir_npy_written(const weir_npy_writer *writer) {
 
 weir_err weir_npy_writer_close(weir_npy_writer *writer) {
     if (!writer) return WEIR_OK;
-    weir_err err = flush(writer);
+    weir_err err = npy_writer_flush(writer);
     if (!err && writer->wanted == WEIR_NPY_ANY_ROWS) {
-        err = rewrite_header(weir_file_path(writer->file), writer->type, writer->written);
+        err = npy_writer_put_rows(weir_file_path(writer->file), writer->type, writer->written);
     } else if (!err && writer->written != writer->wanted) {
-        err = WEIR_ERR(WEIR_EINVAL, "%s got %llu numbers and was announced with %llu", weir_file_path(writer->file),
+        err = WEIR_ERR(WEIR_EINVAL, "%s was given %llu numbers and announced with %llu", weir_file_path(writer->file),
                        (unsigned long long)writer->written, (unsigned long long)writer->wanted);
     }
     if (!err) err = weir_file_sync(writer->file);

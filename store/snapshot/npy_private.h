@@ -18,4 +18,7 @@ void weir_mapping_close(weir_mapping *mapping);
 /* Appends magic, version, length and header of an array, a multiple of 64 bytes. */
 void weir_npy_header(const weir_npy_array *array, weir_buf *out);
 
+/* weir_npy_writer_open for any shape; count and data of the array are not looked at. */
+weir_err weir_npy_writer_open_shape(const char *path, const weir_npy_array *shape, weir_npy_writer **writerp);
+
 #endif /* WEIR_STORE_NPY_PRIVATE_H */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - the files of a snapshot, mapped, with what can be seen at their ends: type, length, first and last of each
- * list.
+ * open.c - the files of a snapshot, mapped, with checks of what is cheap: types, lengths, and where lists begin and
+ * end.
  *
- * No list is walked: a snapshot of a billion edges opens as fast as an empty one. What stands in the middle is looked
- * at where it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are walked: they are few, and
- * who has a category's code sees of it only that there is such a text.
+ * No list is walked: a snapshot of a billion edges opens as fast as an empty one. What lies between is checked where
+ * it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are checked: they are few, and readers
+ * follow them without a check.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,133 +21,90 @@
 
 /* --- one array --------------------------------------------------------------------------------------------------- */
 
-#define NAME_BYTES_MAX 1024
-
-static __attribute__((format(printf, 2, 0))) weir_err name_of(char name[NAME_BYTES_MAX], const char *format,
-                                                              va_list list) {
-    int length = vsnprintf(name, NAME_BYTES_MAX, format, list);
-    return length < NAME_BYTES_MAX ? WEIR_OK : WEIR_ERR(WEIR_ELIMIT, "the name %.64s… is too long", name);
-}
-
-/* columns 0: one dimension. */
-static __attribute__((format(printf, 6, 7))) weir_err map_array(weir_snapshot *s, weir_npy_type type, uint64_t rows,
-                                                                uint64_t columns, const void **datap,
-                                                                const char *format, ...) {
-    const weir_npy_wanted wanted = {type, rows, columns};
+/* The bytes that offsets point into: as many as the last offset. */
+static weir_err snapshot_map_bytes(weir_snapshot *s, const int64_t *offsets, uint64_t count, const uint8_t **bytesp,
+                                   const char *folder, const char *name) {
     weir_npy_array array;
-    char name[NAME_BYTES_MAX];
-    va_list list;
-    va_start(list, format);
-    weir_err err = name_of(name, format, list);
-    va_end(list);
-    if (!err) err = weir_npy_folder_map(s->arrays, name, &wanted, &array);
-    *datap = err ? NULL : array.data;
-    return err;
-}
-
-/* Numbers of 8 bytes, as many as the file has. */
-static __attribute__((format(printf, 4, 5))) weir_err map_any(weir_snapshot *s, const void **datap, uint64_t *countp,
-                                                              const char *format, ...) {
-    const weir_npy_wanted wanted = {WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0};
-    weir_npy_array array;
-    char name[NAME_BYTES_MAX];
-    va_list list;
-    va_start(list, format);
-    weir_err err = name_of(name, format, list);
-    va_end(list);
-    if (!err) err = weir_npy_folder_map(s->arrays, name, &wanted, &array);
-    *datap = err ? NULL : array.data;
-    *countp = err ? 0 : array.count;
-    return err;
-}
-
-/* The bytes behind rising offsets: as many as the last of them says. */
-static weir_err map_bytes(weir_snapshot *s, const int64_t *offsets, uint64_t count, const uint8_t **bytesp,
-                          const char *folder, const char *name) {
-    const void *data;
     *bytesp = NULL;
     if (offsets[0] != 0 || offsets[count] < 0)
         return WEIR_ERR(WEIR_ECORRUPT, "%s/%s/%soffsets.npy does not begin at 0; take another copy", s->folder, folder,
                         name);
-    weir_err err = map_array(s, WEIR_NPY_U8, (uint64_t)offsets[count], 0, &data, "%s/%sbytes.npy", folder, name);
-    *bytesp = data;
+    weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_U8, (uint64_t)offsets[count], 0, &array, "%s/%sbytes.npy",
+                                       folder, name);
+    *bytesp = array.data;
     return err;
 }
 
 /* --- features ---------------------------------------------------------------------------------------------------- */
 
-static weir_err check_texts(const weir_snapshot *s, const char *folder, const weir_snapshot_column *column) {
-    for (uint64_t i = 0; i < column->texts; i++) {
+/* The length of the file gives the number of texts. */
+static weir_err snapshot_map_texts(weir_snapshot *s, const char *folder, weir_snapshot_column *column) {
+    weir_npy_array array;
+    char name[512];
+    weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &array,
+                                       "%s/feature.%s.text_offsets.npy", folder, column->name);
+    if (err) return err;
+    if (array.count == 0 || array.count - 1 > INT32_MAX)
+        return WEIR_ERR(WEIR_ECORRUPT, "%s/%s/feature.%s.text_offsets.npy is empty or too long; take another copy",
+                        s->folder, folder, column->name);
+    column->texts = array.count - 1;
+    column->text_offsets = array.data;
+    snprintf(name, sizeof name, "feature.%s.text_", column->name);
+    err = snapshot_map_bytes(s, column->text_offsets, column->texts, &column->text_bytes, folder, name);
+    for (uint64_t i = 0; !err && i < column->texts; i++) {
         const int64_t *at = &column->text_offsets[i];
         if (at[0] <= at[1] && at[1] <= column->text_offsets[column->texts] && at[1] - at[0] <= WEIR_ROW_TEXT_MAX)
             continue;
-        return WEIR_ERR(WEIR_ECORRUPT, "%s/%s/feature.%s.text_offsets.npy: number %llu %s; take another copy",
-                        s->folder, folder, column->name, (unsigned long long)i + 1,
-                        at[0] > at[1] ? "is less than the one before it" : "leads to no text");
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s/feature.%s.text_offsets.npy: number %llu %s; take another copy", s->folder,
+                       folder, column->name, (unsigned long long)i + 1,
+                       at[0] > at[1] ? "is less than the one before it" : "ends beyond the texts, or a text too long");
     }
-    return WEIR_OK;
+    return err;
 }
 
-/* How many texts there are is said by the file's own length. */
-static weir_err map_texts(weir_snapshot *s, const char *folder, weir_snapshot_column *column) {
-    const void *offsets;
-    uint64_t count;
-    char name[512];
-    weir_err err = map_any(s, &offsets, &count, "%s/feature.%s.text_offsets.npy", folder, column->name);
-    if (!err && (count == 0 || count - 1 > INT32_MAX))
-        err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s/feature.%s.text_offsets.npy is empty or too long; take another copy",
-                       s->folder, folder, column->name);
-    if (err) return err;
-    column->texts = count - 1;
-    column->text_offsets = offsets;
-    snprintf(name, sizeof name, "feature.%s.text_", column->name);
-    err = map_bytes(s, column->text_offsets, column->texts, &column->text_bytes, folder, name);
-    return err ? err : check_texts(s, folder, column);
-}
-
-/* texts: the folder of its texts; NULL: they are there already. */
-static weir_err map_column(weir_snapshot *s, const weir_schema_feature *feature, const char *folder, const char *texts,
-                           uint64_t rows, weir_snapshot_column *column) {
-    const void *data;
-    weir_err err;
+/* texts: the folder of its texts; NULL: they are mapped already. */
+static weir_err snapshot_map_column(weir_snapshot *s, const weir_schema_feature *feature, const char *folder,
+                                    const char *texts, uint64_t rows, weir_snapshot_column *column) {
+    static const weir_npy_type types[] = {
+        [WEIR_SCHEMA_NUMBER] = WEIR_NPY_F32, [WEIR_SCHEMA_CATEGORY] = WEIR_NPY_I32, [WEIR_SCHEMA_TIME] = WEIR_NPY_I64};
+    weir_npy_array array;
+    weir_err err = weir_npy_folder_map(s->arrays, types[feature->kind], rows, 0, &array, "%s/feature.%s.npy", folder,
+                                       feature->name);
     column->name = feature->name;
     switch (feature->kind) {
     case WEIR_SCHEMA_NUMBER:
         column->kind = WEIR_VALUE_NUMBER;
-        err = map_array(s, WEIR_NPY_F32, rows, 0, &data, "%s/feature.%s.npy", folder, feature->name);
-        column->numbers = data;
+        column->numbers = array.data;
         return err;
     case WEIR_SCHEMA_TIME:
         column->kind = WEIR_VALUE_TIME;
-        err = map_array(s, WEIR_NPY_I64, rows, 0, &data, "%s/feature.%s.npy", folder, feature->name);
-        column->times = data;
+        column->times = array.data;
         return err;
     default:
         column->kind = WEIR_VALUE_CATEGORY;
-        err = map_array(s, WEIR_NPY_I32, rows, 0, &data, "%s/feature.%s.npy", folder, feature->name);
-        column->codes = data;
-        return err || !texts ? err : map_texts(s, texts, column);
+        column->codes = array.data;
+        return err || !texts ? err : snapshot_map_texts(s, texts, column);
     }
 }
 
 /* like: columns whose texts these share, or NULL. */
-static weir_err map_columns(weir_snapshot *s, const weir_schema_feature *features, uint32_t count, const char *folder,
-                            const char *texts, uint64_t rows, const weir_snapshot_column *like,
-                            const weir_snapshot_column **columnsp) {
+static weir_err snapshot_map_columns(weir_snapshot *s, const weir_schema_feature *features, uint32_t count,
+                                     const char *folder, const char *texts, uint64_t rows,
+                                     const weir_snapshot_column *like, const weir_snapshot_column **columnsp) {
     weir_err err = WEIR_OK;
     weir_snapshot_column *columns = weir_calloc(count + 1, sizeof *columns);
     *columnsp = columns;
     if (!columns) return WEIR_NOMEM("while opening the snapshot %s", s->folder);
     for (uint32_t i = 0; !err && i < count; i++) {
         if (like) columns[i] = like[i];
-        err = map_column(s, &features[i], folder, like ? NULL : texts, rows, &columns[i]);
+        err = snapshot_map_column(s, &features[i], folder, like ? NULL : texts, rows, &columns[i]);
     }
     return err;
 }
 
 /* --- vertices ---------------------------------------------------------------------------------------------------- */
 
-static weir_err map_extras(weir_snapshot *s, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
+static weir_err snapshot_map_extras(weir_snapshot *s, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
     const weir_snapshot_description *d = &s->description;
     weir_err err = WEIR_OK;
     weir_snapshot_extra *extras = weir_calloc(d->extra_counts[type] + 1, sizeof *extras);
@@ -157,109 +113,105 @@ static weir_err map_extras(weir_snapshot *s, uint32_t type, const char *folder, 
     v->extra_count = d->extra_counts[type];
     for (uint32_t i = 0; !err && i < v->extra_count; i++) {
         const weir_snapshot_described *e = &d->extras[type][i];
-        const void *data;
-        err = map_array(s, e->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, e->columns, &data, "%s/%s.%s.npy",
-                        folder, e->columns ? "matrix" : "mask", e->name);
-        extras[i] = (weir_snapshot_extra){.name = e->name, .columns = e->columns};
-        if (e->columns) {
-            extras[i].matrix = data;
-        } else {
-            extras[i].mask = data;
-        }
+        weir_npy_array array;
+        err = weir_npy_folder_map(s->arrays, e->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, e->columns, &array,
+                                  "%s/%s.%s.npy", folder, e->columns ? "matrix" : "mask", e->name);
+        extras[i] = (weir_snapshot_extra){.name = e->name,
+                                          .columns = e->columns,
+                                          .matrix = e->columns ? array.data : NULL,
+                                          .mask = e->columns ? NULL : array.data};
     }
     return err;
 }
 
-static weir_err map_spans(weir_snapshot *s, const char *folder, const char *name, const char *times, uint64_t vertices,
-                          uint64_t count, weir_snapshot_spans *spans) {
-    const void *data;
+static weir_err snapshot_map_spans(weir_snapshot *s, const char *folder, const char *name, const char *times,
+                                   uint64_t vertices, uint64_t count, weir_snapshot_spans *spans) {
+    weir_npy_array array;
     spans->count = count;
-    weir_err err = map_array(s, WEIR_NPY_I64, vertices + 1, 0, &data, "%s/%s/indptr.npy", folder, name);
-    spans->indptr = data;
+    weir_err err =
+        weir_npy_folder_map(s->arrays, WEIR_NPY_I64, vertices + 1, 0, &array, "%s/%s/indptr.npy", folder, name);
+    spans->indptr = array.data;
     if (!err && (spans->indptr[0] != 0 || spans->indptr[vertices] != (int64_t)count))
         err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s/%s/indptr.npy does not lead from 0 to %llu; take another copy", s->folder,
                        folder, name, (unsigned long long)count);
-    if (!err) err = map_array(s, WEIR_NPY_I64, count, 0, &data, "%s/%s/%s.npy", folder, name, times);
-    spans->times = data;
-    if (!err) err = map_array(s, WEIR_NPY_I64, count, 0, &data, "%s/%s/until.npy", folder, name);
-    spans->until_us = data;
+    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, count, 0, &array, "%s/%s/%s.npy", folder, name, times);
+    spans->times = array.data;
+    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, count, 0, &array, "%s/%s/until.npy", folder, name);
+    spans->until_us = array.data;
     return err;
 }
 
-static weir_err map_vertices(weir_snapshot *s, uint32_t type) {
+static weir_err snapshot_map_vertices(weir_snapshot *s, uint32_t type) {
     const weir_schema_vertex *schema = weir_schema_vertex_at(s->description.schema, type);
     weir_snapshot_vertices *v = &s->vertices[type];
     char folder[512];
-    const void *data;
+    weir_npy_array array;
     snprintf(folder, sizeof folder, "vertices/%s", schema->name);
     v->count = s->description.vertices[type];
-    weir_err err = map_array(s, WEIR_NPY_U64, v->count, 2, &data, "%s/ids.npy", folder);
-    v->ids = data;
-    if (!err) err = map_spans(s, folder, "lives", "first", v->count, s->description.lives[type], &v->lives);
-    if (!err) err = map_spans(s, folder, "rows", "times", v->count, s->description.rows[type], &v->rows);
-    if (!err) err = map_array(s, WEIR_NPY_I64, v->count + 1, 0, &data, "%s/key_offsets.npy", folder);
-    v->key_offsets = data;
-    if (!err) err = map_bytes(s, v->key_offsets, v->count, &v->key_bytes, folder, "key_");
+    weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_U64, v->count, 2, &array, "%s/ids.npy", folder);
+    v->ids = array.data;
+    if (!err) err = snapshot_map_spans(s, folder, "lives", "first", v->count, s->description.lives[type], &v->lives);
+    if (!err) err = snapshot_map_spans(s, folder, "rows", "times", v->count, s->description.rows[type], &v->rows);
+    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, v->count + 1, 0, &array, "%s/key_offsets.npy", folder);
+    v->key_offsets = array.data;
+    if (!err) err = snapshot_map_bytes(s, v->key_offsets, v->count, &v->key_bytes, folder, "key_");
     v->column_count = schema->feature_count;
     if (!err)
-        err = map_columns(s, schema->features, schema->feature_count, folder, folder, v->rows.count, NULL, &v->columns);
-    return err ? err : map_extras(s, type, folder, v);
+        err = snapshot_map_columns(s, schema->features, schema->feature_count, folder, folder, v->rows.count, NULL,
+                                   &v->columns);
+    return err ? err : snapshot_map_extras(s, type, folder, v);
 }
 
 /* --- edges ------------------------------------------------------------------------------------------------------- */
 
-static weir_err check_ends(const weir_snapshot *s, const weir_snapshot_edges *e, const char *folder) {
-    if (e->indptr[0] == 0 && e->indptr[e->vertices] == (int64_t)e->edges) return WEIR_OK;
-    return WEIR_ERR(WEIR_ECORRUPT, "%s/%s/indptr.npy does not lead from 0 to %llu; take another copy", s->folder,
-                    folder, (unsigned long long)e->edges);
-}
-
-static weir_err map_direction(weir_snapshot *s, uint32_t relation, weir_direction direction) {
+static weir_err snapshot_map_direction(weir_snapshot *s, uint32_t relation, weir_direction direction) {
     const weir_schema_relation *schema = weir_schema_relation_at(s->description.schema, relation);
     weir_snapshot_edges *e = &s->edges[2 * relation + direction];
     const weir_snapshot_column *like = direction == WEIR_IN ? s->edges[2 * relation + WEIR_OUT].columns : NULL;
     char texts[512], folder[520];
-    const void *data;
+    weir_npy_array array;
     snprintf(texts, sizeof texts, "relations/%s", schema->name);
     snprintf(folder, sizeof folder, "%s/%s", texts, direction == WEIR_OUT ? "out" : "in");
     e->vertices = s->description.vertices[direction == WEIR_OUT ? schema->from : schema->to];
     e->edges = s->description.edges[relation];
     e->newest_us = s->description.newest_us[relation];
     e->expire_us = schema->expire_us;
-    weir_err err = map_array(s, WEIR_NPY_I64, e->vertices + 1, 0, &data, "%s/indptr.npy", folder);
-    e->indptr = data;
-    if (!err) err = check_ends(s, e, folder);
-    if (!err) err = map_array(s, WEIR_NPY_I64, e->edges, 0, &data, "%s/neighbors.npy", folder);
-    e->neighbors = data;
-    if (!err) err = map_array(s, WEIR_NPY_I64, e->edges, 0, &data, "%s/times.npy", folder);
-    e->times = data;
-    if (!err) err = map_array(s, WEIR_NPY_U64, e->edges, 0, &data, "%s/events.npy", folder);
-    e->events = data;
+    weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, e->vertices + 1, 0, &array, "%s/indptr.npy", folder);
+    e->indptr = array.data;
+    if (!err && (e->indptr[0] != 0 || e->indptr[e->vertices] != (int64_t)e->edges))
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s/indptr.npy does not lead from 0 to %llu; take another copy", s->folder,
+                       folder, (unsigned long long)e->edges);
+    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/neighbors.npy", folder);
+    e->neighbors = array.data;
+    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/times.npy", folder);
+    e->times = array.data;
+    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_U64, e->edges, 0, &array, "%s/events.npy", folder);
+    e->events = array.data;
     if (!err && s->description.deleted[relation])
-        err = map_array(s, WEIR_NPY_I64, e->edges, 0, &data, "%s/until.npy", folder);
-    e->until_us = !err && s->description.deleted[relation] ? data : NULL;
+        err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/until.npy", folder);
+    e->until_us = !err && s->description.deleted[relation] ? array.data : NULL;
     e->column_count = schema->feature_count;
     if (err) return err;
-    return map_columns(s, schema->features, schema->feature_count, folder, texts, e->edges, like, &e->columns);
+    return snapshot_map_columns(s, schema->features, schema->feature_count, folder, texts, e->edges, like, &e->columns);
 }
 
-static weir_err map_labels(weir_snapshot *s, uint32_t label) {
+static weir_err snapshot_map_labels(weir_snapshot *s, uint32_t label) {
     const char *name = weir_schema_label_at(s->description.schema, label)->name;
     weir_snapshot_labels *l = &s->labels[label];
-    const void *data;
+    weir_npy_array array;
     l->count = s->description.labels[label];
-    weir_err err = map_array(s, WEIR_NPY_I64, l->count, 0, &data, "labels/%s/targets.npy", name);
-    l->targets = data;
-    if (!err) err = map_array(s, WEIR_NPY_I32, l->count, 0, &data, "labels/%s/values.npy", name);
-    l->values = data;
-    if (!err) err = map_array(s, WEIR_NPY_I64, l->count, 0, &data, "labels/%s/times.npy", name);
-    l->times = data;
+    weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/targets.npy", name);
+    l->targets = array.data;
+    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I32, l->count, 0, &array, "labels/%s/values.npy", name);
+    l->values = array.data;
+    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/times.npy", name);
+    l->times = array.data;
     return err;
 }
 
 /* --- the handle -------------------------------------------------------------------------------------------------- */
 
-static weir_err read_manifest(weir_snapshot *s) {
+static weir_err snapshot_read_manifest(weir_snapshot *s) {
     char path[WEIR_SNAPSHOT_PATH_MAX];
     char *text = NULL;
     size_t length;
@@ -267,31 +219,27 @@ static weir_err read_manifest(weir_snapshot *s) {
     if (used < 0 || used >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
     weir_err err = weir_file_load(path, WEIR_YAML_BYTES_MAX, &text, &length);
     if (weir_err_is(err, WEIR_ENOTFOUND))
-        return WEIR_ERR(WEIR_ENOTFOUND, "%s is no snapshot: it has no manifest.json", s->folder);
+        return WEIR_ERR(WEIR_ENOTFOUND, "%s is not a snapshot: it has no manifest.json", s->folder);
     if (!err) err = weir_snapshot_describe(path, text, length, &s->description);
     weir_free(text);
     return err;
 }
 
-static weir_err tables_open(weir_snapshot *s) {
+static weir_err snapshot_map_all(weir_snapshot *s) {
     const weir_schema *schema = s->description.schema;
+    weir_err err = WEIR_OK;
     s->vertices = weir_calloc(weir_schema_vertex_count(schema) + 1, sizeof *s->vertices);
     s->edges = weir_calloc(2 * weir_schema_relation_count(schema) + 1, sizeof *s->edges);
     s->labels = weir_calloc(weir_schema_label_count(schema) + 1, sizeof *s->labels);
-    return s->vertices && s->edges && s->labels ? WEIR_OK : WEIR_NOMEM("while opening the snapshot %s", s->folder);
-}
-
-static weir_err map_all(weir_snapshot *s) {
-    const weir_schema *schema = s->description.schema;
-    weir_err err = tables_open(s);
+    if (!s->vertices || !s->edges || !s->labels) err = WEIR_NOMEM("while opening the snapshot %s", s->folder);
     for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
-        err = map_vertices(s, i);
+        err = snapshot_map_vertices(s, i);
     for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
-        err = map_direction(s, i, WEIR_OUT);
-        if (!err) err = map_direction(s, i, WEIR_IN);
+        err = snapshot_map_direction(s, i, WEIR_OUT);
+        if (!err) err = snapshot_map_direction(s, i, WEIR_IN);
     }
     for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
-        err = map_labels(s, i);
+        err = snapshot_map_labels(s, i);
     return err;
 }
 
@@ -302,9 +250,9 @@ weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, 
     s->folder = weir_strdup(folder);
     weir_err err = s->folder ? WEIR_OK : WEIR_NOMEM("while opening the snapshot %s", folder);
     if (!err) err = weir_npy_folder_open(folder, &s->arrays);
-    if (!err) err = read_manifest(s);
+    if (!err) err = snapshot_read_manifest(s);
     if (!err && opts->verify) err = weir_manifest_verify(folder);
-    if (!err) err = map_all(s);
+    if (!err) err = snapshot_map_all(s);
     if (!err && opts->load) err = weir_snapshot_load(s);
     if (err) {
         weir_snapshot_close(s);
@@ -315,7 +263,7 @@ weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, 
 }
 
 /* Columns and extras were allocated by this file, and are lent out as read-only. */
-static void free_lent(const void *lent) {
+static void snapshot_free_lent(const void *lent) {
     union {
         const void *lent;
         void *block;
@@ -327,11 +275,11 @@ void weir_snapshot_close(weir_snapshot *s) {
     if (!s) return;
     weir_snapshot_unload(s);
     for (uint32_t i = 0; s->vertices && i < weir_schema_vertex_count(s->description.schema); i++) {
-        free_lent(s->vertices[i].columns);
-        free_lent(s->vertices[i].extras);
+        snapshot_free_lent(s->vertices[i].columns);
+        snapshot_free_lent(s->vertices[i].extras);
     }
     for (uint32_t i = 0; s->edges && i < 2 * weir_schema_relation_count(s->description.schema); i++)
-        free_lent(s->edges[i].columns);
+        snapshot_free_lent(s->edges[i].columns);
     weir_npy_folder_close(s->arrays);
     weir_free(s->vertices);
     weir_free(s->edges);
@@ -374,4 +322,35 @@ const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapsho
 bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
     return weir_ids_find(v->ids, v->count, id, indexp);
+}
+
+/* --- as of a time: of snapshots and of parts --------------------------------------------------------------------- */
+
+/* Most vertices have one, and most targets look for the last: so the search begins there. */
+bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep) {
+    int64_t low = spans->indptr[vertex], high = spans->indptr[vertex + 1];
+    if (low < 0 || high > (int64_t)spans->count || low >= high) return false; /* SNAPSHOT-Z2: the file is not trusted */
+    int64_t begin = low;
+    if (spans->times[high - 1] < before_us) low = high;
+    while (low < high) { /* those below low are older than the time */
+        int64_t middle = low + (high - low) / 2;
+        if (spans->times[middle] < before_us) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *placep = (uint64_t)(low - 1);
+    return low > begin && before_us < spans->until_us[low - 1];
+}
+
+void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,
+                                  const weir_snapshot_labels *labels, uint64_t *beginp, uint64_t *endp) {
+    const weir_snapshot_spans *lives = &vertices->lives;
+    bool is_first = life == (uint64_t)lives->indptr[vertex];
+    bool is_last = life + 1 == (uint64_t)lives->indptr[vertex + 1];
+    while (!is_last && *beginp < *endp && labels->times[*beginp] > lives->times[life + 1])
+        ++*beginp;
+    while (!is_first && *beginp < *endp && labels->times[*endp - 1] <= lives->times[life])
+        --*endp;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan.c - one ordered walk over each shard, sorted out into spills.
+ * scan.c - one ordered walk over each shard, sorted into spills.
  *
- * Keys come by kind, then by vertex. A list of edges comes newest first, and a deletion of an edge comes before what it
- * ends: so that end is settled here. What the deletion of a vertex ends is settled when the spills are read.
+ * Keys come by kind, then by vertex. A list of edges comes newest first, and a deletion of an edge comes before the
+ * edges that it ends, so it is applied here. Deletions of vertices are applied when the spills are read.
  */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 #include <weir/store/format/key.h>
 #include <weir/store/format/stored.h>
@@ -32,20 +33,20 @@ weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_
 /* --- edges that were deleted, within one list -------------------------------------------------------------------- */
 
 /* Open addressing; a place is in use when its list number is the current one. */
-typedef struct hidden_slot {
+typedef struct scan_hidden_slot {
     weir_vertex neighbor;
     uint64_t event; /* 0: every edge to the neighbour */
     uint64_t list;
-    int64_t time_us; /* of the oldest so far: what is as old, or older, ends behind it */
-} hidden_slot;
+    int64_t time_us; /* of the oldest so far: an edge of this time or older ends after it */
+} scan_hidden_slot;
 
-typedef struct hidden {
-    hidden_slot *slots;
+typedef struct scan_hidden {
+    scan_hidden_slot *slots;
     size_t capacity, count; /* a power of two; 0 at first */
     uint64_t list;          /* counts lists, from 1 */
-} hidden;
+} scan_hidden;
 
-static size_t hidden_place(const hidden *h, weir_vertex neighbor, uint64_t event) {
+static size_t scan_hidden_place(const scan_hidden *h, weir_vertex neighbor, uint64_t event) {
     size_t at = (size_t)((weir_vertex_fold(neighbor) ^ event * 0x9E3779B97F4A7C15ull) * 0xC2B2AE3D27D4EB4Full >> 20) &
                 (h->capacity - 1);
     while (h->slots[at].list == h->list && (h->slots[at].neighbor != neighbor || h->slots[at].event != event))
@@ -53,35 +54,31 @@ static size_t hidden_place(const hidden *h, weir_vertex neighbor, uint64_t event
     return at;
 }
 
-static weir_err hidden_grow(hidden *h) {
-    hidden bigger = {.capacity = h->capacity ? h->capacity * 2 : 64, .list = h->list};
-    bigger.slots = weir_calloc(bigger.capacity, sizeof *bigger.slots);
-    if (!bigger.slots) return WEIR_NOMEM("for the deletions of a vertex's edges");
-    for (size_t i = 0; i < h->capacity; i++) {
-        const hidden_slot *slot = &h->slots[i];
-        if (slot->list == h->list) bigger.slots[hidden_place(&bigger, slot->neighbor, slot->event)] = *slot;
+static weir_err scan_hidden_add(scan_hidden *h, weir_vertex neighbor, uint64_t event, int64_t time_us) {
+    if (2 * h->count >= h->capacity) {
+        scan_hidden bigger = {.capacity = h->capacity ? h->capacity * 2 : 64, .list = h->list, .count = h->count};
+        bigger.slots = weir_calloc(bigger.capacity, sizeof *bigger.slots);
+        if (!bigger.slots) return WEIR_NOMEM("for the deletions of a vertex's edges");
+        for (size_t i = 0; i < h->capacity; i++) {
+            const scan_hidden_slot *slot = &h->slots[i];
+            if (slot->list == h->list) bigger.slots[scan_hidden_place(&bigger, slot->neighbor, slot->event)] = *slot;
+        }
+        weir_free(h->slots);
+        *h = bigger;
     }
-    bigger.count = h->count;
-    weir_free(h->slots);
-    *h = bigger;
-    return WEIR_OK;
-}
-
-static weir_err hidden_add(hidden *h, weir_vertex neighbor, uint64_t event, int64_t time_us) {
-    weir_err err = 2 * h->count >= h->capacity ? hidden_grow(h) : WEIR_OK;
-    if (err) return err;
-    hidden_slot *slot = &h->slots[hidden_place(h, neighbor, event)];
+    scan_hidden_slot *slot = &h->slots[scan_hidden_place(h, neighbor, event)];
     if (slot->list != h->list) h->count++;
-    *slot = (hidden_slot){neighbor, event, h->list, time_us};
+    *slot = (scan_hidden_slot){neighbor, event, h->list, time_us};
+    WEIR_ASSERT(h->count < h->capacity); /* or a search would not end */
     return WEIR_OK;
 }
 
-/* From when on an edge at which the walk has come is deleted. */
-static int64_t hidden_from(const hidden *h, weir_vertex neighbor, uint64_t event) {
+/* From when on the edge that the walk has reached is deleted. */
+static int64_t scan_hidden_from(const scan_hidden *h, weir_vertex neighbor, uint64_t event) {
     int64_t until_us = INT64_MAX;
     const uint64_t events[] = {event, 0};
     for (size_t i = 0; h->count && i < 2; i++) {
-        const hidden_slot *slot = &h->slots[hidden_place(h, neighbor, events[i])];
+        const scan_hidden_slot *slot = &h->slots[scan_hidden_place(h, neighbor, events[i])];
         if (slot->list == h->list && slot->time_us < until_us) until_us = slot->time_us + 1;
     }
     return until_us;
@@ -89,7 +86,7 @@ static int64_t hidden_from(const hidden *h, weir_vertex neighbor, uint64_t event
 
 /* --- the walk ---------------------------------------------------------------------------------------------------- */
 
-typedef struct scan {
+typedef struct snapshot_scan {
     weir_snapshot_draft *draft;
     uint32_t shard;
     weir_spill **edges, **features, **names, **labels; /* relation * 2 + direction, type, type, label */
@@ -98,18 +95,18 @@ typedef struct scan {
     weir_vertex met_vertex;                            /* which is this one */
     weir_spill *met_spill;                             /* where they go     */
     int64_t *gone_us;                                  /* of each relation: as old or older has expired */
-    int64_t *from_us;                                  /* and the first time of which it is told of     */
-    hidden hidden;
+    int64_t *from_us;                                  /* and the first time at which it is visible     */
+    scan_hidden hidden;
     weir_edge_key list; /* vertex, relation and direction of the last edge */
-} scan;
+} snapshot_scan;
 
-static weir_err damaged(char kind) {
+static weir_err scan_damaged(char kind) {
     return WEIR_ERR(WEIR_ECORRUPT, "a record of kind '%c' is damaged; restore a checkpoint", kind);
 }
 
-/* Of each vertex with edges, its lives by those, deleted or expired ones too: an event that put an edge put both. And
- * the same by its rows. */
-static weir_err meet_end(scan *s) {
+/* The lives of each vertex by its edges, deleted or expired ones too, because an event that put an edge put both its
+ * ends; and likewise by its rows. */
+static weir_err scan_meet_end(snapshot_scan *s) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < s->lives.count; i++) {
         const weir_life *life = &s->lives.of[i];
@@ -122,10 +119,10 @@ static weir_err meet_end(scan *s) {
     return err;
 }
 
-static weir_err meet(scan *s, weir_spill *spill, uint32_t type, weir_vertex vertex, int64_t time_us) {
+static weir_err scan_meet(snapshot_scan *s, weir_spill *spill, uint32_t type, weir_vertex vertex, int64_t time_us) {
     if (!s->met_spill || vertex != s->met_vertex || spill != s->met_spill) {
         size_t count;
-        weir_err err = s->met_spill ? meet_end(s) : WEIR_OK;
+        weir_err err = s->met_spill ? scan_meet_end(s) : WEIR_OK;
         if (err) return err;
         const int64_t *deletions = weir_draft_deletions_of(s->draft, vertex, &count);
         weir_lives_begin(&s->lives, weir_schema_vertex_at(s->draft->schema, type)->expire_us, deletions, count);
@@ -135,60 +132,61 @@ static weir_err meet(scan *s, weir_spill *spill, uint32_t type, weir_vertex vert
     return weir_lives_add(&s->lives, (weir_life){time_us, time_us});
 }
 
-static weir_err meet_edge(scan *s, const weir_edge_key *e) {
-    const weir_schema_relation *r = weir_schema_relation_at(s->draft->schema, e->relation);
-    return meet(s, s->met[0], e->direction == WEIR_OUT ? r->from : r->to, e->vertex, e->time_us);
-}
-
-static weir_err visit_edge(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
+static weir_err scan_visit_edge(snapshot_scan *s, const uint8_t *key, size_t key_length, const uint8_t *value,
+                                size_t length) {
     weir_edge_key e;
-    if (!weir_edge_key_read(key, key_length, &e)) return damaged('E');
-    if (e.relation >= weir_schema_relation_count(s->draft->schema)) return damaged('E');
+    if (!weir_edge_key_read(key, key_length, &e)) return scan_damaged('E');
+    if (e.relation >= weir_schema_relation_count(s->draft->schema)) return scan_damaged('E');
     if (e.vertex != s->list.vertex || e.relation != s->list.relation || e.direction != s->list.direction) {
         s->list = e;
         s->hidden.list++;
         s->hidden.count = 0;
     }
-    if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
-    if (e.deletion) return hidden_add(&s->hidden, e.neighbor, e.event, e.time_us);
-    weir_err err = meet_edge(s, &e);
+    if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* SNAPSHOT-Z3: of deletions too */
+    if (e.deletion) return scan_hidden_add(&s->hidden, e.neighbor, e.event, e.time_us);
+    const weir_schema_relation *r = weir_schema_relation_at(s->draft->schema, e.relation);
+    weir_err err = scan_meet(s, s->met[0], e.direction == WEIR_OUT ? r->from : r->to, e.vertex, e.time_us);
     if (err) return err;
     if (e.time_us <= s->gone_us[e.relation] && s->gone_us[e.relation] != INT64_MIN) return WEIR_OK;
-    int64_t until_us = hidden_from(&s->hidden, e.neighbor, e.event);
+    int64_t until_us = scan_hidden_from(&s->hidden, e.neighbor, e.event);
     bool deleted = until_us != INT64_MAX;
     if (!weir_draft_sees(s->draft, s->from_us[e.relation], e.time_us, until_us, deleted)) return WEIR_OK;
     weir_spill_record record = {e.vertex, e.neighbor, e.time_us, until_us, e.event, value, (uint32_t)length};
     return weir_spill_add(s->edges[e.relation * 2u + e.direction], &record);
 }
 
-static weir_err visit_features(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
+static weir_err scan_visit_features(snapshot_scan *s, const uint8_t *key, size_t key_length, const uint8_t *value,
+                                    size_t length) {
     weir_version_key version;
-    if (!weir_feature_key_read(key, key_length, &version) || length < WEIR_STORED_FEATURES_PREFIX) return damaged('F');
+    if (!weir_feature_key_read(key, key_length, &version) || length < WEIR_STORED_FEATURES_PREFIX)
+        return scan_damaged('F');
     weir_spill_record record = {.vertex = version.vertex, .time_us = version.time_us, .event = version.event};
     uint16_t type = weir_get_u16(value);
-    if (type >= weir_schema_vertex_count(s->draft->schema)) return damaged('F');
-    if (record.time_us >= s->draft->as_of_us) return WEIR_OK; /* Z3 */
+    if (type >= weir_schema_vertex_count(s->draft->schema)) return scan_damaged('F');
+    if (record.time_us >= s->draft->as_of_us) return WEIR_OK; /* SNAPSHOT-Z3 */
     record.row = value + WEIR_STORED_FEATURES_PREFIX;
     record.row_length = (uint32_t)(length - WEIR_STORED_FEATURES_PREFIX);
-    weir_err err = meet(s, s->rowed[0], type, record.vertex, record.time_us);
+    weir_err err = scan_meet(s, s->rowed[0], type, record.vertex, record.time_us);
     return err ? err : weir_spill_add(s->features[type], &record);
 }
 
-static weir_err visit_label(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
+static weir_err scan_visit_label(snapshot_scan *s, const uint8_t *key, size_t key_length, const uint8_t *value,
+                                 size_t length) {
     weir_version_key version;
     uint16_t label;
     if (!weir_label_key_read(key, key_length, &version, &label) || label >= weir_schema_label_count(s->draft->schema)) {
-        return damaged('L');
+        return scan_damaged('L');
     }
     const weir_spill_record record = {.vertex = version.vertex,
                                       .time_us = version.time_us,
                                       .event = version.event,
                                       .row = value,
                                       .row_length = (uint32_t)length};
-    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->labels[label], &record) : WEIR_OK; /* Z3 */
+    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->labels[label], &record) : WEIR_OK; /* SNAPSHOT-Z3 */
 }
 
-static weir_err visit_name(scan *s, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
+static weir_err scan_visit_name(snapshot_scan *s, const uint8_t *key, size_t key_length, const uint8_t *value,
+                                size_t length) {
     weir_spill_record record = {.vertex = 0};
     uint16_t type;
     const char *name;
@@ -196,34 +194,30 @@ static weir_err visit_name(scan *s, const uint8_t *key, size_t key_length, const
     if (!weir_name_key_read(key, key_length, &record.vertex) ||
         !weir_stored_name_read(value, length, &type, &record.time_us, &name, &name_length) ||
         type >= weir_schema_vertex_count(s->draft->schema)) {
-        return damaged('N');
+        return scan_damaged('N');
     }
     record.row = (const uint8_t *)name;
     record.row_length = (uint32_t)name_length;
     return weir_spill_add(s->names[type], &record);
 }
 
-/* A put that left neither a row nor an edge. */
-static weir_err visit_put(scan *s, const uint8_t *key, size_t key_length) {
+static weir_err scan_visit(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
+    snapshot_scan *s = context;
     weir_spill_record record = {.vertex = 0};
-    if (!weir_put_key_read(key, key_length, &record.vertex, &record.time_us)) return damaged('K');
-    return record.time_us < s->draft->as_of_us ? weir_spill_add(s->puts[0], &record) : WEIR_OK; /* Z3 */
-}
-
-static weir_err visit(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
-    scan *s = context;
     const uint8_t *k = key;
     switch (key_length ? k[0] : 0) {
     case 'E':
-        return visit_edge(s, key, key_length, value, value_length);
+        return scan_visit_edge(s, key, key_length, value, value_length);
     case 'F':
-        return visit_features(s, key, key_length, value, value_length);
+        return scan_visit_features(s, key, key_length, value, value_length);
     case 'K':
-        return visit_put(s, key, key_length);
+        /* A put that left neither a row nor an edge. */
+        if (!weir_put_key_read(key, key_length, &record.vertex, &record.time_us)) return scan_damaged('K');
+        return record.time_us < s->draft->as_of_us ? weir_spill_add(s->puts[0], &record) : WEIR_OK; /* SNAPSHOT-Z3 */
     case 'L':
-        return visit_label(s, key, key_length, value, value_length);
+        return scan_visit_label(s, key, key_length, value, value_length);
     case 'N':
-        return visit_name(s, key, key_length, value, value_length);
+        return scan_visit_name(s, key, key_length, value, value_length);
     default:
         return WEIR_OK; /* offsets and the like are the store's own, deletions of vertices are known */
     }
@@ -231,7 +225,7 @@ static weir_err visit(void *context, const void *key, size_t key_length, const v
 
 /* --- spills ------------------------------------------------------------------------------------------------------ */
 
-static weir_err open_kind(const scan *s, const char *kind, uint32_t count, weir_spill ***spillsp) {
+static weir_err scan_open_spills(const snapshot_scan *s, const char *kind, uint32_t count, weir_spill ***spillsp) {
     char name[64];
     weir_err err = WEIR_OK;
     *spillsp = weir_calloc(count, sizeof **spillsp);
@@ -243,52 +237,47 @@ static weir_err open_kind(const scan *s, const char *kind, uint32_t count, weir_
     return err;
 }
 
-static void close_kind(weir_spill **spills, uint32_t count, weir_err *errp) {
+static void scan_close_spills(weir_spill **spills, uint32_t count, weir_err *errp) {
     for (uint32_t i = 0; spills && i < count; i++)
         weir_err_keep(errp, weir_spill_close(spills[i]));
     weir_free(spills);
 }
 
-static weir_err scan_shard(scan *s) {
+static weir_err scan_shard(snapshot_scan *s) {
     const weir_schema *schema = s->draft->schema;
     uint32_t types = weir_schema_vertex_count(schema), relations = weir_schema_relation_count(schema);
     uint32_t labels = weir_schema_label_count(schema);
-    weir_err err = open_kind(s, "edges", relations * 2, &s->edges);
-    if (!err) err = open_kind(s, "features", types, &s->features);
-    if (!err) err = open_kind(s, "names", types, &s->names);
-    if (!err) err = open_kind(s, "labels", labels, &s->labels);
-    if (!err) err = open_kind(s, "puts", 1, &s->puts);
-    if (!err) err = open_kind(s, "met", 1, &s->met);
-    if (!err) err = open_kind(s, "rowed", 1, &s->rowed);
+    weir_err err = scan_open_spills(s, "edges", relations * 2, &s->edges);
+    if (!err) err = scan_open_spills(s, "features", types, &s->features);
+    if (!err) err = scan_open_spills(s, "names", types, &s->names);
+    if (!err) err = scan_open_spills(s, "labels", labels, &s->labels);
+    if (!err) err = scan_open_spills(s, "puts", 1, &s->puts);
+    if (!err) err = scan_open_spills(s, "met", 1, &s->met);
+    if (!err) err = scan_open_spills(s, "rowed", 1, &s->rowed);
     s->list = (weir_edge_key){.relation = UINT16_MAX};
-    if (!err) err = weir_graph_scan(s->draft->graph, s->shard, visit, s);
-    if (!err) err = meet_end(s);
-    close_kind(s->edges, relations * 2, &err);
-    close_kind(s->features, types, &err);
-    close_kind(s->names, types, &err);
-    close_kind(s->labels, labels, &err);
-    close_kind(s->puts, 1, &err);
-    close_kind(s->met, 1, &err);
-    close_kind(s->rowed, 1, &err);
+    if (!err) err = weir_graph_scan(s->draft->graph, s->shard, scan_visit, s);
+    if (!err) err = scan_meet_end(s);
+    scan_close_spills(s->edges, relations * 2, &err);
+    scan_close_spills(s->features, types, &err);
+    scan_close_spills(s->names, types, &err);
+    scan_close_spills(s->labels, labels, &err);
+    scan_close_spills(s->puts, 1, &err);
+    scan_close_spills(s->met, 1, &err);
+    scan_close_spills(s->rowed, 1, &err);
     s->rowed = s->met = s->puts = s->edges = s->features = s->names = s->labels = NULL;
     return err;
 }
 
-static weir_err bounds_open(scan *s) {
-    uint32_t relations = weir_schema_relation_count(s->draft->schema);
-    s->gone_us = weir_calloc(relations, sizeof *s->gone_us);
-    s->from_us = weir_calloc(relations, sizeof *s->from_us);
-    if (!s->gone_us || !s->from_us) return WEIR_NOMEM("for a scan");
-    for (uint32_t i = 0; i < relations; i++) {
-        s->gone_us[i] = weir_draft_gone_us(s->draft, i);
-        s->from_us[i] = weir_draft_relation_from_us(s->draft, i);
-    }
-    return WEIR_OK;
-}
-
 weir_err weir_draft_scan(weir_snapshot_draft *draft) {
-    scan s = {.draft = draft};
-    weir_err err = bounds_open(&s);
+    snapshot_scan s = {.draft = draft};
+    uint32_t relations = weir_schema_relation_count(draft->schema);
+    s.gone_us = weir_calloc(relations, sizeof *s.gone_us);
+    s.from_us = weir_calloc(relations, sizeof *s.from_us);
+    weir_err err = s.gone_us && s.from_us ? WEIR_OK : WEIR_NOMEM("for a scan");
+    for (uint32_t i = 0; !err && i < relations; i++) {
+        s.gone_us[i] = weir_draft_gone_us(draft, i);
+        s.from_us[i] = weir_draft_relation_from_us(draft, i);
+    }
     for (s.shard = 0; !err && s.shard < draft->shards; s.shard++)
         err = scan_shard(&s);
     weir_lives_free(&s.lives);

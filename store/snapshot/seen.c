@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seen.c - what any target of a snapshot sees: a target sees what is older than it and has not ended by then.
+ * seen.c - what the targets of a snapshot see: a target sees what is older than itself and has not ended by then.
  *
- * A deletion of time d hides what is as old as d or older from targets behind d, so it ends that at d + 1; what was put
- * at d itself is never seen. A snapshot without deleted things has of what a deletion ends nothing, for any target.
+ * A deletion of time d hides what is of time d or older from targets after d, so that ends at d + 1; what was put at d
+ * itself is never visible. A snapshot without deleted things has nothing that a deletion ends, for any target.
  */
 #include <weir/store/base/alloc.h>
 
@@ -12,10 +12,10 @@
 /* --- deletions of vertices --------------------------------------------------------------------------------------- */
 
 /* They come by vertex and time. */
-static weir_err keep_deletion(void *context, weir_vertex vertex, int64_t time_us) {
+static weir_err draft_keep_deletion(void *context, weir_vertex vertex, int64_t time_us) {
     weir_snapshot_draft *draft = context;
     weir_draft_deletions *d = &draft->deletions;
-    if (time_us >= draft->as_of_us) return WEIR_OK; /* Z3: of deletions too */
+    if (time_us >= draft->as_of_us) return WEIR_OK; /* SNAPSHOT-Z3: of deletions too */
     if (d->count == d->capacity) {
         size_t capacity = d->capacity ? d->capacity * 2 : 1024;
         weir_vertex *vertices = weir_realloc_array(d->vertices, capacity, sizeof *vertices);
@@ -31,7 +31,7 @@ static weir_err keep_deletion(void *context, weir_vertex vertex, int64_t time_us
 }
 
 weir_err weir_draft_deletions_read(weir_snapshot_draft *draft) {
-    return weir_graph_deletions(draft->graph, keep_deletion, draft);
+    return weir_graph_deletions(draft->graph, draft_keep_deletion, draft);
 }
 
 const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_vertex vertex, size_t *countp) {
@@ -60,18 +60,18 @@ int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
 }
 
 /* The later of what the build keeps and what a `history` of the schema reaches; 0: any time. */
-static int64_t reached_from_us(const weir_snapshot_draft *draft, int64_t history_us) {
+static int64_t draft_reached_from_us(const weir_snapshot_draft *draft, int64_t history_us) {
     int64_t from_us = weir_draft_from_us(draft), reached_us;
     if (!history_us || __builtin_sub_overflow(draft->reach_us, history_us, &reached_us)) return from_us;
     return reached_us > from_us ? reached_us : from_us;
 }
 
 int64_t weir_draft_type_from_us(const weir_snapshot_draft *draft, uint32_t type) {
-    return reached_from_us(draft, weir_schema_vertex_at(draft->schema, type)->history_us);
+    return draft_reached_from_us(draft, weir_schema_vertex_at(draft->schema, type)->history_us);
 }
 
 int64_t weir_draft_relation_from_us(const weir_snapshot_draft *draft, uint32_t relation) {
-    return reached_from_us(draft, weir_schema_relation_at(draft->schema, relation)->history_us);
+    return draft_reached_from_us(draft, weir_schema_relation_at(draft->schema, relation)->history_us);
 }
 
 int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft) {
@@ -101,7 +101,7 @@ bool weir_draft_sees(const weir_snapshot_draft *draft, int64_t from_us, int64_t 
 }
 
 /* The first deletion that hides an edge at one of its ends. */
-static void end_at(const weir_snapshot_draft *draft, weir_vertex end, weir_spill_record *record) {
+static void draft_end_at(const weir_snapshot_draft *draft, weir_vertex end, weir_spill_record *record) {
     size_t count;
     const int64_t *times = weir_draft_deletions_of(draft, end, &count);
     for (size_t i = 0; i < count; i++) {
@@ -117,8 +117,8 @@ weir_err weir_draft_next_edge(const weir_snapshot_draft *draft, uint32_t relatio
     for (;;) {
         weir_err err = weir_merge_next(merge, recordp, foundp);
         if (err || !*foundp || draft->deletions.count == 0) return err;
-        end_at(draft, recordp->vertex, recordp);
-        end_at(draft, recordp->neighbor, recordp);
+        draft_end_at(draft, recordp->vertex, recordp);
+        draft_end_at(draft, recordp->neighbor, recordp);
         bool deleted = recordp->until_us != INT64_MAX;
         if (weir_draft_sees(draft, from_us, recordp->time_us, recordp->until_us, deleted)) return WEIR_OK;
     }

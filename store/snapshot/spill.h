@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spill.h - what a scan finds, put aside in files by kind, and read again merged over the shards.
+ * spill.h - what a scan finds, written to temporary files by kind, and read back merged over the shards.
  *
  * Within a shard, records come by vertex. All of a vertex are of one shard: so a merge changes files only between
  * vertices.
@@ -11,7 +11,8 @@
  *             32     8    time, us
  *             40     8    event
  *             48     4    bytes of the row or the key
- *             52     …    row or key
+ *             52     8    until, us
+ *             60     …    row or key
  */
 #ifndef WEIR_STORE_SPILL_H
 #define WEIR_STORE_SPILL_H
@@ -37,7 +38,7 @@ typedef struct weir_spill_record {
 
 typedef struct weir_spill weir_spill;
 
-/* A new file, made at the first record: FOLDER/NAME.SHARD. */
+/* A new file FOLDER/NAME.SHARD, made at the first record.  WEIR_ELIMIT the path; WEIR_ENOMEM. */
 weir_err weir_spill_open(const char *folder, const char *name, uint32_t shard, weir_spill **spillp);
 weir_err weir_spill_add(weir_spill *spill, const weir_spill_record *record);
 /* Flushes; NULL is allowed. */

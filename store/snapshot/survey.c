@@ -63,7 +63,7 @@ bool weir_import_list(const char **textp, double *valuep) {
 /* --- columns ----------------------------------------------------------------------------------------------------- */
 
 /* As a schema allows: a letter first, then letters, digits, _ and -. */
-static void clean_name(const char *from, char name[WEIR_IMPORT_NAME_MAX + 1]) {
+static void survey_clean_name(const char *from, char name[WEIR_IMPORT_NAME_MAX + 1]) {
     size_t used = 0;
     if (strspn(from, LETTERS) == 0) name[used++] = 'x';
     for (; *from && used < WEIR_IMPORT_NAME_MAX; from++)
@@ -71,7 +71,7 @@ static void clean_name(const char *from, char name[WEIR_IMPORT_NAME_MAX + 1]) {
     name[used] = 0;
 }
 
-static bool is_listed(const char *list, const char *name) {
+static bool survey_is_listed(const char *list, const char *name) {
     size_t length = strlen(name);
     for (const char *at = list; at && *at;) {
         size_t part = strcspn(at, ",");
@@ -82,7 +82,7 @@ static bool is_listed(const char *list, const char *name) {
 }
 
 /* "bits.NAME.1433" and "matrix.NAME.16" say how wide they are. */
-static bool take_width(weir_import_column *column, const char *rest) {
+static bool survey_take_width(weir_import_column *column, const char *rest) {
     const char *dot = strrchr(rest, '.');
     char *end = NULL;
     if (!dot || dot == rest || (size_t)(dot - rest) > WEIR_IMPORT_NAME_MAX) return false;
@@ -92,8 +92,8 @@ static bool take_width(weir_import_column *column, const char *rest) {
     return true;
 }
 
-/* The names that stand for themselves, of either file. */
-static weir_import_role plain_role(const char *name, bool nodes) {
+/* Names with a fixed meaning, of either file. */
+static weir_import_role survey_plain_role(const char *name, bool nodes) {
     static const struct {
         const char *name;
         bool nodes, edges;
@@ -114,7 +114,7 @@ static weir_import_role plain_role(const char *name, bool nodes) {
     return WEIR_IMPORT_FEATURE;
 }
 
-static weir_import_role role_of_prefix(const char *name, bool nodes, const char **restp) {
+static weir_import_role survey_prefix_role(const char *name, bool nodes, const char **restp) {
     static const struct {
         const char *prefix;
         bool edges;
@@ -136,26 +136,26 @@ static weir_import_role role_of_prefix(const char *name, bool nodes, const char 
     return WEIR_IMPORT_FEATURE;
 }
 
-static weir_err classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column) {
+static weir_err survey_classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column) {
     const char *rest;
-    if (is_listed(import->opts->skip, name)) return WEIR_OK;
+    if (survey_is_listed(import->opts->skip, name)) return WEIR_OK;
     if (nodes && import->opts->bits && strcmp(import->opts->bits, name) == 0) {
         column->role = WEIR_IMPORT_BITS;
         column->width = import->opts->bit_count;
-        clean_name(name, column->name);
+        survey_clean_name(name, column->name);
         return WEIR_OK;
     }
-    column->role = plain_role(name, nodes);
+    column->role = survey_plain_role(name, nodes);
     if (column->role != WEIR_IMPORT_FEATURE) return WEIR_OK;
-    column->role = role_of_prefix(name, nodes, &rest);
+    column->role = survey_prefix_role(name, nodes, &rest);
     bool wide = column->role == WEIR_IMPORT_BITS || column->role == WEIR_IMPORT_MATRIX;
-    if (wide && !take_width(column, rest))
-        return WEIR_ERR(WEIR_EDATA, "the column '%.64s' does not end in how wide it is: 'matrix.NAME.16'", name);
-    if (!wide) clean_name(rest, column->name);
+    if (wide && !survey_take_width(column, rest))
+        return WEIR_ERR(WEIR_EDATA, "the column '%.64s' does not end in its width, as in 'matrix.NAME.16'", name);
+    if (!wide) survey_clean_name(rest, column->name);
     return WEIR_OK;
 }
 
-static weir_err open_table(const weir_import *import, const char *path, bool nodes, weir_import_table *table) {
+static weir_err survey_open_table(const weir_import *import, const char *path, bool nodes, weir_import_table *table) {
     weir_err err = path ? weir_csv_open(path, &table->csv) : WEIR_OK;
     if (err) return err;
     table->column_count = path ? weir_csv_columns(table->csv) : 0;
@@ -163,7 +163,7 @@ static weir_err open_table(const weir_import *import, const char *path, bool nod
     table->owners = weir_calloc(WEIR_IMPORT_OWNERS_MAX, sizeof *table->owners);
     if (!table->columns || !table->owners) return WEIR_NOMEM("while importing a data set");
     for (uint32_t i = 0; !err && i < table->column_count; i++) {
-        err = classify(import, weir_csv_name(table->csv, i), nodes, &table->columns[i]);
+        err = survey_classify(import, weir_csv_name(table->csv, i), nodes, &table->columns[i]);
         if (err) err = weir_err_prefix(err, "%s", path);
     }
     return err;
@@ -183,21 +183,11 @@ const char *weir_import_field(const weir_import_table *table, weir_import_role r
 
 /* --- owners ------------------------------------------------------------------------------------------------------ */
 
-static weir_err owner_open(const weir_import_table *table, weir_import_owner *owner) {
-    size_t columns = table->column_count + 1;
-    owner->seen = weir_calloc(columns, sizeof *owner->seen);
-    owner->values = weir_calloc(columns, sizeof *owner->values);
-    owner->features = weir_calloc(columns, sizeof *owner->features);
-    owner->labels = weir_calloc(columns, sizeof *owner->labels);
-    return owner->seen && owner->values && owner->features && owner->labels ? WEIR_OK
-                                                                            : WEIR_NOMEM("while importing a data set");
-}
-
 /* Index of the owner of this name, made if it is new; "" is called `otherwise`. */
-static weir_err owner_of(weir_import_table *table, const char *text, const char *otherwise, bool *newp,
-                         uint32_t *indexp) {
+static weir_err survey_owner(weir_import_table *table, const char *text, const char *otherwise, bool *newp,
+                             uint32_t *indexp) {
     char name[WEIR_IMPORT_NAME_MAX + 1];
-    clean_name(*text ? text : otherwise, name);
+    survey_clean_name(*text ? text : otherwise, name);
     *newp = false;
     for (*indexp = 0; *indexp < table->owner_count; ++*indexp) {
         if (strcmp(table->owners[*indexp].name, name) == 0) return WEIR_OK;
@@ -207,7 +197,13 @@ static weir_err owner_of(weir_import_table *table, const char *text, const char 
     weir_import_owner *owner = &table->owners[table->owner_count++];
     snprintf(owner->name, sizeof owner->name, "%s", name);
     *newp = true;
-    return owner_open(table, owner);
+    size_t columns = table->column_count + 1;
+    owner->seen = weir_calloc(columns, sizeof *owner->seen);
+    owner->values = weir_calloc(columns, sizeof *owner->values);
+    owner->features = weir_calloc(columns, sizeof *owner->features);
+    owner->labels = weir_calloc(columns, sizeof *owner->labels);
+    bool room = owner->seen && owner->values && owner->features && owner->labels;
+    return room ? WEIR_OK : WEIR_NOMEM("while importing a data set");
 }
 
 void weir_import_table_close(weir_import_table *table) {
@@ -227,44 +223,36 @@ void weir_import_table_close(weir_import_table *table) {
 
 /* --- one row ----------------------------------------------------------------------------------------------------- */
 
-static weir_err wrong_field(const weir_import_table *table, uint32_t column, const char *what) {
+static weir_err survey_wrong_field(const weir_import_table *table, uint32_t column, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s: column '%.64s': '%.64s' %s", weir_csv_place(table->csv),
                     weir_csv_name(table->csv, column), weir_csv_field(table->csv, column), what);
 }
 
-static weir_err see_list(weir_import_table *table, uint32_t at) {
+/* Bits without a given width are as wide as the largest needs. */
+static weir_err survey_see_list(const weir_import *import, weir_import_table *table, uint32_t at) {
     weir_import_column *column = &table->columns[at];
     const char *text = weir_csv_field(table->csv, at);
     bool bits = column->role == WEIR_IMPORT_BITS;
+    bool given = import->opts->bit_count > 0 || strncmp(weir_csv_name(table->csv, at), "bits.", 5) == 0;
     uint64_t count = 0;
     double value;
     for (; weir_import_list(&text, &value); count++) {
         if (!bits) continue;
         if (!(value >= 0 && value < UINT32_MAX) || value != floor(value))
-            return wrong_field(table, at, "has no bit's number");
+            return survey_wrong_field(table, at, "has a number that is not a bit's");
+        if (!given && (uint64_t)value >= column->width) column->width = (uint64_t)value + 1;
     }
-    if (*text) return wrong_field(table, at, "is no list of numbers parted by blanks");
-    if (!bits && count && count != column->width) return wrong_field(table, at, "has not the width that its name says");
+    if (*text) return survey_wrong_field(table, at, "is not a list of numbers separated by blanks");
+    if (!bits && count && count != column->width)
+        return survey_wrong_field(table, at, "does not have the width that its name gives");
     return WEIR_OK;
 }
 
-/* Bits whose width nobody said are as wide as the largest needs. */
-static void see_width(weir_import *import, uint32_t at) {
-    const char *text = weir_csv_field(import->nodes.csv, at);
-    uint64_t *width = &import->nodes.columns[at].width;
-    double value;
-    bool said = import->opts->bit_count > 0 || strncmp(weir_csv_name(import->nodes.csv, at), "bits.", 5) == 0;
-    while (!said && weir_import_list(&text, &value)) {
-        if ((uint64_t)value >= *width) *width = (uint64_t)value + 1;
-    }
-}
-
-static weir_err see_field(weir_import *import, weir_import_table *table, weir_import_owner *owner, uint32_t at) {
+static weir_err survey_see_field(weir_import *import, weir_import_table *table, weir_import_owner *owner, uint32_t at) {
     const char *text = weir_csv_field(table->csv, at);
     double number;
     int64_t time_us;
     int32_t code;
-    weir_err err;
     if (!*text) return WEIR_OK;
     switch (table->columns[at].role) {
     case WEIR_IMPORT_FEATURE:
@@ -280,36 +268,36 @@ static weir_err see_field(weir_import *import, weir_import_table *table, weir_im
     case WEIR_IMPORT_MOMENT:
     case WEIR_IMPORT_TIME:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
-        return weir_import_seconds(text, &time_us) ? WEIR_OK
-                                                   : wrong_field(table, at, "is no time in seconds since 1970");
+        return weir_import_seconds(text, &time_us)
+                   ? WEIR_OK
+                   : survey_wrong_field(table, at, "is not a time in seconds since 1970");
     case WEIR_IMPORT_MASK:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
         return strcmp(text, "0") == 0 || strcmp(text, "1") == 0 ? WEIR_OK
-                                                                : wrong_field(table, at, "is neither 0 nor 1");
+                                                                : survey_wrong_field(table, at, "is neither 0 nor 1");
     case WEIR_IMPORT_BITS:
     case WEIR_IMPORT_MATRIX:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
-        err = see_list(table, at);
-        if (!err && table->columns[at].role == WEIR_IMPORT_BITS) see_width(import, at);
-        return err;
+        return survey_see_list(import, table, at);
     default:
         return WEIR_OK;
     }
-    return strlen(text) <= WEIR_ROW_TEXT_MAX ? WEIR_OK
-                                             : wrong_field(table, at, "has more than 255 bytes; --skip the column");
+    return strlen(text) <= WEIR_ROW_TEXT_MAX
+               ? WEIR_OK
+               : survey_wrong_field(table, at, "has more than 255 bytes; --skip the column");
 }
 
-static weir_err see_row(weir_import *import, weir_import_table *table, uint32_t index) {
+static weir_err survey_see_row(weir_import *import, weir_import_table *table, uint32_t index) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < table->column_count; i++)
-        err = see_field(import, table, &table->owners[index], i);
+        err = survey_see_field(import, table, &table->owners[index], i);
     return err;
 }
 
 /* --- keys -------------------------------------------------------------------------------------------------------- */
 
-/* *knownp: it was there before, of some type. */
-static weir_err key_add(weir_import *import, const char *key, uint32_t type, bool *knownp) {
+/* *knownp: the key is not new, for any type. */
+static weir_err survey_add_key(weir_import *import, const char *key, uint32_t type, bool *knownp) {
     int32_t code;
     uint32_t before = import->ids.count;
     weir_err err = weir_texts_code(&import->ids, key, strlen(key), &code);
@@ -329,9 +317,9 @@ static weir_err key_add(weir_import *import, const char *key, uint32_t type, boo
     return WEIR_OK;
 }
 
-/* A vertex may have a line for each time at which something of it changed; where ids of several types are the same, who
- * checks would have to know more than one time of each. */
-static weir_err check_later(weir_import *import, const char *key) {
+/* A vertex may have a line for each time at which something about it changed. Not checked for keys that several types
+ * share, because one time a key is kept. */
+static weir_err survey_check_later(weir_import *import, const char *key) {
     const weir_import_table *t = &import->nodes;
     int64_t *last_us = &import->last_us[weir_texts_find(&import->ids, key, strlen(key))], time_us = 0;
     weir_import_seconds(weir_import_field(t, WEIR_IMPORT_TIME), &time_us);
@@ -342,33 +330,34 @@ static weir_err check_later(weir_import *import, const char *key) {
     return WEIR_OK;
 }
 
-static weir_err survey_node(weir_import *import) {
+static weir_err survey_node(void *context) {
+    weir_import *import = context;
     weir_import_table *t = &import->nodes;
     const char *key = weir_import_field(t, WEIR_IMPORT_ID);
     uint32_t type;
     bool new, known;
-    weir_err err = owner_of(t, weir_import_field(t, WEIR_IMPORT_TYPE), "node", &new, &type);
+    weir_err err = survey_owner(t, weir_import_field(t, WEIR_IMPORT_TYPE), "node", &new, &type);
     if (err) return err;
     if (!*key || strlen(key) > WEIR_KEY_MAX)
         return WEIR_ERR(WEIR_EDATA, "%s: the id is empty or too long", weir_csv_place(t->csv));
-    err = key_add(import, key, type, &known);
+    err = survey_add_key(import, key, type, &known);
     if (err) return err;
     uint32_t *of = &import->types[weir_texts_find(&import->ids, key, strlen(key))];
     if (known && *of != type) *of = WEIR_SCHEMA_NONE;
-    err = see_row(import, t, type);
-    return err || *of == WEIR_SCHEMA_NONE ? err : check_later(import, key);
+    err = survey_see_row(import, t, type);
+    return err || *of == WEIR_SCHEMA_NONE ? err : survey_check_later(import, key);
 }
 
 weir_err weir_import_node(const weir_import *import, uint32_t *typep) {
-    weir_import_table t = import->nodes; /* finds only: no owner is new in the second pass */
+    weir_import_table t = import->nodes; /* a copy, because nothing is added in the second pass */
     bool new;
-    weir_err err = owner_of(&t, weir_import_field(&t, WEIR_IMPORT_TYPE), "node", &new, typep);
+    weir_err err = survey_owner(&t, weir_import_field(&t, WEIR_IMPORT_TYPE), "node", &new, typep);
     WEIR_ASSERT(err || !new);
     return err;
 }
 
-/* The type of one end: as its column says, or as the nodes say; without nodes it is made. */
-static weir_err end_type(weir_import *import, const char *key, weir_import_role role, uint32_t *typep) {
+/* The type of one end: from its column, or else from the nodes; without nodes it is added. */
+static weir_err survey_end_type(weir_import *import, const char *key, weir_import_role role, uint32_t *typep) {
     weir_import_table *t = &import->edges;
     const char *said = weir_import_field(t, role);
     int32_t code = weir_texts_find(&import->ids, key, strlen(key));
@@ -378,8 +367,8 @@ static weir_err end_type(weir_import *import, const char *key, weir_import_role 
     if (code < 0 && import->nodes.csv)
         return WEIR_ERR(WEIR_EDATA, "%s: no node has the id '%.64s'", weir_csv_place(t->csv), key);
     if (*said || !import->nodes.csv) {
-        weir_err err = owner_of(&import->nodes, said, "node", &new, typep);
-        return err || import->nodes.csv ? err : key_add(import, key, *typep, &known);
+        weir_err err = survey_owner(&import->nodes, said, "node", &new, typep);
+        return err || import->nodes.csv ? err : survey_add_key(import, key, *typep, &known);
     }
     *typep = import->types[code];
     if (*typep != WEIR_SCHEMA_NONE) return WEIR_OK;
@@ -392,29 +381,23 @@ weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep) {
     bool new;
     edgep->src = weir_import_field(t, WEIR_IMPORT_SRC);
     edgep->dst = weir_import_field(t, WEIR_IMPORT_DST);
-    weir_err err = end_type(import, edgep->src, WEIR_IMPORT_SRC_TYPE, &edgep->from);
-    if (!err) err = end_type(import, edgep->dst, WEIR_IMPORT_DST_TYPE, &edgep->to);
-    if (!err) err = owner_of(t, weir_import_field(t, WEIR_IMPORT_TYPE), "edge", &new, &edgep->relation);
+    weir_err err = survey_end_type(import, edgep->src, WEIR_IMPORT_SRC_TYPE, &edgep->from);
+    if (!err) err = survey_end_type(import, edgep->dst, WEIR_IMPORT_DST_TYPE, &edgep->to);
+    if (!err) err = survey_owner(t, weir_import_field(t, WEIR_IMPORT_TYPE), "edge", &new, &edgep->relation);
     if (err) return err;
     weir_import_owner *relation = &t->owners[edgep->relation];
     if (new) relation->from = edgep->from, relation->to = edgep->to;
     if (relation->from == edgep->from && relation->to == edgep->to) return WEIR_OK;
-    return WEIR_ERR(WEIR_EDATA, "%s: edges of type '%s' join other types before; give these rows a type of their own",
+    return WEIR_ERR(WEIR_EDATA,
+                    "%s: edges of type '%s' connect other types in earlier rows; give these rows a type of their own",
                     weir_csv_place(t->csv), relation->name);
 }
 
-static weir_err survey_edge(weir_import *import) {
+static weir_err survey_edge(void *context) {
+    weir_import *import = context;
     weir_import_edge edge;
     weir_err err = weir_import_ends(import, &edge);
-    return err ? err : see_row(import, &import->edges, edge.relation);
-}
-
-static weir_err visit_node(void *context) {
-    return survey_node(context);
-}
-
-static weir_err visit_edge(void *context) {
-    return survey_edge(context);
+    return err ? err : survey_see_row(import, &import->edges, edge.relation);
 }
 
 weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *context), void *context) {
@@ -430,13 +413,13 @@ weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *cont
 
 weir_err weir_import_survey(weir_import *import) {
     const weir_snapshot_import_opts *opts = import->opts;
-    weir_err err = open_table(import, opts->nodes, true, &import->nodes);
-    if (!err) err = open_table(import, opts->edges, false, &import->edges);
+    weir_err err = survey_open_table(import, opts->nodes, true, &import->nodes);
+    if (!err) err = survey_open_table(import, opts->edges, false, &import->edges);
     if (!err && opts->nodes && weir_import_find(&import->nodes, WEIR_IMPORT_ID) == WEIR_SCHEMA_NONE)
         err = WEIR_ERR(WEIR_EDATA, "%s has no column 'id'", opts->nodes);
     if (!err && (weir_import_find(&import->edges, WEIR_IMPORT_SRC) == WEIR_SCHEMA_NONE ||
                  weir_import_find(&import->edges, WEIR_IMPORT_DST) == WEIR_SCHEMA_NONE))
-        err = WEIR_ERR(WEIR_EDATA, "%s has not the columns 'src' and 'dst'", opts->edges);
-    if (!err) err = weir_import_walk(&import->nodes, visit_node, import);
-    return err ? err : weir_import_walk(&import->edges, visit_edge, import);
+        err = WEIR_ERR(WEIR_EDATA, "%s lacks the columns 'src' and 'dst'", opts->edges);
+    if (!err) err = weir_import_walk(&import->nodes, survey_node, import);
+    return err ? err : weir_import_walk(&import->edges, survey_edge, import);
 }

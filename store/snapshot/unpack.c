@@ -12,14 +12,14 @@
 #include "export.h"
 #include "import_private.h"
 
-/* Of a member: a matrix, a mask, a feature of nodes or edges, by its name and shape. */
-typedef enum member_kind { MEMBER_OTHER, MEMBER_NODE, MEMBER_EDGE, MEMBER_MATRIX, MEMBER_MASK } member_kind;
+/* What a member is, by its name and shape. */
+typedef enum unpack_kind { MEMBER_OTHER, MEMBER_NODE, MEMBER_EDGE, MEMBER_MATRIX, MEMBER_MASK } unpack_kind;
 
-typedef struct member {
-    member_kind kind;
-    const char *name; /* without what says the kind */
+typedef struct unpack_member {
+    unpack_kind kind;
+    const char *name; /* without the prefix that gives the kind */
     weir_npy_array array;
-} member;
+} unpack_member;
 
 typedef struct unpack {
     weir_npz *npz;
@@ -27,16 +27,16 @@ typedef struct unpack {
     uint64_t nodes, edges;
     weir_npy_array src, dst;
     weir_npy_array ids, labels, node_times, edge_times; /* count 0: there is none */
-    member *members;
+    unpack_member *members;
     int label_digits;
 } unpack;
 
-static weir_err wrong(const unpack *u, const char *what) {
+static weir_err unpack_wrong(const unpack *u, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s: %s", u->path, what);
 }
 
-/* The first of these names that is there; NULL-ended. count 0: it is not. */
-static weir_err any_of(unpack *u, const char *const *names, weir_npy_array *arrayp, bool *foundp) {
+/* The first of these names that the archive has; NULL-terminated. */
+static weir_err unpack_any_of(unpack *u, const char *const *names, weir_npy_array *arrayp, bool *foundp) {
     weir_err err = WEIR_OK;
     for (*foundp = false; *names && !*foundp && !err; names++) {
         err = weir_npz_array(u->npz, *names, arrayp);
@@ -46,20 +46,16 @@ static weir_err any_of(unpack *u, const char *const *names, weir_npy_array *arra
     return err;
 }
 
-static weir_err one(unpack *u, const char *name, weir_npy_array *arrayp, bool *foundp) {
-    const char *const names[] = {name, NULL};
-    return any_of(u, names, arrayp, foundp);
-}
-
 /* --- edges ------------------------------------------------------------------------------------------------------- */
 
-static weir_err find_ends(unpack *u) {
+static weir_err unpack_find_ends(unpack *u) {
+    static const char *const names[] = {"edge_index", NULL};
     weir_npy_array both;
     bool found;
-    weir_err err = one(u, "edge_index", &both, &found);
+    weir_err err = unpack_any_of(u, names, &both, &found);
     if (err) return err;
     if (found) {
-        if (both.dims != 2 || both.shape[0] != 2) return wrong(u, "edge_index is no array of (2, edges)");
+        if (both.dims != 2 || both.shape[0] != 2) return unpack_wrong(u, "edge_index is not an array of (2, edges)");
         u->src = u->dst = both;
         u->src.count = u->dst.count = both.shape[1];
         u->dst.data = (const uint8_t *)both.data + both.shape[1] * weir_npy_size(both.type);
@@ -67,20 +63,20 @@ static weir_err find_ends(unpack *u) {
         err = weir_npz_array(u->npz, "src", &u->src);
         if (!err) err = weir_npz_array(u->npz, "dst", &u->dst);
         if (err) return weir_err_prefix(err, "edges are in edge_index, or in src and dst");
-        if (u->src.count != u->dst.count) return wrong(u, "src and dst are not of one length");
+        if (u->src.count != u->dst.count) return unpack_wrong(u, "src and dst differ in length");
     }
     u->edges = u->src.count;
     return WEIR_OK;
 }
 
-/* How many nodes: as the arrays of nodes say, else one more than the largest end. */
-static weir_err count_nodes(unpack *u) {
+/* The number of nodes: the length of an array of nodes, else one more than the largest end. */
+static weir_err unpack_count_nodes(unpack *u) {
     static const char *const names[] = {"node_id", "y", "x", "labels", "label", "node_time", NULL};
     weir_npy_array array;
     bool found;
     int64_t end;
-    weir_err err = any_of(u, names, &array, &found);
-    if (!err && found && array.dims == 0) err = wrong(u, "an array of nodes has no dimension");
+    weir_err err = unpack_any_of(u, names, &array, &found);
+    if (!err && found && array.dims == 0) err = unpack_wrong(u, "an array of nodes has no dimension");
     if (!err && found) u->nodes = array.shape[0];
     for (uint64_t i = 0; !err && !found && i < 2 * u->edges; i++) {
         err = weir_npy_i64(i % 2 ? &u->dst : &u->src, u->path, i / 2, &end);
@@ -91,50 +87,49 @@ static weir_err count_nodes(unpack *u) {
 
 /* --- what a member is -------------------------------------------------------------------------------------------- */
 
-static bool has_suffix(const char *name, const char *suffix) {
-    size_t length = strlen(name), part = strlen(suffix);
-    return length > part && strcmp(name + length - part, suffix) == 0;
-}
-
-static member_kind kind_of(const unpack *u, const char *name, const weir_npy_array *a, const char **restp) {
+static unpack_kind unpack_kind_of(const unpack *u, const char *name, const weir_npy_array *a, const char **restp) {
+    size_t length = strlen(name);
+    bool mask = strncmp(name, "mask.", 5) == 0 || (length > 5 && strcmp(name + length - 5, "_mask") == 0);
     bool nodes = a->dims > 0 && a->shape[0] == u->nodes, edges = a->dims == 1 && a->shape[0] == u->edges;
     *restp = strchr(name, '.') ? strchr(name, '.') + 1 : name;
     if (strncmp(name, "edge.", 5) == 0) return edges ? MEMBER_EDGE : MEMBER_OTHER;
     if (!nodes) return MEMBER_OTHER;
     if (strncmp(name, "node.", 5) == 0) return a->dims == 1 ? MEMBER_NODE : MEMBER_OTHER;
     if (a->dims == 2 && (strcmp(name, "x") == 0 || strncmp(name, "x.", 2) == 0)) return MEMBER_MATRIX;
-    if (a->dims == 1 && (strncmp(name, "mask.", 5) == 0 || has_suffix(name, "_mask"))) return MEMBER_MASK;
+    if (a->dims == 1 && mask) return MEMBER_MASK;
     return MEMBER_OTHER;
 }
 
-/* Each member is looked at once: asking an archive for an array checks all of its bytes. */
-static weir_err find_members(unpack *u) {
-    static const char *const labels[] = {"y", "labels", "label", NULL};
+/* Members are kept: a row asks for all of them. */
+static weir_err unpack_find_members(unpack *u) {
+    static const char *const ids[] = {"node_id", NULL}, *const labels[] = {"y", "labels", "label", NULL};
+    static const char *const node_times[] = {"node_time", NULL}, *const edge_times[] = {"edge_time", NULL};
     uint32_t count = weir_npz_count(u->npz);
     bool found;
     u->members = weir_calloc(count + 1, sizeof *u->members);
     weir_err err = u->members ? WEIR_OK : WEIR_NOMEM("while unpacking %s", u->path);
     for (uint32_t i = 0; !err && i < count; i++) {
-        member *m = &u->members[i];
+        unpack_member *m = &u->members[i];
         err = weir_npz_array(u->npz, weir_npz_name(u->npz, i), &m->array);
-        if (!err) m->kind = kind_of(u, weir_npz_name(u->npz, i), &m->array, &m->name);
+        if (!err) m->kind = unpack_kind_of(u, weir_npz_name(u->npz, i), &m->array, &m->name);
     }
-    if (!err) err = one(u, "node_id", &u->ids, &found);
-    if (!err) err = one(u, "node_time", &u->node_times, &found);
-    if (!err) err = one(u, "edge_time", &u->edge_times, &found);
-    if (!err) err = any_of(u, labels, &u->labels, &found);
+    if (!err) err = unpack_any_of(u, ids, &u->ids, &found);
+    if (!err) err = unpack_any_of(u, node_times, &u->node_times, &found);
+    if (!err) err = unpack_any_of(u, edge_times, &u->edge_times, &found);
+    if (!err) err = unpack_any_of(u, labels, &u->labels, &found);
     if (err) return err;
     const weir_npy_array *of_nodes[] = {&u->ids, &u->node_times, &u->labels};
     for (size_t i = 0; i < 3; i++) {
         if (of_nodes[i]->count && of_nodes[i]->count != u->nodes)
-            return wrong(u, "node_id, node_time and y are not of one length");
+            return unpack_wrong(u, "node_id, node_time and y differ in length");
     }
-    return u->edge_times.count && u->edge_times.count != u->edges ? wrong(u, "edge_time is not as long as the edges")
-                                                                  : WEIR_OK;
+    return u->edge_times.count && u->edge_times.count != u->edges
+               ? unpack_wrong(u, "edge_time and the edges differ in length")
+               : WEIR_OK;
 }
 
-/* Values are texts, sorted as such: so all have the digits of the largest. */
-static weir_err measure_labels(unpack *u) {
+/* Values become texts, which sort as such: so all have as many digits as the largest. */
+static weir_err unpack_measure_labels(unpack *u) {
     int64_t value, largest = 0;
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < u->labels.count; i++) {
@@ -148,9 +143,9 @@ static weir_err measure_labels(unpack *u) {
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
-static void put_headers(const unpack *u, bool nodes, weir_buf *out) {
+static void unpack_put_header(const unpack *u, bool nodes, weir_buf *out) {
     for (uint32_t i = 0; i < weir_npz_count(u->npz); i++) {
-        const member *m = &u->members[i];
+        const unpack_member *m = &u->members[i];
         if ((m->kind == MEMBER_EDGE) == nodes || m->kind == MEMBER_OTHER) continue;
         if (m->kind == MEMBER_MATRIX) {
             weir_buf_printf(out, ",matrix.%s.%" PRIu64, m->name, m->array.shape[1]);
@@ -161,30 +156,25 @@ static void put_headers(const unpack *u, bool nodes, weir_buf *out) {
     weir_buf_byte(out, '\n');
 }
 
-static void put_cell(const member *m, uint64_t row, weir_buf *out) {
-    weir_buf_byte(out, ',');
-    if (m->kind == MEMBER_MASK) {
-        weir_buf_byte(out, weir_npy_f64(&m->array, row) != 0 ? '1' : '0');
-    } else if (m->kind == MEMBER_MATRIX) {
-        uint64_t width = m->array.shape[1];
-        for (uint64_t i = 0; i < width; i++) {
-            if (i) weir_buf_byte(out, ' ');
-            weir_export_number(out, (float)weir_npy_f64(&m->array, row * width + i));
-        }
-    } else {
-        weir_export_number(out, (float)weir_npy_f64(&m->array, row));
-    }
-}
-
-static void put_cells(const unpack *u, bool nodes, uint64_t row, weir_buf *out) {
+static void unpack_put_cells(const unpack *u, bool nodes, uint64_t row, weir_buf *out) {
     for (uint32_t i = 0; i < weir_npz_count(u->npz); i++) {
-        const member *m = &u->members[i];
-        if ((m->kind == MEMBER_EDGE) != nodes && m->kind != MEMBER_OTHER) put_cell(m, row, out);
+        const unpack_member *m = &u->members[i];
+        if ((m->kind == MEMBER_EDGE) == nodes || m->kind == MEMBER_OTHER) continue;
+        weir_buf_byte(out, ',');
+        if (m->kind == MEMBER_MASK) {
+            weir_buf_byte(out, weir_npy_f64(&m->array, row) != 0 ? '1' : '0');
+            continue;
+        }
+        uint64_t width = m->kind == MEMBER_MATRIX ? m->array.shape[1] : 1;
+        for (uint64_t c = 0; c < width; c++) {
+            if (c) weir_buf_byte(out, ' ');
+            weir_export_number(out, (float)weir_npy_f64(&m->array, row * width + c));
+        }
     }
     weir_buf_byte(out, '\n');
 }
 
-static weir_err put_id(const unpack *u, int64_t place, weir_buf *out) {
+static weir_err unpack_put_id(const unpack *u, int64_t place, weir_buf *out) {
     int64_t id = place;
     weir_err err = WEIR_OK;
     if (place < 0 || (uint64_t)place >= u->nodes)
@@ -195,7 +185,7 @@ static weir_err put_id(const unpack *u, int64_t place, weir_buf *out) {
     return err;
 }
 
-static weir_err put_time(const unpack *u, const weir_npy_array *times, uint64_t row, weir_buf *out) {
+static weir_err unpack_put_time(const unpack *u, const weir_npy_array *times, uint64_t row, weir_buf *out) {
     int64_t time_us = WEIR_SNAPSHOT_NEVER;
     weir_err err = times->count ? weir_npy_i64(times, u->path, row, &time_us) : WEIR_OK;
     weir_buf_byte(out, ',');
@@ -203,36 +193,38 @@ static weir_err put_time(const unpack *u, const weir_npy_array *times, uint64_t 
     return err;
 }
 
-static weir_err put_node(const unpack *u, uint64_t row, weir_buf *out) {
-    int64_t label = -1;
-    weir_err err = put_id(u, (int64_t)row, out);
-    if (!err) err = put_time(u, &u->node_times, row, out);
-    if (!err && u->labels.count) err = weir_npy_i64(&u->labels, u->path, row, &label);
-    weir_buf_byte(out, ',');
-    if (label >= 0) weir_buf_printf(out, "%0*lld", u->label_digits, (long long)label);
-    put_cells(u, true, row, out);
-    return err;
-}
-
-static weir_err put_edge(const unpack *u, uint64_t row, weir_buf *out) {
-    int64_t src, dst;
-    weir_err err = weir_npy_i64(&u->src, u->path, row, &src);
-    if (!err) err = put_id(u, src, out);
-    weir_buf_byte(out, ',');
-    if (!err) err = weir_npy_i64(&u->dst, u->path, row, &dst);
-    if (!err) err = put_id(u, dst, out);
-    if (!err) err = put_time(u, &u->edge_times, row, out);
-    put_cells(u, false, row, out);
-    return err;
-}
-
-static weir_err put_file(const unpack *u, const char *folder, bool nodes) {
+static weir_err unpack_put_nodes(const unpack *u, const char *folder) {
     weir_export_file file;
-    weir_err err = weir_export_open(folder, nodes ? "nodes.csv" : "edges.csv", &file);
-    weir_buf_text(&file.text, nodes ? "id,timestamp,label" : "src,dst,timestamp");
-    put_headers(u, nodes, &file.text);
-    for (uint64_t i = 0; !err && i < (nodes ? u->nodes : u->edges); i++) {
-        err = nodes ? put_node(u, i, &file.text) : put_edge(u, i, &file.text);
+    weir_err err = weir_export_open(folder, "nodes.csv", &file);
+    weir_buf_text(&file.text, "id,timestamp,label");
+    unpack_put_header(u, true, &file.text);
+    for (uint64_t row = 0; !err && row < u->nodes; row++) {
+        int64_t label = -1;
+        err = unpack_put_id(u, (int64_t)row, &file.text);
+        if (!err) err = unpack_put_time(u, &u->node_times, row, &file.text);
+        if (!err && u->labels.count) err = weir_npy_i64(&u->labels, u->path, row, &label);
+        weir_buf_byte(&file.text, ',');
+        if (label >= 0) weir_buf_printf(&file.text, "%0*lld", u->label_digits, (long long)label);
+        unpack_put_cells(u, true, row, &file.text);
+        if (!err) err = weir_export_flush(&file);
+    }
+    return weir_export_close(&file, err);
+}
+
+static weir_err unpack_put_edges(const unpack *u, const char *folder) {
+    weir_export_file file;
+    int64_t src, dst;
+    weir_err err = weir_export_open(folder, "edges.csv", &file);
+    weir_buf_text(&file.text, "src,dst,timestamp");
+    unpack_put_header(u, false, &file.text);
+    for (uint64_t row = 0; !err && row < u->edges; row++) {
+        err = weir_npy_i64(&u->src, u->path, row, &src);
+        if (!err) err = unpack_put_id(u, src, &file.text);
+        weir_buf_byte(&file.text, ',');
+        if (!err) err = weir_npy_i64(&u->dst, u->path, row, &dst);
+        if (!err) err = unpack_put_id(u, dst, &file.text);
+        if (!err) err = unpack_put_time(u, &u->edge_times, row, &file.text);
+        unpack_put_cells(u, false, row, &file.text);
         if (!err) err = weir_export_flush(&file);
     }
     return weir_export_close(&file, err);
@@ -240,14 +232,14 @@ static weir_err put_file(const unpack *u, const char *folder, bool nodes) {
 
 weir_err weir_import_unpack(const char *npz, const char *folder) {
     unpack u = {.path = npz};
-    weir_err err = weir_npz_open(npz, &u.npz);
+    weir_err err = weir_npz_open(npz, folder, &u.npz);
     if (err) return err;
-    err = find_ends(&u);
-    if (!err) err = count_nodes(&u);
-    if (!err) err = find_members(&u);
-    if (!err) err = measure_labels(&u);
-    if (!err) err = put_file(&u, folder, true);
-    if (!err) err = put_file(&u, folder, false);
+    err = unpack_find_ends(&u);
+    if (!err) err = unpack_count_nodes(&u);
+    if (!err) err = unpack_find_members(&u);
+    if (!err) err = unpack_measure_labels(&u);
+    if (!err) err = unpack_put_nodes(&u, folder);
+    if (!err) err = unpack_put_edges(&u, folder);
     weir_free(u.members);
     weir_npz_close(u.npz);
     return err;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vertices.c - which vertices there are, numbered by their ids within their type.
+ * vertices.c - which vertices exist, numbered by their ids within their type.
  *
- * A vertex is there if a target sees one of its lives, or one of its edges. Each of these is a run of rising ids; the
- * runs of a type are merged. So a number depends on nothing but the set of ids: not on shards, nor on order.
+ * A vertex is in the snapshot if a target sees one of its lives or edges. Each source of ids is an ascending run; the
+ * runs of a type are merged. So a number depends on the set of ids only, not on shards or order.
  */
 #include <stdio.h>
 
@@ -17,41 +17,37 @@
 /* --- runs -------------------------------------------------------------------------------------------------------- */
 
 /* How many runs each type has. */
-typedef struct runs {
+typedef struct vertex_runs {
     weir_snapshot_draft *draft;
     uint32_t *counts;
-} runs;
+} vertex_runs;
 
-static void count_edge(weir_draft_direction *d, const weir_spill_record *r) {
-    if (d->edges == 0 || r->time_us < d->oldest_us) d->oldest_us = r->time_us;
-    if (d->edges == 0 || r->time_us > d->newest_us) d->newest_us = r->time_us;
-    d->edges++;
-    d->deleted += r->until_us != INT64_MAX;
-}
-
-static weir_err run_open(runs *r, uint32_t type, weir_spill **runp) {
+static weir_err runs_open_run(vertex_runs *r, uint32_t type, weir_spill **runp) {
     char name[64];
     snprintf(name, sizeof name, "run.%u", type);
     return weir_spill_open(r->draft->spill, name, r->counts[type]++, runp);
 }
 
 /* The ids of the vertices with edges, each once; and how many edges there are. */
-static weir_err make_edges_run(runs *r, uint32_t relation, weir_direction direction) {
+static weir_err runs_of_edges(vertex_runs *r, uint32_t relation, weir_direction direction) {
     weir_snapshot_draft *draft = r->draft;
     const weir_schema_relation *of = weir_schema_relation_at(draft->schema, relation);
-    uint32_t place = relation * 2 + direction;
+    weir_draft_direction *counted = &draft->directions[relation * 2 + direction];
     char spill[64];
     weir_merge *merge = NULL;
     weir_spill *run = NULL;
     weir_spill_record record, last = {.vertex = 0};
     bool found = true, any = false;
-    snprintf(spill, sizeof spill, "edges.%u", place);
-    weir_err err = run_open(r, direction == WEIR_OUT ? of->from : of->to, &run);
+    snprintf(spill, sizeof spill, "edges.%u", relation * 2 + direction);
+    weir_err err = runs_open_run(r, direction == WEIR_OUT ? of->from : of->to, &run);
     if (!err) err = weir_merge_open(draft->spill, spill, draft->shards, &merge);
     while (!err && found) {
         err = weir_draft_next_edge(draft, relation, merge, &record, &found);
         if (err || !found) break;
-        count_edge(&draft->directions[place], &record);
+        if (counted->edges == 0 || record.time_us < counted->oldest_us) counted->oldest_us = record.time_us;
+        if (counted->edges == 0 || record.time_us > counted->newest_us) counted->newest_us = record.time_us;
+        counted->edges++;
+        counted->deleted += record.until_us != INT64_MAX;
         if (any && record.vertex == last.vertex) continue;
         any = true;
         last = (weir_spill_record){.vertex = record.vertex};
@@ -62,12 +58,12 @@ static weir_err make_edges_run(runs *r, uint32_t relation, weir_direction direct
     return err;
 }
 
-/* Who was put has a name; whether a target sees a life of it is seen by its puts. */
-static weir_err make_names_run(runs *r, uint32_t type) {
+/* A vertex that was put has a name; its puts say whether a target sees one of its lives. */
+static weir_err runs_of_names(vertex_runs *r, uint32_t type) {
     weir_spill *run = NULL;
     weir_along names = {.merge = NULL};
     weir_pulse pulse = {.expire_us = 0};
-    weir_err err = run_open(r, type, &run);
+    weir_err err = runs_open_run(r, type, &run);
     if (!err) err = weir_along_open(r->draft, "names", type, &names);
     if (!err) err = weir_pulse_open(r->draft, type, &pulse);
     while (!err && names.found) {
@@ -82,22 +78,10 @@ static weir_err make_names_run(runs *r, uint32_t type) {
     return err;
 }
 
-static weir_err make_runs(runs *r) {
-    const weir_schema *schema = r->draft->schema;
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
-        err = make_edges_run(r, i, WEIR_OUT);
-        if (!err) err = make_edges_run(r, i, WEIR_IN);
-    }
-    for (uint32_t type = 0; !err && type < weir_schema_vertex_count(schema); type++)
-        err = make_names_run(r, type);
-    return err;
-}
-
 /* --- ids --------------------------------------------------------------------------------------------------------- */
 
 /* One walk over a type's runs: counts the ids, and writes them where there is a writer. */
-static weir_err walk_ids(const runs *r, uint32_t type, weir_npy_writer *writer, uint64_t *countp) {
+static weir_err vertices_walk_ids(const vertex_runs *r, uint32_t type, weir_npy_writer *writer, uint64_t *countp) {
     weir_merge *merge = NULL;
     weir_spill_record record;
     weir_vertex last = 0;
@@ -119,7 +103,7 @@ static weir_err walk_ids(const runs *r, uint32_t type, weir_npy_writer *writer, 
     return err;
 }
 
-static weir_err write_ids(const runs *r, uint32_t type) {
+static weir_err vertices_write_ids(const vertex_runs *r, uint32_t type) {
     weir_snapshot_draft *draft = r->draft;
     weir_npy_writer *writer = NULL;
     char path[WEIR_DRAFT_PATH_MAX];
@@ -128,9 +112,9 @@ static weir_err write_ids(const runs *r, uint32_t type) {
     if (!err) err = weir_folder_create(path);
     if (!err)
         err = weir_draft_path(draft, path, "vertices/%s/ids.npy", weir_schema_vertex_at(draft->schema, type)->name);
-    if (!err) err = walk_ids(r, type, NULL, &count);
+    if (!err) err = vertices_walk_ids(r, type, NULL, &count);
     if (!err) err = weir_npy_writer_open(path, WEIR_NPY_U64, count, 2, &writer);
-    if (!err) err = walk_ids(r, type, writer, &count);
+    if (!err) err = vertices_walk_ids(r, type, writer, &count);
     if (err) {
         weir_npy_writer_cancel(writer);
         return err;
@@ -146,10 +130,16 @@ bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_verte
 
 weir_err weir_draft_vertices(weir_snapshot_draft *draft) {
     uint32_t types = weir_schema_vertex_count(draft->schema);
-    runs r = {draft, weir_calloc(types, sizeof *r.counts)};
-    weir_err err = r.counts ? make_runs(&r) : WEIR_NOMEM("for the vertex types");
+    vertex_runs r = {draft, weir_calloc(types, sizeof *r.counts)};
+    weir_err err = r.counts ? WEIR_OK : WEIR_NOMEM("for the vertex types");
+    for (uint32_t i = 0; !err && i < weir_schema_relation_count(draft->schema); i++) {
+        err = runs_of_edges(&r, i, WEIR_OUT);
+        if (!err) err = runs_of_edges(&r, i, WEIR_IN);
+    }
     for (uint32_t type = 0; !err && type < types; type++)
-        err = write_ids(&r, type);
+        err = runs_of_names(&r, type);
+    for (uint32_t type = 0; !err && type < types; type++)
+        err = vertices_write_ids(&r, type);
     weir_free(r.counts);
     return err;
 }

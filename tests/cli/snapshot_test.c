@@ -88,8 +88,8 @@ static void damage_is_named(void **state) {
     (void)state;
     make_snapshot();
     cli_refused("weir snapshot build out --path d/store", "out is there already; name a new folder");
-    cli_refused("weir snapshot show nowhere", "nowhere is no snapshot: it has no manifest.json");
-    cli_refused("weir snapshot build no/where --path d/store", "cannot write a snapshot into no");
+    cli_refused("weir snapshot show nowhere", "nowhere is not a snapshot: it has no manifest.json");
+    cli_refused("weir snapshot build no/where --path d/store", "cannot write into no");
     cli_must("cp -r out cut; truncate -s -8 cut/relations/buys/out/times.npy; weir snapshot show out",
              "^schema    shop$");
     cli_refused("weir snapshot show cut",

@@ -601,24 +601,25 @@ static void hostile_parts_are_refused_by_name(void **state) {
     refused_with("relations/lasting/out/neighbors.npy", 8, UINT64_MAX, "neighbors.npy: number");
     refused_with("relations/lasting/out/neighbors.npy", 8, 1u << 30, "points outside");
     refused_with("relations/fading/in/indptr.npy", 8, 7, "is less than the one before it");
-    refused_with("relations/fading/in/indptr.npy", 8, 1u << 30, "is not how much there is");
+    refused_with("relations/fading/in/indptr.npy", 8, 1u << 30, "is not the length of the array that it indexes");
     refused_with("halo/b.npy", 8, 1u << 30, "points outside");
-    refused_with("halo/b.npy", 8, 0, "is no halo's");
+    refused_with("halo/b.npy", 8, 0, "is owned, or not above the one before it");
     refused_with("labels/l/targets.npy", 8, 1u << 30, "points outside");
-    refused_with("labels/l/values.npy", 8, 9, "is no value");
+    refused_with("labels/l/values.npy", 8, 9, "is not a value of the label");
     refused_with("vertices/a/ids.npy", 8, 0, "is not above the one before it");
-    refused_with("vertices/a/rows/indptr.npy", 8, 1u << 30, "is not how much there is");
+    refused_with("vertices/a/rows/indptr.npy", 8, 1u << 30, "is not the length of the array that it indexes");
     refused_with("vertices/a/lives/indptr.npy", 16, 1u << 30, "is less than the one before it");
-    refused_with("vertices/a/key_offsets.npy", 8, 1u << 30, "is not how much there is");
+    refused_with("vertices/a/key_offsets.npy", 8, 1u << 30, "is not the length of the array that it indexes");
     refused_with("vertices/a/feature.c.npy", 8, 0x7000000070000000ull, "has no text");
-    refused_with("vertices/a/feature.c.text_offsets.npy", 8, 1u << 20, "is not how much there is");
+    refused_with("vertices/a/feature.c.text_offsets.npy", 8, 1u << 20,
+                 "is not the length of the array that it indexes");
     assert_int_equal(truncate(weir_test_path("p/part-0/vertices/b/lives/first.npy"), 130), 0);
     assert_err(weir_part_open(weir_test_path("p/part-0"), &(weir_part_opts){.verify = false}, &part), WEIR_EDATA,
                "first.npy: ");
     assert_ok(weir_file_remove(weir_test_path("p/part-0/vertices/b/lives/first.npy")));
     refused("first.npy is missing");
     assert_err(weir_part_open(weir_test_path("p"), &(weir_part_opts){.verify = false}, &part), WEIR_ENOTFOUND,
-               "is no part");
+               "is not a part");
     patch("relations/lasting/out/times.npy", 8, 1);
     assert_err(weir_part_open(weir_test_path("p/part-0"), &(weir_part_opts){.verify = true}, &part), WEIR_ECORRUPT,
                "MANIFEST");

@@ -58,7 +58,7 @@ static void what_does_not_fit_is_refused_before(void **state) {
     assert_err(weir_metis_partition(&r.graph, 2, 1, part_of), WEIR_EINVAL, "9 constraints");
     rings_make(&r);
     r.vertex_weights[3] = -1;
-    assert_err(weir_metis_partition(&r.graph, 2, 1, part_of), WEIR_EINVAL, "below 0");
+    assert_err(weir_metis_partition(&r.graph, 2, 1, part_of), WEIR_EINVAL, "negative weight");
     r.vertex_weights[3] = INT64_MAX;
     r.vertex_weights[5] = INT64_MAX;
     r.vertex_weights[7] = INT64_MAX;

@@ -134,7 +134,7 @@ static weir_err reopen(weir_snapshot **snapshotp) {
     return weir_snapshot_open(weir_test_path("out"), &opts, snapshotp);
 }
 
-/* --- Z1 to Z4 ---------------------------------------------------------------------------------------------------- */
+/* --- SNAPSHOT-Z1 to SNAPSHOT-Z4 ----------------------------------------------------------------------------------- */
 
 static void z3_nothing_is_as_new_as_as_of(void **state) {
     weir_snapshot_stats stats;
@@ -333,8 +333,8 @@ static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
     weir_snapshot *s;
     (void)state;
     build(WEIR_BEFORE_ALL, &stats);
-    wrong_number("relations/r/out/neighbors", 1, &many, 8, "is no vertex");
-    wrong_number("relations/r/out/neighbors", 1, &minus, 8, "is no vertex");
+    wrong_number("relations/r/out/neighbors", 1, &many, 8, "is not a vertex");
+    wrong_number("relations/r/out/neighbors", 1, &minus, 8, "is not a vertex");
     wrong_number("relations/r/out/indptr", 1, &many, 8, "is less than");
     wrong_number("relations/r/out/indptr", 0, &two, 8, "does not lead from 0");
     wrong_number("relations/r/in/times", 0, &hundred, 8, "is not before as_of");
@@ -343,11 +343,11 @@ static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
     wrong_number("relations/r/out/events", 0, &event, 8, "out and in do not have the same");
     wrong_number("vertices/a/ids", 0, &two, 8, "is not above");
     wrong_number("vertices/a/lives/first", 0, &hundred, 8, "is not before as_of");
-    wrong_number("vertices/a/lives/until", 0, &two, 8, "is before its begin");
+    wrong_number("vertices/a/lives/until", 0, &two, 8, "is not after its beginning");
     wrong_number("vertices/a/lives/indptr", 1, &many, 8, "is less than");
     wrong_number("vertices/a/lives/indptr", 0, &two, 8, "does not lead from 0");
-    wrong_number("vertices/a/rows/until", 0, &eleven, 8, "is the end of no life");
-    wrong_number("vertices/a/rows/times", 0, &two, 8, "is the end of no life");
+    wrong_number("vertices/a/rows/until", 0, &eleven, 8, "is not the end of a life");
+    wrong_number("vertices/a/rows/times", 0, &two, 8, "is not the end of a life");
     wrong_number("vertices/a/key_offsets", 1, &minus, 8, "is less than");
     wrong_number("vertices/a/key_offsets", 0, &minus, 8, "does not begin at 0");
     wrong_number("vertices/a/feature.c", 0, &code, 4, "has no text");
@@ -412,7 +412,7 @@ static void every_missing_file_is_named(void **state) {
         snprintf(path, sizeof path, "out/%s.npy", files[i]);
         snprintf(away, sizeof away, "%s.away", weir_test_path(path));
         assert_ok(weir_file_rename(weir_test_path(path), away));
-        assert_err(reopen(&s), WEIR_ENOTFOUND, files[i]);
+        assert_err(reopen(&s), WEIR_ECORRUPT, files[i]);
         assert_ok(weir_file_rename(away, weir_test_path(path)));
     }
 }
@@ -441,17 +441,18 @@ static void manifests_that_lie(void **state) {
         {"\"format\":2", "\"format\":1", WEIR_EVERSION, "build it again with weir snapshot build"},
         {"\"format\":2", "\"format\":3", WEIR_EVERSION, "has format 3"},
         {"\"rows\":1", "\"rows\":2", WEIR_ECORRUPT, "indptr"},
-        {"\"deleted\":0", "\"deleted\":1", WEIR_ENOTFOUND, "until.npy"},
+        {"\"deleted\":0", "\"deleted\":1", WEIR_ECORRUPT, "until.npy"},
         {"\"edges\":3", "\"edges\":4", WEIR_ECORRUPT, "indptr"},
         {"\"edges\":3", "\"edges\":-1", WEIR_EDATA, "whole number"},
         {"\"edges\":3", "\"edges\":[]", WEIR_EDATA, "whole number"},
         {"\"count\":2", "\"count\":9223372036854775807", WEIR_EDATA, "whole number"},
-        {"{\"name\":\"a\"", "{\"name\":{}", WEIR_EDATA, "is no text"},
-        {"{\"name\":\"a\"", "{\"name\":\"b\"", WEIR_EDATA, "stands where the schema has 'a'"},
-        {"\"extras\":[]", "\"extras\":[{\"name\":\"../ids\",\"columns\":1}]", WEIR_EDATA, "names no array"},
-        {"\"extras\":[]", "\"extras\":[{\"name\":\"m\",\"columns\":1}]", WEIR_ENOTFOUND, "matrix.m.npy"},
-        {"\"extras\":[]", "\"extras\":7", WEIR_EDATA, "no list"},
-        {"\"vertices\":[", "\"vertices\":[7,", WEIR_EDATA, "has not the 2 rows"},
+        {"{\"name\":\"a\"", "{\"name\":{}", WEIR_EDATA, "is not a text"},
+        {"{\"name\":\"a\"", "{\"name\":\"b\"", WEIR_EDATA, "is where the schema has 'a'"},
+        {"\"extras\":[]", "\"extras\":[{\"name\":\"../ids\",\"columns\":1}]", WEIR_EDATA,
+         "is not the name of an array"},
+        {"\"extras\":[]", "\"extras\":[{\"name\":\"m\",\"columns\":1}]", WEIR_ECORRUPT, "matrix.m.npy"},
+        {"\"extras\":[]", "\"extras\":7", WEIR_EDATA, "is not a list"},
+        {"\"vertices\":[", "\"vertices\":[7,", WEIR_EDATA, "does not have the schema's 2 rows"},
         {"\"labels\"", "\"lables\"", WEIR_EDATA, "'labels' is missing"},
         {"\"schema\":\"", "\"schema\":\"x", WEIR_EDATA, "the snapshot's schema"},
     };

@@ -2,8 +2,8 @@
 /*
  * metis.h - METIS behind one function.
  *
- * METIS ends its process when memory is short, so it is linked into weir-partition and nowhere else. Its counts have 32
- * or 64 bits, as it was built: what does not fit is refused before it starts.
+ * METIS ends its process when memory is short, so it is linked into weir-partition and nowhere else. Its integers have
+ * 32 or 64 bits, depending on its build: what does not fit is refused before it starts.
  */
 #ifndef WEIR_PARTITIONER_METIS_METIS_H
 #define WEIR_PARTITIONER_METIS_METIS_H
@@ -22,7 +22,7 @@ extern "C" {
 typedef struct weir_metis_graph {
     uint64_t vertices;
     const int64_t *indptr, *neighbors, *edge_weights;
-    uint32_t constraints;          /* numbers a vertex that every part shall have its share of */
+    uint32_t constraints;          /* weights a vertex; each part gets its share of each weight */
     const int64_t *vertex_weights; /* vertices × constraints                                    */
 } weir_metis_graph;
 

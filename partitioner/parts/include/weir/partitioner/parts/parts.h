@@ -7,20 +7,20 @@
  *   OUT/part-P/manifest.json, MANIFEST     schema, who owns which numbers, counts; SHA-256 of every file
  *             /vertices/TYPE/              ids, keys, lives, rows with their features, matrices and masks of owned
  *                                          vertices, as in a snapshot (snapshot.h)
- *             /halo/TYPE.npy               int64, rising: vertices of other parts that owned ones are joined to
+ *             /halo/TYPE.npy               int64, ascending: vertices of other parts that owned ones are adjacent to
  *             /relations/RELATION/out, in/ indptr, neighbors, times, events, until, features of the edges of owned
  *                                          vertices
  *             /labels/LABEL/               targets, values, times: of owned vertices, and of edges from owned vertices
  *
- * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on; in the order
- * of the snapshot within a part. `neighbors` and `halo` are such numbers; targets of labels are places within the part:
- * number less the part's first, or position in its `out`.
+ * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on; in the
+ * order of the snapshot within a part. `neighbors` and `halo` are such numbers; targets of labels are positions within
+ * the part: number minus the part's first, or position in its `out`.
  *
  * INVARIANTS
- *   P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
- *   P2  Each edge stands once in `out` of its from-end's part and once in `in` of its to-end's, with all it carries.
- *   P3  The halo of a part is what its lists name and it does not own: no more, no less.
- *   P4  The same snapshot, method, number of parts and seed give the same files, times in report.json aside.
+ *   PARTS-P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
+ *   PARTS-P2  Each edge is once in `out` of its from-end's part and once in `in` of its to-end's, with all its data.
+ *   PARTS-P3  The halo of a part is what its lists name and it does not own: no more, no less.
+ *   PARTS-P4  The same snapshot, method, number of parts and seed give the same files, except for times in report.json.
  */
 #ifndef WEIR_PARTITIONER_PARTS_PARTS_H
 #define WEIR_PARTITIONER_PARTS_PARTS_H
@@ -40,8 +40,8 @@ extern "C" {
 
 typedef enum weir_parts_method {
     WEIR_PARTS_METIS,  /* few cut edges, training vertices and degrees shared out  */
-    WEIR_PARTS_RANDOM, /* the yardstick: keyed by seed and vertex                  */
-    WEIR_PARTS_HASH,   /* of the vertex's id: the same part in every snapshot      */
+    WEIR_PARTS_RANDOM, /* for comparison: by seed and vertex                       */
+    WEIR_PARTS_HASH,   /* by the vertex's id: the same part in every snapshot      */
     WEIR_PARTS_METHODS
 } weir_parts_method;
 
@@ -85,15 +85,15 @@ void weir_parts_report_json(const weir_parts_report *report, weir_buf *out);
 typedef struct weir_part weir_part;
 
 typedef struct weir_part_opts {
-    bool verify; /* looks at the SHA-256 of every file first */
+    bool verify; /* checks the SHA-256 of every file first */
 } weir_part_opts;
 
-/* Maps a folder part-P and walks every list: whatever it says may be followed without a look afterwards.
+/* Maps a folder part-P and walks every list: indices may be followed without a check afterwards.
  * WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file.  [any] */
 weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_part **partp);
 void weir_part_close(weir_part *part); /* NULL is allowed */
 
-/* What follows is [any] and the part's. */
+/* All that follow are [any]; what they return is borrowed from the part. */
 
 const weir_schema *weir_part_schema(const weir_part *part);
 int64_t weir_part_as_of_us(const weir_part *part);
@@ -104,10 +104,10 @@ uint32_t weir_part_count(const weir_part *part); /* of all parts */
 const char *weir_part_cutting(const weir_part *part);
 /* Part p owns the numbers from starts[p] to before starts[p + 1]; count + 1 of them. */
 const int64_t *weir_part_starts(const weir_part *part, uint32_t type);
-/* The part that owns this number, which must be one. */
+/* The part that owns this number, which must exist. */
 uint32_t weir_part_owner(const weir_part *part, uint32_t type, int64_t number);
 const int64_t *weir_part_halo(const weir_part *part, uint32_t type, uint64_t *countp);
-/* As of a snapshot; `vertices` are the owned ones, `neighbors` numbers over all parts. */
+/* As in a snapshot; `vertices` are the owned ones, `neighbors` are numbers over all parts. */
 const weir_snapshot_vertices *weir_part_vertices_of(const weir_part *part, uint32_t type);
 const weir_snapshot_edges *weir_part_edges_of(const weir_part *part, uint32_t relation, weir_direction direction);
 const weir_snapshot_labels *weir_part_labels_of(const weir_part *part, uint32_t label);

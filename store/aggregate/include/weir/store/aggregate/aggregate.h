@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aggregate.h - a schema's streaming aggregates as of any time: one piece of code for training and for serving.
+ * aggregate.h - a schema's streaming aggregates as of any time: the same code for training and for serving.
  *
  *   now, to the left              t - window           t
  *   ────────────┬──────────────────────┬───────────────┤  the window begins at a multiple of the resolution since
  *               └ rounded down ────────┘               │  1970, at or before t - window, and ends before t
  *
  * Nothing is kept: an aggregate is a function of (vertex, relation, t) over the edges that a source shows before t.
- * So a replay, a snapshot and the living store cannot disagree, and nothing that comes later can leak into the past.
+ * So a replay, a snapshot and the live store cannot disagree, and nothing that comes later can leak into the past.
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   G1  The value depends on the edges with begin <= time < t only.
- *   G2  Of a vertex with more than WEIR_AGGREGATE_EDGES such edges, the newest WEIR_AGGREGATE_EDGES count, in every
- *       source: a hub costs no more than that.
+ *   AGGREGATE-G1  The value depends on the edges with begin <= time < t only.
+ *   AGGREGATE-G2  Of a vertex with more than WEIR_AGGREGATE_EDGES such edges, the newest WEIR_AGGREGATE_EDGES count, in
+ *                 every source: a hub costs no more than that.
  *
  * THREADS: a handle belongs to one thread at a time, as its source does.
  */
@@ -38,11 +38,11 @@ typedef struct weir_aggregates weir_aggregates;
 weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *source, weir_aggregates **aggregatesp);
 /* NULL is allowed. */
 void weir_aggregates_close(weir_aggregates *aggregates);
-/* How many a vertex of this type has: the schema's, in its order.  [any] */
+/* How many aggregates a vertex of this type has.  [any] */
 uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
-/* values: rows × weir_aggregates_count; NaN where there is none (mean and max of no number). Vertices are as the source
- * calls them, all of one type: by index (vertices) over arrays, by id over a graph; the other is NULL.  WEIR_EINVAL,
- * and whatever the source reports.  [owner] */
+/* values: rows × weir_aggregates_count, in the schema's order; NaN where there is none (mean and max of no number).
+ * All vertices are of one type; a source over arrays takes indices (vertices), one over a graph takes ids, and the
+ * other is NULL.  Errors of the source.  [owner] */
 weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const uint64_t *vertices,
                               const weir_vertex *ids, const int64_t *before_us, uint32_t rows, double *values);
 

@@ -26,7 +26,7 @@ extern "C" {
 #define WEIR_NPY_DIMS_MAX    4u
 #define WEIR_NPY_HEADER_MAX  65536u /* bytes of a header's text */
 #define WEIR_NPZ_MEMBERS_MAX 4096u
-#define WEIR_NPZ_INFLATE_MAX ((uint64_t)1 << 36) /* bytes that a compressed member may become */
+#define WEIR_NPZ_UNPACK_MAX  ((uint64_t)1 << 36) /* bytes that an archive may become beyond its own length */
 
 /* X(name, NumPy's descr without its first character, bytes) */
 #define WEIR_NPY_TYPES(X) \
@@ -34,7 +34,13 @@ extern "C" {
     X(I8, "i1", 1)        \
     X(I16, "i2", 2)       \
     X(I32, "i4", 4)       \
-    X(I64, "i8", 8) X(U8, "u1", 1) X(U16, "u2", 2) X(U32, "u4", 4) X(U64, "u8", 8) X(F32, "f4", 4) X(F64, "f8", 8)
+    X(I64, "i8", 8)       \
+    X(U8, "u1", 1)        \
+    X(U16, "u2", 2)       \
+    X(U32, "u4", 4)       \
+    X(U64, "u8", 8)       \
+    X(F32, "f4", 4)       \
+    X(F64, "f8", 8)
 
 typedef enum weir_npy_type {
 #define WEIR_NPY_ENUM(name, descr, size) WEIR_NPY_##name,
@@ -56,8 +62,8 @@ size_t weir_npy_size(weir_npy_type type);
 /* What is in these bytes; name stands for the file in messages.  WEIR_EDATA what is wrong with it, and what can be
  * read.  [any] */
 weir_err weir_npy_read(const char *name, const void *bytes, size_t length, weir_npy_array *arrayp);
-/* Number `index` of any type as a double or as a whole number.  WEIR_EDATA it is none, or beyond 64 bits: says
- * which. */
+/* Number `index` of any type as a whole number or as a double.  WEIR_EDATA it is not a whole number, or beyond 64 bits:
+ * says which. */
 weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t index, int64_t *valuep);
 double weir_npy_f64(const weir_npy_array *array, uint64_t index);
 
@@ -75,19 +81,14 @@ typedef struct weir_npy_folder weir_npy_folder;
 
 #define WEIR_NPY_ANY_ROWS UINT64_MAX /* as many as the file has */
 
-/* What a manifest says of an array. columns 0: one dimension. A plain value. */
-typedef struct weir_npy_wanted {
-    weir_npy_type type;
-    uint64_t rows, columns;
-} weir_npy_wanted;
-
 /* WEIR_ENOMEM; WEIR_ELIMIT the path. Nothing is opened yet.  [any] */
 weir_err weir_npy_folder_open(const char *path, weir_npy_folder **folderp);
 void weir_npy_folder_close(weir_npy_folder *folder); /* NULL is allowed */
-/* Maps the file of this name below the folder; borrowed from it.  Errors of weir_npy_map_open; WEIR_ECORRUPT it is not
- * what was wanted, or its numbers are not aligned.  [owner] */
-weir_err weir_npy_folder_map(weir_npy_folder *folder, const char *name, const weir_npy_wanted *wanted,
-                             weir_npy_array *arrayp);
+/* Maps the file of this name, in the manner of printf, below the folder: of this type, so many rows, and where columns
+ * is not 0 so many columns. Borrowed from the folder; without data after an error.  Errors of weir_npy_map_open, but
+ * WEIR_ECORRUPT it is missing, or not what was wanted, or its numbers are not aligned.  [owner] */
+weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, uint64_t columns,
+                             weir_npy_array *arrayp, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 typedef struct weir_npy_writer weir_npy_writer;
 
@@ -109,24 +110,28 @@ void weir_npy_writer_cancel(weir_npy_writer *writer);
 
 typedef struct weir_npz weir_npz;
 
-/* Reads the directory of an .npz: members stored or deflated, no encryption, not split.  WEIR_EDATA; WEIR_ELIMIT.
- * [any] */
-weir_err weir_npz_open(const char *path, weir_npz **npzp);
-void weir_npz_close(weir_npz *npz);
+/* Reads the directory of an .npz: members stored or deflated, no encryption, not split. Arrays may be larger than
+ * memory, so each is unpacked into a file of `folder` when it is asked for; no such file outlives its array.
+ * WEIR_ENOTFOUND, WEIR_EIO, WEIR_ENOMEM; WEIR_EDATA; WEIR_ELIMIT more than WEIR_NPZ_MEMBERS_MAX.  [any] */
+weir_err weir_npz_open(const char *path, const char *folder, weir_npz **npzp);
+void weir_npz_close(weir_npz *npz); /* NULL is allowed */
 uint32_t weir_npz_count(const weir_npz *npz);
 /* Without the ".npy". */
 const char *weir_npz_name(const weir_npz *npz, uint32_t index);
-/* The array of this name: its checksum is checked. Borrowed from npz.  WEIR_ENOTFOUND; WEIR_EDATA; WEIR_ENOMEM.
- * [owner] */
+/* The array of this name: its checksum is checked. Borrowed from npz.  WEIR_ENOTFOUND; WEIR_EDATA; WEIR_ENOMEM;
+ * WEIR_EIO, WEIR_EFULL where it is unpacked.  [owner] */
 weir_err weir_npz_array(weir_npz *npz, const char *name, weir_npy_array *arrayp);
 
 typedef struct weir_npz_writer weir_npz_writer;
 
-/* A new archive of stored members.  WEIR_EEXIST and the like.  [owner] */
+/* A new archive of stored members; the same members make the same bytes.  WEIR_EEXIST and the like.  [owner] */
 weir_err weir_npz_writer_open(const char *path, weir_npz_writer **writerp);
-/* One array; data lies as the type and shape say. */
-weir_err weir_npz_add(weir_npz_writer *writer, const char *name, const weir_npy_array *array);
+/* The array in this file, a whole .npy, which must stay until the archive is closed: only then it is copied. */
+weir_err weir_npz_add(weir_npz_writer *writer, const char *name, const char *file);
+/* Writes a file beside path and renames it, so that path is whole or empty; then syncs.  WEIR_EFULL, WEIR_EIO,
+ * WEIR_ENOMEM.  The writer is freed either way; NULL is allowed.  Blocks. */
 weir_err weir_npz_writer_close(weir_npz_writer *writer);
+/* Leaves an empty file at path. NULL is allowed. */
 void weir_npz_writer_cancel(weir_npz_writer *writer);
 
 #ifdef __cplusplus

@@ -4,47 +4,46 @@
  *
  *   OUT/manifest.json                      schema, counts, times, offsets, seed
  *   OUT/MANIFEST                           length and SHA-256 of every file, manifest.json too (trust.h)
- *   OUT/vertices/TYPE/ids.npy              uint64, rows of two, the high half first; rising: a vertex's place here is
- *                                          its index
+ *   OUT/vertices/TYPE/ids.npy              uint64, rows of two, the high half first; ascending: a vertex's position
+ *                                          here is its index
  *                    /key_offsets.npy, key_bytes.npy
  *                    /lives/indptr.npy     int64, vertices + 1
- *                          /first.npy      int64, rising within a vertex: the oldest put of each life
- *                          /until.npy      int64, from when on the vertex is not there: deleted, or forgotten
+ *                          /first.npy      int64, ascending within a vertex: the oldest put of each life
+ *                          /until.npy      int64, from when on the vertex does not exist: deleted or expired
  *                    /rows/indptr.npy      int64, vertices + 1
- *                         /times.npy       int64, rising within a vertex: since when the features are what they are
- *                         /until.npy       int64, the end of the life; a newer row takes over by itself
- *                    /feature.NAME.npy     one a row, not a vertex. Number float32 (NaN: missing); time int64 (the
- *                                          least of int64: missing); category int32, an index into its texts (-1:
- *                                          missing)
+ *                         /times.npy       int64, ascending within a vertex: since when the features have these values
+ *                         /until.npy       int64, the end of the life; a newer row replaces an older one without it
+ *                    /feature.NAME.npy     one a row, not a vertex. Number float32 (NaN: missing); time int64
+ *                                          (INT64_MIN: missing); category int32, an index into its texts (-1: missing)
  *                    /feature.NAME.text_offsets.npy, feature.NAME.text_bytes.npy
  *                    /matrix.NAME.npy, mask.NAME.npy       of imports, one a vertex: float32 rows × columns, bool
  *   OUT/relations/RELATION/out, in/indptr.npy              int64, vertices + 1
  *                                 /neighbors.npy           int64, index within the type at the other end
  *                                 /times.npy, events.npy   newest first within a vertex, then neighbour's id, event
- *                                 /until.npy               int64, from when on it is deleted; only where one is
- *                                 /feature.NAME.npy        as above, one an edge; texts stand once, beside out and in
+ *                                 /until.npy               int64, from when on it is deleted; only if any edge is
+ *                                 /feature.NAME.npy        as above, one an edge; texts once, beside out and in
  *   OUT/labels/LABEL/targets.npy           int64, index of the vertex, or position in out of the edge
  *                   /values.npy, times.npy int32 index of the schema's value; int64. Newest first within a vertex
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   Z1  Each edge stands once in out and once in in. Before any time t from `from` to as_of, a reader is told what a
- *       reader of the store is told before t: edges, features, labels, whether a vertex is there and since when.
- *   Z2  Every index is below the count of what it points into.
- *   Z3  Nothing is as new as as_of: no edge, label, row or life.
- *   Z4  A folder under its name is whole: it was written beside, synced, and renamed.
+ *   SNAPSHOT-Z1  Each edge stands once in out and once in in. For any time t from `from` to as_of, a reader sees what a
+ *                reader of the store sees before t: edges, features, labels, whether a vertex exists and since when.
+ *   SNAPSHOT-Z2  Every index is below the count of what it points into.
+ *   SNAPSHOT-Z3  Everything is older than as_of: every edge, label, row and life.
+ *   SNAPSHOT-Z4  A folder under its final name is complete: it was written under another name, synced, and renamed.
  *
- * AS OF A TIME: what has a time and an `until` is seen before t if time < t < until. An edge that has expired is still
- * seen by a target that is old enough, because the sampler counts its age from the target. So nothing that a later
- * message says of a vertex or an edge (an update, a deletion, a second put) changes what an earlier target is told.
- * What a build's history lets go is counted from as_of, or from the graph's watermark if no as_of is given and that is
- * earlier. What a `history` of the schema does not reach, the store tells nobody, and no more does a snapshot promise
- * it: that is counted from the graph's watermark, or from as_of if one is given and that is later. `from` is the latest
- * of them all, and may lie behind as_of: then there is no time of which it tells all.
+ * AS OF A TIME: what has a time and an `until` is visible before t if time < t < until. An edge that has expired is
+ * still visible to a target that is old enough, because the sampler counts its age from the target. So nothing that
+ * comes later for a vertex or an edge (an update, a deletion, a second put) changes what an earlier target sees.
+ * What a build's history discards is counted from as_of, or from the graph's watermark if no as_of is given and that is
+ * earlier. What a `history` of the schema does not reach, neither the store nor a snapshot shows: that is counted from
+ * the graph's watermark, or from as_of if one is given and that is later. `from` is the latest of them all, and may be
+ * after as_of: then there is no time for which the snapshot is complete.
  *
- * A LIFE of a vertex goes from its oldest put to its deletion, or until it has not been put for as long as its type's
- * expiry. Each put leaves a record: a row, an edge at it (deleted since or not), or one of its own. A row says what was
- * put in its own life; a label is of the life that began last before it, and of the first if none did.
+ * A LIFE of a vertex lasts from its oldest put to its deletion, or until no put has come for as long as its type's
+ * expiry. Each put leaves a record: a row, an edge at it (deleted since or not), or one of its own. A row holds what
+ * was put in its own life; a label belongs to the last life that began before it, or to the first if none did.
  */
 #ifndef WEIR_STORE_SNAPSHOT_SNAPSHOT_H
 #define WEIR_STORE_SNAPSHOT_SNAPSHOT_H
@@ -62,19 +61,19 @@ extern "C" {
 #endif
 
 #define WEIR_SNAPSHOT_FORMAT 2u
-#define WEIR_SNAPSHOT_NEVER  INT64_MIN /* a time that there is not */
+#define WEIR_SNAPSHOT_NEVER  INT64_MIN /* no time */
 
 /* --- building -------------------------------------------------------------------------------------------------- */
 
 typedef struct weir_snapshot_draft weir_snapshot_draft;
 
 typedef struct weir_snapshot_build_opts {
-    const char *out;      /* a folder that must not exist                                      */
-    int64_t as_of_us;     /* WEIR_BEFORE_ALL: right behind the newest event                    */
-    int64_t history_us;   /* keep what a target of that age, or younger, sees; 0: of any age   */
+    const char *out;      /* a folder that must not exist                                        */
+    int64_t as_of_us;     /* WEIR_BEFORE_ALL: just after the newest event                        */
+    int64_t history_us;   /* keep what a target of that age or younger sees; 0: of any age       */
     bool without_deleted; /* leave out what a deletion before as_of hides, for earlier targets too */
-    uint64_t seed;        /* written down: of whatever was drawn for it                        */
-    const char *origin;   /* one line of where it comes from; NULL: nothing is said            */
+    uint64_t seed;        /* recorded: of whatever was drawn for it                              */
+    const char *origin;   /* one line about where it comes from; NULL: none                      */
     /* Adds arrays of its own before the manifest is written; may be NULL. */
     weir_err (*extend)(void *context, weir_snapshot_draft *draft);
     void *context;
@@ -82,19 +81,20 @@ typedef struct weir_snapshot_build_opts {
 
 typedef struct weir_snapshot_stats {
     uint64_t vertices, edges, labels; /* written; an edge counts once                                    */
-    uint64_t half_edges;              /* left out: the checkpoint has only one of their ends            */
-    uint64_t orphan_labels;           /* left out: their target is not visible                          */
+    uint64_t half_edges;              /* left out: the checkpoint has only one of their ends             */
+    uint64_t orphan_labels;           /* left out: their target is not visible                           */
     uint64_t bytes;
 } weir_snapshot_stats;
 
-/* From a graph that nobody changes: a checkpoint, or a stopped store; read-only is enough. One ordered scan a shard;
- * what is found goes to files beside OUT first, so memory is bounded by buffers, the texts of categories, and
- * deletions. WEIR_EEXIST out; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than fit.
- * Blocks.  [owner] */
+/* From a graph that does not change: a checkpoint, or a stopped store; read-only is enough. One ordered scan a shard;
+ * what it finds goes to files beside OUT first, so memory is bounded by buffers, the texts of categories, deletions of
+ * vertices, and the rows of one vertex.  WEIR_EEXIST out; WEIR_EUNAVAILABLE the store lacks part of its log;
+ * WEIR_EDATA an edge has one end only; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than
+ * fit; WEIR_EINVAL.  Blocks.  [owner] */
 weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp);
 
-/* For `extend`: where vertices came to stand, and arrays beside theirs. rows: one a vertex of the type, in their
- * order. */
+/* For `extend`: the order of the vertices, and more arrays. rows: one a vertex of the type, in that order.
+ * WEIR_EDATA a name that a file cannot have; WEIR_EINVAL no column. */
 const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft);
 const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp);
 weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
@@ -107,7 +107,7 @@ typedef struct weir_snapshot weir_snapshot;
 
 typedef struct weir_snapshot_opts {
     bool load;   /* copies what a sampler reads into large pages, in pairs; else files are mapped */
-    bool verify; /* looks at the SHA-256 of every file first                                      */
+    bool verify; /* checks the SHA-256 of every file first                                        */
 } weir_snapshot_opts;
 
 /* Plain values, borrowed from the snapshot. */
@@ -129,8 +129,8 @@ typedef struct weir_snapshot_extra {
     const uint8_t *mask;
 } weir_snapshot_extra;
 
-/* What vertex v has from indptr[v] up to the next, oldest first; the last of those older than t is in force before t,
- * if t < until. */
+/* What vertex v has from indptr[v] up to indptr[v + 1], oldest first; the last of those older than t is in force before
+ * t, if t < until. */
 typedef struct weir_snapshot_spans {
     uint64_t count;
     const int64_t *indptr; /* vertices + 1 */
@@ -169,8 +169,8 @@ typedef struct weir_snapshot_labels {
     const int32_t *values;
 } weir_snapshot_labels;
 
-/* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file: a missing one, a wrong length, an index that
- * leads outside. Lists and neighbours are looked at where they are followed, or all of them by weir_snapshot_check.
+/* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file: a missing one, a wrong length, an end that
+ * leads outside. Lists and neighbours are checked where they are followed, or all of them by weir_snapshot_check.
  * [any] */
 weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp);
 void weir_snapshot_close(weir_snapshot *snapshot); /* NULL is allowed */
@@ -183,19 +183,19 @@ const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *sna
 const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot, uint32_t relation,
                                                   weir_direction direction);
 const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapshot, uint32_t label);
-/* Targets before this time are told less than they saw: what only they see was left out when it was built. The least of
- * int64: nothing was.  [any] */
+/* Targets before this time see less than they saw: what only they see was left out when it was built. INT64_MIN:
+ * nothing was.  [any] */
 int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
 
 /* --- as of a time: of snapshots and of parts.  [any] --- */
 
-/* The place of what a vertex has in force before this time; false: nothing. */
+/* The position of what a vertex has in force before this time; false: nothing. */
 bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep);
-/* Of the labels [begin, end) of one vertex, newest first, those of the life at this place of `lives`. */
+/* Of the labels [begin, end) of one vertex, newest first, those of the life at this position of `lives`. */
 void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,
                                   const weir_snapshot_labels *labels, uint64_t *beginp, uint64_t *endp);
 
-/* Index of a vertex within its type; false: it is not there.  [any] */
+/* Index of a vertex within its type; false: it does not exist.  [any] */
 bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp);
 
 /* --- from and to other worlds ----------------------------------------------------------------------------------- */
@@ -206,8 +206,8 @@ typedef struct weir_snapshot_import_opts {
     const char *npz;           /* instead of both                                              */
     const char *bits;          /* NULL, or a node column that holds numbers of set bits        */
     uint64_t bit_count;        /* columns of its matrix; 0: one more than the largest          */
-    const char *skip;          /* NULL, or columns to leave out, parted by commas              */
-    bool undirected;           /* each edge stands both ways, unless it begins where it ends   */
+    const char *skip;          /* NULL, or columns to leave out, separated by commas             */
+    bool undirected;           /* each edge is stored in both directions, loops once            */
     uint64_t seed;
 } weir_snapshot_import_opts;
 
@@ -218,8 +218,8 @@ weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapsh
 typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
 
 /* CSV: a folder with nodes.csv and edges.csv. NPZ: one file, of one vertex type and one relation whose features are
- * numbers. Neither may exist; an import reads either back: README.md.  WEIR_EEXIST; WEIR_EINVAL what an archive cannot
- * hold; WEIR_ECORRUPT.  Blocks. */
+ * numbers; it is packed in a folder OUT.npz first. OUT must not exist; an import reads either back: README.md.
+ * WEIR_EEXIST; WEIR_EINVAL what an archive cannot hold; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks. */
 weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out);
 
 #ifdef __cplusplus
