@@ -25,8 +25,8 @@
  * A store restored from a checkpoint has no such file: every partition then goes on at its sealed offset, unchecked
  * once.
  */
-#ifndef WEIR_INGEST_POSITIONS_H
-#define WEIR_INGEST_POSITIONS_H
+#ifndef WEIR_INGEST_PIPELINE_POSITIONS_H
+#define WEIR_INGEST_PIPELINE_POSITIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,21 +79,19 @@ bool weir_positions_are_new(weir_positions *positions);
  * WEIR_EFULL. */
 weir_err weir_positions_save(weir_positions *positions);
 
-/* Ends of runs that were handed over, with the check of their last record: of the greatest that is sealed, offset and
- * check go into the positions. When they are full every second one is dropped: the ends need not be all there. */
+/* Ends of spans that were handed over, rising, with the check of their last record: the greatest that is sealed goes
+ * into the positions. When they are full every second one is dropped: the ends need not be all there. */
 #define WEIR_MARKS_MAX 128u
 
 typedef struct weir_marks {
     uint32_t count;
-    struct {
-        uint64_t offset, check;
-    } marks[WEIR_MARKS_MAX];
+    weir_mark marks[WEIR_MARKS_MAX];
 } weir_marks;
 
 void weir_marks_add(weir_marks *marks, uint64_t offset, uint64_t check);
-/* Takes out those at or below sealed; false: none. */
-bool weir_marks_take(weir_marks *marks, uint64_t sealed, uint64_t *offsetp, uint64_t *checkp);
+/* Takes out those at or below sealed, and hands out the greatest of them; false: none. */
+bool weir_marks_take(weir_marks *marks, uint64_t sealed, weir_mark *markp);
 /* The greatest at or below offset; false: none. */
 bool weir_marks_find(const weir_marks *marks, uint64_t offset, weir_mark *markp);
 
-#endif /* WEIR_INGEST_POSITIONS_H */
+#endif /* WEIR_INGEST_PIPELINE_POSITIONS_H */
