@@ -11,7 +11,7 @@ static bool choose_edge_tells(const weir_mapped *event, const weir_mutation *put
     return false;
 }
 
-/* By vertex, each vertex's own order kept: readers see an event at a vertex whole (S2). Few, so by insertion. */
+/* By vertex, each vertex's own order kept: readers see an event at a vertex whole (GRAPH-S2). Few, so by insertion. */
 static void choose_sort(weir_chosen *chosen, size_t count, const weir_mutation *mutations) {
     for (size_t i = 1; i < count; i++) {
         weir_chosen c = chosen[i];

@@ -118,7 +118,7 @@ weir_err weir_replay_open(weir_pipeline *pipeline, weir_graph_repair *repair, we
 weir_err weir_replay_run(weir_replay *replay);
 void weir_replay_close(weir_replay *replay); /* NULL is allowed */
 
-/* pipeline.c: the graph's number of the source that a letter came from, or UINT32_MAX; context: the pipeline.  [any] */
+/* pipeline.c: the graph's number of the source that a letter came from, or UINT32_MAX; context: the pipeline. */
 uint32_t weir_pipeline_letter_source(void *context, const char *source, size_t length, uint64_t identity);
 bool weir_pipeline_stopping(weir_pipeline *pipeline); /* [any] */
 /* false: the pipeline stops.  [any] */

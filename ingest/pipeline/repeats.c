@@ -47,7 +47,7 @@ void weir_repeats_close(weir_repeats *repeats) {
     weir_free(repeats);
 }
 
-/* Event ids are keyed hashes: nobody chooses where they stand. */
+/* Event ids are keyed hashes: no sender can choose where they stand. */
 static uint32_t repeats_home(const weir_repeats *repeats, uint64_t event) {
     return (uint32_t)(event >> 16) & (repeats->capacity * INDEX_TIMES - 1);
 }
@@ -106,7 +106,7 @@ weir_repeat weir_repeats_ask(const weir_repeats *repeats, uint64_t event, uint32
     if (repeats->index[slot] == FREE) return WEIR_REPEAT_FIRST;
     const repeats_entry *first = &repeats->ring[repeats->index[slot]];
     WEIR_ASSERT(first->offset < offset);
-    if (offset - first->offset > repeats->window) return WEIR_REPEAT_FIRST; // R1
+    if (offset - first->offset > repeats->window) return WEIR_REPEAT_FIRST; // PIPELINE-R1
     *firstp = first->offset;
     return first->content == content ? WEIR_REPEAT_SAME : WEIR_REPEAT_OTHER;
 }
@@ -127,7 +127,7 @@ void weir_repeats_undo(weir_repeats *repeats, uint64_t offset) {
     while (repeats->count) {
         uint32_t place = repeats_place(repeats, repeats->count - 1);
         const repeats_entry undone = repeats->ring[place];
-        if (undone.offset < offset) return; // R2
+        if (undone.offset < offset) return; // PIPELINE-R2
         repeats->count--;
         uint32_t slot = repeats_slot(repeats, undone.event), older = repeats->count;
         while (undone.again && older && repeats->ring[repeats_place(repeats, older - 1)].event != undone.event)
