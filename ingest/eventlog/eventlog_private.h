@@ -14,8 +14,8 @@
  *   verify.c     reads everything
  *   eventlog.c   the handle
  */
-#ifndef WEIR_EVENTLOG_PRIVATE_H
-#define WEIR_EVENTLOG_PRIVATE_H
+#ifndef WEIR_INGEST_EVENTLOG_PRIVATE_H
+#define WEIR_INGEST_EVENTLOG_PRIVATE_H
 
 #include <weir/ingest/eventlog/eventlog.h>
 #include <weir/store/base/file.h>
@@ -177,7 +177,7 @@ typedef struct weir_elog_row {
 void weir_elog_partition_path(char path[ELOG_PATH_MAX], const weir_elog_origin *origin);
 void weir_elog_segment_path(char path[ELOG_PATH_MAX], const weir_elog_origin *origin, uint64_t first);
 /* Lists the folder, opening no file; a folder that is not there has none.  WEIR_EIO; WEIR_ENOMEM; WEIR_ECORRUPT a name
- * that is no offset. */
+ * that is not an offset. */
 weir_err weir_elog_row_list(weir_elog_row *row, const weir_elog_origin *origin);
 /* The same, with sizes; and checks each header but that of the last, which may be torn.  Also WEIR_ENOTFOUND a file
  * went away meanwhile; WEIR_ECORRUPT; WEIR_EVERSION. */
@@ -201,7 +201,7 @@ weir_err weir_elog_segment_create(const weir_elog_origin *origin, uint64_t first
 weir_err weir_elog_segment_check(weir_file *file, const weir_elog_origin *origin, uint64_t first);
 
 typedef struct weir_elog_scan {
-    uint64_t position;   /* where the first thing that is no whole record begins        */
+    uint64_t position;   /* where the first thing that is not a whole record is         */
     uint64_t offset;     /* the offset that it would have                               */
     const char *problem; /* what is wrong there; NULL: the file or the limit is reached */
     uint64_t records;
@@ -266,12 +266,14 @@ weir_err weir_elog_partition_sync(weir_elog_partition *partition);
 weir_err weir_elog_partition_retain(weir_elog_partition *partition, uint64_t keep_from, uint64_t *removedp);
 void weir_elog_partition_free(weir_elog_partition *partition);
 
-/* Reads the row, cuts a torn tail or refuses (L3); everything that is left is durable.  */
+/* Reads the row, cuts a torn tail or refuses (EVENTLOG-L3); everything that is left is durable.  */
 weir_err weir_elog_partition_recover(weir_elog_partition *partition, uint64_t mark);
 /* The same for a reader: changes nothing; what is durable is what the mark says. */
 weir_err weir_elog_partition_view(weir_elog_partition *partition, uint64_t mark);
 /* Read-only: lists the segments anew, after a refresh.  WEIR_EIO; WEIR_ENOMEM; WEIR_ECORRUPT. */
 weir_err weir_elog_partition_relist(weir_elog_partition *partition);
+/* WEIR_EINVAL: the topic has no such partition. */
+weir_err weir_elog_check_partition(const weir_eventlog *log, uint32_t partition);
 /* Read-only: takes newer marks from the disk.  WEIR_ENOTFOUND the topic is gone or was created anew; WEIR_EIO. */
 weir_err weir_elog_refresh(weir_eventlog *log);
 
@@ -286,4 +288,4 @@ struct weir_eventlog {
     uint32_t partition_count;
 };
 
-#endif /* WEIR_EVENTLOG_PRIVATE_H */
+#endif /* WEIR_INGEST_EVENTLOG_PRIVATE_H */
