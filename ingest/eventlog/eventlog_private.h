@@ -51,7 +51,7 @@ weir_elog_origin weir_elog_origin_of(const char *topic_folder, uint64_t creation
 typedef enum weir_elog_header {
     ELOG_HEADER_OURS,
     ELOG_HEADER_BAD,     /* no magic, or the checksum is wrong            */
-    ELOG_HEADER_VERSION, /* another digit behind the magic                */
+    ELOG_HEADER_VERSION, /* another digit after the magic                 */
     ELOG_HEADER_FOREIGN  /* whole, but of another topic or partition      */
 } weir_elog_header;
 
@@ -185,11 +185,11 @@ weir_err weir_elog_row_load(weir_elog_row *row, const weir_elog_origin *origin);
 weir_err weir_elog_row_insert(weir_elog_row *row, size_t at, const weir_elog_segment *segment);
 /* The caller gets the removed one with its index. */
 weir_elog_segment weir_elog_row_take(weir_elog_row *row, size_t at);
-/* The segment where offset is or would be; NULL if the row is empty or begins behind it. */
+/* The segment where offset is or would be; NULL if the row is empty or begins after it. */
 weir_elog_segment *weir_elog_row_find(weir_elog_row *row, uint64_t offset);
 uint64_t weir_elog_row_bytes(const weir_elog_row *row);
 void weir_elog_row_free(weir_elog_row *row);
-/* Notes where offset is, if that is a step behind the last note. Out of memory: it is not noted. */
+/* Notes where offset is, if that is a step after the last note. Out of memory: it is not noted. */
 void weir_elog_segment_note(weir_elog_segment *segment, uint64_t offset, uint64_t position);
 /* The nearest noted place at or before offset. */
 weir_elog_index_entry weir_elog_segment_seek(const weir_elog_segment *segment, uint64_t offset);
@@ -213,7 +213,7 @@ typedef struct weir_elog_scan {
  * WEIR_EIO; WEIR_ENOMEM. */
 weir_err weir_elog_segment_scan(weir_file *file, const weir_elog_origin *origin, weir_elog_segment *segment,
                                 uint64_t offset_limit, weir_elog_scan *scanp);
-/* Looks behind a tear for a whole record that claims more than offset as durable.  *claimp is 0 if there is none. */
+/* Looks after a tear for a whole record that claims more than offset as durable.  *claimp is 0 if there is none. */
 weir_err weir_elog_segment_witness(weir_file *file, const weir_elog_origin *origin, uint64_t position, uint64_t offset,
                                    uint64_t *claimp, uint64_t *claim_positionp);
 

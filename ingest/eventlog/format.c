@@ -28,7 +28,7 @@ weir_elog_origin weir_elog_origin_of(const char *topic_folder, uint64_t creation
     return (weir_elog_origin){topic_folder, creation_id, partition, weir_crc32c(0, bytes, sizeof bytes)};
 }
 
-/* A digit other than ours behind our name means another version, whatever the rest of the bytes means there. */
+/* A digit other than ours after our name means another version, whatever the rest of the bytes means there. */
 static weir_elog_header elog_check_magic(const uint8_t *in, const char *magic) {
     if (memcmp(in, magic, MAGIC_LENGTH) == 0) return ELOG_HEADER_OURS;
     bool ours_but_version = memcmp(in, magic, MAGIC_LENGTH - 1) == 0;

@@ -14,9 +14,10 @@
  * holds what all of them have appended. So N callers at once cost two syncs, not N, and an append waits for a sync only
  * when its buffer is full (ELOG_BUFFER_MAX_BYTES) before the disk has finished the other one.
  *
- * A failure keeps its sentence and sets `failed` (EVENTLOG-L4): what the file holds behind offset_synced is unknown from
- * then on, and a second write could leave a hole between records, a second sync could report success for pages that the
- * kernel has dropped. What was to be written stays in memory, so that resume.c can throw that away and write it anew.
+ * A failure keeps its sentence and sets `failed` (EVENTLOG-L4): from then on it is unknown what the file holds from
+ * offset_synced on. A second write could leave a hole between records, and a second sync could report success for pages
+ * that the kernel has dropped. What was to be written stays in memory, so that resume.c can cut the file and write it
+ * anew.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -224,7 +225,7 @@ weir_err weir_elog_partition_append(weir_elog_partition *partition, const weir_r
     weir_elog_buffer *filling = &partition->filling;
     weir_err err = WEIR_OK;
     weir_mutex_lock(&partition->mutex);
-    /* Waits, or writes, until the batch fits; a batch that is larger than the buffer shall be alone in it. */
+    /* Waits, or writes, until the batch fits; a batch that is larger than the buffer will be alone in it. */
     while (!err && !partition->failed && filling->length && filling->length + bytes > ELOG_BUFFER_MAX_BYTES) {
         if (partition->busy) {
             weir_cond_wait(&partition->changed, &partition->mutex);
@@ -306,7 +307,7 @@ static weir_err elog_retain_may_remove(weir_elog_partition *partition, uint64_t 
     return WEIR_OK;
 }
 
-/* Out of the row first: no reader shall be sent to a file that is about to go. Back into it if the file stays, because
+/* Out of the row first: no reader must be sent to a file that is about to go. Back into it if the file stays, because
  * to go on with the next one would tear a hole into the partition. */
 static weir_err elog_retain_remove(weir_elog_partition *partition) {
     char path[ELOG_PATH_MAX];

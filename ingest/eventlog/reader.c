@@ -2,10 +2,10 @@
 /*
  * reader.c - reads durable records of one partition.
  *
- * A reader has its own file and its own window, and asks the partition only how far it may go (EVENTLOG-L2). It goes from one
- * segment to the next by name: the next one is called after the offset that follows (EVENTLOG-L1), so it needs no list that
- * another thread, or another process, might be changing. A segment that retention removes stays readable while it is
- * open; the step to one that is gone is an error that says so.
+ * A reader has its own file and its own window, and asks the partition only how far it may go (EVENTLOG-L2). It goes
+ * from one segment to the next by name: the next one is called after the offset that follows (EVENTLOG-L1), so it needs
+ * no list that another thread, or another process, might be changing. A segment that retention removes stays readable
+ * while it is open; the step to one that is gone is an error that says so.
  */
 #include <inttypes.h>
 
@@ -120,7 +120,7 @@ static weir_err elog_reader_seek(weir_eventlog_reader *reader, uint64_t offset) 
     uint64_t durable = partition->offset_durable;
     uint64_t begin = partition->row.count ? partition->row.segments[0].first : durable;
     const weir_elog_segment *segment = weir_elog_row_find(&partition->row, offset);
-    /* One that begins behind all that is durable may be thrown away yet (resume.c): it is entered by name, later. */
+    /* One that begins after all that is durable may be thrown away yet (resume.c): it is entered by name, later. */
     if (segment && segment->first >= durable) segment = NULL;
     uint64_t first = segment ? segment->first : 0;
     if (segment) place = weir_elog_segment_seek(segment, offset);
@@ -136,7 +136,7 @@ static weir_err elog_reader_seek(weir_eventlog_reader *reader, uint64_t offset) 
                         offset, partition->origin.partition, reader->log->topic, begin);
     if (offset > durable)
         return WEIR_ERR(WEIR_EINVAL,
-                        "offset %" PRIu64 " is behind the end of partition %u of topic %s, which is %" PRIu64, offset,
+                        "offset %" PRIu64 " is beyond the end of partition %u of topic %s, which is %" PRIu64, offset,
                         partition->origin.partition, reader->log->topic, durable);
     if (place.position == 0) return WEIR_OK;
     weir_err err = elog_reader_enter(reader, first);
@@ -177,7 +177,7 @@ weir_err weir_eventlog_reader_next(weir_eventlog_reader *reader, weir_record *re
     weir_elog_partition *partition = reader->partition;
     weir_err err = WEIR_OK;
     if (reader->offset == reader->durable) {
-        /* How far may it go now? What the window has beyond the old end is forgotten: those bytes were still changing. */
+        /* How far it may go now. What the window has beyond the old end is forgotten: it was still changing. */
         if (reader->log->opts.read_only) err = weir_elog_refresh(reader->log);
         weir_mutex_lock(&partition->mutex);
         WEIR_ASSERT(partition->offset_durable >= reader->durable);
@@ -187,7 +187,7 @@ weir_err weir_eventlog_reader_next(weir_eventlog_reader *reader, weir_record *re
     }
     while (!err && *countp < capacity && reader->offset < reader->durable) { // EVENTLOG-L2
         weir_elog_found found;
-        /* What was handed out must not move: behind the first, only what the window already has. */
+        /* What was handed out must not move: after the first, only what the window already has. */
         if (*countp && !(reader->file && weir_elog_window_holds(&reader->window, reader->position))) break;
         err = elog_reader_find(reader, &found);
         if (err) break;
@@ -195,7 +195,7 @@ weir_err weir_eventlog_reader_next(weir_eventlog_reader *reader, weir_record *re
         elog_reader_pass(reader, &found);
     }
     elog_reader_note(reader);
-    return *countp ? WEIR_OK : err; /* an error behind good records is met again by the next call */
+    return *countp ? WEIR_OK : err; /* an error after good records is met again by the next call */
 }
 
 void weir_eventlog_reader_close(weir_eventlog_reader *reader) {

@@ -170,7 +170,7 @@ weir_err weir_elog_partition_recover(weir_elog_partition *partition, uint64_t ma
 
 /* --- to read -------------------------------------------------------------------------------------------------- */
 
-/* Segments that begin behind the mark were created after it was read: the writer is ahead of us. */
+/* Segments that begin after the mark were created after it was read: the writer is ahead of us. */
 static void elog_row_trim(weir_elog_row *row, uint64_t mark) {
     while (row->count && row->segments[row->count - 1].first > mark) {
         weir_elog_segment taken = weir_elog_row_take(row, row->count - 1);

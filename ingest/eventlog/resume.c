@@ -6,11 +6,11 @@
  *                                       ▲ offset_synced: cut here, and write again what memory still has:
  *   memory                              │ read back │ writing │ filling │
  *
- * After a failed sync the kernel may have dropped the pages and call them clean, so what the file holds behind the last
+ * After a failed sync the kernel may have dropped the pages and call them clean, so what the file holds after the last
  * sync that went well proves nothing, and a second sync would lie. So it is thrown away and written anew. Nothing that
- * was appended is lost by that, nor gets another offset, nor is there twice (EVENTLOG-L1): who was told "unknown" finds it.
- * The cut makes the page that it goes through dirty, so that the next sync writes that one too; pages before it were
- * synced. The segment is read again all the same before anything is added to it.
+ * was appended is lost by that, nor gets another offset, nor is there twice (EVENTLOG-L1): a caller that was told
+ * "unknown" finds it there. The cut makes the page that it goes through dirty, so that the next sync writes that one
+ * too; pages before it were synced. The segment is read again all the same before anything is added to it.
  *
  * Records that were written, but neither synced nor kept in memory, are read back first. If that cannot be, the
  * partition stays as it is: to open the log again is to look (EVENTLOG-L3).
@@ -98,7 +98,7 @@ static weir_err elog_resume_check(const weir_elog_partition *partition, weir_fil
                     scan.problem ? scan.problem : "the file ends");
 }
 
-/* *filep: the last segment, open to append behind the last sync; NULL: there is none. */
+/* *filep: the last segment, open to append after the last sync; NULL: there is none. */
 static weir_err elog_resume_cut(const weir_elog_partition *partition, weir_file **filep) {
     char path[ELOG_PATH_MAX];
     *filep = NULL;

@@ -143,7 +143,7 @@ void weir_elog_segment_note(weir_elog_segment *segment, uint64_t offset, uint64_
 
 weir_elog_index_entry weir_elog_segment_seek(const weir_elog_segment *segment, uint64_t offset) {
     weir_elog_index_entry best = {segment->first, ELOG_SEGMENT_HEADER};
-    size_t low = 0, high = segment->index_count; /* entries below low are at or before offset, from high on behind it */
+    size_t low = 0, high = segment->index_count; /* entries below low are at or before offset, from high on after it */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (segment->index[middle].offset <= offset) {
@@ -237,7 +237,7 @@ weir_err weir_elog_segment_scan(weir_file *file, const weir_elog_origin *origin,
 
 /* --- witness -------------------------------------------------------------------------------------------------- */
 
-/* Could a record of `offset` or later begin here, `distance` bytes behind where `offset` should have begun? Cheap, so
+/* Could a record of `offset` or later begin here, `distance` bytes after where `offset` should have begun? Cheap, so
  * that a checksum is computed for next to nothing but records. */
 static inline bool elog_witness_plausible(const uint8_t *header, uint64_t offset, uint64_t distance) {
     uint64_t there = weir_elog_record_offset(header);

@@ -3,7 +3,7 @@
  * verify.c - reads a whole topic and tells what is damaged.
  *
  * Damage ends the reading of its segment, not of the partition: the next segment says by its name where it begins. Only
- * what lies below the mark is judged; behind it a process may be writing at this moment.
+ * what lies below the mark is judged; above it a process may be writing at this moment.
  */
 #include <inttypes.h>
 

@@ -20,7 +20,7 @@
 #define RECONNECT_WAIT_MAX "2000" /* ms; the default, 10 s, lets a broker that is back wait for us */
 #define ERROR_TEXT_MAX     256u
 
-/* --- callbacks ------------------------------------------------------------------------------------------------------ */
+/* --- callbacks ---------------------------------------------------------------------------------------------------- */
 
 /* Its own threads would otherwise log under the name of our main thread.  [any] */
 static rd_kafka_resp_err_t kafka_client_adopt_thread(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name,
@@ -69,7 +69,7 @@ static int kafka_client_connect(int fd, const struct sockaddr *address, int leng
     return errno;
 }
 
-/* --- open and close ------------------------------------------------------------------------------------------------- */
+/* --- open and close ----------------------------------------------------------------------------------------------- */
 
 static weir_err kafka_client_check_opts(const weir_kafka_client_opts *opts) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -184,7 +184,7 @@ void weir_kafka_client_close(weir_kafka_client *client) {
     weir_free(client);
 }
 
-/* --- errors --------------------------------------------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------------------------------------------------- */
 
 void weir_kafka_fault_text(const weir_kafka_client *client, char *text, size_t size) {
     struct weir_kafka_fault *fault = client->fault;

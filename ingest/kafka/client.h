@@ -38,7 +38,7 @@ typedef struct weir_kafka_client {
     void *owner;                 /* the producer, for its delivery reports              */
     bool (*stop)(void *context); /* asked while the owner waits; NULL: never */
     void *context;
-    atomic_uint connects; /* connections that were begun: behind a new one there may be another log  [any] */
+    atomic_uint connects; /* connections that were begun: a new one may lead to another log  [any] */
     struct weir_kafka_fault *fault;
 } weir_kafka_client;
 
@@ -52,7 +52,7 @@ typedef struct weir_kafka_client_opts {
     const char *brokers;
     const char *topic;
     int64_t timeout_us;
-    const weir_kafka_setting *settings; /* besides those of every client; may be NULL when there are none */
+    const weir_kafka_setting *settings; /* in addition to those of every client; may be NULL when there are none */
     size_t setting_count;
     void (*delivered)(rd_kafka_t *rk, const rd_kafka_message_t *message, void *client); /* producers; or NULL */
     void *owner;

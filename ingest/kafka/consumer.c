@@ -2,8 +2,8 @@
 /*
  * consumer.c - records out of one topic, from offsets that the caller keeps.
  *
- * librdkafka tells of a batch with a wrong CRC and goes on behind it, so the first error of a partition ends it here,
- * and records behind it are dropped (KAFKA-K3). Nor does it see that a log was cut back or made anew (KIP-320 came with
+ * librdkafka tells of a batch with a wrong CRC and goes on after it, so the first error of a partition ends it here,
+ * and records after it are dropped (KAFKA-K3). Nor does it see that a log was cut back or made anew (KIP-320 came with
  * 2.1): that takes another connection or another leader, or is seen by the watch. Over the first two nothing is handed
  * out (KAFKA-K6): the caller opens again, and the marks of what it was given last are compared before anything else is
  * read.
@@ -351,7 +351,8 @@ weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us
     }
     WEIR_ASSERT(consumer->message_count <= capacity);
 
-    if (atomic_load(&consumer->client->connects) != consumer->connects) { // KAFKA-K6: asked behind what was taken
+    if (atomic_load(&consumer->client->connects) !=
+        consumer->connects) { // KAFKA-K6: asked after the records were taken
         kafka_consumer_release(consumer);
         kafka_consumer_fail(consumer,
                             WEIR_ERR(WEIR_ECLOSED, "the connection to %.128s is a new one; open the consumer again",

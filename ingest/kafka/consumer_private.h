@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * consumer_private.h - the two halves of a consumer: consumer.c reads, watch.c looks whether the log is still the same one.
+ * consumer_private.h - the two halves of a consumer: consumer.c reads, watch.c checks that the log is still the same.
  *
  *   main client, reads what is committed ──records──► poll ──► the caller      told ◄── watch
  *        ▲ starts, once the marks were compared                                          │ once a second

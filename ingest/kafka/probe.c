@@ -33,8 +33,9 @@ static bool kafka_probe_take(weir_kafka_probe *probe, const rd_kafka_message_t *
     return true;
 }
 
-/* A partition that has answered is not read further: a broker fills its answer from the partitions in turn, a batch that is larger than a
- * partition's share only as the first of it, and behind long logs the same ones came first again and again. */
+/* A partition that has answered is not read further: a broker fills its answer from the partitions in turn, a batch
+ * that is larger than a partition's share only as the first of it, and with long logs the same ones came first again
+ * and again. */
 static void kafka_probe_collect(const weir_kafka_client *client, rd_kafka_queue_t *queue, weir_kafka_probe *probes,
                                 size_t count, int64_t timeout_us) {
     size_t open = count;

@@ -75,7 +75,7 @@ weir_err weir_kafka_watch_first(weir_kafka_consumer *consumer) {
     if (!err)
         err = weir_kafka_client_ends(client, count, RD_KAFKA_OFFSET_BEGINNING, client->timeout_us, consumer->begins);
     if (!err) err = weir_kafka_client_ends(client, count, RD_KAFKA_OFFSET_END, client->timeout_us, consumer->ends);
-    /* Connects the main client with every leader, besides: KAFKA-K6 counts from here. */
+    /* This also connects the main client with every leader: KAFKA-K6 counts from here. */
     if (!err)
         err =
             weir_kafka_client_ends(consumer->client, count, RD_KAFKA_OFFSET_END, client->timeout_us, consumer->stables);

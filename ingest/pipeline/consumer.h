@@ -57,8 +57,8 @@ typedef struct weir_consumer_ops {
     weir_err (*poll)(weir_consumer *consumer, const weir_consumer_record **recordsp, size_t *countp, bool *emptyp);
     /* The offset of the partition's next record, as far as it is known; NULL: `told` of the options says it. */
     uint64_t (*end)(weir_consumer *consumer, uint32_t partition);
-    /* All records below this offset have been handed out; it may be above the last one, where offsets were given to what
-     * is not a record. NULL: only records have offsets that must be passed. */
+    /* All records below this offset have been handed out; it may be far above the last of them, because offsets were
+     * given to what is not a record. NULL: only records have offsets that must be passed. */
     uint64_t (*clear)(weir_consumer *consumer, uint32_t partition);
     /* What a mark holds of a record, see weir_consumer_start; NULL: this kind compares nothing. */
     uint64_t (*check)(const weir_consumer_record *record);

@@ -23,8 +23,8 @@ weir_err weir_letters_open(const char *folder, weir_clock *clock, weir_letters *
 /* WEIR_EFULL, WEIR_EIO: letters of spans that were never handed over. NULL is allowed. */
 weir_err weir_letters_close(weir_letters *letters);
 uint64_t weir_letters_end(weir_letters *letters); /* the number that the next one gets  [any] */
-/* Reads those of this number and above; below `born` they are from an earlier store. source_of gives the graph's number of
- * a source, or UINT32_MAX. Once.  [owner] */
+/* Reads those of this number and above; below `born` they are from an earlier store. source_of gives the graph's number
+ * of a source, or UINT32_MAX. Once.  [owner] */
 typedef uint32_t (*weir_letters_source_of)(void *context, const char *source, size_t length, uint64_t identity);
 weir_err weir_letters_load(weir_letters *letters, uint64_t from, uint64_t born, weir_letters_source_of source_of,
                            void *context);
@@ -39,8 +39,8 @@ typedef struct weir_letters_place {
  * [any] */
 void weir_letters_known(const weir_letters *letters, uint32_t source, uint32_t partition, uint64_t from,
                         const weir_letters_place **placesp, size_t *countp);
-/* Whether a letter has this offset, and whose it is, in a list that is sorted by offset and asked with rising offsets:
- * the list goes on behind it.  [any] */
+/* Whether a letter has this offset, and from which store. The list is sorted by offset and asked with rising offsets;
+ * what is passed is taken off it.  [any] */
 typedef enum weir_letters_origin { WEIR_LETTERS_NONE, WEIR_LETTERS_EARLIER, WEIR_LETTERS_OURS } weir_letters_origin;
 weir_letters_origin weir_letters_next(const weir_letters_place **placesp, size_t *countp, uint64_t offset);
 /* All that the topic has now, sorted by place; free with weir_free, also after an error.  [any] */

@@ -17,7 +17,7 @@
 struct weir_lines {
     weir_file *file;
     uint64_t number;   /* of the next line to be cut               */
-    uint64_t position; /* of the byte behind the window            */
+    uint64_t position; /* of the byte after the window             */
     size_t begin, end; /* of what is in the window and not yet cut */
     bool at_end;       /* the file has no more than the window     */
     bool skipping;     /* the rest of a line that was too long     */
@@ -68,7 +68,7 @@ static weir_err lines_refill(weir_lines *lines) {
     return WEIR_OK;
 }
 
-/* The next line of the window; false: there is no whole one. */
+/* The next line of the window; false: it has no whole one. */
 static bool lines_cut_one(weir_lines *lines, weir_line *line) {
     const char *bytes = lines->window + lines->begin;
     size_t left = lines->end - lines->begin;

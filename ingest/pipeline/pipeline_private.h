@@ -29,7 +29,7 @@ typedef struct weir_source_partition {
     int64_t quiet_us;                /* since when it is at its end, by the pipeline's clock             [ingest] */
     uint64_t quiet_at;               /* where that was                                                   [ingest] */
     /* guarded by the worker's mutex */
-    uint64_t read;         /* behind the last record                                                          */
+    uint64_t read;         /* above the last record                                                           */
     uint64_t clear;        /* next, if it is above read: no record stands between                             */
     uint64_t end, stable;  /* of the source; from stable on records are in open transactions                  */
     uint64_t verified;     /* what is below is known to be of the log that the source has now                 */
@@ -137,7 +137,7 @@ void weir_source_run_close(weir_source_run *run);
  * nothing else.  [ingest] */
 weir_err weir_source_run_records(weir_source_run *run, weir_source_partition *part, const weir_consumer_record *records,
                                  const uint32_t *indices, size_t count);
-/* Hands over that there are no records from part->next up to before clear, which is above it.  [ingest] */
+/* Hands over that no offset from part->next up to clear, which is above it, has a record.  [ingest] */
 weir_err weir_source_run_clear(weir_source_run *run, weir_source_partition *part, uint64_t clear);
 
 /* status.c: what others see of a source, and what the brokers say of it. */

@@ -194,9 +194,9 @@ bool weir_positions_find_check(weir_positions *positions, uint32_t source, uint6
 
 uint32_t weir_positions_partitions(weir_positions *positions, uint32_t source) {
     weir_mutex_lock(&positions->mutex);
-    size_t behind = positions_place(positions, source + 1, 0);
-    bool any = behind > 0 && positions->rows[behind - 1].source == source;
-    uint32_t partitions = any ? positions->rows[behind - 1].partition + 1 : 0;
+    size_t end = positions_place(positions, source + 1, 0);
+    bool any = end > 0 && positions->rows[end - 1].source == source;
+    uint32_t partitions = any ? positions->rows[end - 1].partition + 1 : 0;
     weir_mutex_unlock(&positions->mutex);
     return partitions;
 }

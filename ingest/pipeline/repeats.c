@@ -64,7 +64,7 @@ static uint32_t repeats_place(const weir_repeats *repeats, uint32_t number) {
     return (repeats->oldest + number) & (repeats->capacity - 1);
 }
 
-/* Frees a slot, and moves up those behind it that would no longer be found. */
+/* Frees a slot, and moves up those after it that would no longer be found. */
 static void repeats_unindex(weir_repeats *repeats, uint32_t hole) {
     uint32_t mask = repeats->capacity * INDEX_TIMES - 1;
     for (uint32_t i = (hole + 1) & mask; repeats->index[i] != FREE; i = (i + 1) & mask) {

@@ -192,7 +192,7 @@ static weir_err replay_start(void *context, uint32_t partition, uint64_t begin, 
     return WEIR_OK;
 }
 
-/* Who asks how far a topic goes is the pipeline's own consumer. */
+/* How far a topic goes, the pipeline's own consumer is told. */
 static void replay_told(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us) {
     (void)context, (void)parts, (void)count, (void)contact_us;
 }
@@ -304,7 +304,7 @@ static weir_err replay_record(weir_replay *r, const weir_consumer_record *record
 
 /* --- a source --------------------------------------------------------------------------------------------------- */
 
-/* All that is wanted was read. Offsets behind the last record of a partition may be of what is not a record. */
+/* All that is wanted was read. Offsets after the last record of a partition may be of what is not a record. */
 static bool replay_is_through(const weir_replay *r, weir_consumer *consumer) {
     bool through = true;
     for (size_t i = 0; i < r->part_count; i++) {
@@ -399,7 +399,7 @@ weir_err weir_replay_run(weir_replay *r) {
         r->wanted += r->parts[i].until - r->parts[i].from;
     r->read = 0;
     if (err || !r->wanted) return err;
-    /* behind what is sealed: their letters are in the log (PIPELINE-P3) */
+    /* After it is known what is sealed: the letters of that are in the log (PIPELINE-P3). */
     err = weir_letters_all(r->pipeline->letters, born, weir_pipeline_letter_source, r->pipeline, &r->letters,
                            &r->letter_count);
     if (!err) err = replay_sources(r);

@@ -5,8 +5,8 @@
  *   record ──map──► mutations ──claim──► those that are needed ──by vertex──► batches ──full, or no more──► submit
  *                └── refused ──► letter                                        letters synced before ──┘
  *
- * What is submitted at once covers a span of offsets, good records and bad. All memory is kept from span to span. A span
- * ends when a batch has BATCH_BYTES: what waits in a shard's queue is so many times that, and no more.
+ * What is submitted at once covers a span of offsets, good records and bad. All memory is kept from span to span. A
+ * span ends when a batch has BATCH_BYTES: what waits in a shard's queue is so many times that, and no more.
  */
 #include <stdio.h>
 #include <string.h>
@@ -120,7 +120,7 @@ static void source_run_add(weir_source_run *run, uint32_t shard, const weir_muta
     if (run->batches[shard].length >= BATCH_BYTES) run->full = true;
 }
 
-/* Before names are claimed and counted as carried: nothing of the event can fail behind this. */
+/* Before names are claimed and counted as carried: nothing of the event can fail after this. */
 static weir_err source_run_reserve(weir_source_run *run, const weir_mapped *event) {
     size_t bytes = WEIR_MUTATION_HEADER_BYTES; /* of the note */
     for (size_t i = 0; i < event->count; i++) {

@@ -63,7 +63,7 @@ void weir_worker_told(void *context, const weir_kafka_told *partitions, size_t c
         const weir_kafka_told *told = &partitions[i];
         if (told->partition >= worker->partition_count) continue;
         weir_source_partition *part = &worker->partitions[told->partition];
-        bool same = part->open_us && part->stable == told->stable; /* records wait behind it as before */
+        bool same = part->open_us && part->stable == told->stable; /* records wait above it as before */
         part->open_us = told->stable >= told->end ? 0 : same ? part->open_us : wall_us;
         part->end = told->end;
         part->stable = told->stable;

@@ -26,7 +26,7 @@
 
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
-/* What passes by itself. A file is loaded while somebody waits for it, who is told at once. Damage in the store may be
+/* What passes by itself. Who loads a file waits for it, and is told at once. Damage in the store may be
  * repaired meanwhile. */
 static bool worker_error_passes(const weir_worker *worker, weir_err err) {
     if (worker->from.stream == WEIR_PIPELINE_FILE) return false;
@@ -73,7 +73,7 @@ static uint64_t worker_wakes(weir_pipeline *pipeline, uint64_t *drainsp) {
     return wakes;
 }
 
-/* Until the time has passed, or somebody has asked for something since `wakes` was read. */
+/* Until the time has passed, or something was asked for since `wakes` was read. */
 static void worker_idle(weir_pipeline *pipeline, uint64_t wakes, int64_t us) {
     int64_t until_us = weir_clock_mono_us(weir_clock_system()) + us;
     weir_mutex_lock(&pipeline->mutex);
@@ -114,7 +114,7 @@ static weir_err worker_first_start(weir_worker *worker, uint32_t partition, uint
     if (!weir_positions_get(pipeline->positions, worker->graph_source, partition, &position)) {
         if (applied == 0) position.begin = position.offset = begin;
         if (applied == 0 && begin > 0)
-            WEIR_LOG(WARN, "ingest.begins_late", "the store begins behind what retention has removed",
+            WEIR_LOG(WARN, "ingest.begins_late", "the store begins after what retention has removed",
                      WEIR_TEXT("source", worker->schema_source->name), WEIR_U64("partition", partition),
                      WEIR_U64("offset", begin));
         err = weir_positions_put(pipeline->positions, &position);
@@ -127,8 +127,8 @@ static weir_err worker_first_start(weir_worker *worker, uint32_t partition, uint
     return err;
 }
 
-/* The consumer is opened again: what the log has must be what it had, up to the newest record, and at the newest that it
- * was known by before (weir_kafka_start). */
+/* The consumer is opened again: what the log has must be what it had, up to the newest record, and at the newest that
+ * it was known by before (weir_kafka_start). */
 static void worker_next_start(weir_worker *worker, const weir_source_partition *part, weir_consumer_start *startp) {
     weir_mark known = {0};
     weir_position position;
@@ -310,8 +310,8 @@ static weir_err worker_tell_clock(weir_worker *worker, weir_source_partition *pa
     return weir_graph_clock_state(pipeline->graph, worker->graph_source, part->partition, state);
 }
 
-/* Of what is sealed, the newest record; those that were verified are kept behind it. One of another log would
- * otherwise be compared with that other from then on. */
+/* Of what is sealed, the newest record; those that were verified are kept as older ones. Without them, a record of
+ * another log would be all that the next start could compare. */
 static weir_err worker_keep_mark(weir_worker *worker, weir_source_partition *part) {
     weir_pipeline *pipeline = worker->pipeline;
     uint64_t sealed = weir_graph_offset_sealed(pipeline->graph, worker->graph_source, part->partition);
@@ -343,7 +343,7 @@ static bool worker_tick_is_due(const weir_worker *worker) {
     return weir_clock_mono_us(weir_clock_system()) - worker->ticked_us >= TICK_US;
 }
 
-/* What is done once a second: ends for those who ask how far behind we are, positions for the next start. */
+/* What is done once a second: ends for those who ask how far the source has been read, positions for the next start. */
 static weir_err worker_tick(weir_worker *worker) {
     weir_pipeline *pipeline = worker->pipeline;
     weir_err err = WEIR_OK;
@@ -448,7 +448,7 @@ void weir_worker_main(void *context) {
         bool of_brokers = worker->from.stream == WEIR_PIPELINE_KAFKA && worker->of_consumer;
         if (!of_brokers) {
             if (!weir_worker_waits(worker, err)) break;
-            worker_close_consumer(worker); /* opened again, it goes on behind what was handed over */
+            worker_close_consumer(worker); /* opened again, it goes on after what was handed over */
             continue;
         }
         bool again = weir_err_is(err, WEIR_ECLOSED);

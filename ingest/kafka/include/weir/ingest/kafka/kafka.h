@@ -8,9 +8,9 @@
  * INVARIANTS
  *   KAFKA-K1  A producer sends no record of a partition after it gave up an earlier one. So what the broker has of a
  *             partition is a prefix of what was produced, each record once; only if it refuses the very first batch of
- *             a producer may it take what was already on its way behind that.
+ *             a producer may it take what was already on its way after that.
  *   KAFKA-K2  A record counts as acknowledged only when every in-sync replica has it.
- *   KAFKA-K3  A consumer hands out the records of a partition in rising offsets, each once, and none behind a record
+ *   KAFKA-K3  A consumer hands out the records of a partition in rising offsets, each once, and none after a record
  *             that it could not read.
  *   KAFKA-K4  A consumer begins exactly where it was told, or fails: it never resets an offset by itself.
  *   KAFKA-K5  Neither creates a topic unless it was asked to, whatever the broker's own setting.
@@ -163,12 +163,12 @@ weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kaf
  * call says so: open again where you are.  Blocks.  [owner]
  * WEIR_ECLOSED the connection, a leader or the number of partitions is another one (KAFKA-K6): open again and go on;
  * WEIR_ENOTFOUND the topic was deleted; WEIR_EDATA retention has run past the offset; WEIR_ECORRUPT a CRC is wrong, the
- * log was cut back, or a mark differs: what is not below `verified` is in doubt; WEIR_EORDER the broker went back behind
- * what was handed out: open again; WEIR_EPERM; WEIR_EUNAVAILABLE; WEIR_EINVAL capacity 0. */
+ * log was cut back, or a mark differs: what is not below `verified` is in doubt; WEIR_EORDER the broker sent an offset
+ * that was handed out before: open again; WEIR_EPERM; WEIR_EUNAVAILABLE; WEIR_EINVAL capacity 0. */
 weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us, weir_kafka_record *records,
                                   size_t capacity, size_t *countp);
 /* True when each partition's end, as the broker last told it, has been handed out; records of open transactions are
- * behind that end.  [owner] */
+ * above that end.  [owner] */
 bool weir_kafka_consumer_at_end(const weir_kafka_consumer *consumer);
 
 typedef struct weir_kafka_position_stats {

@@ -76,14 +76,15 @@ typedef struct weir_pipeline_opts {
 } weir_pipeline_opts;
 
 /* Registers the sources with the graph, reads how far they were read and which dead letters there are. Starts nothing.
- * WEIR_EINVAL an option; WEIR_EDATA a topic was recreated, or a shard lacks records that no source has; WEIR_ENOTFOUND a
- * file is not there; WEIR_EBUSY another process has the dead letters; WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO, WEIR_EFULL,
- * WEIR_ENOMEM.  Blocks on the disk, never on a broker.  [owner] */
+ * WEIR_EINVAL an option; WEIR_EDATA a topic was recreated, or a shard lacks records that no source has; WEIR_ENOTFOUND
+ * a file is not there; WEIR_EBUSY another process has the dead letters; WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO,
+ * WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk, never on a broker.  [owner] */
 weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipelinep);
 /* Starts a thread for each source.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.  [owner] */
 weir_err weir_pipeline_start(weir_pipeline *pipeline);
-/* Ends each thread behind the records that it has in hand, and waits until all that was handed over is applied.
- * Blocks. May be called twice. Returns the error of the graph's drain; those of sources are in their statuses.  [owner] */
+/* Ends each thread after the records that it has in hand, and waits until all that was handed over is applied.
+ * Blocks. May be called twice. Returns the error of the graph's drain; those of sources are in their statuses.
+ * [owner] */
 weir_err weir_pipeline_stop(weir_pipeline *pipeline);
 /* Stops; NULL is allowed. Close it before the graph.  [owner]   WEIR_EIO, WEIR_EFULL: positions or dead letters. */
 weir_err weir_pipeline_close(weir_pipeline *pipeline);
