@@ -111,6 +111,7 @@ static weir_err kafka_consumer_open_part(weir_kafka_consumer *consumer, const we
     uint64_t begin = consumer->begins[partition], end = consumer->ends[partition];
     if (start->offset < begin || start->offset > end)
         return weir_kafka_offset_error(consumer->client, partition, start->offset, begin, end);
+    WEIR_ASSERT(consumer->part_count < consumer->partition_count);
     consumer->part_of[partition] = (uint32_t)consumer->part_count;
     consumer->parts[consumer->part_count++] = (kafka_part){.partition = partition,
                                                            .leader = consumer->leaders[partition],
@@ -322,6 +323,7 @@ static void kafka_consumer_show(weir_kafka_consumer *consumer, const weir_kafka_
     for (size_t i = count; i > 0; i--) {
         const weir_kafka_record *record = &records[i - 1];
         kafka_part *part = &consumer->parts[consumer->part_of[record->partition]];
+        WEIR_ASSERT(record->offset < part->next);
         if (record->partition == last_partition || part->newest.offset > record->offset) continue;
         last_partition = record->partition;
         part->newest = (weir_kafka_mark){record->offset + 1, weir_kafka_record_check(record)};
@@ -380,6 +382,7 @@ weir_err weir_kafka_consumer_position(weir_kafka_consumer *consumer, uint32_t pa
                         consumer->client->topic);
     }
     const kafka_part *part = &consumer->parts[consumer->part_of[partition]];
+    WEIR_ASSERT(part->partition == partition);
     statsp->offset_next = statsp->offset_end = part->next;
     weir_mutex_lock(&consumer->mutex);
     if (part->end > statsp->offset_end) statsp->offset_end = part->end;

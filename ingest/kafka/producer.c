@@ -88,6 +88,7 @@ static void kafka_producer_poll(weir_kafka_producer *producer, int wait_ms) {
     rd_kafka_poll(producer->client->rk, wait_ms);
     producer->unpolled = 0;
     producer->polled_us = weir_clock_mono_us(weir_clock_system());
+    WEIR_ASSERT(producer->acknowledged + producer->refused <= producer->produced);
     uint64_t waiting = producer->produced - producer->acknowledged - producer->refused;
     if (producer->acknowledged > before || waiting == 0) producer->progress_us = producer->polled_us;
     weir_metric_add(WEIR_METRIC_KAFKA_PRODUCED_RECORDS, producer->acknowledged - producer->counted_acknowledged);

@@ -221,6 +221,7 @@ static void kafka_watch_push_anchor(weir_kafka_consumer *consumer, kafka_part *p
     uint32_t moved = part->anchor_count < WEIR_KAFKA_MARKS_MAX ? part->anchor_count : WEIR_KAFKA_MARKS_MAX - 1;
     /* The last one stays: the older a record, the more it says of the log's creation. */
     if (part->anchor_count == WEIR_KAFKA_MARKS_MAX) moved = consumer->turn % KEEP_OLD_EVERY == 0 ? moved - 1 : 1;
+    WEIR_ASSERT(moved < WEIR_KAFKA_MARKS_MAX);
     memmove(&part->anchors[1], &part->anchors[0], moved * sizeof part->anchors[0]);
     part->anchors[0] = mark;
     if (part->anchor_count < WEIR_KAFKA_MARKS_MAX) part->anchor_count++;
@@ -238,6 +239,7 @@ static weir_err kafka_watch_judge(weir_kafka_consumer *consumer, kafka_part *par
     case WEIR_KAFKA_PROBE_OTHER:
         return weir_kafka_other_log(consumer, part->partition, &probe->mark);
     case WEIR_KAFKA_PROBE_GONE: /* the next older one is asked in the next round */
+        WEIR_ASSERT(part->anchor_count > 0);
         part->anchor_count--;
         memmove(&part->anchors[0], &part->anchors[1], part->anchor_count * sizeof part->anchors[0]);
         if (part->anchor_count) return WEIR_OK;
@@ -294,6 +296,7 @@ static void kafka_watch_tell(weir_kafka_consumer *consumer, int64_t contact_us) 
         uint64_t end = consumer->ends[part->partition], stable = consumer->stables[part->partition];
         if (end < stable) end = stable; /* it was asked later */
         part->end = end;
+        WEIR_ASSERT(part->partition < consumer->partition_count && stable <= end);
         consumer->news[i] = (weir_kafka_told){part->partition, end, stable, part->verified};
     }
     weir_mutex_unlock(&consumer->mutex);

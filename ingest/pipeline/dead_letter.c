@@ -39,6 +39,8 @@ weir_err weir_dead_letter_write(const weir_dead_letter *letter, weir_buf *key, w
     weir_buf_append(key, letter->topic, letter->topic_length);
     weir_buf_append(key, letter->reason, reason_length);
     if (key_length) weir_buf_append(key, letter->key, key_length);
+    WEIR_ASSERT(key->failed || key->length == HEADER_BYTES + letter->source_length + letter->topic_length +
+                                                  reason_length + key_length);
     *recordp = (weir_record){.key = key->bytes,
                              .key_length = key->length,
                              .value = letter->bytes ? letter->bytes : "",

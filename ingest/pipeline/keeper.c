@@ -124,7 +124,7 @@ static weir_err keeper_bring_back(keeper *k, keeper_shard *s, bool *wholep) {
     weir_graph_repair_say(graph, k->shard,
                           WEIR_ERR(WEIR_EUNAVAILABLE, "its files are whole; it is opened again as soon as no reader "
                                                       "holds it for long"));
-    s->wait_us = s->wait_us < OPENED_US ? OPENED_US : s->wait_us < OPENED_MOST_US / 2 ? s->wait_us * 2 : OPENED_MOST_US;
+    s->wait_us = weir_pipeline_longer_wait(s->wait_us < OPENED_US ? 0 : s->wait_us, OPENED_US, OPENED_MOST_US);
     s->next_us = keeper_now() + s->wait_us;
     return WEIR_OK;
 }
@@ -155,8 +155,8 @@ static void keeper_repair(keeper *k, uint32_t shard) {
                  WEIR_U64("shard", shard), WEIR_F64("seconds", (double)(keeper_now() - begun_us) / WEIR_US_PER_S));
         return;
     }
-    const int64_t look_us = k->pipeline->keep_us, most_us = AGAIN_MAX * look_us;
-    s->wait_us = s->wait_us == 0 ? AGAIN_MIN * look_us : s->wait_us < most_us / 2 ? s->wait_us * 2 : most_us;
+    const int64_t look_us = k->pipeline->keep_us;
+    s->wait_us = weir_pipeline_longer_wait(s->wait_us, AGAIN_MIN * look_us, AGAIN_MAX * look_us);
     s->next_us = keeper_now() + s->wait_us;
     weir_metric_add(WEIR_METRIC_STORE_REPAIR_FAILURES, 1);
     weir_log_error("store.not_repaired", err);
@@ -248,15 +248,18 @@ static void keeper_trim(keeper *k, uint32_t shard) {
     weir_err err = weir_graph_trim(k->pipeline->graph, shard, keeper_trim_pace, k);
     if (!keeper_goes_on(k)) return;
     keeper_shard *s = &k->shards[shard];
-    const int64_t look_us = k->pipeline->keep_us, most_us = AGAIN_MAX * look_us, now_us = keeper_now();
-    s->trim_wait_us = !err ? 0 : s->trim_wait_us == 0 ? AGAIN_MIN * look_us : s->trim_wait_us * 2;
-    if (s->trim_wait_us > most_us) s->trim_wait_us = most_us;
-    s->trim_us = now_us + (err ? s->trim_wait_us : TRIM_REST * (now_us - begun_us));
-    weir_metric_add(err ? WEIR_METRIC_STORE_TRIM_FAILURES : WEIR_METRIC_STORE_TRIMS, 1);
-    if (err) weir_log_error("store.not_trimmed", err);
-    if (!err)
+    const int64_t look_us = k->pipeline->keep_us, took_us = keeper_now() - begun_us;
+    if (err) {
+        s->trim_wait_us = weir_pipeline_longer_wait(s->trim_wait_us, AGAIN_MIN * look_us, AGAIN_MAX * look_us);
+        weir_metric_add(WEIR_METRIC_STORE_TRIM_FAILURES, 1);
+        weir_log_error("store.not_trimmed", err);
+    } else {
+        s->trim_wait_us = 0;
+        weir_metric_add(WEIR_METRIC_STORE_TRIMS, 1);
         WEIR_LOG(INFO, "store.trimmed", "the shard was written anew without what no reader can be told of any more",
-                 WEIR_U64("shard", shard), WEIR_F64("seconds", (double)(keeper_now() - begun_us) / WEIR_US_PER_S));
+                 WEIR_U64("shard", shard), WEIR_F64("seconds", (double)took_us / WEIR_US_PER_S));
+    }
+    s->trim_us = keeper_now() + (err ? s->trim_wait_us : TRIM_REST * took_us);
 }
 
 /* One at a time: each needs room on the disk for as much as stays. */

@@ -158,6 +158,7 @@ void weir_letters_known(const weir_letters *letters, uint32_t source, uint32_t p
     size_t end = low;
     while (end < loaded->count && loaded->items[end].source == source && loaded->items[end].partition == partition)
         end++;
+    WEIR_ASSERT(low == loaded->count || letters_compare(&loaded->items[low], &first) >= 0);
     *placesp = loaded->items ? loaded->items + low : NULL;
     *countp = end - low;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "pipeline_private.h"
 
@@ -256,6 +257,11 @@ bool weir_pipeline_sleep(weir_pipeline *pipeline, int64_t us) {
     return goes_on;
 }
 
+int64_t weir_pipeline_longer_wait(int64_t wait_us, int64_t least_us, int64_t most_us) {
+    if (wait_us == 0) return least_us;
+    return wait_us < most_us / 2 ? wait_us * 2 : most_us;
+}
+
 void weir_pipeline_changed(weir_pipeline *pipeline) {
     weir_mutex_lock(&pipeline->mutex);
     weir_cond_broadcast(&pipeline->changed);
@@ -310,6 +316,7 @@ weir_err weir_pipeline_drain(weir_pipeline *pipeline, int64_t timeout_us) {
 
 const char *weir_pipeline_status_name(weir_pipeline_status status) {
     static const char *const names[] = {"starting", "running", "waiting", "ended", "stopped", "failed"};
+    WEIR_ASSERT((size_t)status < sizeof names / sizeof names[0]);
     return names[status];
 }
 

@@ -123,6 +123,8 @@ uint32_t weir_pipeline_letter_source(void *context, const char *source, size_t l
 bool weir_pipeline_stopping(weir_pipeline *pipeline); /* [any] */
 /* false: the pipeline stops.  [any] */
 bool weir_pipeline_sleep(weir_pipeline *pipeline, int64_t us);
+/* The wait after one of wait_us, which was in vain: twice as long, from least_us to most_us. 0: there was none.  [any] */
+int64_t weir_pipeline_longer_wait(int64_t wait_us, int64_t least_us, int64_t most_us);
 /* Tells those who wait for a status or for a drain.  [any] */
 void weir_pipeline_changed(weir_pipeline *pipeline);
 

@@ -23,13 +23,14 @@
 
 struct weir_positions {
     char *path;
+    bool is_new, is_old; /* set by open */
     weir_mutex mutex;    /* LEAF; guards the fields below */
     weir_cond saved;     /* saving became false */
     bool saving;         /* a thread is at the file, without the mutex */
     weir_position *rows; /* rising by source, then partition */
     size_t count, capacity;
     weir_positions_letters letters;
-    bool changed, is_new, is_old;
+    bool changed;
 };
 
 /* --- the file -------------------------------------------------------------------------------------------------- */
@@ -226,7 +227,7 @@ weir_err weir_positions_put(weir_positions *positions, const weir_position *posi
         }
     }
     if (!err) {
-        WEIR_ASSERT(positions->count <= positions->capacity);
+        WEIR_ASSERT(i < positions->count && positions->count <= positions->capacity);
         positions->rows[i] = *position;
         positions->changed = true;
     }
@@ -289,6 +290,7 @@ bool weir_marks_take(weir_marks *marks, uint64_t sealed, weir_mark *markp) {
         taken++;
     if (taken == 0) return false;
     *markp = marks->marks[taken - 1];
+    WEIR_ASSERT(markp->offset <= sealed);
     memmove(marks->marks, marks->marks + taken, (marks->count - taken) * sizeof marks->marks[0]);
     marks->count -= taken;
     return true;

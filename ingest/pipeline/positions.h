@@ -54,7 +54,7 @@ typedef struct weir_position {
  * counts the calls: of some, one goes further back, and the first of all stays the last. */
 void weir_position_mark(weir_position *position, weir_mark mark, uint64_t verified, uint64_t times);
 
-/* WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO, WEIR_ENOMEM. */
+/* Reads the file if there is one.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_positions_open(const char *folder, weir_positions **positionsp);
 void weir_positions_close(weir_positions *positions);
 /* false: no row.  [any] */
@@ -76,7 +76,7 @@ bool weir_positions_are_old(weir_positions *positions);
 /* The store has no such file yet: it is new, or was restored.  [any] */
 bool weir_positions_are_new(weir_positions *positions);
 /* Writes it if it has changed since; one thread at a time, the others wait.  Blocks on the disk.  [any]  WEIR_EIO,
- * WEIR_EFULL. */
+ * WEIR_EFULL, WEIR_ENOMEM. */
 weir_err weir_positions_save(weir_positions *positions);
 
 /* Ends of spans that were handed over, rising, with the check of their last record: the greatest that is sealed goes

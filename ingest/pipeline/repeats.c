@@ -92,6 +92,7 @@ static weir_err repeats_grow(weir_repeats *repeats) {
         grown.ring[i] = repeats->ring[repeats_place(repeats, i)];
         grown.index[repeats_slot(&grown, grown.ring[i].event)] = i;
     }
+    WEIR_ASSERT((grown.capacity & (grown.capacity - 1)) == 0 && grown.capacity > grown.count);
     weir_free(repeats->ring);
     weir_free(repeats->index);
     *repeats = grown;
@@ -105,7 +106,7 @@ weir_repeat weir_repeats_ask(const weir_repeats *repeats, uint64_t event, uint32
     uint32_t slot = repeats_slot(repeats, event);
     if (repeats->index[slot] == FREE) return WEIR_REPEAT_FIRST;
     const repeats_entry *first = &repeats->ring[repeats->index[slot]];
-    WEIR_ASSERT(first->offset < offset);
+    WEIR_ASSERT(first->event == event && first->offset < offset);
     if (offset - first->offset > repeats->window) return WEIR_REPEAT_FIRST; // PIPELINE-R1
     *firstp = first->offset;
     return first->content == content ? WEIR_REPEAT_SAME : WEIR_REPEAT_OTHER;
@@ -115,6 +116,7 @@ weir_err weir_repeats_add(weir_repeats *repeats, uint64_t event, uint32_t conten
     if (repeats->window == 0) return WEIR_OK;
     weir_err err = repeats->count == repeats->capacity ? repeats_grow(repeats) : WEIR_OK;
     if (err) return err;
+    WEIR_ASSERT(repeats->count < repeats->capacity);
     WEIR_ASSERT(repeats->count == 0 || repeats->ring[repeats_place(repeats, repeats->count - 1)].offset < offset);
     uint32_t slot = repeats_slot(repeats, event), place = repeats_place(repeats, repeats->count);
     repeats->ring[place] = (repeats_entry){event, offset, content, repeats->index[slot] != FREE};

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "pipeline_private.h"
 
@@ -266,6 +267,7 @@ static weir_err replay_event(weir_replay *r, const replay_part *part, const weir
         const weir_mutation m = weir_chosen_mutation(event, r->chosen[i]);
         if (weir_graph_repair_wants(r->repair, &m)) r->mutations[count++] = m;
     }
+    WEIR_ASSERT(count <= WEIR_MAP_MUTATIONS_MAX);
     const weir_mutation note = weir_event_note_mutation(r->worker, part->partition, event, offset);
     if (event->event_id && weir_graph_repair_wants(r->repair, &note)) r->mutations[count++] = note;
     return count ? weir_graph_repair_add(r->repair, r->mutations, count) : WEIR_OK;
@@ -297,6 +299,7 @@ static weir_err replay_record(weir_replay *r, const weir_consumer_record *record
     bool wanted = record->offset < part->until;
     part->next = wanted ? record->offset + 1 : part->until;
     if (!wanted) return WEIR_OK;
+    WEIR_ASSERT(part->begun && part->next <= part->until);
     r->read += record->offset >= part->from;
     weir_err err = replay_stands(r, part, record, &event, &stands);
     return err || !stands || record->offset < part->from ? err : replay_event(r, part, &event, record->offset);

@@ -166,7 +166,7 @@ static weir_err source_run_take_event(weir_source_run *run, const weir_mapped *e
     for (size_t i = 0; i < event->count; i++)
         if (event->mutations[i].kind == WEIR_PUT_VERTEX) weir_graph_name_ahead(graph, event->mutations[i].vertex);
     size_t chosen = weir_choose(event, source_run_claim, graph, run->chosen);
-    WEIR_ASSERT(chosen <= WEIR_MAP_MUTATIONS_MAX);
+    WEIR_ASSERT(chosen <= event->count);
     for (size_t i = 0; i < chosen; i++) {
         const weir_mutation m = weir_chosen_mutation(event, run->chosen[i]);
         if (m.kind != WEIR_DELETE_VERTEX) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/metrics.h>
 
@@ -91,6 +92,7 @@ static void status_add_transaction(const weir_source_partition *part, weir_pipel
 }
 
 void weir_pipeline_source_stats_get(weir_pipeline *pipeline, size_t index, weir_pipeline_source_stats *statsp) {
+    WEIR_ASSERT(index < pipeline->worker_count);
     weir_worker *worker = &pipeline->workers[index];
     bool kafka = worker->from.stream == WEIR_PIPELINE_KAFKA;
     weir_mutex_lock(&worker->mutex);

@@ -55,9 +55,7 @@ bool weir_worker_waits(weir_worker *worker, weir_err err) {
         return false;
     }
     if (!worker_error_passes(worker, err) || weir_pipeline_stopping(worker->pipeline)) return false;
-    worker->wait_us = worker->wait_us == 0             ? WAIT_US_MIN
-                      : worker->wait_us < RETRY_US / 2 ? worker->wait_us * 2
-                                                       : RETRY_US;
+    worker->wait_us = weir_pipeline_longer_wait(worker->wait_us, WAIT_US_MIN, RETRY_US);
     weir_worker_status_set(worker, WEIR_PIPELINE_WAITING, err);
     bool goes_on = weir_pipeline_sleep(worker->pipeline, worker->wait_us);
     if (weir_err_is(err, WEIR_EPOISONED)) (void)weir_letters_resume(worker->pipeline->letters); /* the next try tells */
