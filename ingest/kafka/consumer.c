@@ -137,6 +137,7 @@ static weir_err kafka_consumer_open_parts(weir_kafka_consumer *consumer, const w
         } else {
             err = opts->start_at(opts->context, (uint32_t)i, consumer->begins[i], &starts[i]);
             starts[i].partition = (uint32_t)i;
+            WEIR_ASSERT(err || starts[i].mark_count <= WEIR_KAFKA_MARKS_MAX);
         }
         if (err) return err;
     }

@@ -37,15 +37,8 @@ typedef struct weir_consumer_record {
     size_t value_length;
 } weir_consumer_record;
 
-#define WEIR_CONSUMER_MARKS_MAX 6u
-
-/* Where to begin. The marks, newest first and none above offset, are for consumers that can compare them. */
-typedef struct weir_consumer_start {
-    uint64_t offset;
-    uint64_t known; /* marks above it may be of another log: see weir_kafka_start */
-    uint32_t mark_count;
-    weir_mark marks[WEIR_CONSUMER_MARKS_MAX];
-} weir_consumer_start;
+/* Where to begin; partition is the consumer's to set. Consumers of Kafka compare the marks, the others do not. */
+typedef weir_kafka_start weir_consumer_start;
 
 /* Called for each partition while a consumer opens; begin is the first offset that the source still has. */
 typedef weir_err (*weir_consumer_start_at)(void *context, uint32_t partition, uint64_t begin,
@@ -73,16 +66,8 @@ struct weir_consumer {
 weir_err weir_consumer_eventlog_open(weir_eventlog *log, weir_consumer_start_at start_at, void *context,
                                      weir_consumer **consumerp);
 
-typedef struct weir_consumer_kafka_opts {
-    const char *brokers, *topic;
-    int64_t timeout_us;
-    uint64_t buffer_bytes;
-    void (*told)(void *context, const weir_kafka_told *partitions, size_t count, int64_t contact_us);
-    bool (*stop)(void *context);
-} weir_consumer_kafka_opts;
-
-weir_err weir_consumer_kafka_open(const weir_consumer_kafka_opts *opts, weir_consumer_start_at start_at, void *context,
-                                  weir_consumer **consumerp);
+/* All partitions of the topic, from where opts->start_at says; it, told and stop are called with opts->context. */
+weir_err weir_consumer_kafka_open(const weir_kafka_consumer_opts *opts, weir_consumer **consumerp);
 /* Offsets are the numbers of lines, from 0 on; empty lines, and a first one that only names the columns, are passed
  * over. */
 weir_err weir_consumer_file_open(const char *path, const weir_schema_source *source, uint32_t partition,

@@ -7,15 +7,9 @@
 
 #define POLL_US 50000
 
-_Static_assert(WEIR_CONSUMER_MARKS_MAX <= WEIR_KAFKA_MARKS_MAX, "a start's marks fit into one of Kafka's");
-
 typedef struct consumer_kafka {
     weir_consumer consumer;
     weir_kafka_consumer *kafka;
-    weir_consumer_start_at start_at; /* called while it is opened; told and stop at any time */
-    void (*told)(void *context, const weir_kafka_told *partitions, size_t count, int64_t contact_us);
-    bool (*stop)(void *context);
-    void *context;
     weir_kafka_record raw[WEIR_CONSUMER_RECORDS_MAX];
     weir_consumer_record records[WEIR_CONSUMER_RECORDS_MAX];
 } consumer_kafka;
@@ -63,32 +57,7 @@ static void consumer_kafka_close(weir_consumer *consumer) {
     weir_free(c);
 }
 
-/* --- what the Kafka client asks and tells, passed on ------------------------------------------------------------ */
-
-static weir_err consumer_kafka_start_at(void *context, uint32_t partition, uint64_t begin, weir_kafka_start *startp) {
-    consumer_kafka *c = context;
-    weir_consumer_start start = {0};
-    weir_err err = c->start_at(c->context, partition, begin, &start);
-    *startp = (weir_kafka_start){
-        .offset = start.offset, .known = start.known, .partition = partition, .mark_count = start.mark_count};
-    WEIR_ASSERT(start.mark_count <= WEIR_CONSUMER_MARKS_MAX);
-    for (uint32_t i = 0; i < start.mark_count; i++)
-        startp->marks[i] = (weir_kafka_mark){start.marks[i].offset, start.marks[i].check};
-    return err;
-}
-
-static void consumer_kafka_told(void *context, const weir_kafka_told *partitions, size_t count, int64_t contact_us) {
-    const consumer_kafka *c = context;
-    c->told(c->context, partitions, count, contact_us);
-}
-
-static bool consumer_kafka_stop(void *context) {
-    const consumer_kafka *c = context;
-    return c->stop(c->context);
-}
-
-weir_err weir_consumer_kafka_open(const weir_consumer_kafka_opts *opts, weir_consumer_start_at start_at, void *context,
-                                  weir_consumer **consumerp) {
+weir_err weir_consumer_kafka_open(const weir_kafka_consumer_opts *opts, weir_consumer **consumerp) {
     static const weir_consumer_ops ops = {.poll = consumer_kafka_poll,
                                           .clear = consumer_kafka_clear,
                                           .check = consumer_kafka_check,
@@ -97,19 +66,7 @@ weir_err weir_consumer_kafka_open(const weir_consumer_kafka_opts *opts, weir_con
     consumer_kafka *c = weir_calloc(1, sizeof *c);
     if (!c) return WEIR_NOMEM("while reading topic '%s'", opts->topic);
     c->consumer.ops = &ops;
-    c->start_at = start_at;
-    c->told = opts->told;
-    c->stop = opts->stop;
-    c->context = context;
-    const weir_kafka_consumer_opts kafka = {.brokers = opts->brokers,
-                                            .topic = opts->topic,
-                                            .start_at = consumer_kafka_start_at,
-                                            .told = consumer_kafka_told,
-                                            .stop = consumer_kafka_stop,
-                                            .context = c,
-                                            .buffer_bytes = opts->buffer_bytes,
-                                            .timeout_us = opts->timeout_us};
-    weir_err err = weir_kafka_consumer_open(&kafka, &c->kafka);
+    weir_err err = weir_kafka_consumer_open(opts, &c->kafka);
     if (err) {
         consumer_kafka_close(&c->consumer);
         return err;

@@ -123,7 +123,7 @@ uint32_t weir_pipeline_letter_source(void *context, const char *source, size_t l
 bool weir_pipeline_stopping(weir_pipeline *pipeline); /* [any] */
 /* false: the pipeline stops.  [any] */
 bool weir_pipeline_sleep(weir_pipeline *pipeline, int64_t us);
-/* The wait after one of wait_us, which was in vain: twice as long, from least_us to most_us. 0: there was none.  [any] */
+/* The wait that follows one of wait_us: twice as long, at most most_us; after none, which is 0, least_us.  [any] */
 int64_t weir_pipeline_longer_wait(int64_t wait_us, int64_t least_us, int64_t most_us);
 /* Tells those who wait for a status or for a drain.  [any] */
 void weir_pipeline_changed(weir_pipeline *pipeline);
@@ -149,7 +149,7 @@ void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, we
 weir_err weir_worker_doubt(weir_worker *worker, weir_err err);
 /* Nothing was heard of its brokers for some seconds.  Under the worker's mutex. */
 bool weir_worker_contact_is_old(const weir_worker *worker);
-/* As weir_consumer_kafka_opts has it; context: a weir_worker.  [any] */
+/* As weir_kafka_consumer_opts has it; context: a weir_worker.  [any] */
 void weir_worker_told(void *context, const weir_kafka_told *partitions, size_t count, int64_t contact_us);
 /* worker.c: whether to try again what failed with err. If that is something that passes (a full disk, no memory), sets
  * the status, waits a while and returns true, unless the pipeline stops. Success ends the wait.

@@ -32,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/ingest/kafka/kafka.h>
 #include <weir/store/base/err.h>
 
 typedef struct weir_positions weir_positions;
@@ -40,9 +41,7 @@ typedef struct weir_positions weir_positions;
 #define WEIR_POSITIONS_OLDER 4u
 
 /* The check of the record before offset; check 0: none. */
-typedef struct weir_mark {
-    uint64_t offset, check;
-} weir_mark;
+typedef weir_kafka_mark weir_mark;
 
 typedef struct weir_position {
     uint32_t source, partition;

@@ -193,25 +193,20 @@ static weir_err replay_start(void *context, uint32_t partition, uint64_t begin, 
     return WEIR_OK;
 }
 
-/* How far a topic goes, the pipeline's own consumer is told. */
-static void replay_told(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us) {
-    (void)context, (void)parts, (void)count, (void)contact_us;
-}
-
 static bool replay_stops(void *context) {
     return weir_pipeline_stopping(((weir_replay *)context)->pipeline);
 }
 
 static weir_err replay_open_consumer(weir_replay *r, weir_consumer **consumerp) {
     const weir_pipeline *pipeline = r->pipeline;
-    const weir_consumer_kafka_opts kafka = {.brokers = pipeline->brokers,
+    const weir_kafka_consumer_opts kafka = {.brokers = pipeline->brokers,
                                             .topic = r->worker->schema_source->topic,
                                             .timeout_us = pipeline->kafka_timeout_us,
                                             .buffer_bytes = BUFFER_BYTES,
-                                            .told = replay_told,
-                                            .stop = replay_stops};
-    if (r->worker->from.stream == WEIR_PIPELINE_KAFKA)
-        return weir_consumer_kafka_open(&kafka, replay_start, r, consumerp);
+                                            .start_at = replay_start,
+                                            .stop = replay_stops,
+                                            .context = r};
+    if (r->worker->from.stream == WEIR_PIPELINE_KAFKA) return weir_consumer_kafka_open(&kafka, consumerp);
     return weir_consumer_eventlog_open(r->worker->from.log, replay_start, r, consumerp);
 }
 

@@ -91,7 +91,7 @@ static weir_source_partition *worker_partition(const weir_worker *worker, uint32
 /* The next older mark; those that are not older say nothing more. */
 static void worker_add_mark(weir_consumer_start *start, weir_mark mark) {
     uint64_t limit = start->mark_count ? start->marks[start->mark_count - 1].offset - 1 : start->offset;
-    if (!mark.check || !mark.offset || mark.offset > limit || start->mark_count == WEIR_CONSUMER_MARKS_MAX) return;
+    if (!mark.check || !mark.offset || mark.offset > limit || start->mark_count == WEIR_KAFKA_MARKS_MAX) return;
     start->marks[start->mark_count++] = mark;
 }
 
@@ -211,12 +211,14 @@ static weir_err worker_open_consumer(weir_worker *worker) {
     /* The first tries are short, so that a source that cannot be reached says so soon. */
     int64_t timeout_us = OPEN_US << (worker->tries < 4 ? worker->tries : 4);
     if (timeout_us > pipeline->kafka_timeout_us) timeout_us = pipeline->kafka_timeout_us;
-    const weir_consumer_kafka_opts kafka = {.brokers = pipeline->brokers,
+    const weir_kafka_consumer_opts kafka = {.brokers = pipeline->brokers,
                                             .topic = worker->schema_source->topic,
                                             .timeout_us = timeout_us,
                                             .buffer_bytes = pipeline->kafka_buffer_bytes,
+                                            .start_at = worker_start_at,
                                             .told = weir_worker_told,
-                                            .stop = worker_is_to_stop};
+                                            .stop = worker_is_to_stop,
+                                            .context = worker};
     weir_err err = WEIR_OK;
     WEIR_ASSERT(!worker->consumer);
     switch (worker->from.stream) {
@@ -224,7 +226,7 @@ static weir_err worker_open_consumer(weir_worker *worker) {
         err = weir_consumer_eventlog_open(worker->from.log, worker_start_at, worker, &worker->consumer);
         break;
     case WEIR_PIPELINE_KAFKA:
-        err = weir_consumer_kafka_open(&kafka, worker_start_at, worker, &worker->consumer);
+        err = weir_consumer_kafka_open(&kafka, &worker->consumer);
         break;
     case WEIR_PIPELINE_FILE:
         err = weir_consumer_file_open(worker->from.path, worker->schema_source, worker->file_partition, worker_start_at,
