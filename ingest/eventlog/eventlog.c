@@ -36,15 +36,14 @@ static weir_err elog_fill_opts(const weir_eventlog_opts *given, weir_eventlog_op
     }
     if (opts->retain_us < 0) return WEIR_ERR(WEIR_EINVAL, "the age to retain is negative");
     if (opts->read_only && opts->partitions) {
-        return WEIR_ERR(WEIR_EINVAL, "a read-only log creates no topic: partitions must be 0");
+        return WEIR_ERR(WEIR_EINVAL, "a read-only log cannot create a topic: partitions must be 0");
     }
     return WEIR_OK;
 }
 
 static weir_err elog_no_topic(const weir_eventlog *log) {
-    return WEIR_ERR(WEIR_ENOTFOUND,
-                    "there is no topic '%s': %s has no file 'topic'; 'weir log ls' names those there are", log->topic,
-                    log->folder);
+    return WEIR_ERR(WEIR_ENOTFOUND, "there is no topic '%s': %s has no file 'topic'; 'weir log ls' lists the topics",
+                    log->topic, log->folder);
 }
 
 /* The lock is taken before anything is read: what another process is about to change is not worth reading. */
@@ -182,7 +181,8 @@ static weir_err elog_check_batch(const weir_record *records, size_t count, size_
         }
         *bytesp += weir_elog_record_bytes(record);
         if (*bytesp > WEIR_EVENTLOG_BATCH_BYTES_MAX) {
-            return WEIR_ERR(WEIR_ELIMIT, "the batch passes %u bytes at record %zu; append it in smaller ones",
+            return WEIR_ERR(WEIR_ELIMIT,
+                            "the batch is larger than %u bytes from record %zu on; append it in smaller batches",
                             WEIR_EVENTLOG_BATCH_BYTES_MAX, i);
         }
     }

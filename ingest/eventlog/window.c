@@ -66,7 +66,7 @@ weir_err weir_elog_window_record(weir_elog_window *window, const weir_elog_origi
     }
     size_t length = weir_elog_record_length(foundp->bytes);
     if (length == 0) {
-        foundp->problem = "the length of the record cannot be right";
+        foundp->problem = "the length of the record is not valid";
         return WEIR_OK;
     }
     err = weir_elog_window_at(window, position, length, &foundp->bytes, &available);
@@ -76,7 +76,7 @@ weir_err weir_elog_window_record(weir_elog_window *window, const weir_elog_origi
     } else if (!weir_elog_record_decode(foundp->bytes, length, origin, &foundp->record)) {
         foundp->problem = "the checksum of the record is wrong";
     } else if (foundp->record.offset != offset) {
-        foundp->problem = "the record has another offset than its place says"; // EVENTLOG-L1
+        foundp->problem = "the record has an offset that does not fit its place"; // EVENTLOG-L1
     } else {
         foundp->length = length;
     }

@@ -152,12 +152,13 @@ weir_err weir_kafka_client_open(const weir_kafka_client_opts *opts, weir_kafka_c
         goto done;
     }
     if (rd_kafka_brokers_add(client->rk, client->brokers) == 0) {
-        err = WEIR_ERR(WEIR_EINVAL, "'%.128s' names no Kafka broker; give host:port, several separated by commas",
+        err = WEIR_ERR(WEIR_EINVAL,
+                       "'%.128s' is not a list of Kafka brokers; give host:port, several separated by commas",
                        client->brokers);
         goto done;
     }
     client->rkt = rd_kafka_topic_new(client->rk, client->topic, NULL);
-    if (!client->rkt) err = weir_kafka_error(client, rd_kafka_last_error(), "open the topic");
+    if (!client->rkt) err = weir_kafka_error(client, rd_kafka_last_error(), "open");
 done:
     if (err)
         weir_kafka_client_close(client);
@@ -249,7 +250,7 @@ weir_err weir_kafka_error(const weir_kafka_client *client, rd_kafka_resp_err_t e
                         "the name",
                         client->topic, client->brokers, client->topic);
     default:
-        return WEIR_ERR(weir_kafka_code(error), "Kafka refused to %s for topic '%s': %s", doing, client->topic,
+        return WEIR_ERR(weir_kafka_code(error), "Kafka refused to %s topic '%s': %s", doing, client->topic,
                         rd_kafka_err2str(error));
     }
 }

@@ -86,7 +86,7 @@ weir_err weir_kafka_client_leaders(weir_kafka_client *client, int64_t timeout_us
                                    uint32_t *countp);
 
 weir_code weir_kafka_code(rd_kafka_resp_err_t error);
-/* The error as ours; `doing` is "ask for its offsets".  [any] */
+/* The error as ours; `doing` stands before the topic's name: "report the offsets of".  [any] */
 weir_err weir_kafka_error(const weir_kafka_client *client, rd_kafka_resp_err_t error, const char *doing);
 
 /* The value of the time header; returns its length. */

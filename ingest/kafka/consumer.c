@@ -97,11 +97,12 @@ weir_err weir_kafka_offset_error(const weir_kafka_client *client, uint32_t parti
 static weir_err kafka_consumer_open_part(weir_kafka_consumer *consumer, const weir_kafka_start *start) {
     uint32_t partition = start->partition;
     if (partition >= consumer->partition_count) {
-        return WEIR_ERR(WEIR_ENOTFOUND, "topic '%s' has %" PRIu32 " partitions, so none with number %" PRIu32,
+        return WEIR_ERR(WEIR_ENOTFOUND,
+                        "topic '%s' has %" PRIu32 " partitions, numbered from 0; there is no partition %" PRIu32,
                         consumer->client->topic, consumer->partition_count, partition);
     }
     if (consumer->part_of[partition] != PARTITION_NOT_OURS) {
-        return WEIR_ERR(WEIR_EINVAL, "partition %" PRIu32 " of topic '%s' is to be read twice", partition,
+        return WEIR_ERR(WEIR_EINVAL, "partition %" PRIu32 " of topic '%s' was given twice", partition,
                         consumer->client->topic);
     }
     weir_err err = WEIR_OK;
@@ -176,7 +177,7 @@ weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kaf
     for (size_t i = 0; i < consumer->part_count; i++) {
         kafka_part *part = &consumer->parts[i];
         if (rd_kafka_consume_start_queue(client->rkt, (int32_t)part->partition, (int64_t)part->next, consumer->queue)) {
-            err = weir_kafka_error(client, rd_kafka_last_error(), "read it");
+            err = weir_kafka_error(client, rd_kafka_last_error(), "read");
             goto done;
         }
         part->started = true;
@@ -337,7 +338,7 @@ static void kafka_consumer_show(weir_kafka_consumer *consumer, const weir_kafka_
 weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us, weir_kafka_record *records,
                                   size_t capacity, size_t *countp) {
     *countp = 0;
-    if (capacity == 0) return WEIR_ERR(WEIR_EINVAL, "a Kafka consumer was polled for no records");
+    if (capacity == 0) return WEIR_ERR(WEIR_EINVAL, "a Kafka consumer was polled with no room for records");
     if (capacity > WEIR_KAFKA_BATCH_MAX) capacity = WEIR_KAFKA_BATCH_MAX;
     kafka_consumer_release(consumer);
     weir_mutex_lock(&consumer->mutex);

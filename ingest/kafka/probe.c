@@ -71,7 +71,7 @@ weir_err weir_kafka_probe_all(weir_kafka_client *client, weir_kafka_probe *probe
     rd_kafka_queue_destroy(queue);
     for (size_t i = 0; i < count; i++) {
         if (probes[i].result == WEIR_KAFKA_PROBE_OPEN)
-            return weir_kafka_error(client, RD_KAFKA_RESP_ERR__TIMED_OUT, "show what was read before");
+            return weir_kafka_error(client, RD_KAFKA_RESP_ERR__TIMED_OUT, "read again");
     }
     return WEIR_OK;
 }

@@ -40,7 +40,7 @@ static weir_err kafka_topic_read_metadata(weir_kafka_client *client, const rd_ka
     const rd_kafka_metadata_topic_t *topic = &metadata->topics[0];
     if (topic->err == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE) return WEIR_OK;
     if (topic->err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && created) return WEIR_OK;
-    if (topic->err) return weir_kafka_error(client, topic->err, "tell its partitions");
+    if (topic->err) return weir_kafka_error(client, topic->err, "list the partitions of");
     if (topic->partition_cnt > (int)WEIR_KAFKA_PARTITIONS_MAX) {
         return WEIR_ERR(WEIR_ELIMIT, "topic '%s' has %d partitions; at most %u are read", client->topic,
                         topic->partition_cnt, WEIR_KAFKA_PARTITIONS_MAX);
@@ -68,11 +68,11 @@ weir_err weir_kafka_client_topic(weir_kafka_client *client, bool created, uint32
             rd_kafka_metadata_destroy(metadata);
             if (err || *partitionsp > 0) return err;
         } else if (error != RD_KAFKA_RESP_ERR__TRANSPORT && error != RD_KAFKA_RESP_ERR__TIMED_OUT) {
-            return weir_kafka_error(client, error, "tell its partitions");
+            return weir_kafka_error(client, error, "list the partitions of");
         }
         kafka_topic_pause();
     }
-    if (error) return weir_kafka_error(client, error, "tell its partitions");
+    if (error) return weir_kafka_error(client, error, "list the partitions of");
     return WEIR_ERR(WEIR_EUNAVAILABLE,
                     "topic '%s' at %.128s had a partition without a leader for %" PRId64 " ms; see the brokers' logs",
                     client->topic, client->brokers, client->timeout_us / 1000);
@@ -104,9 +104,9 @@ weir_err weir_kafka_client_offsets(weir_kafka_client *client, uint32_t partition
         if (!kafka_topic_error_passes(error)) break;
         kafka_topic_pause();
     }
-    if (error) return weir_kafka_error(client, error, "tell its offsets");
+    if (error) return weir_kafka_error(client, error, "report the offsets of");
     if (begin < 0 || end < begin) {
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "topic '%s' partition %" PRIu32 ": the broker tells no offsets; try again",
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "topic '%s' partition %" PRIu32 ": the broker reports no offsets; try again",
                         client->topic, partition);
     }
     *beginp = (uint64_t)begin;
@@ -122,7 +122,7 @@ static weir_err kafka_topic_read_ends(const weir_kafka_client *client, const rd_
         const rd_kafka_topic_partition_t *part = &list->elems[i];
         *passesp = *passesp || kafka_topic_error_passes(part->err) || (!part->err && part->offset < 0);
         if (part->err && !kafka_topic_error_passes(part->err))
-            return weir_kafka_error(client, part->err, "tell its offsets");
+            return weir_kafka_error(client, part->err, "report the offsets of");
         offsets[i] = part->offset < 0 ? 0 : (uint64_t)part->offset;
     }
     return WEIR_OK;
@@ -145,10 +145,10 @@ weir_err weir_kafka_client_ends(weir_kafka_client *client, uint32_t count, int64
         rd_kafka_topic_partition_list_destroy(list);
         if (err || !again) return err;
         if (error && error != RD_KAFKA_RESP_ERR__TIMED_OUT && !kafka_topic_error_passes(error))
-            return weir_kafka_error(client, error, "tell its offsets");
+            return weir_kafka_error(client, error, "report the offsets of");
         kafka_topic_pause();
     }
-    return weir_kafka_error(client, error ? error : RD_KAFKA_RESP_ERR__TIMED_OUT, "tell its offsets");
+    return weir_kafka_error(client, error ? error : RD_KAFKA_RESP_ERR__TIMED_OUT, "report the offsets of");
 }
 
 weir_err weir_kafka_client_leaders(weir_kafka_client *client, int64_t timeout_us, int32_t *leaders, uint32_t capacity,
@@ -157,7 +157,7 @@ weir_err weir_kafka_client_leaders(weir_kafka_client *client, int64_t timeout_us
     *countp = 0;
     rd_kafka_resp_err_t error =
         rd_kafka_metadata(client->rk, 0, client->rkt, &metadata, weir_kafka_wait_ms(timeout_us));
-    if (error) return weir_kafka_error(client, error, "tell its partitions");
+    if (error) return weir_kafka_error(client, error, "list the partitions of");
     weir_err err = kafka_topic_read_metadata(client, metadata, false, countp);
     if (!err && *countp == 0)
         err =
@@ -233,14 +233,14 @@ weir_err weir_kafka_client_create_topic(weir_kafka_client *client, uint32_t part
     rd_kafka_event_t *event =
         kafka_topic_ask_admin(client, -1, RD_KAFKA_ADMIN_OP_CREATETOPICS, kafka_topic_send_create, topic, &error);
     rd_kafka_NewTopic_destroy(topic);
-    if (!event) return weir_kafka_error(client, error, "create it");
+    if (!event) return weir_kafka_error(client, error, "create");
     size_t count = 0;
     const rd_kafka_topic_result_t **results =
         rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count);
     weir_err err = WEIR_OK;
     error = count == 1 ? rd_kafka_topic_result_error(results[0]) : RD_KAFKA_RESP_ERR__BAD_MSG;
     if (count != 1) {
-        err = weir_kafka_error(client, error, "create it");
+        err = weir_kafka_error(client, error, "create");
     } else if (error && error != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) {
         const char *why = rd_kafka_topic_result_error_string(results[0]);
         err = WEIR_ERR(weir_kafka_code(error), "Kafka did not create topic '%s': %s", client->topic,
@@ -281,7 +281,7 @@ uint64_t weir_kafka_client_record_max(weir_kafka_client *client) {
     if (!event) {
         // Reading settings may be forbidden where writing records is not; then a record that is too large is refused
         // by the broker instead of by us.
-        WEIR_LOG(DEBUG, "kafka.no_settings", "the broker does not tell the topic's settings",
+        WEIR_LOG(DEBUG, "kafka.no_settings", "the broker does not report the topic's settings",
                  WEIR_TEXT("topic", client->topic), WEIR_TEXT("reason", rd_kafka_err2str(error)));
         return RECORD_MAX_DEFAULT;
     }

@@ -332,8 +332,9 @@ static weir_err replay_read(weir_replay *r, weir_consumer *consumer) {
         if (count) moved_us = now_us;
         if (!err && !r->counted(r->context, r->read, r->wanted)) err = WEIR_ERR(WEIR_ECLOSED, "the pipeline stops");
         if (!err && !count && (now_us - moved_us > SILENT_US || !consumer->ops->clear))
-            err = WEIR_ERR(WEIR_ETIMEOUT, "source '%s' does not bring what was read of it before; look at its brokers",
-                           r->worker->schema_source->name);
+            err =
+                WEIR_ERR(WEIR_ETIMEOUT, "source '%s' does not deliver records that were read before; check its brokers",
+                         r->worker->schema_source->name);
     }
     return err;
 }

@@ -193,9 +193,8 @@ static weir_err source_run_map_tombstone(weir_source_run *run, const weir_consum
     if (!err && event->count == 0) run->tombstones++;
     if (err || event->count == 0 || record->time_us <= run->latest_us) return err;
     weir_metric_add(WEIR_METRIC_INGEST_FUTURE, 1);
-    return WEIR_ERR(WEIR_EDATA,
-                    "the record's time is further in the future than is taken (ingest.future_max); check the "
-                    "producer's clock");
+    return WEIR_ERR(WEIR_EDATA, "the record's time is further in the future than ingest.future_max allows; check the "
+                                "producer's clock");
 }
 
 /* WEIR_EDATA: the record is to be set aside. */

@@ -44,7 +44,7 @@ weir_err weir_worker_doubt(weir_worker *worker, weir_err err) {
             strcat(list, text);
         else
             others++;
-        WEIR_LOG(WARN, "ingest.not_compared", "records were taken in that may be of another log",
+        WEIR_LOG(WARN, "ingest.not_compared", "records were taken in that may belong to another log",
                  WEIR_TEXT("source", worker->schema_source->name), WEIR_U64("partition", partition),
                  WEIR_U64("from", from), WEIR_U64("to", end - 1));
     }

@@ -112,7 +112,7 @@ static weir_err worker_first_start(weir_worker *worker, uint32_t partition, uint
     if (!weir_positions_get(pipeline->positions, worker->graph_source, partition, &position)) {
         if (applied == 0) position.begin = position.offset = begin;
         if (applied == 0 && begin > 0)
-            WEIR_LOG(WARN, "ingest.begins_late", "the store begins after what retention has removed",
+            WEIR_LOG(WARN, "ingest.begins_late", "the store begins after records that retention has removed",
                      WEIR_TEXT("source", worker->schema_source->name), WEIR_U64("partition", partition),
                      WEIR_U64("offset", begin));
         err = weir_positions_put(pipeline->positions, &position);
@@ -457,7 +457,7 @@ void weir_worker_main(void *context) {
         if (again) { /* at once, which compares what was read (KAFKA-K6); the status stays */
             char sentence[WEIR_ERR_SENTENCE_MAX];
             weir_err_sentence(err, sentence, sizeof sentence);
-            WEIR_LOG(INFO, "ingest.opened_again", "a topic is opened again, and what was read of it compared",
+            WEIR_LOG(INFO, "ingest.opened_again", "a topic is opened again, and the records read from it are compared",
                      WEIR_TEXT("source", worker->schema_source->name), WEIR_TEXT("because", sentence));
         } else {
             weir_worker_status_set(worker, WEIR_PIPELINE_WAITING, err);
