@@ -102,7 +102,7 @@ static weir_err kafka_consumer_open_part(weir_kafka_consumer *consumer, const we
                         consumer->client->topic, consumer->partition_count, partition);
     }
     if (consumer->part_of[partition] != PARTITION_NOT_OURS) {
-        return WEIR_ERR(WEIR_EINVAL, "partition %" PRIu32 " of topic '%s' was given twice", partition,
+        return WEIR_ERR(WEIR_EINVAL, "partition %" PRIu32 " of topic '%s' cannot be read twice", partition,
                         consumer->client->topic);
     }
     weir_err err = WEIR_OK;
@@ -338,7 +338,8 @@ static void kafka_consumer_show(weir_kafka_consumer *consumer, const weir_kafka_
 weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us, weir_kafka_record *records,
                                   size_t capacity, size_t *countp) {
     *countp = 0;
-    if (capacity == 0) return WEIR_ERR(WEIR_EINVAL, "a Kafka consumer was polled with no room for records");
+    if (capacity == 0)
+        return WEIR_ERR(WEIR_EINVAL, "a Kafka consumer was polled for no records; give room for at least one");
     if (capacity > WEIR_KAFKA_BATCH_MAX) capacity = WEIR_KAFKA_BATCH_MAX;
     kafka_consumer_release(consumer);
     weir_mutex_lock(&consumer->mutex);
