@@ -8,7 +8,8 @@
  *
  * The story that shaped the format: an append-only file whose last group was torn by a power cut looks the same, byte
  * for byte, as one whose last group was damaged after it had been acknowledged. Everything that is odd here (the lag in
- * each record, the file of marks, the order of roll) serves to tell the two apart. See WHAT L3 GOES BY in eventlog.h.
+ * each record, the file of marks, the order of roll) serves to tell the two apart. See WHAT EVENTLOG-L3 GOES BY in
+ * eventlog.h.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +22,7 @@
 
 /* --- open ----------------------------------------------------------------------------------------------------- */
 
-static weir_err opts_fill(const weir_eventlog_opts *given, weir_eventlog_opts *opts) {
+static weir_err elog_fill_opts(const weir_eventlog_opts *given, weir_eventlog_opts *opts) {
     *opts = *given;
     if (!opts->segment_bytes) opts->segment_bytes = ELOG_SEGMENT_BYTES;
     if (!opts->clock) opts->clock = weir_clock_system();
@@ -35,47 +36,36 @@ static weir_err opts_fill(const weir_eventlog_opts *given, weir_eventlog_opts *o
     }
     if (opts->retain_us < 0) return WEIR_ERR(WEIR_EINVAL, "the age to retain is negative");
     if (opts->read_only && opts->partitions) {
-        return WEIR_ERR(WEIR_EINVAL, "a read-only log creates no topic: partitions must be 0");
+        return WEIR_ERR(WEIR_EINVAL, "a read-only log cannot create a topic: partitions must be 0");
     }
     return WEIR_OK;
 }
 
-static weir_err missing(const weir_eventlog *log) {
-    return WEIR_ERR(WEIR_ENOTFOUND,
-                    "there is no topic '%s': %s has no file 'topic'; 'weir log ls' names those there are", log->topic,
-                    log->folder);
+static weir_err elog_no_topic(const weir_eventlog *log) {
+    return WEIR_ERR(WEIR_ENOTFOUND, "there is no topic '%s': %s has no file 'topic'; 'weir log ls' lists the topics",
+                    log->topic, log->folder);
 }
 
 /* The lock is taken before anything is read: what another process is about to change is not worth reading. */
-static weir_err open_topic(weir_eventlog *log) {
+static weir_err elog_open_topic(weir_eventlog *log) {
     char path[ELOG_PATH_MAX];
     uint32_t partitions = log->opts.partitions;
     weir_err err = weir_elog_path_join(path, log->folder, "topic");
     if (err) return err;
-    if (!weir_path_exists(path) && partitions == 0) return missing(log);
+    if (!weir_path_exists(path) && partitions == 0) return elog_no_topic(log);
     if (!log->opts.read_only) {
         if (partitions) err = weir_folder_create(log->folder);
         if (!err) err = weir_elog_topic_lock(log->folder, &log->lock);
         if (err) return weir_err_prefix(err, "topic %s", log->topic);
     }
     if (weir_path_exists(path)) return weir_elog_topic_load(log->folder, &log->creation_id, &log->partition_count);
-    if (partitions == 0) return missing(log);
+    if (partitions == 0) return elog_no_topic(log);
     log->partition_count = partitions;
     return weir_elog_topic_create(log->folder, partitions, &log->creation_id);
 }
 
-static weir_err open_parts(weir_eventlog *log) {
-    weir_err err = weir_elog_marks_init(&log->marks, log->folder, log->creation_id, log->partition_count);
-    if (err) return err;
-    log->partitions = weir_calloc(log->partition_count, sizeof *log->partitions);
-    if (!log->partitions) return WEIR_NOMEM("for %u partitions", log->partition_count);
-    for (uint32_t i = 0; i < log->partition_count; i++)
-        weir_elog_partition_init(&log->partitions[i], log, i);
-    return WEIR_OK;
-}
-
 /* The marks are written anew last: until everything has been recovered and synced, the old ones are the witness. */
-static weir_err open_to_append(weir_eventlog *log) {
+static weir_err elog_open_to_append(weir_eventlog *log) {
     weir_err err = weir_elog_marks_load(&log->marks);
     for (uint32_t i = 0; !err && i < log->partition_count; i++) {
         weir_elog_partition *partition = &log->partitions[i];
@@ -86,21 +76,27 @@ static weir_err open_to_append(weir_eventlog *log) {
 }
 
 /* Beside a process that appends and removes: a file may go away between its listing and its opening. */
-static weir_err open_to_read(weir_eventlog *log, uint32_t number) {
-    weir_elog_partition *partition = &log->partitions[number];
-    weir_err err = WEIR_OK;
-    for (unsigned attempt = 0; attempt < ELOG_RETRIES_MAX; attempt++) {
-        weir_elog_row_free(&partition->row);
-        err = weir_elog_partition_view(partition, weir_elog_marks_get(&log->marks, number));
-        if (!weir_err_is(err, WEIR_ENOTFOUND)) return err;
-        err = weir_elog_marks_load(&log->marks);
-        if (err) return err;
+static weir_err elog_open_to_read(weir_eventlog *log) {
+    weir_err err = weir_elog_marks_load(&log->marks);
+    for (uint32_t i = 0; !err && i < log->partition_count; i++) {
+        weir_elog_partition *partition = &log->partitions[i];
+        unsigned attempt = 0;
+        for (; attempt < ELOG_RETRIES_MAX; attempt++) {
+            weir_elog_row_free(&partition->row);
+            err = weir_elog_partition_view(partition, weir_elog_marks_get(&log->marks, i));
+            if (!weir_err_is(err, WEIR_ENOTFOUND)) break;
+            err = weir_elog_marks_load(&log->marks);
+            if (err) return err;
+        }
+        if (attempt == ELOG_RETRIES_MAX)
+            err =
+                WEIR_ERR(WEIR_EBUSY, "retention removes segments of topic %s as fast as they can be listed; try again",
+                         log->topic);
     }
-    return WEIR_ERR(WEIR_EBUSY, "retention removes segments of topic %s as fast as they can be listed; try again",
-                    log->topic);
+    return err;
 }
 
-static void discard(weir_eventlog *log) {
+static void elog_discard(weir_eventlog *log) {
     for (uint32_t i = 0; log->partitions && i < log->partition_count; i++) {
         weir_file_close(log->partitions[i].file);
         weir_elog_partition_free(&log->partitions[i]);
@@ -119,20 +115,25 @@ weir_err weir_eventlog_open(const char *folder, const char *topic, const weir_ev
     weir_eventlog *log = weir_calloc(1, sizeof *log);
     if (!log) return WEIR_NOMEM("while opening topic %s", topic);
     strcpy(log->topic, topic);
-    err = opts_fill(opts, &log->opts);
+    err = elog_fill_opts(opts, &log->opts);
     if (!err) err = weir_elog_path_join(log->folder, folder, topic);
-    if (!err) err = open_topic(log);
-    if (!err) err = open_parts(log);
-    if (!err && !log->opts.read_only) err = open_to_append(log);
-    if (!err && log->opts.read_only) err = weir_elog_marks_load(&log->marks);
-    for (uint32_t i = 0; !err && log->opts.read_only && i < log->partition_count; i++)
-        err = open_to_read(log, i);
-    if (err) {
-        discard(log);
-        return err;
+    if (!err) err = elog_open_topic(log);
+    if (!err) err = weir_elog_marks_init(&log->marks, log->folder, log->creation_id, log->partition_count);
+    if (err) goto done;
+    log->partitions = weir_calloc(log->partition_count, sizeof *log->partitions);
+    if (!log->partitions) {
+        err = WEIR_NOMEM("for %u partitions", log->partition_count);
+        goto done;
     }
-    *logp = log;
-    return WEIR_OK;
+    for (uint32_t i = 0; i < log->partition_count; i++)
+        weir_elog_partition_init(&log->partitions[i], log, i);
+    err = log->opts.read_only ? elog_open_to_read(log) : elog_open_to_append(log);
+done:
+    if (err)
+        elog_discard(log);
+    else
+        *logp = log;
+    return err;
 }
 
 /* --- the rest ------------------------------------------------------------------------------------------------- */
@@ -149,19 +150,19 @@ uint32_t weir_eventlog_partition_of(const weir_eventlog *log, const void *key, s
     return (uint32_t)(weir_xxh3(key, key_length, 0) % log->partition_count);
 }
 
-static weir_err check_partition(const weir_eventlog *log, uint32_t partition) {
+weir_err weir_elog_check_partition(const weir_eventlog *log, uint32_t partition) {
     if (partition < log->partition_count) return WEIR_OK;
     return WEIR_ERR(WEIR_EINVAL, "topic %s has no partition %u; it has 0 to %u", log->topic, partition,
                     log->partition_count - 1);
 }
 
-static weir_err check_writable(const weir_eventlog *log) {
+static weir_err elog_check_writable(const weir_eventlog *log) {
     if (!log->opts.read_only) return WEIR_OK;
     return WEIR_ERR(WEIR_EPERM, "topic %s was opened read-only", log->topic);
 }
 
 /* The whole batch, before a byte is copied. */
-static weir_err append_check(const weir_record *records, size_t count, size_t *bytesp) {
+static weir_err elog_check_batch(const weir_record *records, size_t count, size_t *bytesp) {
     *bytesp = 0;
     if (count == 0 || count > WEIR_EVENTLOG_BATCH_MAX) {
         return WEIR_ERR(WEIR_EINVAL, "%zu records in one append; 1 to %u are allowed", count, WEIR_EVENTLOG_BATCH_MAX);
@@ -180,7 +181,8 @@ static weir_err append_check(const weir_record *records, size_t count, size_t *b
         }
         *bytesp += weir_elog_record_bytes(record);
         if (*bytesp > WEIR_EVENTLOG_BATCH_BYTES_MAX) {
-            return WEIR_ERR(WEIR_ELIMIT, "the batch passes %u bytes at record %zu; append it in smaller ones",
+            return WEIR_ERR(WEIR_ELIMIT,
+                            "the batch is larger than %u bytes from record %zu on; append it in smaller batches",
                             WEIR_EVENTLOG_BATCH_BYTES_MAX, i);
         }
     }
@@ -191,20 +193,20 @@ weir_err weir_eventlog_append(weir_eventlog *log, uint32_t partition, const weir
                               uint64_t *first_offsetp) {
     size_t bytes;
     *first_offsetp = 0;
-    weir_err err = check_writable(log);
-    if (!err) err = check_partition(log, partition);
-    if (!err) err = append_check(records, count, &bytes);
+    weir_err err = elog_check_writable(log);
+    if (!err) err = weir_elog_check_partition(log, partition);
+    if (!err) err = elog_check_batch(records, count, &bytes);
     return err ? err : weir_elog_partition_append(&log->partitions[partition], records, count, bytes, first_offsetp);
 }
 
 weir_err weir_eventlog_sync_partition(weir_eventlog *log, uint32_t partition) {
-    weir_err err = check_writable(log);
-    if (!err) err = check_partition(log, partition);
+    weir_err err = elog_check_writable(log);
+    if (!err) err = weir_elog_check_partition(log, partition);
     return err ? err : weir_elog_partition_sync(&log->partitions[partition]);
 }
 
 weir_err weir_eventlog_sync(weir_eventlog *log) {
-    weir_err err = check_writable(log);
+    weir_err err = elog_check_writable(log);
     if (err) return err;
     for (uint32_t i = 0; i < log->partition_count; i++)
         weir_err_keep(&err, weir_elog_partition_sync(&log->partitions[i]));
@@ -219,7 +221,7 @@ weir_err weir_eventlog_health(weir_eventlog *log) {
 }
 
 weir_err weir_eventlog_resume(weir_eventlog *log) {
-    weir_err err = check_writable(log);
+    weir_err err = elog_check_writable(log);
     for (uint32_t i = 0; !err && i < log->partition_count; i++)
         err = weir_elog_partition_resume(&log->partitions[i]);
     return err;
@@ -231,7 +233,7 @@ weir_err weir_eventlog_retain(weir_eventlog *log, uint64_t *segments_removedp) {
 
 weir_err weir_eventlog_retain_from(weir_eventlog *log, const uint64_t *keep_from, uint64_t *segments_removedp) {
     *segments_removedp = 0;
-    weir_err err = check_writable(log);
+    weir_err err = elog_check_writable(log);
     if (err) return err;
     for (uint32_t i = 0; i < log->partition_count; i++)
         weir_err_keep(&err, weir_elog_partition_retain(&log->partitions[i], keep_from ? keep_from[i] : UINT64_MAX,
@@ -241,7 +243,7 @@ weir_err weir_eventlog_retain_from(weir_eventlog *log, const uint64_t *keep_from
 
 weir_err weir_eventlog_stats_get(weir_eventlog *log, uint32_t partition, weir_eventlog_partition_stats *statsp) {
     *statsp = (weir_eventlog_partition_stats){0};
-    weir_err err = check_partition(log, partition);
+    weir_err err = weir_elog_check_partition(log, partition);
     if (err) return err;
     weir_elog_partition *p = &log->partitions[partition];
     if (log->opts.read_only) err = weir_elog_refresh(log);
@@ -296,6 +298,6 @@ weir_err weir_eventlog_close(weir_eventlog *log) {
     weir_err_keep(&err, weir_elog_marks_close(&log->marks));
     weir_err_keep(&err, weir_file_close(log->lock));
     log->lock = NULL;
-    discard(log);
+    elog_discard(log);
     return err;
 }

@@ -14,8 +14,8 @@
  *   verify.c     reads everything
  *   eventlog.c   the handle
  */
-#ifndef WEIR_EVENTLOG_PRIVATE_H
-#define WEIR_EVENTLOG_PRIVATE_H
+#ifndef WEIR_INGEST_EVENTLOG_PRIVATE_H
+#define WEIR_INGEST_EVENTLOG_PRIVATE_H
 
 #include <weir/ingest/eventlog/eventlog.h>
 #include <weir/store/base/file.h>
@@ -51,7 +51,7 @@ weir_elog_origin weir_elog_origin_of(const char *topic_folder, uint64_t creation
 typedef enum weir_elog_header {
     ELOG_HEADER_OURS,
     ELOG_HEADER_BAD,     /* no magic, or the checksum is wrong            */
-    ELOG_HEADER_VERSION, /* another digit behind the magic                */
+    ELOG_HEADER_VERSION, /* another digit after the magic                 */
     ELOG_HEADER_FOREIGN  /* whole, but of another topic or partition      */
 } weir_elog_header;
 
@@ -177,7 +177,7 @@ typedef struct weir_elog_row {
 void weir_elog_partition_path(char path[ELOG_PATH_MAX], const weir_elog_origin *origin);
 void weir_elog_segment_path(char path[ELOG_PATH_MAX], const weir_elog_origin *origin, uint64_t first);
 /* Lists the folder, opening no file; a folder that is not there has none.  WEIR_EIO; WEIR_ENOMEM; WEIR_ECORRUPT a name
- * that is no offset. */
+ * that is not an offset. */
 weir_err weir_elog_row_list(weir_elog_row *row, const weir_elog_origin *origin);
 /* The same, with sizes; and checks each header but that of the last, which may be torn.  Also WEIR_ENOTFOUND a file
  * went away meanwhile; WEIR_ECORRUPT; WEIR_EVERSION. */
@@ -185,11 +185,11 @@ weir_err weir_elog_row_load(weir_elog_row *row, const weir_elog_origin *origin);
 weir_err weir_elog_row_insert(weir_elog_row *row, size_t at, const weir_elog_segment *segment);
 /* The caller gets the removed one with its index. */
 weir_elog_segment weir_elog_row_take(weir_elog_row *row, size_t at);
-/* The segment where offset is or would be; NULL if the row is empty or begins behind it. */
+/* The segment where offset is or would be; NULL if the row is empty or begins after it. */
 weir_elog_segment *weir_elog_row_find(weir_elog_row *row, uint64_t offset);
 uint64_t weir_elog_row_bytes(const weir_elog_row *row);
 void weir_elog_row_free(weir_elog_row *row);
-/* Notes where offset is, if that is a step behind the last note. Out of memory: it is not noted. */
+/* Notes where offset is, if that is a step after the last note. Out of memory: it is not noted. */
 void weir_elog_segment_note(weir_elog_segment *segment, uint64_t offset, uint64_t position);
 /* The nearest noted place at or before offset. */
 weir_elog_index_entry weir_elog_segment_seek(const weir_elog_segment *segment, uint64_t offset);
@@ -201,7 +201,7 @@ weir_err weir_elog_segment_create(const weir_elog_origin *origin, uint64_t first
 weir_err weir_elog_segment_check(weir_file *file, const weir_elog_origin *origin, uint64_t first);
 
 typedef struct weir_elog_scan {
-    uint64_t position;   /* where the first thing that is no whole record begins        */
+    uint64_t position;   /* where the first thing that is not a whole record is         */
     uint64_t offset;     /* the offset that it would have                               */
     const char *problem; /* what is wrong there; NULL: the file or the limit is reached */
     uint64_t records;
@@ -213,7 +213,7 @@ typedef struct weir_elog_scan {
  * WEIR_EIO; WEIR_ENOMEM. */
 weir_err weir_elog_segment_scan(weir_file *file, const weir_elog_origin *origin, weir_elog_segment *segment,
                                 uint64_t offset_limit, weir_elog_scan *scanp);
-/* Looks behind a tear for a whole record that claims more than offset as durable.  *claimp is 0 if there is none. */
+/* Looks after a tear for a whole record that claims more than offset as durable.  *claimp is 0 if there is none. */
 weir_err weir_elog_segment_witness(weir_file *file, const weir_elog_origin *origin, uint64_t position, uint64_t offset,
                                    uint64_t *claimp, uint64_t *claim_positionp);
 
@@ -266,12 +266,14 @@ weir_err weir_elog_partition_sync(weir_elog_partition *partition);
 weir_err weir_elog_partition_retain(weir_elog_partition *partition, uint64_t keep_from, uint64_t *removedp);
 void weir_elog_partition_free(weir_elog_partition *partition);
 
-/* Reads the row, cuts a torn tail or refuses (L3); everything that is left is durable.  */
+/* Reads the row, cuts a torn tail or refuses (EVENTLOG-L3); everything that is left is durable.  */
 weir_err weir_elog_partition_recover(weir_elog_partition *partition, uint64_t mark);
 /* The same for a reader: changes nothing; what is durable is what the mark says. */
 weir_err weir_elog_partition_view(weir_elog_partition *partition, uint64_t mark);
 /* Read-only: lists the segments anew, after a refresh.  WEIR_EIO; WEIR_ENOMEM; WEIR_ECORRUPT. */
 weir_err weir_elog_partition_relist(weir_elog_partition *partition);
+/* WEIR_EINVAL: the topic has no such partition. */
+weir_err weir_elog_check_partition(const weir_eventlog *log, uint32_t partition);
 /* Read-only: takes newer marks from the disk.  WEIR_ENOTFOUND the topic is gone or was created anew; WEIR_EIO. */
 weir_err weir_elog_refresh(weir_eventlog *log);
 
@@ -286,4 +288,4 @@ struct weir_eventlog {
     uint32_t partition_count;
 };
 
-#endif /* WEIR_EVENTLOG_PRIVATE_H */
+#endif /* WEIR_INGEST_EVENTLOG_PRIVATE_H */

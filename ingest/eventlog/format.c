@@ -28,8 +28,8 @@ weir_elog_origin weir_elog_origin_of(const char *topic_folder, uint64_t creation
     return (weir_elog_origin){topic_folder, creation_id, partition, weir_crc32c(0, bytes, sizeof bytes)};
 }
 
-/* A digit other than ours behind our name means another version, whatever the rest of the bytes means there. */
-static weir_elog_header check_magic(const uint8_t *in, const char *magic) {
+/* A digit other than ours after our name means another version, whatever the rest of the bytes means there. */
+static weir_elog_header elog_check_magic(const uint8_t *in, const char *magic) {
     if (memcmp(in, magic, MAGIC_LENGTH) == 0) return ELOG_HEADER_OURS;
     bool ours_but_version = memcmp(in, magic, MAGIC_LENGTH - 1) == 0;
     bool digit = in[MAGIC_LENGTH - 1] >= '0' && in[MAGIC_LENGTH - 1] <= '9';
@@ -46,7 +46,7 @@ void weir_elog_segment_header_encode(uint8_t out[ELOG_SEGMENT_HEADER], const wei
 
 weir_elog_header weir_elog_segment_header_check(const uint8_t in[ELOG_SEGMENT_HEADER], const weir_elog_origin *origin,
                                                 uint64_t first) {
-    weir_elog_header magic = check_magic(in, magic_segment);
+    weir_elog_header magic = elog_check_magic(in, magic_segment);
     if (magic != ELOG_HEADER_OURS) return magic;
     if (weir_get_u32(in + 28) != weir_crc32c(0, in, 28)) return ELOG_HEADER_BAD;
     bool ours = weir_get_u64(in + 8) == origin->creation_id && weir_get_u64(in + 16) == first &&
@@ -65,7 +65,7 @@ weir_elog_header weir_elog_topic_decode(const uint8_t in[ELOG_TOPIC_BYTES], uint
                                         uint32_t *partitionsp) {
     *creation_idp = weir_get_u64(in + 8);
     *partitionsp = weir_get_u32(in + 16);
-    weir_elog_header magic = check_magic(in, magic_topic);
+    weir_elog_header magic = elog_check_magic(in, magic_topic);
     if (magic != ELOG_HEADER_OURS) return magic;
     bool whole = weir_get_u32(in + 20) == weir_crc32c(0, in, 20) && *partitionsp > 0 &&
                  *partitionsp <= WEIR_EVENTLOG_PARTITIONS_MAX;
@@ -129,6 +129,7 @@ uint64_t weir_elog_record_claim(const uint8_t *header) {
 
 bool weir_elog_record_decode(const uint8_t *bytes, size_t length, const weir_elog_origin *origin,
                              weir_record *recordp) {
+    WEIR_ASSERT(length >= ELOG_RECORD_HEADER && length <= WEIR_EVENTLOG_RECORD_MAX); /* weir_elog_record_length */
     if (weir_get_u32(bytes) != weir_crc32c(origin->salt, bytes + 4, length - 4)) return false;
     uint32_t key_field = weir_get_u32(bytes + 24);
     size_t key_length = key_field == KEY_NONE ? 0 : key_field;

@@ -32,31 +32,8 @@ weir_err weir_elog_marks_init(weir_elog_marks *marks, const char *topic_folder, 
 
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
-static size_t marks_bytes_max(const weir_elog_marks *marks) {
+static size_t elog_marks_bytes_max(const weir_elog_marks *marks) {
     return ((size_t)marks->partitions + ELOG_MARKS_SPARE) * ELOG_MARK_BYTES;
-}
-
-/* A mark that is not whole is skipped: the last one may be torn, or on its way while another process reads. */
-static void load_marks(weir_elog_marks *marks, const uint8_t *bytes, size_t length, bool *seen) {
-    for (size_t at = 0; at + ELOG_MARK_BYTES <= length; at += ELOG_MARK_BYTES) {
-        uint32_t partition;
-        uint64_t durable;
-        if (!weir_elog_mark_decode(bytes + at, marks->creation_id, marks->partitions, &partition, &durable)) continue;
-        seen[partition] = true;
-        if (durable > marks->durable[partition]) marks->durable[partition] = durable;
-    }
-}
-
-static weir_err load_check(const weir_elog_marks *marks, const bool *seen) {
-    for (uint32_t i = 0; i < marks->partitions; i++) {
-        if (seen[i]) continue;
-        return WEIR_ERR(
-            WEIR_ECORRUPT,
-            "%s: no whole mark of partition %u, so nobody knows how far it was acknowledged; bring the file "
-            "back from a copy of the topic",
-            marks->path, i);
-    }
-    return WEIR_OK;
 }
 
 weir_err weir_elog_marks_load(weir_elog_marks *marks) {
@@ -64,13 +41,27 @@ weir_err weir_elog_marks_load(weir_elog_marks *marks) {
     size_t length;
     bool *seen = weir_calloc(marks->partitions, sizeof *seen);
     if (!seen) return WEIR_NOMEM("while reading %s", marks->path);
-    weir_err err = weir_file_load(marks->path, marks_bytes_max(marks), &bytes, &length);
-    if (err) goto end;
+    weir_err err = weir_file_load(marks->path, elog_marks_bytes_max(marks), &bytes, &length);
+    if (err) goto done;
+    /* A mark that is not whole is skipped: the last one may be torn, or on its way while another process reads. */
     weir_mutex_lock(&marks->mutex);
-    load_marks(marks, (const uint8_t *)bytes, length, seen);
+    for (size_t at = 0; at + ELOG_MARK_BYTES <= length; at += ELOG_MARK_BYTES) {
+        uint32_t partition;
+        uint64_t durable;
+        if (!weir_elog_mark_decode((const uint8_t *)bytes + at, marks->creation_id, marks->partitions, &partition,
+                                   &durable))
+            continue;
+        seen[partition] = true;
+        if (durable > marks->durable[partition]) marks->durable[partition] = durable;
+    }
     weir_mutex_unlock(&marks->mutex);
-    err = load_check(marks, seen);
-end:
+    for (uint32_t i = 0; !err && i < marks->partitions; i++)
+        if (!seen[i])
+            err = WEIR_ERR(WEIR_ECORRUPT,
+                           "%s: no whole mark of partition %u, so it is not known how far it was acknowledged; bring "
+                           "the file back from a copy of the topic",
+                           marks->path, i);
+done:
     weir_free(seen);
     weir_free(bytes);
     return err;
@@ -86,7 +77,8 @@ uint64_t weir_elog_marks_get(weir_elog_marks *marks, uint32_t partition) {
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
 /* Under the mutex. */
-static weir_err rewrite(weir_elog_marks *marks) {
+static weir_err elog_marks_rewrite(weir_elog_marks *marks) {
+    WEIR_ASSERT(weir_mutex_held(&marks->mutex));
     size_t length = (size_t)marks->partitions * ELOG_MARK_BYTES;
     uint8_t *bytes = weir_malloc(length);
     if (!bytes) return WEIR_NOMEM("while writing %s", marks->path);
@@ -106,37 +98,36 @@ static weir_err rewrite(weir_elog_marks *marks) {
 
 weir_err weir_elog_marks_rewrite(weir_elog_marks *marks) {
     weir_mutex_lock(&marks->mutex);
-    weir_err err = rewrite(marks);
+    weir_err err = elog_marks_rewrite(marks);
     weir_mutex_unlock(&marks->mutex);
     return err;
 }
 
-/* Under the mutex. */
-static weir_err put(weir_elog_marks *marks, uint32_t partition, uint64_t durable) {
+weir_err weir_elog_marks_put(weir_elog_marks *marks, uint32_t partition, uint64_t durable) {
     uint8_t mark[ELOG_MARK_BYTES];
     weir_elog_origin origin = weir_elog_origin_of(NULL, marks->creation_id, partition);
-    WEIR_ASSERT(durable >= marks->durable[partition]); // L2
+    weir_elog_mark_encode(mark, &origin, durable);
+    weir_mutex_lock(&marks->mutex);
+    WEIR_ASSERT(partition < marks->partitions && durable >= marks->durable[partition]); // EVENTLOG-L2
+    weir_err err = WEIR_OK;
     if (marks->failed) {
-        return WEIR_ERR(WEIR_EPOISONED, "%s could not be written earlier; close the log and open it again",
-                        marks->path);
+        err = WEIR_ERR(WEIR_EPOISONED, "%s could not be written earlier; close the log and open it again", marks->path);
+        goto done;
     }
     marks->durable[partition] = durable;
-    if (weir_file_length(marks->file) + ELOG_MARK_BYTES > marks_bytes_max(marks)) return rewrite(marks);
-    weir_elog_mark_encode(mark, &origin, durable);
-    return weir_file_append(marks->file, mark, sizeof mark);
-}
-
-weir_err weir_elog_marks_put(weir_elog_marks *marks, uint32_t partition, uint64_t durable) {
-    weir_mutex_lock(&marks->mutex);
-    weir_err err = put(marks, partition, durable);
-    if (err) marks->failed = true; // L4
+    if (weir_file_length(marks->file) + ELOG_MARK_BYTES > elog_marks_bytes_max(marks))
+        err = elog_marks_rewrite(marks);
+    else
+        err = weir_file_append(marks->file, mark, sizeof mark);
+    if (err) marks->failed = true; // EVENTLOG-L4
+done:
     weir_mutex_unlock(&marks->mutex);
     return err;
 }
 
 weir_err weir_elog_marks_resume(weir_elog_marks *marks) {
     weir_mutex_lock(&marks->mutex);
-    weir_err err = marks->failed ? rewrite(marks) : WEIR_OK;
+    weir_err err = marks->failed ? elog_marks_rewrite(marks) : WEIR_OK;
     if (!err) marks->failed = false;
     weir_mutex_unlock(&marks->mutex);
     return err;

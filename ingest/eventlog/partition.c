@@ -4,19 +4,20 @@
  *
  * Two buffers: appends fill one under the mutex while the other is written and synced without it.
  *
- *             weir_elog_partition_append                     group_begin             group_end
+ *             weir_elog_partition_append               elog_partition_lead
  *   records ────────────────────────────► filling ──── swap ────────────► writing ──────────────► empty
  *                                                                            │ segment file, fdatasync, mark
  *   offset_end                                                        offset_written      offset_durable
  *
- * Whoever finds work and nobody at it (`busy`) leads: it swaps the buffers, leaves the mutex, writes and syncs all that
- * is there, and tells the others. Those wait, and find their records durable or lead the next group, which then holds
- * what all of them have appended. So N callers at once cost two syncs, not N, and an append waits for a sync only when
- * its buffer is full (ELOG_BUFFER_MAX_BYTES) before the disk has finished the other one.
+ * Whoever finds work and no thread at it (`busy`) leads: it swaps the buffers, leaves the mutex, writes and syncs all
+ * that is there, and tells the others. Those wait, and find their records durable or lead the next group, which then
+ * holds what all of them have appended. So N callers at once cost two syncs, not N, and an append waits for a sync only
+ * when its buffer is full (ELOG_BUFFER_MAX_BYTES) before the disk has finished the other one.
  *
- * A failure keeps its sentence and sets `failed` (L4): what the file holds behind offset_synced is unknown from then
- * on, and a second write could leave a hole between records, a second sync could report success for pages that the
- * kernel has dropped. What was to be written stays in memory, so that resume.c can throw that away and write it anew.
+ * A failure keeps its sentence and sets `failed` (EVENTLOG-L4): from then on it is unknown what the file holds from
+ * offset_synced on. A second write could leave a hole between records, and a second sync could report success for pages
+ * that the kernel has dropped. What was to be written stays in memory, so that resume.c can cut the file and write it
+ * anew.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -45,7 +46,7 @@ void weir_elog_partition_free(weir_elog_partition *partition) {
     partition->log = NULL;
 }
 
-static weir_err poisoned(const weir_elog_partition *partition) {
+static weir_err elog_partition_poisoned(const weir_elog_partition *partition) {
     return WEIR_ERR(WEIR_EPOISONED,
                     "partition %u of topic %s stopped at offset %" PRIu64
                     " after a failure (%s); it goes on when its cause is removed",
@@ -54,37 +55,37 @@ static weir_err poisoned(const weir_elog_partition *partition) {
 
 weir_err weir_elog_partition_health(weir_elog_partition *partition) {
     weir_mutex_lock(&partition->mutex);
-    weir_err err = partition->failed ? poisoned(partition) : WEIR_OK;
+    weir_err err = partition->failed ? elog_partition_poisoned(partition) : WEIR_OK;
     weir_mutex_unlock(&partition->mutex);
     return err;
 }
 
-/* --- the leader, without the mutex ---------------------------------------------------------------------------- */
+/* --- the leader ------------------------------------------------------------------------------------------------- */
 
-typedef struct group_part {
+typedef struct elog_piece {
     size_t bytes;
     uint64_t records;
     int64_t time_newest;
-} group_part;
+} elog_piece;
 
 /* The records from bytes on that still fit into `room`; at least one if `force`. They are our own encoding. */
-static group_part part_of(const uint8_t *bytes, size_t length, uint64_t room, bool force) {
-    group_part part = {0};
-    while (part.bytes < length) {
-        const uint8_t *record = bytes + part.bytes;
+static elog_piece elog_piece_of(const uint8_t *bytes, size_t length, uint64_t room, bool force) {
+    elog_piece piece = {0};
+    while (piece.bytes < length) {
+        const uint8_t *record = bytes + piece.bytes;
         size_t record_bytes = weir_elog_record_length(record);
-        WEIR_ASSERT(record_bytes && record_bytes <= length - part.bytes);
-        if (part.bytes + record_bytes > room && !(force && part.records == 0)) break;
+        WEIR_ASSERT(record_bytes && record_bytes <= length - piece.bytes);
+        if (piece.bytes + record_bytes > room && !(force && piece.records == 0)) break;
         int64_t time = weir_elog_record_time(record);
-        if (part.records == 0 || time > part.time_newest) part.time_newest = time;
-        part.bytes += record_bytes;
-        part.records++;
+        if (piece.records == 0 || time > piece.time_newest) piece.time_newest = time;
+        piece.bytes += record_bytes;
+        piece.records++;
     }
-    return part;
+    return piece;
 }
 
-/* Everything before a new segment is durable before the segment exists: its name is a promise (L3). */
-static weir_err roll(weir_elog_partition *partition) {
+/* Everything before a new segment is durable before the segment exists: its name is a promise (EVENTLOG-L3). */
+static weir_err elog_partition_roll(weir_elog_partition *partition) {
     weir_elog_segment segment = {.first = partition->offset_written, .bytes = ELOG_SEGMENT_HEADER};
     weir_file *file = NULL;
     weir_err err = partition->file ? weir_file_sync(partition->file) : WEIR_OK;
@@ -100,38 +101,34 @@ static weir_err roll(weir_elog_partition *partition) {
     return err;
 }
 
-static void note_part(weir_elog_partition *partition, const group_part *part) {
-    weir_mutex_lock(&partition->mutex);
-    weir_elog_segment *last = &partition->row.segments[partition->row.count - 1];
-    weir_elog_segment_note(last, partition->offset_written, last->bytes);
-    if (!last->time_known || part->time_newest > last->time_newest) last->time_newest = part->time_newest;
-    last->time_known = true;
-    last->bytes += part->bytes;
-    weir_mutex_unlock(&partition->mutex);
-    partition->offset_written += part->records;
-    weir_metric_add(WEIR_METRIC_EVENTLOG_APPENDED_BYTES, part->bytes);
-}
-
-static weir_err write_group(weir_elog_partition *partition) {
+/* Writes the group, piece by piece into the last segment and those that it begins.  While `busy` is ours. */
+static weir_err elog_partition_write(weir_elog_partition *partition) {
     const uint8_t *bytes = partition->writing.bytes;
     size_t length = partition->writing.length;
     uint64_t segment_bytes = partition->log->opts.segment_bytes;
-    weir_err err = WEIR_OK;
-    while (!err && length) {
+    while (length) {
         uint64_t used = partition->file ? weir_file_length(partition->file) : segment_bytes;
         bool empty = partition->file && used == ELOG_SEGMENT_HEADER;
-        group_part part = part_of(bytes, length, segment_bytes > used ? segment_bytes - used : 0, empty);
-        if (part.bytes == 0) {
-            err = roll(partition);
-            continue;
-        }
-        err = weir_file_append(partition->file, bytes, part.bytes);
-        if (!err) note_part(partition, &part);
-        bytes += part.bytes;
-        length -= part.bytes;
+        elog_piece piece = elog_piece_of(bytes, length, segment_bytes > used ? segment_bytes - used : 0, empty);
+        weir_err err =
+            piece.bytes ? weir_file_append(partition->file, bytes, piece.bytes) : elog_partition_roll(partition);
+        if (err) return err;
+        if (piece.bytes == 0) continue;
+
+        weir_mutex_lock(&partition->mutex);
+        weir_elog_segment *last = &partition->row.segments[partition->row.count - 1];
+        weir_elog_segment_note(last, partition->offset_written, last->bytes);
+        if (!last->time_known || piece.time_newest > last->time_newest) last->time_newest = piece.time_newest;
+        last->time_known = true;
+        last->bytes += piece.bytes;
+        WEIR_ASSERT(last->bytes == weir_file_length(partition->file));
+        weir_mutex_unlock(&partition->mutex);
+        partition->offset_written += piece.records;
+        weir_metric_add(WEIR_METRIC_EVENTLOG_APPENDED_BYTES, piece.bytes);
+        bytes += piece.bytes;
+        length -= piece.bytes;
     }
-    weir_kill_point("eventlog.written");
-    return err;
+    return WEIR_OK;
 }
 
 void weir_elog_partition_synced(weir_elog_partition *partition, uint64_t offset) {
@@ -143,62 +140,52 @@ void weir_elog_partition_synced(weir_elog_partition *partition, uint64_t offset)
     weir_mutex_unlock(&partition->mutex);
 }
 
-static weir_err sync_group(weir_elog_partition *partition, uint64_t target) {
-    weir_clock *clock = partition->log->opts.clock;
-    int64_t begin_us = weir_clock_mono_us(clock);
-    weir_err err = weir_file_sync(partition->file);
-    if (err) return err;
-    weir_metric_observe(WEIR_METRIC_EVENTLOG_SYNC_SECONDS, (uint64_t)(weir_clock_mono_us(clock) - begin_us));
-    weir_kill_point("eventlog.synced");
-    weir_elog_partition_synced(partition, target);
-    err = weir_elog_marks_put(&partition->log->marks, partition->origin.partition, target);
-    weir_kill_point("eventlog.marked");
-    return err;
-}
-
-/* --- the group, under the mutex ------------------------------------------------------------------------------- */
-
-static void group_begin(weir_elog_partition *partition) {
+/* Writes all that was appended, and makes it durable if asked. Called and left with the mutex held. */
+static weir_err elog_partition_lead(weir_elog_partition *partition, bool durable) {
     WEIR_ASSERT(weir_mutex_held(&partition->mutex) && !partition->busy && partition->writing.length == 0);
-    weir_elog_buffer empty = partition->writing;
+    const weir_elog_buffer emptied = partition->writing;
+    const uint64_t target = partition->offset_end;
+    const int64_t time_end = partition->time_end;
+    weir_clock *clock = partition->log->opts.clock;
     partition->writing = partition->filling;
-    partition->filling = empty;
+    partition->filling = emptied;
     partition->writing_first = partition->offset_written;
     partition->busy = true;
-}
-
-static void buffer_clear(weir_elog_buffer *buffer) {
-    buffer->length = 0;
-    if (buffer->capacity <= 2 * ELOG_BUFFER_WRITE_BYTES) return;
-    weir_free(buffer->bytes);
-    *buffer = (weir_elog_buffer){0};
-}
-
-static void group_end(weir_elog_partition *partition, weir_err err) {
-    if (!err) buffer_clear(&partition->writing);
-    partition->busy = false;
-    if (err && !partition->failed) {
-        partition->failed = true; // L4
-        weir_err_sentence(err, partition->failure, sizeof partition->failure);
-    }
-    weir_cond_broadcast(&partition->changed);
-}
-
-/* Writes all that was appended, and makes it durable if asked. Called and left with the mutex held. */
-static weir_err lead(weir_elog_partition *partition, bool durable) {
-    uint64_t target = partition->offset_end;
-    int64_t time_end = partition->time_end;
-    group_begin(partition);
     weir_mutex_unlock(&partition->mutex);
-    weir_err err = write_group(partition);
-    WEIR_ASSERT(err || partition->offset_written == target); // L1
-    if (!err && durable) err = sync_group(partition, target);
+
+    weir_err err = elog_partition_write(partition);
+    weir_kill_point("eventlog.written");
+    WEIR_ASSERT(err || partition->offset_written == target); // EVENTLOG-L1
+    if (!err && durable) {
+        int64_t begin_us = weir_clock_mono_us(clock);
+        err = weir_file_sync(partition->file);
+        if (!err) {
+            int64_t took_us = weir_clock_mono_us(clock) - begin_us;
+            weir_metric_observe(WEIR_METRIC_EVENTLOG_SYNC_SECONDS, (uint64_t)took_us);
+            weir_kill_point("eventlog.synced");
+            weir_elog_partition_synced(partition, target);
+            err = weir_elog_marks_put(&partition->log->marks, partition->origin.partition, target);
+            weir_kill_point("eventlog.marked");
+        }
+    }
+
     weir_mutex_lock(&partition->mutex);
     if (!err && durable) {
-        partition->offset_durable = target; // L2
+        WEIR_ASSERT(target >= partition->offset_durable && target <= partition->offset_end);
+        partition->offset_durable = target; // EVENTLOG-L2
         partition->time_last = time_end;
     }
-    group_end(partition, err);
+    if (!err) partition->writing.length = 0;
+    if (!err && partition->writing.capacity > 2 * ELOG_BUFFER_WRITE_BYTES) { /* a large one is given back */
+        weir_free(partition->writing.bytes);
+        partition->writing = (weir_elog_buffer){0};
+    }
+    if (err && !partition->failed) {
+        partition->failed = true; // EVENTLOG-L4
+        weir_err_sentence(err, partition->failure, sizeof partition->failure);
+    }
+    partition->busy = false;
+    weir_cond_broadcast(&partition->changed);
     return err;
 }
 
@@ -208,20 +195,20 @@ weir_err weir_elog_partition_sync(weir_elog_partition *partition) {
     uint64_t target = partition->offset_end;
     while (!err && partition->offset_durable < target) {
         if (partition->failed) {
-            err = poisoned(partition);
+            err = elog_partition_poisoned(partition);
         } else if (partition->busy) {
             weir_cond_wait(&partition->changed, &partition->mutex);
         } else {
-            err = lead(partition, true);
+            err = elog_partition_lead(partition, true);
         }
     }
     weir_mutex_unlock(&partition->mutex);
     return err;
 }
 
-/* --- append --------------------------------------------------------------------------------------------------- */
+/* --- append ----------------------------------------------------------------------------------------------------- */
 
-static weir_err buffer_reserve(weir_elog_buffer *buffer, size_t bytes) {
+static weir_err elog_buffer_reserve(weir_elog_buffer *buffer, size_t bytes) {
     size_t want = buffer->length + bytes, capacity = buffer->capacity ? buffer->capacity : 64u << 10;
     if (want <= buffer->capacity) return WEIR_OK;
     while (capacity < want)
@@ -233,45 +220,37 @@ static weir_err buffer_reserve(weir_elog_buffer *buffer, size_t bytes) {
     return WEIR_OK;
 }
 
-/* Waits, or writes, until the batch fits; a batch that is larger than the buffer shall be alone in it. */
-static weir_err append_room(weir_elog_partition *partition, size_t bytes) {
+weir_err weir_elog_partition_append(weir_elog_partition *partition, const weir_record *records, size_t count,
+                                    size_t bytes, uint64_t *first_offsetp) {
+    weir_elog_buffer *filling = &partition->filling;
     weir_err err = WEIR_OK;
-    while (!err && !partition->failed && partition->filling.length &&
-           partition->filling.length + bytes > ELOG_BUFFER_MAX_BYTES) {
+    weir_mutex_lock(&partition->mutex);
+    /* Waits, or writes, until the batch fits; a batch that is larger than the buffer will be alone in it. */
+    while (!err && !partition->failed && filling->length && filling->length + bytes > ELOG_BUFFER_MAX_BYTES) {
         if (partition->busy) {
             weir_cond_wait(&partition->changed, &partition->mutex);
         } else {
-            err = lead(partition, false);
+            err = elog_partition_lead(partition, false);
         }
     }
-    if (!err && partition->failed) err = poisoned(partition);
-    return err ? err : buffer_reserve(&partition->filling, bytes);
-}
+    if (!err && partition->failed) err = elog_partition_poisoned(partition);
+    if (!err) err = elog_buffer_reserve(filling, bytes);
+    if (err) goto done;
 
-static void append_encode(weir_elog_partition *partition, const weir_record *records, size_t count) {
-    weir_elog_buffer *buffer = &partition->filling;
+    const size_t length = filling->length;
     for (size_t i = 0; i < count; i++) {
-        weir_elog_record_encode(buffer->bytes + buffer->length, &partition->origin, &records[i],
+        weir_elog_record_encode(filling->bytes + filling->length, &partition->origin, &records[i],
                                 partition->offset_end + i, partition->offset_durable);
-        buffer->length += weir_elog_record_bytes(&records[i]);
+        filling->length += weir_elog_record_bytes(&records[i]);
     }
-    partition->offset_end += count;
+    WEIR_ASSERT(filling->length == length + bytes && filling->length <= filling->capacity);
+    *first_offsetp = partition->offset_end;
+    partition->offset_end += count; // EVENTLOG-L1
     partition->time_end = records[count - 1].time_us;
     weir_metric_add(WEIR_METRIC_EVENTLOG_APPENDED_RECORDS, count);
-}
-
-weir_err weir_elog_partition_append(weir_elog_partition *partition, const weir_record *records, size_t count,
-                                    size_t bytes, uint64_t *first_offsetp) {
-    weir_mutex_lock(&partition->mutex);
-    weir_err err = append_room(partition, bytes);
-    if (err) goto end;
-    uint64_t first = partition->offset_end;
-    append_encode(partition, records, count);
-    WEIR_ASSERT(partition->filling.length <= partition->filling.capacity);
-    *first_offsetp = first;
-    /* Appended they are: what fails from here on is the next sync's to tell. */
-    if (partition->filling.length >= ELOG_BUFFER_WRITE_BYTES && !partition->busy) (void)lead(partition, false);
-end:
+    /* They are appended: what fails from here on, the next sync tells. */
+    if (filling->length >= ELOG_BUFFER_WRITE_BYTES && !partition->busy) (void)elog_partition_lead(partition, false);
+done:
     weir_mutex_unlock(&partition->mutex);
     return err;
 }
@@ -279,7 +258,8 @@ end:
 /* --- retention ------------------------------------------------------------------------------------------------ */
 
 /* The newest time of the oldest segment. Only retain removes segments, so it stays where it is without the mutex. */
-static weir_err retain_time(weir_elog_partition *partition, uint64_t first, uint64_t next_first, int64_t *newestp) {
+static weir_err elog_retain_time(weir_elog_partition *partition, uint64_t first, uint64_t next_first,
+                                 int64_t *newestp) {
     weir_elog_segment segment = {.first = first};
     weir_elog_scan scan;
     char path[ELOG_PATH_MAX];
@@ -298,7 +278,8 @@ static weir_err retain_time(weir_elog_partition *partition, uint64_t first, uint
     return err;
 }
 
-static weir_err retain_asks(weir_elog_partition *partition, uint64_t keep_from, bool *removep) {
+/* Whether the oldest segment may go: *removep. */
+static weir_err elog_retain_may_remove(weir_elog_partition *partition, uint64_t keep_from, bool *removep) {
     const weir_eventlog_opts *opts = &partition->log->opts;
     int64_t newest = 0;
     weir_err err = WEIR_OK;
@@ -316,7 +297,7 @@ static weir_err retain_asks(weir_elog_partition *partition, uint64_t keep_from, 
     *removep = opts->retain_bytes && bytes > opts->retain_bytes;
     if (*removep || !opts->retain_us) return WEIR_OK;
     newest = oldest.time_newest;
-    if (!oldest.time_known) err = retain_time(partition, oldest.first, next_first, &newest);
+    if (!oldest.time_known) err = elog_retain_time(partition, oldest.first, next_first, &newest);
     if (err) return err;
     weir_mutex_lock(&partition->mutex);
     partition->row.segments[0].time_newest = newest;
@@ -326,9 +307,9 @@ static weir_err retain_asks(weir_elog_partition *partition, uint64_t keep_from, 
     return WEIR_OK;
 }
 
-/* Out of the row first: no reader shall be sent to a file that is about to go. Back into it if the file stays, because
+/* Out of the row first: no reader must be sent to a file that is about to go. Back into it if the file stays, because
  * to go on with the next one would tear a hole into the partition. */
-static weir_err retain_remove(weir_elog_partition *partition) {
+static weir_err elog_retain_remove(weir_elog_partition *partition) {
     char path[ELOG_PATH_MAX];
     weir_mutex_lock(&partition->mutex);
     weir_elog_segment oldest = weir_elog_row_take(&partition->row, 0);
@@ -350,9 +331,9 @@ static weir_err retain_remove(weir_elog_partition *partition) {
 weir_err weir_elog_partition_retain(weir_elog_partition *partition, uint64_t keep_from, uint64_t *removedp) {
     for (;;) {
         bool remove;
-        weir_err err = retain_asks(partition, keep_from, &remove);
+        weir_err err = elog_retain_may_remove(partition, keep_from, &remove);
         if (err || !remove) return err;
-        err = retain_remove(partition);
+        err = elog_retain_remove(partition);
         if (err) return err;
         (*removedp)++;
     }

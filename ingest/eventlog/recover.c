@@ -21,11 +21,11 @@
 
 #include "eventlog_private.h"
 
-static weir_elog_segment *row_last(weir_elog_row *row) {
+static weir_elog_segment *elog_row_last(weir_elog_row *row) {
     return row->count ? &row->segments[row->count - 1] : NULL;
 }
 
-static weir_err refuse_missing(const weir_elog_origin *origin, uint64_t mark) {
+static weir_err elog_recover_no_segments(const weir_elog_origin *origin, uint64_t mark) {
     char path[ELOG_PATH_MAX];
     weir_elog_partition_path(path, origin);
     return WEIR_ERR(WEIR_ECORRUPT,
@@ -36,7 +36,7 @@ static weir_err refuse_missing(const weir_elog_origin *origin, uint64_t mark) {
 }
 
 /* Scans the segment before the last. Its end must be where the next one begins. */
-static weir_err scan_previous(weir_elog_partition *partition, weir_elog_scan *scanp) {
+static weir_err elog_recover_previous(weir_elog_partition *partition, weir_elog_scan *scanp) {
     weir_elog_row *row = &partition->row;
     weir_elog_segment *previous = &row->segments[row->count - 2];
     uint64_t next_first = row->segments[row->count - 1].first;
@@ -62,8 +62,8 @@ static weir_err scan_previous(weir_elog_partition *partition, weir_elog_scan *sc
 }
 
 /* Takes over what a scan of the last segment has found; an empty one asks the segment before it for the last time. */
-static weir_err take_scan(weir_elog_partition *partition, const weir_elog_scan *scan) {
-    weir_elog_segment *last = row_last(&partition->row);
+static weir_err elog_recover_take(weir_elog_partition *partition, const weir_elog_scan *scan) {
+    weir_elog_segment *last = elog_row_last(&partition->row);
     weir_elog_scan previous = {0};
     partition->offset_durable = partition->offset_end = partition->offset_written = scan->offset;
     if (scan->records) {
@@ -71,7 +71,7 @@ static weir_err take_scan(weir_elog_partition *partition, const weir_elog_scan *
         last->time_known = true;
         partition->time_last = scan->time_last;
     } else if (partition->row.count > 1) {
-        weir_err err = scan_previous(partition, &previous);
+        weir_err err = elog_recover_previous(partition, &previous);
         if (err) return err;
         partition->time_last = previous.time_last;
     }
@@ -82,15 +82,15 @@ static weir_err take_scan(weir_elog_partition *partition, const weir_elog_scan *
 /* --- to append ------------------------------------------------------------------------------------------------ */
 
 /* A file that died before its header was synced. Records follow only after that, so it has none. */
-static bool newborn(const weir_elog_segment *segment, uint64_t mark) {
+static bool elog_is_newborn(const weir_elog_segment *segment, uint64_t mark) {
     return segment->bytes <= ELOG_SEGMENT_HEADER && mark <= segment->first;
 }
 
-static weir_err recover_newborn(weir_elog_partition *partition, weir_elog_segment *segment) {
+static weir_err elog_recover_newborn(weir_elog_partition *partition, weir_elog_segment *segment) {
     weir_elog_scan previous, none = {.offset = segment->first};
     uint8_t header[ELOG_SEGMENT_HEADER];
     char folder[ELOG_PATH_MAX];
-    weir_err err = partition->row.count > 1 ? scan_previous(partition, &previous) : WEIR_OK;
+    weir_err err = partition->row.count > 1 ? elog_recover_previous(partition, &previous) : WEIR_OK;
     weir_elog_segment_header_encode(header, &partition->origin, segment->first);
     if (!err) err = weir_file_truncate(partition->file, 0);
     if (!err) err = weir_file_append(partition->file, header, sizeof header);
@@ -99,11 +99,11 @@ static weir_err recover_newborn(weir_elog_partition *partition, weir_elog_segmen
     if (!err) err = weir_folder_sync(folder);
     if (err) return err;
     segment->bytes = sizeof header;
-    return take_scan(partition, &none);
+    return elog_recover_take(partition, &none);
 }
 
-/* L3: what would be lost, by the two witnesses. */
-static weir_err recover_judge(weir_elog_partition *partition, const weir_elog_scan *scan, uint64_t mark) {
+/* EVENTLOG-L3: what would be lost, by the two witnesses. */
+static weir_err elog_recover_judge(weir_elog_partition *partition, const weir_elog_scan *scan, uint64_t mark) {
     const char *path = weir_file_path(partition->file);
     const char *problem = scan->problem ? scan->problem : "the file ends";
     uint64_t claim = 0, claim_position = 0;
@@ -126,32 +126,32 @@ static weir_err recover_judge(weir_elog_partition *partition, const weir_elog_sc
     return err;
 }
 
-static weir_err recover_cut(weir_elog_partition *partition, const weir_elog_scan *scan) {
-    uint64_t cut = weir_file_length(partition->file) - scan->position;
-    weir_err err = weir_file_truncate(partition->file, scan->position);
-    weir_kill_point("eventlog.cut");
-    if (err) return err;
-    partition->tail_cut_bytes += cut;
-    row_last(&partition->row)->bytes = scan->position;
-    weir_metric_add(WEIR_METRIC_EVENTLOG_TAIL_CUT_BYTES, cut);
-    WEIR_LOG(WARN, "eventlog.tail_cut", "cut a torn tail that was never acknowledged",
-             WEIR_TEXT("file", weir_file_path(partition->file)), WEIR_U64("position", scan->position),
-             WEIR_U64("bytes", cut), WEIR_TEXT("problem", scan->problem));
-    return WEIR_OK;
-}
-
-static weir_err recover_last(weir_elog_partition *partition, uint64_t mark) {
-    weir_elog_segment *last = row_last(&partition->row);
+static weir_err elog_recover_last(weir_elog_partition *partition, uint64_t mark) {
+    weir_elog_segment *last = elog_row_last(&partition->row);
+    weir_file *file = partition->file;
     weir_elog_scan scan;
-    weir_err err = weir_elog_segment_check(partition->file, &partition->origin, last->first);
-    if (weir_err_is(err, WEIR_ECORRUPT) && newborn(last, mark)) return recover_newborn(partition, last);
+    weir_err err = weir_elog_segment_check(file, &partition->origin, last->first);
+    if (weir_err_is(err, WEIR_ECORRUPT) && elog_is_newborn(last, mark)) return elog_recover_newborn(partition, last);
     if (err) return err;
-    err = weir_elog_segment_scan(partition->file, &partition->origin, last, UINT64_MAX, &scan);
-    if (!err) err = recover_judge(partition, &scan, mark);
-    if (!err && scan.problem) err = recover_cut(partition, &scan);
-    if (!err && (scan.problem || scan.offset > mark)) err = weir_file_sync(partition->file);
-    if (!err) err = take_scan(partition, &scan);
-    WEIR_ASSERT(err || partition->offset_durable >= mark); // L3
+    err = weir_elog_segment_scan(file, &partition->origin, last, UINT64_MAX, &scan);
+    if (!err) err = elog_recover_judge(partition, &scan, mark);
+    if (err) return err;
+    if (scan.problem) { /* a torn tail: cut it */
+        uint64_t cut = weir_file_length(file) - scan.position;
+        WEIR_ASSERT(scan.position >= ELOG_SEGMENT_HEADER && scan.position <= weir_file_length(file));
+        err = weir_file_truncate(file, scan.position);
+        weir_kill_point("eventlog.cut");
+        if (err) return err;
+        partition->tail_cut_bytes += cut;
+        last->bytes = scan.position;
+        weir_metric_add(WEIR_METRIC_EVENTLOG_TAIL_CUT_BYTES, cut);
+        WEIR_LOG(WARN, "eventlog.tail_cut", "cut a torn tail that was never acknowledged",
+                 WEIR_TEXT("file", weir_file_path(file)), WEIR_U64("position", scan.position), WEIR_U64("bytes", cut),
+                 WEIR_TEXT("problem", scan.problem));
+    }
+    if (scan.problem || scan.offset > mark) err = weir_file_sync(file);
+    if (!err) err = elog_recover_take(partition, &scan);
+    WEIR_ASSERT(err || partition->offset_durable >= mark); // EVENTLOG-L3
     return err;
 }
 
@@ -159,30 +159,30 @@ weir_err weir_elog_partition_recover(weir_elog_partition *partition, uint64_t ma
     char path[ELOG_PATH_MAX];
     weir_err err = weir_elog_row_load(&partition->row, &partition->origin);
     if (err) return err;
-    const weir_elog_segment *last = row_last(&partition->row);
-    if (!last) return mark ? refuse_missing(&partition->origin, mark) : WEIR_OK;
+    const weir_elog_segment *last = elog_row_last(&partition->row);
+    if (!last) return mark ? elog_recover_no_segments(&partition->origin, mark) : WEIR_OK;
     weir_elog_segment_path(path, &partition->origin, last->first);
     err = weir_file_open(path, WEIR_FILE_READ_WRITE, &partition->file);
-    if (!err) err = recover_last(partition, mark);
+    if (!err) err = elog_recover_last(partition, mark);
     if (!err) weir_elog_partition_synced(partition, partition->offset_durable);
     return err;
 }
 
 /* --- to read -------------------------------------------------------------------------------------------------- */
 
-/* Segments that begin behind the mark were created after it was read: the writer is ahead of us. */
-static void view_trim(weir_elog_row *row, uint64_t mark) {
+/* Segments that begin after the mark were created after it was read: the writer is ahead of us. */
+static void elog_row_trim(weir_elog_row *row, uint64_t mark) {
     while (row->count && row->segments[row->count - 1].first > mark) {
         weir_elog_segment taken = weir_elog_row_take(row, row->count - 1);
         weir_elog_segment_free(&taken);
     }
 }
 
-static weir_err view_last(weir_elog_partition *partition, weir_file *file, uint64_t mark) {
-    weir_elog_segment *last = row_last(&partition->row);
+static weir_err elog_view_last(weir_elog_partition *partition, weir_file *file, uint64_t mark) {
+    weir_elog_segment *last = elog_row_last(&partition->row);
     weir_elog_scan scan = {.offset = last->first};
     weir_err err = weir_elog_segment_check(file, &partition->origin, last->first);
-    if (weir_err_is(err, WEIR_ECORRUPT) && newborn(last, mark)) return take_scan(partition, &scan);
+    if (weir_err_is(err, WEIR_ECORRUPT) && elog_is_newborn(last, mark)) return elog_recover_take(partition, &scan);
     if (!err) err = weir_elog_segment_scan(file, &partition->origin, last, mark, &scan);
     if (err) return err;
     if (scan.offset < mark) {
@@ -192,7 +192,7 @@ static weir_err view_last(weir_elog_partition *partition, weir_file *file, uint6
                         weir_file_path(file), scan.position, scan.offset, mark,
                         scan.problem ? scan.problem : "the file ends");
     }
-    return take_scan(partition, &scan);
+    return elog_recover_take(partition, &scan);
 }
 
 weir_err weir_elog_partition_view(weir_elog_partition *partition, uint64_t mark) {
@@ -201,46 +201,42 @@ weir_err weir_elog_partition_view(weir_elog_partition *partition, uint64_t mark)
     weir_err err = weir_elog_row_load(&partition->row, &partition->origin);
     if (err) return err;
     bool segments = partition->row.count > 0;
-    view_trim(&partition->row, mark);
-    const weir_elog_segment *last = row_last(&partition->row);
+    elog_row_trim(&partition->row, mark);
+    const weir_elog_segment *last = elog_row_last(&partition->row);
     if (!last && segments) {
         return WEIR_ERR(WEIR_ENOTFOUND, "partition %u: retention has removed every segment below offset %" PRIu64,
                         partition->origin.partition, mark);
     }
-    if (!last) return mark ? refuse_missing(&partition->origin, mark) : WEIR_OK;
+    if (!last) return mark ? elog_recover_no_segments(&partition->origin, mark) : WEIR_OK;
     weir_elog_segment_path(path, &partition->origin, last->first);
     err = weir_file_open(path, WEIR_FILE_READ, &file);
-    if (!err) err = view_last(partition, file, mark);
+    if (!err) err = elog_view_last(partition, file, mark);
     weir_err_keep(&err, weir_file_close(file));
     return err;
 }
 
 /* --- to read on ----------------------------------------------------------------------------------------------- */
 
-static weir_err relist_size(const weir_elog_origin *origin, weir_elog_segment *segment) {
-    char path[ELOG_PATH_MAX];
-    weir_file *file = NULL;
-    weir_elog_segment_path(path, origin, segment->first);
-    weir_err err = weir_file_open(path, WEIR_FILE_READ, &file);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) return WEIR_OK; /* removed meanwhile; it shows in the next list */
-    if (err) return err;
-    segment->bytes = weir_file_length(file);
-    return weir_file_close(file);
-}
-
 /* Moves what is known of a segment (size, index) from the old row; sizes those that are new or still grow. */
-static weir_err relist_merge(weir_elog_row *row, weir_elog_row *old, const weir_elog_origin *origin) {
+static weir_err elog_row_merge(weir_elog_row *row, weir_elog_row *old, const weir_elog_origin *origin) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < row->count; i++) {
-        weir_elog_segment *known = weir_elog_row_find(old, row->segments[i].first);
-        bool same = known && known->first == row->segments[i].first;
+        weir_elog_segment *segment = &row->segments[i], *known = weir_elog_row_find(old, segment->first);
+        bool same = known && known->first == segment->first;
         bool grows = !same || known == &old->segments[old->count - 1];
         if (same) {
-            row->segments[i] = *known;
+            *segment = *known;
             known->index = NULL; /* moved */
             known->index_count = known->index_capacity = 0;
         }
-        if (grows) err = relist_size(origin, &row->segments[i]);
+        if (!grows) continue;
+        char path[ELOG_PATH_MAX];
+        weir_file *file = NULL;
+        weir_elog_segment_path(path, origin, segment->first);
+        err = weir_file_open(path, WEIR_FILE_READ, &file);
+        if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK; /* removed meanwhile; it shows in the next list */
+        if (file) segment->bytes = weir_file_length(file);
+        weir_err_keep(&err, weir_file_close(file));
     }
     return err;
 }
@@ -248,15 +244,15 @@ static weir_err relist_merge(weir_elog_row *row, weir_elog_row *old, const weir_
 weir_err weir_elog_partition_relist(weir_elog_partition *partition) {
     weir_elog_row row = {0};
     weir_err err = weir_elog_row_list(&row, &partition->origin);
-    if (err) goto end;
+    if (err) goto done;
     weir_mutex_lock(&partition->mutex);
-    view_trim(&row, partition->offset_durable);
-    err = relist_merge(&row, &partition->row, &partition->origin);
+    elog_row_trim(&row, partition->offset_durable);
+    err = elog_row_merge(&row, &partition->row, &partition->origin);
     weir_elog_row old = partition->row;
     partition->row = row;
     row = old;
     weir_mutex_unlock(&partition->mutex);
-end:
+done:
     weir_elog_row_free(&row);
     return err;
 }

@@ -6,18 +6,19 @@
  *                                       ▲ offset_synced: cut here, and write again what memory still has:
  *   memory                              │ read back │ writing │ filling │
  *
- * After a failed sync the kernel may have dropped the pages and call them clean, so what the file holds behind the last
+ * After a failed sync the kernel may have dropped the pages and call them clean, so what the file holds after the last
  * sync that went well proves nothing, and a second sync would lie. So it is thrown away and written anew. Nothing that
- * was appended is lost by that, nor gets another offset, nor is there twice (L1): who was told "unknown" finds it.
- * The cut makes the page that it goes through dirty, so that the next sync writes that one too; pages before it were
- * synced. The segment is read again all the same before anything is added to it.
+ * was appended is lost by that, nor gets another offset, nor is there twice (EVENTLOG-L1): a caller that was told
+ * "unknown" finds it there. The cut makes the page that it goes through dirty, so that the next sync writes that one
+ * too; pages before it were synced. The segment is read again all the same before anything is added to it.
  *
  * Records that were written, but neither synced nor kept in memory, are read back first. If that cannot be, the
- * partition stays as it is: to open the log again is to look (L3).
+ * partition stays as it is: to open the log again is to look (EVENTLOG-L3).
  */
 #include <inttypes.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/log.h>
 
@@ -26,8 +27,8 @@
 /* --- what memory no longer has ---------------------------------------------------------------------------------- */
 
 /* Records of one segment from offset on, up to the end of the file or to limit. */
-static weir_err read_segment(const weir_elog_origin *origin, uint64_t first, uint64_t position, uint64_t limit,
-                             uint64_t *offsetp, weir_buf *out) {
+static weir_err elog_resume_read_segment(const weir_elog_origin *origin, uint64_t first, uint64_t position,
+                                         uint64_t limit, uint64_t *offsetp, weir_buf *out) {
     char path[ELOG_PATH_MAX];
     weir_elog_window window = {0};
     weir_elog_found found = {.length = 1};
@@ -48,14 +49,14 @@ static weir_err read_segment(const weir_elog_origin *origin, uint64_t first, uin
     return err ? err : weir_buf_err(out);
 }
 
-static weir_err read_back(const weir_elog_partition *partition, weir_buf *out) {
+static weir_err elog_resume_read_back(const weir_elog_partition *partition, weir_buf *out) {
     bool has_segment = partition->synced_bytes > 0;
     uint64_t offset = partition->offset_synced, position = has_segment ? partition->synced_bytes : ELOG_SEGMENT_HEADER;
     uint64_t first = has_segment ? partition->synced_first : offset, before;
     weir_err err = WEIR_OK;
     while (!err && offset < partition->writing_first) {
         before = offset;
-        err = read_segment(&partition->origin, first, position, partition->writing_first, &offset, out);
+        err = elog_resume_read_segment(&partition->origin, first, position, partition->writing_first, &offset, out);
         if (!err && offset == before && first == offset)
             err = WEIR_ERR(WEIR_ECORRUPT, "record %" PRIu64 " of partition %u cannot be read back", offset,
                            partition->origin.partition);
@@ -65,20 +66,10 @@ static weir_err read_back(const weir_elog_partition *partition, weir_buf *out) {
     return err;
 }
 
-/* All that is not synced, in order: what the file is to get again. */
-static weir_err gather(const weir_elog_partition *partition, weir_buf *out) {
-    weir_err err = read_back(partition, out);
-    if (err) return err;
-    /* A group that was synced, and could not be marked, is on the disk. */
-    if (partition->offset_synced <= partition->writing_first)
-        weir_buf_append(out, partition->writing.bytes, partition->writing.length);
-    weir_buf_append(out, partition->filling.bytes, partition->filling.length);
-    return weir_buf_err(out);
-}
-
 /* --- the file --------------------------------------------------------------------------------------------------- */
 
-static weir_err remove_newer(const weir_elog_partition *partition) {
+/* Removes the segments that were begun since the last sync. */
+static weir_err elog_resume_remove_newer(const weir_elog_partition *partition) {
     weir_elog_row row = {0};
     weir_err err = weir_elog_row_list(&row, &partition->origin);
     for (size_t i = row.count; !err && i > 0; i--) {
@@ -92,7 +83,8 @@ static weir_err remove_newer(const weir_elog_partition *partition) {
     return err;
 }
 
-static weir_err check_cut(const weir_elog_partition *partition, weir_file *file) {
+/* The file after the cut: all that was synced must be there. */
+static weir_err elog_resume_check(const weir_elog_partition *partition, weir_file *file) {
     weir_elog_segment segment = {.first = partition->synced_first};
     weir_elog_scan scan = {0};
     weir_err err = weir_elog_segment_check(file, &partition->origin, segment.first);
@@ -106,16 +98,17 @@ static weir_err check_cut(const weir_elog_partition *partition, weir_file *file)
                     scan.problem ? scan.problem : "the file ends");
 }
 
-static weir_err cut(const weir_elog_partition *partition, weir_file **filep) {
+/* *filep: the last segment, open to append after the last sync; NULL: there is none. */
+static weir_err elog_resume_cut(const weir_elog_partition *partition, weir_file **filep) {
     char path[ELOG_PATH_MAX];
     *filep = NULL;
-    weir_err err = remove_newer(partition);
+    weir_err err = elog_resume_remove_newer(partition);
     if (err || !partition->synced_bytes) return err;
     weir_elog_segment_path(path, &partition->origin, partition->synced_first);
     err = weir_file_open(path, WEIR_FILE_READ_WRITE, filep);
     if (!err) err = weir_file_truncate(*filep, partition->synced_bytes);
     if (!err) err = weir_file_sync(*filep);
-    if (!err) err = check_cut(partition, *filep);
+    if (!err) err = elog_resume_check(partition, *filep);
     if (err) {
         weir_err_keep(&err, weir_file_close(*filep));
         *filep = NULL;
@@ -125,51 +118,54 @@ static weir_err cut(const weir_elog_partition *partition, weir_file **filep) {
 
 /* --- the partition ---------------------------------------------------------------------------------------------- */
 
-/* The row as it was at the last sync.  Under the mutex. */
-static void trim_row(weir_elog_partition *partition) {
+/* While `busy` is ours. */
+static weir_err elog_resume_rewind(weir_elog_partition *partition) {
     weir_elog_row *row = &partition->row;
+    weir_buf unsynced = {0}; /* in order: what the file is to get again */
+    weir_file *file = NULL;
+    weir_err err = elog_resume_read_back(partition, &unsynced);
+    if (err) goto done;
+    /* A group that was synced, and could not be marked, is on the disk. */
+    if (partition->offset_synced <= partition->writing_first)
+        weir_buf_append(&unsynced, partition->writing.bytes, partition->writing.length);
+    weir_buf_append(&unsynced, partition->filling.bytes, partition->filling.length);
+    err = weir_buf_err(&unsynced);
+    if (err) goto done;
+    weir_file_close(partition->file); /* what it failed to write is in memory */
+    partition->file = NULL;
+
+    /* The row as it was at the last sync; before the files, so that no reader is sent to one that is about to go. */
+    weir_mutex_lock(&partition->mutex);
     while (row->count && (!partition->synced_bytes || row->segments[row->count - 1].first > partition->synced_first)) {
         weir_elog_segment taken = weir_elog_row_take(row, row->count - 1);
         weir_elog_segment_free(&taken);
     }
-    if (!row->count) return;
-    weir_elog_segment *last = &row->segments[row->count - 1];
-    last->bytes = partition->synced_bytes;
-    while (last->index_count && last->index[last->index_count - 1].position >= last->bytes)
-        last->index_count--;
-}
+    if (row->count) {
+        weir_elog_segment *last = &row->segments[row->count - 1];
+        last->bytes = partition->synced_bytes;
+        while (last->index_count && last->index[last->index_count - 1].position >= last->bytes)
+            last->index_count--;
+    }
+    weir_mutex_unlock(&partition->mutex);
 
-static void take_over(weir_elog_partition *partition, weir_file *file, weir_buf *unsynced) {
+    err = weir_elog_marks_resume(&partition->log->marks);
+    if (!err) err = elog_resume_cut(partition, &file);
+    if (err) goto done;
     weir_mutex_lock(&partition->mutex);
+    WEIR_ASSERT(!file || weir_file_length(file) == partition->synced_bytes);
     partition->file = file;
     partition->offset_written = partition->writing_first = partition->offset_synced;
     weir_free(partition->writing.bytes);
     weir_free(partition->filling.bytes);
     partition->writing = (weir_elog_buffer){0};
-    partition->filling = (weir_elog_buffer){(uint8_t *)unsynced->bytes, unsynced->length, unsynced->capacity};
-    *unsynced = (weir_buf){0};
+    partition->filling = (weir_elog_buffer){(uint8_t *)unsynced.bytes, unsynced.length, unsynced.capacity};
+    unsynced = (weir_buf){0};
     partition->failed = false;
     partition->failure[0] = 0;
     weir_mutex_unlock(&partition->mutex);
     WEIR_LOG(INFO, "eventlog.resumed", "the log can be written again", WEIR_TEXT("topic", partition->log->topic),
              WEIR_U64("partition", partition->origin.partition), WEIR_U64("offset", partition->offset_synced));
-}
-
-/* While `busy` is ours. */
-static weir_err rewind_file(weir_elog_partition *partition) {
-    weir_buf unsynced = {0};
-    weir_file *file = NULL;
-    weir_err err = gather(partition, &unsynced);
-    if (err) goto end;
-    weir_file_close(partition->file); /* what it failed to write is in memory */
-    partition->file = NULL;
-    weir_mutex_lock(&partition->mutex);
-    trim_row(partition); /* before the files: no reader shall be sent to one that is about to go */
-    weir_mutex_unlock(&partition->mutex);
-    err = weir_elog_marks_resume(&partition->log->marks);
-    if (!err) err = cut(partition, &file);
-    if (!err) take_over(partition, file, &unsynced);
-end:
+done:
     weir_buf_free(&unsynced);
     return err;
 }
@@ -179,14 +175,14 @@ weir_err weir_elog_partition_resume(weir_elog_partition *partition) {
     weir_mutex_lock(&partition->mutex);
     while (partition->busy)
         weir_cond_wait(&partition->changed, &partition->mutex);
-    if (!partition->failed) goto end;
+    if (!partition->failed) goto done;
     partition->busy = true;
     weir_mutex_unlock(&partition->mutex);
-    err = rewind_file(partition);
+    err = elog_resume_rewind(partition);
     weir_mutex_lock(&partition->mutex);
     partition->busy = false;
     weir_cond_broadcast(&partition->changed);
-end:
+done:
     weir_mutex_unlock(&partition->mutex);
     return err ? err : weir_elog_partition_sync(partition);
 }

@@ -80,13 +80,13 @@ void weir_elog_row_free(weir_elog_row *row) {
 
 /* --- the row, from the disk ----------------------------------------------------------------------------------- */
 
-typedef struct list_context {
+typedef struct elog_row_listing {
     weir_elog_row *row;
     const weir_elog_origin *origin;
-} list_context;
+} elog_row_listing;
 
-static weir_err list_visit(void *context, const char *name) {
-    const list_context *list = context;
+static weir_err elog_row_visit(void *context, const char *name) {
+    const elog_row_listing *list = context;
     weir_elog_segment segment = {0};
     size_t length = strlen(name), suffix = strlen(NAME_SUFFIX);
     if (length < suffix || strcmp(name + length - suffix, NAME_SUFFIX) != 0) return WEIR_OK;
@@ -103,27 +103,24 @@ static weir_err list_visit(void *context, const char *name) {
 
 weir_err weir_elog_row_list(weir_elog_row *row, const weir_elog_origin *origin) {
     char path[ELOG_PATH_MAX];
-    list_context list = {row, origin};
+    elog_row_listing list = {row, origin};
     weir_elog_partition_path(path, origin);
-    return weir_path_exists(path) ? weir_folder_list(path, list_visit, &list) : WEIR_OK;
-}
-
-static weir_err load_segment(const weir_elog_origin *origin, weir_elog_segment *segment, bool last) {
-    char path[ELOG_PATH_MAX];
-    weir_file *file = NULL;
-    weir_elog_segment_path(path, origin, segment->first);
-    weir_err err = weir_file_open(path, WEIR_FILE_READ, &file);
-    if (err) return err;
-    segment->bytes = weir_file_length(file);
-    if (!last) err = weir_elog_segment_check(file, origin, segment->first);
-    weir_err_keep(&err, weir_file_close(file));
-    return err;
+    return weir_path_exists(path) ? weir_folder_list(path, elog_row_visit, &list) : WEIR_OK;
 }
 
 weir_err weir_elog_row_load(weir_elog_row *row, const weir_elog_origin *origin) {
     weir_err err = weir_elog_row_list(row, origin);
-    for (size_t i = 0; !err && i < row->count; i++)
-        err = load_segment(origin, &row->segments[i], i + 1 == row->count);
+    for (size_t i = 0; !err && i < row->count; i++) {
+        weir_elog_segment *segment = &row->segments[i];
+        char path[ELOG_PATH_MAX];
+        weir_file *file = NULL;
+        weir_elog_segment_path(path, origin, segment->first);
+        err = weir_file_open(path, WEIR_FILE_READ, &file);
+        if (err) break;
+        segment->bytes = weir_file_length(file);
+        if (i + 1 < row->count) err = weir_elog_segment_check(file, origin, segment->first);
+        weir_err_keep(&err, weir_file_close(file));
+    }
     return err;
 }
 
@@ -146,7 +143,7 @@ void weir_elog_segment_note(weir_elog_segment *segment, uint64_t offset, uint64_
 
 weir_elog_index_entry weir_elog_segment_seek(const weir_elog_segment *segment, uint64_t offset) {
     weir_elog_index_entry best = {segment->first, ELOG_SEGMENT_HEADER};
-    size_t low = 0, high = segment->index_count; /* entries below low are at or before offset, from high on behind it */
+    size_t low = 0, high = segment->index_count; /* entries below low are at or before offset, from high on after it */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (segment->index[middle].offset <= offset) {
@@ -216,16 +213,6 @@ weir_err weir_elog_segment_check(weir_file *file, const weir_elog_origin *origin
 
 /* --- scan ----------------------------------------------------------------------------------------------------- */
 
-static void scan_take(weir_elog_scan *scan, weir_elog_segment *segment, const weir_elog_found *found) {
-    int64_t time = found->record.time_us;
-    weir_elog_segment_note(segment, scan->offset, scan->position);
-    if (scan->records == 0 || time > scan->time_newest) scan->time_newest = time;
-    scan->time_last = time;
-    scan->records++;
-    scan->offset++;
-    scan->position += found->length;
-}
-
 weir_err weir_elog_segment_scan(weir_file *file, const weir_elog_origin *origin, weir_elog_segment *segment,
                                 uint64_t offset_limit, weir_elog_scan *scanp) {
     weir_elog_window window = {.file = file};
@@ -236,7 +223,13 @@ weir_err weir_elog_segment_scan(weir_file *file, const weir_elog_origin *origin,
         err = weir_elog_window_record(&window, origin, scanp->position, scanp->offset, &found);
         scanp->problem = found.problem;
         if (err || found.length == 0) break;
-        scan_take(scanp, segment, &found);
+        int64_t time = found.record.time_us;
+        weir_elog_segment_note(segment, scanp->offset, scanp->position);
+        if (scanp->records == 0 || time > scanp->time_newest) scanp->time_newest = time;
+        scanp->time_last = time;
+        scanp->records++;
+        scanp->offset++;
+        scanp->position += found.length;
     }
     weir_elog_window_free(&window);
     return err;
@@ -244,26 +237,12 @@ weir_err weir_elog_segment_scan(weir_file *file, const weir_elog_origin *origin,
 
 /* --- witness -------------------------------------------------------------------------------------------------- */
 
-/* Could a record of `offset` or later begin here, `distance` bytes behind where `offset` should have begun? Cheap, so
+/* Could a record of `offset` or later begin here, `distance` bytes after where `offset` should have begun? Cheap, so
  * that a checksum is computed for next to nothing but records. */
-static bool witness_plausible(const uint8_t *header, uint64_t offset, uint64_t distance) {
+static inline bool elog_witness_plausible(const uint8_t *header, uint64_t offset, uint64_t distance) {
     uint64_t there = weir_elog_record_offset(header);
     return weir_elog_record_length(header) != 0 && there >= offset && there - offset <= distance / ELOG_RECORD_HEADER &&
            weir_elog_record_claim(header) > offset;
-}
-
-static weir_err witness_check(weir_elog_window *window, const weir_elog_origin *origin, uint64_t position,
-                              bool *wholep) {
-    const uint8_t *bytes;
-    size_t available;
-    weir_record record;
-    *wholep = false;
-    weir_err err = weir_elog_window_at(window, position, ELOG_RECORD_HEADER, &bytes, &available);
-    if (err) return err;
-    size_t length = weir_elog_record_length(bytes);
-    err = weir_elog_window_at(window, position, length, &bytes, &available);
-    if (!err && available >= length) *wholep = weir_elog_record_decode(bytes, length, origin, &record);
-    return err;
 }
 
 /* The length field of what is damaged cannot be trusted, so every byte may be where a record begins. */
@@ -275,13 +254,15 @@ weir_err weir_elog_segment_witness(weir_file *file, const weir_elog_origin *orig
     for (uint64_t at = position; !err; at++) {
         const uint8_t *bytes;
         size_t available;
-        bool whole = false;
+        weir_record record;
         err = weir_elog_window_at(&window, at, ELOG_RECORD_HEADER, &bytes, &available);
         if (err || available < ELOG_RECORD_HEADER) break;
-        if (!witness_plausible(bytes, offset, at - position)) continue;
+        if (!elog_witness_plausible(bytes, offset, at - position)) continue;
         uint64_t claim = weir_elog_record_claim(bytes);
-        err = witness_check(&window, origin, at, &whole);
-        if (!whole) continue;
+        size_t length = weir_elog_record_length(bytes);
+        err = weir_elog_window_at(&window, at, length, &bytes, &available);
+        if (err || available < length || !weir_elog_record_decode(bytes, length, origin, &record)) continue;
+        WEIR_ASSERT(claim > offset);
         *claimp = claim;
         *claim_positionp = at;
         break;

@@ -16,17 +16,10 @@
 
 #include "eventlog_private.h"
 
-static bool name_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
-}
-
 bool weir_eventlog_topic_valid(const char *topic) {
-    size_t length = strlen(topic);
-    if (length == 0 || length > WEIR_EVENTLOG_TOPIC_MAX) return false;
-    for (size_t i = 0; i < length; i++)
-        if (!name_letter(topic[i])) return false;
-    return strcmp(topic, ".") != 0 && strcmp(topic, "..") != 0;
+    size_t length = strspn(topic, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+    return length > 0 && length <= WEIR_EVENTLOG_TOPIC_MAX && !topic[length] && strcmp(topic, ".") != 0 &&
+           strcmp(topic, "..") != 0;
 }
 
 weir_err weir_elog_topic_check(const char *topic) {
@@ -52,12 +45,12 @@ weir_err weir_elog_topic_lock(const char *topic_folder, weir_file **lockp) {
     weir_err err = weir_elog_path_join(path, topic_folder, "LOCK");
     if (!err) err = weir_file_open(path, WEIR_FILE_OPEN_OR_CREATE, lockp);
     if (err) return err;
-    err = weir_file_lock(*lockp); // L5
-    if (err) goto end;
+    err = weir_file_lock(*lockp); // EVENTLOG-L5
+    if (err) goto done;
     int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
     err = weir_file_truncate(*lockp, 0);
     if (!err) err = weir_file_append(*lockp, pid, (size_t)length);
-end:
+done:
     if (err) {
         weir_err_keep(&err, weir_file_close(*lockp));
         *lockp = NULL;
@@ -67,26 +60,6 @@ end:
 
 /* --- load ----------------------------------------------------------------------------------------------------- */
 
-static weir_err load_judge(const char *path, const uint8_t *bytes, size_t length, uint64_t *creation_idp,
-                           uint32_t *partitionsp) {
-    weir_elog_header header = ELOG_HEADER_BAD;
-    if (length >= 8 && (length == ELOG_TOPIC_BYTES || bytes[7] != '0' + ELOG_VERSION)) {
-        uint8_t whole[ELOG_TOPIC_BYTES] = {0};
-        memcpy(whole, bytes, length < sizeof whole ? length : sizeof whole);
-        header = weir_elog_topic_decode(whole, creation_idp, partitionsp);
-    }
-    if (header == ELOG_HEADER_OURS) return WEIR_OK;
-    if (header == ELOG_HEADER_VERSION) {
-        return WEIR_ERR(
-            WEIR_EVERSION,
-            "%s: written in version %c of the log's format, and this program knows version %u; use the weir "
-            "that wrote it to copy the topic with 'weir log cat', or install that version",
-            path, bytes[7], ELOG_VERSION);
-    }
-    return WEIR_ERR(WEIR_ECORRUPT, "%s: damaged (%zu bytes, not a whole topic file); bring it back from a copy", path,
-                    length);
-}
-
 weir_err weir_elog_topic_load(const char *topic_folder, uint64_t *creation_idp, uint32_t *partitionsp) {
     char path[ELOG_PATH_MAX], *bytes = NULL;
     size_t length;
@@ -94,7 +67,23 @@ weir_err weir_elog_topic_load(const char *topic_folder, uint64_t *creation_idp, 
     *partitionsp = 0;
     weir_err err = weir_elog_path_join(path, topic_folder, "topic");
     if (!err) err = weir_file_load(path, ELOG_PATH_MAX, &bytes, &length);
-    if (!err) err = load_judge(path, (const uint8_t *)bytes, length, creation_idp, partitionsp);
+    if (err) goto done;
+    /* Another version's file may have another length. */
+    weir_elog_header header = ELOG_HEADER_BAD;
+    if (length >= 8 && (length == ELOG_TOPIC_BYTES || bytes[7] != '0' + ELOG_VERSION)) {
+        uint8_t whole[ELOG_TOPIC_BYTES] = {0};
+        memcpy(whole, bytes, length < sizeof whole ? length : sizeof whole);
+        header = weir_elog_topic_decode(whole, creation_idp, partitionsp);
+    }
+    if (header == ELOG_HEADER_VERSION)
+        err = WEIR_ERR(WEIR_EVERSION,
+                       "%s: written in version %c of the log's format, and this program knows version %u; use the weir "
+                       "that wrote it to copy the topic with 'weir log cat', or install that version",
+                       path, bytes[7], ELOG_VERSION);
+    else if (header != ELOG_HEADER_OURS)
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s: damaged (%zu bytes, not a whole topic file); bring it back from a copy",
+                       path, length);
+done:
     weir_free(bytes);
     return err;
 }
@@ -102,7 +91,7 @@ weir_err weir_elog_topic_load(const char *topic_folder, uint64_t *creation_idp, 
 /* --- create --------------------------------------------------------------------------------------------------- */
 
 /* A partition without a topic file is a topic that has lost it, not a new one. */
-static weir_err create_check(void *context, const char *name) {
+static weir_err elog_topic_refuse_partition(void *context, const char *name) {
     const char *const *topic_folder = context;
     if (strspn(name, "0123456789") != strlen(name)) return WEIR_OK;
     return WEIR_ERR(WEIR_ECORRUPT,
@@ -116,7 +105,7 @@ weir_err weir_elog_topic_create(const char *topic_folder, uint32_t partitions, u
     weir_elog_marks marks = {0};
     *creation_idp = weir_rng_fresh_seed();
     weir_err err = weir_elog_path_join(path, topic_folder, "topic");
-    if (!err) err = weir_folder_list(topic_folder, create_check, &topic_folder);
+    if (!err) err = weir_folder_list(topic_folder, elog_topic_refuse_partition, &topic_folder);
     if (!err) err = weir_elog_marks_init(&marks, topic_folder, *creation_idp, partitions);
     if (!err) err = weir_elog_marks_rewrite(&marks);
     weir_err_keep(&err, weir_elog_marks_close(&marks));
@@ -130,14 +119,14 @@ weir_err weir_elog_topic_create(const char *topic_folder, uint32_t partitions, u
 
 /* --- list ----------------------------------------------------------------------------------------------------- */
 
-typedef struct topics_context {
+typedef struct elog_topics {
     const char *folder;
     weir_eventlog_topic_visit visit;
     void *context;
-} topics_context;
+} elog_topics;
 
-static weir_err topics_visit(void *context, const char *name) {
-    const topics_context *topics = context;
+static weir_err elog_topics_visit(void *context, const char *name) {
+    const elog_topics *topics = context;
     char folder[ELOG_PATH_MAX], path[ELOG_PATH_MAX];
     if (!weir_eventlog_topic_valid(name)) return WEIR_OK;
     weir_err err = weir_elog_path_join(folder, topics->folder, name);
@@ -147,7 +136,7 @@ static weir_err topics_visit(void *context, const char *name) {
 }
 
 weir_err weir_eventlog_topics(const char *folder, weir_eventlog_topic_visit visit, void *context) {
-    topics_context topics = {folder, visit, context};
+    elog_topics topics = {folder, visit, context};
     if (!weir_path_exists(folder)) return WEIR_OK;
-    return weir_folder_list(folder, topics_visit, &topics);
+    return weir_folder_list(folder, elog_topics_visit, &topics);
 }

@@ -3,7 +3,7 @@
  * verify.c - reads a whole topic and tells what is damaged.
  *
  * Damage ends the reading of its segment, not of the partition: the next segment says by its name where it begins. Only
- * what lies below the mark is judged; behind it a process may be writing at this moment.
+ * what lies below the mark is judged; above it a process may be writing at this moment.
  */
 #include <inttypes.h>
 
@@ -11,56 +11,58 @@
 
 #include "eventlog_private.h"
 
-typedef struct verify_context {
+typedef struct elog_verify {
     weir_eventlog_damage_visit visit;
     void *context;
     weir_eventlog_verify_stats *stats;
-} verify_context;
+} elog_verify;
 
-static weir_err tell(verify_context *verify, weir_err damage) {
+static weir_err elog_verify_tell(elog_verify *verify, weir_err damage) {
     verify->stats->damages++;
     return verify->visit(verify->context, damage);
 }
 
-/* Damage is told, anything else ends the run. */
-static weir_err tell_if_damage(verify_context *verify, weir_err err) {
+/* Damage is told, anything else ends the reading. */
+static weir_err elog_verify_tell_damage(elog_verify *verify, weir_err err) {
     bool damage = weir_err_is(err, WEIR_ECORRUPT) || weir_err_is(err, WEIR_EVERSION);
-    return damage ? tell(verify, err) : err;
+    return damage ? elog_verify_tell(verify, err) : err;
 }
 
 /* --- one segment ---------------------------------------------------------------------------------------------- */
 
-typedef struct verify_segment {
+typedef struct elog_verify_segment {
     uint64_t first;
     uint64_t end; /* its records are those below */
     bool last;    /* more bytes may follow       */
-} verify_segment;
+} elog_verify_segment;
 
-static weir_err judge_scan(verify_context *verify, weir_file *file, const verify_segment *segment,
-                           const weir_elog_scan *scan) {
+static weir_err elog_verify_judge(elog_verify *verify, weir_file *file, const elog_verify_segment *segment,
+                                  const weir_elog_scan *scan) {
     uint64_t length = weir_file_length(file);
     const char *path = weir_file_path(file);
     verify->stats->segments++;
     verify->stats->records += scan->records;
     verify->stats->bytes += length;
     if (scan->offset < segment->end) {
-        return tell(verify, WEIR_ERR(WEIR_ECORRUPT,
-                                     "%s: byte %" PRIu64 " should be record %" PRIu64 " of those below %" PRIu64 ": %s",
-                                     path, scan->position, scan->offset, segment->end,
-                                     scan->problem ? scan->problem : "the file ends"));
+        return elog_verify_tell(verify, WEIR_ERR(WEIR_ECORRUPT,
+                                                 "%s: byte %" PRIu64 " should be record %" PRIu64
+                                                 " of those below %" PRIu64 ": %s",
+                                                 path, scan->position, scan->offset, segment->end,
+                                                 scan->problem ? scan->problem : "the file ends"));
     }
     if (scan->position < length && !segment->last) {
-        return tell(verify, WEIR_ERR(WEIR_ECORRUPT,
-                                     "%s: %" PRIu64 " bytes too many from byte %" PRIu64
-                                     " on; the next segment begins with record %" PRIu64,
-                                     path, length - scan->position, scan->position, segment->end));
+        return elog_verify_tell(verify, WEIR_ERR(WEIR_ECORRUPT,
+                                                 "%s: %" PRIu64 " bytes too many from byte %" PRIu64
+                                                 " on; the next segment begins with record %" PRIu64,
+                                                 path, length - scan->position, scan->position, segment->end));
     }
     if (scan->position < length) verify->stats->tail_bytes += length - scan->position;
     return WEIR_OK;
 }
 
 /* A segment that went away meanwhile was removed by retention. */
-static weir_err verify_file(verify_context *verify, const weir_elog_origin *origin, const verify_segment *segment) {
+static weir_err elog_verify_file(elog_verify *verify, const weir_elog_origin *origin,
+                                 const elog_verify_segment *segment) {
     char path[ELOG_PATH_MAX];
     weir_file *file = NULL;
     weir_elog_segment note = {.first = segment->first};
@@ -71,12 +73,12 @@ static weir_err verify_file(verify_context *verify, const weir_elog_origin *orig
     bool unborn = segment->last && segment->first == segment->end && weir_file_length(file) <= ELOG_SEGMENT_HEADER;
     err = unborn ? WEIR_OK : weir_elog_segment_check(file, origin, segment->first);
     if (err) {
-        err = tell_if_damage(verify, err);
-        goto end;
+        err = elog_verify_tell_damage(verify, err);
+        goto done;
     }
     err = weir_elog_segment_scan(file, origin, &note, segment->end, &scan);
-    if (!err) err = judge_scan(verify, file, segment, &scan);
-end:
+    if (!err) err = elog_verify_judge(verify, file, segment, &scan);
+done:
     weir_elog_segment_free(&note);
     weir_err_keep(&err, weir_file_close(file));
     return err;
@@ -84,18 +86,18 @@ end:
 
 /* --- one partition -------------------------------------------------------------------------------------------- */
 
-static weir_err verify_row(verify_context *verify, const weir_elog_origin *origin, const weir_elog_row *row,
-                           uint64_t mark) {
+static weir_err elog_verify_row(elog_verify *verify, const weir_elog_origin *origin, const weir_elog_row *row,
+                                uint64_t mark) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < row->count; i++) {
         bool last = i + 1 == row->count || row->segments[i + 1].first > mark;
-        verify_segment segment = {row->segments[i].first, last ? mark : row->segments[i + 1].first, last};
-        if (segment.first <= mark) err = verify_file(verify, origin, &segment);
+        elog_verify_segment segment = {row->segments[i].first, last ? mark : row->segments[i + 1].first, last};
+        if (segment.first <= mark) err = elog_verify_file(verify, origin, &segment);
     }
     return err;
 }
 
-static weir_err verify_partition(verify_context *verify, const weir_elog_origin *origin, uint64_t mark) {
+static weir_err elog_verify_partition(elog_verify *verify, const weir_elog_origin *origin, uint64_t mark) {
     char path[ELOG_PATH_MAX];
     weir_elog_row row = {0};
     weir_elog_partition_path(path, origin);
@@ -104,7 +106,7 @@ static weir_err verify_partition(verify_context *verify, const weir_elog_origin 
         err = WEIR_ERR(WEIR_ECORRUPT, "%s: no segment with the records below %" PRIu64 ", which were acknowledged",
                        path, mark);
     }
-    err = err ? tell_if_damage(verify, err) : verify_row(verify, origin, &row, mark);
+    err = err ? elog_verify_tell_damage(verify, err) : elog_verify_row(verify, origin, &row, mark);
     weir_elog_row_free(&row);
     verify->stats->partitions++;
     return err;
@@ -112,7 +114,7 @@ static weir_err verify_partition(verify_context *verify, const weir_elog_origin 
 
 weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventlog_damage_visit visit, void *context,
                               weir_eventlog_verify_stats *statsp) {
-    verify_context verify = {visit, context, statsp};
+    elog_verify verify = {visit, context, statsp};
     char topic_folder[ELOG_PATH_MAX];
     weir_elog_marks marks = {0};
     uint64_t creation_id = 0;
@@ -125,7 +127,7 @@ weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventl
     if (!err) err = weir_elog_marks_load(&marks);
     for (uint32_t i = 0; !err && i < partitions; i++) {
         weir_elog_origin origin = weir_elog_origin_of(topic_folder, creation_id, i);
-        err = verify_partition(&verify, &origin, weir_elog_marks_get(&marks, i));
+        err = elog_verify_partition(&verify, &origin, weir_elog_marks_get(&marks, i));
     }
     weir_err_keep(&err, weir_elog_marks_close(&marks));
     return err;

@@ -7,41 +7,31 @@
 
 #include "eventlog_private.h"
 
-/* Moves the window so that it begins at position, keeping what it already has from there on. */
-static void window_move(weir_elog_window *window, uint64_t position) {
-    bool inside = position >= window->start && position < window->start + window->length;
-    size_t kept = inside ? (size_t)(window->start + window->length - position) : 0;
-    if (kept) memmove(window->bytes, window->bytes + window->length - kept, kept);
-    window->start = position;
-    window->length = kept;
-}
-
-static weir_err window_grow(weir_elog_window *window, size_t want) {
-    size_t capacity = want > ELOG_WINDOW_BYTES ? want : ELOG_WINDOW_BYTES;
-    if (capacity <= window->capacity) return WEIR_OK;
-    uint8_t *bytes = weir_realloc_array(window->bytes, capacity, 1);
-    if (!bytes) return WEIR_NOMEM("for %zu bytes of %s", capacity, weir_file_path(window->file));
-    window->bytes = bytes;
-    window->capacity = capacity;
-    return WEIR_OK;
-}
-
 /* Reads even if the last read met the end of the file: the file may have grown. */
 weir_err weir_elog_window_at(weir_elog_window *window, uint64_t position, size_t want, const uint8_t **bytesp,
                              size_t *availablep) {
+    uint64_t end = window->start + window->length;
     *bytesp = NULL;
     *availablep = 0;
-    if (position < window->start || position + want > window->start + window->length) {
-        size_t got = 0;
-        window_move(window, position);
-        weir_err err = window_grow(window, want);
-        if (!err) {
-            err = weir_file_read_at(window->file, window->start + window->length, window->bytes + window->length,
-                                    window->capacity - window->length, &got);
+    if (position < window->start || position + want > end) {
+        /* The window begins at position now, and keeps what it already has from there on. */
+        size_t kept = position >= window->start && position < end ? (size_t)(end - position) : 0;
+        size_t capacity = want > ELOG_WINDOW_BYTES ? want : ELOG_WINDOW_BYTES, got = 0;
+        if (kept) memmove(window->bytes, window->bytes + window->length - kept, kept);
+        window->start = position;
+        window->length = kept;
+        if (capacity > window->capacity) {
+            uint8_t *bytes = weir_realloc_array(window->bytes, capacity, 1);
+            if (!bytes) return WEIR_NOMEM("for %zu bytes of %s", capacity, weir_file_path(window->file));
+            window->bytes = bytes;
+            window->capacity = capacity;
         }
+        weir_err err =
+            weir_file_read_at(window->file, position + kept, window->bytes + kept, window->capacity - kept, &got);
         if (err) return err;
         window->length += got;
     }
+    WEIR_ASSERT(window->length <= window->capacity && position <= window->start + window->length);
     *bytesp = window->bytes + (position - window->start);
     *availablep = (size_t)(window->start + window->length - position);
     return WEIR_OK;
@@ -76,7 +66,7 @@ weir_err weir_elog_window_record(weir_elog_window *window, const weir_elog_origi
     }
     size_t length = weir_elog_record_length(foundp->bytes);
     if (length == 0) {
-        foundp->problem = "the length of the record cannot be right";
+        foundp->problem = "the length of the record is not valid";
         return WEIR_OK;
     }
     err = weir_elog_window_at(window, position, length, &foundp->bytes, &available);
@@ -86,7 +76,7 @@ weir_err weir_elog_window_record(weir_elog_window *window, const weir_elog_origi
     } else if (!weir_elog_record_decode(foundp->bytes, length, origin, &foundp->record)) {
         foundp->problem = "the checksum of the record is wrong";
     } else if (foundp->record.offset != offset) {
-        foundp->problem = "the record has another offset than its place says"; // L1
+        foundp->problem = "the record has an offset that does not fit its place"; // EVENTLOG-L1
     } else {
         foundp->length = length;
     }

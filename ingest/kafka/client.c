@@ -20,13 +20,115 @@
 #define RECONNECT_WAIT_MAX "2000" /* ms; the default, 10 s, lets a broker that is back wait for us */
 #define ERROR_TEXT_MAX     256u
 
-static weir_err check_opts(const weir_kafka_client_opts *opts);
-static weir_err configure(weir_kafka_client *client, const weir_kafka_client_opts *opts, rd_kafka_conf_t **confp);
-static weir_err start(weir_kafka_client *client, const weir_kafka_client_opts *opts, rd_kafka_conf_t *conf);
+/* --- callbacks ---------------------------------------------------------------------------------------------------- */
+
+/* Its own threads would otherwise log under the name of our main thread.  [any] */
+static rd_kafka_resp_err_t kafka_client_adopt_thread(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name,
+                                                     void *context) {
+    (void)rk, (void)type, (void)name, (void)context;
+    weir_thread_adopt("kafka", WEIR_ROLE_KAFKA);
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static rd_kafka_resp_err_t kafka_client_name_threads(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *context,
+                                                     char *text, size_t text_size) {
+    (void)conf, (void)context, (void)text, (void)text_size;
+    return rd_kafka_interceptor_add_on_thread_start(rk, "weir", kafka_client_adopt_thread, NULL);
+}
+
+/* What the client calls an error is a broken connection that it is about to mend: what it cannot mend comes back from a
+ * call as an error of ours. CONFWARN lines are about settings that we chose.  [any] */
+static void kafka_client_log(const rd_kafka_t *rk, int level, const char *facility, const char *text) {
+    const weir_log_field fields[] = {
+        WEIR_TEXT("client", rk ? rd_kafka_name(rk) : "-"),
+        WEIR_TEXT("facility", facility),
+    };
+    weir_log_level ours = level <= LOG_CRIT      ? WEIR_LOG_ERROR
+                          : level <= LOG_WARNING ? WEIR_LOG_WARN
+                          : level < LOG_DEBUG    ? WEIR_LOG_INFO
+                                                 : WEIR_LOG_DEBUG;
+    if (strcmp(facility, "CONFWARN") == 0) ours = WEIR_LOG_DEBUG;
+    if (!weir_log_enabled(ours)) return;
+    weir_log_write(ours, "kafka.client", fields, sizeof fields / sizeof fields[0], "%s", text);
+}
+
+static void kafka_client_note_error(rd_kafka_t *rk, int error, const char *reason, void *context) {
+    (void)rk;
+    weir_kafka_client *client = context;
+    if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return; // says less than what came before it
+    weir_mutex_lock(&client->fault->mutex);
+    snprintf(client->fault->text, sizeof client->fault->text, "%s", reason);
+    weir_mutex_unlock(&client->fault->mutex);
+}
+
+/* Counted before anything can come over it.  [any] */
+static int kafka_client_connect(int fd, const struct sockaddr *address, int length, const char *id, void *context) {
+    (void)id;
+    atomic_fetch_add(&((weir_kafka_client *)context)->connects, 1);
+    if (connect(fd, address, (socklen_t)length) == 0 || errno == EINPROGRESS) return 0;
+    return errno;
+}
+
+/* --- open and close ----------------------------------------------------------------------------------------------- */
+
+static weir_err kafka_client_check_opts(const weir_kafka_client_opts *opts) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const char *topic = opts->topic ? opts->topic : "";
+    size_t length = strspn(topic, letters);
+    if (!opts->brokers || !opts->brokers[0]) {
+        return WEIR_ERR(WEIR_EINVAL, "no Kafka broker is named; give host:port, several separated by commas");
+    }
+    if (length == 0 || length > WEIR_KAFKA_TOPIC_MAX || topic[length] || !strcmp(topic, ".") || !strcmp(topic, "..")) {
+        return WEIR_ERR(WEIR_EINVAL, "'%.64s' cannot name a topic; use 1 to %u letters, digits, '.', '_' and '-'",
+                        topic, WEIR_KAFKA_TOPIC_MAX);
+    }
+    if (opts->timeout_us < WEIR_KAFKA_TIMEOUT_MIN_US || opts->timeout_us > TIMEOUT_MAX_US) {
+        return WEIR_ERR(WEIR_EINVAL, "the Kafka timeout is %" PRId64 " us; it may be 100 ms to 1 h", opts->timeout_us);
+    }
+    return WEIR_OK;
+}
+
+static weir_err kafka_client_set(rd_kafka_conf_t *conf, const char *name, const char *value) {
+    char text[ERROR_TEXT_MAX];
+    if (rd_kafka_conf_set(conf, name, value, text, sizeof text) == RD_KAFKA_CONF_OK) return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL, "the Kafka client refuses the setting %s: %s", name, text);
+}
+
+static weir_err kafka_client_configure(weir_kafka_client *client, const weir_kafka_client_opts *opts,
+                                       rd_kafka_conf_t **confp) {
+    static const weir_kafka_setting settings[] = {
+        {"client.id", "weir"},
+        {"allow.auto.create.topics", "false"}, // KAFKA-K5
+        {"socket.keepalive.enable", "true"},
+        {"reconnect.backoff.max.ms", RECONNECT_WAIT_MAX},
+    };
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < sizeof settings / sizeof settings[0]; i++) {
+        err = kafka_client_set(conf, settings[i].name, settings[i].value);
+    }
+    for (size_t i = 0; !err && i < opts->setting_count; i++) {
+        err = kafka_client_set(conf, opts->settings[i].name, opts->settings[i].value);
+    }
+    if (err) {
+        rd_kafka_conf_destroy(conf);
+        return err;
+    }
+    rd_kafka_conf_set_opaque(conf, client);
+    rd_kafka_conf_set_log_cb(conf, kafka_client_log);
+    rd_kafka_conf_set_error_cb(conf, kafka_client_note_error);
+    rd_kafka_conf_set_connect_cb(conf, kafka_client_connect);
+    if (opts->delivered) rd_kafka_conf_set_dr_msg_cb(conf, opts->delivered);
+    rd_kafka_conf_interceptor_add_on_new(conf, "weir", kafka_client_name_threads, NULL);
+    *confp = conf;
+    return WEIR_OK;
+}
 
 weir_err weir_kafka_client_open(const weir_kafka_client_opts *opts, weir_kafka_client **clientp) {
+    char text[ERROR_TEXT_MAX];
+    rd_kafka_conf_t *conf;
     *clientp = NULL;
-    weir_err err = check_opts(opts);
+    weir_err err = kafka_client_check_opts(opts);
     if (err) return err;
     weir_kafka_client *client = weir_calloc(1, sizeof *client);
     if (!client) return WEIR_NOMEM("for a Kafka client");
@@ -37,106 +139,39 @@ weir_err weir_kafka_client_open(const weir_kafka_client_opts *opts, weir_kafka_c
     client->context = opts->context;
     client->brokers = weir_strdup(opts->brokers);
     client->topic = weir_strdup(opts->topic);
-    rd_kafka_conf_t *conf = NULL;
     client->fault = weir_calloc(1, sizeof *client->fault);
     if (client->fault) weir_mutex_init(&client->fault->mutex, WEIR_RANK_LEAF, "kafka fault");
-    if (!client->brokers || !client->topic || !client->fault) {
-        err = WEIR_NOMEM("for a Kafka client");
-        goto err;
-    }
-    err = configure(client, opts, &conf);
-    if (!err) err = start(client, opts, conf);
-    if (err) goto err;
-    *clientp = client;
-    return WEIR_OK;
-err:
-    weir_kafka_client_close(client);
-    return err;
-}
+    if (!client->brokers || !client->topic || !client->fault) err = WEIR_NOMEM("for a Kafka client");
+    if (!err) err = kafka_client_configure(client, opts, &conf);
+    if (err) goto done;
 
-static bool is_topic_name(const char *name) {
-    size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-    return length > 0 && length <= WEIR_KAFKA_TOPIC_MAX && !name[length] && strcmp(name, ".") != 0 &&
-           strcmp(name, "..") != 0;
-}
-
-static weir_err check_opts(const weir_kafka_client_opts *opts) {
-    if (!opts->brokers || !opts->brokers[0]) {
-        return WEIR_ERR(WEIR_EINVAL, "no Kafka broker is named; give host:port, several parted by commas");
-    }
-    if (!opts->topic || !is_topic_name(opts->topic)) {
-        return WEIR_ERR(WEIR_EINVAL, "'%.64s' cannot name a topic; use 1 to %u letters, digits, '.', '_' and '-'",
-                        opts->topic ? opts->topic : "", WEIR_KAFKA_TOPIC_MAX);
-    }
-    if (opts->timeout_us < WEIR_KAFKA_TIMEOUT_MIN_US || opts->timeout_us > TIMEOUT_MAX_US) {
-        return WEIR_ERR(WEIR_EINVAL, "the Kafka timeout is %" PRId64 " us; it may be 100 ms to 1 h", opts->timeout_us);
-    }
-    return WEIR_OK;
-}
-
-/* --- settings --- */
-
-static weir_err set(rd_kafka_conf_t *conf, const char *name, const char *value) {
-    char text[ERROR_TEXT_MAX];
-    if (rd_kafka_conf_set(conf, name, value, text, sizeof text) == RD_KAFKA_CONF_OK) return WEIR_OK;
-    return WEIR_ERR(WEIR_EINVAL, "the Kafka client refuses %s: %s", name, text);
-}
-
-static void write_log(const rd_kafka_t *rk, int level, const char *facility, const char *text);
-static void note_error(rd_kafka_t *rk, int error, const char *reason, void *context);
-static int begin_connection(int fd, const struct sockaddr *address, int length, const char *id, void *context);
-static rd_kafka_resp_err_t name_threads(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *context, char *text,
-                                        size_t text_size);
-
-static weir_err configure(weir_kafka_client *client, const weir_kafka_client_opts *opts, rd_kafka_conf_t **confp) {
-    static const weir_kafka_setting settings[] = {
-        {"client.id", "weir"},
-        {"allow.auto.create.topics", "false"}, // K5
-        {"socket.keepalive.enable", "true"},
-        {"reconnect.backoff.max.ms", RECONNECT_WAIT_MAX},
-    };
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < sizeof settings / sizeof settings[0]; i++) {
-        err = set(conf, settings[i].name, settings[i].value);
-    }
-    for (size_t i = 0; !err && i < opts->setting_count; i++) {
-        err = set(conf, opts->settings[i].name, opts->settings[i].value);
-    }
-    if (err) {
-        rd_kafka_conf_destroy(conf);
-        return err;
-    }
-    rd_kafka_conf_set_opaque(conf, client);
-    rd_kafka_conf_set_log_cb(conf, write_log);
-    rd_kafka_conf_set_error_cb(conf, note_error);
-    rd_kafka_conf_set_connect_cb(conf, begin_connection);
-    if (opts->delivered) rd_kafka_conf_set_dr_msg_cb(conf, opts->delivered);
-    rd_kafka_conf_interceptor_add_on_new(conf, "weir", name_threads, NULL);
-    *confp = conf;
-    return WEIR_OK;
-}
-
-static weir_err start(weir_kafka_client *client, const weir_kafka_client_opts *opts, rd_kafka_conf_t *conf) {
-    char text[ERROR_TEXT_MAX];
     client->rk = rd_kafka_new(opts->type, conf, text, sizeof text);
     if (!client->rk) {
         rd_kafka_conf_destroy(conf); // rd_kafka_new takes it over only when it succeeds
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "the Kafka client did not start: %s", text);
+        err = WEIR_ERR(WEIR_EUNAVAILABLE, "the Kafka client did not start: %s", text);
+        goto done;
     }
     if (rd_kafka_brokers_add(client->rk, client->brokers) == 0) {
-        return WEIR_ERR(WEIR_EINVAL, "'%.128s' names no Kafka broker; give host:port, several parted by commas",
-                        client->brokers);
+        err = WEIR_ERR(WEIR_EINVAL,
+                       "'%.128s' is not a list of Kafka brokers; give host:port, several separated by commas",
+                       client->brokers);
+        goto done;
     }
     client->rkt = rd_kafka_topic_new(client->rk, client->topic, NULL);
-    return client->rkt ? WEIR_OK : weir_kafka_error(client, rd_kafka_last_error(), "open the topic");
+    if (!client->rkt) err = weir_kafka_error(client, rd_kafka_last_error(), "open");
+done:
+    if (err)
+        weir_kafka_client_close(client);
+    else
+        *clientp = client;
+    return err;
 }
 
 void weir_kafka_client_close(weir_kafka_client *client) {
     if (!client) return;
     if (client->rk) {
         if (rd_kafka_type(client->rk) == RD_KAFKA_PRODUCER) {
-            // Otherwise destroying would first wait for records that nobody waits for any more.
+            // Otherwise destroying would first wait for records that no caller waits for any more.
             rd_kafka_purge(client->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
             rd_kafka_flush(client->rk, CLOSE_WAIT_MS);
         }
@@ -150,62 +185,7 @@ void weir_kafka_client_close(weir_kafka_client *client) {
     weir_free(client);
 }
 
-/* --- callbacks --- */
-
-/* Its own threads would otherwise log under the name of our main thread.  [any] */
-static rd_kafka_resp_err_t adopt_thread(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name, void *context) {
-    (void)rk;
-    (void)type;
-    (void)name;
-    (void)context;
-    weir_thread_adopt("kafka", WEIR_ROLE_KAFKA);
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-static rd_kafka_resp_err_t name_threads(rd_kafka_t *rk, const rd_kafka_conf_t *conf, void *context, char *text,
-                                        size_t text_size) {
-    (void)conf;
-    (void)context;
-    (void)text;
-    (void)text_size;
-    return rd_kafka_interceptor_add_on_thread_start(rk, "weir", adopt_thread, NULL);
-}
-
-/* What the client calls an error is a broken connection that it is about to mend: what it cannot mend comes back from a
- * call as an error of ours. CONFWARN lines are about settings that we chose.  [any] */
-static weir_log_level log_level(int level, const char *facility) {
-    if (strcmp(facility, "CONFWARN") == 0 || level >= LOG_DEBUG) return WEIR_LOG_DEBUG;
-    if (level <= LOG_CRIT) return WEIR_LOG_ERROR;
-    return level <= LOG_WARNING ? WEIR_LOG_WARN : WEIR_LOG_INFO;
-}
-
-/* [any] */
-static void write_log(const rd_kafka_t *rk, int level, const char *facility, const char *text) {
-    const weir_log_field fields[] = {
-        WEIR_TEXT("client", rk ? rd_kafka_name(rk) : "-"),
-        WEIR_TEXT("facility", facility),
-    };
-    weir_log_level ours = log_level(level, facility);
-    if (!weir_log_enabled(ours)) return;
-    weir_log_write(ours, "kafka.client", fields, sizeof fields / sizeof fields[0], "%s", text);
-}
-
-static void note_error(rd_kafka_t *rk, int error, const char *reason, void *context) {
-    (void)rk;
-    weir_kafka_client *client = context;
-    if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return; // says less than what came before it
-    weir_mutex_lock(&client->fault->mutex);
-    snprintf(client->fault->text, sizeof client->fault->text, "%s", reason);
-    weir_mutex_unlock(&client->fault->mutex);
-}
-
-/* Counted before anything can come over it.  [any] */
-static int begin_connection(int fd, const struct sockaddr *address, int length, const char *id, void *context) {
-    (void)id;
-    atomic_fetch_add(&((weir_kafka_client *)context)->connects, 1);
-    if (connect(fd, address, (socklen_t)length) == 0 || errno == EINPROGRESS) return 0;
-    return errno;
-}
+/* --- errors ------------------------------------------------------------------------------------------------------- */
 
 void weir_kafka_fault_text(const weir_kafka_client *client, char *text, size_t size) {
     struct weir_kafka_fault *fault = client->fault;
@@ -213,8 +193,6 @@ void weir_kafka_fault_text(const weir_kafka_client *client, char *text, size_t s
     snprintf(text, size, "%s%s", fault->text[0] ? ": " : "", fault->text);
     weir_mutex_unlock(&fault->mutex);
 }
-
-/* --- errors --- */
 
 weir_code weir_kafka_code(rd_kafka_resp_err_t error) {
     switch (error) {
@@ -272,7 +250,7 @@ weir_err weir_kafka_error(const weir_kafka_client *client, rd_kafka_resp_err_t e
                         "the name",
                         client->topic, client->brokers, client->topic);
     default:
-        return WEIR_ERR(weir_kafka_code(error), "Kafka refused to %s for topic '%s': %s", doing, client->topic,
+        return WEIR_ERR(weir_kafka_code(error), "Kafka refused to %s topic '%s': %s", doing, client->topic,
                         rd_kafka_err2str(error));
     }
 }

@@ -3,7 +3,7 @@
  * client.h - what producer and consumer share: a librdkafka handle with our settings, its log lines and errors as ours,
  * and the questions asked of a topic before it is used.
  *
- * THREADS: every function is [owner], but what one owner asks another thread of his may ask too, where it says [any].
+ * THREADS: every function is [owner]; where it says [any], another thread of the same owner may call it too.
  * librdkafka's own threads come in only to write log lines and to connect.
  */
 #ifndef WEIR_INGEST_KAFKA_CLIENT_H
@@ -38,7 +38,7 @@ typedef struct weir_kafka_client {
     void *owner;                 /* the producer, for its delivery reports              */
     bool (*stop)(void *context); /* asked while the owner waits; NULL: never */
     void *context;
-    atomic_uint connects; /* connections that were begun: behind a new one there may be another log  [any] */
+    atomic_uint connects; /* connections that were begun: a new one may lead to another log  [any] */
     struct weir_kafka_fault *fault;
 } weir_kafka_client;
 
@@ -52,7 +52,7 @@ typedef struct weir_kafka_client_opts {
     const char *brokers;
     const char *topic;
     int64_t timeout_us;
-    const weir_kafka_setting *settings; /* besides those of every client; may be NULL when there are none */
+    const weir_kafka_setting *settings; /* in addition to those of every client; may be NULL when there are none */
     size_t setting_count;
     void (*delivered)(rd_kafka_t *rk, const rd_kafka_message_t *message, void *client); /* producers; or NULL */
     void *owner;
@@ -60,16 +60,16 @@ typedef struct weir_kafka_client_opts {
     void *context;
 } weir_kafka_client_opts;
 
-/* Checks brokers, topic and timeout_us, and starts the client; asks nobody.
+/* Checks brokers, topic and timeout_us, and starts the client; asks no broker.
  * WEIR_EINVAL; WEIR_EUNAVAILABLE the system refuses threads; WEIR_ENOMEM. */
 weir_err weir_kafka_client_open(const weir_kafka_client_opts *opts, weir_kafka_client **clientp);
 /* Drops what is queued; NULL is allowed. May block for about a second. */
 void weir_kafka_client_close(weir_kafka_client *client);
 
 /* How many partitions the topic has. Waits until each has a leader; while `created`, for the topic to appear as well.
- * WEIR_EUNAVAILABLE, WEIR_ENOTFOUND, WEIR_EPERM, WEIR_ELIMIT. */
+ * WEIR_ECANCELLED, WEIR_EUNAVAILABLE, WEIR_ENOTFOUND, WEIR_EPERM, WEIR_ELIMIT. */
 weir_err weir_kafka_client_topic(weir_kafka_client *client, bool created, uint32_t *partitionsp);
-/* Creates it, or finds that somebody else has.  WEIR_EUNAVAILABLE, WEIR_EPERM, WEIR_EINVAL. */
+/* Creates it, or finds that it was created meanwhile.  WEIR_EUNAVAILABLE, WEIR_EPERM, WEIR_EINVAL. */
 weir_err weir_kafka_client_create_topic(weir_kafka_client *client, uint32_t partitions);
 /* The topic's max.message.bytes; Kafka's default when the broker does not say. */
 uint64_t weir_kafka_client_record_max(weir_kafka_client *client);
@@ -77,7 +77,7 @@ uint64_t weir_kafka_client_record_max(weir_kafka_client *client);
 weir_err weir_kafka_client_offsets(weir_kafka_client *client, uint32_t partition, uint64_t *beginp, uint64_t *endp);
 /* The first offsets (RD_KAFKA_OFFSET_BEGINNING) or the next ones (RD_KAFKA_OFFSET_END; of what is committed, for a
  * client that reads only that) of partitions 0 to count - 1: one request a leader.  [any]
- * WEIR_EUNAVAILABLE, WEIR_ENOTFOUND, WEIR_EPERM, WEIR_ENOMEM. */
+ * WEIR_ECANCELLED, WEIR_EUNAVAILABLE, WEIR_ENOTFOUND, WEIR_EPERM. */
 weir_err weir_kafka_client_ends(weir_kafka_client *client, uint32_t count, int64_t which, int64_t timeout_us,
                                 uint64_t *offsets);
 /* How many partitions, and the broker that leads each of the first `capacity`. Asks once.  [any]
@@ -86,7 +86,7 @@ weir_err weir_kafka_client_leaders(weir_kafka_client *client, int64_t timeout_us
                                    uint32_t *countp);
 
 weir_code weir_kafka_code(rd_kafka_resp_err_t error);
-/* The error as ours; `doing` is "ask for its offsets".  [any] */
+/* The error as ours; `doing` stands before the topic's name: "report the offsets of".  [any] */
 weir_err weir_kafka_error(const weir_kafka_client *client, rd_kafka_resp_err_t error, const char *doing);
 
 /* The value of the time header; returns its length. */

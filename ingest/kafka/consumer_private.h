@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * consumer_private.h - a consumer's parts: consumer.c reads, watch.c looks whether the log is still the same one.
+ * consumer_private.h - the two halves of a consumer: consumer.c reads, watch.c checks that the log is still the same.
  *
  *   main client, reads what is committed ──records──► poll ──► the caller      told ◄── watch
  *        ▲ starts, once the marks were compared                                          │ once a second
@@ -14,16 +14,14 @@
 
 #include "client.h"
 
-#define WEIR_KAFKA_NO_BROKER (-1)
-
 /* One partition that is read. */
 typedef struct kafka_part {
     uint32_t partition;
-    int32_t leader; /* K6: the broker that its records come from                    [owner] */
-    uint64_t next;  /* K3: records below are not handed out                         [owner] */
+    int32_t leader; /* KAFKA-K6: the broker that its records come from                    [owner] */
+    uint64_t next;  /* KAFKA-K3: records below are not handed out                         [owner] */
     bool started;
     bool at_end;
-    bool failed; /* K3: nothing of it is handed out any more */
+    bool failed; /* KAFKA-K3: nothing of it is handed out any more */
     /* guarded by the consumer's mutex */
     uint64_t handed;        /* next, as others may see it */
     weir_kafka_mark newest; /* of the last record handed out; check 0: none */
@@ -42,13 +40,12 @@ struct weir_kafka_consumer {
     kafka_part *parts;
     size_t part_count;
     size_t parts_at_end;
-    uint32_t *part_of; /* index into parts by partition, or PARTITION_NOT_OURS */
+    uint32_t *part_of; /* index into parts by partition, or UINT32_MAX: it is not read */
     uint32_t partition_count;
-    unsigned connects;             /* K6: of the client, when the marks were compared */
+    unsigned connects;             /* KAFKA-K6: of the client, when the marks were compared */
     rd_kafka_message_t **messages; /* WEIR_KAFKA_BATCH_MAX of them: of the last poll, not yet given back */
     size_t message_count;
-    weir_code failure; /* WEIR_CODE_OK, or what every call says from now on */
-    char failure_text[WEIR_ERR_SENTENCE_MAX];
+    weir_err_kept failure; /* what every call says from now on */
     void (*told)(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us);
     void *context;
     weir_thread *thread;
@@ -64,8 +61,7 @@ struct weir_kafka_consumer {
     weir_mutex mutex; /* LEAF; guards the fields below, and some of each part */
     weir_cond stopped;
     bool stopping;
-    weir_code verdict; /* of the watch */
-    char verdict_text[WEIR_ERR_SENTENCE_MAX];
+    weir_err_kept verdict; /* of the watch: the next poll fails with it */
 };
 
 /* What one record is read again for. */
@@ -88,7 +84,7 @@ weir_kafka_record weir_kafka_record_of(const rd_kafka_message_t *message);
 weir_err weir_kafka_watch_open(weir_kafka_consumer *consumer, const weir_kafka_consumer_opts *from);
 /* Partitions, leaders, begins and ends, as of now.  [owner], before the thread is started. */
 weir_err weir_kafka_watch_first(weir_kafka_consumer *consumer);
-/* Compares the marks of the starts (K6) and makes them the parts' anchors. */
+/* Compares the marks of the starts (KAFKA-K6) and makes them the parts' anchors. */
 weir_err weir_kafka_watch_compare(weir_kafka_consumer *consumer, const weir_kafka_start *starts);
 weir_err weir_kafka_watch_start(weir_kafka_consumer *consumer);
 void weir_kafka_watch_close(weir_kafka_consumer *consumer);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/assert.h>
 
 #include "client.h"
 
@@ -17,6 +18,7 @@ size_t weir_kafka_time_write(int64_t time_us, char text[WEIR_KAFKA_TIME_MAX]) {
     if (time_us < 0) text[length++] = '-';
     while (count > 0)
         text[length++] = digits[--count];
+    WEIR_ASSERT(length <= WEIR_KAFKA_TIME_MAX);
     return length;
 }
 

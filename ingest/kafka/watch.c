@@ -7,13 +7,15 @@
  *
  * An anchor is a record that was handed out before the look began. If the log still has it, the log is the one that it
  * came from, so the newest record that was handed out by then is of that log, too, and becomes the next anchor. A topic
- * that is created again over a standing connection is found so; K6 finds all that needs another connection or leader.
+ * that is created again over a standing connection is found so; KAFKA-K6 finds all that needs another connection or
+ * leader.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/log.h>
 
@@ -73,7 +75,7 @@ weir_err weir_kafka_watch_first(weir_kafka_consumer *consumer) {
     if (!err)
         err = weir_kafka_client_ends(client, count, RD_KAFKA_OFFSET_BEGINNING, client->timeout_us, consumer->begins);
     if (!err) err = weir_kafka_client_ends(client, count, RD_KAFKA_OFFSET_END, client->timeout_us, consumer->ends);
-    /* Connects the main client with every leader, besides: K6 counts from here. */
+    /* This also connects the main client with every leader: KAFKA-K6 counts from here. */
     if (!err)
         err =
             weir_kafka_client_ends(consumer->client, count, RD_KAFKA_OFFSET_END, client->timeout_us, consumer->stables);
@@ -101,15 +103,15 @@ weir_err weir_kafka_other_log(const weir_kafka_consumer *consumer, uint32_t part
                     consumer->client->topic, partition, mark->offset - 1);
 }
 
-static void warn_unchecked(const weir_kafka_consumer *consumer, uint32_t partition, uint64_t offset) {
+static void kafka_watch_warn_unchecked(const weir_kafka_consumer *consumer, uint32_t partition, uint64_t offset) {
     WEIR_LOG(WARN, "kafka.unchecked",
              "all records that this log could be known by are gone, so it is not known whether it is the same one",
              WEIR_TEXT("topic", consumer->client->topic), WEIR_U64("partition", partition), WEIR_U64("offset", offset));
 }
 
 /* The rank-th marks of up to WEIR_KAFKA_PROBES_MAX parts from *ip on, of those that need one more. */
-static size_t gather(const weir_kafka_consumer *consumer, const weir_kafka_start *starts, uint32_t rank, size_t *ip,
-                     weir_kafka_probe *probes, size_t *parts) {
+static size_t kafka_watch_gather(const weir_kafka_consumer *consumer, const weir_kafka_start *starts, uint32_t rank,
+                                 size_t *ip, weir_kafka_probe *probes, size_t *parts) {
     size_t count = 0;
     for (; *ip < consumer->part_count && count < WEIR_KAFKA_PROBES_MAX; (*ip)++) {
         const weir_kafka_start *start = &starts[*ip];
@@ -122,37 +124,36 @@ static size_t gather(const weir_kafka_consumer *consumer, const weir_kafka_start
     return count;
 }
 
-static weir_err compare_rank(weir_kafka_consumer *consumer, const weir_kafka_start *starts, uint32_t rank) {
-    weir_kafka_probe probes[WEIR_KAFKA_PROBES_MAX];
-    size_t parts[WEIR_KAFKA_PROBES_MAX], i = 0, count;
-    while ((count = gather(consumer, starts, rank, &i, probes, parts)) > 0) {
-        weir_err err = weir_kafka_probe_all(consumer->watch_client, probes, count, consumer->watch_client->timeout_us);
-        for (size_t k = 0; !err && k < count; k++) {
-            kafka_part *part = &consumer->parts[parts[k]];
-            if (probes[k].result == WEIR_KAFKA_PROBE_OTHER)
-                err = weir_kafka_other_log(consumer, part->partition, &probes[k].mark);
-            if (probes[k].result == WEIR_KAFKA_PROBE_SAME) part->anchors[part->anchor_count++] = probes[k].mark;
-        }
-        if (err) return err;
-    }
-    return WEIR_OK;
-}
-
 /* The newest mark that is there, and the newest of those that were known to be of the log before. */
 weir_err weir_kafka_watch_compare(weir_kafka_consumer *consumer, const weir_kafka_start *starts) {
+    weir_kafka_client *client = consumer->watch_client;
+    weir_kafka_probe probes[WEIR_KAFKA_PROBES_MAX];
+    size_t parts[WEIR_KAFKA_PROBES_MAX], count;
     for (uint32_t rank = 0; rank < WEIR_KAFKA_MARKS_MAX; rank++) {
-        weir_err err = compare_rank(consumer, starts, rank);
-        if (err) return err;
+        size_t i = 0;
+        while ((count = kafka_watch_gather(consumer, starts, rank, &i, probes, parts)) > 0) {
+            weir_err err = weir_kafka_probe_all(client, probes, count, client->timeout_us);
+            for (size_t k = 0; !err && k < count; k++) {
+                kafka_part *part = &consumer->parts[parts[k]];
+                if (probes[k].result == WEIR_KAFKA_PROBE_OTHER)
+                    err = weir_kafka_other_log(consumer, part->partition, &probes[k].mark);
+                if (probes[k].result == WEIR_KAFKA_PROBE_SAME) part->anchors[part->anchor_count++] = probes[k].mark;
+            }
+            if (err) return err;
+        }
     }
+
     for (size_t i = 0; i < consumer->part_count; i++) {
         kafka_part *part = &consumer->parts[i];
         if (part->anchor_count) part->newest = part->anchors[0];
-        if (!part->anchor_count && starts[i].mark_count) warn_unchecked(consumer, part->partition, part->next);
+        if (!part->anchor_count && starts[i].mark_count)
+            kafka_watch_warn_unchecked(consumer, part->partition, part->next);
         for (uint32_t k = 0; part->anchor_count && k < starts[i].mark_count; k++) {
             const weir_kafka_mark *mark = &starts[i].marks[k];
             if (mark->offset < part->anchors[part->anchor_count - 1].offset && mark->offset)
                 part->anchors[part->anchor_count++] = *mark;
         }
+        WEIR_ASSERT(part->anchor_count <= WEIR_KAFKA_MARKS_MAX);
         part->verified = part->looked = part->next;
     }
     return WEIR_OK;
@@ -160,22 +161,20 @@ weir_err weir_kafka_watch_compare(weir_kafka_consumer *consumer, const weir_kafk
 
 /* --- a round ---------------------------------------------------------------------------------------------------- */
 
-static void give_verdict(weir_kafka_consumer *consumer, weir_err err) {
+/* Keeps the first one. */
+static void kafka_watch_give_verdict(weir_kafka_consumer *consumer, weir_err err) {
     weir_mutex_lock(&consumer->mutex);
-    if (!consumer->verdict) {
-        weir_err_sentence(err, consumer->verdict_text, sizeof consumer->verdict_text);
-        consumer->verdict = weir_err_code(err);
-    }
+    if (!consumer->verdict.err) weir_err_kept_set(&consumer->verdict, err);
     weir_mutex_unlock(&consumer->mutex);
 }
 
 /* Counts rounds in which something was seen that may be a broker's stale word. */
-static bool is_odd_for_long(weir_kafka_consumer *consumer) {
+static bool kafka_watch_is_odd_for_long(weir_kafka_consumer *consumer) {
     return ++consumer->odd_rounds >= ODD_ROUNDS_MAX;
 }
 
 /* False: nothing more can be asked in this round. */
-static bool look_at_partitions(weir_kafka_consumer *consumer) {
+static bool kafka_watch_see_partitions(weir_kafka_consumer *consumer) {
     const char *topic = consumer->client->topic;
     int32_t leaders[WEIR_KAFKA_PARTITIONS_MAX];
     uint32_t count;
@@ -184,80 +183,69 @@ static bool look_at_partitions(weir_kafka_consumer *consumer) {
     if (err) {
         bool missing = weir_err_is(err, WEIR_ENOTFOUND);
         consumer->missing = consumer->missing || missing;
-        if (missing ? is_odd_for_long(consumer) : weir_err_is(err, WEIR_EPERM)) give_verdict(consumer, err);
+        if (missing ? kafka_watch_is_odd_for_long(consumer) : weir_err_is(err, WEIR_EPERM))
+            kafka_watch_give_verdict(consumer, err);
         return false;
     }
     if (consumer->missing) {
-        give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' was not there for a moment", topic));
+        kafka_watch_give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' was not there for a moment", topic));
         return false;
     }
     if (count > consumer->partition_count) {
-        give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' has %" PRIu32 " partitions now", topic, count));
+        kafka_watch_give_verdict(consumer,
+                                 WEIR_ERR(WEIR_ECLOSED, "topic '%s' has %" PRIu32 " partitions now", topic, count));
         return false;
     }
     if (count < consumer->partition_count) {
-        if (is_odd_for_long(consumer))
-            give_verdict(consumer, WEIR_ERR(WEIR_ECORRUPT,
-                                            "topic '%s' has %" PRIu32 " partitions and had %" PRIu32
-                                            ": it was created again. Fill a new store from this one: weir serve "
-                                            "--rebuild",
-                                            topic, count, consumer->partition_count));
+        if (kafka_watch_is_odd_for_long(consumer))
+            kafka_watch_give_verdict(consumer,
+                                     WEIR_ERR(WEIR_ECORRUPT,
+                                              "topic '%s' has %" PRIu32 " partitions and had %" PRIu32
+                                              ": it was created again. Fill a new store from this one: weir serve "
+                                              "--rebuild",
+                                              topic, count, consumer->partition_count));
         return false;
     }
     for (size_t i = 0; i < consumer->part_count; i++) {
         const kafka_part *part = &consumer->parts[i];
         if (leaders[part->partition] == consumer->leaders[part->partition]) continue;
-        give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' partition %" PRIu32 " has another leader", topic,
-                                        part->partition));
+        kafka_watch_give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' partition %" PRIu32 " has another leader",
+                                                    topic, part->partition));
         return false;
     }
     return true;
 }
 
-/* Takes over what handed out so far; true: all of it stands below the ends. */
-static bool compare_ends(weir_kafka_consumer *consumer, bool *waitingp) {
-    bool below = true;
-    *waitingp = false;
-    weir_mutex_lock(&consumer->mutex);
-    for (size_t i = 0; i < consumer->part_count; i++) {
-        kafka_part *part = &consumer->parts[i];
-        consumer->newest[i] = part->newest;
-        consumer->handed[i] = part->handed;
-        below = below && consumer->ends[part->partition] >= part->handed;
-        *waitingp = *waitingp || consumer->ends[part->partition] > part->handed;
-    }
-    weir_mutex_unlock(&consumer->mutex);
-    return below;
-}
-
-static void push_anchor(weir_kafka_consumer *consumer, kafka_part *part, weir_kafka_mark mark) {
+static void kafka_watch_push_anchor(weir_kafka_consumer *consumer, kafka_part *part, weir_kafka_mark mark) {
     if (mark.check == 0 || (part->anchor_count && mark.offset <= part->anchors[0].offset)) return;
     uint32_t moved = part->anchor_count < WEIR_KAFKA_MARKS_MAX ? part->anchor_count : WEIR_KAFKA_MARKS_MAX - 1;
     /* The last one stays: the older a record, the more it says of the log's creation. */
     if (part->anchor_count == WEIR_KAFKA_MARKS_MAX) moved = consumer->turn % KEEP_OLD_EVERY == 0 ? moved - 1 : 1;
+    WEIR_ASSERT(moved < WEIR_KAFKA_MARKS_MAX);
     memmove(&part->anchors[1], &part->anchors[0], moved * sizeof part->anchors[0]);
     part->anchors[0] = mark;
     if (part->anchor_count < WEIR_KAFKA_MARKS_MAX) part->anchor_count++;
 }
 
 /* What the second look at an anchor says; newest was handed out before it. */
-static weir_err judge(weir_kafka_consumer *consumer, kafka_part *part, const weir_kafka_probe *probe,
-                      const weir_kafka_mark *newest, uint64_t handed) {
+static weir_err kafka_watch_judge(weir_kafka_consumer *consumer, kafka_part *part, const weir_kafka_probe *probe,
+                                  const weir_kafka_mark *newest, uint64_t handed) {
     switch (probe->result) {
     case WEIR_KAFKA_PROBE_SAME:
         part->verified = newest->offset > part->verified ? newest->offset : part->verified;
         part->looked = handed;
-        push_anchor(consumer, part, *newest);
+        kafka_watch_push_anchor(consumer, part, *newest);
         return WEIR_OK;
     case WEIR_KAFKA_PROBE_OTHER:
         return weir_kafka_other_log(consumer, part->partition, &probe->mark);
     case WEIR_KAFKA_PROBE_GONE: /* the next older one is asked in the next round */
+        WEIR_ASSERT(part->anchor_count > 0);
         part->anchor_count--;
         memmove(&part->anchors[0], &part->anchors[1], part->anchor_count * sizeof part->anchors[0]);
         if (part->anchor_count) return WEIR_OK;
-        warn_unchecked(consumer, part->partition, handed);
+        kafka_watch_warn_unchecked(consumer, part->partition, handed);
         part->verified = newest->offset > part->verified ? newest->offset : part->verified;
-        push_anchor(consumer, part, *newest);
+        kafka_watch_push_anchor(consumer, part, *newest);
         return WEIR_OK;
     case WEIR_KAFKA_PROBE_OPEN:
         break;
@@ -266,7 +254,8 @@ static weir_err judge(weir_kafka_consumer *consumer, kafka_part *part, const wei
 }
 
 /* All that moved, and of the others as many as fit, in turn: a topic may be created again as long as it was. */
-static size_t choose(weir_kafka_consumer *consumer, bool moved, size_t *ip, weir_kafka_probe *probes, size_t *parts) {
+static size_t kafka_watch_choose(weir_kafka_consumer *consumer, bool moved, size_t *ip, weir_kafka_probe *probes,
+                                 size_t *parts) {
     size_t count = 0;
     for (; *ip < consumer->part_count && count < WEIR_KAFKA_PROBES_MAX; (*ip)++) {
         size_t at = moved ? *ip : (consumer->turn + *ip) % consumer->part_count;
@@ -276,23 +265,23 @@ static size_t choose(weir_kafka_consumer *consumer, bool moved, size_t *ip, weir
             parts[count] = at;
             probes[count++] = (weir_kafka_probe){.partition = part->partition, .mark = part->anchors[0]};
         } else {
-            push_anchor(consumer, part, consumer->newest[at]); /* to be found again in the next round */
+            kafka_watch_push_anchor(consumer, part, consumer->newest[at]); /* to be found again in the next round */
         }
     }
     return count;
 }
 
-static weir_err look_at_some(weir_kafka_consumer *consumer, bool moved) {
+static weir_err kafka_watch_probe(weir_kafka_consumer *consumer, bool moved) {
     weir_kafka_probe probes[WEIR_KAFKA_PROBES_MAX];
     size_t parts[WEIR_KAFKA_PROBES_MAX], i = 0, count;
     weir_err err = WEIR_OK;
-    while (!err && (count = choose(consumer, moved, &i, probes, parts)) > 0) {
+    while (!err && (count = kafka_watch_choose(consumer, moved, &i, probes, parts)) > 0) {
         err = weir_kafka_probe_all(consumer->watch_client, probes, count, ASK_US);
         if (err) break;
         for (size_t k = 0; !err && k < count; k++) {
-            err = judge(consumer, &consumer->parts[parts[k]], &probes[k], &consumer->newest[parts[k]],
-                        consumer->handed[parts[k]]);
-            if (err) give_verdict(consumer, err);
+            err = kafka_watch_judge(consumer, &consumer->parts[parts[k]], &probes[k], &consumer->newest[parts[k]],
+                                    consumer->handed[parts[k]]);
+            if (err) kafka_watch_give_verdict(consumer, err);
         }
         if (!moved) break;
     }
@@ -300,13 +289,14 @@ static weir_err look_at_some(weir_kafka_consumer *consumer, bool moved) {
     return err;
 }
 
-static void tell(weir_kafka_consumer *consumer, int64_t contact_us) {
+static void kafka_watch_tell(weir_kafka_consumer *consumer, int64_t contact_us) {
     weir_mutex_lock(&consumer->mutex);
     for (size_t i = 0; i < consumer->part_count; i++) {
         kafka_part *part = &consumer->parts[i];
         uint64_t end = consumer->ends[part->partition], stable = consumer->stables[part->partition];
         if (end < stable) end = stable; /* it was asked later */
         part->end = end;
+        WEIR_ASSERT(part->partition < consumer->partition_count && stable <= end);
         consumer->news[i] = (weir_kafka_told){part->partition, end, stable, part->verified};
     }
     weir_mutex_unlock(&consumer->mutex);
@@ -314,54 +304,66 @@ static void tell(weir_kafka_consumer *consumer, int64_t contact_us) {
 }
 
 /* True: all was answered, and nothing is odd. */
-static bool look(weir_kafka_consumer *consumer) {
+static bool kafka_watch_look(weir_kafka_consumer *consumer) {
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     uint32_t count = consumer->partition_count;
-    bool waiting;
+    bool below = true, waiting = false;
     WEIR_ON_ROLE(WATCH);
-    if (!look_at_partitions(consumer)) return false;
+    if (!kafka_watch_see_partitions(consumer)) return false;
     if (weir_kafka_client_ends(consumer->watch_client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->ends))
         return false;
-    bool odd = !compare_ends(consumer, &waiting);
-    if (!odd) consumer->odd_rounds = 0;
-    if (odd && is_odd_for_long(consumer))
-        give_verdict(consumer,
-                     WEIR_ERR(WEIR_ECLOSED, "topic '%s' ends before what was read of it", consumer->client->topic));
-    if (odd) return false;
+
+    /* All that was handed out so far must be below the ends. */
+    weir_mutex_lock(&consumer->mutex);
+    for (size_t i = 0; i < consumer->part_count; i++) {
+        const kafka_part *part = &consumer->parts[i];
+        consumer->newest[i] = part->newest;
+        consumer->handed[i] = part->handed;
+        below = below && consumer->ends[part->partition] >= part->handed;
+        waiting = waiting || consumer->ends[part->partition] > part->handed;
+    }
+    weir_mutex_unlock(&consumer->mutex);
+    if (!below) {
+        if (kafka_watch_is_odd_for_long(consumer))
+            kafka_watch_give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s' ends before what was read of it",
+                                                        consumer->client->topic));
+        return false;
+    }
+    consumer->odd_rounds = 0;
+
     memcpy(consumer->stables, consumer->ends, count * sizeof *consumer->stables);
     if (waiting && weir_kafka_client_ends(consumer->client, count, RD_KAFKA_OFFSET_END, ASK_US, consumer->stables))
         return false;
-    weir_err err = look_at_some(consumer, true);
-    if (!err) err = look_at_some(consumer, false);
-    if (!err) tell(consumer, now_us);
+    weir_err err = kafka_watch_probe(consumer, true);
+    if (!err) err = kafka_watch_probe(consumer, false);
+    if (!err) kafka_watch_tell(consumer, now_us);
     return !err;
 }
 
 /* --- the thread ------------------------------------------------------------------------------------------------- */
 
-static bool wait_for_round(weir_kafka_consumer *consumer) {
-    const int64_t until_us = weir_clock_mono_us(weir_clock_system()) + ROUND_US;
-    weir_mutex_lock(&consumer->mutex);
-    while (!consumer->stopping && weir_cond_wait_until(&consumer->stopped, &consumer->mutex, until_us)) {
-    }
-    bool stop = consumer->stopping || consumer->verdict;
-    weir_mutex_unlock(&consumer->mutex);
-    return !stop;
-}
-
-static void watch(void *context) {
+static void kafka_watch_main(void *context) {
     weir_kafka_consumer *consumer = context;
-    for (uint32_t silent = 0; wait_for_round(consumer);) {
-        silent = look(consumer) ? 0 : silent + 1;
+    const weir_kafka_client *client = consumer->client;
+    for (uint32_t silent = 0;;) {
+        const int64_t until_us = weir_clock_mono_us(weir_clock_system()) + ROUND_US;
+        weir_mutex_lock(&consumer->mutex);
+        while (!consumer->stopping && weir_cond_wait_until(&consumer->stopped, &consumer->mutex, until_us)) {
+        }
+        bool over = consumer->stopping || consumer->verdict.err;
+        weir_mutex_unlock(&consumer->mutex);
+        if (over) return;
+        silent = kafka_watch_look(consumer) ? 0 : silent + 1;
         if (silent < SILENT_MAX) continue;
-        give_verdict(consumer, WEIR_ERR(WEIR_ECLOSED, "topic '%s': the brokers at %.128s do not answer all questions",
-                                        consumer->client->topic, consumer->client->brokers));
+        kafka_watch_give_verdict(consumer,
+                                 WEIR_ERR(WEIR_ECLOSED, "topic '%s': the brokers at %.128s do not answer all questions",
+                                          client->topic, client->brokers));
     }
 }
 
 weir_err weir_kafka_watch_start(weir_kafka_consumer *consumer) {
-    tell(consumer, weir_clock_mono_us(weir_clock_system()));
-    return weir_thread_start("kafka-watch", WEIR_ROLE_WATCH, watch, consumer, &consumer->thread);
+    kafka_watch_tell(consumer, weir_clock_mono_us(weir_clock_system()));
+    return weir_thread_start("kafka-watch", WEIR_ROLE_WATCH, kafka_watch_main, consumer, &consumer->thread);
 }
 
 void weir_kafka_watch_close(weir_kafka_consumer *consumer) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* choose.c - which of an event's mutations are handed over, and in which order. */
+#include <weir/store/base/assert.h>
+
 #include "pipeline_private.h"
 
 /* When a vertex was put must be told, because a deletion may come late; an edge of the event tells it. */
@@ -24,6 +26,7 @@ static void choose_sort(weir_chosen *chosen, size_t count, const weir_mutation *
 
 size_t weir_choose(const weir_mapped *event, weir_claim claim, void *context, weir_chosen *chosen) {
     size_t count = 0;
+    WEIR_ASSERT(event->count <= WEIR_MAP_MUTATIONS_MAX);
     for (size_t i = 0; i < event->count; i++) {
         const weir_mutation *m = &event->mutations[i];
         weir_chosen c = {.index = (uint16_t)i};
@@ -38,6 +41,7 @@ size_t weir_choose(const weir_mapped *event, weir_claim claim, void *context, we
 }
 
 weir_mutation weir_chosen_mutation(const weir_mapped *event, weir_chosen chosen) {
+    WEIR_ASSERT(chosen.index < event->count);
     weir_mutation m = event->mutations[chosen.index];
     if (m.kind == WEIR_PUT_VERTEX && !chosen.named) m.key_length = 0;
     return m;

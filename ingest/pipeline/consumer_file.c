@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* consumer_file.c - the lines of a file as records; a line that was cut becomes a dead letter, because it says so. */
+/* consumer_file.c - the lines of a file as records; one that is too long says that it was cut, and is a dead letter. */
 #include <weir/ingest/pipeline/lines.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/hash.h>
 
@@ -9,30 +10,28 @@
 
 #define HASH_BYTES (1u << 20)
 
-typedef struct stream_file {
-    weir_consumer stream;
+typedef struct consumer_file {
+    weir_consumer consumer;
     weir_lines *lines;
     const weir_schema_source *source;
     uint32_t partition;
     uint64_t start; /* lines below it are passed over */
     weir_line raw[WEIR_CONSUMER_RECORDS_MAX];
     weir_consumer_record records[WEIR_CONSUMER_RECORDS_MAX];
-} stream_file;
+} consumer_file;
 
-static bool is_wanted(const stream_file *s, const weir_line *line) {
-    return line->number >= s->start && !weir_line_names_columns(line, s->source);
-}
-
-static weir_err poll_next(weir_consumer *stream, const weir_consumer_record **recordsp, size_t *countp, bool *emptyp) {
-    stream_file *s = (stream_file *)stream;
+static weir_err consumer_file_poll(weir_consumer *consumer, const weir_consumer_record **recordsp, size_t *countp,
+                                   bool *emptyp) {
+    consumer_file *c = (consumer_file *)consumer;
     size_t count;
-    *recordsp = s->records;
+    *recordsp = c->records;
     *countp = 0;
-    weir_err err = weir_lines_next(s->lines, s->raw, WEIR_CONSUMER_RECORDS_MAX, &count);
+    weir_err err = weir_lines_next(c->lines, c->raw, WEIR_CONSUMER_RECORDS_MAX, &count);
     for (size_t i = 0; !err && i < count; i++) {
-        const weir_line *line = &s->raw[i];
-        if (!is_wanted(s, line)) continue;
-        s->records[(*countp)++] = (weir_consumer_record){.partition = s->partition,
+        const weir_line *line = &c->raw[i];
+        if (line->number < c->start || weir_line_names_columns(line, c->source)) continue;
+        WEIR_ASSERT(line->length <= WEIR_LINE_MAX);
+        c->records[(*countp)++] = (weir_consumer_record){.partition = c->partition,
                                                          .cut = line->cut,
                                                          .offset = line->number,
                                                          .value = line->bytes,
@@ -42,36 +41,36 @@ static weir_err poll_next(weir_consumer *stream, const weir_consumer_record **re
     return err;
 }
 
-static uint64_t end_of(weir_consumer *stream, uint32_t partition) {
+static uint64_t consumer_file_end(weir_consumer *consumer, uint32_t partition) {
     (void)partition;
-    return weir_lines_number(((stream_file *)stream)->lines);
+    return weir_lines_number(((consumer_file *)consumer)->lines);
 }
 
-static void close_file(weir_consumer *stream) {
-    stream_file *s = (stream_file *)stream;
-    weir_lines_close(s->lines);
-    weir_free(s);
+static void consumer_file_close(weir_consumer *consumer) {
+    consumer_file *c = (consumer_file *)consumer;
+    weir_lines_close(c->lines);
+    weir_free(c);
 }
-
-static const weir_consumer_ops ops = {.poll = poll_next, .end = end_of, .close = close_file, .ends = true};
 
 weir_err weir_consumer_file_open(const char *path, const weir_schema_source *source, uint32_t partition,
-                                 weir_consumer_start_at start_at, void *context, weir_consumer **streamp) {
+                                 weir_consumer_start_at start_at, void *context, weir_consumer **consumerp) {
+    static const weir_consumer_ops ops = {
+        .poll = consumer_file_poll, .end = consumer_file_end, .close = consumer_file_close, .ends = true};
     weir_consumer_start start = {0};
-    *streamp = NULL;
-    stream_file *s = weir_calloc(1, sizeof *s);
-    if (!s) return WEIR_NOMEM("while reading %s", path);
-    s->stream.ops = &ops;
-    s->source = source;
-    s->partition = partition;
-    weir_err err = weir_lines_open(path, &s->lines);
+    *consumerp = NULL;
+    consumer_file *c = weir_calloc(1, sizeof *c);
+    if (!c) return WEIR_NOMEM("while reading %s", path);
+    c->consumer.ops = &ops;
+    c->source = source;
+    c->partition = partition;
+    weir_err err = weir_lines_open(path, &c->lines);
     if (!err) err = start_at(context, partition, 0, &start);
     if (err) {
-        close_file(&s->stream);
+        consumer_file_close(&c->consumer);
         return err;
     }
-    s->start = start.offset;
-    *streamp = &s->stream;
+    c->start = start.offset;
+    *consumerp = &c->consumer;
     return WEIR_OK;
 }
 

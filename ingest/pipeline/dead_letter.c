@@ -11,14 +11,14 @@
 
 enum { FLAG_CUT = 1, FLAG_NO_KEY = 2, FLAG_NO_VALUE = 4, FLAGS = 7 };
 
-static size_t least(size_t a, size_t b) {
+static size_t dead_letter_least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
 weir_err weir_dead_letter_write(const weir_dead_letter *letter, weir_buf *key, weir_record *recordp) {
-    size_t length = least(letter->length, WEIR_DEAD_LETTER_BYTES_MAX);
-    size_t key_length = least(letter->key_length, WEIR_DEAD_LETTER_BYTES_MAX / 2);
-    size_t reason_length = least(letter->reason_length, UINT16_MAX);
+    size_t length = dead_letter_least(letter->length, WEIR_DEAD_LETTER_BYTES_MAX);
+    size_t key_length = dead_letter_least(letter->key_length, WEIR_DEAD_LETTER_BYTES_MAX / 2);
+    size_t reason_length = dead_letter_least(letter->reason_length, UINT16_MAX);
     bool cut = letter->cut || length < letter->length || key_length < letter->key_length;
     WEIR_ASSERT(letter->source_length <= UINT16_MAX && letter->topic_length <= UINT16_MAX);
     uint8_t header[HEADER_BYTES] = {VERSION};
@@ -39,6 +39,8 @@ weir_err weir_dead_letter_write(const weir_dead_letter *letter, weir_buf *key, w
     weir_buf_append(key, letter->topic, letter->topic_length);
     weir_buf_append(key, letter->reason, reason_length);
     if (key_length) weir_buf_append(key, letter->key, key_length);
+    WEIR_ASSERT(key->failed || key->length == HEADER_BYTES + letter->source_length + letter->topic_length +
+                                                  reason_length + key_length);
     *recordp = (weir_record){.key = key->bytes,
                              .key_length = key->length,
                              .value = letter->bytes ? letter->bytes : "",
@@ -46,7 +48,7 @@ weir_err weir_dead_letter_write(const weir_dead_letter *letter, weir_buf *key, w
     return weir_buf_err(key);
 }
 
-static weir_err damaged(const weir_record *record) {
+static weir_err dead_letter_damaged(const weir_record *record) {
     return WEIR_ERR(WEIR_ECORRUPT, "dead letter %llu cannot be read: its header is damaged",
                     (unsigned long long)record->offset);
 }
@@ -54,16 +56,17 @@ static weir_err damaged(const weir_record *record) {
 weir_err weir_dead_letter_read(const weir_record *record, weir_dead_letter *letterp) {
     const uint8_t *header = record->key;
     *letterp = (weir_dead_letter){0};
-    if (!header || record->key_length < HEADER_BYTES) return damaged(record);
+    if (!header || record->key_length < HEADER_BYTES) return dead_letter_damaged(record);
     if (header[0] != VERSION) {
-        return WEIR_ERR(WEIR_EVERSION, "dead letter %llu is of version %u; this program reads version %u",
+        return WEIR_ERR(WEIR_EVERSION, "dead letter %llu has version %u; this program reads version %u",
                         (unsigned long long)record->offset, header[0], VERSION);
     }
     size_t source_length = weir_get_u16(header + 40), topic_length = weir_get_u16(header + 42);
     size_t reason_length = weir_get_u16(header + 44), key_length = weir_get_u32(header + 48);
     size_t length = HEADER_BYTES + source_length + topic_length + reason_length + key_length;
     unsigned flags = header[1];
-    if (flags > FLAGS || header[2] > WEIR_DEAD_LETTER_FILE || length != record->key_length) return damaged(record);
+    if (flags > FLAGS || header[2] > WEIR_DEAD_LETTER_FILE || length != record->key_length)
+        return dead_letter_damaged(record);
     const char *texts = (const char *)header + HEADER_BYTES, *reason = texts + source_length + topic_length;
     *letterp = (weir_dead_letter){
         .source = texts,

@@ -5,7 +5,7 @@
  *   once a second   is a shard's file damaged?  for GRACE looks, because it may come back ──► a checkpoint has it, or
  *                   the shard is made anew from the logs
  *   once a day      every file is read from the disk, so that damage is found before a reader meets it
- *   when it is due  a shard is written anew without what nobody can be told of any more
+ *   when it is due  a shard is written anew without what no reader can be told of any more
  *
  * A repair that fails is tried again, later each time. What is being done, and why it cannot be, the graph's troubles
  * say: readiness is red anyway as long as the damage lasts.
@@ -19,11 +19,11 @@
 
 #include "pipeline_private.h"
 
-/* In looks, that are keep_us apart. */
+/* In looks, which are keep_us apart. */
 #define GRACE      3
 #define AGAIN_MIN  10
 #define AGAIN_MAX  3600
-#define BUSY_TRIES 30u /* one a look: somebody reads for long */
+#define BUSY_TRIES 30u /* one a look: a reader holds the shard for long */
 
 #define OPENED_US      (3 * WEIR_US_PER_S) /* a shard's owner looks once a second whether it is to be opened again */
 #define OPENED_MOST_US (600 * WEIR_US_PER_S)
@@ -52,18 +52,6 @@ typedef struct keeper {
 
 static int64_t keeper_now(void) {
     return weir_clock_mono_us(weir_clock_system());
-}
-
-/* false: the pipeline stops. */
-static bool keeper_sleep(weir_pipeline *pipeline, int64_t us) {
-    int64_t until_us = keeper_now() + us;
-    bool in_time = true;
-    weir_mutex_lock(&pipeline->mutex);
-    while (!pipeline->stopping && in_time)
-        in_time = weir_cond_wait_until(&pipeline->changed, &pipeline->mutex, until_us);
-    bool goes_on = !pipeline->stopping;
-    weir_mutex_unlock(&pipeline->mutex);
-    return goes_on;
 }
 
 static bool keeper_goes_on(void *context) {
@@ -111,16 +99,17 @@ static weir_err keeper_make_anew(keeper *k) {
     weir_err err = weir_graph_repair_begin(k->pipeline->graph, k->shard, k->pipeline->checkpoints, &repair);
     if (!err) err = weir_replay_open(k->pipeline, repair, keeper_counted, k, &replay);
     if (!err) err = keeper_replay(k, repair, replay);
-    for (uint32_t i = 0;
-         i < BUSY_TRIES && weir_err_is(err, WEIR_EBUSY) && keeper_sleep(k->pipeline, k->pipeline->keep_us); i++)
+    for (uint32_t i = 0; i < BUSY_TRIES && weir_err_is(err, WEIR_EBUSY); i++) {
+        if (!weir_pipeline_sleep(k->pipeline, k->pipeline->keep_us)) break;
         err = keeper_replay(k, repair, replay);
+    }
     weir_replay_close(replay);
     weir_graph_repair_close(repair);
     return err;
 }
 
-/* *wholep: checkpoints had all that was damaged, or nothing is damaged any more. The shard's owner opens it again then,
- * when nobody reads in it for long; there is nothing to be made anew. */
+/* *wholep: checkpoints had all that was damaged, or nothing is damaged any more. The shard's owner then opens it again
+ * as soon as no reader holds it for long; there is nothing to be made anew. */
 static weir_err keeper_bring_back(keeper *k, keeper_shard *s, bool *wholep) {
     weir_graph *graph = k->pipeline->graph;
     uint32_t restored, left;
@@ -133,16 +122,11 @@ static weir_err keeper_bring_back(keeper *k, keeper_shard *s, bool *wholep) {
     *wholep = !err && left == 0;
     if (!*wholep) return err;
     weir_graph_repair_say(graph, k->shard,
-                          WEIR_ERR(WEIR_EUNAVAILABLE, "its files are whole; it is opened again when nobody reads in it "
-                                                      "for long"));
-    s->wait_us = s->wait_us < OPENED_US ? OPENED_US : s->wait_us < OPENED_MOST_US / 2 ? s->wait_us * 2 : OPENED_MOST_US;
+                          WEIR_ERR(WEIR_EUNAVAILABLE, "its files are whole; it is opened again as soon as no reader "
+                                                      "holds it for long"));
+    s->wait_us = weir_pipeline_longer_wait(s->wait_us < OPENED_US ? 0 : s->wait_us, OPENED_US, OPENED_MOST_US);
     s->next_us = keeper_now() + s->wait_us;
     return WEIR_OK;
-}
-
-/* A disk without room for one file has none for a shard. */
-static bool keeper_may_make_anew(weir_err err) {
-    return !weir_err_is(err, WEIR_EFULL) && !weir_err_is(err, WEIR_ENOMEM) && !weir_err_is(err, WEIR_ECLOSED);
 }
 
 static void keeper_repair(keeper *k, uint32_t shard) {
@@ -155,7 +139,8 @@ static void keeper_repair(keeper *k, uint32_t shard) {
     bool whole = false;
     weir_err err = keeper_bring_back(k, s, &whole);
     if (whole) return;
-    if (keeper_may_make_anew(err)) {
+    /* A disk without room for one file has none for a shard. */
+    if (!weir_err_is(err, WEIR_EFULL) && !weir_err_is(err, WEIR_ENOMEM) && !weir_err_is(err, WEIR_ECLOSED)) {
         WEIR_LOG(WARN, "store.repair", "the shard has damaged files; it is made anew from the log",
                  WEIR_U64("shard", shard));
         if (err) weir_log_error("store.not_restored", err);
@@ -170,8 +155,8 @@ static void keeper_repair(keeper *k, uint32_t shard) {
                  WEIR_U64("shard", shard), WEIR_F64("seconds", (double)(keeper_now() - begun_us) / WEIR_US_PER_S));
         return;
     }
-    const int64_t look_us = k->pipeline->keep_us, most_us = AGAIN_MAX * look_us;
-    s->wait_us = s->wait_us == 0 ? AGAIN_MIN * look_us : s->wait_us < most_us / 2 ? s->wait_us * 2 : most_us;
+    const int64_t look_us = k->pipeline->keep_us;
+    s->wait_us = weir_pipeline_longer_wait(s->wait_us, AGAIN_MIN * look_us, AGAIN_MAX * look_us);
     s->next_us = keeper_now() + s->wait_us;
     weir_metric_add(WEIR_METRIC_STORE_REPAIR_FAILURES, 1);
     weir_log_error("store.not_repaired", err);
@@ -188,13 +173,6 @@ static weir_err keeper_see_trouble(void *context, const weir_graph_trouble *trou
     return WEIR_OK;
 }
 
-static void keeper_say_restored(uint32_t shard, const keeper_shard *s) {
-    weir_metric_add(WEIR_METRIC_STORE_REPAIRS, 1);
-    WEIR_LOG(INFO, "store.restored", "what was damaged of the shard came back from checkpoints",
-             WEIR_U64("shard", shard), WEIR_U64("files", s->restored),
-             WEIR_F64("seconds", (double)(keeper_now() - s->since_us) / WEIR_US_PER_S));
-}
-
 /* false: the pipeline stops. */
 static bool keeper_look(keeper *k) {
     weir_graph *graph = k->pipeline->graph;
@@ -206,7 +184,12 @@ static bool keeper_look(keeper *k) {
         keeper_shard *s = &k->shards[i];
         int64_t now_us = keeper_now();
         if (!s->damaged && s->since_us) {
-            if (s->restored) keeper_say_restored(i, s);
+            if (s->restored) {
+                weir_metric_add(WEIR_METRIC_STORE_REPAIRS, 1);
+                WEIR_LOG(INFO, "store.restored", "what was damaged of the shard came back from checkpoints",
+                         WEIR_U64("shard", i), WEIR_U64("files", s->restored),
+                         WEIR_F64("seconds", (double)(now_us - s->since_us) / WEIR_US_PER_S));
+            }
             *s = (keeper_shard){.trim_us = s->trim_us, .trim_wait_us = s->trim_wait_us};
             weir_graph_repair_say(graph, i, WEIR_OK);
         }
@@ -228,7 +211,7 @@ static bool keeper_pace(void *context, uint64_t bytes) {
     int64_t due_us = k->paced_us + (int64_t)bytes * WEIR_US_PER_S / SCRUB_BYTES, now_us = keeper_now();
     weir_metric_add(WEIR_METRIC_STORE_SCRUBBED_BYTES, bytes);
     const int64_t look_us = k->pipeline->keep_us;
-    while (now_us < due_us && keeper_sleep(k->pipeline, due_us - now_us < look_us ? due_us - now_us : look_us)) {
+    while (now_us < due_us && weir_pipeline_sleep(k->pipeline, due_us - now_us < look_us ? due_us - now_us : look_us)) {
         if (!keeper_look(k)) return false;
         now_us = keeper_now();
     }
@@ -254,7 +237,7 @@ static void keeper_scrub(keeper *k) {
 static bool keeper_trim_pace(void *context, uint64_t bytes) {
     keeper *k = context;
     int64_t due_us = k->paced_us + (int64_t)bytes * WEIR_US_PER_S / SCRUB_BYTES, now_us = keeper_now();
-    if (now_us < due_us) (void)keeper_sleep(k->pipeline, due_us - now_us);
+    if (now_us < due_us) (void)weir_pipeline_sleep(k->pipeline, due_us - now_us);
     k->paced_us = keeper_now();
     return keeper_goes_on(k) && !weir_graph_health(k->pipeline->graph);
 }
@@ -265,15 +248,18 @@ static void keeper_trim(keeper *k, uint32_t shard) {
     weir_err err = weir_graph_trim(k->pipeline->graph, shard, keeper_trim_pace, k);
     if (!keeper_goes_on(k)) return;
     keeper_shard *s = &k->shards[shard];
-    const int64_t look_us = k->pipeline->keep_us, most_us = AGAIN_MAX * look_us, now_us = keeper_now();
-    s->trim_wait_us = !err ? 0 : s->trim_wait_us == 0 ? AGAIN_MIN * look_us : s->trim_wait_us * 2;
-    if (s->trim_wait_us > most_us) s->trim_wait_us = most_us;
-    s->trim_us = now_us + (err ? s->trim_wait_us : TRIM_REST * (now_us - begun_us));
-    weir_metric_add(err ? WEIR_METRIC_STORE_TRIM_FAILURES : WEIR_METRIC_STORE_TRIMS, 1);
-    if (err) weir_log_error("store.not_trimmed", err);
-    if (!err)
-        WEIR_LOG(INFO, "store.trimmed", "the shard was written anew without what nobody can be told of any more",
-                 WEIR_U64("shard", shard), WEIR_F64("seconds", (double)(keeper_now() - begun_us) / WEIR_US_PER_S));
+    const int64_t look_us = k->pipeline->keep_us, took_us = keeper_now() - begun_us;
+    if (err) {
+        s->trim_wait_us = weir_pipeline_longer_wait(s->trim_wait_us, AGAIN_MIN * look_us, AGAIN_MAX * look_us);
+        weir_metric_add(WEIR_METRIC_STORE_TRIM_FAILURES, 1);
+        weir_log_error("store.not_trimmed", err);
+    } else {
+        s->trim_wait_us = 0;
+        weir_metric_add(WEIR_METRIC_STORE_TRIMS, 1);
+        WEIR_LOG(INFO, "store.trimmed", "the shard was written anew without what no reader can be told of any more",
+                 WEIR_U64("shard", shard), WEIR_F64("seconds", (double)took_us / WEIR_US_PER_S));
+    }
+    s->trim_us = keeper_now() + (err ? s->trim_wait_us : TRIM_REST * took_us);
 }
 
 /* One at a time: each needs room on the disk for as much as stays. */
@@ -288,7 +274,7 @@ static void keeper_main(void *context) {
     keeper *k = context;
     weir_pipeline *pipeline = k->pipeline;
     k->scrub_at_us = keeper_now() + pipeline->scrub_us / SCRUB_FIRST;
-    while (keeper_sleep(pipeline, pipeline->keep_us)) {
+    while (weir_pipeline_sleep(pipeline, pipeline->keep_us)) {
         if (!keeper_look(k)) break;
         if (pipeline->scrub_us && keeper_now() >= k->scrub_at_us) keeper_scrub(k);
         keeper_trim_due(k);

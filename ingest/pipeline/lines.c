@@ -9,6 +9,7 @@
 
 #include <weir/ingest/pipeline/lines.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 
 #define WINDOW_BYTES (2u * WEIR_LINE_MAX)
@@ -16,7 +17,7 @@
 struct weir_lines {
     weir_file *file;
     uint64_t number;   /* of the next line to be cut               */
-    uint64_t position; /* of the byte behind the window            */
+    uint64_t position; /* of the byte after the window             */
     size_t begin, end; /* of what is in the window and not yet cut */
     bool at_end;       /* the file has no more than the window     */
     bool skipping;     /* the rest of a line that was too long     */
@@ -52,12 +53,13 @@ uint64_t weir_lines_file_bytes(const weir_lines *lines) {
     return weir_file_length(lines->file);
 }
 
-static weir_err refill(weir_lines *lines) {
+static weir_err lines_refill(weir_lines *lines) {
     size_t got;
     memmove(lines->window, lines->window + lines->begin, lines->end - lines->begin);
     lines->end -= lines->begin;
     lines->begin = 0;
     size_t room = WINDOW_BYTES - lines->end;
+    WEIR_ASSERT(room > 0); /* a line that fills more than half of the window is cut */
     weir_err err = weir_file_read_at(lines->file, lines->position, lines->window + lines->end, room, &got);
     if (err) return err;
     lines->at_end = got < room;
@@ -66,8 +68,8 @@ static weir_err refill(weir_lines *lines) {
     return WEIR_OK;
 }
 
-/* The next line of the window; false: there is no whole one. */
-static bool cut_line(weir_lines *lines, weir_line *line) {
+/* The next line of the window; false: it has no whole one. */
+static bool lines_cut_one(weir_lines *lines, weir_line *line) {
     const char *bytes = lines->window + lines->begin;
     size_t left = lines->end - lines->begin;
     const char *newline = left ? memchr(bytes, '\n', left) : NULL;
@@ -82,28 +84,27 @@ static bool cut_line(weir_lines *lines, weir_line *line) {
     return true;
 }
 
-/* What is left of a line that was cut. */
-static void skip_rest(weir_lines *lines) {
-    size_t left = lines->end - lines->begin;
-    const char *newline = left ? memchr(lines->window + lines->begin, '\n', left) : NULL;
-    lines->begin = newline ? (size_t)(newline - lines->window) + 1 : lines->end;
-    lines->skipping = !newline && !lines->at_end;
-}
-
-static size_t cut_lines(weir_lines *lines, weir_line *out, size_t capacity) {
+/* The whole lines of the window that are not empty. */
+static size_t lines_cut(weir_lines *lines, weir_line *out, size_t capacity) {
     size_t count = 0;
-    if (lines->skipping) skip_rest(lines);
-    while (count < capacity && !lines->skipping && cut_line(lines, &out[count]))
+    if (lines->skipping) { /* what is left of a line that was cut */
+        size_t left = lines->end - lines->begin;
+        const char *newline = left ? memchr(lines->window + lines->begin, '\n', left) : NULL;
+        lines->begin = newline ? (size_t)(newline - lines->window) + 1 : lines->end;
+        lines->skipping = !newline && !lines->at_end;
+    }
+    while (count < capacity && !lines->skipping && lines_cut_one(lines, &out[count]))
         count += out[count].length > 0;
+    WEIR_ASSERT(lines->begin <= lines->end && lines->end <= WINDOW_BYTES);
     return count;
 }
 
 weir_err weir_lines_next(weir_lines *lines, weir_line *out, size_t capacity, size_t *countp) {
-    *countp = cut_lines(lines, out, capacity);
+    *countp = lines_cut(lines, out, capacity);
     while (*countp == 0 && !lines->at_end) {
-        weir_err err = refill(lines);
+        weir_err err = lines_refill(lines);
         if (err) return err;
-        *countp = cut_lines(lines, out, capacity);
+        *countp = lines_cut(lines, out, capacity);
     }
     return WEIR_OK;
 }

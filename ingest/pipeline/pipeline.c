@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "pipeline_private.h"
 
@@ -18,27 +19,16 @@
 
 /* --- sources ---------------------------------------------------------------------------------------------------- */
 
-static weir_err graph_source(weir_graph *graph, const weir_schema_source *source, uint64_t identity,
-                             uint32_t *numberp) {
+/* The graph's number of a source; files go by names that no topic has. */
+static weir_err pipeline_register(weir_graph *graph, const weir_schema_source *source, uint64_t identity,
+                                  uint32_t *numberp) {
     char name[sizeof FILE_PREFIX + WEIR_SCHEMA_TOPIC_BYTES_MAX];
     snprintf(name, sizeof name, "%s%s", identity == IDENTITY_FILE ? FILE_PREFIX : "", source->topic);
     return weir_graph_source(graph, name, identity, numberp);
 }
 
-static uint64_t identity_of(const weir_pipeline_source *from) {
-    switch (from->stream) {
-    case WEIR_PIPELINE_EVENTLOG:
-        return weir_eventlog_creation_id(from->log);
-    case WEIR_PIPELINE_KAFKA:
-        return IDENTITY_KAFKA;
-    case WEIR_PIPELINE_FILE:
-        return IDENTITY_FILE;
-    }
-    return 0;
-}
-
-static weir_err most_partitions(void *context, const char *source, uint32_t partition, uint64_t sealed,
-                                uint64_t applied) {
+static weir_err pipeline_see_file_partition(void *context, const char *source, uint32_t partition, uint64_t sealed,
+                                            uint64_t applied) {
     const char *topic = strncmp(source, FILE_PREFIX, strlen(FILE_PREFIX)) == 0 ? source + strlen(FILE_PREFIX) : NULL;
     weir_worker *worker = context;
     (void)sealed, (void)applied;
@@ -47,8 +37,8 @@ static weir_err most_partitions(void *context, const char *source, uint32_t part
     return WEIR_OK;
 }
 
-/* A file that is known by its bytes goes on where it was; another one gets a partition that nothing has used. */
-static weir_err file_partition(weir_worker *worker) {
+/* A file that is known by its bytes goes on where it was; another one gets a partition that was never used. */
+static weir_err pipeline_choose_file_partition(weir_worker *worker) {
     weir_pipeline *pipeline = worker->pipeline;
     weir_position position;
     uint64_t hash;
@@ -59,23 +49,14 @@ static weir_err file_partition(weir_worker *worker) {
         return WEIR_OK;
     }
     worker->file_partition = weir_positions_partitions(pipeline->positions, worker->graph_source);
-    err = weir_graph_offsets(pipeline->graph, most_partitions, worker);
+    err = weir_graph_offsets(pipeline->graph, pipeline_see_file_partition, worker);
     position = (weir_position){.source = worker->graph_source, .partition = worker->file_partition, .check = hash};
     if (!err) err = weir_positions_put(pipeline->positions, &position);
     return err ? err : weir_positions_save(pipeline->positions);
 }
 
-static weir_err check_source(const weir_schema *schema, const weir_pipeline_source *from, const char *brokers) {
-    if (from->source >= weir_schema_source_count(schema))
-        return WEIR_ERR(WEIR_EINVAL, "the schema has no source %u", from->source);
-    bool there = from->stream == WEIR_PIPELINE_EVENTLOG ? from->log != NULL
-                 : from->stream == WEIR_PIPELINE_KAFKA  ? brokers != NULL
-                                                        : from->path != NULL;
-    return there ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "source %u has no log, no brokers or no path", from->source);
-}
-
-/* Checks of an earlier version are of another make. */
-static weir_err forget_old_checks(weir_worker *worker) {
+/* An earlier version made its checks of Kafka's records in another way. */
+static weir_err pipeline_forget_old_checks(weir_worker *worker) {
     weir_positions *positions = worker->pipeline->positions;
     weir_err err = WEIR_OK;
     if (worker->from.stream != WEIR_PIPELINE_KAFKA || !weir_positions_are_old(positions)) return WEIR_OK;
@@ -88,35 +69,39 @@ static weir_err forget_old_checks(weir_worker *worker) {
     return err;
 }
 
-static weir_err open_worker(weir_pipeline *pipeline, const weir_pipeline_source *from, weir_worker *worker) {
+static weir_err pipeline_open_source(weir_pipeline *pipeline, const weir_pipeline_source *from, weir_worker *worker) {
     const weir_schema *schema = weir_graph_schema(pipeline->graph);
     weir_mutex_init(&worker->mutex, WEIR_RANK_LEAF, "source");
     worker->pipeline = pipeline;
     worker->from = *from;
     pipeline->worker_count++;
-    weir_err err = check_source(schema, from, pipeline->brokers);
-    if (err) return err;
+    if (from->source >= weir_schema_source_count(schema))
+        return WEIR_ERR(WEIR_EINVAL, "the schema has no source %u", from->source);
     worker->schema_source = weir_schema_source_at(schema, from->source);
-    worker->identity = identity_of(from);
-    err = graph_source(pipeline->graph, worker->schema_source, worker->identity, &worker->graph_source);
-    if (!err) err = forget_old_checks(worker);
-    if (!err && from->stream == WEIR_PIPELINE_FILE) err = file_partition(worker);
+    bool there = false;
+    switch (from->stream) {
+    case WEIR_PIPELINE_EVENTLOG:
+        there = from->log != NULL;
+        if (there) worker->identity = weir_eventlog_creation_id(from->log);
+        break;
+    case WEIR_PIPELINE_KAFKA:
+        there = pipeline->brokers != NULL;
+        worker->identity = IDENTITY_KAFKA;
+        break;
+    case WEIR_PIPELINE_FILE:
+        there = from->path != NULL;
+        worker->identity = IDENTITY_FILE;
+        break;
+    }
+    if (!there) return WEIR_ERR(WEIR_EINVAL, "source %u has no log, no brokers or no path", from->source);
+    weir_err err = pipeline_register(pipeline->graph, worker->schema_source, worker->identity, &worker->graph_source);
+    if (!err) err = pipeline_forget_old_checks(worker);
+    if (!err && from->stream == WEIR_PIPELINE_FILE) err = pipeline_choose_file_partition(worker);
     return err ? err : weir_source_run_open(worker, &worker->run);
 }
 
-static void close_worker(weir_worker *worker) {
-    weir_source_run_close(worker->run);
-    weir_mutex_destroy(&worker->mutex);
-    for (uint32_t i = 0; i < worker->part_count; i++)
-        weir_repeats_close(worker->parts[i].repeats);
-    weir_free(worker->group_ends);
-    weir_free(worker->parts);
-}
-
-/* --- open and close --------------------------------------------------------------------------------------------- */
-
-/* The source of this pipeline that a letter came from. Those of topics that were recreated since, or that are not
- * read here, are nobody's; files go by one identity, so any may be asked for. */
+/* Letters of topics that were recreated since, or that are not read here, belong to none; files go by one identity, so
+ * any may be asked for. */
 uint32_t weir_pipeline_letter_source(void *context, const char *source, size_t length, uint64_t identity) {
     weir_pipeline *pipeline = context;
     const weir_schema *schema = weir_graph_schema(pipeline->graph);
@@ -130,48 +115,26 @@ uint32_t weir_pipeline_letter_source(void *context, const char *source, size_t l
     for (uint32_t i = 0; identity == IDENTITY_FILE && i < weir_schema_source_count(schema); i++) {
         const weir_schema_source *s = weir_schema_source_at(schema, i);
         if (strlen(s->name) != length || memcmp(s->name, source, length) != 0) continue;
-        weir_err err = graph_source(pipeline->graph, s, identity, &number);
+        weir_err err = pipeline_register(pipeline->graph, s, identity, &number);
         if (err) number = UINT32_MAX;
     }
     return number;
 }
 
-static weir_err open_letters(weir_pipeline *pipeline, const char *folder) {
-    weir_err err = weir_letters_open(folder, pipeline->clock, &pipeline->letters);
-    if (err || !weir_positions_are_new(pipeline->positions)) return err;
-    const weir_positions_letters numbers = {0, weir_letters_end(pipeline->letters)};
-    weir_positions_letters_set(pipeline->positions, numbers);
-    return WEIR_OK;
-}
+/* --- open and close --------------------------------------------------------------------------------------------- */
 
-static weir_err load_letters(weir_pipeline *pipeline) {
-    const weir_positions_letters numbers = weir_positions_letters_get(pipeline->positions);
-    uint64_t from = weir_graph_filling(pipeline->graph) ? 0 : numbers.from; /* a shard may begin again at the first */
-    return weir_letters_load(pipeline->letters, from, numbers.born, weir_pipeline_letter_source, pipeline);
-}
-
-static weir_err open_workers(weir_pipeline *pipeline, const weir_pipeline_opts *opts) {
-    weir_err err = WEIR_OK;
-    pipeline->workers = weir_calloc(opts->source_count, sizeof *pipeline->workers);
-    if (!pipeline->workers) return WEIR_NOMEM("for %zu sources", opts->source_count);
-    for (size_t i = 0; !err && i < opts->source_count; i++)
-        err = open_worker(pipeline, &opts->sources[i], &pipeline->workers[i]);
-    return err;
-}
-
-/* What nobody reads any more must be the same in all shards: one that was emptied would lack it for ever. */
-static weir_err refuse_gap(void *context, const char *source, uint32_t partition, uint32_t shard, uint64_t least,
-                           uint64_t most) {
+/* What is not read any more must be the same in all shards: one that was emptied would lack it for ever. */
+static weir_err pipeline_refuse_gap(void *context, const char *source, uint32_t partition, uint32_t shard,
+                                    uint64_t least, uint64_t most) {
     const weir_pipeline *pipeline = context;
     for (size_t i = 0; i < pipeline->worker_count; i++) {
         const weir_worker *worker = &pipeline->workers[i];
         if (worker->from.stream == WEIR_PIPELINE_FILE || !strcmp(worker->schema_source->topic, source)) return WEIR_OK;
     }
-    return WEIR_ERR(
-        WEIR_EDATA,
-        "shard %u of the store has %llu of the %llu records of '%s', partition %u, and no log has them: load "
-        "the file again if its load was cut short, or else restore a checkpoint",
-        shard, (unsigned long long)least, (unsigned long long)most, source, partition);
+    return WEIR_ERR(WEIR_EDATA,
+                    "shard %u of the store has %llu of the %llu records of '%s', partition %u, and no log has them: "
+                    "load the file again if its load was cut short, otherwise restore a checkpoint",
+                    shard, (unsigned long long)least, (unsigned long long)most, source, partition);
 }
 
 weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipelinep) {
@@ -192,21 +155,34 @@ weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipe
     pipeline->repairs = opts->repairs;
     pipeline->scrub_us = opts->scrub_us;
     pipeline->keep_us = opts->keep_us ? opts->keep_us : WEIR_US_PER_S;
+    pipeline->brokers = opts->brokers ? weir_strdup(opts->brokers) : NULL;
+    pipeline->checkpoints = opts->checkpoints ? weir_strdup(opts->checkpoints) : NULL;
     weir_err err = WEIR_OK;
-    if (opts->brokers && !(pipeline->brokers = weir_strdup(opts->brokers))) err = WEIR_NOMEM("for a pipeline");
-    if (!err && opts->checkpoints && !(pipeline->checkpoints = weir_strdup(opts->checkpoints)))
+    if ((opts->brokers && !pipeline->brokers) || (opts->checkpoints && !pipeline->checkpoints))
         err = WEIR_NOMEM("for a pipeline");
     if (!err) err = weir_positions_open(opts->folder, &pipeline->positions);
-    if (!err) err = open_letters(pipeline, opts->letter_folder);
-    if (!err) err = open_workers(pipeline, opts);
-    if (!err) err = weir_graph_uneven(pipeline->graph, refuse_gap, pipeline);
-    if (!err) err = load_letters(pipeline);
-    if (err) {
+    if (!err) err = weir_letters_open(opts->letter_folder, pipeline->clock, &pipeline->letters);
+    if (err) goto done;
+    weir_positions_letters numbers = {0, weir_letters_end(pipeline->letters)};
+    if (weir_positions_are_new(pipeline->positions)) weir_positions_letters_set(pipeline->positions, numbers);
+
+    pipeline->workers = weir_calloc(opts->source_count, sizeof *pipeline->workers);
+    if (!pipeline->workers) err = WEIR_NOMEM("for %zu sources", opts->source_count);
+    for (size_t i = 0; !err && i < opts->source_count; i++)
+        err = pipeline_open_source(pipeline, &opts->sources[i], &pipeline->workers[i]);
+    if (!err) err = weir_graph_uneven(pipeline->graph, pipeline_refuse_gap, pipeline);
+    if (err) goto done;
+
+    /* The letters, by the sources: those that may be read again. A shard that is being filled begins at the first. */
+    numbers = weir_positions_letters_get(pipeline->positions);
+    uint64_t from = weir_graph_filling(pipeline->graph) ? 0 : numbers.from;
+    err = weir_letters_load(pipeline->letters, from, numbers.born, weir_pipeline_letter_source, pipeline);
+done:
+    if (err)
         weir_err_keep(&err, weir_pipeline_close(pipeline));
-        return err;
-    }
-    *pipelinep = pipeline;
-    return WEIR_OK;
+    else
+        *pipelinep = pipeline;
+    return err;
 }
 
 weir_err weir_pipeline_start(weir_pipeline *pipeline) {
@@ -241,8 +217,15 @@ weir_err weir_pipeline_stop(weir_pipeline *pipeline) {
 weir_err weir_pipeline_close(weir_pipeline *pipeline) {
     if (!pipeline) return WEIR_OK;
     weir_err err = weir_pipeline_stop(pipeline);
-    for (size_t i = 0; i < pipeline->worker_count; i++)
-        close_worker(&pipeline->workers[i]);
+    for (size_t i = 0; i < pipeline->worker_count; i++) {
+        weir_worker *worker = &pipeline->workers[i];
+        weir_source_run_close(worker->run);
+        weir_mutex_destroy(&worker->mutex);
+        for (uint32_t p = 0; p < worker->partition_count; p++)
+            weir_repeats_close(worker->partitions[p].repeats);
+        weir_free(worker->group_ends);
+        weir_free(worker->partitions);
+    }
     weir_err_keep(&err, weir_letters_close(pipeline->letters));
     weir_positions_close(pipeline->positions);
     weir_cond_destroy(&pipeline->changed);
@@ -263,6 +246,22 @@ bool weir_pipeline_stopping(weir_pipeline *pipeline) {
 
 /* --- waking and waiting ----------------------------------------------------------------------------------------- */
 
+bool weir_pipeline_sleep(weir_pipeline *pipeline, int64_t us) {
+    int64_t until_us = weir_clock_mono_us(weir_clock_system()) + us;
+    bool in_time = true;
+    weir_mutex_lock(&pipeline->mutex);
+    while (!pipeline->stopping && in_time)
+        in_time = weir_cond_wait_until(&pipeline->changed, &pipeline->mutex, until_us);
+    bool goes_on = !pipeline->stopping;
+    weir_mutex_unlock(&pipeline->mutex);
+    return goes_on;
+}
+
+int64_t weir_pipeline_longer_wait(int64_t wait_us, int64_t least_us, int64_t most_us) {
+    if (wait_us == 0) return least_us;
+    return wait_us < most_us / 2 ? wait_us * 2 : most_us;
+}
+
 void weir_pipeline_changed(weir_pipeline *pipeline) {
     weir_mutex_lock(&pipeline->mutex);
     weir_cond_broadcast(&pipeline->changed);
@@ -277,7 +276,7 @@ void weir_pipeline_wake(weir_pipeline *pipeline) {
 }
 
 /* *donep: each source has seen this drain through. */
-static weir_err look(weir_pipeline *pipeline, uint64_t drain, bool *donep) {
+static weir_err pipeline_see_drained(weir_pipeline *pipeline, uint64_t drain, bool *donep) {
     weir_err err = WEIR_OK;
     *donep = true;
     for (size_t i = 0; i < pipeline->worker_count; i++) {
@@ -292,36 +291,32 @@ static weir_err look(weir_pipeline *pipeline, uint64_t drain, bool *donep) {
     return err;
 }
 
-/* A change between the look and the wait is not missed for long: the wait is short. */
-static weir_err wait_drained(weir_pipeline *pipeline, uint64_t drain, int64_t timeout_us) {
-    int64_t start_us = weir_clock_mono_us(weir_clock_system());
-    for (;;) {
-        bool done;
-        weir_err err = look(pipeline, drain, &done);
-        if (err || done) return err;
-        int64_t now_us = weir_clock_mono_us(weir_clock_system());
-        if (now_us - start_us >= timeout_us)
-            return WEIR_ERR(WEIR_ETIMEOUT, "the sources were not read to their ends in time");
-        weir_mutex_lock(&pipeline->mutex);
-        weir_cond_wait_until(&pipeline->changed, &pipeline->mutex, now_us + 10000);
-        weir_mutex_unlock(&pipeline->mutex);
-    }
-}
-
 weir_err weir_pipeline_drain(weir_pipeline *pipeline, int64_t timeout_us) {
+    int64_t start_us = weir_clock_mono_us(weir_clock_system());
     weir_mutex_lock(&pipeline->mutex);
     uint64_t drain = ++pipeline->drains;
     pipeline->wakes++;
     weir_cond_broadcast(&pipeline->changed);
     weir_mutex_unlock(&pipeline->mutex);
-    weir_err err = wait_drained(pipeline, drain, timeout_us);
-    return err ? err : weir_graph_drain(pipeline->graph);
+    for (;;) {
+        bool done;
+        weir_err err = pipeline_see_drained(pipeline, drain, &done);
+        if (err) return err;
+        if (done) return weir_graph_drain(pipeline->graph);
+        int64_t now_us = weir_clock_mono_us(weir_clock_system());
+        if (now_us - start_us >= timeout_us)
+            return WEIR_ERR(WEIR_ETIMEOUT, "the sources were not read to their ends in time");
+        weir_mutex_lock(&pipeline->mutex); /* short: a change since the look is not missed for long */
+        weir_cond_wait_until(&pipeline->changed, &pipeline->mutex, now_us + 10000);
+        weir_mutex_unlock(&pipeline->mutex);
+    }
 }
 
-/* --- how it is -------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------------------------ */
 
 const char *weir_pipeline_status_name(weir_pipeline_status status) {
     static const char *const names[] = {"starting", "running", "waiting", "ended", "stopped", "failed"};
+    WEIR_ASSERT((size_t)status < sizeof names / sizeof names[0]);
     return names[status];
 }
 

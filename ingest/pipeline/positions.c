@@ -23,28 +23,29 @@
 
 struct weir_positions {
     char *path;
+    bool is_new, is_old; /* set by open */
     weir_mutex mutex;    /* LEAF; guards the fields below */
     weir_cond saved;     /* saving became false */
     bool saving;         /* a thread is at the file, without the mutex */
     weir_position *rows; /* rising by source, then partition */
     size_t count, capacity;
     weir_positions_letters letters;
-    bool changed, is_new, is_old;
+    bool changed;
 };
 
 /* --- the file -------------------------------------------------------------------------------------------------- */
 
-static uint32_t crc_of(const uint8_t *bytes, size_t length) {
+static uint32_t positions_crc(const uint8_t *bytes, size_t length) {
     uint32_t crc = weir_crc32c(0, bytes, HEADER_BYTES - 4);
     return weir_crc32c(crc, bytes + HEADER_BYTES, length - HEADER_BYTES);
 }
 
-static weir_err decode(weir_positions *positions, const uint8_t *bytes, size_t length) {
+static weir_err positions_decode(weir_positions *positions, const uint8_t *bytes, size_t length) {
     positions->is_old = length >= HEADER_BYTES && memcmp(bytes, MAGIC_OLD, 8) == 0;
     bool whole = positions->is_old || (length >= HEADER_BYTES && memcmp(bytes, MAGIC, 8) == 0);
     size_t rows = whole ? weir_get_u32(bytes + 24) : 0, row_bytes = positions->is_old ? ROW_BYTES_OLD : ROW_BYTES;
     if (!whole || rows > WEIR_POSITIONS_MAX || length != HEADER_BYTES + rows * row_bytes ||
-        weir_get_u32(bytes + 28) != crc_of(bytes, length)) {
+        weir_get_u32(bytes + 28) != positions_crc(bytes, length)) {
         return WEIR_ERR(WEIR_ECORRUPT, "%s is damaged; restore the store from a checkpoint, or rebuild it from the log",
                         positions->path);
     }
@@ -65,37 +66,29 @@ static weir_err decode(weir_positions *positions, const uint8_t *bytes, size_t l
     return WEIR_OK;
 }
 
-static weir_err load(weir_positions *positions) {
-    char *bytes;
-    size_t length;
-    positions->is_new = !weir_path_exists(positions->path);
-    if (positions->is_new) return WEIR_OK;
-    weir_err err = weir_file_load(positions->path, FILE_MAX, &bytes, &length);
-    if (err) return err;
-    err = decode(positions, (const uint8_t *)bytes, length);
-    weir_free(bytes);
-    return err;
-}
-
 weir_err weir_positions_open(const char *folder, weir_positions **positionsp) {
     *positionsp = NULL;
     weir_positions *positions = weir_calloc(1, sizeof *positions);
     if (!positions) return WEIR_NOMEM("for the positions of %s", folder);
     weir_mutex_init(&positions->mutex, WEIR_RANK_LEAF, "positions");
     weir_cond_init(&positions->saved);
-    size_t size = strlen(folder) + sizeof "/positions";
+    size_t size = strlen(folder) + sizeof "/positions", length;
+    char *bytes = NULL;
     positions->path = weir_malloc(size);
     weir_err err = positions->path ? WEIR_OK : WEIR_NOMEM("for the positions of %s", folder);
-    if (!err) {
-        snprintf(positions->path, size, "%s/positions", folder);
-        err = load(positions);
-    }
-    if (err) {
+    if (err) goto done;
+    snprintf(positions->path, size, "%s/positions", folder);
+    positions->is_new = !weir_path_exists(positions->path);
+    if (positions->is_new) goto done;
+    err = weir_file_load(positions->path, FILE_MAX, &bytes, &length);
+    if (!err) err = positions_decode(positions, (const uint8_t *)bytes, length);
+    weir_free(bytes);
+done:
+    if (err)
         weir_positions_close(positions);
-        return err;
-    }
-    *positionsp = positions;
-    return WEIR_OK;
+    else
+        *positionsp = positions;
+    return err;
 }
 
 void weir_positions_close(weir_positions *positions) {
@@ -108,8 +101,9 @@ void weir_positions_close(weir_positions *positions) {
 }
 
 /* Under the mutex. */
-static void encode(const weir_positions *positions, weir_buf *out) {
+static void positions_encode(const weir_positions *positions, weir_buf *out) {
     uint8_t bytes[ROW_BYTES] = {0};
+    WEIR_ASSERT(weir_mutex_held(&positions->mutex) && positions->count <= WEIR_POSITIONS_MAX);
     memcpy(bytes, MAGIC, 8);
     weir_put_u64(bytes + 8, positions->letters.from);
     weir_put_u64(bytes + 16, positions->letters.born);
@@ -129,7 +123,8 @@ static void encode(const weir_positions *positions, weir_buf *out) {
         weir_buf_append(out, bytes, ROW_BYTES);
     }
     if (out->failed) return;
-    weir_put_u32(bytes, crc_of((const uint8_t *)out->bytes, out->length));
+    WEIR_ASSERT(out->length == HEADER_BYTES + positions->count * ROW_BYTES);
+    weir_put_u32(bytes, positions_crc((const uint8_t *)out->bytes, out->length));
     memcpy(out->bytes + HEADER_BYTES - 4, bytes, 4);
 }
 
@@ -139,7 +134,7 @@ weir_err weir_positions_save(weir_positions *positions) {
     while (positions->saving)
         weir_cond_wait(&positions->saved, &positions->mutex);
     bool changed = positions->changed;
-    if (changed) encode(positions, &out);
+    if (changed) positions_encode(positions, &out);
     positions->changed = false;
     positions->saving = true;
     weir_mutex_unlock(&positions->mutex);
@@ -157,7 +152,7 @@ weir_err weir_positions_save(weir_positions *positions) {
 /* --- the table --------------------------------------------------------------------------------------------------- */
 
 /* The first row that is not below (source, partition). */
-static size_t place(const weir_positions *positions, uint32_t source, uint32_t partition) {
+static size_t positions_place(const weir_positions *positions, uint32_t source, uint32_t partition) {
     uint64_t wanted = (uint64_t)source << 32 | partition;
     size_t low = 0, high = positions->count;
     while (low < high) {
@@ -172,14 +167,14 @@ static size_t place(const weir_positions *positions, uint32_t source, uint32_t p
     return low;
 }
 
-static bool is_row(const weir_positions *positions, size_t i, uint32_t source, uint32_t partition) {
+static bool positions_is_row(const weir_positions *positions, size_t i, uint32_t source, uint32_t partition) {
     return i < positions->count && positions->rows[i].source == source && positions->rows[i].partition == partition;
 }
 
 bool weir_positions_get(weir_positions *positions, uint32_t source, uint32_t partition, weir_position *positionp) {
     weir_mutex_lock(&positions->mutex);
-    size_t i = place(positions, source, partition);
-    bool found = is_row(positions, i, source, partition);
+    size_t i = positions_place(positions, source, partition);
+    bool found = positions_is_row(positions, i, source, partition);
     *positionp = found ? positions->rows[i] : (weir_position){.source = source, .partition = partition};
     weir_mutex_unlock(&positions->mutex);
     return found;
@@ -188,7 +183,8 @@ bool weir_positions_get(weir_positions *positions, uint32_t source, uint32_t par
 bool weir_positions_find_check(weir_positions *positions, uint32_t source, uint64_t check, weir_position *positionp) {
     bool found = false;
     weir_mutex_lock(&positions->mutex);
-    for (size_t i = place(positions, source, 0); i < positions->count && positions->rows[i].source == source; i++) {
+    for (size_t i = positions_place(positions, source, 0); i < positions->count && positions->rows[i].source == source;
+         i++) {
         if (positions->rows[i].check != check) continue;
         *positionp = positions->rows[i];
         found = true;
@@ -199,14 +195,14 @@ bool weir_positions_find_check(weir_positions *positions, uint32_t source, uint6
 
 uint32_t weir_positions_partitions(weir_positions *positions, uint32_t source) {
     weir_mutex_lock(&positions->mutex);
-    size_t behind = place(positions, source + 1, 0);
-    bool any = behind > 0 && positions->rows[behind - 1].source == source;
-    uint32_t partitions = any ? positions->rows[behind - 1].partition + 1 : 0;
+    size_t end = positions_place(positions, source + 1, 0);
+    bool any = end > 0 && positions->rows[end - 1].source == source;
+    uint32_t partitions = any ? positions->rows[end - 1].partition + 1 : 0;
     weir_mutex_unlock(&positions->mutex);
     return partitions;
 }
 
-static weir_err grow(weir_positions *positions) {
+static weir_err positions_grow(weir_positions *positions) {
     if (positions->count < positions->capacity) return WEIR_OK;
     if (positions->count == WEIR_POSITIONS_MAX) {
         return WEIR_ERR(WEIR_ELIMIT, "a store remembers at most %u source partitions", WEIR_POSITIONS_MAX);
@@ -222,15 +218,16 @@ static weir_err grow(weir_positions *positions) {
 weir_err weir_positions_put(weir_positions *positions, const weir_position *position) {
     weir_err err = WEIR_OK;
     weir_mutex_lock(&positions->mutex);
-    size_t i = place(positions, position->source, position->partition);
-    if (!is_row(positions, i, position->source, position->partition)) {
-        err = grow(positions);
+    size_t i = positions_place(positions, position->source, position->partition);
+    if (!positions_is_row(positions, i, position->source, position->partition)) {
+        err = positions_grow(positions);
         if (!err) {
             memmove(&positions->rows[i + 1], &positions->rows[i], (positions->count - i) * sizeof *positions->rows);
             positions->count++;
         }
     }
     if (!err) {
+        WEIR_ASSERT(i < positions->count && positions->count <= positions->capacity);
         positions->rows[i] = *position;
         positions->changed = true;
     }
@@ -284,17 +281,16 @@ void weir_marks_add(weir_marks *marks, uint64_t offset, uint64_t check) {
         marks->count = WEIR_MARKS_MAX / 2;
     }
     WEIR_ASSERT(marks->count == 0 || marks->marks[marks->count - 1].offset < offset);
-    marks->marks[marks->count].offset = offset;
-    marks->marks[marks->count++].check = check;
+    marks->marks[marks->count++] = (weir_mark){offset, check};
 }
 
-bool weir_marks_take(weir_marks *marks, uint64_t sealed, uint64_t *offsetp, uint64_t *checkp) {
+bool weir_marks_take(weir_marks *marks, uint64_t sealed, weir_mark *markp) {
     uint32_t taken = 0;
     while (taken < marks->count && marks->marks[taken].offset <= sealed)
         taken++;
     if (taken == 0) return false;
-    *offsetp = marks->marks[taken - 1].offset;
-    *checkp = marks->marks[taken - 1].check;
+    *markp = marks->marks[taken - 1];
+    WEIR_ASSERT(markp->offset <= sealed);
     memmove(marks->marks, marks->marks + taken, (marks->count - taken) * sizeof marks->marks[0]);
     marks->count -= taken;
     return true;
@@ -303,7 +299,7 @@ bool weir_marks_take(weir_marks *marks, uint64_t sealed, uint64_t *offsetp, uint
 bool weir_marks_find(const weir_marks *marks, uint64_t offset, weir_mark *markp) {
     bool found = false;
     for (uint32_t i = 0; i < marks->count && marks->marks[i].offset <= offset; i++) {
-        *markp = (weir_mark){marks->marks[i].offset, marks->marks[i].check};
+        *markp = marks->marks[i];
         found = true;
     }
     return found;

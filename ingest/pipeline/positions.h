@@ -25,13 +25,14 @@
  * A store restored from a checkpoint has no such file: every partition then goes on at its sealed offset, unchecked
  * once.
  */
-#ifndef WEIR_INGEST_POSITIONS_H
-#define WEIR_INGEST_POSITIONS_H
+#ifndef WEIR_INGEST_PIPELINE_POSITIONS_H
+#define WEIR_INGEST_PIPELINE_POSITIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/ingest/kafka/kafka.h>
 #include <weir/store/base/err.h>
 
 typedef struct weir_positions weir_positions;
@@ -40,9 +41,7 @@ typedef struct weir_positions weir_positions;
 #define WEIR_POSITIONS_OLDER 4u
 
 /* The check of the record before offset; check 0: none. */
-typedef struct weir_mark {
-    uint64_t offset, check;
-} weir_mark;
+typedef weir_kafka_mark weir_mark;
 
 typedef struct weir_position {
     uint32_t source, partition;
@@ -54,7 +53,7 @@ typedef struct weir_position {
  * counts the calls: of some, one goes further back, and the first of all stays the last. */
 void weir_position_mark(weir_position *position, weir_mark mark, uint64_t verified, uint64_t times);
 
-/* WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO, WEIR_ENOMEM. */
+/* Reads the file if there is one.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_positions_open(const char *folder, weir_positions **positionsp);
 void weir_positions_close(weir_positions *positions);
 /* false: no row.  [any] */
@@ -76,24 +75,22 @@ bool weir_positions_are_old(weir_positions *positions);
 /* The store has no such file yet: it is new, or was restored.  [any] */
 bool weir_positions_are_new(weir_positions *positions);
 /* Writes it if it has changed since; one thread at a time, the others wait.  Blocks on the disk.  [any]  WEIR_EIO,
- * WEIR_EFULL. */
+ * WEIR_EFULL, WEIR_ENOMEM. */
 weir_err weir_positions_save(weir_positions *positions);
 
-/* Ends of runs that were handed over, with the check of their last record: of the greatest that is sealed, offset and
- * check go into the positions. When they are full every second one is dropped: the ends need not be all there. */
+/* Ends of spans that were handed over, rising, with the check of their last record: the greatest that is sealed goes
+ * into the positions. When they are full every second one is dropped: the ends need not be all there. */
 #define WEIR_MARKS_MAX 128u
 
 typedef struct weir_marks {
     uint32_t count;
-    struct {
-        uint64_t offset, check;
-    } marks[WEIR_MARKS_MAX];
+    weir_mark marks[WEIR_MARKS_MAX];
 } weir_marks;
 
 void weir_marks_add(weir_marks *marks, uint64_t offset, uint64_t check);
-/* Takes out those at or below sealed; false: none. */
-bool weir_marks_take(weir_marks *marks, uint64_t sealed, uint64_t *offsetp, uint64_t *checkp);
+/* Takes out those at or below sealed, and hands out the greatest of them; false: none. */
+bool weir_marks_take(weir_marks *marks, uint64_t sealed, weir_mark *markp);
 /* The greatest at or below offset; false: none. */
 bool weir_marks_find(const weir_marks *marks, uint64_t offset, weir_mark *markp);
 
-#endif /* WEIR_INGEST_POSITIONS_H */
+#endif /* WEIR_INGEST_PIPELINE_POSITIONS_H */

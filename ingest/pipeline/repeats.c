@@ -47,7 +47,7 @@ void weir_repeats_close(weir_repeats *repeats) {
     weir_free(repeats);
 }
 
-/* Event ids are keyed hashes: nobody chooses where they stand. */
+/* Event ids are keyed hashes: no sender can choose where they stand. */
 static uint32_t repeats_home(const weir_repeats *repeats, uint64_t event) {
     return (uint32_t)(event >> 16) & (repeats->capacity * INDEX_TIMES - 1);
 }
@@ -64,7 +64,7 @@ static uint32_t repeats_place(const weir_repeats *repeats, uint32_t number) {
     return (repeats->oldest + number) & (repeats->capacity - 1);
 }
 
-/* Frees a slot, and moves up those behind it that would no longer be found. */
+/* Frees a slot, and moves up those after it that would no longer be found. */
 static void repeats_unindex(weir_repeats *repeats, uint32_t hole) {
     uint32_t mask = repeats->capacity * INDEX_TIMES - 1;
     for (uint32_t i = (hole + 1) & mask; repeats->index[i] != FREE; i = (i + 1) & mask) {
@@ -92,6 +92,7 @@ static weir_err repeats_grow(weir_repeats *repeats) {
         grown.ring[i] = repeats->ring[repeats_place(repeats, i)];
         grown.index[repeats_slot(&grown, grown.ring[i].event)] = i;
     }
+    WEIR_ASSERT((grown.capacity & (grown.capacity - 1)) == 0 && grown.capacity > grown.count);
     weir_free(repeats->ring);
     weir_free(repeats->index);
     *repeats = grown;
@@ -105,8 +106,8 @@ weir_repeat weir_repeats_ask(const weir_repeats *repeats, uint64_t event, uint32
     uint32_t slot = repeats_slot(repeats, event);
     if (repeats->index[slot] == FREE) return WEIR_REPEAT_FIRST;
     const repeats_entry *first = &repeats->ring[repeats->index[slot]];
-    WEIR_ASSERT(first->offset < offset);
-    if (offset - first->offset > repeats->window) return WEIR_REPEAT_FIRST; // R1
+    WEIR_ASSERT(first->event == event && first->offset < offset);
+    if (offset - first->offset > repeats->window) return WEIR_REPEAT_FIRST; // PIPELINE-R1
     *firstp = first->offset;
     return first->content == content ? WEIR_REPEAT_SAME : WEIR_REPEAT_OTHER;
 }
@@ -115,6 +116,7 @@ weir_err weir_repeats_add(weir_repeats *repeats, uint64_t event, uint32_t conten
     if (repeats->window == 0) return WEIR_OK;
     weir_err err = repeats->count == repeats->capacity ? repeats_grow(repeats) : WEIR_OK;
     if (err) return err;
+    WEIR_ASSERT(repeats->count < repeats->capacity);
     WEIR_ASSERT(repeats->count == 0 || repeats->ring[repeats_place(repeats, repeats->count - 1)].offset < offset);
     uint32_t slot = repeats_slot(repeats, event), place = repeats_place(repeats, repeats->count);
     repeats->ring[place] = (repeats_entry){event, offset, content, repeats->index[slot] != FREE};
@@ -127,7 +129,7 @@ void weir_repeats_undo(weir_repeats *repeats, uint64_t offset) {
     while (repeats->count) {
         uint32_t place = repeats_place(repeats, repeats->count - 1);
         const repeats_entry undone = repeats->ring[place];
-        if (undone.offset < offset) return; // R2
+        if (undone.offset < offset) return; // PIPELINE-R2
         repeats->count--;
         uint32_t slot = repeats_slot(repeats, undone.event), older = repeats->count;
         while (undone.again && older && repeats->ring[repeats_place(repeats, older - 1)].event != undone.event)

@@ -2,17 +2,18 @@
 /*
  * replay.c - what a shard is made of, read from the logs once more, while the pipeline goes on.
  *
- * Nothing is decided anew: a position below the sealed offset is a dead letter of this store, or it was taken. So
+ * Nothing is decided anew: an offset below the sealed one is a dead letter of this store, or its event was taken. So
  * letters are passed over, and everything else is mapped without asking what time it is: the clock that let it in may
  * have been another. A letter of an earlier store says nothing of this one, which has not written it again if it
  * refused the event too: there the note that an event leaves is asked for. Of the events of one id the first stands, as
  * ever; which one that is depends on all before it, so reading begins where the store did, or where the checkpoint ends
- * that the repair begins with, whose notes tell; and what a later run must know of the ids is kept. What a message says
- * under today's schema is what counts; if that is less than it was, the repair finds out (GRAPH-R1).
+ * that the repair begins with, whose notes tell; and what a later call of run must know of the ids is kept. What a
+ * message says under today's schema is what counts; if that is less than it was, the repair finds out (GRAPH-R1).
  */
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "pipeline_private.h"
 
@@ -91,26 +92,19 @@ static weir_err replay_want(void *context, uint32_t source, uint32_t partition, 
     return WEIR_OK;
 }
 
-/* What has failed may read another log than the one that the store was made of. */
-static weir_err replay_has_failed(weir_worker *worker) {
-    weir_mutex_lock(&worker->mutex);
-    bool failed = worker->status == WEIR_PIPELINE_FAILED;
-    weir_err err = failed ? weir_err_kept_get(&worker->err) : WEIR_OK;
-    weir_mutex_unlock(&worker->mutex);
-    return weir_err_prefix(err, "source '%s' has failed", worker->schema_source->name);
-}
-
 static weir_err replay_find_worker(const weir_replay *r, uint32_t source, weir_worker **workerp) {
     for (size_t i = 0; i < r->pipeline->worker_count; i++) {
-        weir_worker *worker = &r->pipeline->workers[i];
-        *workerp = worker;
-        if (worker->graph_source == source && worker->from.stream != WEIR_PIPELINE_FILE)
-            return replay_has_failed(worker);
+        weir_worker *worker = *workerp = &r->pipeline->workers[i];
+        if (worker->graph_source != source || worker->from.stream == WEIR_PIPELINE_FILE) continue;
+        /* One that has failed may read another log than the one that the store was made of. */
+        weir_mutex_lock(&worker->mutex);
+        weir_err err = worker->status == WEIR_PIPELINE_FAILED ? weir_err_kept_get(&worker->err) : WEIR_OK;
+        weir_mutex_unlock(&worker->mutex);
+        return weir_err_prefix(err, "source '%s' has failed", worker->schema_source->name);
     }
-    return WEIR_ERR(
-        WEIR_ENOTFOUND,
-        "it was also made from files, or from a source that is not read now: no log has that any more. Bring "
-        "the damaged file back from a copy, or restore a checkpoint");
+    return WEIR_ERR(WEIR_ENOTFOUND,
+                    "it was also made from files, or from a source that is not read now: no log has that any more. "
+                    "Bring the damaged file back from a copy, or restore a checkpoint");
 }
 
 /* Of the source in hand; NULL: nothing is wanted of it. */
@@ -120,18 +114,6 @@ static replay_part *replay_part_of(const weir_replay *r, uint32_t partition) {
 }
 
 /* --- where to begin --------------------------------------------------------------------------------------------- */
-
-static void replay_letters_of(const weir_replay *r, replay_part *part) {
-    size_t begin = 0;
-    while (begin < r->letter_count &&
-           (r->letters[begin].source != part->source || r->letters[begin].partition != part->partition))
-        begin++;
-    part->letters = r->letters + begin;
-    while (begin + part->letter_count < r->letter_count &&
-           r->letters[begin + part->letter_count].source == part->source &&
-           r->letters[begin + part->letter_count].partition == part->partition)
-        part->letter_count++;
-}
 
 typedef struct replay_notes {
     weir_event_note *notes; /* the newest first */
@@ -200,30 +182,32 @@ static weir_err replay_start(void *context, uint32_t partition, uint64_t begin, 
                         worker->schema_source->name, partition, (unsigned long long)begin, (unsigned long long)first);
     part->begun = true;
     startp->offset = part->next = first;
-    replay_letters_of(r, part);
+    /* Its letters: a row of those that are sorted by place. */
+    size_t at = 0;
+    while (at < r->letter_count &&
+           (r->letters[at].source != part->source || r->letters[at].partition != part->partition))
+        at++;
+    part->letters = r->letters + at;
+    for (part->letter_count = 0; at < r->letter_count; at++, part->letter_count++)
+        if (r->letters[at].source != part->source || r->letters[at].partition != part->partition) break;
     return WEIR_OK;
-}
-
-/* Who asks how far a topic goes is the pipeline's own consumer. */
-static void replay_told(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us) {
-    (void)context, (void)parts, (void)count, (void)contact_us;
 }
 
 static bool replay_stops(void *context) {
     return weir_pipeline_stopping(((weir_replay *)context)->pipeline);
 }
 
-static weir_err replay_open(weir_replay *r, weir_consumer **streamp) {
+static weir_err replay_open_consumer(weir_replay *r, weir_consumer **consumerp) {
     const weir_pipeline *pipeline = r->pipeline;
-    const weir_consumer_kafka_opts kafka = {.brokers = pipeline->brokers,
+    const weir_kafka_consumer_opts kafka = {.brokers = pipeline->brokers,
                                             .topic = r->worker->schema_source->topic,
                                             .timeout_us = pipeline->kafka_timeout_us,
                                             .buffer_bytes = BUFFER_BYTES,
-                                            .told = replay_told,
-                                            .stop = replay_stops};
-    if (r->worker->from.stream == WEIR_PIPELINE_KAFKA)
-        return weir_consumer_kafka_open(&kafka, replay_start, r, streamp);
-    return weir_consumer_eventlog_open(r->worker->from.log, replay_start, r, streamp);
+                                            .start_at = replay_start,
+                                            .stop = replay_stops,
+                                            .context = r};
+    if (r->worker->from.stream == WEIR_PIPELINE_KAFKA) return weir_consumer_kafka_open(&kafka, consumerp);
+    return weir_consumer_eventlog_open(r->worker->from.log, replay_start, r, consumerp);
 }
 
 /* --- an event --------------------------------------------------------------------------------------------------- */
@@ -232,17 +216,6 @@ static weir_err replay_open(weir_replay *r, weir_consumer **streamp) {
 static bool replay_claim(void *context, const weir_mutation *put) {
     weir_replay *r = context;
     return weir_graph_repair_wants(r->repair, put) && weir_graph_repair_claim(r->repair, put->vertex);
-}
-
-typedef enum replay_letter { REPLAY_NO_LETTER, REPLAY_EARLIER, REPLAY_OURS } replay_letter;
-
-static replay_letter replay_ask_letter(replay_part *part, uint64_t offset) {
-    replay_letter found = REPLAY_NO_LETTER;
-    for (; part->letter_count && part->letters->offset <= offset; part->letters++, part->letter_count--) {
-        if (part->letters->offset != offset || found == REPLAY_OURS) continue;
-        found = part->letters->ours ? REPLAY_OURS : REPLAY_EARLIER;
-    }
-    return found;
 }
 
 /* A trim keeps notes for as long as ids are compared with them. */
@@ -289,6 +262,7 @@ static weir_err replay_event(weir_replay *r, const replay_part *part, const weir
         const weir_mutation m = weir_chosen_mutation(event, r->chosen[i]);
         if (weir_graph_repair_wants(r->repair, &m)) r->mutations[count++] = m;
     }
+    WEIR_ASSERT(count <= WEIR_MAP_MUTATIONS_MAX);
     const weir_mutation note = weir_event_note_mutation(r->worker, part->partition, event, offset);
     if (event->event_id && weir_graph_repair_wants(r->repair, &note)) r->mutations[count++] = note;
     return count ? weir_graph_repair_add(r->repair, r->mutations, count) : WEIR_OK;
@@ -297,15 +271,15 @@ static weir_err replay_event(weir_replay *r, const replay_part *part, const weir
 /* Whether it stands: it can be mapped, and is the first of its id. */
 static weir_err replay_stands(weir_replay *r, replay_part *part, const weir_consumer_record *record, weir_mapped *event,
                               bool *standsp) {
-    replay_letter letter = replay_ask_letter(part, record->offset);
+    weir_letters_origin letter = weir_letters_next(&part->letters, &part->letter_count, record->offset);
     uint64_t first;
     *standsp = false;
-    if (letter == REPLAY_OURS) return WEIR_OK; // P2
+    if (letter == WEIR_LETTERS_OURS) return WEIR_OK; // PIPELINE-P2
     weir_err err = replay_map(r, record, event);
-    if (weir_err_is(err, WEIR_EDATA)) return WEIR_OK; /* a letter of another life, mapped anew, and refused again */
+    if (weir_err_is(err, WEIR_EDATA)) return WEIR_OK; /* a letter of an earlier store, mapped anew, and refused again */
     if (err || (event->count == 0 && !event->event_id)) return err;
     *standsp = true;
-    if (letter == REPLAY_EARLIER) err = replay_was_taken(r, record, event, standsp);
+    if (letter == WEIR_LETTERS_EARLIER) err = replay_was_taken(r, record, event, standsp);
     if (err || !*standsp || !event->event_id) return err;
     *standsp =
         weir_repeats_ask(part->repeats, event->event, event->content, record->offset, &first) == WEIR_REPEAT_FIRST;
@@ -320,6 +294,7 @@ static weir_err replay_record(weir_replay *r, const weir_consumer_record *record
     bool wanted = record->offset < part->until;
     part->next = wanted ? record->offset + 1 : part->until;
     if (!wanted) return WEIR_OK;
+    WEIR_ASSERT(part->begun && part->next <= part->until);
     r->read += record->offset >= part->from;
     weir_err err = replay_stands(r, part, record, &event, &stands);
     return err || !stands || record->offset < part->from ? err : replay_event(r, part, &event, record->offset);
@@ -327,33 +302,28 @@ static weir_err replay_record(weir_replay *r, const weir_consumer_record *record
 
 /* --- a source --------------------------------------------------------------------------------------------------- */
 
-/* Behind the last record of a partition there may be what is no record. */
-static bool replay_is_through(const weir_replay *r, weir_consumer *stream) {
+/* All that is wanted was read. Offsets after the last record of a partition may be of what is not a record. */
+static bool replay_is_through(const weir_replay *r, weir_consumer *consumer) {
     bool through = true;
     for (size_t i = 0; i < r->part_count; i++) {
         replay_part *part = &r->parts[i];
         bool done = part->from == part->until || (part->begun && part->next >= part->until);
         if (part->source != r->worker->graph_source || done) continue;
-        uint64_t clear = stream->ops->clear ? stream->ops->clear(stream, part->partition) : 0;
+        uint64_t clear = consumer->ops->clear ? consumer->ops->clear(consumer, part->partition) : 0;
         if (part->begun && clear >= part->until) part->next = part->until;
         through = through && part->next >= part->until;
     }
     return through;
 }
 
-static weir_err replay_cut_short(const weir_replay *r) {
-    return WEIR_ERR(WEIR_ETIMEOUT, "source '%s' does not bring what was read of it before; look at its brokers",
-                    r->worker->schema_source->name);
-}
-
-static weir_err replay_read(weir_replay *r, weir_consumer *stream) {
+static weir_err replay_read(weir_replay *r, weir_consumer *consumer) {
     int64_t moved_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = WEIR_OK;
-    while (!err && !replay_is_through(r, stream)) {
+    while (!err && !replay_is_through(r, consumer)) {
         const weir_consumer_record *records;
         size_t count;
         bool empty;
-        err = stream->ops->poll(stream, &records, &count, &empty);
+        err = consumer->ops->poll(consumer, &records, &count, &empty);
         for (size_t i = 0; !err && i < count; i++)
             err = replay_record(r, &records[i]);
         for (size_t i = 0; i < r->part_count; i++)
@@ -361,20 +331,23 @@ static weir_err replay_read(weir_replay *r, weir_consumer *stream) {
         int64_t now_us = weir_clock_mono_us(weir_clock_system());
         if (count) moved_us = now_us;
         if (!err && !r->counted(r->context, r->read, r->wanted)) err = WEIR_ERR(WEIR_ECLOSED, "the pipeline stops");
-        if (!err && !count && (now_us - moved_us > SILENT_US || !stream->ops->clear)) err = replay_cut_short(r);
+        if (!err && !count && (now_us - moved_us > SILENT_US || !consumer->ops->clear))
+            err =
+                WEIR_ERR(WEIR_ETIMEOUT, "source '%s' does not deliver records that were read before; check its brokers",
+                         r->worker->schema_source->name);
     }
     return err;
 }
 
 static weir_err replay_source(weir_replay *r, weir_worker *worker) {
     const weir_graph *graph = r->pipeline->graph;
-    weir_consumer *stream = NULL;
+    weir_consumer *consumer = NULL;
     r->worker = worker;
     weir_err err =
         weir_mapper_open(weir_graph_schema(graph), worker->from.source, weir_graph_id_key(graph), &r->mapper);
-    if (!err) err = replay_open(r, &stream);
-    if (!err) err = replay_read(r, stream);
-    if (stream) stream->ops->close(stream);
+    if (!err) err = replay_open_consumer(r, &consumer);
+    if (!err) err = replay_read(r, consumer);
+    if (consumer) consumer->ops->close(consumer);
     weir_mapper_close(r->mapper);
     r->mapper = NULL;
     return weir_err_prefix(err, "source '%s'", worker->schema_source->name);
@@ -425,7 +398,7 @@ weir_err weir_replay_run(weir_replay *r) {
         r->wanted += r->parts[i].until - r->parts[i].from;
     r->read = 0;
     if (err || !r->wanted) return err;
-    /* behind what is sealed: their letters are in the log (P3) */
+    /* After it is known what is sealed: the letters of that are in the log (PIPELINE-P3). */
     err = weir_letters_all(r->pipeline->letters, born, weir_pipeline_letter_source, r->pipeline, &r->letters,
                            &r->letter_count);
     if (!err) err = replay_sources(r);

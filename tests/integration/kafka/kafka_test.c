@@ -404,7 +404,7 @@ static void k4_offset_that_is_gone_or_not_there_yet(void **state) {
     assert_err(try_consumer("gone", &(weir_kafka_start){.offset = 101}, 1, &consumer), WEIR_ECORRUPT,
                "ends at 100, before offset 101");
     assert_err(try_consumer("gone", &(weir_kafka_start){.partition = 1}, 1, &consumer), WEIR_ENOTFOUND,
-               "1 partitions, so none with number 1");
+               "1 partitions, numbered from 0; there is no partition 1");
     assert_err(try_consumer("gone", (const weir_kafka_start[]){{.offset = 40}, {.offset = 40}}, 2, &consumer),
                WEIR_EINVAL, "read twice");
     consumer = open_consumer("gone", &(weir_kafka_start){.offset = 100}, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * power_cut_test.c - L2 and L3 against a disk that loses what was not synced.
+ * power_cut_test.c - EVENTLOG-L2 and EVENTLOG-L3 against a disk that loses what was not synced.
  *
  * A model disk watches every operation of the file layer. It knows what is durable: the content of a file at its last
  * sync, the names in a folder at the folder's last sync. At random operations it builds what a power cut could leave at

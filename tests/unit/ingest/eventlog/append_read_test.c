@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* append_read_test.c - what goes in comes out; L1, L2 and every limit of eventlog.h. */
+/* append_read_test.c - what goes in comes out; EVENTLOG-L1, EVENTLOG-L2 and every limit of eventlog.h. */
 #include "eventlog_private.h"
 
 #include <weir/store/base/fault.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fault_test.c - L4, and every operation and every allocation failing once.
+ * fault_test.c - EVENTLOG-L4, and every operation and every allocation failing once.
  *
  * One workload (create, append, sync, roll, reopen, retain, read) keeps its own note of what it was told; after any
  * failure the log must reopen with all of that, in order, and without a hole.

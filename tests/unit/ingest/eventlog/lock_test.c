@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock_test.c - L5: one process appends; others may read. */
+/* lock_test.c - EVENTLOG-L5: one process appends; others may read. */
 #include <signal.h>
 #include <sys/wait.h>
 

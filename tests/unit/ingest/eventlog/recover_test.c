@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recover_test.c - L3: a torn tail is cut, damage is refused, nothing acknowledged is lost, a refusal changes nothing.
+ * recover_test.c - EVENTLOG-L3: a torn tail is cut, damage is refused, nothing acknowledged is lost, a refusal changes
+ * nothing.
  *
  * Two logs are prepared. The "closed" one was closed, so all of it is acknowledged. The "crashed" one is a copy taken
  * while the log was open: its first records are acknowledged, the last ones are only in the file (an armed fault keeps

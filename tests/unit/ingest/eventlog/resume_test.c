@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resume_test.c - L4, second half: a poisoned log goes on in place, with all that was appended, once, at its offsets.
+ * resume_test.c - EVENTLOG-L4, second half: a poisoned log goes on in place, with all that was appended, once, at its
+ * offsets.
  *
  * Each operation of a small workload (small segments, so that it rolls; groups that are synced and groups that are only
  * written) is where a failure begins that lasts; when it ends, the log is resumed, and compared record by record with
@@ -47,7 +48,8 @@ static void fail_from(const char *what, uint64_t nth, const char *why, bool *met
         if (weir_eventlog_health(w.log)) assert_true(weir_eventlog_resume(w.log) != WEIR_OK || *metp);
     }
     assert_ok(weir_fault_arm(NULL));
-    assert_int_equal(fixture_check(w.log, 0, 0, 0), fixture_stats(w.log, 0).offset_durable); /* L2: reads went on */
+    /* EVENTLOG-L2: reads went on */
+    assert_int_equal(fixture_check(w.log, 0, 0, 0), fixture_stats(w.log, 0).offset_durable);
     assert_ok(weir_eventlog_resume(w.log));
     assert_ok(weir_eventlog_health(w.log));
     w.appended = fixture_stats(w.log, 0).offset_end;

@@ -346,7 +346,7 @@ static void deleted_and_put_again_it_has_its_name(void **state) {
     fixture_text(&f, 0, 0, "{\"id\":\"3\",\"t\":30,\"account\":\"a\",\"card\":\"c\"}");
     fixture_drain(&f);
     fixture_compare(&f);
-    fixture_text(&f, 0, 0, "{\"id\":\"4\",\"t\":40,\"account\":\"a\",\"gone\":1}"); /* both in one run */
+    fixture_text(&f, 0, 0, "{\"id\":\"4\",\"t\":40,\"account\":\"a\",\"gone\":1}"); /* both in one span */
     fixture_text(&f, 0, 0, "{\"id\":\"5\",\"t\":35,\"account\":\"a\",\"card\":\"c\"}");
     fixture_text(&f, 0, 0, "{\"id\":\"6\",\"t\":50,\"account\":\"a\",\"card\":\"c\"}");
     fixture_drain(&f);

@@ -126,23 +126,24 @@ static void marks_give_the_greatest_that_is_sealed(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);
     static weir_marks marks;
-    uint64_t offset = 0, sealed = 0, got, check, last = 0;
+    uint64_t offset = 0, sealed = 0, last = 0;
+    weir_mark got;
     for (int i = 0; i < 20000; i++) {
         offset += 1 + weir_rng_below(&rng, 9);
         weir_marks_add(&marks, offset, offset * 3);
         assert_true(marks.count <= WEIR_MARKS_MAX);
         if (weir_rng_below(&rng, 200)) continue;
         sealed += weir_rng_below(&rng, offset - sealed + 1);
-        if (!weir_marks_take(&marks, sealed, &got, &check)) continue;
-        assert_true(got <= sealed && got > last);
-        assert_int_equal(check, got * 3);
+        if (!weir_marks_take(&marks, sealed, &got)) continue;
+        assert_true(got.offset <= sealed && got.offset > last);
+        assert_int_equal(got.check, got.offset * 3);
         for (uint32_t m = 0; m < marks.count; m++)
             assert_true(marks.marks[m].offset > sealed);
-        last = got;
+        last = got.offset;
     }
-    assert_true(weir_marks_take(&marks, offset, &got, &check));
+    assert_true(weir_marks_take(&marks, offset, &got));
     assert_int_equal(marks.count, 0);
-    assert_false(weir_marks_take(&marks, offset, &got, &check));
+    assert_false(weir_marks_take(&marks, offset, &got));
 }
 
 static weir_err open_and_save(void *context) {

@@ -454,7 +454,7 @@ static void letters_of_an_earlier_store(void **state) {
     world_close(w);
 }
 
-/* --- R1 ------------------------------------------------------------------------------------------------------- */
+/* --- GRAPH-R1 ------------------------------------------------------------------------------------------------- */
 
 /* What can be read of each shard but the damaged one is read as before. */
 static void others_are_read(world *w, uint32_t shard) {

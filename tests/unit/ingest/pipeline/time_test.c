@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * time_test.c - hostile times through the pipeline: what is too far ahead is a dead letter, whatever stream it comes
- * by, and makes nothing else vanish; who counts for the watermark, and from when on not.
+ * time_test.c - hostile times through the pipeline: what is too far ahead is a dead letter, whatever its source is,
+ * and makes nothing else vanish; what counts for the watermark, and from when on not.
  */
 #include "../kafka/mock.h"
 
@@ -146,7 +146,7 @@ static const char reason_9999[] =
     "field 'when.at' (byte 27): the event's time, 9999-12-31T23:59:59.000000Z, is in the future: none after "
     "2026-01-01T01:00:00.000000Z is taken (ingest.future_max); check the sender's clock";
 
-/* --- each stream ------------------------------------------------------------------------------------------------ */
+/* --- each kind of source ---------------------------------------------------------------------------------------- */
 
 static void log_the_year_9999_is_a_letter(void **state) {
     (void)state;

@@ -34,20 +34,21 @@
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   L1  Offsets of a partition are consecutive across all its segments.
- *   L2  A record below offset_durable survives a power cut, and a reader sees only such records, in any process.
- *   L3  Open cuts a torn tail of the LAST segment only, and only if nothing shows that the cut would lose an
- *       acknowledged record; damage anywhere else is WEIR_ECORRUPT and changes nothing.
- *   L4  After one failed write or sync the partition is poisoned: reads go on, appends fail until it is resumed or
- *       reopened; what memory has of it is then written anew, from the last sync that went well.
- *   L5  One process appends; a second is refused with the first one's process id.
+ *   EVENTLOG-L1  Offsets of a partition are consecutive across all its segments.
+ *   EVENTLOG-L2  A record below offset_durable survives a power cut, and a reader sees only such records, in any
+ *                process.
+ *   EVENTLOG-L3  Open cuts a torn tail of the LAST segment only, and only if nothing shows that the cut would lose an
+ *                acknowledged record; damage anywhere else is WEIR_ECORRUPT and changes nothing.
+ *   EVENTLOG-L4  After one failed write or sync the partition is poisoned: reads go on, appends fail until it is
+ *                resumed or reopened; a resume writes anew what memory has, from the last sync that went well.
+ *   EVENTLOG-L5  One process appends; a second is refused with the first one's process id.
  *
- * WHAT L3 GOES BY. "A bad record with good ones behind it is damage" would be wrong: pages that were not synced reach
- * the disk in any order, so a power cut leaves exactly that. Two witnesses tell a torn tail from damage:
+ * WHAT EVENTLOG-L3 GOES BY. "A bad record with good ones after it is damage" would be wrong: pages that were not
+ * synced reach the disk in any order, so a power cut leaves exactly that. Two witnesses tell a torn tail from damage:
  *   the marks     After each sync, before the caller is told, the new durable offset is appended to `durable`. That
  *                 write is not synced, so it costs no second sync: kill -9 loses none, a power cut loses the newest
  *                 ones, and a mark that is too old only makes the witness weaker, never wrong.
- *   the records   carry the durable offset of their own append. A whole record found behind the tear that claims more
+ *   the records   carry the durable offset of their own append. A whole record found after the tear that claims more
  *                 than the tear leaves is proof that acknowledged records are gone.
  * What no witness can see: damage inside the very last synced group, if a power cut also took its mark. To tell that
  * from a torn write would take a second sync per group. Such a cut is logged and counted in tail_cut_bytes.
@@ -102,7 +103,7 @@ typedef struct weir_eventlog_opts {
 
 typedef struct weir_eventlog_partition_stats {
     uint64_t offset_begin;   /* gauge: first record that is still there                       */
-    uint64_t offset_durable; /* gauge: first offset not yet on disk; see L2                   */
+    uint64_t offset_durable; /* gauge: first offset not yet on disk; see EVENTLOG-L2                  */
     uint64_t offset_end;     /* gauge: next offset that append will give; read-only: durable  */
     uint64_t bytes;          /* gauge: of all segments                                        */
     uint64_t segments;       /* gauge                                                         */
@@ -113,8 +114,10 @@ typedef struct weir_eventlog_partition_stats {
 /* Opens FOLDER/TOPIC, creating it when it is not there and opts->partitions is not 0; an existing topic keeps its own
  * partitions.  [owner]   Reads the last segment of each partition, no other. Damage in earlier segments is met by the
  * reader that comes to it, and by weir_eventlog_verify.
- * WEIR_EINVAL a bad topic name or option; WEIR_ENOTFOUND; WEIR_EBUSY (L5); WEIR_ECORRUPT (L3) names file and
- * position; WEIR_EVERSION; WEIR_EIO; WEIR_EFULL; WEIR_EPERM; WEIR_ENOMEM.  Blocks on the disk.
+ * WEIR_EINVAL a bad topic name or option; WEIR_ELIMIT a path that is too long; WEIR_ENOTFOUND; WEIR_EBUSY another
+ * process appends (EVENTLOG-L5), or, read-only, retention removes segments as fast as they are listed; WEIR_ECORRUPT
+ * (EVENTLOG-L3) names file and position; WEIR_EVERSION; WEIR_EIO; WEIR_EFULL; WEIR_EPERM; WEIR_ENOMEM.  Blocks on the
+ * disk.
  * A read-only log may be open while another process appends. It sees what that process has marked as durable; after a
  * power cut, until a process has opened the log for appending, that may be less than was acknowledged, never more. */
 weir_err weir_eventlog_open(const char *folder, const char *topic, const weir_eventlog_opts *opts,
@@ -130,21 +133,22 @@ uint32_t weir_eventlog_partition_of(const weir_eventlog *log, const void *key, s
  * group that is being written.
  * These leave the log as it was: WEIR_EINVAL no such partition, 0 records or above WEIR_EVENTLOG_BATCH_MAX, a length
  * without its bytes; WEIR_ELIMIT a record above WEIR_EVENTLOG_RECORD_MAX or all above WEIR_EVENTLOG_BATCH_BYTES_MAX;
- * WEIR_EPERM read-only; WEIR_ENOMEM no buffer; WEIR_EPOISONED, and what poisons (L4) when it must write others' records
- * first: WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. After any error nothing of this call was appended. */
+ * WEIR_EPERM read-only; WEIR_ENOMEM no buffer; WEIR_EPOISONED, and what poisons (EVENTLOG-L4) when it must first write
+ * the records of others: WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. After any error nothing of this call was appended. */
 weir_err weir_eventlog_append(weir_eventlog *log, uint32_t partition, const weir_record *records, size_t count,
                               uint64_t *first_offsetp);
 /* Makes all that was appended before the call durable. Only then may it be acknowledged.  Blocks.  [any]
- * WEIR_EFULL, WEIR_EIO, WEIR_EPOISONED (L4): what was not yet durable will be there once the log is resumed, and may or
- * may not be there when it is reopened; the other partitions have been synced all the same. */
+ * WEIR_EPERM read-only; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_EPOISONED (EVENTLOG-L4): what was not yet durable will
+ * be there once the log is resumed, and may or may not be there when it is reopened; the other partitions have been
+ * synced all the same. */
 weir_err weir_eventlog_sync(weir_eventlog *log);
 /* The same for one partition: what a caller that appended to one should use.  Also WEIR_EINVAL no such partition. */
 weir_err weir_eventlog_sync_partition(weir_eventlog *log, uint32_t partition);
 /* Success, or why a partition is poisoned, in the words of its failure.  [any] */
 weir_err weir_eventlog_health(weir_eventlog *log);
 /* Gets poisoned partitions to work again, if what stopped them has ended; success when none is poisoned. All that was
- * appended is then durable under the offsets that it was given.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECORRUPT: they
- * are as they were; try again a second later.  Blocks on the disk.  [any] */
+ * appended is then durable under the offsets that it was given.  WEIR_EPERM read-only; WEIR_EFULL, WEIR_EIO,
+ * WEIR_ENOMEM, WEIR_ECORRUPT: they are as they were; try again a second later.  Blocks on the disk.  [any] */
 weir_err weir_eventlog_resume(weir_eventlog *log);
 /* Removes what retention allows, whole segments, oldest first, never the last one.  [owner]
  * WEIR_EPERM read-only; WEIR_EIO; WEIR_ECORRUPT a segment's age cannot be read. */
@@ -175,7 +179,7 @@ typedef struct weir_eventlog_verify_stats {
     uint64_t segments;   /* read                                           */
     uint64_t records;    /* whole and in order, below the durable end      */
     uint64_t bytes;      /* of the segments                                */
-    uint64_t tail_bytes; /* behind the durable end: not acknowledged       */
+    uint64_t tail_bytes; /* above the durable end: not acknowledged        */
     uint64_t damages;    /* told to the visitor                            */
 } weir_eventlog_verify_stats;
 

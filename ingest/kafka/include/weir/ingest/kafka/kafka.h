@@ -6,16 +6,16 @@
  * (assign, never subscribe), check CRCs, and treat an offset that retention has run past as an error.
  *
  * INVARIANTS
- *   K1  A producer sends no record of a partition after it gave up an earlier one. So what the broker has of a
- *       partition is a prefix of what was produced, each record once; only if it refuses the very first batch of a
- *       producer may it take what was already on its way behind that.
- *   K2  A record counts as acknowledged only when every in-sync replica has it.
- *   K3  A consumer hands out the records of a partition in rising offsets, each once, and none behind a record that it
- *       could not read.
- *   K4  A consumer begins exactly where it was told, or fails: it never resets an offset by itself.
- *   K5  Neither creates a topic unless it was asked to, whatever the broker's own setting.
- *   K6  What a consumer hands out comes over the connections, and from the leaders, that it had when it compared the
- *       records before it with its marks; over others it hands out nothing before it was opened again.
+ *   KAFKA-K1  A producer sends no record of a partition after it gave up an earlier one. So what the broker has of a
+ *             partition is a prefix of what was produced, each record once; only if it refuses the very first batch of
+ *             a producer may it take what was already on its way after that.
+ *   KAFKA-K2  A record counts as acknowledged only when every in-sync replica has it.
+ *   KAFKA-K3  A consumer hands out the records of a partition in rising offsets, each once, and none after a record
+ *             that it could not read.
+ *   KAFKA-K4  A consumer begins exactly where it was told, or fails: it never resets an offset by itself.
+ *   KAFKA-K5  Neither creates a topic unless it was asked to, whatever the broker's own setting.
+ *   KAFKA-K6  What a consumer hands out comes over the connections, and from the leaders, that it had when it compared
+ *             the records before it with its marks; over others it hands out nothing before it was opened again.
  *
  * TIME: a record's time, in microseconds, comes back as it was given. Kafka's own timestamp holds it when it is in
  * whole milliseconds and of the last twelve hours; otherwise that is the time of sending, and the text of the header
@@ -72,13 +72,14 @@ typedef struct weir_kafka_producer_opts {
 /* Waits until the broker has told about the topic. A topic that it creates keeps all its records (retention.ms=-1):
  * a log that forgets cannot be replayed.  Blocks.  [owner]
  * WEIR_EUNAVAILABLE no broker answered: the sentence names the address and says how to start one; WEIR_ENOTFOUND no
- * such topic; WEIR_EPERM; WEIR_EINVAL; WEIR_ENOMEM. */
+ * such topic; WEIR_EPERM; WEIR_ELIMIT the topic has more than WEIR_KAFKA_PARTITIONS_MAX partitions; WEIR_EINVAL;
+ * WEIR_ENOMEM. */
 weir_err weir_kafka_producer_open(const weir_kafka_producer_opts *opts, weir_kafka_producer **producerp);
 /* Hands a copy over; the key chooses the partition as Java clients choose it, no key takes any. Blocks while the
  * client's queue is full.  [owner]
  * WEIR_ELIMIT larger than the topic's max.message.bytes: without effect. WEIR_ETIMEOUT, WEIR_EUNAVAILABLE, WEIR_EPERM,
  * WEIR_ENOTFOUND, WEIR_EINVAL: this or an earlier record was refused, or none was acknowledged for timeout_us; from
- * then on every call says so, and what was not acknowledged may or may not be there (K1). */
+ * then on every call says so, and what was not acknowledged may or may not be there (KAFKA-K1). */
 weir_err weir_kafka_produce(weir_kafka_producer *producer, int64_t time_us, const void *key, size_t key_length,
                             const void *value, size_t value_length);
 /* Returns when all are acknowledged; *acknowledgedp counts them since open, on failure too.  Blocks.  [owner]
@@ -140,10 +141,10 @@ typedef struct weir_kafka_consumer_opts {
     size_t start_count;
     /* Asked in open for each partition, 0 first; begin: the first offset that is still there. */
     weir_err (*start_at)(void *context, uint32_t partition, uint64_t begin, weir_kafka_start *startp);
-    /* Called in open and then about once a second, when all partitions were heard of; contact_us is of the monotonic
-     * clock. NULL: nobody wants to know.  [ingest] */
+    /* Called in open, then by the watch's thread about once a second, when all partitions were heard of; contact_us is
+     * of the monotonic clock. NULL: not told.  [any] */
     void (*told)(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us);
-    /* Asked while the brokers are: true ends that, open with WEIR_ECANCELLED. NULL: never.  [any] */
+    /* Asked while an answer of the brokers is awaited: true gives up, open with WEIR_ECANCELLED. NULL: never.  [any] */
     bool (*stop)(void *context);
     void *context;
     uint64_t buffer_bytes; /* fetched ahead of poll; 0: 64 MiB; at most 1 GiB              */
@@ -154,20 +155,20 @@ typedef struct weir_kafka_consumer_opts {
  * WEIR_ECANCELLED; WEIR_EUNAVAILABLE no broker answered; WEIR_ENOTFOUND no such topic or partition, which may come;
  * WEIR_EDATA its offset is gone: the sentence names the earliest; WEIR_ECORRUPT the partition ends before the offset,
  * or a mark differs: it is not the log that was read before; WEIR_EPERM; WEIR_EINVAL no start, a partition twice, a bad
- * option; WEIR_ENOMEM. */
+ * option; WEIR_ELIMIT more than WEIR_KAFKA_PARTITIONS_MAX partitions; WEIR_ENOMEM; what start_at returns. */
 weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kafka_consumer **consumerp);
 /* Waits up to wait_us for records, then hands out what is there, at most `capacity` and WEIR_KAFKA_BATCH_MAX; none is
  * success, and may come earlier than wait_us when a partition's end was reached. Their bytes are borrowed until the
  * next call on the consumer. An error comes when all that could be read before it was handed out; from then on every
  * call says so: open again where you are.  Blocks.  [owner]
- * WEIR_ECLOSED the connection, a leader or the number of partitions is another one (K6): open again and go on;
+ * WEIR_ECLOSED the connection, a leader or the number of partitions is another one (KAFKA-K6): open again and go on;
  * WEIR_ENOTFOUND the topic was deleted; WEIR_EDATA retention has run past the offset; WEIR_ECORRUPT a CRC is wrong, the
- * log was cut back, or a mark differs: what is not below `verified` is in doubt; WEIR_EPERM; WEIR_EUNAVAILABLE;
- * WEIR_EINVAL capacity 0. */
+ * log was cut back, or a mark differs: what is not below `verified` is in doubt; WEIR_EORDER the broker sent an offset
+ * that was handed out before: open again; WEIR_EPERM; WEIR_EUNAVAILABLE; WEIR_EINVAL capacity 0. */
 weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us, weir_kafka_record *records,
                                   size_t capacity, size_t *countp);
 /* True when each partition's end, as the broker last told it, has been handed out; records of open transactions are
- * behind that end.  [owner] */
+ * above that end.  [owner] */
 bool weir_kafka_consumer_at_end(const weir_kafka_consumer *consumer);
 
 typedef struct weir_kafka_position_stats {

@@ -12,7 +12,7 @@
  *      2     1   stream: 0 event log, 1 Kafka, 2 file         44     2   bytes of the reason
  *      3     1   0                                            46     2   0
  *      4     4   partition                                    48     4   bytes of the original key
- *      8     8   identity of the stream                       52     4   0
+ *      8     8   identity of the source                       52     4   0
  *     16     8   time of the record, us                       56     …   source, topic, reason, key
  *     24     8   bytes of the original value
  *
@@ -36,15 +36,16 @@ extern "C" {
 
 #define WEIR_DEAD_LETTER_TOPIC        "dead-letters"
 #define WEIR_DEAD_LETTER_REPLAY_TOPIC "dead-letters-replayed"
-#define WEIR_DEAD_LETTER_BYTES_MAX    (WEIR_EVENTLOG_RECORD_MAX / 2) /* of the value and of the key: more is cut */
+#define WEIR_DEAD_LETTER_BYTES_MAX    (WEIR_EVENTLOG_RECORD_MAX / 2) /* of a value; of a key half of it; more is cut */
 
+/* What the source is: see weir_pipeline_stream. */
 typedef enum weir_dead_letter_stream {
     WEIR_DEAD_LETTER_EVENTLOG,
     WEIR_DEAD_LETTER_KAFKA,
-    WEIR_DEAD_LETTER_FILE /* offset is the line, from 0 on */
+    WEIR_DEAD_LETTER_FILE /* the offset is the number of the line, from 0 on */
 } weir_dead_letter_stream;
 
-/* A plain value; all it points to is borrowed. Texts are not ended by 0. */
+/* A plain value; all it points to is borrowed. Texts have no NUL at their end. */
 typedef struct weir_dead_letter {
     const char *source; /* of the schema */
     size_t source_length;
@@ -56,7 +57,7 @@ typedef struct weir_dead_letter {
     uint64_t offset;
     uint32_t partition;
     weir_dead_letter_stream stream;
-    bool cut;        /* bytes or key are not all of it: it cannot be replayed */
+    bool cut;        /* bytes or key are incomplete: it cannot be replayed */
     int64_t time_us; /* of the record                                         */
     const void *key; /* NULL: none                                            */
     size_t key_length;

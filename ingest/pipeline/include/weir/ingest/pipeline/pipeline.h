@@ -2,19 +2,19 @@
 /*
  * pipeline.h - from the sources of a schema into a living graph, each event once.
  *
- *   stream ──poll──► records ──map──► mutations ──claim names──► one batch a shard ──submit──► graph
- *                        └─ bad ones ──► dead letters, durable before the run that passes them
+ *   consumer ──poll──► records ──map──► mutations ──claim names──► one batch a shard ──submit──► graph
+ *                          └─ bad ones ──► dead letters, durable before the span that passes them
  *
- * One thread a source. A run is a row of records of one source partition; it is handed over with the span of offsets
- * that it covers, good records and bad, so that after a crash each shard knows what it has. Reading begins again at
- * the least offset that all shards have sealed.
+ * One thread a source. Its consumer reads the records; its run maps them and hands over what becomes of them, span by
+ * span: a span is a row of offsets of one partition, good records and bad, so that after a crash each shard knows what
+ * it has. Reading begins again at the least offset that all shards have sealed.
  *
- * INVARIANTS: each is cited by an assert or a test of the same name
+ * INVARIANTS: each is cited by an assert, or by a comment where it is kept, and by a test
  *
- *   P1  Spans of a source partition follow each other without a gap, from the first run of a store on.
- *   P2  An event is applied whole or is a dead letter, never both, never in part: also across crashes.
- *   P3  A dead letter is durable before the offset behind it can be sealed, and there once for each position.
- *   P4  What cannot be read on is not skipped: the source stops with one sentence, the others go on.
+ *   PIPELINE-P1  Spans of a source partition follow each other without a gap, from the first one of a store on.
+ *   PIPELINE-P2  An event is applied whole or is a dead letter, never both, never in part: also across crashes.
+ *   PIPELINE-P3  A dead letter is durable before its offset can be sealed, and there once for each offset.
+ *   PIPELINE-P4  What cannot be read is not skipped: the source stops with one sentence, the others go on.
  *
  * A source that waits for its broker, or for its topic to appear, has not failed. One that has failed stays so, with
  * the same sentence, until the process is started again.
@@ -40,6 +40,7 @@ extern "C" {
 
 typedef struct weir_pipeline weir_pipeline;
 
+/* What a source is. */
 typedef enum weir_pipeline_stream {
     WEIR_PIPELINE_EVENTLOG,
     WEIR_PIPELINE_KAFKA, /* the topic that the schema's source names */
@@ -74,15 +75,16 @@ typedef struct weir_pipeline_opts {
     int64_t keep_us;
 } weir_pipeline_opts;
 
-/* Registers the sources with the graph, reads where it was and which dead letters there are. Starts nothing.
- * WEIR_EINVAL an option; WEIR_EDATA a topic was recreated; WEIR_ENOTFOUND a file, or retention has run past where we
- * were; WEIR_EBUSY another process has the dead letters; WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO, WEIR_EFULL,
- * WEIR_ENOMEM. Blocks on the disk, never on a broker.  [owner] */
+/* Registers the sources with the graph, reads how far they were read and which dead letters there are. Starts nothing.
+ * WEIR_EINVAL an option; WEIR_EDATA a topic was recreated, or a shard lacks records that no source has; WEIR_ENOTFOUND
+ * a file is not there; WEIR_EBUSY another process has the dead letters; WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO,
+ * WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk, never on a broker.  [owner] */
 weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipelinep);
 /* Starts a thread for each source.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.  [owner] */
 weir_err weir_pipeline_start(weir_pipeline *pipeline);
-/* Ends each thread behind the run in its hand, and waits until all that was handed over is applied.  Blocks.  [owner]
- * May be called twice. The error of a source is not returned again here; of the graph's drain it is. */
+/* Ends each thread after the records that it has in hand, and waits until all that was handed over is applied.
+ * Blocks. May be called twice. Returns the error of the graph's drain; those of sources are in their statuses.
+ * [owner] */
 weir_err weir_pipeline_stop(weir_pipeline *pipeline);
 /* Stops; NULL is allowed. Close it before the graph.  [owner]   WEIR_EIO, WEIR_EFULL: positions or dead letters. */
 weir_err weir_pipeline_close(weir_pipeline *pipeline);

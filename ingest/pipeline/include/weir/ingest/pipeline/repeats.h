@@ -8,8 +8,8 @@
  * after a restart and when a store is filled anew, however the partitions of a topic come in between each other; and
  * what it remembers is bounded.
  *
- *   R1  An event at an offset is FIRST if no FIRST of its id stands at one of the `window` offsets before it.
- *   R2  What was added and then undone leaves no trace: a span that is read again is judged as it was.
+ *   PIPELINE-R1  An event at an offset is FIRST if no FIRST of its id stands at one of the `window` offsets before it.
+ *   PIPELINE-R2  What was added and then undone leaves no trace: a span that is read again is judged as it was.
  *
  * THREADS: [owner].
  */
@@ -28,12 +28,13 @@ extern "C" {
 typedef struct weir_repeats weir_repeats;
 
 typedef enum weir_repeat {
-    WEIR_REPEAT_FIRST, /* nobody has had the id, or this offset has it */
-    WEIR_REPEAT_SAME,  /* the first one said the same    */
-    WEIR_REPEAT_OTHER  /* the first one said another thing */
+    WEIR_REPEAT_FIRST, /* no earlier event in the window has the id */
+    WEIR_REPEAT_SAME,  /* the first one said the same               */
+    WEIR_REPEAT_OTHER  /* the first one said something else         */
 } weir_repeat;
 
-/* window: offsets that it looks back, at least 1.  WEIR_ENOMEM; WEIR_ELIMIT above WEIR_EVENT_WINDOW_MAX. */
+/* window: how many offsets it looks back; 0: every event is FIRST.  WEIR_ENOMEM; WEIR_ELIMIT above
+ * WEIR_EVENT_WINDOW_MAX. */
 weir_err weir_repeats_open(uint32_t window, weir_repeats **repeatsp);
 void weir_repeats_close(weir_repeats *repeats);
 /* What an event at this offset is; *firstp: the offset of the first one.  [owner] */

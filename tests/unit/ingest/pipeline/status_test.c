@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stand_test.c - how far behind a source is, asked while records wait: the log's own end counts from the moment that it
- * is durable, and who is behind says for how long.
+ * status_test.c - how far behind a source is, asked while records wait: the log's own end counts from the moment that
+ * it is durable, and a partition that is behind says for how long.
  */
 #include "fixture.h"
 

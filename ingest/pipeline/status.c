@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stand.c - what others see of a source: its status, how far it is, and when its brokers were last heard of. */
+/* status.c - what others see of a source: its status, how far it is, and when its brokers were last heard of. */
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/metrics.h>
 
@@ -26,29 +27,26 @@ void weir_worker_status_set(weir_worker *worker, weir_pipeline_status status, we
     if (changed) weir_pipeline_changed(worker->pipeline);
 }
 
-/* Adds a partition to the list; false: it is full. */
-static bool add_doubt(const weir_source_partition *part, char *list, size_t size) {
-    char text[96];
-    int length =
-        snprintf(text, sizeof text, "%spartition %u offsets %llu to %llu", list[0] ? ", " : "", part->partition,
-                 (unsigned long long)part->verified, (unsigned long long)part->newest.offset - 1);
-    if (strlen(list) + (size_t)length >= size) return false;
-    strcat(list, text);
-    return true;
-}
-
 weir_err weir_worker_doubt(weir_worker *worker, weir_err err) {
+    WEIR_ON_ROLE(INGEST);
     char list[200] = "", more[40] = "", sentence[WEIR_ERR_SENTENCE_MAX];
-    uint32_t others = 0;
-    for (uint32_t i = 0; i < worker->part_count; i++) {
+    uint32_t others = 0; /* for which the list has no room */
+    for (uint32_t i = 0; i < worker->partition_count; i++) {
+        char text[96];
         weir_mutex_lock(&worker->mutex);
-        const weir_source_partition part = worker->parts[i];
+        const uint32_t partition = worker->partitions[i].partition;
+        const uint64_t from = worker->partitions[i].verified, end = worker->partitions[i].newest.offset;
         weir_mutex_unlock(&worker->mutex);
-        if (part.verified >= part.newest.offset) continue;
-        others += !add_doubt(&part, list, sizeof list);
-        WEIR_LOG(WARN, "ingest.not_compared", "records were taken in that may be of another log",
-                 WEIR_TEXT("source", worker->schema_source->name), WEIR_U64("partition", part.partition),
-                 WEIR_U64("from", part.verified), WEIR_U64("to", part.newest.offset - 1));
+        if (from >= end) continue;
+        int length = snprintf(text, sizeof text, "%spartition %u offsets %llu to %llu", list[0] ? ", " : "", partition,
+                              (unsigned long long)from, (unsigned long long)end - 1);
+        if (strlen(list) + (size_t)length < sizeof list)
+            strcat(list, text);
+        else
+            others++;
+        WEIR_LOG(WARN, "ingest.not_compared", "records were taken in that may belong to another log",
+                 WEIR_TEXT("source", worker->schema_source->name), WEIR_U64("partition", partition),
+                 WEIR_U64("from", from), WEIR_U64("to", end - 1));
     }
     if (!list[0]) return err;
     if (others) snprintf(more, sizeof more, " and of %u more", others);
@@ -58,21 +56,16 @@ weir_err weir_worker_doubt(weir_worker *worker, weir_err err) {
 
 /* --- what the brokers say --------------------------------------------------------------------------------------- */
 
-/* Since when records wait behind the same end of what is committed. */
-static void see_transaction(weir_source_partition *part, uint64_t stable, uint64_t end, int64_t wall_us) {
-    bool same = part->open_us && part->stable == stable;
-    part->open_us = stable >= end ? 0 : same ? part->open_us : wall_us;
-}
-
-void weir_worker_told(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us) {
+void weir_worker_told(void *context, const weir_kafka_told *partitions, size_t count, int64_t contact_us) {
     weir_worker *worker = context;
     int64_t wall_us = weir_clock_wall_us(worker->pipeline->clock);
     weir_mutex_lock(&worker->mutex);
     for (size_t i = 0; i < count; i++) {
-        const weir_kafka_told *told = &parts[i];
-        if (told->partition >= worker->part_count) continue;
-        weir_source_partition *part = &worker->parts[told->partition];
-        see_transaction(part, told->stable, told->end, wall_us);
+        const weir_kafka_told *told = &partitions[i];
+        if (told->partition >= worker->partition_count) continue;
+        weir_source_partition *part = &worker->partitions[told->partition];
+        bool same = part->open_us && part->stable == told->stable; /* records wait above it as before */
+        part->open_us = told->stable >= told->end ? 0 : same ? part->open_us : wall_us;
         part->end = told->end;
         part->stable = told->stable;
         part->verified = told->verified;
@@ -88,7 +81,8 @@ bool weir_worker_contact_is_old(const weir_worker *worker) {
 
 /* --- for others ------------------------------------------------------------------------------------------------- */
 
-static void add_transaction(const weir_source_partition *part, weir_pipeline_source_stats *stats) {
+/* Of the open transactions, the one that has stood still longest. */
+static void status_add_transaction(const weir_source_partition *part, weir_pipeline_source_stats *stats) {
     if (!part->open_us) return;
     stats->waiting_records += part->end - part->stable;
     if (stats->waiting_since_us && stats->waiting_since_us <= part->open_us) return;
@@ -98,6 +92,7 @@ static void add_transaction(const weir_source_partition *part, weir_pipeline_sou
 }
 
 void weir_pipeline_source_stats_get(weir_pipeline *pipeline, size_t index, weir_pipeline_source_stats *statsp) {
+    WEIR_ASSERT(index < pipeline->worker_count);
     weir_worker *worker = &pipeline->workers[index];
     bool kafka = worker->from.stream == WEIR_PIPELINE_KAFKA;
     weir_mutex_lock(&worker->mutex);
@@ -117,31 +112,23 @@ void weir_pipeline_source_stats_get(weir_pipeline *pipeline, size_t index, weir_
     };
     if (kafka && worker->contact_wall_us)
         statsp->contact_age_us = weir_clock_mono_us(weir_clock_system()) - worker->contact_us;
-    for (uint32_t i = 0; kafka && i < worker->part_count; i++)
-        add_transaction(&worker->parts[i], statsp);
+    for (uint32_t i = 0; kafka && i < worker->partition_count; i++)
+        status_add_transaction(&worker->partitions[i], statsp);
     weir_mutex_unlock(&worker->mutex);
     bool reads = statsp->status == WEIR_PIPELINE_RUNNING || statsp->status == WEIR_PIPELINE_ENDED;
     statsp->connected = reads && (!kafka || (statsp->contact_age_us >= 0 && statsp->contact_age_us < CONTACT_OLD_US));
 }
 
-/* A log in this process is asked itself: the thread may be waiting for room in the graph, and its last word be old. */
-static uint64_t newest_end(const weir_worker *worker, uint32_t partition, uint64_t known) {
-    weir_eventlog_partition_stats stats;
-    if (worker->from.stream != WEIR_PIPELINE_EVENTLOG) return known;
-    weir_err err = weir_eventlog_stats_get(worker->from.log, partition, &stats);
-    return err || stats.offset_durable < known ? known : stats.offset_durable;
-}
-
 /* false: there is no such partition. */
-static bool part_stats(weir_pipeline *pipeline, weir_worker *worker, uint32_t index,
-                       weir_pipeline_partition_stats *stats) {
+static bool status_partition(weir_pipeline *pipeline, weir_worker *worker, uint32_t index,
+                             weir_pipeline_partition_stats *stats) {
     int64_t event_time_us = INT64_MIN;
     uint64_t clear = 0;
     *stats = (weir_pipeline_partition_stats){.source = worker->schema_source->name};
     weir_mutex_lock(&worker->mutex);
-    bool there = index < worker->part_count;
+    bool there = index < worker->partition_count;
     if (there) {
-        const weir_source_partition *part = &worker->parts[index];
+        const weir_source_partition *part = &worker->partitions[index];
         clear = part->clear;
         stats->partition = part->partition;
         stats->offset_read = part->read;
@@ -151,13 +138,20 @@ static bool part_stats(weir_pipeline *pipeline, weir_worker *worker, uint32_t in
     }
     weir_mutex_unlock(&worker->mutex);
     if (!there) return false;
+
     uint32_t source = worker->graph_source, partition = stats->partition;
     stats->offset_applied = weir_graph_offset_applied(pipeline->graph, source, partition);
     stats->offset_sealed = weir_graph_offset_sealed(pipeline->graph, source, partition);
-    /* What stands behind the last record, marks of transactions and what they took back, needs no applying. */
+    /* What follows the last record, marks of transactions and what they took back, needs no applying. */
     if (stats->offset_applied >= stats->offset_read && stats->offset_applied < clear) stats->offset_applied = clear;
-    uint64_t end = newest_end(worker, partition, stats->offset_end);
-    if (end > stats->offset_end) stats->offset_end = stats->offset_stable = end;
+    /* A log in this process is asked itself: the thread may be waiting for room in the graph, and its last word be
+     * old. */
+    if (worker->from.stream == WEIR_PIPELINE_EVENTLOG) {
+        weir_eventlog_partition_stats log;
+        weir_err err = weir_eventlog_stats_get(worker->from.log, partition, &log);
+        if (!err && log.offset_durable > stats->offset_end)
+            stats->offset_end = stats->offset_stable = log.offset_durable;
+    }
     if (event_time_us == INT64_MIN) return true;
     stats->event_time_us = event_time_us;
     int64_t age_us = weir_clock_wall_us(pipeline->clock) - event_time_us;
@@ -169,7 +163,7 @@ weir_err weir_pipeline_partitions(weir_pipeline *pipeline, weir_pipeline_partiti
     weir_err err = WEIR_OK;
     for (size_t i = 0; i < pipeline->worker_count; i++) {
         weir_pipeline_partition_stats stats;
-        for (uint32_t p = 0; !err && part_stats(pipeline, &pipeline->workers[i], p, &stats); p++)
+        for (uint32_t p = 0; !err && status_partition(pipeline, &pipeline->workers[i], p, &stats); p++)
             err = visit(context, &stats);
     }
     return err;
@@ -177,36 +171,28 @@ weir_err weir_pipeline_partitions(weir_pipeline *pipeline, weir_pipeline_partiti
 
 /* --- gauges ----------------------------------------------------------------------------------------------------- */
 
-typedef struct gauges {
+typedef struct status_lag {
     int64_t records, us;
-} gauges;
+} status_lag;
 
-static weir_err add_lag(void *context, const weir_pipeline_partition_stats *stats) {
-    gauges *sum = context;
+static weir_err status_add_lag(void *context, const weir_pipeline_partition_stats *stats) {
+    status_lag *sum = context;
     uint64_t applied = stats->offset_applied < stats->offset_end ? stats->offset_applied : stats->offset_end;
     sum->records += (int64_t)(stats->offset_end - applied);
     if (stats->lag_us > sum->us) sum->us = stats->lag_us;
     return WEIR_OK;
 }
 
-static weir_err add_newest(void *context, const weir_graph_clock *clock) {
+static weir_err status_see_newest(void *context, const weir_graph_clock *clock) {
     int64_t *newest_us = context;
     if (clock->newest_us > *newest_us) *newest_us = clock->newest_us;
     return WEIR_OK;
 }
 
-static void clock_gauges_set(const weir_pipeline *pipeline) {
-    int64_t now_us = weir_graph_watermark(pipeline->graph), newest_us = now_us;
-    (void)weir_graph_clocks(pipeline->graph, add_newest, &newest_us); /* add_newest has no errors */
-    bool any = now_us != INT64_MIN;
-    weir_metric_set(WEIR_METRIC_INGEST_WATERMARK, any ? now_us / WEIR_US_PER_S : 0);
-    weir_metric_set(WEIR_METRIC_INGEST_AHEAD, any ? (newest_us - now_us) / WEIR_US_PER_S : 0);
-}
-
 void weir_pipeline_gauges_set(weir_pipeline *pipeline) {
-    gauges sum = {0};
+    status_lag sum = {0};
     int64_t waiting = 0, failed = 0, unconnected = 0, contact_us = 0, in_transactions = 0;
-    (void)weir_pipeline_partitions(pipeline, add_lag, &sum); /* add_lag has no errors */
+    (void)weir_pipeline_partitions(pipeline, status_add_lag, &sum); /* it has no errors */
     for (size_t i = 0; i < pipeline->worker_count; i++) {
         weir_pipeline_source_stats stats;
         weir_pipeline_source_stats_get(pipeline, i, &stats);
@@ -218,7 +204,7 @@ void weir_pipeline_gauges_set(weir_pipeline *pipeline) {
             stats.contact_age_us < 0 ? weir_clock_wall_us(pipeline->clock) - stats.begun_us : stats.contact_age_us;
         if (age_us > contact_us) contact_us = age_us;
     }
-    if (unconnected && contact_us > sum.us) sum.us = contact_us; /* nobody knows what waits there since */
+    if (unconnected && contact_us > sum.us) sum.us = contact_us; /* what has come there since then is not known */
     weir_metric_set(WEIR_METRIC_INGEST_LAG_RECORDS, sum.records);
     weir_metric_set(WEIR_METRIC_INGEST_LAG_SECONDS, sum.us / WEIR_US_PER_S);
     weir_metric_set(WEIR_METRIC_INGEST_WAITING_SOURCES, waiting);
@@ -226,5 +212,9 @@ void weir_pipeline_gauges_set(weir_pipeline *pipeline) {
     weir_metric_set(WEIR_METRIC_INGEST_UNCONNECTED_SOURCES, unconnected);
     weir_metric_set(WEIR_METRIC_INGEST_CONTACT_SECONDS, contact_us / WEIR_US_PER_S);
     weir_metric_set(WEIR_METRIC_INGEST_TRANSACTION_RECORDS, in_transactions);
-    clock_gauges_set(pipeline);
+    int64_t now_us = weir_graph_watermark(pipeline->graph), newest_us = now_us;
+    (void)weir_graph_clocks(pipeline->graph, status_see_newest, &newest_us); /* it has no errors */
+    bool any = now_us != INT64_MIN;
+    weir_metric_set(WEIR_METRIC_INGEST_WATERMARK, any ? now_us / WEIR_US_PER_S : 0);
+    weir_metric_set(WEIR_METRIC_INGEST_AHEAD, any ? (newest_us - now_us) / WEIR_US_PER_S : 0);
 }
