@@ -3,12 +3,12 @@
  * aggregate.c - the aggregates of a type are grouped by (relation, direction): each window is read once, from its
  * newest edge to the oldest that any of the group wants, and each aggregate looks at the part that is its own.
  */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #define ROWS_AT_ONCE 64u                         /* a source takes so many parents at a time */
 #define SET_SLOTS    (WEIR_AGGREGATE_EDGES * 2u) /* a power of two */
@@ -79,7 +79,7 @@ static uint32_t edges_since(const weir_sample_window *window, int64_t begin_us) 
             high = middle;
         }
     }
-    assert(low == 0 || time_at(window, low - 1) >= begin_us); /* G1 */
+    WEIR_ASSERT(low == 0 || time_at(window, low - 1) >= begin_us); /* G1 */
     return low;
 }
 
@@ -184,7 +184,7 @@ static weir_err read_group(weir_aggregates *a, const weir_sample_ask *ask, uint3
     for (uint32_t row = 0; !err && row < ask->count; row++) {
         reading r = {a, ask, &windows[row], ask->before_us[row]};
         uint32_t column = 0;
-        assert(windows[row].count <= WEIR_AGGREGATE_EDGES); /* G2 */
+        WEIR_ASSERT(windows[row].count <= WEIR_AGGREGATE_EDGES); /* G2 */
         for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(a->schema); i++) {
             const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
             if (of_group(aggregate, ask)) err = evaluate(&r, aggregate, &values[row * columns + column]);
@@ -218,7 +218,7 @@ weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type,
                               const weir_vertex *ids, const int64_t *before_us, uint32_t rows, double *values) {
     uint32_t columns = weir_aggregates_count(aggregates->schema, vertex_type);
     weir_err err = WEIR_OK;
-    assert(aggregates->source->wide ? ids && !vertices : vertices && !ids);
+    WEIR_ASSERT(aggregates->source->wide ? ids && !vertices : vertices && !ids);
     for (uint32_t begin = 0; !err && columns && begin < rows; begin += ROWS_AT_ONCE) {
         uint32_t left = rows - begin;
         weir_sample_ask ask = {

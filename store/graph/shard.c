@@ -635,7 +635,7 @@ static bool seal_once(weir_shard *shard) {
 static void replace_engine(weir_shard *shard) {
     weir_err err = weir_engine_replace(shard->engine, shard->fresh);
     weir_mutex_lock(&shard->mutex);
-    shard->replace_err = err;
+    weir_err_kept_set(&shard->replace_err, err);
     shard->fresh = NULL;
     weir_cond_broadcast(&shard->changed);
     weir_mutex_unlock(&shard->mutex);
@@ -681,7 +681,8 @@ weir_err weir_shard_replace(weir_shard *shard, const char *folder) {
     weir_cond_broadcast(&shard->changed);
     while (!shard->stopping && shard->fresh)
         weir_cond_wait(&shard->changed, &shard->mutex);
-    weir_err err = shard->fresh ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index) : shard->replace_err;
+    weir_err err = shard->fresh ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index)
+                                : weir_err_kept_get(&shard->replace_err);
     weir_mutex_unlock(&shard->mutex);
     return err;
 }
