@@ -18,7 +18,7 @@ typedef struct cmd_model_session {
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
     weir_model_opts opts;
     weir_models_entry serving;
-    weir_err unknown; /* why it is not known what serves */
+    weir_err_kept unknown; /* why it is not known what serves */
 } cmd_model_session;
 
 static const char *cmd_models_folder(const weir_cli *cli) {
@@ -44,7 +44,7 @@ static weir_err cmd_model_session_open(const weir_cli *cli, cmd_model_session *s
     *s = (cmd_model_session){0};
     weir_err err = cmd_model_load_keys(cli, s);
     if (!err) err = weir_models_open(cmd_models_folder(cli), weir_clock_system(), &s->models);
-    if (!err) s->unknown = weir_models_current(s->models, &s->opts, &s->serving);
+    if (!err) weir_err_kept_set(&s->unknown, weir_models_current(s->models, &s->opts, &s->serving));
     return err;
 }
 
@@ -57,7 +57,7 @@ static weir_err cmd_model_print(weir_buf *out) {
 
 /* The folder of the model that the command line names: an id, a path, or nothing for the one that serves. */
 static weir_err cmd_model_named_folder(cmd_model_session *s, const char *name, char path[PATH_BYTES_MAX]) {
-    if (!name && s->unknown) return s->unknown;
+    if (!name && s->unknown.err) return weir_err_kept_get(&s->unknown);
     if (!name && !s->serving.generation) {
         return WEIR_ERR(WEIR_ENOTFOUND, "no model of %s serves yet; weir model promote makes one serve",
                         weir_models_folder(s->models));

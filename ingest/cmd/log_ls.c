@@ -14,7 +14,7 @@ typedef struct ls_context {
     int width; /* of the longest topic */
     uint64_t topics;
     weir_buf out;
-    weir_err first; /* of a topic that cannot be read */
+    weir_err_kept first; /* of a topic that cannot be read */
 } ls_context;
 
 static void row_json(ls_context *ls, const char *topic, uint64_t creation_id, uint32_t partition,
@@ -76,8 +76,8 @@ static weir_err list_topic(ls_context *ls, const char *topic) {
 static weir_err visit_list(void *context, const char *topic) {
     ls_context *ls = context;
     weir_err err = list_topic(ls, topic);
-    if (err && ls->first) weir_log_error("log.ls", err);
-    weir_err_keep(&ls->first, err);
+    if (err && ls->first.err) weir_log_error("log.ls", err);
+    if (err && !ls->first.err) weir_err_kept_set(&ls->first, err);
     return WEIR_OK;
 }
 
@@ -103,7 +103,7 @@ static weir_err run(weir_cli *cli) {
     if (!err) err = weir_eventlog_topics(ls.folder, visit_list, &ls);
     if (!err) err = weir_buf_err(&ls.out);
     if (!err) err = weir_cli_output(ls.out.bytes, ls.out.length);
-    weir_err_keep(&err, ls.first);
+    weir_err_keep(&err, weir_err_kept_get(&ls.first));
     weir_buf_free(&ls.out);
     return err;
 }

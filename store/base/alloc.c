@@ -24,34 +24,34 @@
 #define LARGE      (1 << 20)
 #define CACHE_LINE 64
 
-typedef struct counter_stripe {
+typedef struct alloc_stripe {
     _Alignas(CACHE_LINE) _Atomic uint64_t allocated;
     _Atomic uint64_t freed;
     _Atomic uint64_t bytes;
     atomic_bool claimed;
-} counter_stripe;
+} alloc_stripe;
 
-static counter_stripe stripes[STRIPES];
+static alloc_stripe stripes[STRIPES];
 #define SHARED (&stripes[0])
 
-static _Thread_local counter_stripe *stripe_here; /* NULL before the first call of the thread */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t thread_end;
+static _Thread_local alloc_stripe *stripe_here; /* NULL before the first call of the thread */
+static pthread_once_t stripe_once = PTHREAD_ONCE_INIT;
+static pthread_key_t stripe_key;
 
 /* --- counters ----------------------------------------------------------------------------------------------- */
 
-static void release(void *claimed) {
-    counter_stripe *stripe = claimed;
+static void stripe_release(void *claimed) {
+    alloc_stripe *stripe = claimed;
     stripe_here = SHARED; /* destructors of others may still free */
     atomic_store_explicit(&stripe->claimed, false, memory_order_release);
 }
 
-static void make_key(void) {
-    WEIR_ASSERT(pthread_key_create(&thread_end, release) == 0);
+static void stripe_key_make(void) {
+    WEIR_ASSERT(pthread_key_create(&stripe_key, stripe_release) == 0);
 }
 
-__attribute__((noinline, cold)) static counter_stripe *claim(void) {
-    pthread_once(&once, make_key);
+__attribute__((noinline, cold)) static alloc_stripe *stripe_claim(void) {
+    pthread_once(&stripe_once, stripe_key_make);
     stripe_here = SHARED;
     for (size_t i = 1; i < STRIPES && stripe_here == SHARED; i++) {
         bool claimed = false;
@@ -60,11 +60,11 @@ __attribute__((noinline, cold)) static counter_stripe *claim(void) {
             stripe_here = &stripes[i];
         }
     }
-    if (stripe_here != SHARED && pthread_setspecific(thread_end, stripe_here) != 0) release(stripe_here);
+    if (stripe_here != SHARED && pthread_setspecific(stripe_key, stripe_here) != 0) stripe_release(stripe_here);
     return stripe_here;
 }
 
-static void add(counter_stripe *stripe, _Atomic uint64_t *counter, uint64_t delta) {
+static void stripe_add(alloc_stripe *stripe, _Atomic uint64_t *counter, uint64_t delta) {
     if (stripe == SHARED) {
         atomic_fetch_add_explicit(counter, delta, memory_order_release);
     } else {
@@ -73,18 +73,18 @@ static void add(counter_stripe *stripe, _Atomic uint64_t *counter, uint64_t delt
     }
 }
 
-static void *count_in(void *block) {
+static void *alloc_count_in(void *block) {
     if (!block) return NULL;
-    counter_stripe *stripe = stripe_here ? stripe_here : claim();
-    add(stripe, &stripe->allocated, 1);
-    add(stripe, &stripe->bytes, malloc_usable_size(block));
+    alloc_stripe *stripe = stripe_here ? stripe_here : stripe_claim();
+    stripe_add(stripe, &stripe->allocated, 1);
+    stripe_add(stripe, &stripe->bytes, malloc_usable_size(block));
     return block;
 }
 
-static void count_out(size_t bytes) {
-    counter_stripe *stripe = stripe_here ? stripe_here : claim();
-    add(stripe, &stripe->freed, 1);
-    add(stripe, &stripe->bytes, 0 - (uint64_t)bytes);
+static void alloc_count_out(size_t bytes) {
+    alloc_stripe *stripe = stripe_here ? stripe_here : stripe_claim();
+    stripe_add(stripe, &stripe->freed, 1);
+    stripe_add(stripe, &stripe->bytes, 0 - (uint64_t)bytes);
 }
 
 /* Frees are read first, and counted with release: who sees a block's end sees its birth, so the gauge is never
@@ -118,7 +118,7 @@ int weir_alloc_failed(void) {
     return atomic_load(&failure_happened);
 }
 
-__attribute__((noinline, cold)) static bool count_down(void) {
+__attribute__((noinline, cold)) static bool failure_count_down(void) {
     uint64_t left = atomic_load(&until_failure);
     while (left > 0 && !atomic_compare_exchange_weak(&until_failure, &left, left - 1)) {
     }
@@ -126,42 +126,42 @@ __attribute__((noinline, cold)) static bool count_down(void) {
     return left == 1;
 }
 
-static bool shall_fail(void) {
-    return __builtin_expect(atomic_load_explicit(&until_failure, memory_order_relaxed) != 0, 0) && count_down();
+static bool alloc_shall_fail(void) {
+    return __builtin_expect(atomic_load_explicit(&until_failure, memory_order_relaxed) != 0, 0) && failure_count_down();
 }
 
 /* --- the wrapper -------------------------------------------------------------------------------------------- */
 
 /* malloc(0) may be NULL, which would read as out of memory. */
-static size_t at_least_one(size_t size) {
+static size_t alloc_size(size_t size) {
     return size ? size : 1;
 }
 
 void *weir_malloc(size_t size) {
-    return shall_fail() ? NULL : count_in(malloc(at_least_one(size)));
+    return alloc_shall_fail() ? NULL : alloc_count_in(malloc(alloc_size(size)));
 }
 
 void *weir_calloc(size_t count, size_t size) {
     size_t total;
-    if (shall_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
-    return count_in(calloc(at_least_one(total), 1));
+    if (alloc_shall_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
+    return alloc_count_in(calloc(alloc_size(total), 1));
 }
 
 void *weir_realloc_array(void *block, size_t count, size_t size) {
     size_t total;
-    if (shall_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
+    if (alloc_shall_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
     size_t before = block ? malloc_usable_size(block) : 0;
-    void *moved = realloc(block, at_least_one(total));
-    count_in(moved);
-    if (moved && block) count_out(before);
+    void *moved = realloc(block, alloc_size(total));
+    alloc_count_in(moved);
+    if (moved && block) alloc_count_out(before);
     return moved;
 }
 
 void *weir_aligned_alloc(size_t alignment, size_t size) {
     WEIR_ASSERT(alignment >= sizeof(void *) && (alignment & (alignment - 1)) == 0);
     void *block = NULL;
-    if (shall_fail() || posix_memalign(&block, alignment, at_least_one(size)) != 0) return NULL;
-    return count_in(block);
+    if (alloc_shall_fail() || posix_memalign(&block, alignment, alloc_size(size)) != 0) return NULL;
+    return alloc_count_in(block);
 }
 
 char *weir_strdup(const char *text) {
@@ -179,6 +179,6 @@ char *weir_strndup(const char *text, size_t length) {
 
 void weir_free(void *block) {
     if (!block) return;
-    count_out(malloc_usable_size(block));
+    alloc_count_out(malloc_usable_size(block));
     free(block);
 }

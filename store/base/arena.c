@@ -58,8 +58,8 @@ weir_err weir_arena_open(size_t bytes_max, weir_arena **arenap) {
 
 /* --- chunks ------------------------------------------------------------------------------------------------- */
 
-/* Leaves the largest chunk, empty, or none at all. A3 */
-static void drop_chunks(weir_arena *arena, bool keep_largest) {
+/* Leaves the largest chunk, empty, or none at all. BASE-A3 */
+static void arena_drop_chunks(weir_arena *arena, bool keep_largest) {
     arena_chunk *kept = NULL, *chunk = arena->newest;
     while (chunk) {
         arena_chunk *older = chunk->older;
@@ -75,10 +75,10 @@ static void drop_chunks(weir_arena *arena, bool keep_largest) {
 }
 
 /* A chunk with room for `bytes`, twice as large as the last where the limit allows. */
-static bool add_chunk(weir_arena *arena, size_t bytes) {
+static bool arena_add_chunk(weir_arena *arena, size_t bytes) {
     if (arena->newest && arena->newest->used == 0) { /* one kept by reset, and too small */
-        WEIR_ASSERT(!arena->newest->older);          // A1
-        drop_chunks(arena, false);
+        WEIR_ASSERT(!arena->newest->older);          // BASE-A1
+        arena_drop_chunks(arena, false);
     }
     size_t room = arena->bytes_max - arena->bytes_held;
     if (bytes > room) return false;
@@ -95,50 +95,51 @@ static bool add_chunk(weir_arena *arena, size_t bytes) {
     if (arena->newest) arena->used_before += arena->newest->used;
     arena->newest = chunk;
     arena->bytes_held += want;
-    WEIR_ASSERT(arena->bytes_held <= arena->bytes_max); // A2
+    WEIR_ASSERT(arena->bytes_held <= arena->bytes_max); // BASE-A2
     return true;
 }
 
 /* --- allocation --------------------------------------------------------------------------------------------- */
 
 /* The next of `size` bytes in the newest chunk, or NULL. */
-static void *bump(arena_chunk *chunk, size_t alignment, size_t size) {
+static void *chunk_bump(arena_chunk *chunk, size_t alignment, size_t size) {
     size_t padding = -(uintptr_t)(chunk->data + chunk->used) & (alignment - 1);
     size_t left = chunk->bytes - chunk->used;
     if (padding > left || size > left - padding) return NULL;
     void *block = chunk->data + chunk->used + padding;
     chunk->used += padding + size;
+    WEIR_ASSERT(chunk->used <= chunk->bytes && ((uintptr_t)block & (alignment - 1)) == 0);
     return block;
 }
 
-static void *allocate(weir_arena *arena, size_t alignment, size_t size) {
+static void *arena_allocate(weir_arena *arena, size_t alignment, size_t size) {
     if (size == 0) size = 1; /* a pointer of its own */
-    void *block = arena->newest ? bump(arena->newest, alignment, size) : NULL;
+    void *block = arena->newest ? chunk_bump(arena->newest, alignment, size) : NULL;
     if (block) return block;
     size_t padding_max = alignment > ALIGNMENT ? alignment - ALIGNMENT : 0;
-    if (size > SIZE_MAX - padding_max || !add_chunk(arena, size + padding_max)) return NULL;
-    return bump(arena->newest, alignment, size);
+    if (size > SIZE_MAX - padding_max || !arena_add_chunk(arena, size + padding_max)) return NULL;
+    return chunk_bump(arena->newest, alignment, size);
 }
 
 void *weir_arena_alloc(weir_arena *arena, size_t size) {
-    return allocate(arena, ALIGNMENT, size);
+    return arena_allocate(arena, ALIGNMENT, size);
 }
 
 void *weir_arena_calloc(weir_arena *arena, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
-    void *block = allocate(arena, ALIGNMENT, bytes);
+    void *block = arena_allocate(arena, ALIGNMENT, bytes);
     return block ? memset(block, 0, bytes) : NULL;
 }
 
 void *weir_arena_alloc_aligned(weir_arena *arena, size_t alignment, size_t size) {
     WEIR_ASSERT(alignment > 0 && (alignment & (alignment - 1)) == 0);
-    return allocate(arena, alignment, size);
+    return arena_allocate(arena, alignment, size);
 }
 
 char *weir_arena_strndup(weir_arena *arena, const char *text, size_t length) {
     size_t bytes = strnlen(text, length);
-    char *copy = allocate(arena, 1, bytes + 1);
+    char *copy = arena_allocate(arena, 1, bytes + 1);
     if (!copy) return NULL;
     memcpy(copy, text, bytes);
     copy[bytes] = 0;
@@ -150,7 +151,7 @@ char *weir_arena_printf(weir_arena *arena, const char *format, ...) {
     va_start(arguments, format);
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
-    char *text = length < 0 ? NULL : allocate(arena, 1, (size_t)length + 1);
+    char *text = length < 0 ? NULL : arena_allocate(arena, 1, (size_t)length + 1);
     if (text) vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     va_end(arguments);
@@ -160,9 +161,9 @@ char *weir_arena_printf(weir_arena *arena, const char *format, ...) {
 /* --- the end of the scope ----------------------------------------------------------------------------------- */
 
 void weir_arena_reset(weir_arena *arena) {
-    drop_chunks(arena, KEEPS_A_CHUNK);
+    arena_drop_chunks(arena, KEEPS_A_CHUNK);
     arena->starved = false;
-    WEIR_ASSERT(weir_arena_used(arena) == 0 && (KEEPS_A_CHUNK || !arena->newest)); // A3
+    WEIR_ASSERT(weir_arena_used(arena) == 0 && (KEEPS_A_CHUNK || !arena->newest)); // BASE-A3
 }
 
 bool weir_arena_starved(const weir_arena *arena) {
@@ -175,6 +176,6 @@ size_t weir_arena_used(const weir_arena *arena) {
 
 void weir_arena_close(weir_arena *arena) {
     if (!arena) return;
-    drop_chunks(arena, false);
+    arena_drop_chunks(arena, false);
     weir_free(arena);
 }

@@ -13,6 +13,6 @@ void weir_assert_fail(const char *condition, const char *file, int line, const c
                  file, line, function, condition);
     size_t bytes = length < 0 ? 0 : (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
     ssize_t written = write(STDERR_FILENO, text, bytes);
-    (void)written; /* nobody is left to hear of it */
+    (void)written; /* a failure cannot be reported any more */
     abort();
 }

@@ -12,22 +12,22 @@
 #define DECIMAL_TEXT_MAX 20u /* digits of UINT64_MAX */
 
 /* The next capacity of at least needed bytes: twice as much, so that growing costs each byte only a constant. */
-static size_t next_capacity(const weir_buf *buf, size_t needed) {
+static size_t buf_next_capacity(const weir_buf *buf, size_t needed) {
     size_t capacity = buf->capacity < CAPACITY_MIN ? CAPACITY_MIN : buf->capacity;
     while (capacity < needed)
         capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
     return buf->length_max && capacity > buf->length_max ? buf->length_max + 1 : capacity;
 }
 
-static bool count(const weir_buf *buf, size_t more, size_t less) {
+static bool buf_meter_ask(const weir_buf *buf, size_t more, size_t less) {
     return !buf->meter || buf->meter(buf->meter_context, more, less);
 }
 
 /* What moves is there twice for a moment, and is counted so. */
-static weir_code move(weir_buf *buf, size_t capacity) {
-    if (!count(buf, capacity, 0)) return WEIR_EBUSY;
+static weir_code buf_move(weir_buf *buf, size_t capacity) {
+    if (!buf_meter_ask(buf, capacity, 0)) return WEIR_EBUSY;
     char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
-    (void)count(buf, 0, bytes ? buf->capacity : capacity);
+    (void)buf_meter_ask(buf, 0, bytes ? buf->capacity : capacity);
     if (!bytes) return WEIR_ENOMEM;
     buf->bytes = bytes;
     buf->capacity = capacity;
@@ -41,7 +41,8 @@ char *weir_buf_grow(weir_buf *buf, size_t length) {
         buf->failed = WEIR_ELIMIT;
         return NULL;
     }
-    buf->failed = move(buf, next_capacity(buf, buf->length + length + 1));
+    buf->failed = buf_move(buf, buf_next_capacity(buf, buf->length + length + 1));
+    WEIR_ASSERT(buf->failed || length < buf->capacity - buf->length);
     return buf->failed ? NULL : buf->bytes + buf->length;
 }
 
@@ -114,18 +115,19 @@ void weir_buf_clear(weir_buf *buf) {
 
 void weir_buf_free(weir_buf *buf) {
     weir_free(buf->bytes);
-    (void)count(buf, 0, buf->capacity);
+    (void)buf_meter_ask(buf, 0, buf->capacity);
     *buf = (weir_buf){.length_max = buf->length_max, .meter = buf->meter, .meter_context = buf->meter_context};
 }
 
 void weir_buf_shrink(weir_buf *buf) {
+    WEIR_ASSERT(!buf->bytes || buf->length < buf->capacity);
     if (!buf->length) {
         weir_buf_free(buf);
         return;
     }
     char *bytes = weir_realloc_array(buf->bytes, buf->length + 1, 1);
     if (!bytes) return; /* it stays as large as it is */
-    (void)count(buf, buf->length + 1, buf->capacity);
+    (void)buf_meter_ask(buf, buf->length + 1, buf->capacity);
     buf->bytes = bytes;
     buf->capacity = buf->length + 1;
 }

@@ -3,8 +3,8 @@
  * err.c - errors and the ring of their sentences.
  *
  * A place is told by its distance from the origin below, in steps of a site's alignment: the sites of one program lie
- * within two gigabytes, and the bits that an address would waste make the serial so long that an error kept for hours
- * falls back to its code's text instead of getting the words of another.
+ * within two gigabytes, and the bits that an address would waste make the serial so long that an error whose slot was
+ * taken by a newer one falls back to its code's text instead of getting the sentence of another.
  *
  * A sentence is formatted outside the ring and then copied into its slot under the slot's own spin lock: errors are
  * made while other locks are held, so no ranked mutex may be taken here, and the copy is too short to sleep for.
@@ -57,7 +57,7 @@ static const code_row codes[] = {[WEIR_CODE_OK] = {"OK", "success", 0}, WEIR_COD
 
 static _Atomic uint64_t counts[CODE_COUNT];
 
-static const code_row *row_of(weir_code code) {
+static const code_row *code_row_of(weir_code code) {
     return &codes[(size_t)code < CODE_COUNT ? code : WEIR_EINTERNAL];
 }
 
@@ -72,40 +72,41 @@ static void slot_unlock(ring_slot *slot) {
     atomic_flag_clear_explicit(&slot->busy, memory_order_release);
 }
 
-static ring_slot *slot_of(weir_err err) {
+static ring_slot *slot_of_err(weir_err err) {
     return &ring[(err >> CODE_BITS) & (WEIR_ERR_SENTENCES - 1)];
 }
 
-/* Gives err, which has a code and a place, its serial and its words. */
-static weir_err keep_sentence(weir_err err, const char *sentence) {
+/* Gives err, which has a code and a place, its serial, and puts the sentence into the slot of that. */
+static weir_err ring_put(weir_err err, const char *sentence) {
+    WEIR_ASSERT(err != WEIR_OK && strnlen(sentence, WEIR_ERR_SENTENCE_MAX) < WEIR_ERR_SENTENCE_MAX);
     uint64_t serial = atomic_fetch_add_explicit(&serial_next, 1, memory_order_relaxed) & SERIAL_MASK;
     err |= serial << CODE_BITS;
-    ring_slot *slot = slot_of(err);
+    ring_slot *slot = slot_of_err(err);
     slot_lock(slot);
     slot->err = err;
-    strcpy(slot->sentence, sentence); /* both are WEIR_ERR_SENTENCE_MAX bytes */
+    strcpy(slot->sentence, sentence); /* it fits: asserted above */
     slot_unlock(slot);
     return err;
 }
 
 /* --- making ------------------------------------------------------------------------------------------------- */
 
-static weir_err make(const weir_err_site *site, weir_code code, const char *sentence) {
+static weir_err err_make(const weir_err_site *site, weir_code code, const char *sentence) {
     int64_t steps = ((intptr_t)site - (intptr_t)&origin) / SITE_ALIGN;
     WEIR_ASSERT((size_t)code < CODE_COUNT && code != WEIR_CODE_OK);
     WEIR_ASSERT(steps >= -(INT64_C(1) << (SITE_BITS - 1)) && steps < INT64_C(1) << (SITE_BITS - 1));
     atomic_fetch_add_explicit(&counts[code], 1, memory_order_relaxed);
-    return keep_sentence((weir_err)steps << SITE_SHIFT | code, sentence);
+    return ring_put((weir_err)steps << SITE_SHIFT | code, sentence);
 }
 
-static const weir_err_site *site_of(weir_err err) {
+static const weir_err_site *site_of_err(weir_err err) {
     int64_t steps = (int64_t)err >> SITE_SHIFT; /* the sign comes along */
     return (const weir_err_site *)((intptr_t)&origin + steps * SITE_ALIGN);
 }
 
 /* vsnprintf into text from length on; returns the new length, which is never past the end. */
-__attribute__((format(printf, 3, 0))) static size_t append(char text[WEIR_ERR_SENTENCE_MAX], size_t length,
-                                                           const char *format, va_list arguments) {
+__attribute__((format(printf, 3, 0))) static size_t sentence_append(char text[WEIR_ERR_SENTENCE_MAX], size_t length,
+                                                                    const char *format, va_list arguments) {
     size_t room = WEIR_ERR_SENTENCE_MAX - length;
     int added = vsnprintf(text + length, room, format, arguments);
     if (added < 0) {
@@ -115,11 +116,11 @@ __attribute__((format(printf, 3, 0))) static size_t append(char text[WEIR_ERR_SE
     return length + ((size_t)added < room ? (size_t)added : room - 1);
 }
 
-__attribute__((format(printf, 3, 4))) static size_t appendf(char text[WEIR_ERR_SENTENCE_MAX], size_t length,
-                                                            const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static size_t sentence_appendf(char text[WEIR_ERR_SENTENCE_MAX], size_t length,
+                                                                     const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    length = append(text, length, format, arguments);
+    length = sentence_append(text, length, format, arguments);
     va_end(arguments);
     return length;
 }
@@ -128,9 +129,9 @@ weir_err weir_err_make(const weir_err_site *site, weir_code code, const char *fo
     char sentence[WEIR_ERR_SENTENCE_MAX];
     va_list arguments;
     va_start(arguments, format);
-    append(sentence, 0, format, arguments);
+    sentence_append(sentence, 0, format, arguments);
     va_end(arguments);
-    return make(site, code, sentence);
+    return err_make(site, code, sentence);
 }
 
 static weir_code code_of_errno(int errno_value) {
@@ -161,11 +162,11 @@ weir_err weir_err_make_errno(const weir_err_site *site, int errno_value, const c
     weir_code code = code_of_errno(errno_value);
     va_list arguments;
     va_start(arguments, format);
-    size_t length = append(sentence, 0, format, arguments);
+    size_t length = sentence_append(sentence, 0, format, arguments);
     va_end(arguments);
-    length = appendf(sentence, length, ": %s", strerror_r(errno_value, system, sizeof system));
-    if (code == WEIR_EFULL) appendf(sentence, length, "; free some space and try again");
-    return make(site, code, sentence);
+    length = sentence_appendf(sentence, length, ": %s", strerror_r(errno_value, system, sizeof system));
+    if (code == WEIR_EFULL) sentence_appendf(sentence, length, "; free some space and try again");
+    return err_make(site, code, sentence);
 }
 
 weir_err weir_err_prefix(weir_err err, const char *format, ...) {
@@ -174,10 +175,10 @@ weir_err weir_err_prefix(weir_err err, const char *format, ...) {
     weir_err_sentence(err, old, sizeof old);
     va_list arguments;
     va_start(arguments, format);
-    size_t length = append(sentence, 0, format, arguments);
+    size_t length = sentence_append(sentence, 0, format, arguments);
     va_end(arguments);
-    appendf(sentence, length, ": %s", old);
-    return keep_sentence(err & ~(SERIAL_MASK << CODE_BITS), sentence);
+    sentence_appendf(sentence, length, ": %s", old);
+    return ring_put(err & ~(SERIAL_MASK << CODE_BITS), sentence);
 }
 
 /* --- asking ------------------------------------------------------------------------------------------------- */
@@ -194,13 +195,13 @@ void weir_err_sentence(weir_err err, char *buffer, size_t size) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     bool kept = false;
     if (err != WEIR_OK) {
-        ring_slot *slot = slot_of(err);
+        ring_slot *slot = slot_of_err(err);
         slot_lock(slot);
         kept = slot->err == err;
         if (kept) strcpy(sentence, slot->sentence);
         slot_unlock(slot);
     }
-    snprintf(buffer, size, "%s", kept ? sentence : row_of(weir_err_code(err))->text);
+    snprintf(buffer, size, "%s", kept ? sentence : code_row_of(weir_err_code(err))->text);
 }
 
 /* --- keeping ------------------------------------------------------------------------------------------------ */
@@ -211,17 +212,13 @@ void weir_err_kept_set(weir_err_kept *kept, weir_err err) {
     if (err != WEIR_OK) weir_err_sentence(err, kept->sentence, sizeof kept->sentence);
 }
 
-static bool in_ring(weir_err err) {
-    ring_slot *slot = slot_of(err);
-    slot_lock(slot);
-    bool there = slot->err == err;
-    slot_unlock(slot);
-    return there;
-}
-
 weir_err weir_err_kept_get(const weir_err_kept *kept) {
-    if (kept->err == WEIR_OK || in_ring(kept->err)) return kept->err;
-    return keep_sentence(kept->err & ~(SERIAL_MASK << CODE_BITS), kept->sentence);
+    if (kept->err == WEIR_OK) return WEIR_OK;
+    ring_slot *slot = slot_of_err(kept->err);
+    slot_lock(slot);
+    bool there = slot->err == kept->err;
+    slot_unlock(slot);
+    return there ? kept->err : ring_put(kept->err & ~(SERIAL_MASK << CODE_BITS), kept->sentence);
 }
 
 /* --- the rest ----------------------------------------------------------------------------------------------- */
@@ -230,16 +227,16 @@ void weir_err_place(weir_err err, char *buffer, size_t size) {
     if (err == WEIR_OK) {
         snprintf(buffer, size, "-");
     } else {
-        snprintf(buffer, size, "%s:%d", site_of(err)->file, site_of(err)->line);
+        snprintf(buffer, size, "%s:%d", site_of_err(err)->file, site_of_err(err)->line);
     }
 }
 
 int weir_err_exit_status(weir_err err) {
-    return row_of(weir_err_code(err))->exit_status;
+    return code_row_of(weir_err_code(err))->exit_status;
 }
 
 const char *weir_code_name(weir_code code) {
-    return row_of(code)->name;
+    return code_row_of(code)->name;
 }
 
 uint64_t weir_err_count(weir_code code) {

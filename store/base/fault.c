@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/suggest.h>
 #include <weir/store/base/thread.h>
 
@@ -87,7 +88,7 @@ const char *weir_fault_op_name(weir_fault_op op) {
 /* --- reading a spec ------------------------------------------------------------------------------------------- */
 
 /* Takes the text up to the next ':' or the end out of *restp. */
-static void take_word(const char **restp, char *word, size_t size) {
+static void spec_take_word(const char **restp, char *word, size_t size) {
     size_t length = strcspn(*restp, ":");
     size_t copied = length < size ? length : size - 1;
     memcpy(word, *restp, copied);
@@ -95,7 +96,7 @@ static void take_word(const char **restp, char *word, size_t size) {
     *restp += length + ((*restp)[length] == ':');
 }
 
-static weir_err parse_op(const char *word, int *opp) {
+static weir_err spec_read_op(const char *word, int *opp) {
     weir_suggest suggest = weir_suggest_for(word);
     char hint[64];
     for (size_t i = 0; i < COUNT_OF(op_names); i++) {
@@ -106,23 +107,23 @@ static weir_err parse_op(const char *word, int *opp) {
         weir_suggest_offer(&suggest, op_names[i].name);
     }
 #define LISTED(op, name) name ", "
-    return WEIR_ERR(WEIR_EUSAGE, "'%s' is no operation; use one of " WEIR_FAULT_OPERATIONS(LISTED) "any%s", word,
+    return WEIR_ERR(WEIR_EUSAGE, "'%s' is not an operation; use one of " WEIR_FAULT_OPERATIONS(LISTED) "any%s", word,
                     weir_suggest_text(&suggest, hint, sizeof hint));
 #undef LISTED
 }
 
-static weir_err parse_nth(const char *word, uint64_t *nthp) {
+static weir_err spec_read_nth(const char *word, uint64_t *nthp) {
     char *end;
     errno = 0;
     unsigned long long nth = strtoull(word, &end, 10);
     if (!isdigit((unsigned char)word[0]) || *end || errno || nth == 0) {
-        return WEIR_ERR(WEIR_EUSAGE, "'%s' is no count; say which one shall fail, from 1 on", word);
+        return WEIR_ERR(WEIR_EUSAGE, "'%s' is not a count; write which one fails, counting from 1", word);
     }
     *nthp = nth;
     return WEIR_OK;
 }
 
-static weir_err parse_what(const char *word, fault_spec *spec) {
+static weir_err spec_read_what(const char *word, fault_spec *spec) {
     weir_suggest suggest = weir_suggest_for(word);
     char hint[64];
     for (size_t i = 0; i < COUNT_OF(whats); i++) {
@@ -133,19 +134,19 @@ static weir_err parse_what(const char *word, fault_spec *spec) {
         }
         weir_suggest_offer(&suggest, whats[i].name);
     }
-    return WEIR_ERR(WEIR_EUSAGE, "'%s' is no failure; use EIO, ENOSPC, another errno, short or part%s", word,
+    return WEIR_ERR(WEIR_EUSAGE, "'%s' is not a failure; use EIO, ENOSPC, another errno, short or part%s", word,
                     weir_suggest_text(&suggest, hint, sizeof hint));
 }
 
-static weir_err parse_fault(const char *text, fault_spec *spec) {
+static weir_err spec_read_fault(const char *text, fault_spec *spec) {
     char word[32];
     *spec = (fault_spec){0};
-    take_word(&text, word, sizeof word);
-    weir_err err = parse_op(word, &spec->op);
-    take_word(&text, word, sizeof word);
-    if (!err) err = parse_nth(word, &spec->nth);
-    take_word(&text, word, sizeof word);
-    if (!err) err = parse_what(word, spec);
+    spec_take_word(&text, word, sizeof word);
+    weir_err err = spec_read_op(word, &spec->op);
+    spec_take_word(&text, word, sizeof word);
+    if (!err) err = spec_read_nth(word, &spec->nth);
+    spec_take_word(&text, word, sizeof word);
+    if (!err) err = spec_read_what(word, spec);
     if (err) return err;
     bool moves_bytes = spec->op == OP_ANY || spec->op == WEIR_FAULT_READ || spec->op == WEIR_FAULT_WRITE;
     if (spec->kind != FAULT_FAIL && !moves_bytes) {
@@ -163,7 +164,7 @@ static weir_err parse_fault(const char *text, fault_spec *spec) {
     return WEIR_OK;
 }
 
-static void activate(unsigned bit, bool on) {
+static void fault_activate(unsigned bit, bool on) {
     if (on) {
         atomic_fetch_or(&active, bit);
     } else {
@@ -173,21 +174,21 @@ static void activate(unsigned bit, bool on) {
 
 weir_err weir_fault_arm(const char *spec) {
     fault_spec parsed;
-    activate(ACTIVE_FAULT, false);
+    fault_activate(ACTIVE_FAULT, false);
     if (!spec) return WEIR_OK;
-    weir_err err = parse_fault(spec, &parsed);
+    weir_err err = spec_read_fault(spec, &parsed);
     if (err) return weir_err_prefix(err, "the fault '%s'", spec);
     weir_mutex_lock(&lock);
     fault = parsed;
     seen = 0;
     weir_mutex_unlock(&lock);
-    activate(ACTIVE_FAULT, true);
+    fault_activate(ACTIVE_FAULT, true);
     return WEIR_OK;
 }
 
 weir_err weir_fault_kill_arm(const char *spec) {
     kill_spec parsed = {0};
-    activate(ACTIVE_KILL, false);
+    fault_activate(ACTIVE_KILL, false);
     if (!spec) return WEIR_OK;
     const char *colon = strrchr(spec, ':');
     size_t length = colon ? (size_t)(colon - spec) : 0;
@@ -195,18 +196,19 @@ weir_err weir_fault_kill_arm(const char *spec) {
         return WEIR_ERR(WEIR_EUSAGE, "the kill point '%s' is not of the form name:count, as in eventlog.synced:7",
                         spec);
     }
-    weir_err err = parse_nth(colon + 1, &parsed.nth);
+    weir_err err = spec_read_nth(colon + 1, &parsed.nth);
     if (err) return weir_err_prefix(err, "the kill point '%s'", spec);
     memcpy(parsed.name, spec, length);
     weir_mutex_lock(&lock);
     kill_at = parsed;
     passed = 0;
     weir_mutex_unlock(&lock);
-    activate(ACTIVE_KILL, true);
+    fault_activate(ACTIVE_KILL, true);
     return WEIR_OK;
 }
 
 weir_err weir_fault_from_environment(void) {
+    WEIR_ON_ROLE(MAIN);
     weir_err err = weir_err_prefix(weir_fault_arm(getenv("WEIR_FAULT")), "WEIR_FAULT");
     if (err) return err;
     return weir_err_prefix(weir_fault_kill_arm(getenv("WEIR_KILL_AT")), "WEIR_KILL_AT");
@@ -214,36 +216,33 @@ weir_err weir_fault_from_environment(void) {
 
 /* --- being passed --------------------------------------------------------------------------------------------- */
 
-static void shorten(size_t *bytesp, size_t bytes) {
-    if (bytesp) *bytesp = bytes;
-}
-
-/* What the fault does to an operation that is its nth or a later one.  Under lock. */
-static int outcome(size_t *bytesp) {
-    size_t bytes = bytesp ? *bytesp : 0;
-    if (fault.kind == FAULT_PART) {
-        shorten(bytesp, bytes - bytes / 2); /* never 0: that would be the end of the file */
-    } else {
-        shorten(bytesp, fault.kind == FAULT_SHORT && seen == fault.nth ? bytes / 2 : 0);
-    }
-    return fault.errno_value;
-}
-
-static int check_fault(weir_fault_op op, const char *path, size_t *bytesp) {
-    int result = 0;
-    weir_mutex_lock(&lock);
-    if ((fault.op == OP_ANY || fault.op == (int)op) && strstr(path, fault.path_part)) {
-        seen++;
-        if (seen == fault.nth || (seen > fault.nth && !fault.once)) result = outcome(bytesp);
-    }
-    weir_mutex_unlock(&lock);
-    return result;
-}
-
 int weir_fault_check(weir_fault_op op, const char *path, size_t *bytesp) {
     unsigned what = atomic_load_explicit(&active, memory_order_relaxed);
     if (what & ACTIVE_WATCHER) watcher(watcher_context, op, path);
-    return what & ACTIVE_FAULT ? check_fault(op, path, bytesp) : 0;
+    if (!(what & ACTIVE_FAULT)) return 0;
+    int error = 0;
+    size_t bytes = bytesp ? *bytesp : 0;
+    weir_mutex_lock(&lock);
+    bool meant = (fault.op == OP_ANY || fault.op == (int)op) && strstr(path, fault.path_part);
+    if (meant) seen++;
+    if (meant && (seen == fault.nth || (seen > fault.nth && !fault.once))) {
+        error = fault.errno_value;
+        switch (fault.kind) {
+        case FAULT_FAIL:
+            bytes = 0;
+            break;
+        case FAULT_SHORT:
+            bytes = seen == fault.nth ? bytes / 2 : 0;
+            break;
+        case FAULT_PART:
+            bytes -= bytes / 2; /* never 0: that would be the end of the file */
+            break;
+        }
+    }
+    weir_mutex_unlock(&lock);
+    WEIR_ASSERT(!bytesp || bytes <= *bytesp);
+    if (bytesp) *bytesp = bytes;
+    return error;
 }
 
 uint64_t weir_fault_seen(void) {
@@ -261,8 +260,8 @@ void weir_kill_point(const char *name) {
 }
 
 void weir_fault_watch(weir_fault_watcher new_watcher, void *context) {
-    activate(ACTIVE_WATCHER, false);
+    fault_activate(ACTIVE_WATCHER, false);
     watcher = new_watcher;
     watcher_context = context;
-    activate(ACTIVE_WATCHER, new_watcher != NULL);
+    fault_activate(ACTIVE_WATCHER, new_watcher != NULL);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "guard.h"
 #include "sys.h"
@@ -37,7 +38,7 @@ struct weir_file {
 
 /* --- handles -------------------------------------------------------------------------------------------------- */
 
-static weir_err open_checked(const char *path, weir_file_mode mode, weir_file *file) {
+weir_err weir_file_open(const char *path, weir_file_mode mode, weir_file **filep) {
     static const int flags[] = {
         [WEIR_FILE_READ] = O_RDONLY,
         [WEIR_FILE_READ_WRITE] = O_RDWR,
@@ -45,28 +46,28 @@ static weir_err open_checked(const char *path, weir_file_mode mode, weir_file *f
         [WEIR_FILE_OPEN_OR_CREATE] = O_RDWR | O_CREAT,
     };
     struct stat status;
-    /* Not blocking, because opening a pipe would wait for its other end; for a regular file it means nothing. */
-    int error = weir_sys_open(path, flags[mode] | O_NONBLOCK, FILE_MODE, &file->fd);
-    if (!error && fstat(file->fd, &status)) error = errno;
-    if (!error && S_ISDIR(status.st_mode)) error = EISDIR;
-    if (error) return WEIR_ERRNO(error, "cannot %s %s", mode == WEIR_FILE_CREATE ? "create" : "open", path);
-    if (!S_ISREG(status.st_mode)) return WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
-    file->length = (uint64_t)status.st_size;
-    return WEIR_OK;
-}
-
-weir_err weir_file_open(const char *path, weir_file_mode mode, weir_file **filep) {
     size_t path_bytes = strlen(path) + 1;
     *filep = NULL;
     weir_file *file = weir_malloc(sizeof *file + path_bytes);
     if (!file) return WEIR_NOMEM("while opening %s", path);
     *file = (weir_file){.fd = -1};
     memcpy(file->path, path, path_bytes);
-    weir_err err = open_checked(path, mode, file);
+
+    weir_err err = WEIR_OK;
+    /* Not blocking, because opening a pipe would wait for its other end; for a regular file it means nothing. */
+    int error = weir_sys_open(path, flags[mode] | O_NONBLOCK, FILE_MODE, &file->fd);
+    if (!error && fstat(file->fd, &status)) error = errno;
+    if (!error && S_ISDIR(status.st_mode)) error = EISDIR;
+    if (error) {
+        err = WEIR_ERRNO(error, "cannot %s %s", mode == WEIR_FILE_CREATE ? "create" : "open", path);
+    } else if (!S_ISREG(status.st_mode)) {
+        err = WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
+    }
     if (err) {
         weir_file_close(file); /* the first error is the one that tells */
         return err;
     }
+    file->length = (uint64_t)status.st_size;
     *filep = file;
     return WEIR_OK;
 }
@@ -80,15 +81,15 @@ weir_err weir_file_close(weir_file *file) {
     return err;
 }
 
-static weir_err refuse_poisoned(const weir_file *file) {
+static weir_err file_refuse_poisoned(const weir_file *file) {
     return WEIR_ERR(WEIR_EPOISONED,
-                    "%s is closed to writing since a sync of it failed; check the disk, then restart to read back "
+                    "%s takes no more writes because a sync of it failed; check the disk, then restart to read back "
                     "what it holds",
                     file->path);
 }
 
 weir_err weir_file_append(weir_file *file, const void *bytes, size_t length) {
-    if (file->poisoned) return refuse_poisoned(file);
+    if (file->poisoned) return file_refuse_poisoned(file);
     int error = weir_sys_write_at(file->fd, file->path, bytes, length, file->length);
     if (error) return WEIR_ERRNO(error, "cannot write %zu bytes to %s", length, file->path);
     file->length += length;
@@ -101,11 +102,12 @@ weir_err weir_file_read_at(weir_file *file, uint64_t offset, void *bytes, size_t
         *read_bytesp = 0;
         return WEIR_ERRNO(error, "cannot read %s at byte %llu", file->path, (unsigned long long)offset);
     }
+    WEIR_ASSERT(*read_bytesp <= length);
     return WEIR_OK;
 }
 
 weir_err weir_file_sync(weir_file *file) {
-    if (file->poisoned) return refuse_poisoned(file);
+    if (file->poisoned) return file_refuse_poisoned(file);
     int error = weir_sys_sync_data(file->fd, file->path);
     if (!error) return WEIR_OK;
     file->poisoned = true;
@@ -130,7 +132,7 @@ const char *weir_file_path(const weir_file *file) {
 }
 
 /* The pid that the holder has written into its lock file; 0 if it says none. */
-static long lock_holder(const weir_file *file) {
+static long file_lock_holder(const weir_file *file) {
     char text[LOCK_TEXT_MAX];
     size_t got;
     if (weir_sys_read_at(file->fd, file->path, text, sizeof text - 1, 0, &got)) return 0;
@@ -143,7 +145,7 @@ weir_err weir_file_lock(weir_file *file) {
     int error = weir_sys_lock(file->fd, file->path);
     if (!error) return WEIR_OK;
     if (error != EWOULDBLOCK) return WEIR_ERRNO(error, "cannot lock %s", file->path);
-    long pid = lock_holder(file);
+    long pid = file_lock_holder(file);
     if (!pid) return WEIR_ERR(WEIR_EBUSY, "%s is locked by another process; stop that one first", file->path);
     return WEIR_ERR(WEIR_EBUSY, "%s is locked by process %ld; stop that one first", file->path, pid);
 }
@@ -155,45 +157,33 @@ weir_err weir_file_lock(weir_file *file) {
  * it at the same time. Between our open and our lock the other may have renamed it to path: then we hold the lock of a
  * finished file and must not touch it, which the comparison with the name shows.
  */
-static weir_err lock_temporary(const char *temporary, int fd, struct stat *statusp, bool *oursp) {
-    struct stat named;
-    *oursp = false;
-    int error = weir_sys_lock(fd, temporary);
-    if (error == EWOULDBLOCK) {
-        return WEIR_ERR(WEIR_EBUSY, "%s is being written by another; try again when it is done", temporary);
-    }
-    if (!error && fstat(fd, statusp)) error = errno;
-    if (error) return WEIR_ERRNO(error, "cannot lock %s", temporary);
-    *oursp = lstat(temporary, &named) == 0 && named.st_dev == statusp->st_dev && named.st_ino == statusp->st_ino;
-    return WEIR_OK;
-}
-
-static weir_err open_temporary(const char *temporary, mode_t mode, int *fdp, struct stat *statusp) {
+static weir_err temporary_open(const char *temporary, mode_t mode, int *fdp, struct stat *statusp) {
     for (unsigned i = 0; i < TEMPORARY_TRIES; i++) {
-        bool ours;
+        struct stat named;
         int error = weir_sys_open(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, mode, fdp);
         if (error) return WEIR_ERRNO(error, "cannot create %s", temporary);
-        weir_err err = lock_temporary(temporary, *fdp, statusp, &ours);
-        if (!err && ours) return WEIR_OK;
+        error = weir_sys_lock(*fdp, temporary);
+        if (!error && fstat(*fdp, statusp)) error = errno;
+        if (!error && lstat(temporary, &named) == 0 && named.st_dev == statusp->st_dev &&
+            named.st_ino == statusp->st_ino)
+            return WEIR_OK;
         weir_sys_close(*fdp, temporary); /* nothing was written */
         *fdp = -1;
-        if (err) return err;
+        if (error == EWOULDBLOCK)
+            return WEIR_ERR(WEIR_EBUSY, "%s is being written by another; try again when it is done", temporary);
+        if (error) return WEIR_ERRNO(error, "cannot lock %s", temporary);
     }
-    return WEIR_ERR(WEIR_EBUSY, "%s is written by others all the time; try again later", temporary);
+    return WEIR_ERR(WEIR_EBUSY, "%s is being written by others all the time; try again later", temporary);
 }
 
-/* A secret stays as secret as it was; what was left of a replacement that broke off may be less so. */
-static int set_mode(int fd, const char *path, mode_t mode) {
-    struct stat old;
-    if (mode == SECRET_MODE) return fchmod(fd, mode);
-    return stat(path, &old) == 0 ? fchmod(fd, old.st_mode & 07777) : 0;
-}
-
-static weir_err fill_temporary(int fd, const struct stat *status, const char *path, const char *temporary, mode_t mode,
+static weir_err temporary_fill(int fd, const struct stat *status, const char *path, const char *temporary, mode_t mode,
                                const void *bytes, size_t length) {
     int error = status->st_size > 0 ? weir_sys_truncate(fd, temporary, 0) : 0;
     if (error) return WEIR_ERRNO(error, "cannot empty %s", temporary);
-    if (set_mode(fd, path, mode)) {
+    /* A secret stays as secret as it was; what was left of a replacement that broke off may be less so. */
+    struct stat old;
+    bool secret = mode == SECRET_MODE;
+    if ((secret || stat(path, &old) == 0) && fchmod(fd, secret ? mode : old.st_mode & 07777)) {
         return WEIR_ERRNO(errno, "cannot give %s the permissions of %s", temporary, path);
     }
     error = weir_sys_write_at(fd, temporary, bytes, length, 0);
@@ -203,23 +193,23 @@ static weir_err fill_temporary(int fd, const struct stat *status, const char *pa
     return WEIR_OK;
 }
 
-static weir_err rename_file(const char *from, const char *to) {
+static weir_err file_rename(const char *from, const char *to) {
     int error = weir_sys_rename(from, to);
     if (error) return WEIR_ERRNO(error, "cannot rename %s to %s", from, to);
     return WEIR_OK;
 }
 
-static weir_err replace(const char *path, mode_t mode, const void *bytes, size_t length) {
+static weir_err file_replace(const char *path, mode_t mode, const void *bytes, size_t length) {
     char temporary[PATH_MAX];
     struct stat status = {0};
     int fd;
     if ((size_t)snprintf(temporary, sizeof temporary, "%s" TEMPORARY_SUFFIX, path) >= sizeof temporary) {
         return WEIR_ERRNO(ENAMETOOLONG, "cannot create %.200s…" TEMPORARY_SUFFIX, path);
     }
-    weir_err err = open_temporary(temporary, mode, &fd, &status);
+    weir_err err = temporary_open(temporary, mode, &fd, &status);
     if (err) return err;
-    err = fill_temporary(fd, &status, path, temporary, mode, bytes, length);
-    if (!err) err = rename_file(temporary, path);
+    err = temporary_fill(fd, &status, path, temporary, mode, bytes, length);
+    if (!err) err = file_rename(temporary, path);
     if (err) weir_sys_unlink(temporary); /* if that fails too, the next replace uses it */
     if (!err) err = weir_folder_sync_of(path);
     int error = weir_sys_close(fd, path);
@@ -228,15 +218,15 @@ static weir_err replace(const char *path, mode_t mode, const void *bytes, size_t
 }
 
 weir_err weir_file_replace(const char *path, const void *bytes, size_t length) {
-    return replace(path, FILE_MODE, bytes, length);
+    return file_replace(path, FILE_MODE, bytes, length);
 }
 
 weir_err weir_file_replace_secret(const char *path, const void *bytes, size_t length) {
-    return replace(path, SECRET_MODE, bytes, length);
+    return file_replace(path, SECRET_MODE, bytes, length);
 }
 
 weir_err weir_file_rename(const char *from, const char *to) {
-    weir_err err = rename_file(from, to);
+    weir_err err = file_rename(from, to);
     return err ? err : weir_folder_sync_of(to);
 }
 
@@ -246,46 +236,13 @@ weir_err weir_file_remove(const char *path) {
     return weir_folder_sync_of(path);
 }
 
-/* What was read so far. One byte of capacity is kept for the 0 at the end. */
-typedef struct loaded {
-    char *bytes;
-    size_t length;
-    size_t capacity;
-} loaded;
-
-static weir_err grow_loaded(loaded *content, const char *path, size_t capacity_max) {
-    size_t capacity = content->capacity < LOAD_STEP_BYTES ? LOAD_STEP_BYTES : content->capacity;
-    capacity = capacity > capacity_max / 2 ? capacity_max : capacity * 2;
-    char *bytes = weir_realloc_array(content->bytes, capacity, 1);
-    if (!bytes) return WEIR_NOMEM("for %zu bytes of %s", capacity, path);
-    content->bytes = bytes;
-    content->capacity = capacity;
-    return WEIR_OK;
-}
-
-static weir_err refuse_size(const char *path, size_t length_max) {
+static weir_err file_refuse_size(const char *path, size_t length_max) {
     return WEIR_ERR(WEIR_ELIMIT, "%s has more than the %zu bytes that are allowed here; use a smaller one", path,
                     length_max);
 }
 
-/* Reads to the end rather than to the length that stat tells: files in /proc have none. */
-static weir_err load_all(int fd, const char *path, size_t length_max, loaded *content) {
-    weir_err err = WEIR_OK;
-    size_t got = 1;
-    while (!err && got > 0) {
-        if (content->length == content->capacity - 1) err = grow_loaded(content, path, length_max + 2);
-        if (err) break;
-        size_t room = content->capacity - 1 - content->length;
-        int error = weir_sys_read(fd, path, content->bytes + content->length, room, &got);
-        if (error) err = WEIR_ERRNO(error, "cannot read %s at byte %zu", path, content->length);
-        content->length += got;
-        if (!err && content->length > length_max) err = refuse_size(path, length_max);
-    }
-    return err;
-}
-
 /* Of the descriptor, not of the name: another file may stand there by now. */
-static weir_err check_rules(int fd, const char *path, unsigned rules, struct stat *statusp) {
+static weir_err file_check_rules(int fd, const char *path, unsigned rules, struct stat *statusp) {
     if (fstat(fd, statusp)) return WEIR_ERRNO(errno, "cannot read %s", path);
     if (S_ISDIR(statusp->st_mode)) return WEIR_ERRNO(EISDIR, "cannot read %s", path);
     if (!S_ISREG(statusp->st_mode)) return WEIR_ERR(WEIR_EINVAL, "%s is not a regular file; name one that is", path);
@@ -295,20 +252,10 @@ static weir_err check_rules(int fd, const char *path, unsigned rules, struct sta
     return rules & WEIR_FILE_GUARDED ? weir_guard_check(path, statusp) : WEIR_OK;
 }
 
-static weir_err load_from(int fd, const char *path, unsigned rules, size_t length_max, loaded *content) {
-    struct stat status;
-    weir_err err = check_rules(fd, path, rules, &status);
-    if (err) return err;
-    size_t hint = (size_t)status.st_size;
-    if (hint > length_max) return refuse_size(path, length_max);
-    content->capacity = hint + 2; /* the end is seen without growing */
-    content->bytes = weir_malloc(content->capacity);
-    if (!content->bytes) return WEIR_NOMEM("for %zu bytes of %s", hint, path);
-    return load_all(fd, path, length_max, content);
-}
-
 weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, char **bytesp, size_t *lengthp) {
-    loaded content = {0};
+    char *bytes = NULL;
+    size_t length = 0;
+    struct stat status;
     int fd;
     *bytesp = NULL;
     *lengthp = 0;
@@ -319,15 +266,40 @@ weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, 
     if (error == ELOOP && rules & WEIR_FILE_NO_LINK)
         return WEIR_ERR(WEIR_EPERM, "%s is a symbolic link, and could lead anywhere; put the file itself there", path);
     if (error) return WEIR_ERRNO(error, "cannot open %s", path);
-    weir_err err = load_from(fd, path, rules, length_max, &content);
+    weir_err err = file_check_rules(fd, path, rules, &status);
+    if (!err && (size_t)status.st_size > length_max) err = file_refuse_size(path, length_max);
+    if (err) goto done;
+
+    size_t capacity = (size_t)status.st_size + 2; /* one for the 0, one so that the end is seen without growing */
+    bytes = weir_malloc(capacity);
+    if (!bytes) err = WEIR_NOMEM("for %zu bytes of %s", capacity, path);
+    /* To the end rather than to the length that stat tells: files in /proc have none. */
+    for (size_t got = 1; !err && got > 0; length += got) {
+        if (length == capacity - 1) {
+            size_t larger = capacity < LOAD_STEP_BYTES ? LOAD_STEP_BYTES : capacity;
+            larger = larger > (length_max + 2) / 2 ? length_max + 2 : larger * 2;
+            char *moved = weir_realloc_array(bytes, larger, 1);
+            if (!moved) {
+                err = WEIR_NOMEM("for %zu bytes of %s", larger, path);
+                break;
+            }
+            bytes = moved;
+            capacity = larger;
+        }
+        WEIR_ASSERT(length < capacity - 1);
+        error = weir_sys_read(fd, path, bytes + length, capacity - 1 - length, &got);
+        if (error) err = WEIR_ERRNO(error, "cannot read %s at byte %zu", path, length);
+        if (!err && length + got > length_max) err = file_refuse_size(path, length_max);
+    }
+done:
     weir_sys_close(fd, path); /* nothing was written, so it cannot lose anything */
     if (err) {
-        weir_free(content.bytes);
+        weir_free(bytes);
         return err;
     }
-    content.bytes[content.length] = 0;
-    *bytesp = content.bytes;
-    *lengthp = content.length;
+    bytes[length] = 0;
+    *bytesp = bytes;
+    *lengthp = length;
     return WEIR_OK;
 }
 

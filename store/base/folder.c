@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/fault.h>
 
@@ -21,7 +22,7 @@
 /* --- making and syncing --------------------------------------------------------------------------------------- */
 
 /* How many bytes of path name the folder that holds its last component; 0: it is the current one. */
-static size_t parent_length(const char *path) {
+static size_t path_parent_length(const char *path) {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;
@@ -32,7 +33,7 @@ static size_t parent_length(const char *path) {
     return length;
 }
 
-static weir_err copy_path(const char *path, size_t length, char copy[PATH_MAX]) {
+static weir_err path_copy(const char *path, size_t length, char copy[PATH_MAX]) {
     if (length >= PATH_MAX) return WEIR_ERRNO(ENAMETOOLONG, "cannot use the folder %.200s…", path);
     memcpy(copy, path, length);
     copy[length] = 0;
@@ -52,14 +53,14 @@ weir_err weir_folder_sync(const char *path) {
 
 weir_err weir_folder_sync_of(const char *path) {
     char folder[PATH_MAX];
-    size_t length = parent_length(path);
+    size_t length = path_parent_length(path);
     if (length == 0) return weir_folder_sync(".");
-    weir_err err = copy_path(path, length, folder);
+    weir_err err = path_copy(path, length, folder);
     return err ? err : weir_folder_sync(folder);
 }
 
 /* Makes the one folder, whose parent is there. */
-static weir_err create_one(const char *path) {
+static weir_err folder_create_one(const char *path) {
     struct stat status = {0};
     int error = weir_sys_make_folder(path);
     if (!error) return weir_folder_sync_of(path);
@@ -73,14 +74,14 @@ static weir_err create_one(const char *path) {
 
 weir_err weir_folder_create(const char *path) {
     char folder[PATH_MAX] = "";
-    weir_err err = copy_path(path, strlen(path), folder);
+    weir_err err = path_copy(path, strlen(path), folder);
     for (char *end = folder; !err && *end; end++) {
         if (*end != '/' || end == folder || end[-1] == '/') continue;
         *end = 0;
-        err = create_one(folder);
+        err = folder_create_one(folder);
         *end = '/';
     }
-    return err ? err : create_one(path);
+    return err ? err : folder_create_one(path);
 }
 
 weir_err weir_folder_exchange(const char *a, const char *b) {
@@ -100,12 +101,8 @@ bool weir_path_exists(const char *path) {
 
 /* --- listing -------------------------------------------------------------------------------------------------- */
 
-static bool is_dots(const char *name) {
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 /* *listp is NULL exactly on failure. */
-static weir_err open_list(int parent_fd, const char *name, const char *path, int flags, DIR **listp) {
+static weir_err folder_open_list(int parent_fd, const char *name, const char *path, int flags, DIR **listp) {
     int fd;
     *listp = NULL;
     int error = weir_sys_open_at(parent_fd, name, path, O_RDONLY | O_DIRECTORY | flags, &fd);
@@ -121,64 +118,59 @@ static weir_err open_list(int parent_fd, const char *name, const char *path, int
 }
 
 /* The next entry but . and ..; *entryp is NULL at the end. */
-static weir_err next_entry(DIR *list, const char *path, struct dirent **entryp) {
+static weir_err folder_next_entry(DIR *list, const char *path, struct dirent **entryp) {
     *entryp = NULL;
     int error = weir_fault_check(WEIR_FAULT_READ, path, NULL);
     while (!error) {
         errno = 0;
         *entryp = readdir(list);
         if (!*entryp) error = errno;
-        if (!*entryp || !is_dots((*entryp)->d_name)) break;
+        if (!*entryp || (strcmp((*entryp)->d_name, ".") != 0 && strcmp((*entryp)->d_name, "..") != 0)) break;
     }
     if (error) return WEIR_ERRNO(error, "cannot list the folder %s", path);
     return WEIR_OK;
 }
 
-/* names gets every name with its 0. */
-static weir_err read_names(const char *path, weir_buf *names, size_t *countp) {
+static int folder_compare_names(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+weir_err weir_folder_list(const char *path, weir_folder_visit visit, void *context) {
+    weir_buf names = {0}; /* each with its 0 */
+    const char **sorted = NULL;
+    size_t count = 0;
     DIR *list;
     struct dirent *entry;
-    *countp = 0;
-    weir_err err = open_list(AT_FDCWD, path, path, 0, &list);
-    if (!list) return err;
-    for (err = next_entry(list, path, &entry); !err && entry; err = next_entry(list, path, &entry)) {
-        if (++*countp > WEIR_FOLDER_ENTRIES_MAX) {
+    weir_err err = folder_open_list(AT_FDCWD, path, path, 0, &list);
+    if (err) return err;
+    for (err = folder_next_entry(list, path, &entry); !err && entry; err = folder_next_entry(list, path, &entry)) {
+        if (++count > WEIR_FOLDER_ENTRIES_MAX) {
             err = WEIR_ERR(WEIR_ELIMIT, "the folder %s has more than %u entries; clear it up", path,
                            WEIR_FOLDER_ENTRIES_MAX);
             break;
         }
-        weir_buf_append(names, entry->d_name, strlen(entry->d_name) + 1);
+        weir_buf_append(&names, entry->d_name, strlen(entry->d_name) + 1);
     }
     closedir(list);
-    return err ? err : weir_err_prefix(weir_buf_err(names), "listing the folder %s", path);
-}
+    if (!err) err = weir_err_prefix(weir_buf_err(&names), "listing the folder %s", path);
+    if (err) goto done;
 
-static int compare_names(const void *left, const void *right) {
-    return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
-static weir_err visit_sorted(const char *path, const weir_buf *names, size_t count, weir_folder_visit visit,
-                             void *context) {
-    weir_err err = WEIR_OK;
-    const char **sorted = weir_calloc(count, sizeof *sorted);
-    if (!sorted) return WEIR_NOMEM("while listing the folder %s", path);
-    const char *name = names->bytes;
+    sorted = weir_calloc(count, sizeof *sorted);
+    if (!sorted) {
+        err = WEIR_NOMEM("while listing the folder %s", path);
+        goto done;
+    }
+    const char *name = names.bytes;
     for (size_t i = 0; i < count; i++) {
         sorted[i] = name;
         name += strlen(name) + 1;
     }
-    qsort(sorted, count, sizeof *sorted, compare_names);
+    WEIR_ASSERT(name == names.bytes + names.length);
+    qsort(sorted, count, sizeof *sorted, folder_compare_names);
     for (size_t i = 0; !err && i < count; i++)
         err = visit(context, sorted[i]);
+done:
     weir_free(sorted);
-    return err;
-}
-
-weir_err weir_folder_list(const char *path, weir_folder_visit visit, void *context) {
-    weir_buf names = {0};
-    size_t count;
-    weir_err err = read_names(path, &names, &count);
-    if (!err) err = visit_sorted(path, &names, count, visit, context);
     weir_buf_free(&names);
     return err;
 }
@@ -186,7 +178,7 @@ weir_err weir_folder_list(const char *path, weir_folder_visit visit, void *conte
 /* --- removing ------------------------------------------------------------------------------------------------- */
 
 /* At least two components, and none that leads upwards: a slip such as an empty variable removes nothing. */
-static bool may_be_removed(const char *path) {
+static bool folder_may_be_removed(const char *path) {
     unsigned components = 0;
     while (*path) {
         size_t length = strcspn(path, "/");
@@ -197,10 +189,10 @@ static bool may_be_removed(const char *path) {
     return components >= 2;
 }
 
-static weir_err remove_below(int parent_fd, const char *name, weir_buf *path, unsigned depth);
+static weir_err folder_remove_below(int parent_fd, const char *name, weir_buf *path, unsigned depth);
 
 /* path is that of the folder, and is so again on return. */
-static weir_err remove_entry(int folder_fd, const char *name, weir_buf *path, unsigned depth) {
+static weir_err folder_remove_entry(int folder_fd, const char *name, weir_buf *path, unsigned depth) {
     size_t length = path->length;
     struct stat status;
     int error = 0;
@@ -209,27 +201,29 @@ static weir_err remove_entry(int folder_fd, const char *name, weir_buf *path, un
     if (err) return err;
     if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW)) error = errno;
     if (!error && S_ISDIR(status.st_mode)) {
-        err = remove_below(folder_fd, name, path, depth + 1);
+        err = folder_remove_below(folder_fd, name, path, depth + 1);
     } else if (!error) {
         error = weir_sys_unlink_at(folder_fd, name, path->bytes, 0);
     }
     if (error) err = WEIR_ERRNO(error, "cannot remove %s", path->bytes);
+    WEIR_ASSERT(path->length > length);
     path->length = length;
     path->bytes[length] = 0;
     return err;
 }
 
-static weir_err remove_below(int parent_fd, const char *name, weir_buf *path, unsigned depth) {
+static weir_err folder_remove_below(int parent_fd, const char *name, weir_buf *path, unsigned depth) {
     DIR *list;
     struct dirent *entry;
     if (depth > WEIR_FOLDER_DEPTH_MAX) {
         return WEIR_ERR(WEIR_ELIMIT, "%s is more than %u folders deep; remove it by hand", path->bytes,
                         WEIR_FOLDER_DEPTH_MAX);
     }
-    weir_err err = open_list(parent_fd, name, path->bytes, O_NOFOLLOW, &list);
-    if (!list) return err;
-    for (err = next_entry(list, path->bytes, &entry); !err && entry; err = next_entry(list, path->bytes, &entry)) {
-        err = remove_entry(dirfd(list), entry->d_name, path, depth);
+    weir_err err = folder_open_list(parent_fd, name, path->bytes, O_NOFOLLOW, &list);
+    if (err) return err;
+    for (err = folder_next_entry(list, path->bytes, &entry); !err && entry;
+         err = folder_next_entry(list, path->bytes, &entry)) {
+        err = folder_remove_entry(dirfd(list), entry->d_name, path, depth);
         if (err) break;
     }
     closedir(list);
@@ -240,13 +234,13 @@ static weir_err remove_below(int parent_fd, const char *name, weir_buf *path, un
 
 weir_err weir_folder_remove(const char *path) {
     weir_buf walked = {0};
-    if (!may_be_removed(path)) {
+    if (!folder_may_be_removed(path)) {
         return WEIR_ERR(WEIR_EINVAL, "'%s' is not removed: name a folder by at least two components and without '..'",
                         path);
     }
     weir_buf_text(&walked, path);
     weir_err err = weir_buf_err(&walked);
-    if (!err) err = remove_below(AT_FDCWD, path, &walked, 0);
+    if (!err) err = folder_remove_below(AT_FDCWD, path, &walked, 0);
     weir_buf_free(&walked);
     return err;
 }

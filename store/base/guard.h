@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard.h - whose files are. */
+/* guard.h - who can change a file. */
 #ifndef WEIR_BASE_GUARD_H
 #define WEIR_BASE_GUARD_H
 

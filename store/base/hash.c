@@ -36,33 +36,33 @@ uint32_t weir_crc32c_naive(uint32_t crc, const void *bytes, size_t length) {
 #define PAST_ONE_LANE  0xDD7E3B0Cu
 #define PAST_TWO_LANES 0x170076FAu
 
-static uint64_t load(const uint8_t *p) {
+static uint64_t crc_load(const uint8_t *p) {
     uint64_t word;
     memcpy(&word, p, sizeof word);
     return word;
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint64_t move_past(uint64_t crc, uint32_t power) {
+__attribute__((target("sse4.2,pclmul"))) static uint64_t crc_move_past(uint64_t crc, uint32_t power) {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)crc), _mm_cvtsi32_si128((int32_t)power), 0);
     return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint64_t three_lanes(uint64_t crc, const uint8_t *p) {
+__attribute__((target("sse4.2,pclmul"))) static uint64_t crc_three_lanes(uint64_t crc, const uint8_t *p) {
     uint64_t second = 0, third = 0;
     for (size_t i = 0; i < LANE; i += 8) {
-        crc = _mm_crc32_u64(crc, load(p + i));
-        second = _mm_crc32_u64(second, load(p + LANE + i));
-        third = _mm_crc32_u64(third, load(p + 2u * LANE + i));
+        crc = _mm_crc32_u64(crc, crc_load(p + i));
+        second = _mm_crc32_u64(second, crc_load(p + LANE + i));
+        third = _mm_crc32_u64(third, crc_load(p + 2u * LANE + i));
     }
-    return move_past(crc, PAST_TWO_LANES) ^ move_past(second, PAST_ONE_LANE) ^ third;
+    return crc_move_past(crc, PAST_TWO_LANES) ^ crc_move_past(second, PAST_ONE_LANE) ^ third;
 }
 
 __attribute__((target("sse4.2,pclmul"))) static uint32_t crc32c_fast(uint32_t start, const uint8_t *p, size_t length) {
     uint64_t crc = ~start;
     for (; length >= 3u * LANE; p += 3u * LANE, length -= 3u * LANE)
-        crc = three_lanes(crc, p);
+        crc = crc_three_lanes(crc, p);
     for (; length >= 8; p += 8, length -= 8)
-        crc = _mm_crc32_u64(crc, load(p));
+        crc = _mm_crc32_u64(crc, crc_load(p));
     for (; length > 0; p++, length--)
         crc = _mm_crc32_u8((uint32_t)crc, *p);
     return ~(uint32_t)crc;

@@ -3,11 +3,11 @@
  * log.c - which lines are written, and where to.
  *
  * INVARIANTS
- *   G1  A line is one write(2) while the system takes it whole, and no other line of this process stands inside it.
- *   G2  Of each event at most one line an interval is written, and one that counts those held back; but each line of an
- *       event "audit.…", whose number whoever writes them has to limit.
- *   G3  Every line held back is counted by exactly one later line, at the latest by weir_log_flush.
- *   G4  Logging allocates nothing, and leaves errno alone.
+ *   BASE-G1  A line is one write(2) while the system takes it whole, and no other line of this process is inside it.
+ *   BASE-G2  Of each event at most one line an interval is written, and one that counts those held back; but every line
+ *            of an event "audit.…" is written: their callers limit them.
+ *   BASE-G3  Every line held back is counted by exactly one later line, at the latest by weir_log_flush.
+ *   BASE-G4  Logging allocates nothing, and leaves errno alone.
  */
 #include <weir/store/base/log.h>
 
@@ -33,9 +33,9 @@
 #define WIPE_LINE         "\r\033[K"
 #define BUSY_WAIT_MS      100 /* for a terminal or pipe that takes nothing; the line is then given up */
 
-/* One event code and its interval. Free while event is NULL. */
-#define AUDIT "audit."
+#define AUDIT "audit." /* events that begin so are never held back */
 
+/* One event code and its interval. Free while event is NULL. */
 typedef struct repeat_slot {
     const char *event;
     weir_log_level level; /* of the last line held back */
@@ -59,21 +59,21 @@ static char line[WEIR_LOG_LINE_MAX + sizeof WIPE_LINE]; /* under lock */
 
 _Static_assert(MESSAGE_MAX * 4 < WEIR_LOG_LINE_MAX / 8 * 7, "a message must leave room on its line");
 
-typedef struct moment {
+typedef struct log_moment {
     int64_t mono_us;
     int64_t wall_us;
-} moment;
+} log_moment;
 
-static moment now(void) {
+static log_moment log_now(void) {
     weir_clock *clock = atomic_load(&log_clock);
     if (!clock) clock = weir_clock_system();
-    return (moment){weir_clock_mono_us(clock), weir_clock_wall_us(clock)};
+    return (log_moment){weir_clock_mono_us(clock), weir_clock_wall_us(clock)};
 }
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
-/* There is nobody to tell of a failure here.  Under lock. */
-static void write_all(const char *bytes, size_t length) {
+/* A failure here cannot be reported anywhere.  Under lock. */
+static void log_write_bytes(const char *bytes, size_t length) {
     while (length > 0) {
         ssize_t written = write(out_fd, bytes, length);
         if (written > 0) {
@@ -89,41 +89,41 @@ static void write_all(const char *bytes, size_t length) {
 }
 
 /* Under lock. */
-static void write_entry(const weir_log_entry *entry) {
+static void log_write_entry(const weir_log_entry *entry) {
     size_t wipe = on_terminal && look != WEIR_LOOK_JSON && atomic_load(&bars) > 0 ? strlen(WIPE_LINE) : 0;
     memcpy(line, WIPE_LINE, wipe);
-    write_all(line, wipe + weir_log_line(entry, look, line + wipe)); // G1
+    log_write_bytes(line, wipe + weir_log_line(entry, look, line + wipe)); // BASE-G1
 }
 
 /* --- repeats --------------------------------------------------------------------------------------------------- */
 
 /* Writes what the slot holds back.  Under lock. */
-static void write_held(repeat_slot *slot, const moment *at) {
+static void repeat_write_held(repeat_slot *slot, const log_moment *at) {
     const weir_log_field fields[] = {WEIR_U64("repeated", slot->held)};
-    WEIR_ASSERT(slot->held > 0 && slots_holding > 0); // G3
-    write_entry(&(weir_log_entry){.wall_us = at->wall_us,
-                                  .level = slot->level,
-                                  .event = slot->event,
-                                  .message = "the same event again, held back",
-                                  .fields = fields,
-                                  .field_count = 1});
+    WEIR_ASSERT(slot->held > 0 && slots_holding > 0); // BASE-G3
+    log_write_entry(&(weir_log_entry){.wall_us = at->wall_us,
+                                      .level = slot->level,
+                                      .event = slot->event,
+                                      .message = "the same event again, held back",
+                                      .fields = fields,
+                                      .field_count = 1});
     slot->held = 0;
     slots_holding--;
 }
 
-static bool is_over(const repeat_slot *slot, const moment *at) {
+static bool repeat_is_over(const repeat_slot *slot, const log_moment *at) {
     return at->mono_us - slot->begin_us >= repeat_us;
 }
 
 /* Under lock. */
-static void write_all_held(const moment *at, bool only_over) {
+static void repeat_write_all_held(const log_moment *at, bool only_over) {
     for (size_t i = 0; slots_holding > 0 && i < REPEAT_SLOTS; i++) {
-        if (slots[i].held > 0 && (!only_over || is_over(&slots[i], at))) write_held(&slots[i], at);
+        if (slots[i].held > 0 && (!only_over || repeat_is_over(&slots[i], at))) repeat_write_held(&slots[i], at);
     }
 }
 
 /* The event's slot, or one that is free, or the oldest after it has said what it holds.  Under lock. */
-static repeat_slot *find_slot(const char *event, const moment *at, bool *knownp) {
+static repeat_slot *repeat_find_slot(const char *event, const log_moment *at, bool *knownp) {
     repeat_slot *chosen = &slots[0];
     *knownp = true;
     for (size_t i = 0; i < REPEAT_SLOTS; i++) {
@@ -131,19 +131,19 @@ static repeat_slot *find_slot(const char *event, const moment *at, bool *knownp)
         if (chosen->event && (!slots[i].event || slots[i].begin_us < chosen->begin_us)) chosen = &slots[i];
     }
     *knownp = false;
-    if (chosen->held > 0) write_held(chosen, at);
+    if (chosen->held > 0) repeat_write_held(chosen, at);
     chosen->event = event;
     return chosen;
 }
 
 /* Counts the line, if it is to be held back.  Under lock. */
-static bool hold_back(weir_log_level level, const char *event, const moment *at) {
+static bool repeat_hold_back(weir_log_level level, const char *event, const log_moment *at) {
     bool known;
     if (repeat_us <= 0 || !strncmp(event, AUDIT, sizeof AUDIT - 1)) return false;
-    repeat_slot *slot = find_slot(event, at, &known);
-    if (!known || is_over(slot, at)) {
+    repeat_slot *slot = repeat_find_slot(event, at, &known);
+    if (!known || repeat_is_over(slot, at)) {
         slot->begin_us = at->mono_us;
-        return false; // G2
+        return false; // BASE-G2
     }
     if (slot->held++ == 0) slots_holding++;
     slot->level = level;
@@ -158,34 +158,29 @@ weir_log_opts weir_log_defaults(void) {
         .level = WEIR_LOG_INFO, .format = WEIR_LOG_AUTO, .fd = STDERR_FILENO, .repeat_us = REPEAT_US_DEFAULT};
 }
 
-static bool colour_wanted(void) {
+static bool log_wants_colour(void) {
     const char *refused = getenv("NO_COLOR");
     const char *terminal = getenv("TERM");
     return !(refused && *refused) && !(terminal && strcmp(terminal, "dumb") == 0);
 }
 
 /* Under lock. */
-static void apply(const weir_log_opts *opts) {
+static void log_apply(const weir_log_opts *opts) {
     out_fd = opts->fd;
     repeat_us = opts->repeat_us;
     on_terminal = isatty(out_fd);
     bool human = opts->format == WEIR_LOG_HUMAN || (opts->format == WEIR_LOG_AUTO && on_terminal);
-    look = !human ? WEIR_LOOK_JSON : on_terminal && colour_wanted() ? WEIR_LOOK_COLOURED : WEIR_LOOK_PLAIN;
+    look = !human ? WEIR_LOOK_JSON : on_terminal && log_wants_colour() ? WEIR_LOOK_COLOURED : WEIR_LOOK_PLAIN;
     ready = true;
 }
 
-/* For a process that logs before it has set up the log.  Under lock. */
-static void apply_defaults(void) {
-    weir_log_opts opts = weir_log_defaults();
-    apply(&opts);
-}
-
 void weir_log_setup(const weir_log_opts *opts) {
-    moment at = now();
+    WEIR_ON_ROLE(MAIN);
+    log_moment at = log_now();
     weir_mutex_lock(&lock);
-    write_all_held(&at, false); /* G3: it belongs to the old place */
+    repeat_write_all_held(&at, false); /* BASE-G3: it belongs to the old place */
     memset(slots, 0, sizeof slots);
-    apply(opts);
+    log_apply(opts);
     weir_mutex_unlock(&lock);
     atomic_store(&log_clock, opts->clock);
     atomic_store(&level_min, (int)opts->level);
@@ -201,29 +196,31 @@ void weir_log_note_bar(int change) {
 
 /* --- what others call ------------------------------------------------------------------------------------------ */
 
-/* Under lock. */
-__attribute__((format(printf, 2, 0))) static void write_formatted(weir_log_entry entry, const char *format,
-                                                                  va_list arguments) {
-    char message[MESSAGE_MAX];
-    vsnprintf(message, sizeof message, format, arguments);
-    entry.message = message;
-    write_entry(&entry);
-}
-
 void weir_log_write(weir_log_level level, const char *event, const weir_log_field *fields, size_t field_count,
                     const char *format, ...) {
-    int saved_errno = errno; // G4
+    int saved_errno = errno; // BASE-G4
+    char message[MESSAGE_MAX];
     va_list arguments;
     if (!weir_log_enabled(level)) return;
     WEIR_ASSERT(field_count <= WEIR_LOG_FIELDS_MAX);
-    moment at = now();
-    weir_log_entry entry = {
-        .wall_us = at.wall_us, .level = level, .event = event, .fields = fields, .field_count = field_count};
+    log_moment at = log_now();
+    weir_log_entry entry = {.wall_us = at.wall_us,
+                            .level = level,
+                            .event = event,
+                            .message = message,
+                            .fields = fields,
+                            .field_count = field_count};
     va_start(arguments, format);
     weir_mutex_lock(&lock);
-    if (!ready) apply_defaults();
-    write_all_held(&at, true);
-    if (!hold_back(level, event, &at)) write_formatted(entry, format, arguments);
+    if (!ready) { /* the process logs before it has set up the log */
+        weir_log_opts opts = weir_log_defaults();
+        log_apply(&opts);
+    }
+    repeat_write_all_held(&at, true);
+    if (!repeat_hold_back(level, event, &at)) {
+        vsnprintf(message, sizeof message, format, arguments);
+        log_write_entry(&entry);
+    }
     weir_mutex_unlock(&lock);
     va_end(arguments);
     errno = saved_errno;
@@ -239,9 +236,9 @@ void weir_log_error(const char *event, weir_err err) {
 
 void weir_log_flush(void) {
     int saved_errno = errno;
-    moment at = now();
+    log_moment at = log_now();
     weir_mutex_lock(&lock);
-    write_all_held(&at, false);
+    repeat_write_all_held(&at, false);
     weir_mutex_unlock(&lock);
     errno = saved_errno;
 }

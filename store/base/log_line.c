@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/thread.h>
 
@@ -31,12 +32,12 @@ static const char *const level_names[] = {"debug", "info", "warn", "error"};
 /* --- text for people ------------------------------------------------------------------------------------------ */
 
 /* A control character could move the cursor or worse: it is shown as its code.  C1 controls are U+0080 to U+009F. */
-static bool is_control(const char *text, size_t length) {
+static bool line_is_control(const char *text, size_t length) {
     uint8_t byte = (uint8_t)text[0];
     return byte < 0x20 || byte == 0x7F || (length == 2 && byte == 0xC2 && (uint8_t)text[1] < 0xA0);
 }
 
-static void write_visible(weir_buf *buf, const char *text, size_t length, bool quoted) {
+static void line_write_visible(weir_buf *buf, const char *text, size_t length, bool quoted) {
     bool valid;
     for (size_t taken = 0; length > 0; text += taken, length -= taken) {
         taken = weir_utf8_take(text, length, &valid);
@@ -46,7 +47,7 @@ static void write_visible(weir_buf *buf, const char *text, size_t length, bool q
             weir_buf_text(buf, "\\n");
         } else if (quoted && *text == '"') {
             weir_buf_text(buf, "\\\"");
-        } else if (is_control(text, taken)) {
+        } else if (line_is_control(text, taken)) {
             weir_buf_printf(buf, "\\x%02x", (unsigned)(uint8_t)text[taken - 1]);
         } else {
             weir_buf_append(buf, text, taken);
@@ -54,24 +55,24 @@ static void write_visible(weir_buf *buf, const char *text, size_t length, bool q
     }
 }
 
-static void write_word(weir_buf *buf, const char *text, size_t length) {
+static void line_write_word(weir_buf *buf, const char *text, size_t length) {
     bool quoted = length == 0 || memchr(text, ' ', length) || memchr(text, '"', length) || memchr(text, '=', length);
     if (quoted) weir_buf_byte(buf, '"');
-    write_visible(buf, text, length, quoted);
+    line_write_visible(buf, text, length, quoted);
     if (quoted) weir_buf_byte(buf, '"');
 }
 
 /* --- pieces that fit or are taken back ------------------------------------------------------------------------- */
 
 /* The first bytes of text without half a character at the end. */
-static size_t whole_characters(const char *text, size_t length) {
+static size_t line_whole_characters(const char *text, size_t length) {
     while (length > 0 && ((uint8_t)text[length] & 0xC0) == 0x80)
         length--;
     return length;
 }
 
 /* text NULL: the field's own value. */
-static void write_value(line_writer *line, const weir_log_field *field, const char *text, size_t text_bytes) {
+static void line_write_value(line_writer *line, const weir_log_field *field, const char *text, size_t text_bytes) {
     weir_json plain = weir_json_begin(&line->buf);
     weir_json *json = line->human ? &plain : &line->json;
     switch (field->type) {
@@ -90,14 +91,14 @@ static void write_value(line_writer *line, const weir_log_field *field, const ch
     if (!text) {
         weir_json_null(json);
     } else if (line->human) {
-        write_word(&line->buf, text, text_bytes);
+        line_write_word(&line->buf, text, text_bytes);
     } else {
         weir_json_text(json, text, text_bytes);
     }
 }
 
 /* True if it fitted; otherwise the line is as it was. */
-static bool try_field(line_writer *line, const weir_log_field *field, const char *text, size_t text_bytes) {
+static bool line_try_field(line_writer *line, const weir_log_field *field, const char *text, size_t text_bytes) {
     weir_json json = line->json;
     size_t length = line->buf.length;
     if (line->human) {
@@ -107,7 +108,7 @@ static bool try_field(line_writer *line, const weir_log_field *field, const char
     } else {
         weir_json_key(&line->json, field->name);
     }
-    write_value(line, field, text, text_bytes);
+    line_write_value(line, field, text, text_bytes);
     if (!line->buf.failed) return true;
     line->json = json;
     line->buf.length = length;
@@ -115,49 +116,49 @@ static bool try_field(line_writer *line, const weir_log_field *field, const char
     return false;
 }
 
-static void write_field(line_writer *line, const weir_log_field *field) {
+static void line_write_field(line_writer *line, const weir_log_field *field) {
     const char *text = field->type == WEIR_FIELD_TEXT ? field->value.text : NULL;
     size_t length = text ? strlen(text) : 0;
-    if (try_field(line, field, text, length)) return;
+    if (line_try_field(line, field, text, length)) return;
     line->cut = true;
     if (length > line->buf.length_max) length = line->buf.length_max;
     while (length >= TEXT_SHARE) {
-        length = whole_characters(text, length / 2);
-        if (try_field(line, field, text, length)) return;
+        length = line_whole_characters(text, length / 2);
+        if (line_try_field(line, field, text, length)) return;
     }
 }
 
-static void write_text(line_writer *line, const char *name, const char *text) {
+static void line_write_text(line_writer *line, const char *name, const char *text) {
     weir_log_field field = WEIR_TEXT(name, text);
-    write_field(line, &field);
+    line_write_field(line, &field);
 }
 
 /* --- the two looks --------------------------------------------------------------------------------------------- */
 
-static void write_json(line_writer *line, const weir_log_entry *entry) {
+static void line_write_json(line_writer *line, const weir_log_entry *entry) {
     char time[WEIR_TIME_TEXT_MAX];
     weir_time_format(entry->wall_us, time);
     weir_json_object(&line->json);
-    write_text(line, "ts", time);
-    write_text(line, "level", level_names[entry->level]);
-    write_text(line, "event", entry->event);
-    write_text(line, "msg", entry->message);
-    write_text(line, "thread", weir_thread_name());
+    line_write_text(line, "ts", time);
+    line_write_text(line, "level", level_names[entry->level]);
+    line_write_text(line, "event", entry->event);
+    line_write_text(line, "msg", entry->message);
+    line_write_text(line, "thread", weir_thread_name());
     for (size_t i = 0; i < entry->field_count; i++)
-        write_field(line, &entry->fields[i]);
+        line_write_field(line, &entry->fields[i]);
 }
 
 /* 10:00:00.123Z WARN  cut a torn tail bytes=12 [eventlog.tail_cut] */
-static void write_human(line_writer *line, const weir_log_entry *entry, bool coloured) {
+static void line_write_human(line_writer *line, const weir_log_entry *entry, bool coloured) {
     static const char *const labels[] = {"DEBUG", "INFO ", "WARN ", "ERROR"};
     static const char *const colours[] = {"\033[2m", "\033[32m", "\033[33m", "\033[1;31m"};
     char time[WEIR_TIME_TEXT_MAX];
     weir_time_format(entry->wall_us, time);
     weir_buf_printf(&line->buf, "%.12sZ %s%s%s ", time + strlen("2026-11-21T"), coloured ? colours[entry->level] : "",
                     labels[entry->level], coloured ? "\033[0m" : "");
-    write_visible(&line->buf, entry->message, strlen(entry->message), false);
+    line_write_visible(&line->buf, entry->message, strlen(entry->message), false);
     for (size_t i = 0; i < entry->field_count; i++)
-        write_field(line, &entry->fields[i]);
+        line_write_field(line, &entry->fields[i]);
     weir_buf_printf(&line->buf, coloured ? " \033[2m[%s]\033[0m" : " [%s]", entry->event);
 }
 
@@ -168,10 +169,11 @@ size_t weir_log_line(const weir_log_entry *entry, weir_log_look look, char line[
     };
     writer.json = weir_json_begin(&writer.buf);
     if (writer.human) {
-        write_human(&writer, entry, look == WEIR_LOOK_COLOURED);
+        line_write_human(&writer, entry, look == WEIR_LOOK_COLOURED);
     } else {
-        write_json(&writer, entry);
+        line_write_json(&writer, entry);
     }
+    WEIR_ASSERT(writer.buf.bytes == line && writer.buf.length <= WEIR_LOG_LINE_MAX - END_MAX);
     const char *end = writer.human ? "\n" : "}\n";
     if (writer.cut) end = writer.human ? HUMAN_CUT_END : JSON_CUT_END;
     memcpy(line + writer.buf.length, end, strlen(end));

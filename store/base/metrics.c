@@ -76,37 +76,37 @@ static const unsigned char histogram_slots[WEIR_METRICS_COUNT] = {
 #undef WEIR_METRIC
 };
 
-typedef struct counter_stripe {
+typedef struct metric_counters {
     _Alignas(CACHE_LINE) atomic_uint_fast64_t counts[WEIR_METRICS_COUNT];
-} counter_stripe;
+} metric_counters;
 
-typedef struct histogram_stripe {
+typedef struct metric_histogram {
     _Alignas(CACHE_LINE) atomic_uint_fast64_t sum;
     atomic_uint_fast64_t counts[BUCKETS];
-} histogram_stripe;
+} metric_histogram;
 
-static counter_stripe counters[COUNTER_STRIPES];
-static histogram_stripe histograms[HISTOGRAMS][HISTOGRAM_STRIPES];
+static metric_counters counters[COUNTER_STRIPES];
+static metric_histogram histograms[HISTOGRAMS][HISTOGRAM_STRIPES];
 static atomic_int_fast64_t gauges[WEIR_METRICS_COUNT];
 
 /* --- counting -------------------------------------------------------------------------------------------------- */
 
-static unsigned own_stripe(void) {
+static unsigned metric_stripe(void) {
     static atomic_uint next;
     static _Thread_local unsigned own; /* 0: none yet */
     if (own == 0) own = 1 + atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % COUNTER_STRIPES;
     return own - 1;
 }
 
-static void add(atomic_uint_fast64_t *count, uint64_t n) {
+static void metric_count_add(atomic_uint_fast64_t *count, uint64_t n) {
     atomic_fetch_add_explicit(count, n, memory_order_relaxed);
 }
 
-static uint64_t get(const atomic_uint_fast64_t *count) {
+static uint64_t metric_count_get(const atomic_uint_fast64_t *count) {
     return atomic_load_explicit(count, memory_order_relaxed);
 }
 
-static unsigned bucket_of(uint64_t value) {
+static unsigned histogram_bucket_of(uint64_t value) {
     if (value == 0) return 0;
     uint64_t above = value - 1;
     if (above < SUB) return 1 + (unsigned)above;
@@ -116,7 +116,7 @@ static unsigned bucket_of(uint64_t value) {
 }
 
 /* The greatest value in the bucket. */
-static uint64_t bucket_upper(unsigned bucket) {
+static uint64_t histogram_bucket_upper(unsigned bucket) {
     if (bucket <= SUB) return bucket;
     unsigned power = (bucket - 1) / SUB - 1 + SUB_BITS;
     uint64_t part = (bucket - 1) % SUB;
@@ -126,7 +126,7 @@ static uint64_t bucket_upper(unsigned bucket) {
 
 void weir_metric_add(weir_metric metric, uint64_t n) {
     WEIR_ASSERT(rows[metric].kind == KIND_COUNTER);
-    add(&counters[own_stripe()].counts[metric], n);
+    metric_count_add(&counters[metric_stripe()].counts[metric], n);
 }
 
 void weir_metric_set(weir_metric metric, int64_t value) {
@@ -136,9 +136,9 @@ void weir_metric_set(weir_metric metric, int64_t value) {
 
 void weir_metric_observe(weir_metric metric, uint64_t us) {
     WEIR_ASSERT(rows[metric].kind == KIND_HISTOGRAM);
-    histogram_stripe *stripe = &histograms[histogram_slots[metric]][own_stripe() % HISTOGRAM_STRIPES];
-    add(&stripe->counts[bucket_of(us)], 1);
-    add(&stripe->sum, us);
+    metric_histogram *stripe = &histograms[histogram_slots[metric]][metric_stripe() % HISTOGRAM_STRIPES];
+    metric_count_add(&stripe->counts[histogram_bucket_of(us)], 1);
+    metric_count_add(&stripe->sum, us);
 }
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
@@ -149,14 +149,14 @@ typedef struct histogram_view {
     uint64_t sum;
 } histogram_view;
 
-static void view(weir_metric metric, histogram_view *viewp) {
+static void histogram_view_get(weir_metric metric, histogram_view *viewp) {
     WEIR_ASSERT(rows[metric].kind == KIND_HISTOGRAM);
     *viewp = (histogram_view){0};
     for (unsigned i = 0; i < HISTOGRAM_STRIPES; i++) {
-        const histogram_stripe *stripe = &histograms[histogram_slots[metric]][i];
+        const metric_histogram *stripe = &histograms[histogram_slots[metric]][i];
         for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
-            viewp->counts[bucket] += get(&stripe->counts[bucket]);
-        viewp->sum += get(&stripe->sum);
+            viewp->counts[bucket] += metric_count_get(&stripe->counts[bucket]);
+        viewp->sum += metric_count_get(&stripe->sum);
     }
     for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
         viewp->count += viewp->counts[bucket];
@@ -166,7 +166,7 @@ uint64_t weir_metric_counter(weir_metric metric) {
     uint64_t sum = 0;
     WEIR_ASSERT(rows[metric].kind == KIND_COUNTER);
     for (unsigned i = 0; i < COUNTER_STRIPES; i++)
-        sum += get(&counters[i].counts[metric]);
+        sum += metric_count_get(&counters[i].counts[metric]);
     return sum;
 }
 
@@ -177,27 +177,23 @@ int64_t weir_metric_gauge(weir_metric metric) {
 
 uint64_t weir_metric_observations(weir_metric metric) {
     histogram_view h;
-    view(metric, &h);
+    histogram_view_get(metric, &h);
     return h.count;
-}
-
-/* The middle of the bucket, so that the error is at most half of its width. */
-static uint64_t bucket_middle(unsigned bucket) {
-    uint64_t upper = bucket_upper(bucket);
-    uint64_t lower = bucket > 0 ? bucket_upper(bucket - 1) + 1 : 0;
-    return lower + (upper - lower) / 2;
 }
 
 uint64_t weir_metric_quantile(weir_metric metric, double quantile) {
     histogram_view h;
-    view(metric, &h);
+    histogram_view_get(metric, &h);
     if (h.count == 0) return 0;
     double rank = ceil(fmin(fmax(quantile, 0), 1) * (double)h.count);
     uint64_t wanted = rank < 1 ? 1 : (uint64_t)rank;
     unsigned bucket = 0;
     for (uint64_t below = h.counts[0]; below < wanted && bucket < BUCKETS - 1; below += h.counts[bucket])
         bucket++;
-    return bucket_middle(bucket);
+    /* The middle of the bucket, so that the error is at most half of its width. */
+    uint64_t upper = histogram_bucket_upper(bucket);
+    uint64_t lower = bucket > 0 ? histogram_bucket_upper(bucket - 1) + 1 : 0;
+    return lower + (upper - lower) / 2;
 }
 
 /* --- printing -------------------------------------------------------------------------------------------------- */
@@ -209,7 +205,7 @@ typedef struct counted_text {
     size_t length;
 } counted_text;
 
-__attribute__((format(printf, 2, 3))) static void print(counted_text *text, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void metrics_print(counted_text *text, const char *format, ...) {
     va_list arguments;
     size_t used = text->length < text->size ? text->length : text->size;
     va_start(arguments, format);
@@ -219,68 +215,59 @@ __attribute__((format(printf, 2, 3))) static void print(counted_text *text, cons
     text->length += (size_t)length;
 }
 
-static bool is_seconds(const struct metric_row *row) {
-    return strcmp(row->unit, "seconds") == 0;
-}
-
 /* A value in the unit of the metric's name: seconds are counted in microseconds. */
-static void print_value(counted_text *text, const struct metric_row *row, uint64_t value) {
-    if (!is_seconds(row)) {
-        print(text, "%" PRIu64, value);
+static void metrics_print_value(counted_text *text, const struct metric_row *row, uint64_t value) {
+    if (strcmp(row->unit, "seconds") != 0) {
+        metrics_print(text, "%" PRIu64, value);
     } else {
-        print(text, "%" PRIu64 ".%06" PRIu64, value / 1000000, value % 1000000);
+        metrics_print(text, "%" PRIu64 ".%06" PRIu64, value / 1000000, value % 1000000);
     }
 }
 
-static void print_histogram(counted_text *text, weir_metric metric) {
+static void metrics_print_histogram(counted_text *text, weir_metric metric) {
     const struct metric_row *row = &rows[metric];
     histogram_view h;
     uint64_t below = 0;
     unsigned bucket = 0;
-    view(metric, &h);
+    histogram_view_get(metric, &h);
     for (unsigned power = 0; power <= PRINTED_POWER_MAX; power++) {
-        for (; bucket < BUCKETS && bucket_upper(bucket) <= 1ull << power; bucket++)
+        for (; bucket < BUCKETS && histogram_bucket_upper(bucket) <= 1ull << power; bucket++)
             below += h.counts[bucket];
-        print(text, "%s_bucket{le=\"", row->name);
-        print_value(text, row, 1ull << power);
-        print(text, "\"} %" PRIu64 "\n", below);
+        metrics_print(text, "%s_bucket{le=\"", row->name);
+        metrics_print_value(text, row, 1ull << power);
+        metrics_print(text, "\"} %" PRIu64 "\n", below);
     }
-    print(text, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum ", row->name, h.count, row->name);
-    print_value(text, row, h.sum);
-    print(text, "\n%s_count %" PRIu64 "\n", row->name, h.count);
+    metrics_print(text, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum ", row->name, h.count, row->name);
+    metrics_print_value(text, row, h.sum);
+    metrics_print(text, "\n%s_count %" PRIu64 "\n", row->name, h.count);
 }
 
-static void print_metric(counted_text *text, weir_metric metric) {
+static void metrics_print_metric(counted_text *text, weir_metric metric) {
     const struct metric_row *row = &rows[metric];
-    print(text, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->meaning, row->name, kind_names[row->kind]);
+    metrics_print(text, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->meaning, row->name, kind_names[row->kind]);
     switch (row->kind) {
     case KIND_COUNTER:
-        print(text, "%s %" PRIu64 "\n", row->name, weir_metric_counter(metric));
+        metrics_print(text, "%s %" PRIu64 "\n", row->name, weir_metric_counter(metric));
         break;
     case KIND_GAUGE:
-        print(text, "%s %" PRId64 "\n", row->name, weir_metric_gauge(metric));
+        metrics_print(text, "%s %" PRId64 "\n", row->name, weir_metric_gauge(metric));
         break;
     case KIND_HISTOGRAM:
-        print_histogram(text, metric);
+        metrics_print_histogram(text, metric);
         break;
     }
-}
-
-/* What nobody sets as it changes. */
-static void refresh_gauges(void) {
-    weir_alloc_stats memory;
-    weir_alloc_stats_get(&memory);
-    weir_metric_set(WEIR_METRIC_MEMORY_LIVE_BYTES, (int64_t)memory.live_bytes);
 }
 
 size_t weir_metrics_text(char *buffer, size_t size) {
     counted_text text = {.buffer = buffer, .size = size};
-    refresh_gauges();
+    weir_alloc_stats memory; /* nobody sets its gauge as it changes */
+    weir_alloc_stats_get(&memory);
+    weir_metric_set(WEIR_METRIC_MEMORY_LIVE_BYTES, (int64_t)memory.live_bytes);
     for (unsigned metric = 0; metric < WEIR_METRICS_COUNT; metric++)
-        print_metric(&text, (weir_metric)metric);
-    print(&text, "# HELP " ERRORS_NAME " " ERRORS_MEANING "\n# TYPE " ERRORS_NAME " counter\n");
+        metrics_print_metric(&text, (weir_metric)metric);
+    metrics_print(&text, "# HELP " ERRORS_NAME " " ERRORS_MEANING "\n# TYPE " ERRORS_NAME " counter\n");
 #define PRINT_CODE(name, number, status, meaning) \
-    print(&text, ERRORS_NAME "{code=\"" #name "\"} %" PRIu64 "\n", weir_err_count(WEIR_##name));
+    metrics_print(&text, ERRORS_NAME "{code=\"" #name "\"} %" PRIu64 "\n", weir_err_count(WEIR_##name));
     WEIR_CODES(PRINT_CODE)
 #undef PRINT_CODE
     return text.length;
@@ -288,14 +275,15 @@ size_t weir_metrics_text(char *buffer, size_t size) {
 
 size_t weir_metrics_markdown(char *buffer, size_t size) {
     counted_text text = {.buffer = buffer, .size = size};
-    print(&text,
-          "# Metrics\n\nPrinted by `weir reference metrics` from `store/base/include/weir/store/base/metrics.def`; "
-          "`tests/lint/generated --write`\nbrings this page up to date.\n\n| metric | kind | unit | meaning |\n"
-          "|---|---|---|---|\n");
+    metrics_print(
+        &text,
+        "# Metrics\n\nPrinted by `weir reference metrics` from `store/base/include/weir/store/base/metrics.def`; "
+        "`tests/lint/generated --write`\nbrings this page up to date.\n\n| metric | kind | unit | meaning |\n"
+        "|---|---|---|---|\n");
     for (unsigned metric = 0; metric < WEIR_METRICS_COUNT; metric++) {
         const struct metric_row *row = &rows[metric];
-        print(&text, "| `%s` | %s | %s | %s |\n", row->name, kind_names[row->kind], row->unit, row->meaning);
+        metrics_print(&text, "| `%s` | %s | %s | %s |\n", row->name, kind_names[row->kind], row->unit, row->meaning);
     }
-    print(&text, "| `" ERRORS_NAME "{code}` | counter | errors | " ERRORS_MEANING " |\n");
+    metrics_print(&text, "| `" ERRORS_NAME "{code}` | counter | errors | " ERRORS_MEANING " |\n");
     return text.length;
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/thread.h>
@@ -60,19 +61,14 @@ typedef struct progress_state {
 
 /* --- opening and closing --------------------------------------------------------------------------------------- */
 
-/* A bar needs a terminal that can wipe a line. */
-static bool can_draw(int fd) {
-    const char *terminal = getenv("TERM");
-    return isatty(fd) && !(terminal && strcmp(terminal, "dumb") == 0);
-}
-
 weir_err weir_progress_open(const weir_progress_opts *opts, weir_progress **progressp) {
     *progressp = NULL;
     weir_progress *progress = weir_calloc(1, sizeof *progress);
     if (!progress) return WEIR_NOMEM("for the progress of %s", opts->what);
     progress->opts = *opts;
     if (!opts->clock) progress->opts.clock = weir_clock_system();
-    progress->on_terminal = can_draw(opts->fd);
+    const char *terminal = getenv("TERM"); /* a bar needs one that can wipe a line */
+    progress->on_terminal = isatty(opts->fd) && !(terminal && strcmp(terminal, "dumb") == 0);
     progress->begin_us = weir_clock_mono_us(progress->opts.clock);
     progress->last_us = progress->begin_us;
     atomic_init(&progress->due_us, progress->begin_us + (progress->on_terminal ? QUIET_US : LOG_US));
@@ -84,7 +80,7 @@ weir_err weir_progress_open(const weir_progress_opts *opts, weir_progress **prog
 /* --- what is shown --------------------------------------------------------------------------------------------- */
 
 /* Lets the new rate in, the more the longer it has lasted.  Under lock. */
-static void smooth(weir_progress *progress, uint64_t done, int64_t now_us) {
+static void progress_smooth(weir_progress *progress, uint64_t done, int64_t now_us) {
     double passed_us = (double)(now_us - progress->last_us);
     if (passed_us <= 0) return;
     double latest = (double)(done - progress->last_done) / passed_us;
@@ -95,11 +91,11 @@ static void smooth(weir_progress *progress, uint64_t done, int64_t now_us) {
 }
 
 /* Under lock. */
-static progress_state state_at(weir_progress *progress, int64_t now_us) {
+static progress_state progress_state_at(weir_progress *progress, int64_t now_us) {
     uint64_t total = progress->opts.total;
     progress_state state = {
         .done = atomic_load(&progress->done), .elapsed_us = now_us - progress->begin_us, .left_us = -1};
-    smooth(progress, state.done, now_us);
+    progress_smooth(progress, state.done, now_us);
     state.per_second = progress->per_us * (double)WEIR_US_PER_S;
     if (state.done >= total) {
         state.left_us = total > 0 ? 0 : -1;
@@ -111,7 +107,7 @@ static progress_state state_at(weir_progress *progress, int64_t now_us) {
 }
 
 /* "950", "12.3 k", "4.56 M" */
-static void format_amount(double amount, char text[AMOUNT_MAX]) {
+static void progress_format_amount(double amount, char text[AMOUNT_MAX]) {
     static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
     unsigned unit = 0;
     for (; amount >= 999.5 && unit < sizeof units / sizeof units[0] - 1; unit++)
@@ -121,7 +117,7 @@ static void format_amount(double amount, char text[AMOUNT_MAX]) {
 }
 
 /* "42 s", "3 min 05 s", "2 h 10 min" */
-static void format_duration(double us, char text[AMOUNT_MAX]) {
+static void progress_format_duration(double us, char text[AMOUNT_MAX]) {
     unsigned seconds = (unsigned)(us / (double)WEIR_US_PER_S + 0.5);
     if (seconds < 60) {
         snprintf(text, AMOUNT_MAX, "%u s", seconds);
@@ -134,18 +130,13 @@ static void format_duration(double us, char text[AMOUNT_MAX]) {
 
 /* --- on a terminal --------------------------------------------------------------------------------------------- */
 
-static size_t terminal_columns(int fd) {
-    struct winsize window = {0};
-    if (ioctl(fd, TIOCGWINSZ, &window) || window.ws_col == 0) return COLUMNS_USUAL;
-    return window.ws_col;
-}
-
 /* "[=====>    ] ", or nothing if that is too little to be a bar. */
-static void write_bar(weir_buf *line, double share, size_t cells) {
+static void progress_write_bar(weir_buf *line, double share, size_t cells) {
     char bar[BAR_MAX];
     if (cells > BAR_MAX) cells = BAR_MAX;
     if (cells < BAR_MIN) return;
     size_t filled = (size_t)(share * (double)cells);
+    WEIR_ASSERT(share >= 0 && filled <= cells);
     memset(bar, ' ', cells);
     memset(bar, '=', filled);
     if (filled < cells) bar[filled] = '>';
@@ -155,65 +146,61 @@ static void write_bar(weir_buf *line, double share, size_t cells) {
 }
 
 /* ", 42 s left", or what it took in all once it has ended. */
-static void format_time(const progress_state *state, bool ended, char text[TAIL_MAX]) {
+static void progress_format_time(const progress_state *state, bool ended, char text[TAIL_MAX]) {
     char duration[AMOUNT_MAX];
     text[0] = 0;
     if (!ended && state->left_us < 0) return;
-    format_duration(ended ? (double)state->elapsed_us : state->left_us, duration);
+    progress_format_duration(ended ? (double)state->elapsed_us : state->left_us, duration);
     snprintf(text, TAIL_MAX, ended ? ", took %s" : ", %s left", duration);
 }
 
 /* "payments  58 % [=====>    ] 580 k of 1.00 M, 12.3 k/s, 42 s left" */
-static void write_line(const weir_progress *progress, const progress_state *state, bool ended, weir_buf *line) {
+static void progress_write_line(const weir_progress *progress, const progress_state *state, bool ended,
+                                weir_buf *line) {
     char done[AMOUNT_MAX], total[AMOUNT_MAX], rate[AMOUNT_MAX], time[TAIL_MAX], tail[4 * TAIL_MAX];
-    size_t begin = line->length, columns = terminal_columns(progress->opts.fd);
-    format_amount((double)state->done, done);
-    format_amount(state->per_second, rate);
-    format_time(state, ended, time);
+    struct winsize window = {0};
+    bool told = ioctl(progress->opts.fd, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
+    size_t begin = line->length, columns = told ? window.ws_col : COLUMNS_USUAL;
+    progress_format_amount((double)state->done, done);
+    progress_format_amount(state->per_second, rate);
+    progress_format_time(state, ended, time);
     weir_buf_text(line, progress->opts.what);
     if (progress->opts.total > 0) {
         double share = fmin((double)state->done / (double)progress->opts.total, 1);
-        format_amount((double)progress->opts.total, total);
+        progress_format_amount((double)progress->opts.total, total);
         weir_buf_printf(line, " %3.0f %% ", floor(share * 100));
         snprintf(tail, sizeof tail, "%s of %s, %s/s%s", done, total, rate, time);
         size_t room = strlen(tail) > TAIL_ROOM ? strlen(tail) : TAIL_ROOM;
         size_t others = line->length - begin + strlen("[] ") + room;
-        write_bar(line, share, columns > others ? columns - 1 - others : 0);
+        progress_write_bar(line, share, columns > others ? columns - 1 - others : 0);
     } else {
         snprintf(tail, sizeof tail, " %s, %s/s%s", done, rate, time);
     }
     weir_buf_text(line, tail);
+    WEIR_ASSERT(line->length >= begin);
     if (line->length - begin >= columns) line->length = begin + columns - 1; /* a line that wraps cannot be wiped */
 }
 
 /* One write, so that a line of the log cannot get into it.  Under lock. */
-static void draw(weir_progress *progress, const progress_state *state, bool ended) {
+static void progress_draw(weir_progress *progress, const progress_state *state, bool ended) {
     weir_buf *line = &progress->line;
     weir_buf_clear(line);
     weir_buf_text(line, LINE_WIPED);
-    write_line(progress, state, ended, line);
+    progress_write_line(progress, state, ended, line);
     if (ended) weir_buf_byte(line, '\n');
     if (!progress->shown) weir_log_note_bar(1);
-    if (line->failed || write(progress->opts.fd, line->bytes, line->length) < 0) return; /* it harms nobody */
+    if (line->failed || write(progress->opts.fd, line->bytes, line->length) < 0)
+        return; /* a drawing that is lost does no harm */
 }
 
 /* --- elsewhere ------------------------------------------------------------------------------------------------- */
 
 /* Not under lock: the log's clock has a lower rank. */
-static void log_state(const weir_progress *progress, const progress_state *state, const char *event) {
+static void progress_log(const weir_progress *progress, const progress_state *state, const char *event) {
     WEIR_LOG(INFO, event, progress->opts.what, WEIR_U64("done", state->done), WEIR_U64("total", progress->opts.total),
              WEIR_F64("per_second", rint(state->per_second)),
              WEIR_F64("left_s", state->left_us < 0 ? NAN : rint(state->left_us / (double)WEIR_US_PER_S)),
              WEIR_F64("elapsed_s", rint((double)state->elapsed_us / (double)WEIR_US_PER_S)));
-}
-
-static void show(weir_progress *progress, int64_t now_us) {
-    weir_mutex_lock(&progress->lock);
-    progress_state state = state_at(progress, now_us);
-    if (progress->on_terminal) draw(progress, &state, false);
-    progress->shown = true;
-    weir_mutex_unlock(&progress->lock);
-    if (!progress->on_terminal) log_state(progress, &state, "progress");
 }
 
 void weir_progress_add(weir_progress *progress, uint64_t n) {
@@ -222,7 +209,13 @@ void weir_progress_add(weir_progress *progress, uint64_t n) {
     int_fast64_t due_us = atomic_load_explicit(&progress->due_us, memory_order_relaxed);
     if (now_us < due_us) return;
     int64_t next_us = now_us + (progress->on_terminal ? DRAW_US : LOG_US);
-    if (atomic_compare_exchange_strong(&progress->due_us, &due_us, next_us)) show(progress, now_us);
+    if (!atomic_compare_exchange_strong(&progress->due_us, &due_us, next_us)) return;
+    weir_mutex_lock(&progress->lock);
+    progress_state state = progress_state_at(progress, now_us);
+    if (progress->on_terminal) progress_draw(progress, &state, false);
+    progress->shown = true;
+    weir_mutex_unlock(&progress->lock);
+    if (!progress->on_terminal) progress_log(progress, &state, "progress");
 }
 
 void weir_progress_close(weir_progress *progress) {
@@ -230,15 +223,15 @@ void weir_progress_close(weir_progress *progress) {
     if (progress->shown) {
         int64_t now_us = weir_clock_mono_us(progress->opts.clock);
         weir_mutex_lock(&progress->lock);
-        progress_state state = state_at(progress, now_us);
+        progress_state state = progress_state_at(progress, now_us);
         /* In the end the whole is of interest: what was done, in what time. */
         state.per_second = (double)state.done * (double)WEIR_US_PER_S / (double)state.elapsed_us;
         if (progress->on_terminal) {
-            draw(progress, &state, true);
+            progress_draw(progress, &state, true);
             weir_log_note_bar(-1);
         }
         weir_mutex_unlock(&progress->lock);
-        if (!progress->on_terminal) log_state(progress, &state, "progress.end");
+        if (!progress->on_terminal) progress_log(progress, &state, "progress.end");
     }
     weir_mutex_destroy(&progress->lock);
     weir_buf_free(&progress->line);

@@ -2,8 +2,8 @@
 /*
  * queue.c - a ring under one mutex, with one condition for each direction.
  *
- * A lock-free ring would be faster only while nobody waits; here the consumer takes a batch under one lock, which is
- * where the time goes. Waiters are counted so that the usual push or pop, with nobody waiting, makes no system call.
+ * A lock-free ring would be faster only while no thread waits; here the consumer takes a batch under one lock, which is
+ * where the time goes. Waiters are counted so that the usual push or pop, with no waiter, makes no system call.
  */
 #include <weir/store/base/queue.h>
 
@@ -62,22 +62,22 @@ void weir_queue_free(weir_queue *queue) {
 
 /* --- waiting ------------------------------------------------------------------------------------------------ */
 
-static bool is_full(const weir_queue *queue) {
+static bool queue_is_full(const weir_queue *queue) {
     return queue->pushed - queue->popped == queue->capacity;
 }
 
-static bool must_wait(const weir_queue *queue) {
-    return is_full(queue) && !queue->interrupted;
+static bool queue_push_must_wait(const weir_queue *queue) {
+    return queue_is_full(queue) && !queue->interrupted;
 }
 
-static bool is_empty(const weir_queue *queue) {
+static bool queue_is_empty(const weir_queue *queue) {
     return queue->pushed == queue->popped;
 }
 
 /* Waits while the queue is open and blocked, at most wait_us. The caller looks at the queue again: a change that comes
  * together with the end of the time still counts. */
-static void wait_while(weir_queue *queue, bool (*blocked)(const weir_queue *), weir_cond *cond, int64_t wait_us,
-                       unsigned *waitingp, uint64_t *waited_usp) {
+static void queue_wait_while(weir_queue *queue, bool (*blocked)(const weir_queue *), weir_cond *cond, int64_t wait_us,
+                             unsigned *waitingp, uint64_t *waited_usp) {
     if (wait_us <= 0 || queue->closed || !blocked(queue)) return;
     int64_t start_us = weir_clock_mono_us(weir_clock_system());
     int64_t until_us = wait_us < INT64_MAX - start_us ? start_us + wait_us : INT64_MAX;
@@ -91,41 +91,23 @@ static void wait_while(weir_queue *queue, bool (*blocked)(const weir_queue *), w
 
 /* --- items -------------------------------------------------------------------------------------------------- */
 
-static void put(weir_queue *queue, const void *item) {
-    WEIR_ASSERT(!queue->closed);  // Q3
-    WEIR_ASSERT(!is_full(queue)); // Q2
-    memcpy(queue->items + queue->next_push * queue->item_bytes, item, queue->item_bytes);
-    queue->pushed++;
-    if (++queue->next_push == queue->capacity) queue->next_push = 0;
-}
-
-/* Takes up to item_max from the ring, in at most two runs: to its end, and from its beginning. */
-static size_t take(weir_queue *queue, unsigned char *items, size_t item_max) {
-    uint64_t inside = queue->pushed - queue->popped;
-    size_t count = inside < item_max ? (size_t)inside : item_max;
-    size_t to_end = queue->capacity - queue->next_pop;
-    size_t first = count < to_end ? count : to_end;
-    memcpy(items, queue->items + queue->next_pop * queue->item_bytes, first * queue->item_bytes);
-    memcpy(items + first * queue->item_bytes, queue->items, (count - first) * queue->item_bytes);
-    queue->next_pop = count < to_end ? queue->next_pop + count : count - first;
-    queue->popped += count;
-    WEIR_ASSERT((queue->next_pop + (queue->pushed - queue->popped)) % queue->capacity == queue->next_push); // Q1
-    return count;
-}
-
 weir_err weir_queue_push(weir_queue *queue, const void *item, int64_t wait_us) {
     weir_err err = WEIR_OK;
     weir_mutex_lock(&queue->mutex);
-    wait_while(queue, must_wait, &queue->not_full, wait_us, &queue->pushers_waiting, &queue->wait_push_us);
+    queue_wait_while(queue, queue_push_must_wait, &queue->not_full, wait_us, &queue->pushers_waiting,
+                     &queue->wait_push_us);
     if (queue->closed) {
         err = WEIR_ERR(WEIR_ECLOSED, "the queue is closed and takes no more items");
-    } else if (is_full(queue) && queue->interrupted) {
+    } else if (queue_is_full(queue) && queue->interrupted) {
         err = WEIR_ERR(WEIR_ECANCELLED, "the queue is full, and waiting for room was ended");
-    } else if (is_full(queue)) {
+    } else if (queue_is_full(queue)) {
         err =
             WEIR_ERR(WEIR_ETIMEOUT, "the queue stayed full with %zu items; its consumer is too slow", queue->capacity);
     } else {
-        put(queue, item);
+        WEIR_ASSERT(queue->next_push < queue->capacity); // BASE-Q2
+        memcpy(queue->items + queue->next_push * queue->item_bytes, item, queue->item_bytes);
+        queue->pushed++;
+        if (++queue->next_push == queue->capacity) queue->next_push = 0;
         if (queue->poppers_waiting > 0) weir_cond_signal(&queue->not_empty);
     }
     weir_mutex_unlock(&queue->mutex);
@@ -137,9 +119,20 @@ weir_err weir_queue_pop(weir_queue *queue, void *items, size_t item_max, int64_t
     *item_countp = 0;
     if (item_max == 0) return WEIR_ERR(WEIR_EINVAL, "a pop of 0 items; ask for at least one");
     weir_mutex_lock(&queue->mutex);
-    wait_while(queue, is_empty, &queue->not_empty, wait_us, &queue->poppers_waiting, &queue->wait_pop_us);
-    if (!is_empty(queue)) {
-        *item_countp = take(queue, items, item_max);
+    queue_wait_while(queue, queue_is_empty, &queue->not_empty, wait_us, &queue->poppers_waiting, &queue->wait_pop_us);
+    if (!queue_is_empty(queue)) {
+        /* In at most two runs: to the ring's end, and from its beginning. */
+        uint64_t inside = queue->pushed - queue->popped;
+        size_t count = inside < item_max ? (size_t)inside : item_max;
+        size_t to_end = queue->capacity - queue->next_pop;
+        size_t first = count < to_end ? count : to_end;
+        memcpy(items, queue->items + queue->next_pop * queue->item_bytes, first * queue->item_bytes);
+        memcpy((unsigned char *)items + first * queue->item_bytes, queue->items, (count - first) * queue->item_bytes);
+        queue->next_pop = count < to_end ? queue->next_pop + count : count - first;
+        queue->popped += count;
+        inside -= count;
+        WEIR_ASSERT((queue->next_pop + inside) % queue->capacity == queue->next_push); // BASE-Q1
+        *item_countp = count;
         if (queue->pushers_waiting > 0) weir_cond_broadcast(&queue->not_full);
     } else if (queue->closed) {
         err = WEIR_ERR(WEIR_ECLOSED, "the queue is closed and empty");

@@ -19,7 +19,7 @@
 #define WEYL_0       0x9E3779B9u /* the golden ratio */
 #define WEYL_1       0xBB67AE85u /* the square root of 3, less 1 */
 
-__extension__ typedef unsigned __int128 uint128;
+__extension__ typedef unsigned __int128 rng_u128;
 
 void weir_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
@@ -48,7 +48,7 @@ weir_rng weir_rng_stream(uint64_t seed, uint64_t stream, uint32_t substream) {
     };
 }
 
-static void next_block(weir_rng *rng) {
+static void rng_next_block(weir_rng *rng) {
     WEIR_ASSERT(rng->counter[0] != UINT32_MAX); /* the next number would be the stream's first again */
     weir_philox(rng->counter, rng->key, rng->block);
     rng->counter[0]++;
@@ -56,7 +56,7 @@ static void next_block(weir_rng *rng) {
 }
 
 uint32_t weir_rng_u32(weir_rng *rng) {
-    if (rng->used == 4) next_block(rng);
+    if (rng->used == 4) rng_next_block(rng);
     return rng->block[rng->used++];
 }
 
@@ -67,7 +67,7 @@ uint64_t weir_rng_u64(weir_rng *rng) {
 
 /* A draw times the bound, and of the product the part above the draw's width: as even as the draws are, once those that
  * fall into the first (2^width mod bound) of the low part, the surplus, are drawn again. */
-static uint32_t below_32(weir_rng *rng, uint32_t bound) {
+static uint32_t rng_below_32(weir_rng *rng, uint32_t bound) {
     uint64_t product = (uint64_t)weir_rng_u32(rng) * bound;
     if ((uint32_t)product < bound) {
         uint32_t surplus = -bound % bound;
@@ -77,19 +77,19 @@ static uint32_t below_32(weir_rng *rng, uint32_t bound) {
     return (uint32_t)(product >> 32);
 }
 
-static uint64_t below_64(weir_rng *rng, uint64_t bound) {
-    uint128 product = (uint128)weir_rng_u64(rng) * bound;
+static uint64_t rng_below_64(weir_rng *rng, uint64_t bound) {
+    rng_u128 product = (rng_u128)weir_rng_u64(rng) * bound;
     if ((uint64_t)product < bound) {
         uint64_t surplus = -bound % bound;
         while ((uint64_t)product < surplus)
-            product = (uint128)weir_rng_u64(rng) * bound;
+            product = (rng_u128)weir_rng_u64(rng) * bound;
     }
     return (uint64_t)(product >> 64);
 }
 
 uint64_t weir_rng_below(weir_rng *rng, uint64_t bound) {
     WEIR_ASSERT(bound > 0);
-    return bound <= UINT32_MAX ? below_32(rng, (uint32_t)bound) : below_64(rng, bound);
+    return bound <= UINT32_MAX ? rng_below_32(rng, (uint32_t)bound) : rng_below_64(rng, bound);
 }
 
 double weir_rng_double(weir_rng *rng) {

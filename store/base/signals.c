@@ -27,7 +27,7 @@ static weir_thread *waiter; /* for the life of the process */
 static bool announced;      /* under the mutex: signals reach the thread that waits */
 static pthread_t waiting;   /* set before any handler is */
 
-static void prepare(void) {
+static void signals_prepare(void) {
     weir_mutex_init(&mutex, WEIR_RANK_LEAF, "signals");
     weir_cond_init(&changed);
 }
@@ -37,7 +37,7 @@ bool weir_signals_stop_asked(void) {
 }
 
 void weir_signals_ask_stop(void) {
-    pthread_once(&once, prepare);
+    pthread_once(&once, signals_prepare);
     weir_mutex_lock(&mutex);
     atomic_store_explicit(&asked, true, memory_order_release);
     weir_cond_broadcast(&changed);
@@ -48,7 +48,7 @@ bool weir_signals_wait(int64_t wait_us) {
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     int64_t until_us = wait_us < INT64_MAX - now_us ? now_us + wait_us : INT64_MAX;
     bool in_time = true;
-    pthread_once(&once, prepare);
+    pthread_once(&once, signals_prepare);
     weir_mutex_lock(&mutex);
     while (in_time && !weir_signals_stop_asked())
         in_time = weir_cond_wait_until(&changed, &mutex, until_us);
@@ -58,7 +58,7 @@ bool weir_signals_wait(int64_t wait_us) {
 
 /* --- the signal thread -------------------------------------------------------------------------------------- */
 
-static void stop_signals(sigset_t *setp) {
+static void signals_to_wait_for(sigset_t *setp) {
     sigemptyset(setp);
     sigaddset(setp, SIGINT);
     sigaddset(setp, SIGTERM);
@@ -66,7 +66,7 @@ static void stop_signals(sigset_t *setp) {
 }
 
 /* The next that asks for a stop; hangups are only remembered. */
-static int next_signal(const sigset_t *set) {
+static int signals_next_stop(const sigset_t *set) {
     int number;
     do {
         WEIR_ASSERT(sigwait(set, &number) == 0);
@@ -75,24 +75,20 @@ static int next_signal(const sigset_t *set) {
     return number;
 }
 
-static void end_process_by(int number, const sigset_t *set) {
-    signal(number, SIG_DFL);
-    pthread_sigmask(SIG_UNBLOCK, set, NULL);
-    raise(number);
-    /* Reached by the first process of a container, whom the kernel spares from default actions, but not from a trap. */
-    __builtin_trap();
-}
-
 /* A library may have started threads before main that block nothing (OpenBLAS does): what they are handed goes on to
  * the thread that waits. */
-static void forward(int number) {
+static void signals_forward(int number) {
     pthread_kill(waiting, number);
 }
 
-static void announce(void) {
-    struct sigaction action = {.sa_handler = forward, .sa_flags = SA_RESTART};
-    waiting = pthread_self();
+static void signals_main(void *context) {
+    (void)context;
+    WEIR_ON_ROLE(SIGNAL);
+    sigset_t set;
+    signals_to_wait_for(&set);
+    struct sigaction action = {.sa_handler = signals_forward, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
+    waiting = pthread_self();
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (atomic_load(&hangups)) sigaction(SIGHUP, &action, NULL);
@@ -100,19 +96,20 @@ static void announce(void) {
     announced = true;
     weir_cond_broadcast(&changed);
     weir_mutex_unlock(&mutex);
-}
 
-static void wait_for_signals(void *context) {
-    (void)context;
-    sigset_t set;
-    stop_signals(&set);
-    announce();
-    next_signal(&set);
+    signals_next_stop(&set);
     weir_signals_ask_stop();
-    end_process_by(next_signal(&set), &set);
+
+    int number = signals_next_stop(&set);
+    signal(number, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    raise(number);
+    /* Reached by the first process of a container, whom the kernel spares from default actions, but not from a trap. */
+    __builtin_trap();
 }
 
 void weir_signals_take_hangups(void) {
+    WEIR_ON_ROLE(MAIN);
     WEIR_ASSERT(!waiter);
     atomic_store(&hangups, true);
 }
@@ -125,12 +122,12 @@ weir_err weir_signals_install(void) {
     WEIR_ON_ROLE(MAIN);
     WEIR_ASSERT(!waiter);
     sigset_t set;
-    stop_signals(&set);
-    pthread_once(&once, prepare);
+    signals_to_wait_for(&set);
+    pthread_once(&once, signals_prepare);
     signal(SIGPIPE, SIG_IGN);
     int failed = pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (failed) return WEIR_ERR(WEIR_EUNAVAILABLE, "cannot block signals: %s", strerror(failed));
-    weir_err err = weir_thread_start("signals", WEIR_ROLE_SIGNAL, wait_for_signals, NULL, &waiter);
+    weir_err err = weir_thread_start("signals", WEIR_ROLE_SIGNAL, signals_main, NULL, &waiter);
     weir_mutex_lock(&mutex);
     while (!err && !announced)
         weir_cond_wait(&changed, &mutex);

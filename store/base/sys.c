@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/fault.h>
 
 /* A signal may interrupt a call; so many in a row are no accident, and EINTR is then the error. */
@@ -15,7 +16,7 @@
 #define FOLDER_MODE       0750
 
 /* 0 or the errno of call, which returns -1 when it fails. */
-#define CHECKED(op, path, call)                                    \
+#define SYS_CHECKED(op, path, call)                                \
     (__extension__({                                               \
         int error_;                                                \
         unsigned tries_ = 0;                                       \
@@ -28,12 +29,12 @@
 
 int weir_sys_open(const char *path, int flags, mode_t mode, int *fdp) {
     *fdp = -1;
-    return CHECKED(WEIR_FAULT_OPEN, path, *fdp = open(path, flags | O_CLOEXEC, mode));
+    return SYS_CHECKED(WEIR_FAULT_OPEN, path, *fdp = open(path, flags | O_CLOEXEC, mode));
 }
 
 int weir_sys_open_at(int folder_fd, const char *name, const char *path, int flags, int *fdp) {
     *fdp = -1;
-    return CHECKED(WEIR_FAULT_OPEN, path, *fdp = openat(folder_fd, name, flags | O_CLOEXEC));
+    return SYS_CHECKED(WEIR_FAULT_OPEN, path, *fdp = openat(folder_fd, name, flags | O_CLOEXEC));
 }
 
 int weir_sys_close(int fd, const char *path) {
@@ -43,7 +44,7 @@ int weir_sys_close(int fd, const char *path) {
 }
 
 int weir_sys_lock(int fd, const char *path) {
-    return CHECKED(WEIR_FAULT_OPEN, path, flock(fd, LOCK_EX | LOCK_NB));
+    return SYS_CHECKED(WEIR_FAULT_OPEN, path, flock(fd, LOCK_EX | LOCK_NB));
 }
 
 int weir_sys_write_at(int fd, const char *path, const void *bytes, size_t length, uint64_t offset) {
@@ -67,7 +68,7 @@ int weir_sys_write_at(int fd, const char *path, const void *bytes, size_t length
 }
 
 /* offset < 0: at the descriptor's own position. */
-static int read_once(int fd, const char *path, void *bytes, size_t length, off_t offset, size_t *read_bytesp) {
+static int sys_read_once(int fd, const char *path, void *bytes, size_t length, off_t offset, size_t *read_bytesp) {
     unsigned tries = 0;
     int error;
     *read_bytesp = 0;
@@ -90,49 +91,50 @@ int weir_sys_read_at(int fd, const char *path, void *bytes, size_t length, uint6
     if (offset > INT64_MAX - length) return 0; /* no file is that long */
     while (*read_bytesp < length) {
         size_t done = *read_bytesp;
-        error = read_once(fd, path, (char *)bytes + done, length - done, (off_t)(offset + done), &got);
+        error = sys_read_once(fd, path, (char *)bytes + done, length - done, (off_t)(offset + done), &got);
         if (error || got == 0) break;
         *read_bytesp += got;
+        WEIR_ASSERT(*read_bytesp <= length);
     }
     return error;
 }
 
 int weir_sys_read(int fd, const char *path, void *bytes, size_t length, size_t *read_bytesp) {
-    return read_once(fd, path, bytes, length, -1, read_bytesp);
+    return sys_read_once(fd, path, bytes, length, -1, read_bytesp);
 }
 
 int weir_sys_sync_data(int fd, const char *path) {
-    return CHECKED(WEIR_FAULT_SYNC, path, fdatasync(fd));
+    return SYS_CHECKED(WEIR_FAULT_SYNC, path, fdatasync(fd));
 }
 
 int weir_sys_sync(int fd, const char *path) {
-    return CHECKED(WEIR_FAULT_SYNC, path, fsync(fd));
+    return SYS_CHECKED(WEIR_FAULT_SYNC, path, fsync(fd));
 }
 
 int weir_sys_truncate(int fd, const char *path, uint64_t length) {
-    return CHECKED(WEIR_FAULT_TRUNCATE, path, ftruncate(fd, (off_t)length));
+    return SYS_CHECKED(WEIR_FAULT_TRUNCATE, path, ftruncate(fd, (off_t)length));
 }
 
 int weir_sys_rename(const char *from, const char *to) {
-    return CHECKED(WEIR_FAULT_RENAME, to, rename(from, to));
+    return SYS_CHECKED(WEIR_FAULT_RENAME, to, rename(from, to));
 }
 
 int weir_sys_exchange(const char *a, const char *b) {
-    return CHECKED(WEIR_FAULT_RENAME, b, renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE));
+    return SYS_CHECKED(WEIR_FAULT_RENAME, b, renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE));
 }
 
 int weir_sys_unlink(const char *path) {
-    return CHECKED(WEIR_FAULT_UNLINK, path, unlink(path));
+    return SYS_CHECKED(WEIR_FAULT_UNLINK, path, unlink(path));
 }
 
 int weir_sys_link(const char *from, const char *to) {
-    return CHECKED(WEIR_FAULT_OPEN, to, link(from, to));
+    return SYS_CHECKED(WEIR_FAULT_OPEN, to, link(from, to));
 }
 
 int weir_sys_make_folder(const char *path) {
-    return CHECKED(WEIR_FAULT_OPEN, path, mkdir(path, FOLDER_MODE));
+    return SYS_CHECKED(WEIR_FAULT_OPEN, path, mkdir(path, FOLDER_MODE));
 }
 
 int weir_sys_unlink_at(int folder_fd, const char *name, const char *path, int flags) {
-    return CHECKED(WEIR_FAULT_UNLINK, path, unlinkat(folder_fd, name, flags));
+    return SYS_CHECKED(WEIR_FAULT_UNLINK, path, unlinkat(folder_fd, name, flags));
 }

@@ -26,14 +26,14 @@
 #define COUNT_ONE(...) +1u
 enum { HELD_MAX = WEIR_LOCK_RANKS(COUNT_ONE) };
 
-typedef struct identity {
+typedef struct thread_identity {
     char name[WEIR_THREAD_NAME_MAX + 1];
     weir_role role;
     unsigned held_count;
     const weir_mutex *held[HELD_MAX];
-} identity;
+} thread_identity;
 
-static _Thread_local identity self = {.name = "main", .role = WEIR_ROLE_MAIN};
+static _Thread_local thread_identity self = {.name = "main", .role = WEIR_ROLE_MAIN};
 
 static const char *const role_names[] = {
 #define ROLE_NAME(name, text) [WEIR_ROLE_##name] = #name,
@@ -42,7 +42,7 @@ static const char *const role_names[] = {
 };
 
 /* A broken rule of this file is a defect that no caller can handle. */
-__attribute__((format(printf, 1, 2), cold)) _Noreturn static void fatal(const char *format, ...) {
+__attribute__((format(printf, 1, 2), cold)) _Noreturn static void thread_fatal(const char *format, ...) {
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -52,8 +52,8 @@ __attribute__((format(printf, 1, 2), cold)) _Noreturn static void fatal(const ch
     abort();
 }
 
-static void must(int result, const char *call) {
-    if (__builtin_expect(result != 0, 0)) fatal("%s: %s", call, strerror(result));
+static void pthread_must(int result, const char *call) {
+    if (__builtin_expect(result != 0, 0)) thread_fatal("%s: %s", call, strerror(result));
 }
 
 /* --- threads ------------------------------------------------------------------------------------------------ */
@@ -77,19 +77,19 @@ static void *thread_main(void *context) {
     const weir_thread *thread = context;
     weir_thread_adopt(thread->name, thread->role);
     thread->main(thread->context);
-    if (self.held_count > 0) fatal("ends while it holds '%s'", self.held[0]->name);
+    if (self.held_count > 0) thread_fatal("ends while it holds '%s'", self.held[0]->name);
     return NULL;
 }
 
 /* Signals are for the thread that waits for them (signals.h). Those that a defect raises stay open, for whoever
  * reports it. */
-static void block_signals(sigset_t *beforep) {
+static void thread_block_signals(sigset_t *beforep) {
     static const int of_defects[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
     sigset_t all;
     sigfillset(&all);
     for (size_t i = 0; i < sizeof of_defects / sizeof of_defects[0]; i++)
         sigdelset(&all, of_defects[i]);
-    must(pthread_sigmask(SIG_BLOCK, &all, beforep), "pthread_sigmask");
+    pthread_must(pthread_sigmask(SIG_BLOCK, &all, beforep), "pthread_sigmask");
 }
 
 weir_err weir_thread_start(const char *name, weir_role role, weir_thread_main main, void *context,
@@ -105,9 +105,9 @@ weir_err weir_thread_start(const char *name, weir_role role, weir_thread_main ma
     memcpy(thread->name, name, length + 1);
 
     sigset_t before;
-    block_signals(&before); /* the new thread inherits the mask and never runs with them open */
+    thread_block_signals(&before); /* the new thread inherits the mask and never runs with them open */
     int failed = pthread_create(&thread->thread, NULL, thread_main, thread);
-    must(pthread_sigmask(SIG_SETMASK, &before, NULL), "pthread_sigmask");
+    pthread_must(pthread_sigmask(SIG_SETMASK, &before, NULL), "pthread_sigmask");
     if (failed) {
         weir_free(thread);
         return WEIR_ERR(WEIR_EUNAVAILABLE, "cannot start thread '%s': %s; raise the limit of threads (ulimit -u)", name,
@@ -119,7 +119,7 @@ weir_err weir_thread_start(const char *name, weir_role role, weir_thread_main ma
 
 void weir_thread_join(weir_thread *thread) {
     if (!thread) return;
-    must(pthread_join(thread->thread, NULL), "pthread_join");
+    pthread_must(pthread_join(thread->thread, NULL), "pthread_join");
     weir_free(thread);
 }
 
@@ -133,7 +133,7 @@ weir_role weir_thread_role(void) {
 
 void weir_assert_thread(weir_role role) {
     if (__builtin_expect(self.role != role && self.role != WEIR_ROLE_TEST, 0))
-        fatal("has the role %s and runs what belongs to %s", role_names[self.role], role_names[role]);
+        thread_fatal("has the role %s and runs what belongs to %s", role_names[self.role], role_names[role]);
 }
 
 /* --- mutexes ------------------------------------------------------------------------------------------------ */
@@ -141,30 +141,30 @@ void weir_assert_thread(weir_role role) {
 void weir_mutex_init(weir_mutex *mutex, weir_rank rank, const char *name) {
     mutex->rank = rank;
     mutex->name = name;
-    must(pthread_mutex_init(&mutex->mutex, NULL), "pthread_mutex_init");
+    pthread_must(pthread_mutex_init(&mutex->mutex, NULL), "pthread_mutex_init");
 }
 
 void weir_mutex_destroy(weir_mutex *mutex) {
-    must(pthread_mutex_destroy(&mutex->mutex), "pthread_mutex_destroy");
+    pthread_must(pthread_mutex_destroy(&mutex->mutex), "pthread_mutex_destroy");
 }
 
 /* Before the lock is taken: a wrong order shall be reported, not waited in. */
-static void check_rank(const weir_mutex *mutex) {
+static void mutex_check_rank(const weir_mutex *mutex) {
     const weir_mutex *last = self.held_count > 0 ? self.held[self.held_count - 1] : NULL;
     if (__builtin_expect(last && last->rank >= mutex->rank, 0))
-        fatal("holds '%s' of rank %d and takes '%s' of rank %d; locks are taken in rising rank", last->name,
-              (int)last->rank, mutex->name, (int)mutex->rank);
+        thread_fatal("holds '%s' of rank %d and takes '%s' of rank %d; locks are taken in rising rank", last->name,
+                     (int)last->rank, mutex->name, (int)mutex->rank);
     if (__builtin_expect(self.held_count == HELD_MAX, 0))
-        fatal("takes '%s' of a rank that is not in the list", mutex->name);
+        thread_fatal("takes '%s' of a rank that is not in the list", mutex->name);
 }
 
 void weir_mutex_lock(weir_mutex *mutex) {
-    check_rank(mutex);
-    must(pthread_mutex_lock(&mutex->mutex), "pthread_mutex_lock");
+    mutex_check_rank(mutex);
+    pthread_must(pthread_mutex_lock(&mutex->mutex), "pthread_mutex_lock");
     self.held[self.held_count++] = mutex;
 }
 
-static unsigned held_index(const weir_mutex *mutex) {
+static unsigned mutex_held_index(const weir_mutex *mutex) {
     unsigned i = self.held_count;
     while (i > 0 && self.held[i - 1] != mutex)
         i--;
@@ -172,55 +172,55 @@ static unsigned held_index(const weir_mutex *mutex) {
 }
 
 void weir_mutex_unlock(weir_mutex *mutex) {
-    unsigned i = held_index(mutex);
-    if (__builtin_expect(i == 0, 0)) fatal("unlocks '%s', which it does not hold", mutex->name);
+    unsigned i = mutex_held_index(mutex);
+    if (__builtin_expect(i == 0, 0)) thread_fatal("unlocks '%s', which it does not hold", mutex->name);
     for (self.held_count--; i <= self.held_count; i++)
         self.held[i - 1] = self.held[i];
-    must(pthread_mutex_unlock(&mutex->mutex), "pthread_mutex_unlock");
+    pthread_must(pthread_mutex_unlock(&mutex->mutex), "pthread_mutex_unlock");
 }
 
 bool weir_mutex_held(const weir_mutex *mutex) {
-    return held_index(mutex) > 0;
+    return mutex_held_index(mutex) > 0;
 }
 
 /* --- conditions --------------------------------------------------------------------------------------------- */
 
 void weir_cond_init(weir_cond *cond) {
     pthread_condattr_t attributes;
-    must(pthread_condattr_init(&attributes), "pthread_condattr_init");
-    must(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC), "pthread_condattr_setclock");
-    must(pthread_cond_init(&cond->cond, &attributes), "pthread_cond_init");
-    must(pthread_condattr_destroy(&attributes), "pthread_condattr_destroy");
+    pthread_must(pthread_condattr_init(&attributes), "pthread_condattr_init");
+    pthread_must(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC), "pthread_condattr_setclock");
+    pthread_must(pthread_cond_init(&cond->cond, &attributes), "pthread_cond_init");
+    pthread_must(pthread_condattr_destroy(&attributes), "pthread_condattr_destroy");
 }
 
 void weir_cond_destroy(weir_cond *cond) {
-    must(pthread_cond_destroy(&cond->cond), "pthread_cond_destroy");
+    pthread_must(pthread_cond_destroy(&cond->cond), "pthread_cond_destroy");
 }
 
 /* A wait takes its mutex again at the end: one taken after it would then be held in the wrong order. */
-static void check_wait(const weir_mutex *mutex) {
-    if (__builtin_expect(held_index(mutex) != self.held_count || self.held_count == 0, 0))
-        fatal("waits with '%s', which is not the last that it took", mutex->name);
+static void cond_check_wait(const weir_mutex *mutex) {
+    if (__builtin_expect(mutex_held_index(mutex) != self.held_count || self.held_count == 0, 0))
+        thread_fatal("waits with '%s', which is not the last that it took", mutex->name);
 }
 
 void weir_cond_wait(weir_cond *cond, weir_mutex *mutex) {
-    check_wait(mutex);
-    must(pthread_cond_wait(&cond->cond, &mutex->mutex), "pthread_cond_wait");
+    cond_check_wait(mutex);
+    pthread_must(pthread_cond_wait(&cond->cond, &mutex->mutex), "pthread_cond_wait");
 }
 
 bool weir_cond_wait_until(weir_cond *cond, weir_mutex *mutex, int64_t mono_us) {
-    check_wait(mutex);
+    cond_check_wait(mutex);
     int64_t us = mono_us > 0 ? mono_us : 0;
     struct timespec until = {.tv_sec = us / WEIR_US_PER_S, .tv_nsec = us % WEIR_US_PER_S * 1000};
     int result = pthread_cond_timedwait(&cond->cond, &mutex->mutex, &until);
-    if (result != ETIMEDOUT) must(result, "pthread_cond_timedwait");
+    if (result != ETIMEDOUT) pthread_must(result, "pthread_cond_timedwait");
     return result == 0;
 }
 
 void weir_cond_signal(weir_cond *cond) {
-    must(pthread_cond_signal(&cond->cond), "pthread_cond_signal");
+    pthread_must(pthread_cond_signal(&cond->cond), "pthread_cond_signal");
 }
 
 void weir_cond_broadcast(weir_cond *cond) {
-    must(pthread_cond_broadcast(&cond->cond), "pthread_cond_broadcast");
+    pthread_must(pthread_cond_broadcast(&cond->cond), "pthread_cond_broadcast");
 }

@@ -16,12 +16,13 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/log.h>
+#include <weir/store/base/thread.h>
 
 #define STATUS_USAGE 64
 
 /* --- settings ----------------------------------------------------------------------------------------------- */
 
-static weir_err load_config(weir_cli *cli) {
+static weir_err cli_load_config(weir_cli *cli) {
     weir_err err = weir_config_open(&cli->config);
     const weir_given *file = weir_cli_find(cli, "config");
     const char *path = file ? file->value : getenv("WEIR_CONFIG");
@@ -37,26 +38,20 @@ static weir_err load_config(weir_cli *cli) {
     return err;
 }
 
-static weir_log_level level_of(const char *text) {
-    return !strcmp(text, "debug")   ? WEIR_LOG_DEBUG
-           : !strcmp(text, "warn")  ? WEIR_LOG_WARN
-           : !strcmp(text, "error") ? WEIR_LOG_ERROR
-                                    : WEIR_LOG_INFO;
-}
-
-static weir_log_format format_of(const char *text) {
-    return !strcmp(text, "human") ? WEIR_LOG_HUMAN : !strcmp(text, "json") ? WEIR_LOG_JSON : WEIR_LOG_AUTO;
-}
-
-static void set_up_log(const weir_config *config) {
+static void cli_set_up_log(const weir_config *config) {
+    const char *level = weir_config_text(config, WEIR_CONFIG_LOG_LEVEL);
+    const char *format = weir_config_text(config, WEIR_CONFIG_LOG_FORMAT);
     weir_log_opts opts = weir_log_defaults();
-    opts.level = level_of(weir_config_text(config, WEIR_CONFIG_LOG_LEVEL));
-    opts.format = format_of(weir_config_text(config, WEIR_CONFIG_LOG_FORMAT));
+    opts.level = !strcmp(level, "debug")   ? WEIR_LOG_DEBUG
+                 : !strcmp(level, "warn")  ? WEIR_LOG_WARN
+                 : !strcmp(level, "error") ? WEIR_LOG_ERROR
+                                           : WEIR_LOG_INFO;
+    opts.format = !strcmp(format, "human") ? WEIR_LOG_HUMAN : !strcmp(format, "json") ? WEIR_LOG_JSON : WEIR_LOG_AUTO;
     opts.repeat_us = weir_config_us(config, WEIR_CONFIG_LOG_REPEAT);
     weir_log_setup(&opts);
 }
 
-static weir_err set_up_faults(void) {
+static weir_err cli_set_up_faults(void) {
     const char *fault = getenv("WEIR_FAULT"), *kill_at = getenv("WEIR_KILL_AT");
     if (!fault && !kill_at) return WEIR_OK;
     weir_err err = weir_fault_from_environment();
@@ -66,66 +61,22 @@ static weir_err set_up_faults(void) {
     return err;
 }
 
-/* --- what is printed instead of running --------------------------------------------------------------------- */
-
-/* Takes the buffer's memory with it. */
-static weir_err print(weir_buf *out) {
-    weir_err err = weir_buf_err(out);
-    if (!err && out->length > 0) err = weir_cli_output(out->bytes, out->length);
-    weir_buf_free(out);
-    return err;
-}
-
-static weir_err print_help(const weir_cli *cli) {
-    weir_buf out = {0};
-    weir_cli_help(cli->command, cli->path, &out);
-    return print(&out);
-}
-
-static weir_err print_version(const weir_cli *cli) {
-    weir_buf out = {0};
-    weir_buf_printf(&out, "%s " WEIR_VERSION "\n", cli->path);
-    if (cli->root->version) weir_buf_printf(&out, "%s\n", cli->root->version);
-    return print(&out);
-}
-
-static weir_err print_config(const weir_cli *cli) {
-    const weir_given *how = weir_cli_find(cli, "print-config");
-    weir_buf out = {0};
-    if (how && how->value && !strcmp(how->value, "markdown"))
-        weir_config_markdown(&out);
-    else if (how)
-        weir_config_print(cli->config, &out);
-    else
-        weir_buf_text(&out, "ok\n");
-    return print(&out);
-}
-
-/* A command group alone: its help, on stderr, because nothing was done. */
-static int complain_help(const weir_cli *cli) {
-    weir_buf out = {0};
-    weir_cli_help(cli->command, cli->path, &out);
-    if (!weir_buf_err(&out)) dprintf(STDERR_FILENO, "%s", out.bytes);
-    weir_buf_free(&out);
-    return STATUS_USAGE;
-}
-
 /* --- running ------------------------------------------------------------------------------------------------ */
 
-static weir_err run_command(weir_cli *cli) {
+static weir_err cli_run_command(weir_cli *cli) {
     const weir_command *command = cli->command;
     if (cli->positional_count < command->positional_min)
         return WEIR_ERR(WEIR_EUSAGE, "an argument is missing; it takes %s", command->positional);
     weir_err err = WEIR_OK;
-    if (!command->without_config) err = load_config(cli);
-    if (!err && cli->config) set_up_log(cli->config);
-    if (!err) err = set_up_faults();
+    if (!command->without_config) err = cli_load_config(cli);
+    if (!err && cli->config) cli_set_up_log(cli->config);
+    if (!err) err = cli_set_up_faults();
     if (!err) err = command->run(cli);
     weir_log_flush();
     return err;
 }
 
-static int status_of(const weir_cli *cli, weir_err err) {
+static int cli_status_of(const weir_cli *cli, weir_err err) {
     if (!err) return 0;
     if (weir_err_is(err, WEIR_ECLOSED) && weir_cli_reader_gone()) return 0;
     if (weir_log_enabled(WEIR_LOG_DEBUG)) weir_log_error("cli.failed", err);
@@ -133,25 +84,56 @@ static int status_of(const weir_cli *cli, weir_err err) {
     return weir_err_exit_status(err);
 }
 
-static int run(weir_cli *cli, int argc, char *const *argv) {
+/* Frees the buffer. */
+static weir_err cli_print(weir_buf *out) {
+    weir_err err = weir_buf_err(out);
+    if (!err && out->length > 0) err = weir_cli_output(out->bytes, out->length);
+    weir_buf_free(out);
+    return err;
+}
+
+static int cli_run(weir_cli *cli, int argc, char *const *argv) {
     weir_err err = weir_cli_parse(cli, argc, argv);
-    if (err) return status_of(cli, err);
-    if (weir_cli_find(cli, "help")) return status_of(cli, print_help(cli));
-    if (weir_cli_find(cli, "version")) return status_of(cli, print_version(cli));
-    if (weir_cli_find(cli, "print-config") || weir_cli_find(cli, "check-config")) {
-        err = load_config(cli);
-        return status_of(cli, err ? err : print_config(cli));
+    if (err) return cli_status_of(cli, err);
+    weir_buf out = {0};
+    if (weir_cli_find(cli, "help")) {
+        weir_cli_help(cli->command, cli->path, &out);
+        return cli_status_of(cli, cli_print(&out));
     }
-    if (cli->command->subcommands) return complain_help(cli);
-    return status_of(cli, run_command(cli));
+    if (weir_cli_find(cli, "version")) {
+        weir_buf_printf(&out, "%s " WEIR_VERSION "\n", cli->path);
+        if (cli->root->version) weir_buf_printf(&out, "%s\n", cli->root->version);
+        return cli_status_of(cli, cli_print(&out));
+    }
+    const weir_given *how = weir_cli_find(cli, "print-config");
+    if (how || weir_cli_find(cli, "check-config")) {
+        err = cli_load_config(cli);
+        if (err) return cli_status_of(cli, err);
+        if (how && how->value && !strcmp(how->value, "markdown")) {
+            weir_config_markdown(&out);
+        } else if (how) {
+            weir_config_print(cli->config, &out);
+        } else {
+            weir_buf_text(&out, "ok\n");
+        }
+        return cli_status_of(cli, cli_print(&out));
+    }
+    if (cli->command->subcommands) { /* a group alone: its help on stderr, because nothing was done */
+        weir_cli_help(cli->command, cli->path, &out);
+        if (!weir_buf_err(&out)) dprintf(STDERR_FILENO, "%s", out.bytes);
+        weir_buf_free(&out);
+        return STATUS_USAGE;
+    }
+    return cli_status_of(cli, cli_run_command(cli));
 }
 
 int weir_cli_main(const weir_command *command, const char *path, int argc, char *const *argv) {
+    WEIR_ON_ROLE(MAIN);
     weir_cli_claim_streams();
     weir_cli cli = {.root = command, .command = command};
     int length = snprintf(cli.path, sizeof cli.path, "%s", path);
     WEIR_ASSERT(length > 0 && (size_t)length < sizeof cli.path);
-    int status = run(&cli, argc, argv);
+    int status = cli_run(&cli, argc, argv);
     weir_config_free(cli.config);
     weir_free(cli.given);
     weir_free(cli.positional);

@@ -17,11 +17,12 @@ struct weir_cli {
     const weir_command *root;
     const weir_command *command; /* the deepest that was named */
     char path[WEIR_CLI_PATH_MAX];
-    weir_given *given; /* in the order of the line; never more than its words */
+    weir_given *given; /* in the order of the line */
     size_t given_count;
     size_t given_capacity;
     const char **positional;
     size_t positional_count;
+    size_t positional_capacity;
     weir_config *config;
 };
 

@@ -12,21 +12,23 @@
 
 #include <weir/store/base/assert.h>
 
-typedef struct script {
+typedef struct completion_script {
     weir_buf *out;
     const char *program;
-} script;
+} completion_script;
 
 /* Calls visit for every command from the program down, with its path. */
-static void each_command(const script *made, const weir_command *command, const char *path, unsigned depth,
-                         void (*visit)(const script *made, const weir_command *command, const char *path)) {
+static void completion_each_command(const completion_script *made, const weir_command *command, const char *path,
+                                    unsigned depth,
+                                    void (*visit)(const completion_script *made, const weir_command *command,
+                                                  const char *path)) {
     WEIR_ASSERT(depth < WEIR_CLI_DEPTH_MAX);
     visit(made, command, path);
     for (const weir_command *const *sub = command->subcommands; sub && *sub; sub++) {
         char below[WEIR_CLI_PATH_MAX];
         int length = snprintf(below, sizeof below, "%s %s", path, (*sub)->name);
         WEIR_ASSERT(length > 0 && (size_t)length < sizeof below);
-        each_command(made, *sub, below, depth + 1, visit);
+        completion_each_command(made, *sub, below, depth + 1, visit);
     }
 }
 
@@ -36,7 +38,7 @@ static bool needs_value(const weir_option *option) {
     return option->value && option->value[0] != '[';
 }
 
-static void write_options(weir_buf *out, const weir_option *options, bool valued) {
+static void completion_write_options(weir_buf *out, const weir_option *options, bool valued) {
     for (; options && options->name; options++) {
         if (valued && !needs_value(options)) continue;
         weir_buf_printf(out, " --%s", options->name);
@@ -44,41 +46,41 @@ static void write_options(weir_buf *out, const weir_option *options, bool valued
     }
 }
 
-static void write_all_options(weir_buf *out, const weir_command *command, const char *path, bool valued) {
+static void completion_write_all_options(weir_buf *out, const weir_command *command, const char *path, bool valued) {
     if (command->raw) return;
-    write_options(out, command->options, valued);
-    write_options(out, weir_cli_common, valued);
-    if (!strchr(path, ' ')) write_options(out, weir_cli_version_option, valued);
+    completion_write_options(out, command->options, valued);
+    completion_write_options(out, weir_cli_common, valued);
+    if (!strchr(path, ' ')) completion_write_options(out, weir_cli_version_option, valued);
 }
 
-static void write_words(const script *made, const weir_command *command, const char *path) {
+static void completion_write_words(const completion_script *made, const weir_command *command, const char *path) {
     weir_buf_printf(made->out, "    '%s')\n        commands='", path);
     for (const weir_command *const *sub = command->subcommands; sub && *sub; sub++)
         weir_buf_printf(made->out, " %s", (*sub)->name);
     weir_buf_text(made->out, " '\n        options='");
-    write_all_options(made->out, command, path, false);
+    completion_write_all_options(made->out, command, path, false);
     weir_buf_text(made->out, " '\n        valued='");
-    write_all_options(made->out, command, path, true);
+    completion_write_all_options(made->out, command, path, true);
     weir_buf_text(made->out, " '\n        ;;\n");
 }
 
 /* --- table of choices: what an option of a path, or a setting, may be --------------------------------------- */
 
-static void write_choice(weir_buf *out, const char *pattern, const char *bars) {
+static void completion_write_choice(weir_buf *out, const char *pattern, const char *bars) {
     weir_buf_printf(out, "    %s) choices='", pattern);
     for (; *bars; bars++)
         weir_buf_append(out, *bars == '|' ? " " : bars, 1);
     weir_buf_text(out, "' ;;\n");
 }
 
-static void write_choices(const script *made, const weir_command *command, const char *path) {
+static void completion_write_choices(const completion_script *made, const weir_command *command, const char *path) {
     for (const weir_option *option = command->options; option && option->name; option++) {
         if (!option->choices) continue;
         char pattern[WEIR_CLI_PATH_MAX + 96];
         int length = snprintf(pattern, sizeof pattern, "'%s --%s'", path, option->name);
         if (option->letter && length > 0 && (size_t)length < sizeof pattern)
             snprintf(pattern + length, sizeof pattern - (size_t)length, " | '%s -%c'", path, option->letter);
-        write_choice(made->out, pattern, option->choices);
+        completion_write_choice(made->out, pattern, option->choices);
     }
 }
 
@@ -107,14 +109,14 @@ static void write_setting_choices(weir_buf *out) {
         if (!boolean && strcmp(settings[i].kind, "CHOICE") != 0) continue;
         char pattern[WEIR_CLI_PATH_MAX];
         snprintf(pattern, sizeof pattern, "*' --set %s'", settings[i].key);
-        write_choice(out, pattern, boolean ? "true|false" : settings[i].choices);
+        completion_write_choice(out, pattern, boolean ? "true|false" : settings[i].choices);
     }
 }
 
 /* --- the walk ----------------------------------------------------------------------------------------------- */
 
 /* @ stands for the program's name. */
-static const char walk[] =
+static const char completion_walk[] =
     "_@() {\n"
     "    local path=@ pending='' setting='' before='' helping='' commands options valued choices i word\n"
     "    local current=${COMP_WORDS[COMP_CWORD]}\n"
@@ -158,7 +160,7 @@ static const char walk[] =
     "}\n"
     "complete -o bashdefault -o default -F _@ @\n";
 
-static void write_named(const script *made, const char *text) {
+static void completion_write_named(const completion_script *made, const char *text) {
     for (; *text; text++) {
         if (*text == '@')
             weir_buf_text(made->out, made->program);
@@ -168,19 +170,20 @@ static void write_named(const script *made, const char *text) {
 }
 
 void weir_cli_bash_completion(const weir_command *program, weir_buf *out) {
-    script made = {out, program->name};
-    write_named(&made, "# shellcheck shell=bash\n"
-                       "# Completion of @ for bash, printed by `@ completion bash`.\n"
-                       "# For one shell: source <(@ completion bash)\n\n"
-                       "# A command's path to its subcommands, its options, and those of them that need a value.\n"
-                       "_@_words() {\n    commands='' options='' valued=''\n    case $1 in\n");
-    each_command(&made, program, program->name, 0, write_words);
-    write_named(&made, "    esac\n}\n\n# A path and one of its options to what the option may be.\n"
-                       "_@_choices() {\n    case $1 in\n");
-    each_command(&made, program, program->name, 0, write_choices);
-    write_choice(out, "*' --print-config'", "markdown");
+    completion_script made = {out, program->name};
+    completion_write_named(&made,
+                           "# shellcheck shell=bash\n"
+                           "# Completion of @ for bash, printed by `@ completion bash`.\n"
+                           "# For one shell: source <(@ completion bash)\n\n"
+                           "# A command's path to its subcommands, its options, and those of them that need a value.\n"
+                           "_@_words() {\n    commands='' options='' valued=''\n    case $1 in\n");
+    completion_each_command(&made, program, program->name, 0, completion_write_words);
+    completion_write_named(&made, "    esac\n}\n\n# A path and one of its options to what the option may be.\n"
+                                  "_@_choices() {\n    case $1 in\n");
+    completion_each_command(&made, program, program->name, 0, completion_write_choices);
+    completion_write_choice(out, "*' --print-config'", "markdown");
     write_setting_names(out);
     write_setting_choices(out);
-    write_named(&made, "    esac\n}\n\n");
-    write_named(&made, walk);
+    completion_write_named(&made, "    esac\n}\n\n");
+    completion_write_named(&made, completion_walk);
 }

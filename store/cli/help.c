@@ -15,7 +15,7 @@
 /* --- text --------------------------------------------------------------------------------------------------- */
 
 /* Wraps one line of a description; a line that begins with a blank is an example and stays as it is. */
-static void wrap_line(weir_buf *out, const char *line, size_t length) {
+static void help_wrap_line(weir_buf *out, const char *line, size_t length) {
     size_t column = 0;
     while (length > 0) {
         size_t word = 0;
@@ -38,27 +38,10 @@ static void wrap_line(weir_buf *out, const char *line, size_t length) {
     weir_buf_text(out, "\n");
 }
 
-static void wrap_text(weir_buf *out, const char *text) {
-    for (;;) {
-        size_t length = strcspn(text, "\n");
-        wrap_line(out, text, length);
-        if (!text[length] || !text[length + 1]) return;
-        text += length + 1;
-    }
-}
-
-static void indent_lines(weir_buf *out, const char *text) {
-    while (*text) {
-        size_t length = strcspn(text, "\n");
-        weir_buf_printf(out, "  %.*s\n", (int)length, text);
-        text += length + (text[length] == '\n');
-    }
-}
-
 /* --- options ------------------------------------------------------------------------------------------------ */
 
 /* "-p, --path DIR"; returns its width. */
-static size_t option_label(const weir_option *option, char label[LABEL_MAX]) {
+static size_t help_option_label(const weir_option *option, char label[LABEL_MAX]) {
     char letter[8] = "    ";
     if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
     const char *value = option->value ? option->value : "";
@@ -72,19 +55,19 @@ static size_t option_label(const weir_option *option, char label[LABEL_MAX]) {
     return (size_t)length;
 }
 
-static size_t widest_option(const weir_option *options, size_t widest) {
+static size_t help_widest_option(const weir_option *options, size_t widest) {
     for (; options && options->name; options++) {
         char label[LABEL_MAX];
-        size_t width = option_label(options, label);
+        size_t width = help_option_label(options, label);
         if (width > widest && width <= LEFT_COLUMNS) widest = width;
     }
     return widest;
 }
 
-static void help_options(weir_buf *out, const weir_option *options, size_t widest) {
+static void help_write_options(weir_buf *out, const weir_option *options, size_t widest) {
     for (; options && options->name; options++) {
         char label[LABEL_MAX];
-        size_t width = option_label(options, label);
+        size_t width = help_option_label(options, label);
         weir_buf_printf(out, "  %s", label);
         if (width > widest) weir_buf_text(out, "\n  ");
         weir_buf_printf(out, "%*s  %s", (int)(width > widest ? widest : widest - width), "", options->help);
@@ -100,52 +83,56 @@ static void help_options(weir_buf *out, const weir_option *options, size_t wides
 
 /* --- commands ----------------------------------------------------------------------------------------------- */
 
-static void help_subcommands(weir_buf *out, const weir_command *command) {
-    size_t widest = 0;
-    for (const weir_command *const *sub = command->subcommands; *sub; sub++)
-        if (strlen((*sub)->name) > widest) widest = strlen((*sub)->name);
-    weir_buf_text(out, "\ncommands:\n");
-    for (const weir_command *const *sub = command->subcommands; *sub; sub++)
-        weir_buf_printf(out, "  %-*s  %s\n", (int)widest, (*sub)->name, (*sub)->summary);
-}
-
-static void help_usage(weir_buf *out, const weir_command *command, const char *path) {
+void weir_cli_help(const weir_command *command, const char *path, weir_buf *out) {
     weir_buf_printf(out, "usage: %s", path);
     if (command->subcommands) weir_buf_text(out, " COMMAND");
     if (command->positional) weir_buf_printf(out, " %s", command->positional);
     weir_buf_printf(out, " [OPTIONS]\n\n%s: %s\n", path, command->summary);
-}
 
-void weir_cli_help(const weir_command *command, const char *path, weir_buf *out) {
-    help_usage(out, command, path);
-    if (command->description) {
-        weir_buf_text(out, "\n");
-        wrap_text(out, command->description);
+    const char *text = command->description;
+    if (text) weir_buf_text(out, "\n");
+    while (text && *text) {
+        size_t length = strcspn(text, "\n");
+        help_wrap_line(out, text, length);
+        text += length + (text[length] == '\n');
     }
-    if (command->subcommands) help_subcommands(out, command);
+
+    if (command->subcommands) {
+        size_t widest_name = 0;
+        for (const weir_command *const *sub = command->subcommands; *sub; sub++)
+            if (strlen((*sub)->name) > widest_name) widest_name = strlen((*sub)->name);
+        weir_buf_text(out, "\ncommands:\n");
+        for (const weir_command *const *sub = command->subcommands; *sub; sub++)
+            weir_buf_printf(out, "  %-*s  %s\n", (int)widest_name, (*sub)->name, (*sub)->summary);
+    }
+
     bool first = !strchr(path, ' ');
-    size_t widest = widest_option(weir_cli_common, widest_option(command->options, 0));
+    size_t widest = help_widest_option(weir_cli_common, help_widest_option(command->options, 0));
     if (command->options) {
         weir_buf_text(out, "\noptions:\n");
-        help_options(out, command->options, widest);
+        help_write_options(out, command->options, widest);
     }
     weir_buf_text(out, "\noptions of every command:\n");
-    help_options(out, weir_cli_common, widest);
-    if (first) help_options(out, weir_cli_version_option, widest);
-    if (command->example) {
-        weir_buf_text(out, "\nexample:\n");
-        indent_lines(out, command->example);
+    help_write_options(out, weir_cli_common, widest);
+    if (first) help_write_options(out, weir_cli_version_option, widest);
+
+    text = command->example;
+    if (text) weir_buf_text(out, "\nexample:\n");
+    while (text && *text) {
+        size_t length = strcspn(text, "\n");
+        weir_buf_printf(out, "  %.*s\n", (int)length, text);
+        text += length + (text[length] == '\n');
     }
 }
 
 /* --- list --------------------------------------------------------------------------------------------------- */
 
-typedef struct listing {
+typedef struct help_list {
     weir_buf *out; /* NULL: only measure */
     size_t widest;
-} listing;
+} help_list;
 
-static void list_below(listing *list, const weir_command *command, const char *path, unsigned depth) {
+static void help_list_below(help_list *list, const weir_command *command, const char *path, unsigned depth) {
     WEIR_ASSERT(depth < WEIR_CLI_DEPTH_MAX);
     if (!command->subcommands) {
         if (strlen(path) > list->widest) list->widest = strlen(path);
@@ -156,13 +143,13 @@ static void list_below(listing *list, const weir_command *command, const char *p
         char below[WEIR_CLI_PATH_MAX];
         int length = snprintf(below, sizeof below, "%s %s", path, (*sub)->name);
         WEIR_ASSERT(length > 0 && (size_t)length < sizeof below);
-        list_below(list, *sub, below, depth + 1);
+        help_list_below(list, *sub, below, depth + 1);
     }
 }
 
 void weir_cli_list(const weir_command *program, weir_buf *out) {
-    listing list = {0};
-    list_below(&list, program, program->name, 0);
+    help_list list = {0};
+    help_list_below(&list, program, program->name, 0);
     list.out = out;
-    list_below(&list, program, program->name, 0);
+    help_list_below(&list, program, program->name, 0);
 }

@@ -29,14 +29,14 @@ const weir_option weir_cli_version_option[] = {
     {0},
 };
 
-typedef struct words {
+typedef struct cli_words {
     char *const *argv;
     int count, next;
-} words;
+} cli_words;
 
 /* --- finding options ---------------------------------------------------------------------------------------- */
 
-static const weir_option *find_in(const weir_option *options, const char *name, size_t length, char letter) {
+static const weir_option *option_find_in(const weir_option *options, const char *name, size_t length, char letter) {
     for (; options && options->name; options++)
         if (letter ? options->letter == letter
                    : strlen(options->name) == length && !strncmp(options->name, name, length))
@@ -44,14 +44,14 @@ static const weir_option *find_in(const weir_option *options, const char *name, 
     return NULL;
 }
 
-static const weir_option *find_option(const weir_cli *cli, const char *name, size_t length, char letter) {
-    const weir_option *option = find_in(cli->command->options, name, length, letter);
-    if (!option) option = find_in(weir_cli_common, name, length, letter);
-    if (!option && cli->command == cli->root) option = find_in(weir_cli_version_option, name, length, letter);
+static const weir_option *option_find(const weir_cli *cli, const char *name, size_t length, char letter) {
+    const weir_option *option = option_find_in(cli->command->options, name, length, letter);
+    if (!option) option = option_find_in(weir_cli_common, name, length, letter);
+    if (!option && cli->command == cli->root) option = option_find_in(weir_cli_version_option, name, length, letter);
     return option;
 }
 
-static weir_err unknown_option(const weir_cli *cli, const char *name) {
+static weir_err option_unknown(const weir_cli *cli, const char *name) {
     const weir_option *const tables[] = {cli->command->options, weir_cli_common,
                                          cli->command == cli->root ? weir_cli_version_option : NULL};
     weir_suggest suggest = weir_suggest_for(name);
@@ -64,25 +64,22 @@ static weir_err unknown_option(const weir_cli *cli, const char *name) {
 
 /* --- taking words ------------------------------------------------------------------------------------------- */
 
-static weir_err check_choice(const weir_option *option, const char *value) {
-    weir_choices choices;
-    weir_choices_split(option->choices, &choices);
-    if (weir_choices_have(&choices, value)) return WEIR_OK;
-    char allowed[WEIR_CHOICES_BYTES_MAX], nearest[128];
-    weir_choices_sentence(&choices, allowed);
-    weir_choices_nearest(&choices, value, nearest, sizeof nearest);
-    return WEIR_ERR(WEIR_EUSAGE, "--%s is '%.60s'; it must be %s%s", option->name, value, allowed, nearest);
-}
-
-static weir_err record(weir_cli *cli, const weir_option *option, const char *value) {
-    weir_err err = option->choices && value ? check_choice(option, value) : WEIR_OK;
-    if (err) return err;
+static weir_err cli_record(weir_cli *cli, const weir_option *option, const char *value) {
+    if (option->choices && value) {
+        weir_choices choices;
+        char allowed[WEIR_CHOICES_BYTES_MAX], nearest[128];
+        weir_choices_split(option->choices, &choices);
+        if (!weir_choices_have(&choices, value))
+            return WEIR_ERR(WEIR_EUSAGE, "--%s is '%.60s'; it must be %s%s", option->name, value,
+                            weir_choices_sentence(&choices, allowed),
+                            weir_choices_nearest(&choices, value, nearest, sizeof nearest));
+    }
     WEIR_ASSERT(cli->given_count < cli->given_capacity);
     cli->given[cli->given_count++] = (weir_given){option, value};
     return WEIR_OK;
 }
 
-static weir_err take_value(words *line, const weir_option *option, const char **valuep) {
+static weir_err words_take_value(cli_words *line, const weir_option *option, const char **valuep) {
     *valuep = NULL;
     if (line->next >= line->count) return WEIR_ERR(WEIR_EUSAGE, "--%s needs a value, %s", option->name, option->value);
     const char *word = line->argv[line->next];
@@ -94,30 +91,30 @@ static weir_err take_value(words *line, const weir_option *option, const char **
     return WEIR_OK;
 }
 
-static weir_err take_long(weir_cli *cli, words *line, const char *name) {
+static weir_err words_take_long(weir_cli *cli, cli_words *line, const char *name) {
     size_t length = strcspn(name, "=");
     const char *value = name[length] ? name + length + 1 : NULL;
-    const weir_option *option = find_option(cli, name, length, 0);
+    const weir_option *option = option_find(cli, name, length, 0);
     if (!option) {
         char wrong[128];
         snprintf(wrong, sizeof wrong, "%.*s", (int)(length < 100 ? length : 100), name);
-        return unknown_option(cli, wrong);
+        return option_unknown(cli, wrong);
     }
     if (value && !option->value) return WEIR_ERR(WEIR_EUSAGE, "--%s takes no value; write it alone", option->name);
     bool optional = option->value && option->value[0] == '[';
-    weir_err err = option->value && !optional && !value ? take_value(line, option, &value) : WEIR_OK;
-    return err ? err : record(cli, option, value);
+    weir_err err = option->value && !optional && !value ? words_take_value(line, option, &value) : WEIR_OK;
+    return err ? err : cli_record(cli, option, value);
 }
 
 /* "-p DIR", "-pDIR", "-vq". */
-static weir_err take_letters(weir_cli *cli, words *line, const char *letters) {
+static weir_err words_take_letters(weir_cli *cli, cli_words *line, const char *letters) {
     for (; *letters; letters++) {
-        const weir_option *option = find_option(cli, NULL, 0, *letters);
+        const weir_option *option = option_find(cli, NULL, 0, *letters);
         if (!option) return WEIR_ERR(WEIR_EUSAGE, "unknown option -%.1s", letters);
         const char *value = NULL;
-        if (option->value && letters[1]) return record(cli, option, letters + 1);
-        weir_err err = option->value ? take_value(line, option, &value) : WEIR_OK;
-        if (!err) err = record(cli, option, value);
+        if (option->value && letters[1]) return cli_record(cli, option, letters + 1);
+        weir_err err = option->value ? words_take_value(line, option, &value) : WEIR_OK;
+        if (!err) err = cli_record(cli, option, value);
         if (err) return err;
     }
     return WEIR_OK;
@@ -138,18 +135,19 @@ weir_err weir_cli_unknown_command(const weir_command *command, const char *path,
     return WEIR_ERR(WEIR_EUSAGE, "%s has no command '%.100s'%s", path, name, nearest);
 }
 
-static weir_err take_word(weir_cli *cli, const char *word) {
+static weir_err words_take_plain(weir_cli *cli, const char *word) {
     if (!cli->command->subcommands) {
         if (cli->positional_count >= cli->command->positional_max && !cli->command->raw)
             return WEIR_ERR(WEIR_EUSAGE, "'%.100s' is one argument too many; it takes %s", word,
                             cli->command->positional ? cli->command->positional : "none");
+        WEIR_ASSERT(cli->positional_count < cli->positional_capacity);
         cli->positional[cli->positional_count++] = word;
         return WEIR_OK;
     }
     const weir_command *sub = weir_cli_subcommand(cli->command, word);
     if (!sub) return weir_cli_unknown_command(cli->command, cli->path, word);
     if (sub->raw && cli->given_count > 0)
-        return WEIR_ERR(WEIR_EUSAGE, "options for '%s' stand behind its name; move --%s there", sub->name,
+        return WEIR_ERR(WEIR_EUSAGE, "options of '%s' must follow its name; move --%s there", sub->name,
                         cli->given[0].option->name);
     size_t used = strlen(cli->path);
     int length = snprintf(cli->path + used, sizeof cli->path - used, " %s", sub->name);
@@ -164,19 +162,20 @@ weir_err weir_cli_parse(weir_cli *cli, int argc, char *const *argv) {
         letters += argv[i][0] == '-' ? strlen(argv[i]) : 1;
     cli->given_capacity = letters;
     cli->given = weir_calloc(letters, sizeof *cli->given);
-    cli->positional = weir_calloc((size_t)argc + 1, sizeof *cli->positional);
+    cli->positional_capacity = (size_t)argc + 1;
+    cli->positional = weir_calloc(cli->positional_capacity, sizeof *cli->positional);
     if (!cli->given || !cli->positional) return WEIR_NOMEM("for the arguments; free some");
-    words line = {.argv = argv, .count = argc, .next = 1};
+    cli_words line = {.argv = argv, .count = argc, .next = 1};
     bool options_ended = false;
     weir_err err = WEIR_OK;
     while (!err && line.next < argc && !weir_cli_find(cli, "help") && !weir_cli_find(cli, "version")) {
         const char *word = argv[line.next++];
         if (options_ended || cli->command->raw || word[0] != '-' || !word[1])
-            err = take_word(cli, word);
+            err = words_take_plain(cli, word);
         else if (!strcmp(word, "--"))
             options_ended = true;
         else
-            err = word[1] == '-' ? take_long(cli, &line, word + 2) : take_letters(cli, &line, word + 1);
+            err = word[1] == '-' ? words_take_long(cli, &line, word + 2) : words_take_letters(cli, &line, word + 1);
     }
     return err;
 }

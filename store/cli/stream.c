@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool weir_cli_stdout_gone; /* [main] */
+static bool stdout_reader_gone; /* [main] */
 
 bool weir_cli_reader_gone(void) {
-    return weir_cli_stdout_gone;
+    return stdout_reader_gone;
 }
 
 /* Started with stdout closed, the first file that a command opens would become descriptor 1, and its results would be
@@ -35,7 +35,7 @@ weir_err weir_cli_output(const void *bytes, size_t length) {
             struct pollfd wait = {.fd = STDOUT_FILENO, .events = POLLOUT};
             poll(&wait, 1, -1);
         } else if (errno == EPIPE) {
-            weir_cli_stdout_gone = true;
+            stdout_reader_gone = true;
             return WEIR_ERR(WEIR_ECLOSED, "the reader of the output has gone");
         } else if (errno != EINTR) {
             return WEIR_ERRNO(errno, "cannot write the result to stdout");
@@ -45,7 +45,7 @@ weir_err weir_cli_output(const void *bytes, size_t length) {
 }
 
 /* Our own mistakes say where, so that a report of them is worth something; wrong usage says where to read. */
-static void add_advice(const char *path, weir_err err, weir_buf *line) {
+static void cli_add_advice(const char *path, weir_err err, weir_buf *line) {
     int status = weir_err_exit_status(err);
     if (status == 70) {
         char place[128];
@@ -63,7 +63,7 @@ void weir_cli_complain(const char *path, weir_err err) {
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     weir_buf line = {0};
     weir_buf_printf(&line, "%s: %s", path, sentence);
-    add_advice(path, err, &line);
+    cli_add_advice(path, err, &line);
     weir_buf_text(&line, "\n");
     if (weir_buf_err(&line))
         dprintf(STDERR_FILENO, "%s: %s\n", path, sentence);

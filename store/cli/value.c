@@ -12,7 +12,7 @@
 #include <weir/store/base/clock.h>
 
 /* A command that asks for an option which it does not list would never see it: our own mistake. */
-static const weir_given *given(const weir_cli *cli, const char *option) {
+static const weir_given *cli_given(const weir_cli *cli, const char *option) {
     const weir_option *known = cli->command->options;
     while (known && known->name && strcmp(known->name, option))
         known++;
@@ -21,12 +21,12 @@ static const weir_given *given(const weir_cli *cli, const char *option) {
 }
 
 const char *weir_cli_text(const weir_cli *cli, const char *option) {
-    const weir_given *found = given(cli, option);
+    const weir_given *found = cli_given(cli, option);
     return found ? found->value : NULL;
 }
 
 bool weir_cli_given(const weir_cli *cli, const char *option) {
-    return given(cli, option) != NULL;
+    return cli_given(cli, option) != NULL;
 }
 
 weir_err weir_cli_u64(const weir_cli *cli, const char *option, uint64_t min, uint64_t max, uint64_t *valuep) {

@@ -12,28 +12,29 @@
 
 #include <weir/store/base/assert.h>
 #include <weir/store/base/suggest.h>
+#include <weir/store/base/thread.h>
 #include <weir/store/conf/yaml.h>
 
 /* A file, an environment and a thousand --set, each text at its longest. */
 #define ARENA_BYTES_MAX ((size_t)16 << 20)
 #define PATH_BYTES_MAX  128u
 
-typedef struct draft {
+typedef struct config_draft {
     weir_config *config;
     weir_config_value values[WEIR_CONFIG_COUNT];
     unsigned lines[WEIR_CONFIG_COUNT]; /* where this load has set it; 0: not yet */
-} draft;
+} config_draft;
 
-static void draft_begin(draft *plan, weir_config *config) {
-    *plan = (draft){.config = config};
+static void config_draft_begin(config_draft *plan, weir_config *config) {
+    *plan = (config_draft){.config = config};
     memcpy(plan->values, config->values, sizeof plan->values);
 }
 
-static void draft_commit(const draft *plan) {
+static void config_draft_commit(const config_draft *plan) {
     memcpy(plan->config->values, plan->values, sizeof plan->values);
 }
 
-static weir_err draft_set(draft *plan, size_t index, const char *text, const char *source) {
+static weir_err config_draft_set(config_draft *plan, size_t index, const char *text, const char *source) {
     weir_config_value value;
     weir_err err = weir_setting_read(&weir_settings[index], text, &value);
     if (err) return err;
@@ -46,6 +47,7 @@ static weir_err draft_set(draft *plan, size_t index, const char *text, const cha
 
 weir_err weir_config_open(weir_config **configp) {
     *configp = NULL;
+    WEIR_ON_ROLE(MAIN);
     weir_arena *arena;
     weir_err err = weir_arena_open(ARENA_BYTES_MAX, &arena);
     if (err) return err;
@@ -73,14 +75,14 @@ void weir_config_free(weir_config *config) {
 /* --- names -------------------------------------------------------------------------------------------------- */
 
 /* WEIR_CONFIG_COUNT if there is none. */
-static size_t find_key(const char *key) {
+static size_t setting_find(const char *key) {
     size_t i = 0;
     while (i < WEIR_CONFIG_COUNT && strcmp(weir_settings[i].key, key))
         i++;
     return i;
 }
 
-static bool is_section(const char *path) {
+static bool setting_is_section(const char *path) {
     size_t length = strlen(path);
     for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++)
         if (!strncmp(weir_settings[i].key, path, length) && weir_settings[i].key[length] == '.') return true;
@@ -88,7 +90,7 @@ static bool is_section(const char *path) {
 }
 
 /* "there is no setting 'log.levl'; did you mean 'log.level'?" */
-static weir_err unknown_key(const char *key) {
+static weir_err setting_unknown(const char *key) {
     weir_suggest suggest = weir_suggest_for(key);
     for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++)
         weir_suggest_offer(&suggest, weir_settings[i].key);
@@ -100,56 +102,59 @@ static weir_err unknown_key(const char *key) {
 
 /* --- file --------------------------------------------------------------------------------------------------- */
 
-static weir_err load_mapping(draft *plan, const char *name, const weir_yaml_node *mapping, const char *section);
+static weir_err config_load_mapping(config_draft *plan, const char *name, const weir_yaml_node *mapping,
+                                    const char *section);
 
-static weir_err load_scalar(draft *plan, const char *name, const weir_yaml_node *key, const weir_yaml_node *value,
-                            const char *path) {
-    size_t index = find_key(path);
+static weir_err config_load_scalar(config_draft *plan, const char *name, const weir_yaml_node *key,
+                                   const weir_yaml_node *value, const char *path) {
+    size_t index = setting_find(path);
     if (index == WEIR_CONFIG_COUNT) {
         bool empty = !weir_yaml_quoted(value) && !*weir_yaml_text(value);
-        if (is_section(path))
+        if (setting_is_section(path))
             return empty ? WEIR_OK : WEIR_YAML_ERR(key, "'%s' is a section; put its settings below it", path);
-        return weir_yaml_err_at(key, unknown_key(path));
+        return weir_yaml_err_at(key, setting_unknown(path));
     }
     if (plan->lines[index])
-        return WEIR_YAML_ERR(key, "%s is here again; it was given on line %u, remove one of the two", path,
+        return WEIR_YAML_ERR(key, "%s is given twice, first on line %u; remove one of the two", path,
                              plan->lines[index]);
     plan->lines[index] = weir_yaml_line(key);
     char source[512];
     snprintf(source, sizeof source, "%.480s:%u", name, weir_yaml_line(value));
-    return weir_yaml_err_at(value, draft_set(plan, index, weir_yaml_text(value), source));
+    return weir_yaml_err_at(value, config_draft_set(plan, index, weir_yaml_text(value), source));
 }
 
-static weir_err load_entry(draft *plan, const char *name, const weir_yaml_node *key, const weir_yaml_node *value,
-                           const char *section) {
+static weir_err config_load_entry(config_draft *plan, const char *name, const weir_yaml_node *key,
+                                  const weir_yaml_node *value, const char *section) {
     char path[PATH_BYTES_MAX];
     snprintf(path, sizeof path, "%s%s%s", section, *section ? "." : "", weir_yaml_text(key));
-    if (weir_yaml_node_kind(value) == WEIR_YAML_SCALAR) return load_scalar(plan, name, key, value, path);
+    if (weir_yaml_node_kind(value) == WEIR_YAML_SCALAR) return config_load_scalar(plan, name, key, value, path);
     bool mapping = weir_yaml_node_kind(value) == WEIR_YAML_MAPPING;
-    if (mapping && is_section(path)) return load_mapping(plan, name, value, path);
-    if (is_section(path))
+    if (mapping && setting_is_section(path)) return config_load_mapping(plan, name, value, path);
+    if (setting_is_section(path))
         return WEIR_YAML_ERR(value, "'%s' is a section, not a list; write 'key: value' below it", path);
-    if (find_key(path) == WEIR_CONFIG_COUNT) return weir_yaml_err_at(key, unknown_key(path));
+    if (setting_find(path) == WEIR_CONFIG_COUNT) return weir_yaml_err_at(key, setting_unknown(path));
     return WEIR_YAML_ERR(value, "%s takes one value, not a %s", path, mapping ? "mapping" : "list");
 }
 
 /* As deep as the table's own sections, no deeper. */
-static weir_err load_mapping(draft *plan, const char *name, const weir_yaml_node *mapping, const char *section) {
+static weir_err config_load_mapping(config_draft *plan, const char *name, const weir_yaml_node *mapping,
+                                    const char *section) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < weir_yaml_count(mapping); i++)
-        err = load_entry(plan, name, weir_yaml_entry_key_node(mapping, i), weir_yaml_entry_value(mapping, i), section);
+        err = config_load_entry(plan, name, weir_yaml_entry_key_node(mapping, i), weir_yaml_entry_value(mapping, i),
+                                section);
     return err;
 }
 
-static weir_err load_yaml(weir_config *config, const char *name, const weir_yaml *yaml) {
+static weir_err config_load_yaml(weir_config *config, const char *name, const weir_yaml *yaml) {
     const weir_yaml_node *root = weir_yaml_root(yaml);
     if (!root) return WEIR_OK;
     if (weir_yaml_node_kind(root) != WEIR_YAML_MAPPING)
         return WEIR_YAML_ERR(root, "settings must be sections, as in 'log: {level: info}'");
-    draft plan;
-    draft_begin(&plan, config);
-    weir_err err = load_mapping(&plan, name, root, "");
-    if (!err) draft_commit(&plan);
+    config_draft plan;
+    config_draft_begin(&plan, config);
+    weir_err err = config_load_mapping(&plan, name, root, "");
+    if (!err) config_draft_commit(&plan);
     return err;
 }
 
@@ -157,7 +162,7 @@ weir_err weir_config_load_file(weir_config *config, const char *path) {
     weir_yaml *yaml;
     weir_err err = weir_yaml_load(path, &yaml);
     if (err) return err;
-    err = load_yaml(config, path, yaml);
+    err = config_load_yaml(config, path, yaml);
     weir_yaml_free(yaml);
     return err;
 }
@@ -166,31 +171,16 @@ weir_err weir_config_load_text(weir_config *config, const char *name, const char
     weir_yaml *yaml;
     weir_err err = weir_yaml_parse(name, text, length, &yaml);
     if (err) return err;
-    err = load_yaml(config, name, yaml);
+    err = config_load_yaml(config, name, yaml);
     weir_yaml_free(yaml);
     return err;
 }
 
 /* --- environment -------------------------------------------------------------------------------------------- */
 
-static bool has_prefix(const char *text, const char *prefix) {
-    return !strncmp(text, prefix, strlen(prefix));
-}
-
-/* Variables that begin with WEIR_ and are other programs' or not settings. */
-static bool is_reserved(const char *name) {
-    static const char *const names[] = {"WEIR_FAULT", "WEIR_KILL_AT", "WEIR_CONFIG"};
-    static const char *const prefixes[] = {"WEIR_TEST_", "WEIR_PROGRAM", "WEIR_SOURCE_DIR", "WEIR_BENCH_"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!strcmp(name, names[i])) return true;
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (has_prefix(name, prefixes[i])) return true;
-    return false;
-}
-
 /* Kubernetes puts WEIR_SERVICE_HOST, WEIR_PORT=tcp://…, WEIR_PORT_80_TCP_ADDR and the like into every pod beside a
- * Service whose name begins with "weir": nobody's spelling mistake, and nothing the user could remove. */
-static bool is_service_link(const char *name, const char *value) {
+ * Service whose name begins with "weir": not a spelling mistake, and nothing the user could remove. */
+static bool variable_is_service_link(const char *name, const char *value) {
     size_t length = strlen(name);
     const char *port = strstr(name, "_PORT");
     if (length > 13 && !strcmp(name + length - 13, "_SERVICE_HOST")) return true;
@@ -199,40 +189,47 @@ static bool is_service_link(const char *name, const char *value) {
     return port[5] == '_' ? isdigit((unsigned char)port[6]) : !port[5] && strstr(value, "://");
 }
 
-static weir_err unknown_variable(const char *name) {
+static weir_err config_unknown_variable(const char *name) {
     char variables[WEIR_CONFIG_COUNT][WEIR_SETTING_ENV_MAX];
     weir_suggest suggest = weir_suggest_for(name);
     for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++)
         weir_suggest_offer(&suggest, weir_setting_variable(&weir_settings[i], variables[i]));
     char nearest[128];
     weir_suggest_text(&suggest, nearest, sizeof nearest);
-    return WEIR_ERR(WEIR_ECONFIG, "environment: no setting is called %.100s; %s%s", name,
+    return WEIR_ERR(WEIR_ECONFIG, "environment: there is no setting %.100s; %s%s", name,
                     *nearest ? "unset it" : "unset it, or give it a name that does not begin with WEIR_", nearest);
 }
 
-static weir_err load_variable(draft *plan, const char *name, const char *value) {
+static weir_err config_load_variable(config_draft *plan, const char *name, const char *value) {
+    /* Variables that begin with WEIR_ and are other programs' or not settings. */
+    static const char *const others[] = {"WEIR_FAULT", "WEIR_KILL_AT", "WEIR_CONFIG"};
+    static const char *const prefixes[] = {"WEIR_TEST_", "WEIR_PROGRAM", "WEIR_SOURCE_DIR", "WEIR_BENCH_"};
     for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++) {
         char variable[WEIR_SETTING_ENV_MAX], source[256 + 16];
         if (strcmp(weir_setting_variable(&weir_settings[i], variable), name)) continue;
         snprintf(source, sizeof source, "environment %s", name);
-        weir_err err = draft_set(plan, i, value, source);
+        weir_err err = config_draft_set(plan, i, value, source);
         return err ? weir_err_prefix(err, "environment: %s", name) : WEIR_OK;
     }
-    return is_reserved(name) || is_service_link(name, value) ? WEIR_OK : unknown_variable(name);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (!strcmp(name, others[i])) return WEIR_OK;
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return WEIR_OK;
+    return variable_is_service_link(name, value) ? WEIR_OK : config_unknown_variable(name);
 }
 
 weir_err weir_config_load_environment(weir_config *config, char *const *environment) {
-    draft plan;
-    draft_begin(&plan, config);
+    config_draft plan;
+    config_draft_begin(&plan, config);
     for (; *environment; environment++) {
         const char *equals = strchr(*environment, '=');
-        if (!equals || !has_prefix(*environment, "WEIR_")) continue;
+        if (!equals || strncmp(*environment, "WEIR_", strlen("WEIR_")) != 0) continue;
         char name[256];
         snprintf(name, sizeof name, "%.*s", (int)(equals - *environment), *environment);
-        weir_err err = load_variable(&plan, name, equals + 1);
+        weir_err err = config_load_variable(&plan, name, equals + 1);
         if (err) return err;
     }
-    draft_commit(&plan);
+    config_draft_commit(&plan);
     return WEIR_OK;
 }
 
@@ -244,49 +241,49 @@ weir_err weir_config_set(weir_config *config, const char *assignment) {
         return WEIR_ERR(WEIR_EUSAGE, "--set %.100s: write it as KEY=VALUE, as in --set log.level=debug", assignment);
     char key[PATH_BYTES_MAX];
     snprintf(key, sizeof key, "%.*s", (int)(equals - assignment), assignment);
-    size_t index = find_key(key);
-    if (index == WEIR_CONFIG_COUNT) return weir_err_prefix(unknown_key(key), "--set %.100s", assignment);
-    draft plan;
-    draft_begin(&plan, config);
-    weir_err err = draft_set(&plan, index, equals + 1, "--set");
+    size_t index = setting_find(key);
+    if (index == WEIR_CONFIG_COUNT) return weir_err_prefix(setting_unknown(key), "--set %.100s", assignment);
+    config_draft plan;
+    config_draft_begin(&plan, config);
+    weir_err err = config_draft_set(&plan, index, equals + 1, "--set");
     if (err) return weir_err_prefix(err, "--set");
-    draft_commit(&plan);
+    config_draft_commit(&plan);
     return WEIR_OK;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------ */
 
-static const weir_config_value *value_of(const weir_config *config, weir_config_key key) {
+static const weir_config_value *config_value(const weir_config *config, weir_config_key key) {
     WEIR_ASSERT(key < WEIR_CONFIG_COUNT);
     return &config->values[key];
 }
 
 const char *weir_config_text(const weir_config *config, weir_config_key key) {
-    const weir_config_value *value = value_of(config, key);
+    const weir_config_value *value = config_value(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_TEXT || weir_settings[key].kind == WEIR_SETTING_CHOICE);
     return value->text;
 }
 
 uint64_t weir_config_u64(const weir_config *config, weir_config_key key) {
-    const weir_config_value *value = value_of(config, key);
+    const weir_config_value *value = config_value(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_U64 || weir_settings[key].kind == WEIR_SETTING_SIZE);
     return value->as.u64;
 }
 
 int64_t weir_config_us(const weir_config *config, weir_config_key key) {
-    const weir_config_value *value = value_of(config, key);
+    const weir_config_value *value = config_value(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_DURATION);
     return value->as.us;
 }
 
 double weir_config_f64(const weir_config *config, weir_config_key key) {
-    const weir_config_value *value = value_of(config, key);
+    const weir_config_value *value = config_value(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_F64);
     return value->as.f64;
 }
 
 bool weir_config_bool(const weir_config *config, weir_config_key key) {
-    const weir_config_value *value = value_of(config, key);
+    const weir_config_value *value = config_value(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_BOOL);
     return value->as.boolean;
 }

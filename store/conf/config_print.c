@@ -7,7 +7,7 @@
 
 #define COMMENT_COLUMN 40
 
-static void print_text(weir_buf *out, const char *text) {
+static void config_print_text(weir_buf *out, const char *text) {
     weir_buf_text(out, "\"");
     for (; *text; text++) {
         if (*text == '"' || *text == '\\') weir_buf_append(out, "\\", 1);
@@ -17,18 +17,14 @@ static void print_text(weir_buf *out, const char *text) {
 }
 
 /* A file's name may hold anything, a comment may not. */
-static void print_comment(weir_buf *out, const char *text) {
+static void config_print_comment(weir_buf *out, const char *text) {
     bool printable = weir_text_is_printable(text);
     for (; *text; text++)
         weir_buf_append(out, printable || (*text >= ' ' && *text < 0x7f) ? text : "?", 1);
 }
 
-static size_t section_length(const char *key) {
-    return (size_t)(strrchr(key, '.') - key);
-}
-
 /* The lines "log:" (and below it "  file:") that key has and the key before it had not; returns key's depth. */
-static unsigned print_sections(weir_buf *out, const char *before, const char *key) {
+static unsigned config_print_sections(weir_buf *out, const char *before, const char *key) {
     unsigned depth = 0;
     bool shared = true;
     for (const char *part = key, *dot; (dot = strchr(part, '.')); part = dot + 1, depth++) {
@@ -39,31 +35,32 @@ static unsigned print_sections(weir_buf *out, const char *before, const char *ke
     return depth;
 }
 
-static void print_setting(weir_buf *out, const weir_setting *setting, const weir_config_value *value, unsigned depth) {
+static void config_print_setting(weir_buf *out, const weir_setting *setting, const weir_config_value *value,
+                                 unsigned depth) {
     size_t start = out->length;
-    weir_buf_printf(out, "%*s%s: ", (int)depth * 2, "", setting->key + (depth ? section_length(setting->key) + 1 : 0));
+    weir_buf_printf(out, "%*s%s: ", (int)depth * 2, "", depth ? strrchr(setting->key, '.') + 1 : setting->key);
     if (setting->kind == WEIR_SETTING_TEXT)
-        print_text(out, value->text);
+        config_print_text(out, value->text);
     else
         weir_buf_text(out, value->text);
     size_t width = out->length - start;
     weir_buf_printf(out, "%*s # ", width < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - width) : 0, "");
-    print_comment(out, value->source);
+    config_print_comment(out, value->source);
     weir_buf_text(out, "\n");
 }
 
 void weir_config_print(const weir_config *config, weir_buf *out) {
     const char *before = "";
     for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++) {
-        unsigned depth = print_sections(out, before, weir_settings[i].key);
-        print_setting(out, &weir_settings[i], &config->values[i], depth);
+        unsigned depth = config_print_sections(out, before, weir_settings[i].key);
+        config_print_setting(out, &weir_settings[i], &config->values[i], depth);
         before = weir_settings[i].key;
     }
 }
 
 /* --- Markdown ----------------------------------------------------------------------------------------------- */
 
-static void markdown_cell(weir_buf *out, const char *text) {
+static void config_markdown_cell(weir_buf *out, const char *text) {
     weir_buf_text(out, " ");
     for (; *text; text++) {
         if (*text == '|') weir_buf_append(out, "\\", 1);
@@ -72,13 +69,13 @@ static void markdown_cell(weir_buf *out, const char *text) {
     weir_buf_text(out, " |");
 }
 
-static void markdown_row(weir_buf *out, const weir_setting *setting) {
+static void config_markdown_row(weir_buf *out, const weir_setting *setting) {
     char allowed[WEIR_SETTING_ALLOWED_MAX];
     weir_buf_printf(out, "| `%s` | %s%s%s |", setting->key, *setting->initial ? "`" : "empty", setting->initial,
                     *setting->initial ? "`" : "");
-    markdown_cell(out, weir_setting_allowed(setting, allowed));
-    markdown_cell(out, setting->live);
-    markdown_cell(out, setting->meaning);
+    config_markdown_cell(out, weir_setting_allowed(setting, allowed));
+    config_markdown_cell(out, setting->live);
+    config_markdown_cell(out, setting->meaning);
     weir_buf_text(out, "\n");
 }
 
@@ -89,9 +86,9 @@ void weir_config_markdown(weir_buf *out) {
         "Printed by `weir reference config` from `store/conf/include/weir/store/conf/config.def`;\n"
         "`tests/lint/generated --write` brings this page up to date.\n\n"
         "A setting comes from, each overriding the one before: its default; the YAML file named by `--config FILE` or\n"
-        "`WEIR_CONFIG`; the environment, where `log.level` is spelt `WEIR_LOG_LEVEL`; `--set log.level=debug`. What "
-        "no\n"
-        "setting is called is an error in all three. `weir --print-config` shows the settings in force and where each\n"
+        "`WEIR_CONFIG`; the environment, where `log.level` is spelt `WEIR_LOG_LEVEL`; `--set log.level=debug`. A name\n"
+        "that is not a setting is an error in all three. `weir --print-config` shows the settings in force and where "
+        "each\n"
         "comes from, as a file that can be loaded; `weir --check-config` says whether they are right.\n\n"
         "Sizes are bytes or have a unit: `KiB`, `MiB`, `GiB`, `TiB`, `PiB`. Durations have a unit: `us`, `ms`, `s`,\n"
         "`m`, `h`, `d`. A setting that is live may change in a running process; the others are read at its start.\n\n"
@@ -104,5 +101,5 @@ void weir_config_markdown(weir_buf *out) {
         "| setting | default | allowed | live | meaning |\n"
         "|---|---|---|---|---|\n");
     for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++)
-        markdown_row(out, &weir_settings[i]);
+        config_markdown_row(out, &weir_settings[i]);
 }

@@ -30,7 +30,7 @@ const char *weir_setting_variable(const weir_setting *setting, char buffer[WEIR_
 /* --- text --------------------------------------------------------------------------------------------------- */
 
 /* Bytes of the character at text and its code point; 0 where UTF-8 is broken. */
-static size_t utf8_character(const unsigned char *text, uint32_t *pointp) {
+static size_t setting_utf8_character(const unsigned char *text, uint32_t *pointp) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t bytes = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
     if (text[0] >= 0xf8 || (text[0] >= 0x80 && text[0] < 0xc0)) return 0;
@@ -46,7 +46,7 @@ bool weir_text_is_printable(const char *text) {
     const unsigned char *c = (const unsigned char *)text;
     while (*c) {
         uint32_t point;
-        size_t bytes = utf8_character(c, &point);
+        size_t bytes = setting_utf8_character(c, &point);
         if (bytes == 0) return false;
         bool control = point < 0x20 || (point >= 0x7f && point < 0xa0);
         bool barred = (point >= 0xd800 && point < 0xe000) || point == 0xfeff || point == 0xfffe || point == 0xffff ||
@@ -59,7 +59,7 @@ bool weir_text_is_printable(const char *text) {
 
 /* --- reading ------------------------------------------------------------------------------------------------ */
 
-static bool read_u64(const char *text, uint64_t *valuep) {
+static bool setting_read_u64(const char *text, uint64_t *valuep) {
     if (!isdigit((unsigned char)*text)) return false;
     char *end;
     errno = 0;
@@ -67,86 +67,71 @@ static bool read_u64(const char *text, uint64_t *valuep) {
     return !*end && errno == 0;
 }
 
-static bool read_f64(const char *text, double *valuep) {
+static bool setting_read_f64(const char *text, double *valuep) {
     if (!*text || text[strspn(text, "0123456789+-.eE")]) return false;
     char *end;
     *valuep = strtod(text, &end);
     return !*end && isfinite(*valuep);
 }
 
-static bool read_bool(const char *text, bool *valuep) {
-    *valuep = !strcmp(text, "true");
-    return *valuep || !strcmp(text, "false");
-}
-
-/* An empty text is meant only where the table's own default is empty. */
-static bool read_text(const weir_setting *setting, const char *text) {
-    return (*text || !*setting->initial) && strlen(text) <= WEIR_SETTING_TEXT_MAX && weir_text_is_printable(text);
-}
-
-static bool read_choice(const weir_setting *setting, const char *text) {
+static bool setting_read_kind(const weir_setting *setting, const char *text, weir_config_value *valuep) {
     weir_choices choices;
-    weir_choices_split(setting->max, &choices);
-    return weir_choices_have(&choices, text);
-}
-
-static bool read_kind(const weir_setting *setting, const char *text, weir_config_value *valuep) {
     switch (setting->kind) {
-    case WEIR_SETTING_TEXT:
-        return read_text(setting, text);
+    case WEIR_SETTING_TEXT: /* may be empty only where the table's own default is */
+        return (*text || !*setting->initial) && strlen(text) <= WEIR_SETTING_TEXT_MAX && weir_text_is_printable(text);
     case WEIR_SETTING_U64:
-        return read_u64(text, &valuep->as.u64);
+        return setting_read_u64(text, &valuep->as.u64);
     case WEIR_SETTING_F64:
-        return read_f64(text, &valuep->as.f64);
+        return setting_read_f64(text, &valuep->as.f64);
     case WEIR_SETTING_BOOL:
-        return read_bool(text, &valuep->as.boolean);
+        valuep->as.boolean = !strcmp(text, "true");
+        return valuep->as.boolean || !strcmp(text, "false");
     case WEIR_SETTING_DURATION:
         return !weir_duration_parse(text, &valuep->as.us);
     case WEIR_SETTING_SIZE:
         return !weir_size_parse(text, &valuep->as.u64);
     case WEIR_SETTING_CHOICE:
-        return read_choice(setting, text);
+        weir_choices_split(setting->max, &choices);
+        return weir_choices_have(&choices, text);
     }
     return false;
 }
 
-static bool at_most(weir_setting_kind kind, const weir_config_value *low, const weir_config_value *high) {
+static bool setting_at_most(weir_setting_kind kind, const weir_config_value *low, const weir_config_value *high) {
     if (kind == WEIR_SETTING_F64) return low->as.f64 <= high->as.f64;
     if (kind == WEIR_SETTING_DURATION) return low->as.us <= high->as.us;
     return low->as.u64 <= high->as.u64;
 }
 
-static bool in_range(const weir_setting *setting, const weir_config_value *value) {
+static bool setting_in_range(const weir_setting *setting, const weir_config_value *value) {
     if (setting->kind == WEIR_SETTING_TEXT || setting->kind == WEIR_SETTING_CHOICE ||
         setting->kind == WEIR_SETTING_BOOL)
         return true;
     weir_config_value bound;
     if (*setting->min) {
-        WEIR_ASSERT(read_kind(setting, setting->min, &bound));
-        if (!at_most(setting->kind, &bound, value)) return false;
+        WEIR_ASSERT(setting_read_kind(setting, setting->min, &bound));
+        if (!setting_at_most(setting->kind, &bound, value)) return false;
     }
     if (*setting->max) {
-        WEIR_ASSERT(read_kind(setting, setting->max, &bound));
-        if (!at_most(setting->kind, value, &bound)) return false;
+        WEIR_ASSERT(setting_read_kind(setting, setting->max, &bound));
+        if (!setting_at_most(setting->kind, value, &bound)) return false;
     }
     return true;
 }
 
 /* --- describing --------------------------------------------------------------------------------------------- */
 
-static void describe_choices(const weir_setting *setting, char buffer[WEIR_SETTING_ALLOWED_MAX]) {
-    weir_choices choices;
-    weir_choices_split(setting->max, &choices);
-    weir_choices_sentence(&choices, buffer);
-}
-
-static void describe_range(const weir_setting *setting, const char *noun, char buffer[WEIR_SETTING_ALLOWED_MAX]) {
+static void setting_describe_range(const weir_setting *setting, const char *noun,
+                                   char buffer[WEIR_SETTING_ALLOWED_MAX]) {
     bool counted = *setting->unit && (setting->kind == WEIR_SETTING_U64 || setting->kind == WEIR_SETTING_F64);
-    snprintf(buffer, WEIR_SETTING_ALLOWED_MAX, "%s%s%s%s%s%s%s", noun, *setting->min ? " from " : "", setting->min,
-             *setting->max ? " to " : "", setting->max, counted ? " " : "", counted ? setting->unit : "");
+    int length =
+        snprintf(buffer, WEIR_SETTING_ALLOWED_MAX, "%s%s%s%s%s%s%s", noun, *setting->min ? " from " : "", setting->min,
+                 *setting->max ? " to " : "", setting->max, counted ? " " : "", counted ? setting->unit : "");
+    WEIR_ASSERT(length > 0 && (size_t)length < WEIR_SETTING_ALLOWED_MAX);
 }
 
 const char *weir_setting_allowed(const weir_setting *setting, char buffer[WEIR_SETTING_ALLOWED_MAX]) {
+    weir_choices choices;
     switch (setting->kind) {
     case WEIR_SETTING_TEXT:
         snprintf(buffer, WEIR_SETTING_ALLOWED_MAX, "one line of text%s", *setting->initial ? ", not empty" : "");
@@ -155,26 +140,27 @@ const char *weir_setting_allowed(const weir_setting *setting, char buffer[WEIR_S
         snprintf(buffer, WEIR_SETTING_ALLOWED_MAX, "true or false");
         break;
     case WEIR_SETTING_CHOICE:
-        describe_choices(setting, buffer);
+        weir_choices_split(setting->max, &choices);
+        weir_choices_sentence(&choices, buffer);
         break;
     case WEIR_SETTING_U64:
-        describe_range(setting, "a whole number", buffer);
+        setting_describe_range(setting, "a whole number", buffer);
         break;
     case WEIR_SETTING_F64:
-        describe_range(setting, "a number", buffer);
+        setting_describe_range(setting, "a number", buffer);
         break;
     case WEIR_SETTING_DURATION:
-        describe_range(setting, "a duration", buffer);
+        setting_describe_range(setting, "a duration", buffer);
         break;
     case WEIR_SETTING_SIZE:
-        describe_range(setting, "a size", buffer);
+        setting_describe_range(setting, "a size", buffer);
         break;
     }
     return buffer;
 }
 
 weir_err weir_setting_read(const weir_setting *setting, const char *text, weir_config_value *valuep) {
-    if (read_kind(setting, text, valuep) && in_range(setting, valuep)) return WEIR_OK;
+    if (setting_read_kind(setting, text, valuep) && setting_in_range(setting, valuep)) return WEIR_OK;
     char allowed[WEIR_SETTING_ALLOWED_MAX], nearest[128] = "";
     weir_setting_allowed(setting, allowed);
     if (setting->kind == WEIR_SETTING_CHOICE) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static weir_err wrong_size(const char *text) {
+static weir_err size_wrong(const char *text) {
     return WEIR_ERR(WEIR_EDATA, "'%.60s' is not a size; write bytes (4096) or KiB, MiB, GiB, TiB, PiB (64MiB)", text);
 }
 
@@ -16,13 +16,13 @@ weir_err weir_size_parse(const char *text, uint64_t *bytesp) {
     for (; *c >= '0' && *c <= '9'; c++)
         if (__builtin_mul_overflow(number, 10u, &number) ||
             __builtin_add_overflow(number, (uint64_t)(*c - '0'), &number))
-            return wrong_size(text);
-    if (c == text) return wrong_size(text);
+            return size_wrong(text);
+    if (c == text) return size_wrong(text);
     for (unsigned i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcmp(c, units[i])) continue;
-        if (number > UINT64_MAX >> (10 * i)) return wrong_size(text);
+        if (number > UINT64_MAX >> (10 * i)) return size_wrong(text);
         *bytesp = number << (10 * i);
         return WEIR_OK;
     }
-    return wrong_size(text);
+    return size_wrong(text);
 }

@@ -2,14 +2,14 @@
 /*
  * yaml.c - libyaml's events become a tree in one arena.
  *
- * Events, not libyaml's documents: a document has its aliases resolved before anybody could refuse them, keeps the
+ * Events, not libyaml's documents: a document has its aliases resolved before they could be refused, keeps the
  * last of two equal keys without a word, and is built without a bound. The stack is an array, so that the depth of
  * a file cannot become the depth of our calls.
  *
  * INVARIANTS
- *   Y1  A tree has at most WEIR_YAML_NODES_MAX nodes and WEIR_YAML_DEPTH_MAX nested collections.
- *   Y2  A mapping's children are key, value, key, value; a key is a scalar with a text.
- *   Y3  A mapping's `sorted` holds its keys in strcmp's order, no two equal; key->next is the value.
+ *   CONF-Y1  A tree has at most WEIR_YAML_NODES_MAX nodes and WEIR_YAML_DEPTH_MAX nested collections.
+ *   CONF-Y2  A mapping's children are key, value, key, value; a key is a scalar with a text.
+ *   CONF-Y3  A mapping's `sorted` holds its keys in strcmp's order, no two equal; key->next is the value.
  */
 #include <weir/store/conf/yaml.h>
 
@@ -35,8 +35,8 @@ struct weir_yaml_node {
     const weir_yaml *yaml;
     const char *key;                 /* of a value in a mapping: its name in messages; else NULL */
     const char *text;                /* of a scalar                                              */
-    const weir_yaml_node **children; /* Y2                                                       */
-    const weir_yaml_node **sorted;   /* Y3                                                       */
+    const weir_yaml_node **children; /* CONF-Y2                                                       */
+    const weir_yaml_node **sorted;   /* CONF-Y3                                                       */
     weir_yaml_node *first;
     weir_yaml_node *next;
     uint32_t child_count;
@@ -52,7 +52,7 @@ struct weir_yaml {
     size_t node_count;
 };
 
-typedef struct builder {
+typedef struct yaml_builder {
     yaml_parser_t parser;
     weir_yaml *yaml;
     const char *text;
@@ -62,7 +62,7 @@ typedef struct builder {
     struct {
         weir_yaml_node *node, *last;
     } stack[WEIR_YAML_DEPTH_MAX];
-} builder;
+} yaml_builder;
 
 /* --- errors ------------------------------------------------------------------------------------------------- */
 
@@ -82,11 +82,11 @@ weir_err weir_yaml_err_at(const weir_yaml_node *node, weir_err err) {
 }
 
 /* Something to hang an error on where there is no node (yet). */
-static weir_yaml_node node_at(const builder *build, yaml_mark_t mark) {
+static weir_yaml_node yaml_node_at(const yaml_builder *build, yaml_mark_t mark) {
     return (weir_yaml_node){.yaml = build->yaml, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
 }
 
-static yaml_mark_t mark_of_offset(const builder *build, size_t offset) {
+static yaml_mark_t yaml_mark_of_offset(const yaml_builder *build, size_t offset) {
     yaml_mark_t mark = {.index = offset};
     for (size_t i = 0; i < offset && i < build->length; i++) {
         bool newline = build->text[i] == '\n';
@@ -96,7 +96,7 @@ static yaml_mark_t mark_of_offset(const builder *build, size_t offset) {
     return mark;
 }
 
-static const char *syntax_advice(const char *problem) {
+static const char *yaml_syntax_advice(const char *problem) {
     static const struct {
         const char *problem, *advice;
     } known[] = {
@@ -115,39 +115,26 @@ static const char *syntax_advice(const char *problem) {
 }
 
 /* What libyaml has to say about text that is not YAML. */
-static weir_err syntax_err(const builder *build) {
+static weir_err yaml_syntax_err(const yaml_builder *build) {
     const yaml_parser_t *parser = &build->parser;
     if (parser->error == YAML_MEMORY_ERROR)
         return WEIR_NOMEM("while reading %s; free some and try again", build->yaml->name);
     if (parser->error == YAML_READER_ERROR) {
-        weir_yaml_node at = node_at(build, mark_of_offset(build, parser->problem_offset));
+        weir_yaml_node at = yaml_node_at(build, yaml_mark_of_offset(build, parser->problem_offset));
         return WEIR_YAML_ERR(&at, "not a text file in UTF-8 (%s); save it as UTF-8", parser->problem);
     }
-    weir_yaml_node at = node_at(build, parser->problem_mark);
+    weir_yaml_node at = yaml_node_at(build, parser->problem_mark);
     const char *problem = parser->problem ? parser->problem : "it cannot be read";
     if (parser->context && parser->context_mark.line != parser->problem_mark.line)
         return WEIR_YAML_ERR(&at, "not valid YAML: %s %s that begins on line %zu; %s", problem, parser->context,
-                             parser->context_mark.line + 1, syntax_advice(problem));
-    return WEIR_YAML_ERR(&at, "not valid YAML: %s; %s", problem, syntax_advice(problem));
+                             parser->context_mark.line + 1, yaml_syntax_advice(problem));
+    return WEIR_YAML_ERR(&at, "not valid YAML: %s; %s", problem, yaml_syntax_advice(problem));
 }
 
 /* --- from events to nodes ----------------------------------------------------------------------------------- */
 
-/* Plain (unquoted) spellings of nothing. */
-static bool is_null(const char *text) {
-    return !*text || !strcmp(text, "~") || !strcmp(text, "null") || !strcmp(text, "Null") || !strcmp(text, "NULL");
-}
-
-/* Y2: what stands in a key's place must be a scalar with a text. */
-static weir_err check_key(const weir_yaml_node *node) {
-    if (node->kind != WEIR_YAML_SCALAR)
-        return WEIR_YAML_ERR(node, "a key may not be a list or a mapping; write a plain word before the colon");
-    if (!*node->text) return WEIR_YAML_ERR(node, "a key is empty; write a word before the colon");
-    return WEIR_OK;
-}
-
 /* Puts the node behind the last child of the collection that is open. */
-static weir_err attach(builder *build, weir_yaml_node *node) {
+static weir_err yaml_attach(yaml_builder *build, weir_yaml_node *node) {
     if (build->depth == 0) {
         build->yaml->root = node;
         return WEIR_OK;
@@ -156,8 +143,9 @@ static weir_err attach(builder *build, weir_yaml_node *node) {
     weir_yaml_node **lastp = &build->stack[build->depth - 1].last;
     if (parent->kind == WEIR_YAML_MAPPING) {
         bool is_key = parent->child_count % 2 == 0;
-        weir_err err = is_key ? check_key(node) : WEIR_OK;
-        if (err) return err;
+        if (is_key && node->kind != WEIR_YAML_SCALAR) // CONF-Y2
+            return WEIR_YAML_ERR(node, "a key may not be a list or a mapping; write a plain word before the colon");
+        if (is_key && !*node->text) return WEIR_YAML_ERR(node, "a key is empty; write a word before the colon");
         if (!is_key) node->key = (*lastp)->text;
     }
     if (*lastp)
@@ -169,56 +157,59 @@ static weir_err attach(builder *build, weir_yaml_node *node) {
     return WEIR_OK;
 }
 
-static weir_err new_node(builder *build, const yaml_event_t *event, weir_yaml_node **nodep) {
+static weir_err yaml_new_node(yaml_builder *build, const yaml_event_t *event, weir_yaml_node **nodep) {
     *nodep = NULL;
     weir_yaml *yaml = build->yaml;
-    weir_yaml_node at = node_at(build, event->start_mark);
-    if (yaml->node_count >= WEIR_YAML_NODES_MAX) // Y1
+    weir_yaml_node at = yaml_node_at(build, event->start_mark);
+    if (yaml->node_count >= WEIR_YAML_NODES_MAX) // CONF-Y1
         return WEIR_YAML_ERR(&at, "more than %u keys and values; split the file", WEIR_YAML_NODES_MAX);
     weir_yaml_node *node = weir_arena_calloc(yaml->arena, 1, sizeof *node);
     if (!node) return WEIR_NOMEM("while reading %s; free some and try again", yaml->name);
     *node = at;
     yaml->node_count++;
+    WEIR_ASSERT(yaml->node_count <= WEIR_YAML_NODES_MAX && node->line > 0 && node->column > 0);
     *nodep = node;
     return WEIR_OK;
 }
 
 /* Anchors and tags are refused wherever libyaml tells of them. */
-static weir_err check_plain(const builder *build, const yaml_event_t *event, const yaml_char_t *anchor,
-                            const yaml_char_t *tag) {
-    weir_yaml_node at = node_at(build, event->start_mark);
+static weir_err yaml_check_plain(const yaml_builder *build, const yaml_event_t *event, const yaml_char_t *anchor,
+                                 const yaml_char_t *tag) {
+    weir_yaml_node at = yaml_node_at(build, event->start_mark);
     if (anchor) return WEIR_YAML_ERR(&at, "anchors (&%.60s) are not read; write the value where it is needed", anchor);
     if (tag) return WEIR_YAML_ERR(&at, "tags (%.60s) are not read; remove it, and quote a value that is a text", tag);
     return WEIR_OK;
 }
 
-static weir_err take_scalar(builder *build, const yaml_event_t *event) {
-    weir_err err = check_plain(build, event, event->data.scalar.anchor, event->data.scalar.tag);
+static weir_err yaml_take_scalar(yaml_builder *build, const yaml_event_t *event) {
+    weir_err err = yaml_check_plain(build, event, event->data.scalar.anchor, event->data.scalar.tag);
     weir_yaml_node *node;
-    if (!err) err = new_node(build, event, &node);
+    if (!err) err = yaml_new_node(build, event, &node);
     if (err) return err;
     const char *text = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
     if (memchr(text, 0, length)) return WEIR_YAML_ERR(node, "a value contains a NUL character (\\0); remove it");
     node->kind = WEIR_YAML_SCALAR;
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-    if (!node->quoted && is_null(text)) length = 0;
+    static const char *const nothing[] = {"", "~", "null", "Null", "NULL"};
+    for (size_t i = 0; !node->quoted && i < sizeof nothing / sizeof nothing[0]; i++)
+        if (!strcmp(text, nothing[i])) length = 0;
     node->text = weir_arena_strndup(build->yaml->arena, text, length);
     if (!node->text) return WEIR_NOMEM("while reading %s; free some and try again", build->yaml->name);
-    return attach(build, node);
+    return yaml_attach(build, node);
 }
 
-static weir_err open_collection(builder *build, const yaml_event_t *event, bool mapping) {
+static weir_err yaml_open_collection(yaml_builder *build, const yaml_event_t *event, bool mapping) {
     weir_err err =
-        check_plain(build, event, mapping ? event->data.mapping_start.anchor : event->data.sequence_start.anchor,
-                    mapping ? event->data.mapping_start.tag : event->data.sequence_start.tag);
+        yaml_check_plain(build, event, mapping ? event->data.mapping_start.anchor : event->data.sequence_start.anchor,
+                         mapping ? event->data.mapping_start.tag : event->data.sequence_start.tag);
     weir_yaml_node *node;
-    if (!err) err = new_node(build, event, &node);
+    if (!err) err = yaml_new_node(build, event, &node);
     if (err) return err;
     node->kind = mapping ? WEIR_YAML_MAPPING : WEIR_YAML_SEQUENCE;
-    err = attach(build, node);
+    err = yaml_attach(build, node);
     if (err) return err;
-    if (build->depth >= WEIR_YAML_DEPTH_MAX) // Y1
+    if (build->depth >= WEIR_YAML_DEPTH_MAX) // CONF-Y1
         return WEIR_YAML_ERR(node, "nested deeper than %u levels; make it flatter", WEIR_YAML_DEPTH_MAX);
     build->stack[build->depth].node = node;
     build->stack[build->depth++].last = NULL;
@@ -226,33 +217,34 @@ static weir_err open_collection(builder *build, const yaml_event_t *event, bool 
 }
 
 /* By text, then by place, so that of two equal keys the later one is the duplicate. */
-static int compare_keys(const void *left, const void *right) {
+static int yaml_compare_keys(const void *left, const void *right) {
     const weir_yaml_node *a = *(const weir_yaml_node *const *)left, *b = *(const weir_yaml_node *const *)right;
     int order = strcmp(a->text, b->text);
     if (order == 0) order = (a->line > b->line) - (a->line < b->line);
     return order ? order : (a->column > b->column) - (a->column < b->column);
 }
 
-static weir_err sort_keys(weir_yaml_node *mapping) {
+static weir_err yaml_sort_keys(weir_yaml_node *mapping) {
     size_t count = mapping->child_count / 2;
     for (size_t i = 0; i < count; i++)
         mapping->sorted[i] = mapping->children[2 * i];
-    if (count > 1) qsort(mapping->sorted, count, sizeof *mapping->sorted, compare_keys);
-    for (size_t i = 1; i < count; i++) { // Y3
+    if (count > 1) qsort(mapping->sorted, count, sizeof *mapping->sorted, yaml_compare_keys);
+    for (size_t i = 1; i < count; i++) { // CONF-Y3
         const weir_yaml_node *one = mapping->sorted[i - 1], *two = mapping->sorted[i];
         if (!strcmp(one->text, two->text))
-            return WEIR_YAML_ERR(two, "key '%s' is here again; it was given on line %u, remove one of the two",
-                                 two->text, one->line);
+            return WEIR_YAML_ERR(two, "key '%s' is given twice, first on line %u; remove one of the two", two->text,
+                                 one->line);
     }
     return WEIR_OK;
 }
 
 /* The list of children becomes an array, now that its length is known. */
-static weir_err close_collection(builder *build) {
+static weir_err yaml_close_collection(yaml_builder *build) {
+    WEIR_ASSERT(build->depth > 0);
     weir_yaml_node *node = build->stack[--build->depth].node;
     size_t count = node->child_count;
     bool mapping = node->kind == WEIR_YAML_MAPPING;
-    WEIR_ASSERT(!mapping || count % 2 == 0); // Y2
+    WEIR_ASSERT(!mapping || count % 2 == 0); // CONF-Y2
     node->children = weir_arena_calloc(build->yaml->arena, count + 1, sizeof *node->children);
     if (mapping) node->sorted = weir_arena_calloc(build->yaml->arena, count / 2 + 1, sizeof *node->sorted);
     if (!node->children || (mapping && !node->sorted))
@@ -261,78 +253,46 @@ static weir_err close_collection(builder *build) {
     for (const weir_yaml_node *child = node->first; child; child = child->next)
         node->children[i++] = child;
     WEIR_ASSERT(i == count);
-    return mapping ? sort_keys(node) : WEIR_OK;
+    return mapping ? yaml_sort_keys(node) : WEIR_OK;
 }
 
-static weir_err open_document(builder *build, const yaml_event_t *event) {
-    weir_yaml_node at = node_at(build, event->start_mark);
-    if (build->documents++ > 0) return WEIR_YAML_ERR(&at, "a second document begins here; keep one document in a file");
-    if (event->data.document_start.version_directive ||
-        event->data.document_start.tag_directives.start != event->data.document_start.tag_directives.end)
-        return WEIR_YAML_ERR(&at, "directives (%%YAML, %%TAG) are not read; remove the lines that begin with %%");
-    return WEIR_OK;
-}
-
-static weir_err take_event(builder *build, const yaml_event_t *event) {
+static weir_err yaml_take_event(yaml_builder *build, const yaml_event_t *event) {
+    weir_yaml_node at = yaml_node_at(build, event->start_mark);
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
-        return open_document(build, event);
+        if (build->documents++ > 0)
+            return WEIR_YAML_ERR(&at, "a second document begins here; keep one document in a file");
+        if (event->data.document_start.version_directive ||
+            event->data.document_start.tag_directives.start != event->data.document_start.tag_directives.end)
+            return WEIR_YAML_ERR(&at, "directives (%%YAML, %%TAG) are not read; remove the lines that begin with %%");
+        return WEIR_OK;
     case YAML_SCALAR_EVENT:
-        return take_scalar(build, event);
+        return yaml_take_scalar(build, event);
     case YAML_SEQUENCE_START_EVENT:
-        return open_collection(build, event, false);
+        return yaml_open_collection(build, event, false);
     case YAML_MAPPING_START_EVENT:
-        return open_collection(build, event, true);
+        return yaml_open_collection(build, event, true);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        return close_collection(build);
-    case YAML_ALIAS_EVENT: {
-        weir_yaml_node at = node_at(build, event->start_mark);
+        return yaml_close_collection(build);
+    case YAML_ALIAS_EVENT:
         return WEIR_YAML_ERR(&at, "aliases (*%.60s) are not read; write the value where it is needed",
                              event->data.alias.anchor);
-    }
     default:
         return WEIR_OK;
     }
 }
 
-static weir_err build_tree(builder *build) {
-    for (bool done = false; !done;) {
-        yaml_event_t event;
-        if (!yaml_parser_parse(&build->parser, &event)) return syntax_err(build);
-        weir_err err = take_event(build, &event);
-        done = event.type == YAML_STREAM_END_EVENT;
-        yaml_event_delete(&event);
-        if (err) return err;
-    }
-    WEIR_ASSERT(build->depth == 0);
-    const weir_yaml_node *root = build->yaml->root;
-    if (root && root->kind == WEIR_YAML_SCALAR && !root->quoted && !*root->text) build->yaml->root = NULL;
-    return WEIR_OK;
-}
-
-static weir_err check_bytes(const builder *build) {
+static weir_err yaml_check_bytes(const yaml_builder *build) {
     if (build->length > WEIR_YAML_BYTES_MAX) {
-        weir_yaml_node at = node_at(build, (yaml_mark_t){0});
+        weir_yaml_node at = yaml_node_at(build, (yaml_mark_t){0});
         return WEIR_YAML_ERR(&at, "the file has %zu bytes, more than the %u that are read; split it", build->length,
                              WEIR_YAML_BYTES_MAX);
     }
     const char *nul = memchr(build->text, 0, build->length);
     if (!nul) return WEIR_OK;
-    weir_yaml_node at = node_at(build, mark_of_offset(build, (size_t)(nul - build->text)));
+    weir_yaml_node at = yaml_node_at(build, yaml_mark_of_offset(build, (size_t)(nul - build->text)));
     return WEIR_YAML_ERR(&at, "not a text file: it contains a NUL byte; is it the right file?");
-}
-
-static weir_err run_parser(builder *build) {
-    weir_err err = check_bytes(build);
-    if (err) return err;
-    if (!yaml_parser_initialize(&build->parser))
-        return WEIR_NOMEM("while reading %s; free some and try again", build->yaml->name);
-    yaml_parser_set_encoding(&build->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&build->parser, (const unsigned char *)build->text, build->length);
-    err = build_tree(build);
-    yaml_parser_delete(&build->parser);
-    return err;
 }
 
 weir_err weir_yaml_parse(const char *name, const char *text, size_t length, weir_yaml **yamlp) {
@@ -347,12 +307,35 @@ weir_err weir_yaml_parse(const char *name, const char *text, size_t length, weir
         return WEIR_NOMEM("while reading %s; free some and try again", name);
     }
     yaml->arena = arena;
-    builder build = {.yaml = yaml, .text = text, .length = length};
-    err = run_parser(&build);
-    if (err)
+    yaml_builder build = {.yaml = yaml, .text = text, .length = length};
+    err = yaml_check_bytes(&build);
+    if (err) goto done;
+    if (!yaml_parser_initialize(&build.parser)) {
+        err = WEIR_NOMEM("while reading %s; free some and try again", name);
+        goto done;
+    }
+    yaml_parser_set_encoding(&build.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&build.parser, (const unsigned char *)text, length);
+    for (bool ended = false; !err && !ended;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&build.parser, &event)) {
+            err = yaml_syntax_err(&build);
+            break;
+        }
+        err = yaml_take_event(&build, &event);
+        ended = event.type == YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&build.parser);
+    WEIR_ASSERT(err || build.depth == 0);
+    const weir_yaml_node *root = yaml->root;
+    if (!err && root && root->kind == WEIR_YAML_SCALAR && !root->quoted && !*root->text) yaml->root = NULL;
+done:
+    if (err) {
         weir_arena_close(arena);
-    else
+    } else {
         *yamlp = yaml;
+    }
     return err;
 }
 
@@ -437,7 +420,7 @@ bool weir_yaml_quoted(const weir_yaml_node *scalar) {
 /* --- typed reads -------------------------------------------------------------------------------------------- */
 
 /* "'window' must be a whole number …; it is 'many'". */
-static weir_err wrong_value(const weir_yaml_node *node, const char *wanted) {
+static weir_err yaml_wrong_value(const weir_yaml_node *node, const char *wanted) {
     const char *open = node->key ? "'" : "", *name = node->key ? node->key : "this item";
     if (node->kind != WEIR_YAML_SCALAR)
         return WEIR_YAML_ERR(node, "%s%.60s%s must be %s; it is a %s", open, name, open, wanted,
@@ -446,7 +429,7 @@ static weir_err wrong_value(const weir_yaml_node *node, const char *wanted) {
                          node->quoted ? "the quoted text " : "", node->text);
 }
 
-static bool is_plain_number(const weir_yaml_node *node) {
+static bool yaml_is_plain_number(const weir_yaml_node *node) {
     if (node->kind != WEIR_YAML_SCALAR || node->quoted) return false;
     const char *digits = node->text + (*node->text == '-' || *node->text == '+');
     return *digits >= '0' && *digits <= '9';
@@ -454,7 +437,7 @@ static bool is_plain_number(const weir_yaml_node *node) {
 
 weir_err weir_yaml_i64(const weir_yaml_node *node, int64_t min, int64_t max, int64_t *valuep) {
     *valuep = 0;
-    if (is_plain_number(node)) {
+    if (yaml_is_plain_number(node)) {
         char *end;
         errno = 0;
         long long value = strtoll(node->text, &end, 10);
@@ -465,13 +448,13 @@ weir_err weir_yaml_i64(const weir_yaml_node *node, int64_t min, int64_t max, int
     }
     char wanted[96];
     snprintf(wanted, sizeof wanted, "a whole number from %lld to %lld", (long long)min, (long long)max);
-    return wrong_value(node, wanted);
+    return yaml_wrong_value(node, wanted);
 }
 
 weir_err weir_yaml_f64(const weir_yaml_node *node, double *valuep) {
     *valuep = 0;
     /* The set keeps out strtod's hexadecimal forms, which no reader of the file expects. */
-    if (is_plain_number(node) && !node->text[strspn(node->text, "0123456789+-.eE")]) {
+    if (yaml_is_plain_number(node) && !node->text[strspn(node->text, "0123456789+-.eE")]) {
         char *end;
         double value = strtod(node->text, &end);
         if (!*end && isfinite(value)) {
@@ -479,18 +462,18 @@ weir_err weir_yaml_f64(const weir_yaml_node *node, double *valuep) {
             return WEIR_OK;
         }
     }
-    return wrong_value(node, "a number such as 0.5 or 1e-3");
+    return yaml_wrong_value(node, "a number such as 0.5 or 1e-3");
 }
 
 weir_err weir_yaml_bool(const weir_yaml_node *node, bool *valuep) {
     *valuep = false;
     if (node->kind != WEIR_YAML_SCALAR || node->quoted || (strcmp(node->text, "true") && strcmp(node->text, "false")))
-        return wrong_value(node, "true or false");
+        return yaml_wrong_value(node, "true or false");
     *valuep = node->text[0] == 't';
     return WEIR_OK;
 }
 
-static weir_err unknown_key(const weir_yaml_node *key, const char *what, const char *const *allowed) {
+static weir_err yaml_unknown_key(const weir_yaml_node *key, const char *what, const char *const *allowed) {
     weir_suggest suggest = weir_suggest_for(key->text);
     char list[256] = "", nearest[128];
     size_t used = 0;
@@ -512,7 +495,7 @@ weir_err weir_yaml_only_keys(const weir_yaml_node *mapping, const char *what, co
         size_t known = 0;
         while (allowed[known] && strcmp(allowed[known], key->text))
             known++;
-        if (!allowed[known]) return unknown_key(key, what, allowed);
+        if (!allowed[known]) return yaml_unknown_key(key, what, allowed);
     }
     return WEIR_OK;
 }

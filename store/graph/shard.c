@@ -474,7 +474,7 @@ static void shard_seal_thread(void *context) {
         if (next == WORK_REPLACE) {
             err = weir_engine_replace(shard->engine, shard->fresh);
             weir_mutex_lock(&shard->mutex);
-            shard->replace_err = err;
+            weir_err_kept_set(&shard->replace_err, err);
             shard->fresh = NULL;
             weir_cond_broadcast(&shard->changed);
             weir_mutex_unlock(&shard->mutex);
@@ -515,7 +515,8 @@ weir_err weir_shard_replace(weir_shard *shard, const char *folder) {
     weir_cond_broadcast(&shard->changed);
     while (!shard->stopping && shard->fresh)
         weir_cond_wait(&shard->changed, &shard->mutex);
-    weir_err err = shard->fresh ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index) : shard->replace_err;
+    weir_err err = shard->fresh ? WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index)
+                                : weir_err_kept_get(&shard->replace_err);
     weir_mutex_unlock(&shard->mutex);
     return err;
 }

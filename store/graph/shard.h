@@ -90,12 +90,12 @@ typedef struct weir_shard {
     uint64_t seal_answer;    /* … and is in the cold store after so many seals              */
     bool waits_for_seal;     /* the owner cannot go on before the frozen delta is sealed    */
     bool stopping;
-    bool piles;           /* behind the first seal the next delta is a pile              */
-    bool held;            /* nothing is sealed: its cold store is about to be replaced   */
-    const char *fresh;    /* by the engine in this folder; NULL: by none                 */
-    weir_err replace_err; /* how that went                                               */
-    weir_err_kept repair; /* what is done about damage, or why nothing can be            */
-    int64_t sealed_us;    /* the watermark when what is sealed was frozen */
+    bool piles;                /* behind the first seal the next delta is a pile              */
+    bool held;                 /* nothing is sealed: its cold store is about to be replaced   */
+    const char *fresh;         /* by the engine in this folder; NULL: by none                 */
+    weir_err_kept replace_err; /* how that went */
+    weir_err_kept repair;      /* what is done about damage, or why nothing can be            */
+    int64_t sealed_us;         /* the watermark when what is sealed was frozen */
     weir_trimmed trimmed;
 
     bool trimming; /* by one at a time */

@@ -36,7 +36,7 @@ static void bad_files_name_line_and_nearest(void **state) {
     fails("weir --config range.yaml --check-config", 78,
           "range.yaml:2:15: eventlog.partitions is '5000'; it must be a whole number from 1 to 1024 partitions");
     write_file("twice.yaml", "log: {level: info}\nlog: {format: json}\n");
-    fails("weir --config twice.yaml --print-config", 78, "twice.yaml:2:1: key 'log' is here again");
+    fails("weir --config twice.yaml --print-config", 78, "twice.yaml:2:1: key 'log' is given twice");
     fails("weir --config absent.yaml --check-config", 78, "absent.yaml: there is no such file; --config names it");
     fails("WEIR_CONFIG=absent.yaml weir --check-config", 78, "WEIR_CONFIG in the environment names it");
     fails("weir --config . --check-config", 69, "weir: ");
@@ -44,7 +44,7 @@ static void bad_files_name_line_and_nearest(void **state) {
 
 static void bad_variables_name_the_nearest(void **state) {
     (void)state;
-    fails("WEIR_LOG_LEVLE=debug weir --check-config", 78, "environment: no setting is called WEIR_LOG_LEVLE");
+    fails("WEIR_LOG_LEVLE=debug weir --check-config", 78, "environment: there is no setting WEIR_LOG_LEVLE");
     fails("WEIR_LOG_LEVLE=debug weir --check-config", 78, "did you mean 'WEIR_LOG_LEVEL'?");
     fails("WEIR_KAFKA_TIMEOUT=1y weir --check-config", 78,
           "environment: WEIR_KAFKA_TIMEOUT: kafka.timeout is '1y'; it must be a duration from 100ms to 1h");

@@ -111,6 +111,16 @@ static void verify_names_file_and_position(void **state) {
            "1 damages");
 }
 
+/* The error is that of the first, however many came after it. */
+static void ls_of_many_unreadable_topics_ends_with_the_first(void **state) {
+    (void)state;
+    expect("echo x | weir log append t100 -p d --partitions 1 && printf WEIRTOP2 > d/t100/topic && "
+           "for i in $(seq 101 400); do cp -r d/t100 d/t$i || exit 1; done",
+           0, "^1 ", NULL);
+    expect("(weir log ls -p d || echo $?) 2>&1 | tail -n 2", 0, "^weir log ls: d/t100/topic: written in version 2",
+           NULL);
+}
+
 static void a_full_disk_loses_nothing_that_was_acknowledged(void **state) {
     (void)state;
     expect("seq 10 | weir log append t -p d --partitions 1", 0, "^10 ", NULL);
@@ -148,6 +158,7 @@ static void head_ends_it_quietly(void **state) {
 WEIR_TESTS(WEIR_CASE(append_then_cat), WEIR_CASE(the_folder_may_come_from_the_configuration),
            WEIR_CASE(keys_choose_the_partition), WEIR_CASE(a_wrong_line_ends_the_command_and_says_where),
            WEIR_CASE(wrong_usage), WEIR_CASE(a_line_that_is_too_long), WEIR_CASE(verify_names_file_and_position),
+           WEIR_CASE(ls_of_many_unreadable_topics_ends_with_the_first),
            WEIR_CASE(a_full_disk_loses_nothing_that_was_acknowledged),
            WEIR_CASE(a_second_writer_is_told_who_is_the_first), WEIR_CASE(follow_sees_what_comes),
            WEIR_CASE(head_ends_it_quietly))

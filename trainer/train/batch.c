@@ -5,11 +5,11 @@
  * A row that another rank owns is asked for by (type, vertex, time) and comes back encoded: its owner reads the
  * features, evaluates the aggregates and scales, by the very code that encodes its own rows.
  */
-#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/sample/sampler.h>
 
@@ -206,7 +206,7 @@ static weir_err answer_one(weir_train_fetcher *f, const row_ask *ask) {
         return WEIR_ERR(WEIR_ECORRUPT,
                         "another rank asked for vertex %llu of type %u; all ranks need the same snapshot",
                         (unsigned long long)ask->vertex, ask->type);
-    assert(owner_of(f->opts, ask->type, ask->vertex) == rank_of(f->opts));
+    WEIR_ASSERT(owner_of(f->opts, ask->type, ask->vertex) == rank_of(f->opts));
     const weir_nn_inputs *inputs = weir_nn_vertex(f->opts->shape, ask->type);
     char *room = weir_buf_reserve(&f->answers, row_bytes(inputs) + 1);
     if (!room) return weir_buf_err(&f->answers);

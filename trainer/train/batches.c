@@ -17,8 +17,8 @@ struct weir_batches {
     weir_train_sampler *sampler;
     weir_train_fetcher *fetcher;
     weir_making *makings[WEIR_BATCHES_AHEAD];
-    weir_stage_times times; /* each by its own thread; read after the threads have ended */
-    weir_err sample_err, fetch_err;
+    weir_stage_times times;              /* each by its own thread; read after the threads have ended */
+    weir_err_kept sample_err, fetch_err; /* as times */
     weir_clock *clock;
 };
 
@@ -52,7 +52,7 @@ static void sample_main(void *context) {
     weir_err err = WEIR_OK;
     for (uint64_t number = 0; !err && number < batches; number++) /* E1: one thread, queues in order */
         err = sample_one(s, number);
-    if (!is_end(err)) s->sample_err = err;
+    if (!is_end(err)) weir_err_kept_set(&s->sample_err, err);
     weir_queue_close(s->sampled);
 }
 
@@ -74,7 +74,7 @@ static void fetch_main(void *context) {
     weir_err err = WEIR_OK;
     while (!err)
         err = fetch_one(s);
-    if (!is_end(err)) s->fetch_err = err;
+    if (!is_end(err)) weir_err_kept_set(&s->fetch_err, err);
     weir_queue_close(s->ready);
 }
 
@@ -93,7 +93,7 @@ weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp
     weir_queue_close(stream->sampled);
     weir_thread_join(stream->sample_thread);
     stream->fetch_thread = stream->sample_thread = NULL;
-    return stream->sample_err ? stream->sample_err : stream->fetch_err;
+    return weir_err_kept_get(stream->sample_err.err ? &stream->sample_err : &stream->fetch_err);
 }
 
 void weir_batches_done(weir_batches *stream, const weir_train_batch *batch) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inputs.c - columns of a snapshot become values, and values floats by the code that serving uses. */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "inputs.h"
 
@@ -76,7 +76,7 @@ static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, in
     weir_value values[WEIR_ROW_FEATURES_MAX];
     uint64_t row = 0, life;
     bool seen = weir_snapshot_span(&v->rows, vertex, look_us(in, type, before_us), &row);
-    assert(!seen || v->rows.times[row] <= before_us); /* I1 */
+    WEIR_ASSERT(!seen || v->rows.times[row] <= before_us); /* I1 */
     for (uint32_t i = 0; seen && i < v->column_count; i++)
         values[i] = value_at(&v->columns[i], row);
     put_row(weir_nn_vertex(in->shape, type), weir_schema_vertex_at(in->schema, type)->features, seen ? values : NULL,

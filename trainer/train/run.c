@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - a training from its options to the parameters that judged best. */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/file.h>
 
@@ -228,7 +228,7 @@ static weir_err finish_part(weir_trained *t, weir_targets_part part) {
 /* With the best parameters (R3): validation again, for the calibration, then the test. */
 static weir_err finish(weir_trained *t) {
     bool binary = weir_nn_outputs(t->shape) == 1;
-    assert(t->state.best_epoch > 0); /* R3 */
+    WEIR_ASSERT(t->state.best_epoch > 0); /* R3 */
     weir_err err = finish_part(t, WEIR_TARGETS_VALIDATION);
     if (!err && binary) err = calibrate(t);
     if (!err && binary) err = log_loss_of(t, WEIR_TARGETS_VALIDATION, &t->metrics[WEIR_TARGETS_VALIDATION].log_loss);

@@ -512,6 +512,10 @@ static void p4_retention_that_ran_past_us_is_an_error(void **state) {
     fixture_start(&f);
     wait_for(&f, WEIR_PIPELINE_FAILED, &stats);
     assert_err(stats.err, WEIR_ENOTFOUND, "retention");
+    for (uint32_t i = 0; i < WEIR_ERR_SENTENCES + 50; i++)
+        (void)WEIR_ERR(WEIR_EBUSY, "a newer error, %u", i);
+    weir_pipeline_source_stats_get(f.pipeline, 0, &stats);
+    assert_err(stats.err, WEIR_ENOTFOUND, "retention"); /* in the words that it had */
     assert_err(weir_pipeline_drain(f.pipeline, FIXTURE_WAIT), WEIR_ENOTFOUND, "retention");
     fixture_close(&f);
 }

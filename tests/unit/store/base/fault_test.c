@@ -101,17 +101,17 @@ static void wrong_specs_name_the_part(void **state) {
     static const struct {
         const char *spec, *text;
     } wrong[] = {
-        {"", "'' is no operation"},
+        {"", "'' is not an operation"},
         {"writ:1:EIO", "did you mean 'write'?"},
-        {"write", "'' is no count"},
-        {"write:0:EIO", "'0' is no count"},
-        {"write:-1:EIO", "'-1' is no count"},
-        {"write:1x:EIO", "'1x' is no count"},
-        {"write:99999999999999999999:EIO", "is no count"},
-        {"write:1", "'' is no failure"},
+        {"write", "'' is not a count"},
+        {"write:0:EIO", "'0' is not a count"},
+        {"write:-1:EIO", "'-1' is not a count"},
+        {"write:1x:EIO", "'1x' is not a count"},
+        {"write:99999999999999999999:EIO", "is not a count"},
+        {"write:1", "'' is not a failure"},
         {"write:1:ENOSPACE", "did you mean 'ENOSPC'?"},
         {"sync:1:short", "'short' needs an operation that moves bytes"},
-        {"anything-that-is-longer-than-any-word-of-a-spec:1:EIO", "is no operation"},
+        {"anything-that-is-longer-than-any-word-of-a-spec:1:EIO", "is not an operation"},
     };
     char long_part[300] = "write:1:EIO:";
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -124,8 +124,8 @@ static void wrong_specs_name_the_part(void **state) {
     assert_err(weir_fault_arm(long_part), WEIR_EUSAGE, "256 bytes; at most 255");
     assert_err(weir_fault_kill_arm("point"), WEIR_EUSAGE, "name:count");
     assert_err(weir_fault_kill_arm(":1"), WEIR_EUSAGE, "name:count");
-    assert_err(weir_fault_kill_arm("point:"), WEIR_EUSAGE, "'' is no count");
-    assert_err(weir_fault_kill_arm("point:0"), WEIR_EUSAGE, "'0' is no count");
+    assert_err(weir_fault_kill_arm("point:"), WEIR_EUSAGE, "'' is not a count");
+    assert_err(weir_fault_kill_arm("point:0"), WEIR_EUSAGE, "'0' is not a count");
 }
 
 static void environment_arms_and_names_its_variable(void **state) {

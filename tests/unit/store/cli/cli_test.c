@@ -194,7 +194,7 @@ static void wrong_words_are_one_sentence_with_the_nearest(void **state) {
     fails("tool show a --format jsno", 64,
           "tool show: --format is 'jsno'; it must be text or json; did you mean 'json'?\n");
     fails("tool --set log.level=warn other", 64,
-          "tool: options for 'other' stand behind its name; move --set there; see 'tool --help'\n");
+          "tool: options of 'other' must follow its name; move --set there; see 'tool --help'\n");
 }
 
 static void wrong_values_name_option_and_range(void **state) {

@@ -94,7 +94,7 @@ static void unknown_keys_of_a_file_name_line_and_nearest(void **state) {
     refused("log: {level: {a: b}}\n", "weir.yaml:1:14: log.level takes one value, not a mapping");
     refused("log: {level: [info]}\n", "weir.yaml:1:14: log.level takes one value, not a list");
     refused("[log]\n", "weir.yaml:1:1: settings must be sections");
-    refused("log: {level: info}\nlog.level: debug\n", "weir.yaml:2:1: log.level is here again; it was given on line 1");
+    refused("log: {level: info}\nlog.level: debug\n", "weir.yaml:2:1: log.level is given twice, first on line 1");
     refused("log: {level: debgu}\n",
             "weir.yaml:1:14: log.level is 'debgu'; it must be debug, info, warn or error; did you mean 'debug'?");
     refused("eventlog: {path: ''}\n", "it must be one line of text, not empty");
@@ -118,7 +118,7 @@ static void unknown_variables_are_refused_and_foreign_ones_are_not(void **state)
     weir_config *config = defaults();
     char *wrong[] = {VARIABLE("WEIR_LOG_LEVLE=debug"), NULL};
     assert_err(weir_config_load_environment(config, wrong), WEIR_ECONFIG,
-               "environment: no setting is called WEIR_LOG_LEVLE; unset it; did you mean 'WEIR_LOG_LEVEL'?");
+               "environment: there is no setting WEIR_LOG_LEVLE; unset it; did you mean 'WEIR_LOG_LEVEL'?");
     char *far[] = {VARIABLE("WEIR_XYZ=1"), NULL};
     assert_err(weir_config_load_environment(config, far), WEIR_ECONFIG, "a name that does not begin with WEIR_");
     char *foreign[] = {VARIABLE("WEIR_FAULT=write:1:EIO"),

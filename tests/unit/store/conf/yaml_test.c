@@ -188,8 +188,8 @@ static void y2_keys_and_values_alternate(void **state) {
 
 static void y3_duplicate_keys_are_refused_at_the_second(void **state) {
     (void)state;
-    refused("a: 1\nb: 2\na: 3\n", "a.yaml:3:1: key 'a' is here again; it was given on line 1");
-    refused("x: {a: 1, 'a': 2}\n", "a.yaml:1:11: key 'a' is here again");
+    refused("a: 1\nb: 2\na: 3\n", "a.yaml:3:1: key 'a' is given twice, first on line 1");
+    refused("x: {a: 1, 'a': 2}\n", "a.yaml:1:11: key 'a' is given twice");
     weir_yaml_free(parse("a: {x: 1}\nb: {x: 1}\n"));
 }
 

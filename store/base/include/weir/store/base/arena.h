@@ -3,9 +3,9 @@
  * arena.h - memory of one scope (a request, a batch), given back at once.
  *
  * INVARIANTS
- *   A1  No allocation is ever moved or freed before the arena is reset or closed.
- *   A2  bytes used never pass bytes_max: allocation returns NULL instead.
- *   A3  In address-sanitizer builds reset frees every chunk, so that a use after reset is seen;
+ *   BASE-A1  No allocation is ever moved or freed before the arena is reset or closed.
+ *   BASE-A2  bytes used never pass bytes_max: allocation returns NULL instead.
+ *   BASE-A3  In address-sanitizer builds reset frees every chunk, so that a use after reset is seen;
  *       in other builds reset keeps the largest chunk.
  *
  * THREADS: an arena belongs to one thread at a time.
@@ -32,9 +32,9 @@ void *weir_arena_calloc(weir_arena *arena, size_t count, size_t size);
 void *weir_arena_alloc_aligned(weir_arena *arena, size_t alignment, size_t size);
 char *weir_arena_strndup(weir_arena *arena, const char *text, size_t length);
 char *weir_arena_printf(weir_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Since the last reset the machine had no memory for it, at least once: not the limit is why it has refused. */
+/* Since the last reset malloc has failed at least once: memory, not the limit, is why it has refused. */
 bool weir_arena_starved(const weir_arena *arena);
-/* The error of an allocation that came to nothing; the words are for when the limit is why. */
+/* The error of an allocation that failed; the words are for when the limit is why. */
 #define WEIR_ARENA_ERR(arena, ...)                                                                                \
     (weir_arena_starved(arena) ? WEIR_ERR(WEIR_ENOMEM, "the machine has no memory for this now; try again later") \
                                : WEIR_ERR(WEIR_ELIMIT, __VA_ARGS__))

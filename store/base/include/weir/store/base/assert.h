@@ -2,8 +2,10 @@
 /*
  * assert.h - assertions that stay on in every build.
  *
- * For our own mistakes only, never for a file, a network peer or a user. Cite the invariant:
- *     WEIR_ASSERT(offset >= log->offset_next); // I1
+ * For our own mistakes only, never for what a file, a network peer or a user says. Cite the invariant, by its module:
+ *     WEIR_ASSERT(count <= queue->capacity); // BASE-Q2
+ *
+ * The only assertion of the product: assert(3) would be gone from a release build.
  */
 #ifndef WEIR_STORE_BASE_ASSERT_H
 #define WEIR_STORE_BASE_ASSERT_H

@@ -30,7 +30,7 @@ typedef struct weir_buf {
     size_t capacity;
     size_t length_max;    /* 0: no limit; to be set before anything is written */
     weir_code failed;     /* 0, WEIR_ENOMEM, WEIR_ELIMIT or, by the meter, WEIR_EBUSY */
-    weir_buf_meter meter; /* NULL: nobody counts; else asked before each growth */
+    weir_buf_meter meter; /* NULL: no budget; else asked before each growth */
     void *meter_context;
 } weir_buf;
 

@@ -21,7 +21,7 @@ typedef struct weir_clock weir_clock;
 
 #define WEIR_US_PER_S 1000000ll
 
-/* The machine's own; never closed.  [any] */
+/* The machine's own; closing it does nothing.  [any] */
 weir_clock *weir_clock_system(void);
 
 /* A clock that stands still until it is set or advanced. mono starts at 0.  WEIR_ENOMEM.  [any] */

@@ -11,9 +11,9 @@
  *
  * The sentence says what happened AND what to do, names the field or position at fault, has no
  * trailing newline, and never holds a secret or a payload. The ring keeps the last
- * WEIR_ERR_SENTENCES of them: an error passed between threads keeps its words, one that is kept
- * beyond its call is kept as a weir_err_kept, which owns them. A weir_err that was put away all
- * the same falls back to the text of its code; the place is never lost.
+ * WEIR_ERR_SENTENCES of them, so an error may be passed between threads. One that outlives the
+ * call that returned it is stored as a weir_err_kept, which owns its sentence: a weir_err that is
+ * stored falls back to the text of its code. The place is never lost.
  */
 #ifndef WEIR_STORE_BASE_ERR_H
 #define WEIR_STORE_BASE_ERR_H
@@ -107,16 +107,20 @@ bool weir_err_is(weir_err err, weir_code code);
 /* The sentence, or the code's text once the ring has passed it. Copies into buffer, always ended.  [any] */
 void weir_err_sentence(weir_err err, char *buffer, size_t size);
 
-/* An error that is kept: in a handle, for readiness, for the next who asks. It owns its words, because the ring
- * forgets them after WEIR_ERR_SENTENCES newer errors.  All 0 is none; guarded by whoever has it. */
+/* An error that outlives the call that returned it: in a handle, for readiness, the first of many. It owns its
+ * sentence, because the ring forgets it after WEIR_ERR_SENTENCES newer errors. A plain value of fixed size; all 0 is
+ * none.
+ *
+ * LOCKS: it has none of its own. Whatever guards the struct that it stands in guards it: set is a write, get and a look
+ * at err are reads. Both may be called under any lock. */
 typedef struct weir_err_kept {
-    weir_err err; /* WEIR_OK: none; for comparing, else weir_err_kept_get */
+    weir_err err; /* WEIR_OK: none. Only to ask whether there is one, and its code; pass on weir_err_kept_get */
     char sentence[WEIR_ERR_SENTENCE_MAX];
 } weir_err_kept;
 
-/* Takes the error and its words; WEIR_OK empties it. */
+/* Copies the error and its sentence; WEIR_OK empties it. */
 void weir_err_kept_set(weir_err_kept *kept, weir_err err);
-/* The same error, in the words that it had, however long ago that was. */
+/* The same error with the sentence that it had, however long ago that was. Counts no error. */
 weir_err weir_err_kept_get(const weir_err_kept *kept);
 
 /* "store/base/file.c:120" of the place of birth; "-" for success.  [any] */

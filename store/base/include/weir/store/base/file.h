@@ -34,7 +34,8 @@ typedef enum weir_file_mode {
     WEIR_FILE_OPEN_OR_CREATE
 } weir_file_mode;
 
-/* Every error names the path. WEIR_ENOTFOUND, WEIR_EEXIST, WEIR_EPERM, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. */
+/* Every error names the path. WEIR_ENOTFOUND, WEIR_EEXIST, WEIR_EPERM, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM; WEIR_EINVAL
+ * it is a pipe or a device. */
 weir_err weir_file_open(const char *path, weir_file_mode mode, weir_file **filep);
 /* Appends all of it at the handle's end (tracked, not O_APPEND).  Short writes are continued.
  * WEIR_EFULL, WEIR_EIO: some bytes may be in the file, but its end for us has not moved: append again, truncate to
@@ -57,7 +58,7 @@ weir_err weir_file_lock(weir_file *file);
 /* Temp file beside path (path.tmp), write, sync, rename, sync the folder: path has the old or the new content, whole,
  * and keeps its permissions. After an error either of the two.  WEIR_EBUSY another is replacing it just now. */
 weir_err weir_file_replace(const char *path, const void *bytes, size_t length);
-/* The same, and nobody but its owner may read it, from its first moment on. */
+/* The same, and only its owner may read it, from its first moment on. */
 weir_err weir_file_replace_secret(const char *path, const void *bytes, size_t length);
 /* The whole file, with a 0 byte behind it; free with weir_free.  WEIR_ELIMIT above length_max; WEIR_EINVAL it is a
  * pipe or a device, on which a reader would wait. */
@@ -67,11 +68,11 @@ weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size
 typedef enum weir_file_rule {
     WEIR_FILE_GUARDED = 1, /* as weir_path_guarded; what was checked is what is read */
     WEIR_FILE_NO_LINK = 2, /* the name is the file's own                             */
-    WEIR_FILE_SECRET = 4,  /* nobody but its owner, and root, can read it            */
+    WEIR_FILE_SECRET = 4,  /* only its owner, and root, can read it                  */
 } weir_file_rule;
 /* The same with rules, a set of bits.  WEIR_EPERM says what to do. */
 weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, char **bytesp, size_t *lengthp);
-/* Whether nobody but root and the user of this process can change what is at path, or put something else in its place:
+/* Whether only root and the user of this process can change what is at path, or put something else in its place:
  * it and the folder that it is in, and that of a link on the way, belong to one of the two and are written by neither
  * group nor others. A sticky bit is no excuse, since whoever comes first may make the file.  WEIR_EPERM says what to
  * do; WEIR_ENOTFOUND.  [any] */
@@ -94,7 +95,7 @@ weir_err weir_folder_sync_of(const char *path); /* the folder that holds path */
 weir_err weir_folder_exchange(const char *a, const char *b);
 bool weir_path_exists(const char *path);
 /* Removes a folder with all in it and follows no link; WEIR_EINVAL for "/", "", a path of one component and one with
- * "..", WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX.  For tests and tools. */
+ * "..", WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX. */
 weir_err weir_folder_remove(const char *path);
 
 /* Calls visit for each entry but . and .., sorted by name, until it returns an error, which is passed on.

@@ -5,7 +5,7 @@
  * On a terminal a line is for people; otherwise it is one JSON object with ts, level, event, msg, thread
  * and the fields. `event` is a stable dotted code that an alert can match ("eventlog.tail_cut"); the
  * sentence may change. The same event is written once per interval, then once more with a count of what
- * was held back. Payload values and secrets are never logged.
+ * was held back; events that begin with "audit." are all written. Payload values and secrets are never logged.
  */
 #ifndef WEIR_STORE_BASE_LOG_H
 #define WEIR_STORE_BASE_LOG_H

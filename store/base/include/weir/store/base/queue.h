@@ -3,11 +3,11 @@
  * queue.h - a bounded queue between threads, of fixed-size items copied in and out.
  *
  * INVARIANTS
- *   Q1  Items come out in the order in which they went in (per producer), each once.
- *   Q2  Never more than `capacity` items are inside; a producer waits, or is told, but nothing is dropped.
- *   Q3  After close no item goes in; what is inside can still be taken, then consumers get WEIR_ECLOSED.
+ *   BASE-Q1  Items come out in the order in which they went in (per producer), each once.
+ *   BASE-Q2  Never more than `capacity` items are inside; a producer waits, or is told, but nothing is dropped.
+ *   BASE-Q3  After close no item goes in; what is inside can still be taken, then consumers get WEIR_ECLOSED.
  *
- * THREADS: every function but open and free is [any]; any number of producers and consumers.
+ * THREADS: every function is [any], with any number of producers and consumers, but open and free: [owner].
  */
 #ifndef WEIR_STORE_BASE_QUEUE_H
 #define WEIR_STORE_BASE_QUEUE_H

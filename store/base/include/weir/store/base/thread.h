@@ -79,7 +79,7 @@ const char *weir_thread_name(void);
 weir_role weir_thread_role(void);
 /* Aborts unless the calling thread has this role (WEIR_ROLE_TEST passes everywhere).  [any] */
 void weir_assert_thread(weir_role role);
-/* At the doors to what a tag promises to one role: WEIR_ON_ROLE(SHARD). One comparison, in every build. */
+/* At the entry of what a tag promises to one role: WEIR_ON_ROLE(SHARD). One comparison, in every build. */
 #define WEIR_ON_ROLE(role) weir_assert_thread(WEIR_ROLE_##role)
 
 /* Embedded by value; the fields are this header's own. */

@@ -44,12 +44,12 @@ struct weir_command {
     const char *positional; /* "[FILE]", "TOPIC [PARTITION]"; NULL: takes none        */
     unsigned positional_min, positional_max;
     const char *description;                /* paragraphs; may be NULL                                */
-    const char *example;                    /* at least one real command line, parted by newlines     */
-    const weir_option *options;             /* NULL: none; only where run is                           */
+    const char *example;                    /* at least one real command line, separated by newlines  */
+    const weir_option *options;             /* NULL: none; only where run is set                       */
     const weir_command *const *subcommands; /* NULL-ended; then run is NULL                     */
     weir_err (*run)(weir_cli *cli);
-    bool raw;            /* all that follows its name is positional, options too: for another program's */
-    bool without_config; /* runs though the settings are wrong: help and the like                  */
+    bool raw;            /* all that follows its name is positional, options too: they are another program's */
+    bool without_config; /* runs even if the settings are wrong: help and the like                 */
     const char *version; /* of the first of a path: what --version prints below name and version; or NULL */
 };
 
@@ -83,7 +83,7 @@ void weir_cli_help(const weir_command *command, const char *path, weir_buf *out)
 void weir_cli_list(const weir_command *program, weir_buf *out);
 /* The subcommand of this name, or NULL.  [any] */
 const weir_command *weir_cli_subcommand(const weir_command *command, const char *name);
-/* The sentence for a name that is none: WEIR_EUSAGE with the nearest.  [any] */
+/* The error for a name that is not a command: WEIR_EUSAGE with the nearest.  [any] */
 weir_err weir_cli_unknown_command(const weir_command *command, const char *path, const char *name);
 /* A bash completion script for the program and every command below it. */
 void weir_cli_bash_completion(const weir_command *program, weir_buf *out);

@@ -13,7 +13,7 @@ extern "C" {
 #define WEIR_CHOICES_MAX       32u  /* words in a set                                  */
 #define WEIR_CHOICES_BYTES_MAX 256u /* of its text, and of its sentence; ends included */
 
-/* A plain value; names point into text, so it is not to be copied. */
+/* Not to be copied: names point into text. */
 typedef struct weir_choices {
     char text[WEIR_CHOICES_BYTES_MAX];
     const char *names[WEIR_CHOICES_MAX];

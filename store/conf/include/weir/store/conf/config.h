@@ -3,8 +3,8 @@
  * config.h - one table of settings; file < environment < flags; nothing unknown is ignored.
  *
  * The file is YAML with sections (log: {level: info}). WEIR_LOG_LEVEL in the environment overrides it, and
- * --set log.level=debug overrides both. An unknown key is an error with its line and the nearest name; a WEIR_…
- * variable that no key has is an error too. Not settings: WEIR_FAULT, WEIR_KILL_AT, WEIR_CONFIG, names beginning with
+ * --set log.level=debug overrides both. An unknown key is an error with its line and the nearest name; so is a WEIR_…
+ * variable that belongs to no key. Not settings: WEIR_FAULT, WEIR_KILL_AT, WEIR_CONFIG, names beginning with
  * WEIR_TEST_, WEIR_PROGRAM, WEIR_SOURCE_DIR or WEIR_BENCH_, and what Kubernetes puts into a pod's environment for a
  * Service whose name begins with weir (WEIR_SERVICE_HOST, WEIR_PORT_80_TCP, …). A load that fails changes nothing.
  *
@@ -39,7 +39,7 @@ weir_err weir_config_open(weir_config **configp);
 weir_err weir_config_load_file(weir_config *config, const char *path);
 weir_err weir_config_load_text(weir_config *config, const char *name, const char *text, size_t length);
 weir_err weir_config_load_environment(weir_config *config, char *const *environment);
-/* "log.level=debug".  WEIR_EUSAGE besides, if it is no assignment. */
+/* "log.level=debug".  WEIR_EUSAGE besides, if it is not an assignment. */
 weir_err weir_config_set(weir_config *config, const char *assignment);
 void weir_config_free(weir_config *config);
 

@@ -53,7 +53,7 @@ weir_err weir_yaml_i64(const weir_yaml_node *node, int64_t min, int64_t max, int
 weir_err weir_yaml_f64(const weir_yaml_node *node, double *valuep);
 weir_err weir_yaml_bool(const weir_yaml_node *node, bool *valuep); /* true or false, nothing else */
 /* Refuses every key of the mapping that is not in allowed (NULL-ended), naming the nearest. Also refuses a node
- * that is no mapping. what names the thing: "relation 'paid'". */
+ * that is not a mapping. what names the thing: "relation 'paid'". */
 weir_err weir_yaml_only_keys(const weir_yaml_node *mapping, const char *what, const char *const *allowed);
 
 /* An error of this code about a node: "name:line:column: sentence".  [any] */
