@@ -20,7 +20,6 @@
 #include <weir/store/base/file.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/signals.h>
-#include <weir/store/base/suggest.h>
 #include <weir/store/cli/cli.h>
 
 #include "serve_private.h"
@@ -56,19 +55,6 @@ typedef struct service {
 } service;
 
 /* --- what is asked -------------------------------------------------------------------------------------------- */
-
-static weir_err load_schema(const char *operand, weir_schema **schemap) {
-    const weir_schema_shipped *shipped = weir_schema_shipped_find(operand);
-    *schemap = NULL;
-    if (shipped) return weir_schema_parse(shipped->name, shipped->text, shipped->length, schemap);
-    if (weir_path_exists(operand)) return weir_schema_load(operand, schemap);
-    char nearest[128];
-    weir_suggest suggest = weir_suggest_for(operand);
-    for (size_t i = 0; i < weir_schema_shipped_count(); i++)
-        weir_suggest_offer(&suggest, weir_schema_shipped_at(i)->name);
-    return WEIR_ERR(WEIR_ENOTFOUND, "no file or shipped schema '%.200s'; `weir schema list` names the shipped ones%s",
-                    operand, weir_suggest_text(&suggest, nearest, sizeof nearest));
-}
 
 static weir_err set_path(char path[PATH_MAX_BYTES], const char *folder, const char *name) {
     int length =
@@ -112,7 +98,7 @@ static weir_err read_arguments(service *serve, const weir_cli *cli) {
     }
     if (!err) err = read_model_paths(serve, cli);
     if (!err) err = read_sibling_paths(serve);
-    if (!err) err = load_schema(schema, &serve->schema);
+    if (!err) err = weir_schema_load_named(schema, &serve->schema);
     if (!keys) keys = weir_config_text(serve->config, WEIR_CONFIG_HTTP_KEYS);
     if (*keys) serve->key_file = keys;
     if (!err && *keys) err = weir_api_keys_load(keys, &serve->keys);

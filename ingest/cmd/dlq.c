@@ -6,8 +6,6 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/bytes.h>
-#include <weir/store/base/file.h>
-#include <weir/store/base/suggest.h>
 
 #include "dlq_private.h"
 
@@ -192,17 +190,4 @@ weir_err weir_cmd_letter_number(const weir_cli *cli, size_t index, uint64_t *num
     *numberp = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && *end == '\0' && end - text < 20) return WEIR_OK;
     return WEIR_ERR(WEIR_EUSAGE, "'%.64s' is not the number of a dead letter; `weir ingest dlq list` names them", text);
-}
-
-weir_err weir_cmd_schema_load(const char *operand, weir_schema **schemap) {
-    char nearest[128];
-    *schemap = NULL;
-    const weir_schema_shipped *shipped = weir_schema_shipped_find(operand);
-    if (shipped) return weir_schema_parse(shipped->name, shipped->text, shipped->length, schemap);
-    if (weir_path_exists(operand)) return weir_schema_load(operand, schemap);
-    weir_suggest suggest = weir_suggest_for(operand);
-    for (size_t i = 0; i < weir_schema_shipped_count(); i++)
-        weir_suggest_offer(&suggest, weir_schema_shipped_at(i)->name);
-    return WEIR_ERR(WEIR_ENOTFOUND, "no file or shipped schema '%.200s'; `weir schema list` names the shipped ones%s",
-                    operand, weir_suggest_text(&suggest, nearest, sizeof nearest));
 }

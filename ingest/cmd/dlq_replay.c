@@ -235,7 +235,7 @@ static weir_err read_options(replay_context *r) {
     if (r->all == (numbers > 0)) return WEIR_ERR(WEIR_EUSAGE, "give the numbers of letters, or --all");
     if (file && numbers != 1) return WEIR_ERR(WEIR_EUSAGE, "--file corrects one letter: give one number");
     weir_err err = file ? load_corrected(r, file) : WEIR_OK;
-    if (!err && schema) err = weir_cmd_schema_load(schema, &r->schema);
+    if (!err && schema) err = weir_schema_load_named(schema, &r->schema);
     if (!err) err = weir_cmd_letters_open(r->cli, &r->letters);
     return err ? err : weir_cmd_letters_filter(r->cli, &r->letters);
 }

@@ -245,7 +245,7 @@ static weir_err folder_of(const load_context *load, const char *name, weir_confi
 static weir_err load_schema(load_context *load) {
     const char *operand = weir_cli_text(load->cli, "schema");
     char path[PATH_BYTES + 16];
-    if (operand) return weir_cmd_schema_load(operand, &load->schema);
+    if (operand) return weir_schema_load_named(operand, &load->schema);
     snprintf(path, sizeof path, "%s/schema.yaml", load->store);
     if (weir_path_exists(path)) return weir_schema_load(path, &load->schema);
     return WEIR_ERR(WEIR_EUSAGE, "there is no store in %s to take the schema from; give --schema", load->store);

@@ -5,30 +5,10 @@
 #include <string.h>
 
 #include <weir/store/base/buf.h>
-#include <weir/store/base/file.h>
-#include <weir/store/base/suggest.h>
 #include <weir/store/cli/cli.h>
 #include <weir/store/schema/schema.h>
 
 extern const weir_command weir_command_schema;
-
-static weir_err no_such(const char *what, const char *name) {
-    char nearest[128];
-    weir_suggest suggest = weir_suggest_for(name);
-    for (size_t i = 0; i < weir_schema_shipped_count(); i++)
-        weir_suggest_offer(&suggest, weir_schema_shipped_at(i)->name);
-    return WEIR_ERR(WEIR_ENOTFOUND, "no %s '%.200s'; `weir schema list` names the shipped ones%s", what, name,
-                    weir_suggest_text(&suggest, nearest, sizeof nearest));
-}
-
-/* A shipped schema goes by its name; a file of the same name by "./payments". */
-static weir_err load(const char *operand, weir_schema **schemap) {
-    *schemap = NULL;
-    const weir_schema_shipped *shipped = weir_schema_shipped_find(operand);
-    if (shipped) return weir_schema_parse(shipped->name, shipped->text, shipped->length, schemap);
-    if (!weir_path_exists(operand)) return no_such("file or shipped schema", operand);
-    return weir_schema_load(operand, schemap);
-}
 
 /* Writes the buffer out and frees it. */
 static weir_err output(weir_buf *buf) {
@@ -47,7 +27,7 @@ static void count_text(weir_buf *out, uint32_t count, const char *one, const cha
 static weir_err run_check(weir_cli *cli) {
     const char *operand = weir_cli_positional(cli, 0);
     weir_schema *schema = NULL;
-    weir_err err = load(operand, &schema);
+    weir_err err = weir_schema_load_named(operand, &schema);
     if (err) return err;
     weir_buf out = {0};
     weir_buf_printf(&out, "%s: schema %s is valid", operand, weir_schema_name(schema));
@@ -66,7 +46,7 @@ static weir_err run_check(weir_cli *cli) {
 
 static weir_err run_print(weir_cli *cli) {
     weir_schema *schema = NULL;
-    weir_err err = load(weir_cli_positional(cli, 0), &schema);
+    weir_err err = weir_schema_load_named(weir_cli_positional(cli, 0), &schema);
     if (err) return err;
     weir_buf out = {0};
     weir_schema_print(schema, &out);
@@ -76,7 +56,7 @@ static weir_err run_print(weir_cli *cli) {
 
 static weir_err run_hash(weir_cli *cli) {
     weir_schema *schema = NULL;
-    weir_err err = load(weir_cli_positional(cli, 0), &schema);
+    weir_err err = weir_schema_load_named(weir_cli_positional(cli, 0), &schema);
     if (err) return err;
     weir_buf out = {0};
     weir_buf_printf(&out, "%016" PRIx64 "\n", weir_schema_hash(schema));
@@ -97,7 +77,8 @@ static weir_err run_list(weir_cli *cli) {
 static weir_err run_show(weir_cli *cli) {
     const char *name = weir_cli_positional(cli, 0);
     const weir_schema_shipped *shipped = weir_schema_shipped_find(name);
-    return shipped ? weir_cli_output(shipped->text, shipped->length) : no_such("shipped schema", name);
+    return shipped ? weir_cli_output(shipped->text, shipped->length)
+                   : weir_schema_shipped_missing("shipped schema", name);
 }
 
 /* --- diff ---------------------------------------------------------------------------------------------------- */
@@ -119,8 +100,8 @@ static weir_err print_difference(void *context, bool breaks, const char *sentenc
 static weir_err run_diff(weir_cli *cli) {
     weir_schema *stored = NULL, *offered = NULL;
     diff d = {.differences = 0};
-    weir_err err = load(weir_cli_positional(cli, 0), &stored);
-    if (!err) err = load(weir_cli_positional(cli, 1), &offered);
+    weir_err err = weir_schema_load_named(weir_cli_positional(cli, 0), &stored);
+    if (!err) err = weir_schema_load_named(weir_cli_positional(cli, 1), &offered);
     if (!err) err = weir_schema_compare(stored, offered, print_difference, &d);
     if (!err && d.differences == 0) weir_buf_text(&d.out, "no difference\n");
     weir_err_keep(&err, output(&d.out));
