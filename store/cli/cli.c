@@ -142,7 +142,7 @@ static int run(weir_cli *cli, int argc, char *const *argv) {
         err = load_config(cli);
         return status_of(cli, err ? err : print_config(cli));
     }
-    if (cli->command->subcommands) return complain_help(cli);
+    if (cli->command->subcommands && !cli->command->raw) return complain_help(cli);
     return status_of(cli, run_command(cli));
 }
 

@@ -45,7 +45,7 @@ static void write_options(weir_buf *out, const weir_option *options, bool valued
 }
 
 static void write_all_options(weir_buf *out, const weir_command *command, const char *path, bool valued) {
-    if (command->raw) return;
+    if (command->raw && !command->subcommands) return;
     write_options(out, command->options, valued);
     write_options(out, weir_cli_common, valued);
     if (!strchr(path, ' ')) write_options(out, weir_cli_version_option, valued);

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include <weir/store/base/clock.h>
-
-#include "snapshot_private.h"
-#include "store_private.h"
+#include <weir/store/cmd/store.h>
+#include <weir/store/snapshot/snapshot.h>
 
 extern const weir_command weir_command_snapshot;
 
-void weir_cmd_snapshot_stats(const weir_snapshot_stats *stats, const char *out, weir_buf *buf) {
+/* One line of what was written to out, and what was left out. */
+static void snapshot_print_stats(const weir_snapshot_stats *stats, const char *out, weir_buf *buf) {
     weir_buf_printf(buf, "%s: %" PRIu64 " vertices, %" PRIu64 " edges, %" PRIu64 " labels, %" PRIu64 " bytes\n", out,
                     stats->vertices, stats->edges, stats->labels, stats->bytes);
     if (stats->half_edges)
@@ -35,12 +35,12 @@ static weir_err run_build(weir_cli *cli) {
     err = weir_snapshot_build(store.graph, &opts, &stats);
     weir_err_keep(&err, weir_cmd_store_close(&store));
     if (err) return err;
-    weir_cmd_snapshot_stats(&stats, out, &text);
+    snapshot_print_stats(&stats, out, &text);
     return weir_cmd_store_output(&text);
 }
 
 static const weir_option build_options[] = {
-    WEIR_CMD_STORE_PATH,
+    WEIR_STORE_OPTION_PATH,
     {"as-of", 0, "TIME", "leave out what is as new as this, RFC 3339 (default: right behind the newest event)", NULL},
     {"history", 0, "DURATION", "keep what a target of this age, or younger, sees (default: of any age)", NULL},
     {"without-deleted", 0, NULL, "leave out what a deletion has hidden by then, for earlier targets too", NULL},
@@ -161,7 +161,7 @@ static weir_err run_import(weir_cli *cli) {
     if (!err && (opts.npz != NULL) == (opts.edges != NULL)) err = WEIR_ERR(WEIR_EUSAGE, "name either --edges or --npz");
     if (!err) err = weir_snapshot_import(&opts, &stats);
     if (err) return err;
-    weir_cmd_snapshot_stats(&stats, opts.out, &text);
+    snapshot_print_stats(&stats, opts.out, &text);
     return weir_cmd_store_output(&text);
 }
 

@@ -8,8 +8,7 @@
 
 #include <weir/store/base/clock.h>
 #include <weir/store/base/suggest.h>
-
-#include "store_private.h"
+#include <weir/store/cmd/store.h>
 
 #define READ_BYTES      ((size_t)256 << 20)
 #define NEIGHBORS_USUAL 100u
@@ -291,16 +290,16 @@ static weir_err run_neighbors(weir_cli *cli) {
 #define BEFORE \
     { "before", 'b', "TIME", "as it was known before then (default: now)", NULL }
 
-static const weir_option stats_options[] = {WEIR_CMD_STORE_PATH, {0}};
-static const weir_option get_options[] = {WEIR_CMD_STORE_PATH, BEFORE, {0}};
+static const weir_option stats_options[] = {WEIR_STORE_OPTION_PATH, {0}};
+static const weir_option get_options[] = {WEIR_STORE_OPTION_PATH, BEFORE, {0}};
 static const weir_option neighbors_options[] = {
-    WEIR_CMD_STORE_PATH,
+    WEIR_STORE_OPTION_PATH,
     BEFORE,
     {"direction", 'd', "out|in", "edges that start at the vertex or end there (default: out)", "out|in"},
     {"limit", 'n', "N", "so many, newest first (default: 100)", NULL},
     {0}};
 
-const weir_command weir_cmd_store_stats = {
+const weir_command weir_store_command_stats = {
     .name = "stats",
     .summary = "how large the store is, and how far it has read",
     .example = "weir store stats",
@@ -308,7 +307,7 @@ const weir_command weir_cmd_store_stats = {
     .run = run_stats,
 };
 
-const weir_command weir_cmd_store_get = {
+const weir_command weir_store_command_get = {
     .name = "get",
     .summary = "print a vertex: its features and labels",
     .positional = "TYPE KEY",
@@ -320,7 +319,7 @@ const weir_command weir_cmd_store_get = {
     .run = run_get,
 };
 
-const weir_command weir_cmd_store_neighbors = {
+const weir_command weir_store_command_neighbors = {
     .name = "neighbors",
     .summary = "print a vertex's edges in a relation, newest first",
     .positional = "TYPE KEY RELATION",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * simulate.c - `weir simulate`: the options, the pace, the summary.
+ * main.c - the program behind `weir simulate`: the options, the pace, the summary.
  *
- * The generator knows nothing of the pace: at any speed, into any sink, the same options give the same bytes.
+ * A tool to develop and to try Weir with, so the server does not link it. The generator knows nothing of the pace: at
+ * any speed, into any sink, the same options give the same bytes.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +16,8 @@
 #include <weir/store/base/progress.h>
 #include <weir/store/base/signals.h>
 
-#include "simulate_sink.h"
+#include "sink.h"
+#include "words.h"
 
 #define DAY_US         (86400 * WEIR_US_PER_S)
 #define DAYS_MAX       36500.0
@@ -24,10 +26,10 @@
 #define PARTITIONS_MAX 1024u
 #define EVENT_TIME_MAX (WEIR_SIMULATE_START_MAX + (int64_t)DAYS_MAX * DAY_US)
 
-typedef struct run {
+typedef struct simulate_run {
     weir_simulate *sim;
-    weir_cmd_sink *sink;
-    weir_cmd_lines truth; /* its file is NULL when nobody wants it */
+    weir_simulate_sink *sink;
+    weir_simulate_lines truth; /* its file is NULL without --truth */
     weir_progress *progress;
     const char *to;
     weir_simulate_topic main_topic; /* the one that is counted and paced */
@@ -38,24 +40,12 @@ typedef struct run {
     uint64_t count, frauds, chargebacks;
     int64_t began_us, rested_us; /* monotonic */
     int64_t time_us;             /* event time of the last message */
-} run;
+} simulate_run;
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
-#define COMMON_OPTIONS                                                                                               \
-    {"days", 'd', "D", "stop after D days of event time", NULL}, {"count", 'n', "N", "stop after N messages", NULL}, \
-        {"endless", 0, NULL, "go on until a signal stops it", NULL},                                                 \
-        {"start", 0, "TIME", "event time of the beginning, or 'now' (default: 2026-01-05T00:00:00Z)", NULL},         \
-        {"seed", 's', "N", "same seed and options, same bytes (default: 1)", NULL},                                  \
-        {"to", 't', "PLACE", "file:FOLDER, log:FOLDER, kafka:BROKERS, or - for stdout (default: -)", NULL},          \
-        {"partitions", 'p', "N", "of a topic that is created (default: eventlog.partitions of the configuration)",   \
-         NULL},                                                                                                      \
-        {"rate", 'r', "N[/s]", "send no faster than so many a second of real time", NULL}, {                         \
-        "speed", 0, "X", "let event time run X times as fast as real time", NULL                                     \
-    }
-
 /* "500", "500/s". */
-static weir_err read_rate(const weir_cli *cli, double *ratep) {
+static weir_err simulate_read_rate(const weir_cli *cli, double *ratep) {
     const char *text = weir_cli_text(cli, "rate");
     if (!text) return WEIR_OK;
     char *rest = NULL;
@@ -67,7 +57,7 @@ static weir_err read_rate(const weir_cli *cli, double *ratep) {
     return WEIR_OK;
 }
 
-static weir_err read_start(const weir_cli *cli, int64_t *start_usp) {
+static weir_err simulate_read_start(const weir_cli *cli, int64_t *start_usp) {
     const char *text = weir_cli_text(cli, "start");
     if (text && strcmp(text, "now") == 0) {
         *start_usp = weir_clock_wall_us(weir_clock_system());
@@ -79,26 +69,27 @@ static weir_err read_start(const weir_cli *cli, int64_t *start_usp) {
     return err;
 }
 
-/* Without a word on how much there is no default: half a gigabyte on a terminal would be a surprise. */
-static weir_err read_end(const weir_cli *cli, run *r) {
+/* There is no default for how much: half a gigabyte on a terminal would be a surprise. */
+static weir_err simulate_read_end(const weir_cli *cli, simulate_run *r) {
     double days = 0;
     r->count_max = UINT64_MAX;
     r->end_us = EVENT_TIME_MAX;
     bool bounded = weir_cli_given(cli, "days") || weir_cli_given(cli, "count");
     if (weir_cli_given(cli, "endless") == bounded)
-        return WEIR_ERR(WEIR_EUSAGE, "say how much: --days D, --count N (or both: what comes first), or --endless");
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "say how much: --days D, --count N (or both: whichever comes first), or --endless");
     weir_err err = weir_cli_f64(cli, "days", 1e-6, DAYS_MAX, &days);
     if (!err) err = weir_cli_u64(cli, "count", 1, UINT64_MAX, &r->count_max);
     if (!err && days > 0) r->end_us = r->start_us + (int64_t)(days * (double)DAY_US);
     return err;
 }
 
-static weir_err read_common(const weir_cli *cli, uint64_t *seedp, int64_t *start_usp, run *r) {
+static weir_err simulate_read_common(const weir_cli *cli, uint64_t *seedp, int64_t *start_usp, simulate_run *r) {
     weir_err err = weir_cli_u64(cli, "seed", 0, UINT64_MAX, seedp);
-    if (!err) err = read_start(cli, start_usp);
+    if (!err) err = simulate_read_start(cli, start_usp);
     r->start_us = r->time_us = *start_usp;
-    if (!err) err = read_end(cli, r);
-    if (!err) err = read_rate(cli, &r->rate);
+    if (!err) err = simulate_read_end(cli, r);
+    if (!err) err = simulate_read_rate(cli, &r->rate);
     if (!err) err = weir_cli_f64(cli, "speed", 1e-3, 1e9, &r->speed);
     if (!err && r->rate > 0 && r->speed > 0)
         err = WEIR_ERR(WEIR_EUSAGE, "give --rate or --speed, not both: each alone says how fast to go");
@@ -106,46 +97,42 @@ static weir_err read_common(const weir_cli *cli, uint64_t *seedp, int64_t *start
     return err;
 }
 
-static weir_err open_sink(const weir_cli *cli, run *r) {
+static weir_err simulate_open_sink(const weir_cli *cli, simulate_run *r) {
     uint64_t partitions = weir_config_u64(weir_cli_config(cli), WEIR_CONFIG_EVENTLOG_PARTITIONS);
     weir_err err = weir_cli_u64(cli, "partitions", 1, PARTITIONS_MAX, &partitions);
     if (err) return err;
-    weir_cmd_sink_opts opts = {.to = r->to, .config = weir_cli_config(cli), .partitions = (uint32_t)partitions};
+    weir_simulate_sink_opts opts = {.to = r->to, .config = weir_cli_config(cli), .partitions = (uint32_t)partitions};
     memcpy(opts.topics, r->topics, sizeof opts.topics);
-    return weir_cmd_sink_open(&opts, &r->sink);
+    return weir_simulate_sink_open(&opts, &r->sink);
 }
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */
 
-static weir_err take_a_rest(run *r, int64_t now_us) {
-    r->rested_us = now_us;
-    weir_err err = r->sink->rest(r->sink);
-    return !err && r->truth.file ? weir_cmd_lines_flush(&r->truth) : err;
-}
-
-/* Waits until the message is due. What was sent before shall not wait with it for long. */
-static weir_err keep_pace(run *r, const weir_simulate_message *message) {
+/* Waits until the message is due. What was sent before does not wait with it for long. */
+static weir_err simulate_keep_pace(simulate_run *r, const weir_simulate_message *message) {
     if (r->rate == 0 && r->speed == 0) return WEIR_OK;
     double due = r->speed > 0 ? (double)(message->time_us - r->start_us) / r->speed
                               : (double)r->count * (double)WEIR_US_PER_S / r->rate;
     int64_t due_us = due < 1e15 ? r->began_us + (int64_t)due : INT64_MAX;
     int64_t now_us = weir_clock_mono_us(weir_clock_system());
     bool rest = now_us - r->rested_us >= REST_US || due_us - now_us >= REST_US;
-    weir_err err = rest ? take_a_rest(r, now_us) : WEIR_OK;
+    weir_err err = WEIR_OK;
+    if (rest) {
+        r->rested_us = now_us;
+        err = r->sink->rest(r->sink);
+        if (!err && r->truth.file) err = weir_simulate_lines_flush(&r->truth);
+    }
     if (!err && due_us > now_us) weir_signals_wait(due_us - now_us);
     return err;
 }
 
-static weir_err put_truth(run *r, const weir_simulate_message *message) {
-    char line[WEIR_SIMULATE_TRUTH_MAX];
-    size_t length = weir_simulate_truth(message, line);
-    return weir_cmd_lines_put(&r->truth, line, length);
-}
-
-static weir_err send(run *r, const weir_simulate_message *message) {
+static weir_err simulate_send(simulate_run *r, const weir_simulate_message *message) {
     weir_err err = WEIR_OK;
     if (r->topics[message->topic]) err = r->sink->put(r->sink, message);
-    if (!err && message->fraud && r->truth.file) err = put_truth(r, message);
+    if (!err && message->fraud && r->truth.file) {
+        char line[WEIR_SIMULATE_TRUTH_MAX];
+        err = weir_simulate_lines_put(&r->truth, line, weir_simulate_truth(message, line));
+    }
     r->count += message->topic == r->main_topic;
     r->frauds += message->fraud != WEIR_SIMULATE_HONEST;
     r->chargebacks += message->topic == WEIR_SIMULATE_CHARGEBACKS;
@@ -153,15 +140,15 @@ static weir_err send(run *r, const weir_simulate_message *message) {
     return err;
 }
 
-static weir_err send_all(run *r) {
+static weir_err simulate_send_all(simulate_run *r) {
     uint64_t shown = 0;
     for (uint64_t i = 1; r->count < r->count_max; i++) {
         weir_simulate_message message;
         weir_simulate_next(r->sim, &message);
         if (message.time_us >= r->end_us) break;
-        weir_err err = keep_pace(r, &message);
+        weir_err err = simulate_keep_pace(r, &message);
         if (weir_signals_stop_asked() && (r->rate > 0 || r->speed > 0 || i % LOOK_AROUND == 0)) return err;
-        if (!err) err = send(r, &message);
+        if (!err) err = simulate_send(r, &message);
         if (err) return err;
         if (i % LOOK_AROUND == 0 || r->rate > 0 || r->speed > 0) {
             weir_progress_add(r->progress, r->count - shown);
@@ -172,14 +159,14 @@ static weir_err send_all(run *r) {
     return WEIR_OK;
 }
 
-/* As long as the event time that was asked for; 0, unknown, when it is endless. */
-static uint64_t expected_count(const run *r, uint64_t per_day) {
+/* About how many messages of the main topic will come; 0, unknown, when the run is endless. */
+static uint64_t simulate_expected(const simulate_run *r, uint64_t per_day) {
     if (r->count_max != UINT64_MAX) return r->count_max;
     if (r->end_us == EVENT_TIME_MAX) return 0;
     return (uint64_t)((double)(r->end_us - r->start_us) / (double)DAY_US * (double)per_day);
 }
 
-static void print_summary(const run *r, const char *path) {
+static void simulate_print_summary(const simulate_run *r, const char *path) {
     double seconds = (double)(weir_clock_mono_us(weir_clock_system()) - r->began_us) / (double)WEIR_US_PER_S;
     double event_seconds = (double)(r->time_us - r->start_us) / (double)WEIR_US_PER_S;
     char frauds[96] = "";
@@ -191,43 +178,27 @@ static void print_summary(const run *r, const char *path) {
             (double)r->count / (seconds > 0 ? seconds : 1e-6), weir_signals_stop_asked() ? "; stopped" : "");
 }
 
-static weir_err finish(run *r) {
-    weir_err err = r->sink->finish(r->sink);
-    return !err && r->truth.file ? weir_cmd_lines_sync(&r->truth) : err;
-}
-
-/* Sends, and closes all that is open in any case. */
-static weir_err run_to_the_end(run *r, weir_err err, uint64_t per_day, const char *path) {
+/* Sends unless err says that something could not be opened, and closes what is open in any case. */
+static weir_err simulate_to_the_end(simulate_run *r, weir_err err, uint64_t per_day, const char *path) {
     const weir_progress_opts progress = {
-        .what = weir_simulate_topic_name(r->main_topic), .total = expected_count(r, per_day), .fd = STDERR_FILENO};
+        .what = weir_simulate_topic_name(r->main_topic), .total = simulate_expected(r, per_day), .fd = STDERR_FILENO};
     if (!err) err = weir_signals_install();
     if (!err) err = weir_progress_open(&progress, &r->progress);
     r->began_us = r->rested_us = weir_clock_mono_us(weir_clock_system());
-    if (!err) err = send_all(r);
-    if (!err) err = finish(r);
+    if (!err) err = simulate_send_all(r);
+    if (!err) err = r->sink->finish(r->sink);
+    if (!err && r->truth.file) err = weir_simulate_lines_sync(&r->truth);
     weir_progress_close(r->progress);
     if (r->sink) weir_err_keep(&err, r->sink->close(r->sink));
-    if (r->truth.file) weir_err_keep(&err, weir_cmd_lines_close(&r->truth));
+    if (r->truth.file) weir_err_keep(&err, weir_simulate_lines_close(&r->truth));
     weir_simulate_close(r->sim);
-    if (!err) print_summary(r, path);
+    if (!err) simulate_print_summary(r, path);
     return err;
 }
 
 /* --- payments ----------------------------------------------------------------------------------------------------- */
 
-static const weir_option payments_options[] = {
-    COMMON_OPTIONS,
-    {"accounts", 'a', "N", "accounts that are open at a time (default: 100000)", NULL},
-    {"merchants", 0, "N", "merchants (default: one for 20 accounts)", NULL},
-    {"per-day", 0, "N", "payments in a day of event time (default: 2.5 for each account)", NULL},
-    {"fraud-rate", 0, "SHARE", "share of payments that are fraud (default: 0.005)", NULL},
-    {"label-delay", 0, "TIME", "median time from a fraud to its chargeback (default: 9d)", NULL},
-    {"truth", 0, "FILE", "write what is fraud, as JSON lines; never part of the stream", NULL},
-    {"only", 0, "TOPIC", "send this topic alone (default: both)", "payments|chargebacks"},
-    {0},
-};
-
-static weir_err read_sizes(const weir_cli *cli, weir_simulate_payments_opts *opts) {
+static weir_err simulate_read_sizes(const weir_cli *cli, weir_simulate_payments_opts *opts) {
     uint64_t accounts = opts->accounts, merchants = 0, per_day = 0;
     double fraud_rate = opts->fraud_ppm / 1e6;
     weir_err err = weir_cli_u64(cli, "accounts", WEIR_SIMULATE_ACCOUNTS_MIN, WEIR_SIMULATE_ACCOUNTS_MAX, &accounts);
@@ -247,56 +218,28 @@ static weir_err read_sizes(const weir_cli *cli, weir_simulate_payments_opts *opt
     return err;
 }
 
-static weir_err run_payments(weir_cli *cli) {
+static weir_err simulate_payments(weir_cli *cli) {
     weir_simulate_payments_opts opts = weir_simulate_payments_defaults();
-    run r = {.main_topic = WEIR_SIMULATE_PAYMENTS};
+    simulate_run r = {.main_topic = WEIR_SIMULATE_PAYMENTS};
     const char *only = weir_cli_text(cli, "only");
     r.topics[WEIR_SIMULATE_PAYMENTS] = !only || strcmp(only, "payments") == 0;
     r.topics[WEIR_SIMULATE_CHARGEBACKS] = !only || strcmp(only, "chargebacks") == 0;
-    weir_err err = read_common(cli, &opts.seed, &opts.start_us, &r);
-    if (!err) err = read_sizes(cli, &opts);
+    weir_err err = simulate_read_common(cli, &opts.seed, &opts.start_us, &r);
+    if (!err) err = simulate_read_sizes(cli, &opts);
     if (!err) err = weir_simulate_payments_open(&opts, &r.sim);
-    if (!err) err = open_sink(cli, &r);
-    if (!err && weir_cli_given(cli, "truth")) err = weir_cmd_lines_open(&r.truth, weir_cli_text(cli, "truth"));
+    if (!err) err = simulate_open_sink(cli, &r);
+    if (!err && weir_cli_given(cli, "truth")) err = weir_simulate_lines_open(&r.truth, weir_cli_text(cli, "truth"));
     uint64_t per_day = opts.per_day ? opts.per_day : opts.accounts / 2 * 5;
-    return run_to_the_end(&r, err, per_day, weir_cli_path(cli));
+    return simulate_to_the_end(&r, err, per_day, weir_cli_path(cli));
 }
-
-static const weir_command payments = {
-    .name = "payments",
-    .summary = "payments with planted fraud, and the chargebacks that follow",
-    .description =
-        "Accounts with cards, devices, habits and journeys pay at merchants and to each other, by day and week. Fraud "
-        "is "
-        "planted among them: bursts of stolen cards, rings that share devices, colluding merchants, account "
-        "take-overs, "
-        "mule chains. A fraudulent payment looks like any other; only who meets whom gives it away.\n\n"
-        "Chargebacks arrive days to weeks later, some frauds never get one, and a few honest payments do. Topics are "
-        "payments (key: account) and chargebacks (key: payment), in event-time order. The same options give the same "
-        "bytes at any speed and into any place, and a shorter run is the beginning of a longer one.",
-    .example = "weir simulate payments --days 2 --seed 7 --to log:build/data --truth truth.jsonl\n"
-               "weir simulate payments --count 100000 --to kafka:127.0.0.1:9092 --rate 5000/s\n"
-               "weir simulate payments --endless --start now --speed 1 --to log:\n"
-               "weir simulate payments --count 1000 | weir log append payments --key-field account",
-    .options = payments_options,
-    .run = run_payments,
-};
 
 /* --- clicks ------------------------------------------------------------------------------------------------------- */
 
-static const weir_option clicks_options[] = {
-    COMMON_OPTIONS,
-    {"people", 0, "N", "people (default: 50000)", NULL},
-    {"items", 0, "N", "items in the catalogue at a time (default: 20000)", NULL},
-    {"per-day", 0, "N", "clicks in a day of event time (default: 12 for each person)", NULL},
-    {0},
-};
-
-static weir_err run_clicks(weir_cli *cli) {
+static weir_err simulate_clicks(weir_cli *cli) {
     weir_simulate_clicks_opts opts = weir_simulate_clicks_defaults();
-    run r = {.main_topic = WEIR_SIMULATE_CLICKS, .topics = {[WEIR_SIMULATE_CLICKS] = true}};
+    simulate_run r = {.main_topic = WEIR_SIMULATE_CLICKS, .topics = {[WEIR_SIMULATE_CLICKS] = true}};
     uint64_t people = opts.people, items = opts.items, per_day = 0;
-    weir_err err = read_common(cli, &opts.seed, &opts.start_us, &r);
+    weir_err err = simulate_read_common(cli, &opts.seed, &opts.start_us, &r);
     if (!err) err = weir_cli_u64(cli, "people", WEIR_SIMULATE_PEOPLE_MIN, WEIR_SIMULATE_PEOPLE_MAX, &people);
     if (!err) err = weir_cli_u64(cli, "items", WEIR_SIMULATE_ITEMS_MIN, WEIR_SIMULATE_ITEMS_MAX, &items);
     if (!err) err = weir_cli_u64(cli, "per-day", WEIR_SIMULATE_PER_DAY_MIN, WEIR_SIMULATE_PER_DAY_MAX, &per_day);
@@ -304,30 +247,24 @@ static weir_err run_clicks(weir_cli *cli) {
     opts.items = (uint32_t)items;
     opts.per_day = (uint32_t)per_day;
     if (!err) err = weir_simulate_clicks_open(&opts, &r.sim);
-    if (!err) err = open_sink(cli, &r);
-    return run_to_the_end(&r, err, per_day ? per_day : people * 12, weir_cli_path(cli));
+    if (!err) err = simulate_open_sink(cli, &r);
+    return simulate_to_the_end(&r, err, per_day ? per_day : people * 12, weir_cli_path(cli));
 }
 
-static const weir_command clicks = {
-    .name = "clicks",
-    .summary = "views, carts and purchases of people with changing tastes",
-    .description =
-        "People with tastes among the categories walk through a catalogue in sessions: they view items, put some into "
-        "the cart and buy some of those. New items enter at the top of their category and fade; tastes change after "
-        "weeks. Topic clicks (key: person), in event-time order; the same options give the same bytes.",
-    .example = "weir simulate clicks --days 7 --to log:build/data\n"
-               "weir simulate clicks --count 1000",
-    .options = clicks_options,
-    .run = run_clicks,
-};
+/* --- the program -------------------------------------------------------------------------------------------------- */
 
-static const weir_command *const commands[] = {&payments, &clicks, NULL};
-
-const weir_command weir_command_simulate = {
-    .name = "simulate",
-    .summary = "make up a stream of payments or clicks, with a known truth",
-    .description = "A stream to try Weir with: seeded, of any size, in constant memory, as fast as it can or at a "
-                   "given pace, into files, the built-in event log or Kafka.",
-    .example = "weir simulate payments --count 1000 --to log:build/data\nweir simulate clicks --count 5",
-    .subcommands = commands,
-};
+int main(int argc, char **argv) {
+    weir_command payments = weir_simulate_words_payments, clicks = weir_simulate_words_clicks;
+    payments.run = simulate_payments;
+    clicks.run = simulate_clicks;
+    const weir_command *const commands[] = {&payments, &clicks, NULL};
+    const weir_command simulate = {
+        .name = "simulate",
+        .summary = "make up a stream of payments or clicks, with a known truth",
+        .description = "A stream to try Weir with: seeded, of any size, in constant memory, as fast as it can or at a "
+                       "given pace, into files, the built-in event log or Kafka.",
+        .example = "weir simulate payments --count 1000 --to log:build/data\nweir simulate clicks --count 5",
+        .subcommands = commands,
+    };
+    return weir_cli_main(&simulate, "weir simulate", argc, argv);
+}
