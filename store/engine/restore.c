@@ -32,7 +32,7 @@ static weir_err restore_look(weir_engine *engine, const char *name, const char *
     return !*wholep && status.kind == WEIR_ROCKS_MEMORY ? weir_engine_file_error(engine, path, &status) : WEIR_OK;
 }
 
-/* Whoever has the damaged file open keeps it until the engine is opened again. */
+/* A reader that has the damaged file open keeps it until the engine is opened again. */
 static weir_err restore_from(restore *r, const char *folder, const char *name, bool *donep) {
     char from[WEIR_ENGINE_PATH_MAX], aside[WEIR_ENGINE_PATH_MAX], to[WEIR_ENGINE_PATH_MAX];
     bool whole = false;
@@ -55,8 +55,8 @@ static weir_err restore_from(restore *r, const char *folder, const char *name, b
     return WEIR_OK;
 }
 
-/* Want of room or memory ends it: another copy would meet it, too. Any other failure is that of one copy, which
- * somebody may just be removing. */
+/* A full disk or no memory ends it: another copy would meet that, too. Any other failure is that of one copy, which may
+ * just be being removed. */
 static weir_err restore_out_of_any(restore *r, const char *name, bool *donep) {
     const weir_engine_copies *copies = r->copies;
     for (size_t i = 0; i < copies->count && !*donep; i++) {
@@ -81,13 +81,13 @@ static weir_err restore_one(void *context, const char *name) {
     return err;
 }
 
-/* Whoever opened it again meanwhile, because one file was whole, may have opened what was damaged of another. */
+/* Even if it was opened again meanwhile, because one file was whole: another was then opened while damaged. */
 static void restore_is_to_be_opened(weir_engine *engine) {
     weir_mutex_lock(&engine->mutex);
     weir_err_kept_set(&engine->trouble,
                       WEIR_ERR(WEIR_ECORRUPT,
-                               "files of %s came back out of a checkpoint; it is opened again when nobody "
-                               "reads in it for long",
+                               "files of %s came back out of a checkpoint; it is opened again as soon as "
+                               "no long read is in it",
                                engine->folder));
     engine->damaged = engine->restored = true;
     weir_mutex_unlock(&engine->mutex);

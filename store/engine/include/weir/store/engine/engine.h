@@ -6,9 +6,9 @@
  * visible in one step or not at all, and the log of events is what it is rebuilt from.
  *
  * INVARIANTS
- *   N1  A reader sees all of an ingested file or nothing of it.
- *   N2  What ingest has returned for survives kill -9 and a power cut.
- *   N3  A flipped bit in a file is an error when it is read, never a wrong value.
+ *   ENGINE-N1  A reader sees all of an ingested file or nothing of it.
+ *   ENGINE-N2  What ingest has returned for survives kill -9 and a power cut.
+ *   ENGINE-N3  A flipped bit in a file is an error when it is read, never a wrong value.
  */
 #ifndef WEIR_STORE_ENGINE_ENGINE_H
 #define WEIR_STORE_ENGINE_ENGINE_H
@@ -103,7 +103,7 @@ void weir_engine_cursor_next(weir_engine_cursor *cursor);
 weir_err weir_engine_cursor_err(const weir_engine_cursor *cursor);
 void weir_engine_cursor_close(weir_engine_cursor *cursor);
 
-/* Success, or what is wrong for longer than a call: RocksDB has stopped to take files (a full disk, a damaged file that
+/* Success, or what is wrong for longer than a call: RocksDB has stopped taking files (a full disk, a damaged file that
  * a compaction met), or something that was read is damaged: the sentence names the file.  [any] */
 weir_err weir_engine_health(weir_engine *engine);
 /* Looks whether that is over, and gets RocksDB to work again as far as it can; what is still wrong is returned. To be
@@ -159,7 +159,7 @@ weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, siz
 uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer);
 /* Makes the file whole and durable; it is to be ingested, or cancelled.  WEIR_EFULL, WEIR_EIO.  Blocks on the disk. */
 weir_err weir_engine_writer_finish(weir_engine_writer *writer);
-/* Finishes it, if nobody has, and ingests it: N1, N2. The writer is closed either way.
+/* Finishes it, if that has not been done, and ingests it: ENGINE-N1, ENGINE-N2. The writer is closed either way.
  * WEIR_EFULL, WEIR_EIO: nothing was changed.  Blocks on the disk. */
 weir_err weir_engine_writer_ingest(weir_engine_writer *writer);
 /* Throws the file away; NULL is allowed. */
