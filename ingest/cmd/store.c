@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store.c - `weir store`: the table of its commands; and verify, which checks each record by itself and against a replay
- * of the log.
+ * store.c - `weir store`: the table of its commands; and verify, which checks each record by itself and against a
+ * replay of the log.
  */
 #include <inttypes.h>
 

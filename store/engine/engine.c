@@ -52,7 +52,8 @@ static void engine_find_file(const weir_engine *engine, const char *text, char f
     if (length < 0 || length >= (int)WEIR_ENGINE_PATH_MAX) file[0] = 0;
 }
 
-/* Kept until weir_engine_mend finds that it is over. Of several, the first is kept: the others mostly follow from it. */
+/* Kept until weir_engine_mend finds that it is over. Of several, the first is kept: the others mostly follow from
+ * it. */
 static void engine_remember_damage(weir_engine *engine, weir_err err, const char *file) {
     weir_mutex_lock(&engine->mutex);
     bool news = !engine->damaged || engine->restored;

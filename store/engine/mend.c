@@ -10,8 +10,8 @@
  *
  * THE DOOR. A database is closed before it is opened again, because it locks its folder, so readers must be out. A
  * caller that comes while it is exchanged waits; one that stays in it for long (a scan over everything) puts that off:
- * the door is closed for DOOR_US at most, and the next try comes with the next call. Before it is closed, a read-only opening
- * beside it shows that it will open again: a store that can still be read must not be lost to that.
+ * the door is closed for DOOR_US at most, and the next try comes with the next call. Before it is closed, a read-only
+ * opening beside it shows that it will open again: a store that can still be read must not be lost to that.
  */
 #include <string.h>
 

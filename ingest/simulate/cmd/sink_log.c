@@ -3,8 +3,8 @@
  * sink_log.c - simulated messages into the built-in event log.
  *
  * Messages of a topic are gathered into a batch, which is appended partition by partition; after some batches one group
- * sync makes them durable. A sync per batch would leave the processor idle for most of the time, and no reader waits for
- * the single message.
+ * sync makes them durable. A sync per batch would leave the processor idle for most of the time, and no reader waits
+ * for the single message.
  */
 #include <string.h>
 

@@ -102,8 +102,7 @@ static uint64_t count_records(const char *folder, weir_simulate_topic topic) {
     return records;
 }
 
-/* --- cases ----------------------------------------------------------------------------------------------------------
- * */
+/* --- cases -------------------------------------------------------------------------------------------------------- */
 
 static void files_get_every_message(void **state) {
     (void)state;

@@ -37,7 +37,7 @@ typedef struct weir_sample_ends {
 
 typedef enum weir_strategy {
     WEIR_SAMPLE_RECENT,   /* the newest                                                             */
-    WEIR_SAMPLE_UNIFORM,  /* any of the window, without replacement: P1                             */
+    WEIR_SAMPLE_UNIFORM,  /* any of the window, without replacement: SAMPLE-P1                             */
     WEIR_SAMPLE_WEIGHTED, /* without replacement, one after the other in proportion to what is left */
     WEIR_SAMPLE_FULL      /* the whole window; fanout is not looked at                              */
 } weir_strategy;

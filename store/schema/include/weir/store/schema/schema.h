@@ -337,8 +337,8 @@ typedef struct weir_schema_shipped {
 size_t weir_schema_shipped_count(void);
 const weir_schema_shipped *weir_schema_shipped_at(size_t index);       /* sorted by name */
 const weir_schema_shipped *weir_schema_shipped_find(const char *name); /* NULL: none */
-/* The sentence for a name that weir_schema_shipped_find does not find: WEIR_ENOTFOUND "no WHAT 'NAME'", with the nearest
- * shipped one. */
+/* The sentence for a name that weir_schema_shipped_find does not find: WEIR_ENOTFOUND "no WHAT 'NAME'", with the
+ * nearest shipped one. */
 weir_err weir_schema_shipped_missing(const char *what, const char *name);
 
 #ifdef __cplusplus
