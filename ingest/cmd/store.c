@@ -23,7 +23,7 @@ static weir_err store_verify(weir_cli *cli) {
     if (weir_cli_text(cli, "log")) log_folder = weir_cli_text(cli, "log");
     if (!err && weir_cli_given(cli, "against-log")) err = weir_cmd_store_compare(store.graph, log_folder, &out);
     weir_err_keep(&err, weir_cmd_store_close(&store));
-    weir_err_keep(&err, weir_cmd_store_output(&out));
+    weir_err_keep(&err, weir_cmd_print(&out));
     return err;
 }
 

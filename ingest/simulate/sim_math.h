@@ -3,7 +3,7 @@
  * sim_math.h - the few functions that a simulation needs, in fixed point.
  *
  * log() and exp() of two C libraries may differ in the last bit, and one bit is enough to choose another
- * merchant; integers give the same stream everywhere (G1). Q24 means "times 2^24".
+ * merchant; integers give the same stream everywhere (SIMULATE-G1). Q24 means "times 2^24".
  */
 #ifndef WEIR_SIM_MATH_H
 #define WEIR_SIM_MATH_H

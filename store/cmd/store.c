@@ -33,7 +33,7 @@ weir_err weir_cmd_store_close(weir_cmd_store *store) {
     return err;
 }
 
-weir_err weir_cmd_store_output(weir_buf *out) {
+weir_err weir_cmd_print(weir_buf *out) {
     weir_err err = weir_buf_err(out);
     if (!err && out->length) err = weir_cli_output(out->bytes, out->length);
     weir_buf_free(out);
@@ -54,7 +54,7 @@ static weir_err store_checkpoint(weir_cli *cli) {
     if (err) return err;
     weir_buf_printf(&out, "checkpoint of %s in %s%s\n", weir_cmd_store_folder(cli), folder,
                     weir_graph_checkpoint_shares(folder) ? ", by hard links: what damages one damages both" : "");
-    return weir_cmd_store_output(&out);
+    return weir_cmd_print(&out);
 }
 
 static weir_err store_restore(weir_cli *cli) {
@@ -62,7 +62,7 @@ static weir_err store_restore(weir_cli *cli) {
     weir_err err = weir_graph_restore(weir_cli_positional(cli, 0), weir_cmd_store_folder(cli));
     if (err) return err;
     weir_buf_printf(&out, "restored %s from %s\n", weir_cmd_store_folder(cli), weir_cli_positional(cli, 0));
-    return weir_cmd_store_output(&out);
+    return weir_cmd_print(&out);
 }
 
 static const weir_option restore_options[] = {WEIR_STORE_OPTION_PATH, {0}};

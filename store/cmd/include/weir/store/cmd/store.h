@@ -38,8 +38,8 @@ const char *weir_cmd_store_folder(const weir_cli *cli);
  * WEIR_ENOTFOUND there is no store; WEIR_ELIMIT the path is too long; and what weir_graph_open says. */
 weir_err weir_cmd_store_open(const weir_cli *cli, bool read_only, weir_cmd_store *storep);
 weir_err weir_cmd_store_close(weir_cmd_store *store);
-/* Writes the buffer to stdout and frees it, on an error, too. */
-weir_err weir_cmd_store_output(weir_buf *out);
+/* Writes the buffer to stdout and frees it, on an error, too. For any command. */
+weir_err weir_cmd_print(weir_buf *out);
 
 #ifdef __cplusplus
 }
