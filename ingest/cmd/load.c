@@ -29,7 +29,7 @@
 
 extern const weir_command weir_command_load;
 
-typedef struct load_context {
+typedef struct cmd_load {
     const weir_cli *cli;
     char store[PATH_BYTES], eventlog[PATH_BYTES];
     weir_schema *schema;
@@ -37,9 +37,9 @@ typedef struct load_context {
     weir_graph *graph;
     weir_progress *progress;
     uint64_t records, letters, files;
-} load_context;
+} cmd_load;
 
-static weir_err load_stopped(const load_context *load) {
+static weir_err cmd_load_stopped(const cmd_load *load) {
     if (!weir_signals_stop_asked()) return WEIR_OK;
     return WEIR_ERR(WEIR_ECANCELLED,
                     "interrupted after %" PRIu64 " records, which stay; load the same files again to go on",
@@ -48,7 +48,7 @@ static weir_err load_stopped(const load_context *load) {
 
 /* --- which source ----------------------------------------------------------------------------------------------- */
 
-static weir_err load_no_source(const load_context *load, const char *path) {
+static weir_err cmd_load_no_source(const cmd_load *load, const char *path) {
     weir_buf names = {0};
     for (uint32_t i = 0; i < weir_schema_source_count(load->schema); i++)
         weir_buf_printf(&names, "%s%s", i ? ", " : "", weir_schema_source_at(load->schema, i)->name);
@@ -59,7 +59,7 @@ static weir_err load_no_source(const load_context *load, const char *path) {
 }
 
 /* --source, the schema's only one, or the one that the file is called after: payments.jsonl, payments-2026.csv. */
-static weir_err load_source_of(const load_context *load, const char *path, uint32_t *sourcep) {
+static weir_err cmd_load_source_of(const cmd_load *load, const char *path, uint32_t *sourcep) {
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     uint32_t best = WEIR_SCHEMA_NONE;
     size_t best_length = 0;
@@ -73,12 +73,12 @@ static weir_err load_source_of(const load_context *load, const char *path, uint3
         best_length = length;
     }
     *sourcep = load->source != WEIR_SCHEMA_NONE ? load->source : best;
-    return *sourcep == WEIR_SCHEMA_NONE ? load_no_source(load, path) : WEIR_OK;
+    return *sourcep == WEIR_SCHEMA_NONE ? cmd_load_no_source(load, path) : WEIR_OK;
 }
 
 /* --- into a store ----------------------------------------------------------------------------------------------- */
 
-static weir_err load_run_pipeline(load_context *load, weir_pipeline *pipeline) {
+static weir_err cmd_load_run_pipeline(cmd_load *load, weir_pipeline *pipeline) {
     weir_pipeline_source_stats stats;
     uint64_t told = 0;
     weir_err err = weir_pipeline_start(pipeline);
@@ -88,7 +88,7 @@ static weir_err load_run_pipeline(load_context *load, weir_pipeline *pipeline) {
         weir_progress_add(load->progress, stats.records - told);
         told = stats.records;
         if (!weir_err_is(err, WEIR_ETIMEOUT)) break;
-        err = load_stopped(load);
+        err = cmd_load_stopped(load);
     } while (!err);
     load->records += stats.records;
     load->letters += stats.dead_letters;
@@ -96,7 +96,7 @@ static weir_err load_run_pipeline(load_context *load, weir_pipeline *pipeline) {
 }
 
 /* What a record came to is in the store when every shard has sealed its offset, and not before. */
-static weir_err load_check_sealed(void *context, const weir_pipeline_partition_stats *stats) {
+static weir_err cmd_load_check_sealed(void *context, const weir_pipeline_partition_stats *stats) {
     (void)context;
     if (stats->offset_sealed >= stats->offset_read && stats->offset_read >= stats->offset_end) return WEIR_OK;
     return WEIR_ERR(WEIR_EIO,
@@ -105,7 +105,7 @@ static weir_err load_check_sealed(void *context, const weir_pipeline_partition_s
                     stats->offset_sealed, stats->offset_end);
 }
 
-static weir_err load_into_store(load_context *load, const char *path, uint32_t source) {
+static weir_err cmd_load_into_store(cmd_load *load, const char *path, uint32_t source) {
     const weir_pipeline_source from = {.source = source, .stream = WEIR_PIPELINE_FILE, .path = path};
     const weir_pipeline_opts opts = {.graph = load->graph,
                                      .folder = load->store,
@@ -115,15 +115,15 @@ static weir_err load_into_store(load_context *load, const char *path, uint32_t s
     weir_pipeline *pipeline;
     weir_err err = weir_pipeline_open(&opts, &pipeline);
     if (err) return err;
-    err = load_run_pipeline(load, pipeline);
+    err = cmd_load_run_pipeline(load, pipeline);
     if (!err) err = weir_graph_seal(load->graph);
     if (!err) err = weir_graph_health(load->graph);
-    if (!err) err = weir_pipeline_partitions(pipeline, load_check_sealed, NULL);
+    if (!err) err = weir_pipeline_partitions(pipeline, cmd_load_check_sealed, NULL);
     weir_err_keep(&err, weir_pipeline_close(pipeline));
     return err;
 }
 
-static weir_err load_open_graph(load_context *load) {
+static weir_err cmd_load_open_graph(cmd_load *load) {
     const weir_config *config = weir_cli_config(load->cli);
     const weir_graph_opts opts = {
         .create = true,
@@ -143,8 +143,8 @@ static weir_err load_open_graph(load_context *load) {
 
 /* --- into the event log ----------------------------------------------------------------------------------------- */
 
-typedef struct load_log {
-    load_context *load;
+typedef struct cmd_load_log {
+    cmd_load *load;
     const weir_schema_source *source;
     weir_eventlog *log;
     weir_mapper *mapper;
@@ -152,17 +152,17 @@ typedef struct load_log {
     weir_line line[LINES_MAX];
     weir_record records[LINES_MAX];
     uint32_t partition[LINES_MAX];
-} load_log;
+} cmd_load_log;
 
 /* By the event's id; what has none that can be read becomes a dead letter later, wherever it stands. */
-static uint32_t load_partition_of(const load_log *c, const weir_line *line) {
+static uint32_t cmd_load_partition_of(const cmd_load_log *c, const weir_line *line) {
     weir_mapped mapped;
     weir_err err = weir_mapper_map(c->mapper, 0, 0, line->bytes, line->length, &mapped);
     return err || !mapped.event_id ? 0 : weir_eventlog_partition_of(c->log, mapped.event_id, mapped.event_id_length);
 }
 
 /* A line that only names the columns is left out, one that is too long is an error: a log takes whole messages only. */
-static weir_err load_append_lines(load_log *c, size_t count) {
+static weir_err cmd_load_append_lines(cmd_load_log *c, size_t count) {
     int64_t now_us = weir_clock_wall_us(weir_clock_system());
     size_t taken = 0;
     WEIR_ASSERT(count <= LINES_MAX);
@@ -173,7 +173,7 @@ static weir_err load_append_lines(load_log *c, size_t count) {
                             WEIR_LINE_MAX);
         }
         c->line[taken] = c->line[i];
-        c->partition[taken] = load_partition_of(c, &c->line[taken]);
+        c->partition[taken] = cmd_load_partition_of(c, &c->line[taken]);
         taken++;
     }
     weir_err err = WEIR_OK;
@@ -194,31 +194,31 @@ static weir_err load_append_lines(load_log *c, size_t count) {
     return WEIR_OK;
 }
 
-static weir_err load_append_file(load_log *c, const char *path) {
+static weir_err cmd_load_append_file(cmd_load_log *c, const char *path) {
     size_t count = 1;
     weir_err err = weir_lines_open(path, &c->lines);
     while (!err && count) {
         err = weir_lines_next(c->lines, c->line, LINES_MAX, &count);
-        if (!err && count) err = load_append_lines(c, count);
-        if (!err) err = load_stopped(c->load);
+        if (!err && count) err = cmd_load_append_lines(c, count);
+        if (!err) err = cmd_load_stopped(c->load);
     }
     weir_lines_close(c->lines);
     return weir_err_prefix(err, "%s", path);
 }
 
-static weir_err load_into_log(load_context *load, const char *path, uint32_t source) {
+static weir_err cmd_load_into_log(cmd_load *load, const char *path, uint32_t source) {
     const weir_config *config = weir_cli_config(load->cli);
     const weir_eventlog_opts opts = {
         .partitions = (uint32_t)weir_config_u64(config, WEIR_CONFIG_EVENTLOG_PARTITIONS),
         .segment_bytes = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
     };
-    load_log *c = weir_calloc(1, sizeof *c);
+    cmd_load_log *c = weir_calloc(1, sizeof *c);
     if (!c) return WEIR_NOMEM("while loading %s", path);
     c->load = load;
     c->source = weir_schema_source_at(load->schema, source);
     weir_err err = weir_mapper_open(load->schema, source, &weir_id_key_public, &c->mapper);
     if (!err) err = weir_eventlog_open(load->eventlog, c->source->topic, &opts, &c->log);
-    if (!err) err = load_append_file(c, path);
+    if (!err) err = cmd_load_append_file(c, path);
     weir_err_keep(&err, weir_eventlog_close(c->log));
     weir_mapper_close(c->mapper);
     weir_free(c);
@@ -227,7 +227,7 @@ static weir_err load_into_log(load_context *load, const char *path, uint32_t sou
 
 /* --- the command ------------------------------------------------------------------------------------------------ */
 
-static weir_err load_folder(const load_context *load, const char *name, weir_config_key key, char path[PATH_BYTES]) {
+static weir_err cmd_load_folder(const cmd_load *load, const char *name, weir_config_key key, char path[PATH_BYTES]) {
     const char *data = weir_cli_text(load->cli, "data");
     int length = data ? snprintf(path, PATH_BYTES, "%s/%s", data, name)
                       : snprintf(path, PATH_BYTES, "%s", weir_config_text(weir_cli_config(load->cli), key));
@@ -236,11 +236,11 @@ static weir_err load_folder(const load_context *load, const char *name, weir_con
     return WEIR_OK;
 }
 
-static weir_err load_read_options(load_context *load) {
+static weir_err cmd_load_read_options(cmd_load *load) {
     const char *name = weir_cli_text(load->cli, "source"), *schema = weir_cli_text(load->cli, "schema");
     char stored[PATH_BYTES + 16];
-    weir_err err = load_folder(load, "store", WEIR_CONFIG_STORE_PATH, load->store);
-    if (!err) err = load_folder(load, "eventlog", WEIR_CONFIG_EVENTLOG_PATH, load->eventlog);
+    weir_err err = cmd_load_folder(load, "store", WEIR_CONFIG_STORE_PATH, load->store);
+    if (!err) err = cmd_load_folder(load, "eventlog", WEIR_CONFIG_EVENTLOG_PATH, load->eventlog);
     if (err) return err;
     snprintf(stored, sizeof stored, "%s/schema.yaml", load->store); /* the one that the store was written under */
     if (schema) {
@@ -252,37 +252,37 @@ static weir_err load_read_options(load_context *load) {
     }
     if (err || !name) return err;
     load->source = weir_schema_source_find(load->schema, name);
-    return load->source == WEIR_SCHEMA_NONE ? load_no_source(load, name) : WEIR_OK;
+    return load->source == WEIR_SCHEMA_NONE ? cmd_load_no_source(load, name) : WEIR_OK;
 }
 
 /* Every argument is checked before the first is loaded. */
-static weir_err load_check_files(const load_context *load) {
+static weir_err cmd_load_check_files(const cmd_load *load) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < weir_cli_positional_count(load->cli); i++) {
         const char *path = weir_cli_positional(load->cli, i);
         uint32_t source;
-        err = load_source_of(load, path, &source);
+        err = cmd_load_source_of(load, path, &source);
         if (!err && !weir_path_exists(path)) err = WEIR_ERR(WEIR_ENOTFOUND, "there is no file %.400s", path);
     }
     return err;
 }
 
-static weir_err load_run(weir_cli *cli) {
-    load_context load = {.cli = cli, .source = WEIR_SCHEMA_NONE};
+static weir_err cmd_load_run(weir_cli *cli) {
+    cmd_load load = {.cli = cli, .source = WEIR_SCHEMA_NONE};
     weir_buf line = {0};
     const char *to = weir_cli_text(cli, "to");
     bool to_log = to && strcmp(to, "log") == 0;
     const weir_progress_opts progress = {.what = "records", .fd = STDERR_FILENO};
-    weir_err err = load_read_options(&load);
-    if (!err) err = load_check_files(&load);
+    weir_err err = cmd_load_read_options(&load);
+    if (!err) err = cmd_load_check_files(&load);
     if (!err) err = weir_signals_install();
     if (!err) err = weir_progress_open(&progress, &load.progress);
-    if (!err && !to_log) err = load_open_graph(&load);
+    if (!err && !to_log) err = cmd_load_open_graph(&load);
     for (size_t i = 0; !err && i < weir_cli_positional_count(cli); i++) {
         const char *path = weir_cli_positional(cli, i);
         uint32_t source;
-        err = load_source_of(&load, path, &source);
-        if (!err) err = to_log ? load_into_log(&load, path, source) : load_into_store(&load, path, source);
+        err = cmd_load_source_of(&load, path, &source);
+        if (!err) err = to_log ? cmd_load_into_log(&load, path, source) : cmd_load_into_store(&load, path, source);
         if (!err) load.files++;
     }
     weir_err_keep(&err, weir_graph_close(load.graph)); /* seals */
@@ -298,7 +298,7 @@ static weir_err load_run(weir_cli *cli) {
     return err;
 }
 
-static const weir_option load_options[] = {
+static const weir_option cmd_load_options[] = {
     {"schema", 'S', "FILE|NAME", "how the files become a graph (default: the schema of the store)", NULL},
     {"source", 's', "NAME", "of the schema (default: its only one, or the one that the file is called after)", NULL},
     {"to", 't', "PLACE",
@@ -318,6 +318,6 @@ const weir_command weir_command_load = {
         "is passed over. Into a store, a file is known by its bytes: loading it again adds nothing, and after an "
         "interruption it goes on. Messages that cannot be taken are set aside: weir ingest dlq list.",
     .example = "weir load payments.jsonl --schema payments\nweir load --source clicks --to log clicks-2026-*.csv",
-    .options = load_options,
-    .run = load_run,
+    .options = cmd_load_options,
+    .run = cmd_load_run,
 };

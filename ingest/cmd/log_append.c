@@ -27,14 +27,14 @@
 #define KEY_FIELD_NAME_MAX 200u
 
 /* A line of the batch. The key lies in `keys`, whose address may change while it grows. */
-typedef struct append_line {
+typedef struct log_append_line {
     const char *bytes;
     size_t length;
     size_t key_start, key_length;
     uint32_t partition;
-} append_line;
+} log_append_line;
 
-typedef struct append_context {
+typedef struct log_appending {
     weir_eventlog *log;
     weir_progress *progress;
     const char *key, *key_field;
@@ -42,17 +42,17 @@ typedef struct append_context {
     char *bytes;        /* what was read and is not yet appended */
     size_t length, capacity;
     bool at_end;
-    append_line *lines;
+    log_append_line *lines;
     weir_record *records; /* of one partition of the batch */
     size_t count;
     weir_buf keys;
     uint64_t acknowledged; /* records; line numbers begin behind them */
-} append_context;
+} log_appending;
 
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
 /* The longest line and its newline fit, so a full buffer without a newline is a line that is too long. */
-static weir_err append_grow(append_context *append) {
+static weir_err log_append_grow(log_appending *append) {
     size_t capacity = append->capacity ? append->capacity * 2 : APPEND_READ_BYTES;
     if (capacity > APPEND_LINE_MAX + 1) capacity = APPEND_LINE_MAX + 1;
     if (capacity == append->capacity) {
@@ -67,12 +67,12 @@ static weir_err append_grow(append_context *append) {
 }
 
 /* Waits for at least one whole line or the end, then takes what is there without waiting. */
-static weir_err append_read(append_context *append) {
+static weir_err log_append_read(log_appending *append) {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     bool line = append->length && memchr(append->bytes, '\n', append->length);
     while (!append->at_end && (!line || (append->length < append->capacity && poll(&input, 1, 0) > 0))) {
         WEIR_ASSERT(append->length <= append->capacity);
-        weir_err err = append->length == append->capacity ? append_grow(append) : WEIR_OK;
+        weir_err err = append->length == append->capacity ? log_append_grow(append) : WEIR_OK;
         if (err) return err;
         ssize_t got = read(STDIN_FILENO, append->bytes + append->length, append->capacity - append->length);
         if (got < 0 && errno == EINTR) continue;
@@ -86,7 +86,7 @@ static weir_err append_read(append_context *append) {
 
 /* --- the batch ------------------------------------------------------------------------------------------------ */
 
-static weir_err append_take_key(append_context *append, append_line *line) {
+static weir_err log_append_take_key(log_appending *append, log_append_line *line) {
     line->key_start = append->keys.length;
     if (append->key_field) {
         weir_err err = weir_cmd_log_field(line->bytes, line->length, append->key_field, &append->keys);
@@ -102,7 +102,7 @@ static weir_err append_take_key(append_context *append, append_line *line) {
 }
 
 /* Without a key the lines go around, so that the partitions fill evenly. */
-static uint32_t append_choose_partition(const append_context *append, const append_line *line) {
+static uint32_t log_append_choose_partition(const log_appending *append, const log_append_line *line) {
     if (append->partition != PARTITION_BY_KEY) return append->partition;
     if (append->key || append->key_field) {
         return weir_eventlog_partition_of(append->log, append->keys.bytes + line->key_start, line->key_length);
@@ -111,7 +111,7 @@ static uint32_t append_choose_partition(const append_context *append, const appe
 }
 
 /* Cuts the buffer into lines; the last one may have no newline. *takenp is how many bytes they have. */
-static weir_err append_cut_lines(append_context *append, size_t *takenp) {
+static weir_err log_append_cut_lines(log_appending *append, size_t *takenp) {
     *takenp = 0;
     append->count = 0;
     weir_buf_clear(&append->keys);
@@ -119,14 +119,14 @@ static weir_err append_cut_lines(append_context *append, size_t *takenp) {
         const char *begin = append->bytes + *takenp;
         const char *newline = memchr(begin, '\n', append->length - *takenp);
         if (!newline && !append->at_end) break;
-        append_line *line = &append->lines[append->count];
+        log_append_line *line = &append->lines[append->count];
         line->bytes = begin;
         line->length = newline ? (size_t)(newline - begin) : append->length - *takenp;
-        weir_err err = append_take_key(append, line);
+        weir_err err = log_append_take_key(append, line);
         if (err) {
             return weir_err_prefix(err, "line %" PRIu64 " of the input", append->acknowledged + append->count + 1);
         }
-        line->partition = append_choose_partition(append, line);
+        line->partition = log_append_choose_partition(append, line);
         *takenp += line->length + (newline ? 1 : 0);
         append->count++;
     }
@@ -134,7 +134,7 @@ static weir_err append_cut_lines(append_context *append, size_t *takenp) {
 }
 
 /* Partition by partition, the lines of each in their order. */
-static weir_err append_batch(append_context *append) {
+static weir_err log_append_batch(log_appending *append) {
     int64_t now_us = weir_clock_wall_us(weir_clock_system());
     bool keyed = append->key || append->key_field;
     weir_err err = WEIR_OK;
@@ -142,7 +142,7 @@ static weir_err append_batch(append_context *append) {
         size_t count = 0;
         uint64_t first;
         for (size_t i = 0; i < append->count; i++) {
-            const append_line *line = &append->lines[i];
+            const log_append_line *line = &append->lines[i];
             if (line->partition != partition) continue;
             WEIR_ASSERT(line->key_start + line->key_length <= append->keys.length);
             append->records[count++] = (weir_record){
@@ -158,12 +158,12 @@ static weir_err append_batch(append_context *append) {
     return err ? err : weir_eventlog_sync(append->log);
 }
 
-static weir_err append_input(append_context *append) {
+static weir_err log_append_input(log_appending *append) {
     while (!append->at_end || append->length) {
         size_t taken;
-        weir_err err = append_read(append);
-        if (!err) err = append_cut_lines(append, &taken);
-        if (!err && append->count) err = append_batch(append);
+        weir_err err = log_append_read(append);
+        if (!err) err = log_append_cut_lines(append, &taken);
+        if (!err && append->count) err = log_append_batch(append);
         if (err) return err;
         WEIR_ASSERT(taken <= append->length);
         memmove(append->bytes, append->bytes + taken, append->length - taken);
@@ -177,7 +177,7 @@ static weir_err append_input(append_context *append) {
 
 /* --- the command ---------------------------------------------------------------------------------------------- */
 
-static weir_err append_open(weir_cli *cli, append_context *append) {
+static weir_err log_append_open(weir_cli *cli, log_appending *append) {
     const weir_config *config = weir_cli_config(cli);
     const weir_progress_opts progress = {.what = weir_cli_positional(cli, 0), .fd = STDERR_FILENO};
     uint64_t partitions = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_PARTITIONS), partition = 0;
@@ -191,7 +191,7 @@ static weir_err append_open(weir_cli *cli, append_context *append) {
     append->lines = weir_calloc(APPEND_LINES_MAX, sizeof *append->lines);
     append->records = weir_calloc(APPEND_LINES_MAX, sizeof *append->records);
     if (!append->lines || !append->records) return WEIR_NOMEM("for a batch of lines");
-    weir_err err = append_grow(append);
+    weir_err err = log_append_grow(append);
     if (!err) err = weir_cmd_log_topic(cli, &topic);
     if (!err) err = weir_cli_u64(cli, "partitions", 1, WEIR_EVENTLOG_PARTITIONS_MAX, &partitions);
     const weir_eventlog_opts opts = {
@@ -204,12 +204,12 @@ static weir_err append_open(weir_cli *cli, append_context *append) {
     return err ? err : weir_progress_open(&progress, &append->progress);
 }
 
-static weir_err append_run(weir_cli *cli) {
-    append_context append = {0};
+static weir_err log_append_run(weir_cli *cli) {
+    log_appending append = {0};
     weir_buf line = {0};
-    weir_err err = append_open(cli, &append);
+    weir_err err = log_append_open(cli, &append);
     if (err) goto done;
-    err = append_input(&append);
+    err = log_append_input(&append);
     err = weir_err_prefix(err, "after %" PRIu64 " acknowledged records", append.acknowledged);
 done:
     weir_progress_close(append.progress);
@@ -225,7 +225,7 @@ done:
     return err;
 }
 
-static const weir_option append_options[] = {
+static const weir_option log_append_options[] = {
     WEIR_CMD_LOG_PATH,
     {"key", 'k', "K", "key of every record (default: none)", NULL},
     {"key-field", 0, "NAME", "each line is a JSON object; this field of it is the key", NULL},
@@ -246,6 +246,6 @@ const weir_command weir_cmd_log_append = {
         "is for weir serve, which knows what its store has sealed.",
     .example = "weir simulate payments --count 1000 | weir log append payments --key-field card\n"
                "echo hello | weir log append greetings",
-    .options = append_options,
-    .run = append_run,
+    .options = log_append_options,
+    .run = log_append_run,
 };

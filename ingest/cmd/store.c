@@ -11,7 +11,7 @@
 
 extern const weir_command weir_command_store;
 
-static weir_err store_verify(weir_cli *cli) {
+static weir_err cmd_store_verify(weir_cli *cli) {
     const char *log_folder = weir_config_text(weir_cli_config(cli), WEIR_CONFIG_EVENTLOG_PATH);
     weir_cmd_store store;
     weir_buf out = {0};
@@ -43,16 +43,16 @@ static const weir_command verify_command = {
         "log must still have its first events.",
     .example = "weir store verify\nweir store verify --against-log",
     .options = verify_options,
-    .run = store_verify,
+    .run = cmd_store_verify,
 };
 
-static const weir_command *const store_commands[] = {&weir_store_command_stats,
-                                                     &weir_store_command_get,
-                                                     &weir_store_command_neighbors,
-                                                     &verify_command,
-                                                     &weir_store_command_checkpoint,
-                                                     &weir_store_command_restore,
-                                                     NULL};
+static const weir_command *const cmd_store_commands[] = {&weir_store_command_stats,
+                                                         &weir_store_command_get,
+                                                         &weir_store_command_neighbors,
+                                                         &verify_command,
+                                                         &weir_store_command_checkpoint,
+                                                         &weir_store_command_restore,
+                                                         NULL};
 
 const weir_command weir_command_store = {
     .name = "store",
@@ -61,5 +61,5 @@ const weir_command weir_command_store = {
         "Works on the folder that weir serve writes. What has not been sealed yet is not in it: ask the server for "
         "that.",
     .example = "weir store stats\nweir store verify --against-log",
-    .subcommands = store_commands,
+    .subcommands = cmd_store_commands,
 };

@@ -10,7 +10,7 @@
 extern const weir_command weir_command_snapshot;
 
 /* One line of what was written to out, and what was left out. */
-static void snapshot_print_stats(const weir_snapshot_stats *stats, const char *out, weir_buf *buf) {
+static void cmd_snapshot_print_stats(const weir_snapshot_stats *stats, const char *out, weir_buf *buf) {
     weir_buf_printf(buf, "%s: %" PRIu64 " vertices, %" PRIu64 " edges, %" PRIu64 " labels, %" PRIu64 " bytes\n", out,
                     stats->vertices, stats->edges, stats->labels, stats->bytes);
     if (stats->half_edges)
@@ -21,7 +21,7 @@ static void snapshot_print_stats(const weir_snapshot_stats *stats, const char *o
 
 /* --- build ------------------------------------------------------------------------------------------------------- */
 
-static weir_err snapshot_build(weir_cli *cli) {
+static weir_err cmd_snapshot_build(weir_cli *cli) {
     const char *out = weir_cli_positional(cli, 0);
     weir_snapshot_build_opts opts = {.out = out, .as_of_us = WEIR_BEFORE_ALL, .origin = weir_cmd_store_folder(cli)};
     weir_snapshot_stats stats;
@@ -35,7 +35,7 @@ static weir_err snapshot_build(weir_cli *cli) {
     err = weir_snapshot_build(store.graph, &opts, &stats);
     weir_err_keep(&err, weir_cmd_store_close(&store));
     if (err) return err;
-    snapshot_print_stats(&stats, out, &text);
+    cmd_snapshot_print_stats(&stats, out, &text);
     return weir_cmd_print(&text);
 }
 
@@ -58,25 +58,25 @@ static const weir_command command_build = {
     .example = "weir snapshot build tonight\n"
                "weir snapshot build monday --path backup-2026-11-21 --as-of 2026-11-16T00:00:00Z",
     .options = build_options,
-    .run = snapshot_build,
+    .run = cmd_snapshot_build,
 };
 
 /* --- show, check ------------------------------------------------------------------------------------------------- */
 
-static void snapshot_print_time(weir_buf *text, int64_t wall_us) {
+static void cmd_snapshot_print_time(weir_buf *text, int64_t wall_us) {
     char time[WEIR_TIME_TEXT_MAX];
     weir_time_format(wall_us, time);
     weir_buf_text(text, time);
 }
 
-static void snapshot_print(const weir_snapshot *s, weir_buf *text) {
+static void cmd_snapshot_print(const weir_snapshot *s, weir_buf *text) {
     const weir_schema *schema = weir_snapshot_schema(s);
     weir_buf_printf(text, "schema    %s\nas of     ", weir_schema_name(schema));
-    snapshot_print_time(text, weir_snapshot_as_of_us(s));
+    cmd_snapshot_print_time(text, weir_snapshot_as_of_us(s));
     weir_buf_byte(text, '\n');
     if (weir_snapshot_from_us(s) != INT64_MIN) {
         weir_buf_text(text, "from      ");
-        snapshot_print_time(text, weir_snapshot_from_us(s));
+        cmd_snapshot_print_time(text, weir_snapshot_from_us(s));
         weir_buf_text(text, ": older targets are told less than they saw, and are not trained on\n");
     }
     for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++) {
@@ -92,7 +92,7 @@ static void snapshot_print(const weir_snapshot *s, weir_buf *text) {
                         weir_schema_relation_at(schema, i)->name, e->edges, e->column_count);
         if (e->until_us) weir_buf_text(text, ", some deleted");
         if (e->edges) weir_buf_text(text, ", newest ");
-        if (e->edges) snapshot_print_time(text, e->newest_us);
+        if (e->edges) cmd_snapshot_print_time(text, e->newest_us);
         weir_buf_byte(text, '\n');
     }
     for (uint32_t i = 0; i < weir_schema_label_count(schema); i++)
@@ -100,18 +100,18 @@ static void snapshot_print(const weir_snapshot *s, weir_buf *text) {
                         weir_snapshot_labels_of(s, i)->count);
 }
 
-static weir_err snapshot_show(weir_cli *cli) {
+static weir_err cmd_snapshot_show(weir_cli *cli) {
     const weir_snapshot_opts opts = {.verify = false};
     weir_snapshot *snapshot;
     weir_buf text = {0};
     weir_err err = weir_snapshot_open(weir_cli_positional(cli, 0), &opts, &snapshot);
     if (err) return err;
-    snapshot_print(snapshot, &text);
+    cmd_snapshot_print(snapshot, &text);
     weir_snapshot_close(snapshot);
     return weir_cmd_print(&text);
 }
 
-static weir_err snapshot_check(weir_cli *cli) {
+static weir_err cmd_snapshot_check(weir_cli *cli) {
     const char *folder = weir_cli_positional(cli, 0);
     const weir_snapshot_opts opts = {.verify = true};
     weir_snapshot *snapshot;
@@ -132,7 +132,7 @@ static const weir_command command_show = {
     .positional_min = 1,
     .positional_max = 1,
     .example = "weir snapshot show tonight",
-    .run = snapshot_show,
+    .run = cmd_snapshot_show,
 };
 
 static const weir_command command_check = {
@@ -142,12 +142,12 @@ static const weir_command command_check = {
     .positional_min = 1,
     .positional_max = 1,
     .example = "weir snapshot check tonight",
-    .run = snapshot_check,
+    .run = cmd_snapshot_check,
 };
 
 /* --- import, export ---------------------------------------------------------------------------------------------- */
 
-static weir_err snapshot_import(weir_cli *cli) {
+static weir_err cmd_snapshot_import(weir_cli *cli) {
     weir_snapshot_import_opts opts = {.out = weir_cli_positional(cli, 0),
                                       .nodes = weir_cli_text(cli, "nodes"),
                                       .edges = weir_cli_text(cli, "edges"),
@@ -161,7 +161,7 @@ static weir_err snapshot_import(weir_cli *cli) {
     if (!err && (opts.npz != NULL) == (opts.edges != NULL)) err = WEIR_ERR(WEIR_EUSAGE, "name either --edges or --npz");
     if (!err) err = weir_snapshot_import(&opts, &stats);
     if (err) return err;
-    snapshot_print_stats(&stats, opts.out, &text);
+    cmd_snapshot_print_stats(&stats, opts.out, &text);
     return weir_cmd_print(&text);
 }
 
@@ -187,10 +187,10 @@ static const weir_command command_import = {
     .example = "weir snapshot import cora --nodes nodes.csv --edges edges.csv --bits nonzero\n"
                "weir snapshot import mine --npz graph.npz",
     .options = import_options,
-    .run = snapshot_import,
+    .run = cmd_snapshot_import,
 };
 
-static weir_err snapshot_export(weir_cli *cli) {
+static weir_err cmd_snapshot_export(weir_cli *cli) {
     const weir_snapshot_opts opts = {.verify = true}; /* what leaves has no checksum of ours any more */
     const char *format = weir_cli_text(cli, "format");
     bool npz = format && strcmp(format, "npz") == 0;
@@ -221,15 +221,15 @@ static const weir_command command_export = {
     .description = "weir snapshot import reads either back. Of each label the newest value of its target is written.",
     .example = "weir snapshot export tonight tonight-csv\nweir snapshot export cora cora.npz --format npz",
     .options = export_options,
-    .run = snapshot_export,
+    .run = cmd_snapshot_export,
 };
 
-static const weir_command *const snapshot_commands[] = {&command_build,  &command_show,   &command_check,
-                                                        &command_import, &command_export, NULL};
+static const weir_command *const cmd_snapshot_commands[] = {&command_build,  &command_show,   &command_check,
+                                                            &command_import, &command_export, NULL};
 
 const weir_command weir_command_snapshot = {
     .name = "snapshot",
     .summary = "the graph as of a time, as plain arrays for training",
     .example = "weir snapshot build tonight\nweir snapshot check tonight",
-    .subcommands = snapshot_commands,
+    .subcommands = cmd_snapshot_commands,
 };

@@ -42,7 +42,7 @@ weir_err weir_cmd_print(weir_buf *out) {
 
 /* --- checkpoint, restore ---------------------------------------------------------------------------------------- */
 
-static weir_err store_checkpoint(weir_cli *cli) {
+static weir_err cmd_store_checkpoint(weir_cli *cli) {
     weir_cmd_store store;
     weir_buf out = {0};
     weir_err err = weir_cmd_store_open(cli, false, &store);
@@ -57,7 +57,7 @@ static weir_err store_checkpoint(weir_cli *cli) {
     return weir_cmd_print(&out);
 }
 
-static weir_err store_restore(weir_cli *cli) {
+static weir_err cmd_store_restore(weir_cli *cli) {
     weir_buf out = {0};
     weir_err err = weir_graph_restore(weir_cli_positional(cli, 0), weir_cmd_store_folder(cli));
     if (err) return err;
@@ -82,7 +82,7 @@ const weir_command weir_store_command_checkpoint = {
                    "the file system allows it, and a file SHARED in it says so. No server may be using the store.",
     .example = "weir store checkpoint backup-2026-11-21",
     .options = checkpoint_options,
-    .run = store_checkpoint,
+    .run = cmd_store_checkpoint,
 };
 
 const weir_command weir_store_command_restore = {
@@ -96,5 +96,5 @@ const weir_command weir_store_command_restore = {
         "server that opens it reads the log on from where the checkpoint was made.",
     .example = "weir store restore backup-2026-11-21 --path weir-data/store",
     .options = restore_options,
-    .run = store_restore,
+    .run = cmd_store_restore,
 };

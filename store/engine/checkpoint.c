@@ -17,15 +17,15 @@
 
 #include "engine_private.h"
 
-typedef struct checkpoint_walk {
+typedef struct engine_checkpoint_walk {
     const char *from, *to;
     uint64_t shared;   /* files that are links              */
     char manifest[64]; /* its name, as CURRENT will have it */
     weir_err err;
-} checkpoint_walk;
+} engine_checkpoint_walk;
 
 /* A link takes no time; where the file system has none, the file is copied here. */
-static weir_err checkpoint_put(checkpoint_walk *s, const char *name, uint64_t length) {
+static weir_err engine_checkpoint_put(engine_checkpoint_walk *s, const char *name, uint64_t length) {
     char from[WEIR_ENGINE_PATH_MAX], to[WEIR_ENGINE_PATH_MAX];
     weir_err err = weir_engine_path(s->from, name, from);
     if (!err) err = weir_engine_path(s->to, name, to);
@@ -38,15 +38,15 @@ static weir_err checkpoint_put(checkpoint_walk *s, const char *name, uint64_t le
     return err;
 }
 
-static bool checkpoint_take(void *context, const char *name, uint64_t length) {
-    checkpoint_walk *s = context;
-    s->err = checkpoint_put(s, name, length);
+static bool engine_checkpoint_take(void *context, const char *name, uint64_t length) {
+    engine_checkpoint_walk *s = context;
+    s->err = engine_checkpoint_put(s, name, length);
     return !s->err;
 }
 
 /* A file of its own in the place of a link. */
-static weir_err checkpoint_own_file(void *context, const char *name) {
-    const checkpoint_walk *s = context;
+static weir_err engine_checkpoint_own_file(void *context, const char *name) {
+    const engine_checkpoint_walk *s = context;
     char path[WEIR_ENGINE_PATH_MAX], copy[WEIR_ENGINE_PATH_MAX + 8];
     if (!weir_engine_is_sorted(name)) return WEIR_OK;
     weir_err err = weir_engine_path(s->to, name, path);
@@ -60,19 +60,19 @@ static weir_err checkpoint_own_file(void *context, const char *name) {
 weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool links, uint64_t *sharedp) {
     char current[WEIR_ENGINE_PATH_MAX];
     weir_rocks_status status;
-    checkpoint_walk s = {.from = engine->folder, .to = folder};
+    engine_checkpoint_walk s = {.from = engine->folder, .to = folder};
     weir_err err = weir_engine_path(folder, "CURRENT", current);
     *sharedp = 0;
     if (!err && weir_path_exists(folder)) err = WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", folder);
     if (!err) err = weir_folder_create(folder);
     if (err || !weir_engine_enter(engine, &err)) return err;
-    if (!weir_rocks_live_files(engine->db, checkpoint_take, &s, &status))
+    if (!weir_rocks_live_files(engine->db, engine_checkpoint_take, &s, &status))
         err = weir_engine_error(engine, "make a checkpoint of", &status);
     weir_engine_leave(engine);
     weir_err_keep(&err, s.err);
     if (!err && !s.manifest[0]) err = WEIR_ERR(WEIR_EIO, "%s has no manifest; look at the disk", engine->folder);
     if (!err && !links && s.shared) {
-        err = weir_folder_list(folder, checkpoint_own_file, &s);
+        err = weir_folder_list(folder, engine_checkpoint_own_file, &s);
         s.shared = 0;
     }
     if (!err) err = weir_file_replace(current, s.manifest, strlen(s.manifest)); /* syncs the folder, too */

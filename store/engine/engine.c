@@ -187,8 +187,8 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
 
 /* The caller is inside already; the cursor stays there until it is closed, as what it reads must not be replaced. With
  * a prefix it goes file by file. */
-static weir_err cursor_open_inside(weir_engine *engine, weir_engine_use use, const void *prefix, uint64_t from_rank,
-                                   weir_engine_cursor **cursorp) {
+static weir_err engine_cursor_open_inside(weir_engine *engine, weir_engine_use use, const void *prefix,
+                                          uint64_t from_rank, weir_engine_cursor **cursorp) {
     weir_rocks_status status;
     weir_engine_cursor *cursor = weir_calloc(1, sizeof *cursor);
     if (!cursor) {
@@ -212,15 +212,16 @@ static weir_err cursor_open_inside(weir_engine *engine, weir_engine_use use, con
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp) {
     weir_err err = WEIR_OK;
     *cursorp = NULL;
-    return weir_engine_enter(engine, &err) ? cursor_open_inside(engine, use, NULL, 0, cursorp) : err;
+    return weir_engine_enter(engine, &err) ? engine_cursor_open_inside(engine, use, NULL, 0, cursorp) : err;
 }
 
 weir_err weir_engine_cursor_open_files(weir_engine *engine, const void *prefix, uint64_t from_rank,
                                        weir_engine_cursor **cursorp) {
     weir_err err = WEIR_OK;
     *cursorp = NULL;
-    return weir_engine_enter(engine, &err) ? cursor_open_inside(engine, WEIR_ENGINE_POINT, prefix, from_rank, cursorp)
-                                           : err;
+    return weir_engine_enter(engine, &err)
+               ? engine_cursor_open_inside(engine, WEIR_ENGINE_POINT, prefix, from_rank, cursorp)
+               : err;
 }
 
 bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp) {
@@ -230,7 +231,7 @@ bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp) {
 weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp) {
     *cursorp = NULL;
     atomic_fetch_add(&held->engine->inside, 1);
-    return cursor_open_inside(held->engine, WEIR_ENGINE_POINT, NULL, 0, cursorp);
+    return engine_cursor_open_inside(held->engine, WEIR_ENGINE_POINT, NULL, 0, cursorp);
 }
 
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length) {
@@ -289,25 +290,26 @@ weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp) {
     return err;
 }
 
-typedef struct salvage_walk {
+typedef struct engine_salvage_walk {
     weir_engine_visit visit;
     void *context;
     weir_err err;
-} salvage_walk;
+} engine_salvage_walk;
 
-static bool salvage_take(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
-    salvage_walk *walk = context;
+static bool engine_salvage_take(void *context, const void *key, size_t key_length, const void *value,
+                                size_t value_length) {
+    engine_salvage_walk *walk = context;
     walk->err = walk->visit(walk->context, key, key_length, value, value_length);
     return !walk->err;
 }
 
 weir_err weir_engine_salvage(weir_engine *engine, const weir_engine_range *ranges, size_t count,
                              weir_engine_visit visit, void *context) {
-    salvage_walk walk = {.visit = visit, .context = context};
+    engine_salvage_walk walk = {.visit = visit, .context = context};
     weir_rocks_status status;
     weir_err err = WEIR_OK;
     if (!weir_engine_enter(engine, &err)) return err;
-    if (!weir_rocks_salvage(engine->db, ranges, count, salvage_take, &walk, &status))
+    if (!weir_rocks_salvage(engine->db, ranges, count, engine_salvage_take, &walk, &status))
         err = weir_engine_error(engine, "read the files of", &status);
     weir_engine_leave(engine);
     return walk.err ? walk.err : err;

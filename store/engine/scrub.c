@@ -29,14 +29,14 @@
 
 /* --- the list of files ------------------------------------------------------------------------------------------- */
 
-typedef struct scrub_list {
+typedef struct engine_scrub_list {
     weir_buf sorted; /* names, each ended by 0 */
     char manifest[64];
     uint64_t manifest_bytes;
-} scrub_list;
+} engine_scrub_list;
 
-static bool scrub_take(void *context, const char *name, uint64_t length) {
-    scrub_list *list = context;
+static bool engine_scrub_take(void *context, const char *name, uint64_t length) {
+    engine_scrub_list *list = context;
     if (weir_engine_is_sorted(name)) weir_buf_append(&list->sorted, name, strlen(name) + 1);
     if (strncmp(name, "MANIFEST-", 9) == 0) {
         snprintf(list->manifest, sizeof list->manifest, "%s", name);
@@ -45,12 +45,12 @@ static bool scrub_take(void *context, const char *name, uint64_t length) {
     return true;
 }
 
-static weir_err scrub_list_read(weir_engine *engine, scrub_list *list) {
+static weir_err engine_scrub_list_read(weir_engine *engine, engine_scrub_list *list) {
     weir_rocks_status status;
     weir_err err = WEIR_OK;
-    *list = (scrub_list){0};
+    *list = (engine_scrub_list){0};
     if (!weir_engine_enter(engine, &err)) return err;
-    if (!weir_rocks_live_files(engine->db, scrub_take, list, &status))
+    if (!weir_rocks_live_files(engine->db, engine_scrub_take, list, &status))
         err = weir_engine_error(engine, "list the files of", &status);
     weir_engine_leave(engine);
     return err ? err : weir_buf_err(&list->sorted);
@@ -65,7 +65,7 @@ weir_err weir_engine_path(const char *folder, const char *name, char path[WEIR_E
 /* --- what names the files ---------------------------------------------------------------------------------------- */
 
 /* A block of MANIFEST, or its last one, which may be shorter. */
-static bool scrub_frames_are_whole(const uint8_t *block, size_t length) {
+static bool engine_scrub_frames_are_whole(const uint8_t *block, size_t length) {
     size_t at = 0;
     WEIR_ASSERT(length <= FRAME_BLOCK);
     while (length - at >= FRAME_HEADER) {
@@ -83,7 +83,7 @@ static bool scrub_frames_are_whole(const uint8_t *block, size_t length) {
     return whole;
 }
 
-static weir_err scrub_check_manifest(const char *path, uint64_t bytes, bool *wholep) {
+static weir_err engine_scrub_check_manifest(const char *path, uint64_t bytes, bool *wholep) {
     weir_file *file = NULL;
     uint8_t *block = weir_malloc(FRAME_BLOCK);
     weir_err err = block ? WEIR_OK : WEIR_NOMEM("while reading %s", path);
@@ -92,14 +92,14 @@ static weir_err scrub_check_manifest(const char *path, uint64_t bytes, bool *who
     for (uint64_t at = 0; !err && *wholep && at < bytes; at += FRAME_BLOCK) {
         size_t length = bytes - at < FRAME_BLOCK ? (size_t)(bytes - at) : FRAME_BLOCK, got;
         err = weir_file_read_at(file, at, block, length, &got);
-        *wholep = got == length && scrub_frames_are_whole(block, length);
+        *wholep = got == length && engine_scrub_frames_are_whole(block, length);
     }
     weir_err closed = weir_file_close(file);
     weir_free(block);
     return err ? err : closed;
 }
 
-static weir_err scrub_check_current(const char *path, const char *manifest, bool *wholep) {
+static weir_err engine_scrub_check_current(const char *path, const char *manifest, bool *wholep) {
     char *text;
     size_t length, wanted = strlen(manifest);
     weir_err err = weir_file_load(path, CURRENT_MAX, &text, &length);
@@ -111,14 +111,14 @@ static weir_err scrub_check_current(const char *path, const char *manifest, bool
 }
 
 /* One look: *damagedp, and in file which one is damaged; RocksDB may just have replaced both. */
-static weir_err scrub_look_at_names(const weir_engine *engine, const scrub_list *list, char file[WEIR_ENGINE_PATH_MAX],
-                                    bool *damagedp) {
+static weir_err engine_scrub_look_at_names(const weir_engine *engine, const engine_scrub_list *list,
+                                           char file[WEIR_ENGINE_PATH_MAX], bool *damagedp) {
     bool whole = false;
     weir_err err = weir_engine_path(engine->folder, list->manifest, file);
-    if (!err) err = scrub_check_manifest(file, list->manifest_bytes, &whole);
+    if (!err) err = engine_scrub_check_manifest(file, list->manifest_bytes, &whole);
     if (!err && whole) {
         err = weir_engine_path(engine->folder, "CURRENT", file);
-        if (!err) err = scrub_check_current(file, list->manifest, &whole);
+        if (!err) err = engine_scrub_check_current(file, list->manifest, &whole);
     }
     bool lost = weir_err_is(err, WEIR_ENOTFOUND) || weir_err_is(err, WEIR_ELIMIT);
     *damagedp = lost || (!err && !whole);
@@ -126,14 +126,14 @@ static weir_err scrub_look_at_names(const weir_engine *engine, const scrub_list 
 }
 
 weir_err weir_engine_check_names(weir_engine *engine, char file[WEIR_ENGINE_PATH_MAX], bool *damagedp) {
-    char before[sizeof((scrub_list){0}.manifest)] = "";
-    scrub_list list;
+    char before[sizeof((engine_scrub_list){0}.manifest)] = "";
+    engine_scrub_list list;
     weir_err err;
     for (unsigned look = 0; look < LOOKS; look++) {
         *damagedp = false;
-        err = scrub_list_read(engine, &list);
+        err = engine_scrub_list_read(engine, &list);
         weir_buf_free(&list.sorted);
-        if (!err) err = scrub_look_at_names(engine, &list, file, damagedp);
+        if (!err) err = engine_scrub_look_at_names(engine, &list, file, damagedp);
         if (err || !*damagedp || strcmp(before, list.manifest) == 0) return err;
         memcpy(before, list.manifest, sizeof before);
     }
@@ -143,9 +143,9 @@ weir_err weir_engine_check_names(weir_engine *engine, char file[WEIR_ENGINE_PATH
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
 /* Whether a compaction has removed it meanwhile: then it is not missed. */
-static weir_err scrub_is_gone(weir_engine *engine, const char *name, bool *gonep) {
-    scrub_list list;
-    weir_err err = scrub_list_read(engine, &list);
+static weir_err engine_scrub_is_gone(weir_engine *engine, const char *name, bool *gonep) {
+    engine_scrub_list list;
+    weir_err err = engine_scrub_list_read(engine, &list);
     *gonep = true;
     for (size_t at = 0; !err && at < list.sorted.length; at += strlen(list.sorted.bytes + at) + 1)
         *gonep = *gonep && strcmp(list.sorted.bytes + at, name) != 0;
@@ -164,7 +164,7 @@ weir_err weir_engine_check_sorted(weir_engine *engine, const char *name, uint64_
     bool whole = weir_rocks_check_file(engine->db, path, &status);
     weir_engine_leave(engine);
     if (!whole && !weir_path_exists(path)) {
-        err = scrub_is_gone(engine, name, &gone);
+        err = engine_scrub_is_gone(engine, name, &gone);
         if (!gone) status = (weir_rocks_status){WEIR_ROCKS_CORRUPT, "it has been removed"};
     }
     if (err || gone) return err;
@@ -175,23 +175,23 @@ weir_err weir_engine_check_sorted(weir_engine *engine, const char *name, uint64_
 }
 
 weir_err weir_engine_walk_sorted(weir_engine *engine, weir_engine_visit_file visit, void *context) {
-    scrub_list list;
-    weir_err err = scrub_list_read(engine, &list);
+    engine_scrub_list list;
+    weir_err err = engine_scrub_list_read(engine, &list);
     for (size_t at = 0; !err && at < list.sorted.length; at += strlen(list.sorted.bytes + at) + 1)
         err = visit(context, list.sorted.bytes + at);
     weir_buf_free(&list.sorted);
     return err;
 }
 
-typedef struct scrub_walk {
+typedef struct engine_scrub_walk {
     weir_engine *engine;
     weir_engine_pace pace;
     void *context;
     bool ended;
-} scrub_walk;
+} engine_scrub_walk;
 
-static weir_err scrub_one(void *context, const char *name) {
-    scrub_walk *walk = context;
+static weir_err engine_scrub_one(void *context, const char *name) {
+    engine_scrub_walk *walk = context;
     uint64_t bytes;
     if (walk->ended) return WEIR_OK;
     weir_err err = weir_engine_check_sorted(walk->engine, name, &bytes);
@@ -201,10 +201,10 @@ static weir_err scrub_one(void *context, const char *name) {
 
 weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context) {
     static const weir_rocks_status status = {WEIR_ROCKS_CORRUPT, "it does not name the files that are in use"};
-    scrub_walk walk = {engine, pace, context, false};
+    engine_scrub_walk walk = {engine, pace, context, false};
     char file[WEIR_ENGINE_PATH_MAX];
     bool damaged;
-    weir_err err = weir_engine_walk_sorted(engine, scrub_one, &walk);
+    weir_err err = weir_engine_walk_sorted(engine, engine_scrub_one, &walk);
     if (err || walk.ended) return err;
     err = weir_engine_check_names(engine, file, &damaged);
     return !err && damaged ? weir_engine_file_error(engine, file, &status) : err;

@@ -31,36 +31,36 @@ struct weir_engine_writer {
     uint8_t last_key[KEY_BYTES_MAX];
 };
 
-static void writer_free(weir_engine_writer *writer) {
+static void engine_writer_free(weir_engine_writer *writer) {
     if (!writer) return;
     if (writer->writer) weir_rocks_writer_close(writer->writer);
     weir_free(writer->path);
     weir_free(writer);
 }
 
-static char *writer_path(const weir_engine *engine, uint64_t number) {
+static char *engine_writer_path(const weir_engine *engine, uint64_t number) {
     size_t size = strlen(engine->folder) + 32;
     char *path = weir_malloc(size);
     if (path) snprintf(path, size, "%s/seal-%llu.tmp", engine->folder, (unsigned long long)number);
     return path;
 }
 
-static weir_err writer_open(weir_engine *engine, bool in_parts, weir_engine_writer **writerp) {
+static weir_err engine_writer_open(weir_engine *engine, bool in_parts, weir_engine_writer **writerp) {
     weir_rocks_status status;
     weir_err err = WEIR_OK;
     *writerp = NULL;
     if (engine->opts.read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
     weir_engine_writer *writer = weir_calloc(1, sizeof *writer);
     if (writer) writer->number = atomic_fetch_add(&engine->next_file, 1);
-    if (writer) writer->path = writer_path(engine, writer->number);
+    if (writer) writer->path = engine_writer_path(engine, writer->number);
     if (!writer || !writer->path) {
-        writer_free(writer);
+        engine_writer_free(writer);
         return WEIR_NOMEM("while writing into %s", engine->folder);
     }
     writer->engine = engine;
     unlink(writer->path);
     if (!weir_engine_enter(engine, &err)) {
-        writer_free(writer);
+        engine_writer_free(writer);
         return err;
     }
     if (!weir_rocks_writer_open(engine->db, writer->path, in_parts, &writer->writer, &status)) {
@@ -73,14 +73,14 @@ static weir_err writer_open(weir_engine *engine, bool in_parts, weir_engine_writ
 }
 
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp) {
-    return writer_open(engine, false, writerp);
+    return engine_writer_open(engine, false, writerp);
 }
 
 weir_err weir_engine_writer_open_large(weir_engine *engine, weir_engine_writer **writerp) {
-    return writer_open(engine, true, writerp);
+    return engine_writer_open(engine, true, writerp);
 }
 
-static bool writer_key_rises(const weir_engine_writer *writer, const void *key, size_t length) {
+static bool engine_writer_key_rises(const weir_engine_writer *writer, const void *key, size_t length) {
     size_t common = writer->last_length < length ? writer->last_length : length;
     int order = memcmp(key, writer->last_key, common);
     return writer->records == 0 || order > 0 || (order == 0 && length > writer->last_length);
@@ -90,7 +90,7 @@ weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, siz
                                 size_t value_length) {
     weir_rocks_status status;
     WEIR_ASSERT(!writer->finished && key_length > 0 && key_length <= KEY_BYTES_MAX);
-    if (!writer_key_rises(writer, key, key_length)) {
+    if (!engine_writer_key_rises(writer, key, key_length)) {
         return WEIR_ERR(WEIR_EORDER, "record %llu of %s does not sort behind the one before it",
                         (unsigned long long)writer->records, writer->path);
     }
@@ -119,7 +119,7 @@ weir_err weir_engine_writer_finish(weir_engine_writer *writer) {
     return err;
 }
 
-static weir_err writer_link(weir_engine_writer *writer) {
+static weir_err engine_writer_link(weir_engine_writer *writer) {
     weir_rocks_status status;
     if (weir_rocks_ingest(writer->engine->db, writer->path, &status)) return WEIR_OK;
     bool damaged = status.kind == WEIR_ROCKS_CORRUPT;
@@ -134,7 +134,7 @@ weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
     if (writer->records > 0) {
         err = weir_engine_writer_finish(writer);
         weir_kill_point("engine.finished");
-        if (!err) err = writer_link(writer); /* ENGINE-N1, ENGINE-N2 */
+        if (!err) err = engine_writer_link(writer); /* ENGINE-N1, ENGINE-N2 */
         weir_kill_point("engine.ingested");
     }
     writer->ingested = !err;
@@ -148,6 +148,6 @@ void weir_engine_writer_cancel(weir_engine_writer *writer) {
     uint64_t next = writer->number + 1; /* one that failed left no file: the next has its name, and says the same */
     if (!writer->ingested) (void)atomic_compare_exchange_strong(&engine->next_file, &next, writer->number);
     unlink(writer->path);
-    writer_free(writer); /* before the engine may be replaced: it is made of its options */
+    engine_writer_free(writer); /* before the engine may be replaced: it is made of its options */
     weir_engine_leave(engine);
 }

@@ -12,56 +12,57 @@
 
 #define ALIGNMENT 64u
 
-typedef struct block_layout {
+typedef struct sample_block_layout {
     uint8_t *base; /* NULL: only counts */
     uint64_t used;
-} block_layout;
+} sample_block_layout;
 
-static void *block_take(block_layout *l, uint64_t count, size_t size) {
+static void *sample_block_take(sample_block_layout *l, uint64_t count, size_t size) {
     uint64_t at = l->used;
     l->used = (at + count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return l->base ? l->base + at : NULL;
 }
 
-static void block_lay_step(block_layout *l, const weir_sampler *sampler, uint32_t step, weir_block_columns *c) {
+static void sample_block_lay_step(sample_block_layout *l, const weir_sampler *sampler, uint32_t step,
+                                  weir_block_columns *c) {
     uint64_t edges = sampler->plan.edges_max[step];
     uint64_t rows = sampler->source->rows ? edges : 0;
-    c->offsets = block_take(l, (uint64_t)sampler->plan.parents_max[step] + 1, sizeof *c->offsets);
-    c->parents = block_take(l, edges, sizeof *c->parents);
-    c->children = block_take(l, edges, sizeof *c->children);
-    c->times = block_take(l, edges, sizeof *c->times);
-    c->refs = block_take(l, edges, sizeof *c->refs);
-    c->neighbors = block_take(l, edges, weir_sample_vertex_bytes(sampler->source));
-    c->rows = block_take(l, rows, sizeof *c->rows);
-    c->row_lengths = block_take(l, rows, sizeof *c->row_lengths);
+    c->offsets = sample_block_take(l, (uint64_t)sampler->plan.parents_max[step] + 1, sizeof *c->offsets);
+    c->parents = sample_block_take(l, edges, sizeof *c->parents);
+    c->children = sample_block_take(l, edges, sizeof *c->children);
+    c->times = sample_block_take(l, edges, sizeof *c->times);
+    c->refs = sample_block_take(l, edges, sizeof *c->refs);
+    c->neighbors = sample_block_take(l, edges, weir_sample_vertex_bytes(sampler->source));
+    c->rows = sample_block_take(l, rows, sizeof *c->rows);
+    c->row_lengths = sample_block_take(l, rows, sizeof *c->row_lengths);
 }
 
 /* Returns the block, or NULL when it only counts. */
-static weir_block *block_lay(block_layout *l, const weir_sampler *sampler) {
+static weir_block *sample_block_lay(sample_block_layout *l, const weir_sampler *sampler) {
     const weir_sample_plan *plan = &sampler->plan;
     uint64_t targets = sampler->opts.targets_max, ranges = (uint64_t)(plan->hops + 1) * plan->types;
-    weir_block *block = block_take(l, 1, sizeof *block), counted = {0};
+    weir_block *block = sample_block_take(l, 1, sizeof *block), counted = {0};
     weir_block *b = block ? block : &counted;
-    b->edges = block_take(l, sampler->opts.step_count, sizeof *b->edges);
-    b->ranges = block_take(l, ranges, sizeof *b->ranges);
-    b->input_ranges = block_take(l, plan->types, sizeof *b->input_ranges);
-    b->hop_end = block_take(l, (uint64_t)plan->hops + 1, sizeof *b->hop_end);
-    b->before_us = block_take(l, targets, sizeof *b->before_us);
-    b->events = block_take(l, targets, sizeof *b->events);
-    b->used = block_take(l, targets, sizeof *b->used);
-    b->cut = block_take(l, targets, sizeof *b->cut);
-    b->vertices = block_take(l, plan->nodes_max, weir_sample_vertex_bytes(sampler->source));
-    b->groups = block_take(l, plan->nodes_max, sizeof *b->groups);
-    b->input_nodes = block_take(l, plan->nodes_max, sizeof *b->input_nodes);
-    b->input_of = block_take(l, plan->nodes_max, sizeof *b->input_of);
+    b->edges = sample_block_take(l, sampler->opts.step_count, sizeof *b->edges);
+    b->ranges = sample_block_take(l, ranges, sizeof *b->ranges);
+    b->input_ranges = sample_block_take(l, plan->types, sizeof *b->input_ranges);
+    b->hop_end = sample_block_take(l, (uint64_t)plan->hops + 1, sizeof *b->hop_end);
+    b->before_us = sample_block_take(l, targets, sizeof *b->before_us);
+    b->events = sample_block_take(l, targets, sizeof *b->events);
+    b->used = sample_block_take(l, targets, sizeof *b->used);
+    b->cut = sample_block_take(l, targets, sizeof *b->cut);
+    b->vertices = sample_block_take(l, plan->nodes_max, weir_sample_vertex_bytes(sampler->source));
+    b->groups = sample_block_take(l, plan->nodes_max, sizeof *b->groups);
+    b->input_nodes = sample_block_take(l, plan->nodes_max, sizeof *b->input_nodes);
+    b->input_of = sample_block_take(l, plan->nodes_max, sizeof *b->input_of);
     for (uint32_t i = 0; i < sampler->opts.step_count; i++)
-        block_lay_step(l, sampler, i, &b->columns[i]);
+        sample_block_lay_step(l, sampler, i, &b->columns[i]);
     return block;
 }
 
 uint64_t weir_block_size(const weir_sampler *sampler) {
-    block_layout l = {NULL, 0};
-    block_lay(&l, sampler);
+    sample_block_layout l = {NULL, 0};
+    sample_block_lay(&l, sampler);
     return l.used;
 }
 
@@ -71,10 +72,10 @@ uint64_t weir_block_bytes(const weir_sampler *sampler) {
 
 weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp) {
     uint64_t size = weir_block_size(sampler);
-    block_layout l = {weir_aligned_alloc(ALIGNMENT, size), 0};
+    sample_block_layout l = {weir_aligned_alloc(ALIGNMENT, size), 0};
     *blockp = NULL;
     if (!l.base) return WEIR_NOMEM("for a block of %llu bytes", (unsigned long long)size);
-    weir_block *b = block_lay(&l, sampler);
+    weir_block *b = sample_block_lay(&l, sampler);
     WEIR_ASSERT(l.used == size); /* SAMPLE-P4 */
     b->plan = &sampler->plan;
     b->view = (weir_block_view){

@@ -8,7 +8,7 @@
 
 _Static_assert(WEIR_SAMPLE_WINDOW_MAX == WEIR_WINDOW_MAX, "block.h says it without the header of the graph");
 
-static weir_err plan_check_step(const weir_sample_opts *opts, const weir_sample_source *source, uint32_t index) {
+static weir_err sample_plan_check_step(const weir_sample_opts *opts, const weir_sample_source *source, uint32_t index) {
     const weir_sample_step *step = &opts->steps[index];
     uint32_t hop_before = index ? step[-1].hop : 0;
     if (step->hop != hop_before + 1 && (index == 0 || step->hop != hop_before)) {
@@ -36,7 +36,7 @@ static weir_err plan_check_step(const weir_sample_opts *opts, const weir_sample_
     return WEIR_OK;
 }
 
-static weir_err plan_check(const weir_sample_opts *opts, const weir_sample_source *source) {
+static weir_err sample_plan_check(const weir_sample_opts *opts, const weir_sample_source *source) {
     if (opts->step_count == 0 || opts->step_count > WEIR_SAMPLE_STEPS_MAX) {
         return WEIR_ERR(WEIR_EINVAL, "%u steps; 1 to %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
     }
@@ -51,19 +51,19 @@ static weir_err plan_check(const weir_sample_opts *opts, const weir_sample_sourc
     }
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < opts->step_count; i++)
-        err = plan_check_step(opts, source, i);
+        err = sample_plan_check_step(opts, source, i);
     return err;
 }
 
 /* Nodes per type of the hop before, and of this one; in 64 bits, so that a product of two counts that passed fits. */
-typedef struct plan_worst {
+typedef struct sample_plan_worst {
     uint64_t before[WEIR_SCHEMA_VERTICES_MAX], now[WEIR_SCHEMA_VERTICES_MAX];
-} plan_worst;
+} sample_plan_worst;
 
 weir_err weir_sample_plan_make(const weir_sample_opts *opts, const weir_sample_source *source,
                                weir_sample_plan *planp) {
-    weir_err err = plan_check(opts, source);
-    plan_worst w = {{0}, {0}};
+    weir_err err = sample_plan_check(opts, source);
+    sample_plan_worst w = {{0}, {0}};
     uint64_t nodes = opts->targets_max, all = 0, cap = (uint64_t)opts->targets_max * opts->edges_max;
     if (err) return err;
     *planp = (weir_sample_plan){.types = source->types, .hops = opts->steps[opts->step_count - 1].hop};
