@@ -35,19 +35,6 @@ static weir_err naive_push_typed(weir_naive *naive, weir_naive_record record, ui
     return weir_buf_err(&naive->rows);
 }
 
-static weir_err naive_add_vertex(weir_naive *naive, const weir_mutation *m, const weir_naive_place *place) {
-    const weir_naive_record name = {.kind = 'N', .vertex = m->vertex, .place = *place};
-    const weir_naive_record features = {.kind = 'F',
-                                        .vertex = m->vertex,
-                                        .time_us = m->time_us,
-                                        .event = m->event,
-                                        .content = m->content,
-                                        .place = *place};
-    weir_err err = naive_push_typed(naive, name, m->type, m->key, m->key_length);
-    if (!err && m->row_length) err = naive_push_typed(naive, features, m->type, m->row, m->row_length);
-    return err;
-}
-
 static weir_err naive_add_one(weir_naive *naive, const weir_mutation *m, const weir_naive_place *place) {
     weir_naive_record record = {.list = m->type,
                                 .direction = m->direction,
@@ -59,8 +46,17 @@ static weir_err naive_add_one(weir_naive *naive, const weir_mutation *m, const w
                                 .place = *place};
     if (m->kind != WEIR_DELETE_VERTEX && weir_shard_of(m->vertex, naive->shards) != naive->shard) return WEIR_OK;
     switch (m->kind) {
-    case WEIR_PUT_VERTEX:
-        return naive_add_vertex(naive, m, place);
+    case WEIR_PUT_VERTEX: {
+        const weir_naive_record name = {.kind = 'N', .vertex = m->vertex, .place = *place};
+        weir_err err = naive_push_typed(naive, name, m->type, m->key, m->key_length);
+        record = (weir_naive_record){.kind = 'F',
+                                     .vertex = m->vertex,
+                                     .time_us = m->time_us,
+                                     .event = m->event,
+                                     .content = m->content,
+                                     .place = *place};
+        return err || !m->row_length ? err : naive_push_typed(naive, record, m->type, m->row, m->row_length);
+    }
     case WEIR_PUT_EDGE:
         record.kind = 'E';
         return naive_push(naive, record, m->row, m->row_length);
@@ -82,9 +78,9 @@ static weir_err naive_add_one(weir_naive *naive, const weir_mutation *m, const w
     return WEIR_OK;
 }
 
-/* A put of which neither a row nor an edge is left to tell. */
-static weir_err add_bare_put(weir_naive *naive, const weir_mutation *mutations, size_t count, const weir_mutation *put,
-                             const weir_naive_place *place) {
+/* A put that would leave neither a row nor an edge behind to tell of it. */
+static weir_err naive_add_bare_put(weir_naive *naive, const weir_mutation *mutations, size_t count,
+                                   const weir_mutation *put, const weir_naive_place *place) {
     const weir_naive_record record = {.kind = 'K', .vertex = put->vertex, .time_us = put->time_us, .place = *place};
     if (put->kind != WEIR_PUT_VERTEX || put->row_length) return WEIR_OK;
     if (weir_shard_of(put->vertex, naive->shards) != naive->shard) return WEIR_OK;
@@ -99,7 +95,7 @@ weir_err weir_naive_add(weir_naive *naive, const weir_mutation *mutations, size_
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < count; i++) {
         err = naive_add_one(naive, &mutations[i], place);
-        if (!err) err = add_bare_put(naive, mutations, count, &mutations[i], place);
+        if (!err) err = naive_add_bare_put(naive, mutations, count, &mutations[i], place);
     }
     return err;
 }
@@ -146,7 +142,7 @@ size_t weir_naive_group_end(const weir_naive *naive, size_t begin) {
     return end;
 }
 
-/* The first that does not sort before it. */
+/* The first record that does not sort before it. */
 static size_t naive_place_of(const weir_naive *naive, const weir_naive_record *like) {
     size_t low = 0, high = naive->count;
     while (low < high) {

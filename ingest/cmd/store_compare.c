@@ -3,13 +3,13 @@
  * store_compare.c - a shard as it is stored, against a replay of the log from its first event.
  *
  *   log ──map──► naive.h, whole log ─┐
- *   shard ──scan──► each record ─────┴─► said by nobody, or differently: a difference
+ *   shard ──scan──► each record ─────┴─► not said, or said differently: a difference
  *                   each offset ───────► said below it, and not met: missing; met, but only said above it: too early
  *
  * Three things are left open. A vertex's name is carried by one put only, which may not be sealed yet though others
  * are; so a missing name counts only if all its puts are sealed. An event that is a dead letter although it can be
  * mapped may or may not be there: a schema may have changed. What is as old as the schema's `history` may have been
- * trimmed (repair.h): it is not missed, and a bare put that nobody said may stand in its place.
+ * trimmed (repair.h): it is not missed, and a bare put that was never said may stand in its place.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -188,8 +188,8 @@ static weir_err store_compare_check_source(void *context, const char *source, ui
     while (i < weir_schema_source_count(schema) && strcmp(weir_schema_source_at(schema, i)->topic, source) != 0)
         i++;
     if (i == weir_schema_source_count(schema)) {
-        return WEIR_ERR(WEIR_EDATA, "the store was also fed from '%.64s', which is no topic of the log in %s", source,
-                        c->log_folder);
+        return WEIR_ERR(WEIR_EDATA, "the store was also fed from '%.64s', which is not a topic of the log in %s",
+                        source, c->log_folder);
     }
     weir_err err = weir_eventlog_open(c->log_folder, source, &opts, &log);
     if (err) return err;
@@ -242,29 +242,25 @@ static uint64_t store_compare_sealed_below(const store_comparison *c, const weir
     return 0;
 }
 
-static bool store_compare_thing_of_edge(const void *key, size_t length, weir_naive_record *like) {
-    weir_edge_key edge;
-    if (!weir_edge_key_read(key, length, &edge)) return false;
-    *like = (weir_naive_record){.kind = edge.deletion ? 'D' : 'E',
-                                .list = edge.relation,
-                                .direction = edge.direction,
-                                .vertex = edge.vertex,
-                                .neighbor = edge.neighbor,
-                                .time_us = edge.time_us,
-                                .event = edge.event,
-                                .content = edge.content};
-    return true;
-}
-
 /* false: not a thing that an event says. */
 static bool store_compare_thing_of(const uint8_t *key, size_t length, weir_naive_record *like) {
     weir_version_key version = {.vertex = 0};
+    weir_edge_key edge;
     char kind = length ? (char)key[0] : 0;
     uint16_t list = 0;
     bool is = false;
     switch (kind) {
     case 'E':
-        return store_compare_thing_of_edge(key, length, like);
+        if (!weir_edge_key_read(key, length, &edge)) return false;
+        *like = (weir_naive_record){.kind = edge.deletion ? 'D' : 'E',
+                                    .list = edge.relation,
+                                    .direction = edge.direction,
+                                    .vertex = edge.vertex,
+                                    .neighbor = edge.neighbor,
+                                    .time_us = edge.time_us,
+                                    .event = edge.event,
+                                    .content = edge.content};
+        return true;
     case 'F':
         is = weir_feature_key_read(key, length, &version);
         break;
@@ -330,7 +326,8 @@ static weir_err store_compare_stored(void *context, const void *key, size_t key_
     return WEIR_OK;
 }
 
-/* A trim takes what is old, the name of a vertex of which nothing else is left, and notes that nobody asks for. */
+/* A trim takes what is old, the name of a vertex of which nothing else is left, and notes of events that are no longer
+ * asked for. */
 static bool store_compare_may_have_gone(const store_comparison *c, const weir_naive_record *r) {
     if (c->whole_from_us == INT64_MIN) return false;
     if (r->kind == 'I')

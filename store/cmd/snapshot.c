@@ -41,9 +41,9 @@ static weir_err cmd_snapshot_build(weir_cli *cli) {
 
 static const weir_option build_options[] = {
     WEIR_STORE_OPTION_PATH,
-    {"as-of", 0, "TIME", "leave out what is as new as this, RFC 3339 (default: right behind the newest event)", NULL},
-    {"history", 0, "DURATION", "keep what a target of this age, or younger, sees (default: of any age)", NULL},
-    {"without-deleted", 0, NULL, "leave out what a deletion has hidden by then, for earlier targets too", NULL},
+    {"as-of", 0, "TIME", "exclude events at or after TIME, RFC 3339 (default: just after the newest event)", NULL},
+    {"history", 0, "DURATION", "keep what targets of this age or younger see (default: of any age)", NULL},
+    {"without-deleted", 0, NULL, "exclude what a deletion has hidden by then, for earlier targets too", NULL},
     {0}};
 
 static const weir_command command_build = {
@@ -52,9 +52,9 @@ static const weir_command command_build = {
     .positional = "FOLDER",
     .positional_min = 1,
     .positional_max = 1,
-    .description =
-        "Reads a checkpoint, or the store of a server that does not run. FOLDER appears when it is whole. Its .npy "
-        "files are plain NumPy arrays; store/snapshot/README.md says which.",
+    .description = "Reads a checkpoint, or the store of a server that is not running. FOLDER appears when it is "
+                   "complete. Its .npy "
+                   "files are plain NumPy arrays; store/snapshot/README.md says which.",
     .example = "weir snapshot build tonight\n"
                "weir snapshot build monday --path backup-2026-11-21 --as-of 2026-11-16T00:00:00Z",
     .options = build_options,
@@ -77,7 +77,7 @@ static void cmd_snapshot_print(const weir_snapshot *s, weir_buf *text) {
     if (weir_snapshot_from_us(s) != INT64_MIN) {
         weir_buf_text(text, "from      ");
         cmd_snapshot_print_time(text, weir_snapshot_from_us(s));
-        weir_buf_text(text, ": older targets are told less than they saw, and are not trained on\n");
+        weir_buf_text(text, ": older targets are told less than they saw, and are not used for training\n");
     }
     for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(s, i);
@@ -137,7 +137,7 @@ static const weir_command command_show = {
 
 static const weir_command command_check = {
     .name = "check",
-    .summary = "hold a snapshot's files against their checksums, and every number against the others",
+    .summary = "check a snapshot's files against their checksums, and all numbers against each other",
     .positional = "FOLDER",
     .positional_min = 1,
     .positional_max = 1,
@@ -169,10 +169,11 @@ static const weir_option import_options[] = {
     {"nodes", 'n', "FILE", "CSV with a column id; others: type, label, timestamp, features", NULL},
     {"edges", 'e', "FILE", "CSV with columns src and dst; others: type, label, timestamp, features", NULL},
     {"npz", 'z', "FILE", "NumPy archive with edge_index, or src and dst; x, y, masks", NULL},
-    {"bits", 0, "COLUMN", "of the nodes: numbers of the bits that are set, parted by blanks; becomes a matrix", NULL},
+    {"bits", 0, "COLUMN", "of the nodes: numbers of the bits that are set, separated by blanks; becomes a matrix",
+     NULL},
     {"width", 0, "N", "columns of that matrix (default: one more than the largest number)", NULL},
     {"skip", 0, "COLUMN,…", "columns to leave out", NULL},
-    {"undirected", 'u', NULL, "each edge stands both ways, unless it begins where it ends", NULL},
+    {"undirected", 'u', NULL, "add each edge in the other direction, too, except self-loops", NULL},
     {0}};
 
 static const weir_command command_import = {

@@ -82,7 +82,7 @@ static weir_err cmd_question_read_key(cmd_question *q, const char *text) {
         errno = 0;
         long long value = strtoll(text, &end, 10);
         if (errno || *end || end == text) {
-            return WEIR_ERR(WEIR_EUSAGE, "keys of %s are integers of 64 bits; '%.64s' is none", type->name, text);
+            return WEIR_ERR(WEIR_EUSAGE, "keys of %s are integers of 64 bits; '%.64s' is not one", type->name, text);
         }
         snprintf(number, sizeof number, "%lld", value);
         text = number;
@@ -258,29 +258,28 @@ static weir_err cmd_neighbors_print_edge(weir_buf *out, cmd_question *q, uint32_
     return weir_buf_err(out);
 }
 
-static weir_err cmd_neighbors_print_edges(weir_cli *cli, cmd_question *q, uint64_t limit, weir_buf *out) {
-    const char *direction = weir_cli_text(cli, "direction"), *name = weir_cli_positional(cli, 2);
-    uint32_t relation = weir_schema_relation_find(q->store.schema, name), count;
-    const weir_edge *edges;
-    if (relation == WEIR_SCHEMA_NONE)
-        return WEIR_ERR(WEIR_ENOTFOUND, "the store has no relation '%.64s'; weir schema print says which there are",
-                        name);
-    weir_err err = weir_graph_neighbors(q->store.graph, q->vertex, (uint16_t)relation,
-                                        direction && strcmp(direction, "in") == 0 ? WEIR_IN : WEIR_OUT, q->before_us,
-                                        (uint32_t)limit, q->arena, &edges, &count);
-    for (uint32_t i = 0; !err && i < count; i++)
-        err = cmd_neighbors_print_edge(out, q, relation, &edges[i]);
-    return err;
-}
-
 static weir_err cmd_store_neighbors(weir_cli *cli) {
-    cmd_question q;
-    weir_buf out = {0};
+    const char *direction = weir_cli_text(cli, "direction"), *name = weir_cli_positional(cli, 2);
+    weir_direction which = direction && strcmp(direction, "in") == 0 ? WEIR_IN : WEIR_OUT;
     uint64_t limit = NEIGHBORS_USUAL;
+    uint32_t count = 0;
+    const weir_edge *edges;
+    weir_buf out = {0};
+    cmd_question q;
     weir_err err = weir_cli_u64(cli, "limit", 1, WEIR_WINDOW_MAX, &limit);
     if (!err) err = cmd_question_open(cli, &q);
     if (err) return err;
-    err = cmd_neighbors_print_edges(cli, &q, limit, &out);
+    uint32_t relation = weir_schema_relation_find(q.store.schema, name);
+    if (relation == WEIR_SCHEMA_NONE) {
+        err =
+            WEIR_ERR(WEIR_ENOTFOUND, "the store has no relation '%.64s'; weir schema print says which there are", name);
+    }
+    if (!err) {
+        err = weir_graph_neighbors(q.store.graph, q.vertex, (uint16_t)relation, which, q.before_us, (uint32_t)limit,
+                                   q.arena, &edges, &count);
+    }
+    for (uint32_t i = 0; !err && i < count; i++)
+        err = cmd_neighbors_print_edge(&out, &q, relation, &edges[i]);
     if (!err) err = weir_cmd_print(&out);
     weir_buf_free(&out);
     weir_err_keep(&err, cmd_question_close(&q));

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/log.h>
 
@@ -158,6 +159,7 @@ weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir
 
 void weir_engine_close(weir_engine *engine) {
     if (!engine) return;
+    WEIR_ASSERT(atomic_load(&engine->inside) == 0);         /* cursors and writers are closed before it */
     bool stays = engine->db && weir_rocks_held(engine->db); /* and its threads may call engine_background_failed */
     weir_rocks_close(engine->db);
     if (stays) return;
@@ -230,7 +232,8 @@ bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp) {
 
 weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp) {
     *cursorp = NULL;
-    atomic_fetch_add(&held->engine->inside, 1);
+    unsigned inside = atomic_fetch_add(&held->engine->inside, 1);
+    WEIR_ASSERT(inside > 0 && held->engine->db); /* the held one keeps the engine as it is */
     return engine_cursor_open_inside(held->engine, WEIR_ENGINE_POINT, NULL, 0, cursorp);
 }
 

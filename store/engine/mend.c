@@ -67,6 +67,7 @@ static bool mend_close_door(weir_engine *engine) {
     int64_t until_us = weir_clock_mono_us(weir_clock_system()) + DOOR_US;
     bool in_time = true;
     weir_mutex_lock(&engine->mutex);
+    WEIR_ASSERT(!atomic_load(&engine->closing)); /* one thread mends or replaces */
     atomic_store(&engine->closing, true);
     while (in_time && atomic_load(&engine->inside) > 0)
         in_time = weir_cond_wait_until(&engine->left, &engine->mutex, until_us);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/log.h>
@@ -21,7 +22,7 @@ typedef struct engine_restore {
     uint32_t restored, left;
 } engine_restore;
 
-/* What cannot be read is no copy; that there is no memory, or no engine just now, says nothing of it. */
+/* A file that cannot be read is not a copy; having no memory, or no engine just now, says nothing about the file. */
 static weir_err engine_restore_look(weir_engine *engine, const char *name, const char *path, bool *wholep) {
     weir_rocks_status status;
     weir_err err = WEIR_OK;
@@ -98,6 +99,7 @@ weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copi
     char file[WEIR_ENGINE_PATH_MAX];
     engine_restore r = {.engine = engine, .copies = copies};
     bool damaged = false;
+    WEIR_ASSERT(copies->go_on && copies->aside);
     weir_err err = weir_engine_walk_sorted(engine, engine_restore_one, &r);
     if (!err) err = weir_engine_check_names(engine, file, &damaged);
     *restoredp = r.restored;

@@ -31,6 +31,7 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/hash.h>
@@ -542,6 +543,7 @@ bool footer_take_handle(const char **at, const char *end, uint64_t file_bytes, H
 }
 
 bool block_is_as_written(const std::string &block) {
+    WEIR_ASSERT(block.size() >= trailer_bytes);
     size_t bytes = block.size() - trailer_bytes;
     const auto *data = reinterpret_cast<const unsigned char *>(block.data());
     uint32_t sum = 0;

@@ -131,6 +131,7 @@ static weir_err engine_writer_link(weir_engine_writer *writer) {
 
 weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
     weir_err err = WEIR_OK;
+    WEIR_ASSERT(!writer->ingested);
     if (writer->records > 0) {
         err = weir_engine_writer_finish(writer);
         weir_kill_point("engine.finished");

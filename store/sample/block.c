@@ -19,6 +19,7 @@ typedef struct sample_block_layout {
 
 static void *sample_block_take(sample_block_layout *l, uint64_t count, size_t size) {
     uint64_t at = l->used;
+    WEIR_ASSERT(at % ALIGNMENT == 0);
     l->used = (at + count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return l->base ? l->base + at : NULL;
 }

@@ -134,6 +134,7 @@ uint32_t weir_draw_weighted(weir_draw *draw, weir_rng *rng, uint32_t n, uint32_t
             draw_heap_sink(draw->keys, count, 0);
         }
     }
+    WEIR_ASSERT(count <= k && count <= n);
     for (uint32_t i = 0; i < count; i++)
         draw_mark(draw, draw->keys[i].position);
     return draw_drain(draw, n, picks);

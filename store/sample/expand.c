@@ -232,6 +232,7 @@ static weir_err expand_batch(expansion *x, weir_sample_ask ask, uint32_t begin, 
     weir_sampler *s = x->sampler;
     const weir_block *block = x->block;
     uint32_t *offsets = x->columns->offsets - block->edges[x->index].parent_begin;
+    WEIR_ASSERT(begin < end && end - begin <= WEIR_SAMPLE_BATCH);
     for (uint32_t p = begin; p < end; p++)
         s->before_us[p - begin] = block->before_us[block->groups[p]];
     weir_sample_ask_nodes(&ask, block, begin, s->source->wide);

@@ -111,6 +111,7 @@ static void number_lanes_open(const numbering *n, uint32_t hop, uint32_t type, n
     for (uint32_t step = 0; step < s->opts.step_count; step++) {
         if (s->steps[step].hop != hop || s->plan.child_type[step] != type) continue;
         const weir_block_edges *edges = &n->block->edges[step];
+        WEIR_ASSERT(edges->parent_begin <= edges->parent_end && edges->count <= s->plan.edges_max[step]);
         l->of[l->count++] = (number_lane){
             .columns = &n->block->columns[step],
             .offsets = edges->offsets - edges->parent_begin,
@@ -179,6 +180,7 @@ void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, 
         number_run_groups(&n, &l, false);
     }
     WEIR_ASSERT(block->view.nodes <= sampler->plan.nodes_max); /* SAMPLE-P4 */
+    WEIR_ASSERT(hop <= sampler->plan.hops && type < sampler->plan.types);
     block->ranges[hop * sampler->plan.types + type] = (weir_block_range){begin, block->view.nodes};
 }
 
@@ -228,6 +230,7 @@ void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time) 
                 number_rows_of_range(&n, range, per_time, false);
             }
         }
+        WEIR_ASSERT(block->view.inputs <= block->view.nodes);
         block->input_ranges[type] = (weir_block_range){begin, block->view.inputs};
     }
 }

@@ -7,7 +7,7 @@
  *            └►  nodes of type b  ──►  …                            layer l of L are the nodes of hops 0 to L - l,
  *                                                                   a prefix, and the targets are the first rows.
  *
- * Whoever computes on blocks needs this header and no graph.
+ * Code that computes on blocks needs this header and no graph.
  */
 #ifndef WEIR_STORE_SAMPLE_BLOCK_H
 #define WEIR_STORE_SAMPLE_BLOCK_H
@@ -44,7 +44,7 @@ typedef enum weir_strategy {
 
 /* From the nodes of hop - 1 along one relation. A plain value. */
 typedef struct weir_sample_step {
-    uint32_t hop;    /* from 1; rising, none left out */
+    uint32_t hop;    /* from 1; rising, without a gap */
     uint32_t fanout; /* edges that a parent gets at most */
     uint16_t relation;
     weir_direction direction;
