@@ -44,23 +44,6 @@ typedef struct resend {
 
 /* --- the other side --------------------------------------------------------------------------------------------- */
 
-static weir_err resend_open_log(resend *r) {
-    const weir_eventlog_opts opts = {0};
-    weir_err err = weir_eventlog_open(r->letters.folder, r->topic, &opts, &r->log);
-    if (!weir_err_is(err, WEIR_EBUSY)) return err;
-    return weir_err_prefix(err, "the server has the log: stop it, or send the message to its POST /v1/events");
-}
-
-static weir_err resend_open_kafka(resend *r) {
-    const weir_config *config = weir_cli_config(r->cli);
-    const char *brokers = weir_cli_text(r->cli, "kafka");
-    const weir_kafka_producer_opts opts = {.brokers =
-                                               brokers ? brokers : weir_config_text(config, WEIR_CONFIG_KAFKA_BROKERS),
-                                           .topic = r->topic,
-                                           .timeout_us = weir_config_us(config, WEIR_CONFIG_KAFKA_TIMEOUT)};
-    return weir_kafka_producer_open(&opts, &r->producer);
-}
-
 /* What was sent is made durable, then marked. */
 static weir_err resend_settle(resend *r) {
     uint64_t acknowledged, offset;
@@ -108,7 +91,19 @@ static weir_err resend_open_topic(resend *r, const weir_dead_letter *letter) {
     const weir_eventlog_opts marks = {.partitions = 1};
     if (!err && !r->marks)
         err = weir_eventlog_open(r->letters.folder, WEIR_DEAD_LETTER_REPLAY_TOPIC, &marks, &r->marks);
-    return err ? err : kafka ? resend_open_kafka(r) : resend_open_log(r);
+    if (err) return err;
+    if (kafka) {
+        const weir_config *config = weir_cli_config(r->cli);
+        const char *brokers = weir_cli_text(r->cli, "kafka");
+        const weir_kafka_producer_opts opts = {.brokers = brokers ? brokers
+                                                                  : weir_config_text(config, WEIR_CONFIG_KAFKA_BROKERS),
+                                               .topic = r->topic,
+                                               .timeout_us = weir_config_us(config, WEIR_CONFIG_KAFKA_TIMEOUT)};
+        return weir_kafka_producer_open(&opts, &r->producer);
+    }
+    err = weir_eventlog_open(r->letters.folder, r->topic, &(weir_eventlog_opts){0}, &r->log);
+    if (!weir_err_is(err, WEIR_EBUSY)) return err;
+    return weir_err_prefix(err, "the server has the log: stop it, or send the message to its POST /v1/events");
 }
 
 /* --- a letter --------------------------------------------------------------------------------------------------- */
@@ -181,23 +176,19 @@ static weir_err resend_letter(void *context, const weir_cmd_letter *l) {
 
 /* --- the command ------------------------------------------------------------------------------------------------ */
 
-static weir_err resend_read_input(weir_buf *bytes) {
-    for (;;) {
-        char *room = weir_buf_reserve(bytes, 65536);
-        if (!room) return weir_buf_err(bytes);
-        ssize_t got = read(STDIN_FILENO, room, 65536);
-        if (got < 0) return WEIR_ERR(WEIR_EIO, "cannot read the corrected message from the input");
-        if (got == 0) return WEIR_OK;
-        weir_buf_commit(bytes, (size_t)got);
-    }
-}
-
 /* A newline at the end comes from the editor and is not part of the message. */
 static weir_err resend_load_corrected(resend *r, const char *path) {
     weir_buf input = {.length_max = WEIR_EVENTLOG_RECORD_MAX / 2};
     weir_err err;
     if (strcmp(path, "-") == 0) {
-        err = resend_read_input(&input);
+        err = WEIR_OK;
+        for (ssize_t got = 1; !err && got > 0;) {
+            char *room = weir_buf_reserve(&input, 65536);
+            got = room ? read(STDIN_FILENO, room, 65536) : 0;
+            if (got > 0) weir_buf_commit(&input, (size_t)got);
+            if (got < 0) err = WEIR_ERR(WEIR_EIO, "cannot read the corrected message from the input");
+        }
+        if (!err) err = weir_buf_err(&input);
         r->corrected = input.bytes;
         r->corrected_length = input.length;
     } else {

@@ -194,18 +194,6 @@ static weir_err cmd_load_append_lines(cmd_load_log *c, size_t count) {
     return WEIR_OK;
 }
 
-static weir_err cmd_load_append_file(cmd_load_log *c, const char *path) {
-    size_t count = 1;
-    weir_err err = weir_lines_open(path, &c->lines);
-    while (!err && count) {
-        err = weir_lines_next(c->lines, c->line, LINES_MAX, &count);
-        if (!err && count) err = cmd_load_append_lines(c, count);
-        if (!err) err = cmd_load_stopped(c->load);
-    }
-    weir_lines_close(c->lines);
-    return weir_err_prefix(err, "%s", path);
-}
-
 static weir_err cmd_load_into_log(cmd_load *load, const char *path, uint32_t source) {
     const weir_config *config = weir_cli_config(load->cli);
     const weir_eventlog_opts opts = {
@@ -218,7 +206,14 @@ static weir_err cmd_load_into_log(cmd_load *load, const char *path, uint32_t sou
     c->source = weir_schema_source_at(load->schema, source);
     weir_err err = weir_mapper_open(load->schema, source, &weir_id_key_public, &c->mapper);
     if (!err) err = weir_eventlog_open(load->eventlog, c->source->topic, &opts, &c->log);
-    if (!err) err = cmd_load_append_file(c, path);
+    if (!err) err = weir_err_prefix(weir_lines_open(path, &c->lines), "%s", path);
+    for (size_t count = 1; !err && count;) {
+        err = weir_lines_next(c->lines, c->line, LINES_MAX, &count);
+        if (!err && count) err = cmd_load_append_lines(c, count);
+        if (!err) err = cmd_load_stopped(c->load);
+        err = weir_err_prefix(err, "%s", path);
+    }
+    weir_lines_close(c->lines);
     weir_err_keep(&err, weir_eventlog_close(c->log));
     weir_mapper_close(c->mapper);
     weir_free(c);

@@ -87,48 +87,39 @@ static weir_err log_cat_print_all(log_catting *cat) {
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
-static weir_err log_cat_choose_partitions(weir_cli *cli, log_catting *cat) {
-    uint32_t partitions = weir_eventlog_partitions(cat->log);
+static weir_err log_cat_open(weir_cli *cli, log_catting *cat) {
+    const weir_eventlog_opts opts = {.read_only = true};
+    const char *topic;
     uint64_t partition = 0;
-    weir_err err = weir_cli_u64(cli, "partition", 0, partitions - 1, &partition);
+    weir_err err = weir_cmd_log_topic(cli, &topic);
+    if (!err) err = weir_cli_u64(cli, "count", 1, UINT64_MAX, &cat->left);
+    if (!err) err = weir_eventlog_open(weir_cmd_log_folder(cli), topic, &opts, &cat->log);
+    if (err) return err;
+    uint32_t partitions = weir_eventlog_partitions(cat->log);
+    err = weir_cli_u64(cli, "partition", 0, partitions - 1, &partition);
     if (err) return err;
     bool one = weir_cli_given(cli, "partition") || partitions == 1;
     if (weir_cli_given(cli, "from") && !one) {
         return WEIR_ERR(WEIR_EUSAGE,
                         "--from is an offset of one partition, and topic %s has %" PRIu32 "; name it with --partition",
-                        weir_cli_positional(cli, 0), partitions);
+                        topic, partitions);
     }
     cat->partition_first = (uint32_t)partition;
     cat->partition_count = one ? 1 : partitions;
-    return WEIR_OK;
-}
-
-static weir_err log_cat_open_reader(weir_cli *cli, log_catting *cat, uint32_t index) {
-    weir_eventlog_partition_stats stats;
-    uint32_t partition = cat->partition_first + index;
-    weir_err err = weir_eventlog_stats_get(cat->log, partition, &stats);
-    if (err) return err;
-    uint64_t from = stats.offset_begin;
-    err = weir_cli_u64(cli, "from", 0, UINT64_MAX, &from);
-    if (!err && from > stats.offset_durable) {
-        err = WEIR_ERR(WEIR_EUSAGE, "--from is %" PRIu64 ", and partition %" PRIu32 " of topic %s ends at %" PRIu64,
-                       from, partition, weir_cli_positional(cli, 0), stats.offset_durable);
-    }
-    return err ? err : weir_eventlog_reader_open(cat->log, partition, from, &cat->readers[index]);
-}
-
-static weir_err log_cat_open_all(weir_cli *cli, log_catting *cat) {
-    const weir_eventlog_opts opts = {.read_only = true};
-    const char *topic;
-    weir_err err = weir_cmd_log_topic(cli, &topic);
-    if (!err) err = weir_cli_u64(cli, "count", 1, UINT64_MAX, &cat->left);
-    if (!err) err = weir_eventlog_open(weir_cmd_log_folder(cli), topic, &opts, &cat->log);
-    if (!err) err = log_cat_choose_partitions(cli, cat);
-    if (err) return err;
     cat->readers = weir_calloc(cat->partition_count, sizeof *cat->readers);
     if (!cat->readers) return WEIR_NOMEM("for %" PRIu32 " readers", cat->partition_count);
-    for (uint32_t i = 0; !err && i < cat->partition_count; i++)
-        err = log_cat_open_reader(cli, cat, i);
+    for (uint32_t i = 0; !err && i < cat->partition_count; i++) {
+        weir_eventlog_partition_stats stats;
+        uint32_t each = cat->partition_first + i;
+        err = weir_eventlog_stats_get(cat->log, each, &stats);
+        uint64_t from = err ? 0 : stats.offset_begin;
+        if (!err) err = weir_cli_u64(cli, "from", 0, UINT64_MAX, &from);
+        if (!err && from > stats.offset_durable) {
+            err = WEIR_ERR(WEIR_EUSAGE, "--from is %" PRIu64 ", and partition %" PRIu32 " of topic %s ends at %" PRIu64,
+                           from, each, topic, stats.offset_durable);
+        }
+        if (!err) err = weir_eventlog_reader_open(cat->log, each, from, &cat->readers[i]);
+    }
     return err;
 }
 
@@ -136,7 +127,7 @@ static weir_err log_cat_run(weir_cli *cli) {
     log_catting cat = {
         .left = UINT64_MAX, .json = weir_cli_given(cli, "json"), .follow = weir_cli_given(cli, "follow")};
     weir_err err = cat.follow ? weir_signals_install() : WEIR_OK; /* before anything is printed */
-    if (!err) err = log_cat_open_all(cli, &cat);
+    if (!err) err = log_cat_open(cli, &cat);
     if (!err) err = log_cat_print_all(&cat);
     if (!err) err = log_cat_flush(&cat, 0);
     while (!err && cat.follow && cat.left && !weir_signals_wait(CAT_POLL_US)) {

@@ -14,7 +14,7 @@ typedef struct log_listing {
     int width; /* of the longest topic */
     uint64_t topics;
     weir_buf out;
-    weir_err first; /* of a topic that cannot be read */
+    weir_err_kept first; /* of a topic that cannot be read */
 } log_listing;
 
 static void log_ls_row_json(log_listing *ls, const char *topic, uint64_t creation_id, uint32_t partition,
@@ -44,16 +44,6 @@ static void log_ls_row_json(log_listing *ls, const char *topic, uint64_t creatio
     weir_buf_text(&ls->out, "\n");
 }
 
-static void log_ls_row_text(log_listing *ls, const char *topic, uint32_t partition,
-                            const weir_eventlog_partition_stats *stats) {
-    char text[WEIR_TIME_TEXT_MAX] = "-";
-    if (stats->offset_durable > stats->offset_begin) weir_time_format(stats->time_last_us, text);
-    weir_buf_printf(
-        &ls->out, "%-*s  %9" PRIu32 "  %12" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %8" PRIu64 "  %s\n",
-        ls->width, topic, partition, stats->offset_begin, stats->offset_durable, stats->offset_end, stats->bytes,
-        stats->segments, text);
-}
-
 static weir_err log_ls_topic(log_listing *ls, const char *topic) {
     weir_eventlog *log = NULL;
     const weir_eventlog_opts opts = {.read_only = true};
@@ -65,7 +55,13 @@ static weir_err log_ls_topic(log_listing *ls, const char *topic) {
         if (ls->json) {
             log_ls_row_json(ls, topic, weir_eventlog_creation_id(log), i, &stats);
         } else {
-            log_ls_row_text(ls, topic, i, &stats);
+            char text[WEIR_TIME_TEXT_MAX] = "-";
+            if (stats.offset_durable > stats.offset_begin) weir_time_format(stats.time_last_us, text);
+            weir_buf_printf(&ls->out,
+                            "%-*s  %9" PRIu32 "  %12" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %8" PRIu64
+                            "  %s\n",
+                            ls->width, topic, i, stats.offset_begin, stats.offset_durable, stats.offset_end,
+                            stats.bytes, stats.segments, text);
         }
     }
     weir_err_keep(&err, weir_eventlog_close(log));
@@ -76,8 +72,8 @@ static weir_err log_ls_topic(log_listing *ls, const char *topic) {
 static weir_err log_ls_visit(void *context, const char *topic) {
     log_listing *ls = context;
     weir_err err = log_ls_topic(ls, topic);
-    if (err && ls->first) weir_log_error("log.ls", err);
-    weir_err_keep(&ls->first, err);
+    if (err && ls->first.err) weir_log_error("log.ls", err);
+    if (err && !ls->first.err) weir_err_kept_set(&ls->first, err);
     return WEIR_OK;
 }
 
@@ -103,7 +99,7 @@ static weir_err log_ls_run(weir_cli *cli) {
     if (!err) err = weir_eventlog_topics(ls.folder, log_ls_visit, &ls);
     if (!err) err = weir_buf_err(&ls.out);
     if (!err) err = weir_cli_output(ls.out.bytes, ls.out.length);
-    weir_err_keep(&err, ls.first);
+    weir_err_keep(&err, weir_err_kept_get(&ls.first));
     weir_buf_free(&ls.out);
     return err;
 }

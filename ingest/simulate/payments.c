@@ -32,31 +32,37 @@ static char *payments_put_account(char *p, const weir_sim_world *world, const we
     return weir_sim_put_digits(p, weir_sim_account_number(world, person), world->accounts.digits);
 }
 
-static char *payments_put_card_and_device(char *p, const weir_sim_world *world, const weir_sim_payment *payment) {
+static void payments_write(weir_sim_payments *sim, uint64_t number, weir_simulate_message *messagep) {
+    static const char channels[][28] = {
+        "\",\"channel\":\"web", "\",\"channel\":\"app",      "\",\"channel\":\"pos",
+        "\",\"channel\":\"atm", "\",\"channel\":\"transfer",
+    };
+    const weir_sim_world *world = &sim->world;
+    const weir_sim_payment *payment = &sim->payment;
+    const weir_sim_country *country = &weir_sim_countries[payment->country];
+    char *p = payments_put_id(sim->line, 'p', number);
+    p = weir_sim_put_time(p, &sim->date, payment->time_us);
+    /* who pays, and with what */
+    p = WEIR_SIM_PUT(p, "\",\"account\":\"");
+    messagep->key = p;
+    p = payments_put_account(p, world, &payment->payer);
+    messagep->key_length = (size_t)(p - messagep->key);
     if (payment->card != WEIR_SIM_NO_CARD) {
         p = WEIR_SIM_PUT(p, "\",\"card\":\"c");
         p = weir_sim_put_digits(p, weir_sim_card_number(world, &payment->payer, payment->card), world->cards.digits);
     }
     p = WEIR_SIM_PUT(p, "\",\"device\":\"d");
-    return weir_sim_put_digits(p, weir_sim_device_number(world, payment->device), world->devices.digits);
-}
-
-static char *payments_put_other_side(char *p, const weir_sim_world *world, const weir_sim_payment *payment) {
+    p = weir_sim_put_digits(p, weir_sim_device_number(world, payment->device), world->devices.digits);
+    /* to whom */
     if (payment->merchant == WEIR_SIM_NONE) {
         weir_sim_person payee = weir_sim_person_at(world, payment->payee, payment->payer.day);
         p = WEIR_SIM_PUT(p, "\",\"payee\":\"");
-        return payments_put_account(p, world, &payee);
+        p = payments_put_account(p, world, &payee);
+    } else {
+        p = WEIR_SIM_PUT(p, "\",\"merchant\":\"m");
+        p = weir_sim_put_digits(p, world->merchants[payment->merchant].number, world->merchant_numbers.digits);
     }
-    p = WEIR_SIM_PUT(p, "\",\"merchant\":\"m");
-    return weir_sim_put_digits(p, world->merchants[payment->merchant].number, world->merchant_numbers.digits);
-}
-
-static char *payments_put_money(char *p, const weir_sim_payment *payment) {
-    static const char channels[][28] = {
-        "\",\"channel\":\"web", "\",\"channel\":\"app",      "\",\"channel\":\"pos",
-        "\",\"channel\":\"atm", "\",\"channel\":\"transfer",
-    };
-    const weir_sim_country *country = &weir_sim_countries[payment->country];
+    /* how much, and how */
     p = WEIR_SIM_PUT(p, "\",\"amount\":");
     p = weir_sim_put_cents(p, payment->cents);
     p = WEIR_SIM_PUT(p, ",\"currency\":\"");
@@ -65,21 +71,7 @@ static char *payments_put_money(char *p, const weir_sim_payment *payment) {
     memcpy(p + 3, channels[payment->channel], length);
     p = WEIR_SIM_PUT(p + 3 + length, "\",\"country\":\"");
     memcpy(p, country->code, 2);
-    return p + 2;
-}
-
-static void payments_write(weir_sim_payments *sim, uint64_t number, weir_simulate_message *messagep) {
-    const weir_sim_world *world = &sim->world;
-    const weir_sim_payment *payment = &sim->payment;
-    char *p = payments_put_id(sim->line, 'p', number);
-    p = weir_sim_put_time(p, &sim->date, payment->time_us);
-    p = WEIR_SIM_PUT(p, "\",\"account\":\"");
-    messagep->key = p;
-    p = payments_put_account(p, world, &payment->payer);
-    messagep->key_length = (size_t)(p - messagep->key);
-    p = payments_put_card_and_device(p, world, payment);
-    p = payments_put_other_side(p, world, payment);
-    p = payments_put_money(p, payment);
+    p += 2;
     if (payment->merchant != WEIR_SIM_NONE) {
         p = WEIR_SIM_PUT(p, "\",\"mcc\":\"");
         p = weir_sim_put_digits(p, weir_sim_trades[world->merchants[payment->merchant].trade].code, 4);
@@ -105,15 +97,6 @@ static void payments_write_chargeback(weir_sim_payments *sim, uint64_t number, i
 
 /* --- the next payment --------------------------------------------------------------------------------------------- */
 
-static void payments_fill_transfer(weir_sim_payments *sim, const weir_sim_plan *plan, weir_rng *rng,
-                                   weir_sim_payment *payment) {
-    payment->merchant = WEIR_SIM_NONE;
-    payment->payee = plan->target != plan->slot ? plan->target : (plan->target + 1) % sim->world.slots;
-    payment->channel = WEIR_SIM_TRANSFER;
-    payment->country = payment->payer.country;
-    payment->cents = plan->cents ? plan->cents : weir_sim_transfer_cents(&sim->world, payment->country, rng);
-}
-
 /* The nearest cash machine: the first operator among a few popular merchants, or the country's first. */
 static uint32_t payments_find_atm(const weir_sim_world *world, uint32_t country, weir_rng *rng) {
     for (uint32_t i = 0; i < 64; i++) {
@@ -125,20 +108,10 @@ static uint32_t payments_find_atm(const weir_sim_world *world, uint32_t country,
     return world->country_begin[country];
 }
 
-static void payments_fill_purchase(weir_sim_payments *sim, const weir_sim_plan *plan, weir_rng *rng,
-                                   weir_sim_payment *payment) {
-    const weir_sim_world *world = &sim->world;
-    bool cash = plan->act == WEIR_SIM_CASH;
-    payment->merchant = cash ? payments_find_atm(world, payment->payer.country, rng) : plan->target;
-    payment->channel = (uint8_t)(plan->act == WEIR_SIM_REMOTE ? weir_sim_remote_channel(world, payment->merchant, rng)
-                                                              : weir_sim_usual_channel(world, payment->merchant, rng));
-    payment->country = world->merchants[payment->merchant].country;
-    payment->cents = weir_sim_usual_cents(world, payment->merchant, rng);
-}
-
 /* Makes the payment of a plan. False: the card has been replaced since it was copied, and is declined. */
 static bool payments_carry_out(weir_sim_payments *sim, const weir_sim_plan *plan, weir_rng *rng,
                                weir_sim_payment *payment) {
+    const weir_sim_world *world = &sim->world;
     if (plan->act == WEIR_SIM_ERRAND) {
         weir_sim_errand(sim, plan->slot, rng, payment);
         return true;
@@ -151,10 +124,20 @@ static bool payments_carry_out(weir_sim_payments *sim, const weir_sim_plan *plan
     if (plan->issue != WEIR_SIM_ANY_ISSUE &&
         plan->issue != weir_sim_card_issue(&sim->world, &payment->payer, plan->card))
         return false;
-    if (plan->act == WEIR_SIM_SEND)
-        payments_fill_transfer(sim, plan, rng, payment);
-    else
-        payments_fill_purchase(sim, plan, rng, payment);
+    if (plan->act == WEIR_SIM_SEND) {
+        payment->merchant = WEIR_SIM_NONE;
+        payment->payee = plan->target != plan->slot ? plan->target : (plan->target + 1) % world->slots;
+        payment->channel = WEIR_SIM_TRANSFER;
+        payment->country = payment->payer.country;
+        payment->cents = plan->cents ? plan->cents : weir_sim_transfer_cents(world, payment->country, rng);
+    } else {
+        bool cash = plan->act == WEIR_SIM_CASH, remote = plan->act == WEIR_SIM_REMOTE;
+        payment->merchant = cash ? payments_find_atm(world, payment->payer.country, rng) : plan->target;
+        payment->channel = (uint8_t)(remote ? weir_sim_remote_channel(world, payment->merchant, rng)
+                                            : weir_sim_usual_channel(world, payment->merchant, rng));
+        payment->country = world->merchants[payment->merchant].country;
+        payment->cents = weir_sim_usual_cents(world, payment->merchant, rng);
+    }
     bool present = payment->channel == WEIR_SIM_POS || payment->channel == WEIR_SIM_ATM;
     payment->device = present || plan->device == WEIR_SIM_NONE ? weir_sim_device_for(sim, payment, rng) : plan->device;
     return true;
@@ -166,31 +149,22 @@ static int64_t payments_event_time(weir_sim_payments *sim, int64_t busy_us) {
     return time_us > sim->opts.start_us ? time_us : sim->opts.start_us;
 }
 
-static void payments_make_spontaneous(weir_sim_payments *sim) {
-    weir_rng rng = weir_rng_stream(sim->world.seed, sim->spontaneous++, WEIR_SIM_BASE);
-    sim->payment.time_us = payments_event_time(sim, sim->busy_base);
-    sim->busy_base += weir_sim_exponential(&sim->world.math, &sim->gaps, sim->gap_mean);
-    uint32_t slot = weir_sim_active_slot(&sim->world, &rng);
-    weir_sim_honest(sim, slot, &rng, &sim->payment);
-    weir_sim_follow(sim, &sim->payment, &rng);
-}
-
-static bool payments_make_planned(weir_sim_payments *sim) {
-    weir_rng rng = weir_rng_stream(sim->world.seed, sim->planned++, WEIR_SIM_PLANNED);
-    weir_sim_plan plan;
-    sim->payment.time_us = payments_event_time(sim, weir_sim_agenda_next(&sim->plans));
-    weir_sim_agenda_take(&sim->plans, &plan);
-    bool made = payments_carry_out(sim, &plan, &rng, &sim->payment);
-    if (!made) sim->budget[plan.fraud] += WEIR_SIM_ONE_PAYMENT;
-    return made;
-}
-
+/* What comes first: a planned payment, or the next spontaneous one. */
 static void payments_make(weir_sim_payments *sim) {
     while (!sim->pending) {
         if (weir_sim_agenda_next(&sim->plans) <= sim->busy_base) {
-            sim->pending = payments_make_planned(sim);
+            weir_rng rng = weir_rng_stream(sim->world.seed, sim->planned++, WEIR_SIM_PLANNED);
+            weir_sim_plan plan;
+            sim->payment.time_us = payments_event_time(sim, weir_sim_agenda_next(&sim->plans));
+            weir_sim_agenda_take(&sim->plans, &plan);
+            sim->pending = payments_carry_out(sim, &plan, &rng, &sim->payment);
+            if (!sim->pending) sim->budget[plan.fraud] += WEIR_SIM_ONE_PAYMENT;
         } else {
-            payments_make_spontaneous(sim);
+            weir_rng rng = weir_rng_stream(sim->world.seed, sim->spontaneous++, WEIR_SIM_BASE);
+            sim->payment.time_us = payments_event_time(sim, sim->busy_base);
+            sim->busy_base += weir_sim_exponential(&sim->world.math, &sim->gaps, sim->gap_mean);
+            weir_sim_honest(sim, weir_sim_active_slot(&sim->world, &rng), &rng, &sim->payment);
+            weir_sim_follow(sim, &sim->payment, &rng);
             sim->pending = true;
         }
     }

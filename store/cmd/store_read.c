@@ -64,33 +64,6 @@ typedef struct cmd_question {
     int64_t before_us;
 } cmd_question;
 
-static weir_err cmd_question_no_such_type(const weir_schema *schema, const char *name) {
-    char nearest[128];
-    weir_suggest suggest = weir_suggest_for(name);
-    for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++)
-        weir_suggest_offer(&suggest, weir_schema_vertex_at(schema, i)->name);
-    return WEIR_ERR(WEIR_ENOTFOUND, "the store has no vertex type '%.64s'; weir schema print says which there are%s",
-                    name, weir_suggest_text(&suggest, nearest, sizeof nearest));
-}
-
-/* An integer key has one spelling: "007" is 7. */
-static weir_err cmd_question_read_key(cmd_question *q, const char *text) {
-    const weir_schema_vertex *type = weir_schema_vertex_at(q->store.schema, q->type);
-    char number[32];
-    if (type->key == WEIR_SCHEMA_KEY_INTEGER) {
-        char *end;
-        errno = 0;
-        long long value = strtoll(text, &end, 10);
-        if (errno || *end || end == text) {
-            return WEIR_ERR(WEIR_EUSAGE, "keys of %s are integers of 64 bits; '%.64s' is not one", type->name, text);
-        }
-        snprintf(number, sizeof number, "%lld", value);
-        text = number;
-    }
-    q->vertex = weir_vertex_id(weir_graph_id_key(q->store.graph), type->name, text, strlen(text));
-    return WEIR_OK;
-}
-
 static weir_err cmd_question_close(cmd_question *q) {
     weir_arena_close(q->arena);
     return weir_cmd_store_close(&q->store);
@@ -102,11 +75,33 @@ static weir_err cmd_question_open(weir_cli *cli, cmd_question *q) {
     if (weir_cli_given(cli, "before")) err = weir_cli_time(cli, "before", &q->before_us);
     if (!err) err = weir_cmd_store_open(cli, true, &q->store);
     if (err) return err;
-    const char *type = weir_cli_positional(cli, 0);
-    q->type = weir_schema_vertex_find(q->store.schema, type);
-    err = q->type == WEIR_SCHEMA_NONE ? cmd_question_no_such_type(q->store.schema, type)
-                                      : cmd_question_read_key(q, weir_cli_positional(cli, 1));
-    if (!err) err = weir_arena_open(READ_BYTES, &q->arena);
+    const weir_schema *schema = q->store.schema;
+    const char *type = weir_cli_positional(cli, 0), *key = weir_cli_positional(cli, 1);
+    char number[32], nearest[128];
+    q->type = weir_schema_vertex_find(schema, type);
+    if (q->type == WEIR_SCHEMA_NONE) {
+        weir_suggest suggest = weir_suggest_for(type);
+        for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++)
+            weir_suggest_offer(&suggest, weir_schema_vertex_at(schema, i)->name);
+        err = WEIR_ERR(WEIR_ENOTFOUND, "the store has no vertex type '%.64s'; weir schema print says which there are%s",
+                       type, weir_suggest_text(&suggest, nearest, sizeof nearest));
+        goto done;
+    }
+    if (weir_schema_vertex_at(schema, q->type)->key == WEIR_SCHEMA_KEY_INTEGER) {
+        /* An integer key has one spelling: "007" is 7. */
+        char *end;
+        errno = 0;
+        long long value = strtoll(key, &end, 10);
+        if (errno || *end || end == key) {
+            err = WEIR_ERR(WEIR_EUSAGE, "keys of %s are integers of 64 bits; '%.64s' is not one", type, key);
+            goto done;
+        }
+        snprintf(number, sizeof number, "%lld", value);
+        key = number;
+    }
+    q->vertex = weir_vertex_id(weir_graph_id_key(q->store.graph), type, key, strlen(key));
+    err = weir_arena_open(READ_BYTES, &q->arena);
+done:
     if (err) weir_err_keep(&err, cmd_question_close(q));
     return err;
 }

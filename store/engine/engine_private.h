@@ -22,7 +22,7 @@ struct weir_engine {
     weir_engine_opts opts;
     char *folder;
     atomic_uint_fast64_t next_file; /* number of the next sorted file */
-    int64_t look_at_us;             /* [owner] not before is it read again whether the damage is still there */
+    int64_t look_at_us;             /* [owner] not before then is it checked again whether the damage is still there */
 
     atomic_uint inside;  /* calls and cursors that use db */
     atomic_bool closing; /* new callers wait: db is about to be replaced */

@@ -175,16 +175,6 @@ static weir_err mend_reopen(weir_engine *engine, bool compacts) {
     return err;
 }
 
-/* When RocksDB goes on by itself, it need not be opened again. */
-static bool mend_resumed(weir_engine *engine) {
-    weir_rocks_status status;
-    weir_err err = WEIR_OK;
-    if (!weir_engine_enter(engine, &err)) return false;
-    bool on = weir_rocks_resume(engine->db, &status);
-    weir_engine_leave(engine);
-    return on;
-}
-
 weir_err weir_engine_mend(weir_engine *engine) {
     mend_state now;
     weir_mutex_lock(&engine->mutex);
@@ -197,12 +187,19 @@ weir_err weir_engine_mend(weir_engine *engine) {
     if (!now.stopped && !now.damaged) return WEIR_OK;
     if (engine->opts.read_only) return weir_engine_health(engine);
     bool bad = now.damaged && !now.restored && mend_still_damaged(engine, &now);
-    if (!now.damaged && engine->db && mend_resumed(engine)) {
-        mend_well_again(engine, false);
-        return WEIR_OK;
+    weir_err err = WEIR_OK;
+    if (!now.damaged && engine->db && weir_engine_enter(engine, &err)) {
+        /* When RocksDB goes on by itself, it need not be opened again. */
+        weir_rocks_status status;
+        bool resumed = weir_rocks_resume(engine->db, &status);
+        weir_engine_leave(engine);
+        if (resumed) {
+            mend_well_again(engine, false);
+            return WEIR_OK;
+        }
     }
     if (bad && !now.stopped) return weir_engine_health(engine);
-    weir_err err = mend_reopen(engine, !bad);
+    err = mend_reopen(engine, !bad);
     if (!err) mend_well_again(engine, bad);
     if (!err && bad) err = weir_engine_health(engine);
     return err;

@@ -82,18 +82,6 @@ static weir_err engine_restore_one(void *context, const char *name) {
     return err;
 }
 
-/* Even if it was opened again meanwhile, because one file was whole: another was then opened while damaged. */
-static void engine_restore_is_to_be_opened(weir_engine *engine) {
-    weir_mutex_lock(&engine->mutex);
-    weir_err_kept_set(&engine->trouble,
-                      WEIR_ERR(WEIR_ECORRUPT,
-                               "files of %s came back out of a checkpoint; it is opened again as soon as "
-                               "no long read is in it",
-                               engine->folder));
-    engine->damaged = engine->restored = true;
-    weir_mutex_unlock(&engine->mutex);
-}
-
 weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copies, uint32_t *restoredp,
                              uint32_t *leftp) {
     char file[WEIR_ENGINE_PATH_MAX];
@@ -104,6 +92,15 @@ weir_err weir_engine_restore(weir_engine *engine, const weir_engine_copies *copi
     if (!err) err = weir_engine_check_names(engine, file, &damaged);
     *restoredp = r.restored;
     *leftp = r.left + damaged;
-    if (!err && *leftp == 0 && r.restored > 0) engine_restore_is_to_be_opened(engine);
-    return err;
+    if (err || *leftp > 0 || r.restored == 0) return err;
+    /* Even if it was opened again meanwhile, because one file was whole: another was then opened while damaged. */
+    weir_mutex_lock(&engine->mutex);
+    weir_err_kept_set(&engine->trouble,
+                      WEIR_ERR(WEIR_ECORRUPT,
+                               "files of %s came back out of a checkpoint; it is opened again as soon as no long read "
+                               "is in it",
+                               engine->folder));
+    engine->damaged = engine->restored = true;
+    weir_mutex_unlock(&engine->mutex);
+    return WEIR_OK;
 }

@@ -38,13 +38,6 @@ static void engine_writer_free(weir_engine_writer *writer) {
     weir_free(writer);
 }
 
-static char *engine_writer_path(const weir_engine *engine, uint64_t number) {
-    size_t size = strlen(engine->folder) + 32;
-    char *path = weir_malloc(size);
-    if (path) snprintf(path, size, "%s/seal-%llu.tmp", engine->folder, (unsigned long long)number);
-    return path;
-}
-
 static weir_err engine_writer_open(weir_engine *engine, bool in_parts, weir_engine_writer **writerp) {
     weir_rocks_status status;
     weir_err err = WEIR_OK;
@@ -52,11 +45,13 @@ static weir_err engine_writer_open(weir_engine *engine, bool in_parts, weir_engi
     if (engine->opts.read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
     weir_engine_writer *writer = weir_calloc(1, sizeof *writer);
     if (writer) writer->number = atomic_fetch_add(&engine->next_file, 1);
-    if (writer) writer->path = engine_writer_path(engine, writer->number);
+    size_t size = strlen(engine->folder) + 32;
+    if (writer) writer->path = weir_malloc(size);
     if (!writer || !writer->path) {
         engine_writer_free(writer);
         return WEIR_NOMEM("while writing into %s", engine->folder);
     }
+    snprintf(writer->path, size, "%s/seal-%llu.tmp", engine->folder, (unsigned long long)writer->number);
     writer->engine = engine;
     unlink(writer->path);
     if (!weir_engine_enter(engine, &err)) {

@@ -24,6 +24,8 @@ typedef struct arrays_source {
     arrays_seen_edge *seen; /* of the windows at hand that are gathered; three arrays of one capacity */
     uint64_t *seen_events, *seen_places;
     size_t seen_capacity;
+    void *owned; /* or NULL */
+    void (*owned_free)(void *owned);
     weir_sample_csr csrs[];
 } arrays_source;
 
@@ -279,7 +281,15 @@ static void arrays_close(weir_sample_source *source) {
     weir_free(s->seen);
     weir_free(s->seen_events);
     weir_free(s->seen_places);
+    if (s->owned_free) s->owned_free(s->owned);
     weir_free(s);
+}
+
+void weir_sample_arrays_own(weir_sample_source *source, void *owned, void (*release)(void *owned)) {
+    arrays_source *s = arrays_of_own(source);
+    WEIR_ASSERT(source->close == arrays_close && !s->owned_free);
+    s->owned = owned;
+    s->owned_free = release;
 }
 
 weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_source **sourcep) {

@@ -159,13 +159,6 @@ static weir_err simulate_send_all(simulate_run *r) {
     return WEIR_OK;
 }
 
-/* About how many messages of the main topic will come; 0, unknown, when the run is endless. */
-static uint64_t simulate_expected(const simulate_run *r, uint64_t per_day) {
-    if (r->count_max != UINT64_MAX) return r->count_max;
-    if (r->end_us == EVENT_TIME_MAX) return 0;
-    return (uint64_t)((double)(r->end_us - r->start_us) / (double)DAY_US * (double)per_day);
-}
-
 static void simulate_print_summary(const simulate_run *r, const char *path) {
     double seconds = (double)(weir_clock_mono_us(weir_clock_system()) - r->began_us) / (double)WEIR_US_PER_S;
     double event_seconds = (double)(r->time_us - r->start_us) / (double)WEIR_US_PER_S;
@@ -180,8 +173,12 @@ static void simulate_print_summary(const simulate_run *r, const char *path) {
 
 /* Sends unless err says that something could not be opened, and closes what is open in any case. */
 static weir_err simulate_to_the_end(simulate_run *r, weir_err err, uint64_t per_day, const char *path) {
-    const weir_progress_opts progress = {
-        .what = weir_simulate_topic_name(r->main_topic), .total = simulate_expected(r, per_day), .fd = STDERR_FILENO};
+    weir_progress_opts progress = {.what = weir_simulate_topic_name(r->main_topic), .fd = STDERR_FILENO};
+    if (r->count_max != UINT64_MAX) {
+        progress.total = r->count_max;
+    } else if (r->end_us != EVENT_TIME_MAX) {
+        progress.total = (uint64_t)((double)(r->end_us - r->start_us) / (double)DAY_US * (double)per_day);
+    }
     if (!err) err = weir_signals_install();
     if (!err) err = weir_progress_open(&progress, &r->progress);
     r->began_us = r->rested_us = weir_clock_mono_us(weir_clock_system());
