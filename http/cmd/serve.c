@@ -21,7 +21,6 @@
 #include <weir/store/base/file.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/signals.h>
-#include <weir/store/base/suggest.h>
 #include <weir/store/base/thread.h>
 #include <weir/store/cli/cli.h>
 
@@ -58,19 +57,6 @@ typedef struct service {
 } service;
 
 /* --- what is asked -------------------------------------------------------------------------------------------- */
-
-static weir_err serve_load_schema(const char *operand, weir_schema **schemap) {
-    const weir_schema_shipped *shipped = weir_schema_shipped_find(operand);
-    *schemap = NULL;
-    if (shipped) return weir_schema_parse(shipped->name, shipped->text, shipped->length, schemap);
-    if (weir_path_exists(operand)) return weir_schema_load(operand, schemap);
-    char nearest[128];
-    weir_suggest suggest = weir_suggest_for(operand);
-    for (size_t i = 0; i < weir_schema_shipped_count(); i++)
-        weir_suggest_offer(&suggest, weir_schema_shipped_at(i)->name);
-    return WEIR_ERR(WEIR_ENOTFOUND, "no file or shipped schema '%.200s'; `weir schema list` names the shipped ones%s",
-                    operand, weir_suggest_text(&suggest, nearest, sizeof nearest));
-}
 
 /* FOLDER/NAME, or FOLDER where name is NULL. */
 static weir_err serve_set_path(char path[PATH_MAX_BYTES], const char *folder, const char *name) {
@@ -115,7 +101,7 @@ static weir_err serve_read_arguments(service *serve, const weir_cli *cli) {
         const char *brokers = weir_cli_text(cli, "kafka");
         serve->brokers = brokers && *brokers ? brokers : weir_config_text(config, WEIR_CONFIG_KAFKA_BROKERS);
     }
-    err = serve_load_schema(schema, &serve->schema);
+    err = weir_schema_load_named(schema, &serve->schema);
     if (!keys) keys = weir_config_text(config, WEIR_CONFIG_HTTP_KEYS);
     if (err || !*keys) return err;
     serve->key_file = keys;

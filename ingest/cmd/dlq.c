@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
-#include <weir/store/base/file.h>
-#include <weir/store/base/suggest.h>
 
 #include "dlq_private.h"
 
@@ -15,40 +14,42 @@
 
 /* --- which were replayed, and when ------------------------------------------------------------------------------ */
 
-typedef struct replay {
+typedef struct dlq_replayed {
     uint64_t number;
     int64_t time_us;
-} replay;
+} dlq_replayed;
 
 struct weir_cmd_replays {
-    replay *items; /* rising by number, then by time */
+    dlq_replayed *items; /* rising by number, then by time */
     size_t count, capacity;
 };
 
-static weir_err replay_add(struct weir_cmd_replays *replays, const weir_record *record) {
+/* A record of the topic that says what was replayed. */
+static weir_err dlq_replays_add(void *context, const weir_record *record) {
+    struct weir_cmd_replays *replays = context;
     if (record->key_length != sizeof(uint64_t)) {
         return WEIR_ERR(WEIR_ECORRUPT, "record %" PRIu64 " of topic %s is damaged", record->offset,
                         WEIR_DEAD_LETTER_REPLAY_TOPIC);
     }
     if (replays->count == replays->capacity) {
         size_t capacity = replays->capacity ? replays->capacity * 2 : 64;
-        replay *items = weir_realloc_array(replays->items, capacity, sizeof *items);
+        dlq_replayed *items = weir_realloc_array(replays->items, capacity, sizeof *items);
         if (!items) return WEIR_NOMEM("for %zu replayed letters", capacity);
         replays->items = items;
         replays->capacity = capacity;
     }
-    replays->items[replays->count++] = (replay){weir_get_u64(record->key), record->time_us};
+    replays->items[replays->count++] = (dlq_replayed){weir_get_u64(record->key), record->time_us};
     return WEIR_OK;
 }
 
-static int compare_replays(const void *a, const void *b) {
-    const replay *x = a, *y = b;
+static int dlq_compare_replays(const void *a, const void *b) {
+    const dlq_replayed *x = a, *y = b;
     if (x->number != y->number) return x->number < y->number ? -1 : 1;
     return (x->time_us > y->time_us) - (x->time_us < y->time_us);
 }
 
 /* The newest time, or 0. */
-static int64_t replayed_at(const struct weir_cmd_replays *replays, uint64_t number) {
+static int64_t dlq_replayed_at(const struct weir_cmd_replays *replays, uint64_t number) {
     size_t low = 0, high = replays->count;
     while (low < high) { /* the first above number */
         size_t middle = low + (high - low) / 2;
@@ -61,11 +62,11 @@ static int64_t replayed_at(const struct weir_cmd_replays *replays, uint64_t numb
     return low > 0 && replays->items[low - 1].number == number ? replays->items[low - 1].time_us : 0;
 }
 
-/* --- walking a topic of one partition --------------------------------------------------------------------------- */
+/* --- reading a topic of one partition --------------------------------------------------------------------------- */
 
-typedef weir_err (*record_visit)(void *context, const weir_record *record);
+typedef weir_err (*dlq_record_visit)(void *context, const weir_record *record);
 
-static weir_err walk(weir_eventlog *log, uint64_t from, uint64_t count_max, record_visit visit, void *context) {
+static weir_err dlq_walk(weir_eventlog *log, uint64_t from, uint64_t count_max, dlq_record_visit visit, void *context) {
     weir_record records[READ_RECORDS];
     weir_eventlog_reader *reader;
     size_t count;
@@ -76,13 +77,14 @@ static weir_err walk(weir_eventlog *log, uint64_t from, uint64_t count_max, reco
         err = weir_eventlog_reader_next(reader, records, capacity, &count);
         for (size_t i = 0; !err && i < count; i++)
             err = visit(context, &records[i]);
+        WEIR_ASSERT(count <= count_max);
         count_max -= count;
     } while (!err && count && count_max);
     weir_eventlog_reader_close(reader);
     return err;
 }
 
-static weir_err begin_of(weir_eventlog *log, uint64_t *beginp) {
+static weir_err dlq_begin(weir_eventlog *log, uint64_t *beginp) {
     weir_eventlog_partition_stats stats;
     weir_err err = weir_eventlog_stats_get(log, 0, &stats);
     *beginp = err ? 0 : stats.offset_begin;
@@ -90,27 +92,23 @@ static weir_err begin_of(weir_eventlog *log, uint64_t *beginp) {
 }
 
 /* *logp NULL: there is no such topic. */
-static weir_err open_topic(const char *folder, const char *topic, weir_eventlog **logp) {
+static weir_err dlq_open_topic(const char *folder, const char *topic, weir_eventlog **logp) {
     const weir_eventlog_opts opts = {.read_only = true};
     weir_err err = weir_eventlog_open(folder, topic, &opts, logp);
     return weir_err_is(err, WEIR_ENOTFOUND) ? WEIR_OK : err;
 }
 
-static weir_err add_replay(void *context, const weir_record *record) {
-    return replay_add(context, record);
-}
-
-static weir_err load_replays(weir_cmd_letters *letters) {
+static weir_err dlq_load_replays(weir_cmd_letters *letters) {
     struct weir_cmd_replays *replays = letters->replays = weir_calloc(1, sizeof *replays);
     weir_eventlog *log = NULL;
     uint64_t begin;
     if (!replays) return WEIR_NOMEM("for the replayed letters");
-    weir_err err = open_topic(letters->folder, WEIR_DEAD_LETTER_REPLAY_TOPIC, &log);
+    weir_err err = dlq_open_topic(letters->folder, WEIR_DEAD_LETTER_REPLAY_TOPIC, &log);
     if (err || !log) return err;
-    err = begin_of(log, &begin);
-    if (!err) err = walk(log, begin, UINT64_MAX, add_replay, replays);
+    err = dlq_begin(log, &begin);
+    if (!err) err = dlq_walk(log, begin, UINT64_MAX, dlq_replays_add, replays);
     weir_err_keep(&err, weir_eventlog_close(log));
-    if (replays->count) qsort(replays->items, replays->count, sizeof *replays->items, compare_replays);
+    if (replays->count) qsort(replays->items, replays->count, sizeof *replays->items, dlq_compare_replays);
     return err;
 }
 
@@ -120,8 +118,8 @@ weir_err weir_cmd_letters_open(const weir_cli *cli, weir_cmd_letters *letters) {
     const char *path = weir_cli_text(cli, "path");
     *letters = (weir_cmd_letters){.partition = UINT64_MAX, .since_us = INT64_MIN};
     letters->folder = path ? path : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_EVENTLOG_PATH);
-    weir_err err = open_topic(letters->folder, WEIR_DEAD_LETTER_TOPIC, &letters->log);
-    if (!err) err = load_replays(letters);
+    weir_err err = dlq_open_topic(letters->folder, WEIR_DEAD_LETTER_TOPIC, &letters->log);
+    if (!err) err = dlq_load_replays(letters);
     if (err) weir_cmd_letters_close(letters);
     return err;
 }
@@ -140,14 +138,14 @@ void weir_cmd_letters_close(weir_cmd_letters *letters) {
     *letters = (weir_cmd_letters){0};
 }
 
-typedef struct walking {
+typedef struct dlq_walking {
     const weir_cmd_letters *letters;
     weir_cmd_letter_visit visit;
     void *context;
     bool filtered;
-} walking;
+} dlq_walking;
 
-static bool passes(const weir_cmd_letters *f, const weir_cmd_letter *l) {
+static bool dlq_passes(const weir_cmd_letters *f, const weir_cmd_letter *l) {
     const weir_dead_letter *d = &l->letter;
     if (f->source && (strlen(f->source) != d->source_length || memcmp(f->source, d->source, d->source_length) != 0))
         return false;
@@ -155,25 +153,25 @@ static bool passes(const weir_cmd_letters *f, const weir_cmd_letter *l) {
     return (f->partition == UINT64_MAX || f->partition == d->partition) && l->put_us >= f->since_us;
 }
 
-static weir_err visit_record(void *context, const weir_record *record) {
-    const walking *w = context;
+static weir_err dlq_visit_record(void *context, const weir_record *record) {
+    const dlq_walking *w = context;
     weir_cmd_letter letter = {.number = record->offset, .put_us = record->time_us};
     weir_err err = weir_dead_letter_read(record, &letter.letter);
-    if (err || (w->filtered && !passes(w->letters, &letter))) return err;
-    letter.replayed_us = replayed_at(w->letters->replays, letter.number);
+    if (err || (w->filtered && !dlq_passes(w->letters, &letter))) return err;
+    letter.replayed_us = dlq_replayed_at(w->letters->replays, letter.number);
     return w->visit(w->context, &letter);
 }
 
 weir_err weir_cmd_letters_walk(weir_cmd_letters *letters, weir_cmd_letter_visit visit, void *context) {
-    walking w = {letters, visit, context, true};
+    dlq_walking w = {letters, visit, context, true};
     uint64_t begin;
     if (!letters->log) return WEIR_OK;
-    weir_err err = begin_of(letters->log, &begin);
-    return err ? err : walk(letters->log, begin, UINT64_MAX, visit_record, &w);
+    weir_err err = dlq_begin(letters->log, &begin);
+    return err ? err : dlq_walk(letters->log, begin, UINT64_MAX, dlq_visit_record, &w);
 }
 
 weir_err weir_cmd_letters_one(weir_cmd_letters *letters, uint64_t number, weir_cmd_letter_visit visit, void *context) {
-    walking w = {letters, visit, context, false};
+    dlq_walking w = {letters, visit, context, false};
     weir_eventlog_partition_stats stats = {0};
     weir_err err = letters->log ? weir_eventlog_stats_get(letters->log, 0, &stats) : WEIR_OK;
     if (err) return err;
@@ -181,7 +179,7 @@ weir_err weir_cmd_letters_one(weir_cmd_letters *letters, uint64_t number, weir_c
         return WEIR_ERR(WEIR_ENOTFOUND, "there is no dead letter %" PRIu64 " in %s; `weir ingest dlq list` names them",
                         number, letters->folder);
     }
-    return walk(letters->log, number, 1, visit_record, &w);
+    return dlq_walk(letters->log, number, 1, dlq_visit_record, &w);
 }
 
 /* --- arguments -------------------------------------------------------------------------------------------------- */
@@ -192,17 +190,4 @@ weir_err weir_cmd_letter_number(const weir_cli *cli, size_t index, uint64_t *num
     *numberp = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && *end == '\0' && end - text < 20) return WEIR_OK;
     return WEIR_ERR(WEIR_EUSAGE, "'%.64s' is not the number of a dead letter; `weir ingest dlq list` names them", text);
-}
-
-weir_err weir_cmd_schema_load(const char *operand, weir_schema **schemap) {
-    char nearest[128];
-    *schemap = NULL;
-    const weir_schema_shipped *shipped = weir_schema_shipped_find(operand);
-    if (shipped) return weir_schema_parse(shipped->name, shipped->text, shipped->length, schemap);
-    if (weir_path_exists(operand)) return weir_schema_load(operand, schemap);
-    weir_suggest suggest = weir_suggest_for(operand);
-    for (size_t i = 0; i < weir_schema_shipped_count(); i++)
-        weir_suggest_offer(&suggest, weir_schema_shipped_at(i)->name);
-    return WEIR_ERR(WEIR_ENOTFOUND, "no file or shipped schema '%.200s'; `weir schema list` names the shipped ones%s",
-                    operand, weir_suggest_text(&suggest, nearest, sizeof nearest));
 }

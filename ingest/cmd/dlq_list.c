@@ -9,14 +9,14 @@
 
 #define OUTPUT_BYTES 65536u
 
-typedef struct list_context {
+typedef struct dlq_listing {
     bool json, all;
     uint64_t left;
     weir_buf out;
-} list_context;
+} dlq_listing;
 
 /* Bytes as RFC 4648 writes them: a payload need not be text. */
-static void base64(weir_buf *out, const uint8_t *bytes, size_t length) {
+static void dlq_base64(weir_buf *out, const uint8_t *bytes, size_t length) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < length; i += 3) {
         size_t left = length - i;
@@ -28,62 +28,62 @@ static void base64(weir_buf *out, const uint8_t *bytes, size_t length) {
     }
 }
 
-static void key_time(weir_json *json, const char *name, int64_t time_us) {
+static void dlq_key_time(weir_json *json, const char *name, int64_t time_us) {
     char text[WEIR_TIME_TEXT_MAX];
     weir_json_key(json, name);
     if (time_us) weir_time_format(time_us, text);
     weir_json_string(json, time_us ? text : NULL);
 }
 
-static void key_text(weir_json *json, const char *name, const char *text, size_t length) {
+static void dlq_key_text(weir_json *json, const char *name, const char *text, size_t length) {
     weir_json_key(json, name);
     weir_json_text(json, text, length);
 }
 
-static void key_bytes(weir_json *json, const char *name, const void *bytes, size_t length) {
+static void dlq_key_bytes(weir_json *json, const char *name, const void *bytes, size_t length) {
     weir_json_key(json, name);
     if (!bytes) {
         weir_json_null(json);
         return;
     }
     weir_buf text = {0};
-    base64(&text, bytes, length);
+    dlq_base64(&text, bytes, length);
     weir_json_text(json, text.bytes ? text.bytes : "", text.length);
     if (text.failed) json->buf->failed = text.failed;
     weir_buf_free(&text);
 }
 
-/* The payload only where it is asked for: a list may be read over somebody's shoulder. */
-static void print_json(weir_buf *out, const weir_cmd_letter *l, bool payload) {
+/* The payload only where it is asked for: a list may be seen by others. */
+static void dlq_print_json(weir_buf *out, const weir_cmd_letter *l, bool payload) {
     static const char *const streams[] = {"eventlog", "kafka", "file"};
     const weir_dead_letter *d = &l->letter;
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
     weir_json_key(&json, "number");
     weir_json_u64(&json, l->number);
-    key_time(&json, "set_aside", l->put_us);
-    key_time(&json, "replayed", l->replayed_us);
-    key_text(&json, "source", d->source, d->source_length);
-    key_text(&json, "topic", d->topic, d->topic_length);
+    dlq_key_time(&json, "set_aside", l->put_us);
+    dlq_key_time(&json, "replayed", l->replayed_us);
+    dlq_key_text(&json, "source", d->source, d->source_length);
+    dlq_key_text(&json, "topic", d->topic, d->topic_length);
     weir_json_key(&json, "stream");
     weir_json_string(&json, streams[d->stream]);
     weir_json_key(&json, "partition");
     weir_json_u64(&json, d->partition);
     weir_json_key(&json, "offset");
     weir_json_u64(&json, d->offset);
-    key_time(&json, "time", d->time_us);
-    key_text(&json, "reason", d->reason, d->reason_length);
+    dlq_key_time(&json, "time", d->time_us);
+    dlq_key_text(&json, "reason", d->reason, d->reason_length);
     weir_json_key(&json, "length");
     weir_json_u64(&json, d->value_length);
     weir_json_key(&json, "cut");
     weir_json_bool(&json, d->cut);
-    if (payload) key_bytes(&json, "key_base64", d->key, d->key_length);
-    if (payload) key_bytes(&json, "value_base64", d->bytes, d->length);
+    if (payload) dlq_key_bytes(&json, "key_base64", d->key, d->key_length);
+    if (payload) dlq_key_bytes(&json, "value_base64", d->bytes, d->length);
     weir_json_object_end(&json);
     weir_buf_byte(out, '\n');
 }
 
-static void print_line(weir_buf *out, const weir_cmd_letter *l) {
+static void dlq_print_line(weir_buf *out, const weir_cmd_letter *l) {
     char text[WEIR_TIME_TEXT_MAX];
     const weir_dead_letter *d = &l->letter;
     weir_time_format(l->put_us, text);
@@ -92,7 +92,7 @@ static void print_line(weir_buf *out, const weir_cmd_letter *l) {
                     l->replayed_us ? "yes" : "no", (int)d->reason_length, d->reason);
 }
 
-static weir_err flush(list_context *list, size_t above) {
+static weir_err dlq_flush(dlq_listing *list, size_t above) {
     weir_err err = weir_buf_err(&list->out);
     if (err || list->out.length <= above) return err;
     err = weir_cli_output(list->out.bytes, list->out.length);
@@ -100,20 +100,20 @@ static weir_err flush(list_context *list, size_t above) {
     return err;
 }
 
-static weir_err print(void *context, const weir_cmd_letter *letter) {
-    list_context *list = context;
+static weir_err dlq_list_letter(void *context, const weir_cmd_letter *letter) {
+    dlq_listing *list = context;
     if (list->left == 0 || (letter->replayed_us && !list->all)) return WEIR_OK;
     list->left--;
     if (list->json) {
-        print_json(&list->out, letter, false);
+        dlq_print_json(&list->out, letter, false);
     } else {
-        print_line(&list->out, letter);
+        dlq_print_line(&list->out, letter);
     }
-    return flush(list, OUTPUT_BYTES);
+    return dlq_flush(list, OUTPUT_BYTES);
 }
 
-static weir_err run_list(weir_cli *cli) {
-    list_context list = {.json = weir_cli_given(cli, "json"), .all = weir_cli_given(cli, "all"), .left = UINT64_MAX};
+static weir_err dlq_list(weir_cli *cli) {
+    dlq_listing list = {.json = weir_cli_given(cli, "json"), .all = weir_cli_given(cli, "all"), .left = UINT64_MAX};
     weir_cmd_letters letters;
     weir_err err = weir_cmd_letters_open(cli, &letters);
     if (err) return err;
@@ -123,8 +123,8 @@ static weir_err run_list(weir_cli *cli) {
     }
     err = weir_cmd_letters_filter(cli, &letters);
     if (!err) err = weir_cli_u64(cli, "limit", 1, UINT64_MAX, &list.left);
-    if (!err) err = weir_cmd_letters_walk(&letters, print, &list);
-    if (!err) err = flush(&list, 0);
+    if (!err) err = weir_cmd_letters_walk(&letters, dlq_list_letter, &list);
+    if (!err) err = dlq_flush(&list, 0);
     weir_cmd_letters_close(&letters);
     weir_buf_free(&list.out);
     return err;
@@ -145,28 +145,28 @@ const weir_command weir_cmd_dlq_list = {
     .description = "Prints no payload: that is what `weir ingest dlq show` is for.",
     .example = "weir ingest dlq list --source payments --reason amount\nweir ingest dlq list --all --json",
     .options = list_options,
-    .run = run_list,
+    .run = dlq_list,
 };
 
 /* --- show -------------------------------------------------------------------------------------------------------- */
 
-static weir_err show(void *context, const weir_cmd_letter *letter) {
-    list_context *list = context;
+static weir_err dlq_show_letter(void *context, const weir_cmd_letter *letter) {
+    dlq_listing *list = context;
     if (!list->json)
         return letter->letter.length ? weir_cli_output(letter->letter.bytes, letter->letter.length) : WEIR_OK;
-    print_json(&list->out, letter, true);
-    return flush(list, 0);
+    dlq_print_json(&list->out, letter, true);
+    return dlq_flush(list, 0);
 }
 
-static weir_err run_show(weir_cli *cli) {
-    list_context list = {.json = weir_cli_given(cli, "json")};
+static weir_err dlq_show(weir_cli *cli) {
+    dlq_listing list = {.json = weir_cli_given(cli, "json")};
     weir_cmd_letters letters;
     uint64_t number;
     weir_err err = weir_cmd_letter_number(cli, 0, &number);
     if (err) return err;
     err = weir_cmd_letters_open(cli, &letters);
     if (err) return err;
-    err = weir_cmd_letters_one(&letters, number, show, &list);
+    err = weir_cmd_letters_one(&letters, number, dlq_show_letter, &list);
     weir_cmd_letters_close(&letters);
     weir_buf_free(&list.out);
     return err;
@@ -187,5 +187,5 @@ const weir_command weir_cmd_dlq_show = {
     .description = "Writes exactly the bytes that came, without a newline of its own.",
     .example = "weir ingest dlq show 12 > message.json\nweir ingest dlq show 12 --json",
     .options = show_options,
-    .run = run_show,
+    .run = dlq_show,
 };

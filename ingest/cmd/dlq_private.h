@@ -50,7 +50,5 @@ weir_err weir_cmd_letters_one(weir_cmd_letters *letters, uint64_t number, weir_c
 
 /* A positional argument as a letter's number.  WEIR_EUSAGE. */
 weir_err weir_cmd_letter_number(const weir_cli *cli, size_t index, uint64_t *numberp);
-/* A file of a schema, or the name of a shipped one. */
-weir_err weir_cmd_schema_load(const char *operand, weir_schema **schemap);
 
 #endif /* WEIR_CMD_DLQ_PRIVATE_H */

@@ -6,7 +6,7 @@ extern const weir_command weir_command_ingest;
 
 static const weir_command *const dlq_commands[] = {&weir_cmd_dlq_list, &weir_cmd_dlq_show, &weir_cmd_dlq_replay, NULL};
 
-static const weir_command dlq = {
+static const weir_command dlq_command = {
     .name = "dlq",
     .summary = "dead letters: messages that could not be taken",
     .description =
@@ -16,11 +16,11 @@ static const weir_command dlq = {
     .subcommands = dlq_commands,
 };
 
-static const weir_command *const commands[] = {&dlq, NULL};
+static const weir_command *const ingest_commands[] = {&dlq_command, NULL};
 
 const weir_command weir_command_ingest = {
     .name = "ingest",
     .summary = "what became of the messages that were read",
     .example = "weir ingest dlq list --json",
-    .subcommands = commands,
+    .subcommands = ingest_commands,
 };

@@ -15,9 +15,11 @@
 #include <weir/ingest/pipeline/lines.h>
 #include <weir/ingest/pipeline/pipeline.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/progress.h>
 #include <weir/store/base/signals.h>
+#include <weir/store/cmd/store.h>
 
 #include "dlq_private.h"
 
@@ -27,26 +29,26 @@
 
 extern const weir_command weir_command_load;
 
-typedef struct load_context {
+typedef struct cmd_load {
     const weir_cli *cli;
     char store[PATH_BYTES], eventlog[PATH_BYTES];
     weir_schema *schema;
-    uint32_t source; /* NONE: by each file's name */
+    uint32_t source; /* NONE: by each file's name, or the only one */
     weir_graph *graph;
     weir_progress *progress;
     uint64_t records, letters, files;
-} load_context;
+} cmd_load;
 
-static weir_err stopped(const load_context *load) {
+static weir_err cmd_load_stopped(const cmd_load *load) {
     if (!weir_signals_stop_asked()) return WEIR_OK;
     return WEIR_ERR(WEIR_ECANCELLED,
-                    "interrupted behind %" PRIu64 " records, which stay; load the same files again to go on",
+                    "interrupted after %" PRIu64 " records, which stay; load the same files again to go on",
                     load->records);
 }
 
 /* --- which source ----------------------------------------------------------------------------------------------- */
 
-static weir_err no_source(const load_context *load, const char *path) {
+static weir_err cmd_load_no_source(const cmd_load *load, const char *path) {
     weir_buf names = {0};
     for (uint32_t i = 0; i < weir_schema_source_count(load->schema); i++)
         weir_buf_printf(&names, "%s%s", i ? ", " : "", weir_schema_source_at(load->schema, i)->name);
@@ -57,7 +59,7 @@ static weir_err no_source(const load_context *load, const char *path) {
 }
 
 /* --source, the schema's only one, or the one that the file is called after: payments.jsonl, payments-2026.csv. */
-static weir_err source_of(const load_context *load, const char *path, uint32_t *sourcep) {
+static weir_err cmd_load_source_of(const cmd_load *load, const char *path, uint32_t *sourcep) {
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     uint32_t best = WEIR_SCHEMA_NONE;
     size_t best_length = 0;
@@ -71,12 +73,12 @@ static weir_err source_of(const load_context *load, const char *path, uint32_t *
         best_length = length;
     }
     *sourcep = load->source != WEIR_SCHEMA_NONE ? load->source : best;
-    return *sourcep == WEIR_SCHEMA_NONE ? no_source(load, path) : WEIR_OK;
+    return *sourcep == WEIR_SCHEMA_NONE ? cmd_load_no_source(load, path) : WEIR_OK;
 }
 
 /* --- into a store ----------------------------------------------------------------------------------------------- */
 
-static weir_err run_pipeline(load_context *load, weir_pipeline *pipeline) {
+static weir_err cmd_load_run_pipeline(cmd_load *load, weir_pipeline *pipeline) {
     weir_pipeline_source_stats stats;
     uint64_t told = 0;
     weir_err err = weir_pipeline_start(pipeline);
@@ -86,7 +88,7 @@ static weir_err run_pipeline(load_context *load, weir_pipeline *pipeline) {
         weir_progress_add(load->progress, stats.records - told);
         told = stats.records;
         if (!weir_err_is(err, WEIR_ETIMEOUT)) break;
-        err = stopped(load);
+        err = cmd_load_stopped(load);
     } while (!err);
     load->records += stats.records;
     load->letters += stats.dead_letters;
@@ -94,7 +96,7 @@ static weir_err run_pipeline(load_context *load, weir_pipeline *pipeline) {
 }
 
 /* What a record came to is in the store when every shard has sealed its offset, and not before. */
-static weir_err check_sealed(void *context, const weir_pipeline_partition_stats *stats) {
+static weir_err cmd_load_check_sealed(void *context, const weir_pipeline_partition_stats *stats) {
     (void)context;
     if (stats->offset_sealed >= stats->offset_read && stats->offset_read >= stats->offset_end) return WEIR_OK;
     return WEIR_ERR(WEIR_EIO,
@@ -103,13 +105,7 @@ static weir_err check_sealed(void *context, const weir_pipeline_partition_stats 
                     stats->offset_sealed, stats->offset_end);
 }
 
-static weir_err seal_and_check(load_context *load, weir_pipeline *pipeline) {
-    weir_err err = weir_graph_seal(load->graph);
-    if (!err) err = weir_graph_health(load->graph);
-    return err ? err : weir_pipeline_partitions(pipeline, check_sealed, NULL);
-}
-
-static weir_err load_into_store(load_context *load, const char *path, uint32_t source) {
+static weir_err cmd_load_into_store(cmd_load *load, const char *path, uint32_t source) {
     const weir_pipeline_source from = {.source = source, .stream = WEIR_PIPELINE_FILE, .path = path};
     const weir_pipeline_opts opts = {.graph = load->graph,
                                      .folder = load->store,
@@ -119,13 +115,15 @@ static weir_err load_into_store(load_context *load, const char *path, uint32_t s
     weir_pipeline *pipeline;
     weir_err err = weir_pipeline_open(&opts, &pipeline);
     if (err) return err;
-    err = run_pipeline(load, pipeline);
-    if (!err) err = seal_and_check(load, pipeline);
+    err = cmd_load_run_pipeline(load, pipeline);
+    if (!err) err = weir_graph_seal(load->graph);
+    if (!err) err = weir_graph_health(load->graph);
+    if (!err) err = weir_pipeline_partitions(pipeline, cmd_load_check_sealed, NULL);
     weir_err_keep(&err, weir_pipeline_close(pipeline));
     return err;
 }
 
-static weir_err open_graph(load_context *load) {
+static weir_err cmd_load_open_graph(cmd_load *load) {
     const weir_config *config = weir_cli_config(load->cli);
     const weir_graph_opts opts = {
         .create = true,
@@ -145,8 +143,8 @@ static weir_err open_graph(load_context *load) {
 
 /* --- into the event log ----------------------------------------------------------------------------------------- */
 
-typedef struct log_context {
-    load_context *load;
+typedef struct cmd_load_log {
+    cmd_load *load;
     const weir_schema_source *source;
     weir_eventlog *log;
     weir_mapper *mapper;
@@ -154,31 +152,20 @@ typedef struct log_context {
     weir_line line[LINES_MAX];
     weir_record records[LINES_MAX];
     uint32_t partition[LINES_MAX];
-} log_context;
+} cmd_load_log;
 
 /* By the event's id; what has none that can be read becomes a dead letter later, wherever it stands. */
-static uint32_t partition_of(const log_context *c, const weir_line *line) {
+static uint32_t cmd_load_partition_of(const cmd_load_log *c, const weir_line *line) {
     weir_mapped mapped;
     weir_err err = weir_mapper_map(c->mapper, 0, 0, line->bytes, line->length, &mapped);
     return err || !mapped.event_id ? 0 : weir_eventlog_partition_of(c->log, mapped.event_id, mapped.event_id_length);
 }
 
-static weir_err append_partition(log_context *c, size_t count, uint32_t partition) {
-    size_t records = 0;
-    uint64_t offset;
+/* A line that only names the columns is left out, one that is too long is an error: a log takes whole messages only. */
+static weir_err cmd_load_append_lines(cmd_load_log *c, size_t count) {
     int64_t now_us = weir_clock_wall_us(weir_clock_system());
-    for (size_t i = 0; i < count; i++) {
-        if (c->partition[i] != partition) continue;
-        c->records[records++] =
-            (weir_record){.time_us = now_us, .value = c->line[i].bytes, .value_length = c->line[i].length};
-    }
-    return records ? weir_eventlog_append(c->log, partition, c->records, records, &offset) : WEIR_OK;
-}
-
-/* Lines that are none, or too long, are left out here and said: a log takes whole messages only. */
-static weir_err append_lines(log_context *c, size_t count) {
-    uint32_t partitions = weir_eventlog_partitions(c->log);
     size_t taken = 0;
+    WEIR_ASSERT(count <= LINES_MAX);
     for (size_t i = 0; i < count; i++) {
         if (weir_line_names_columns(&c->line[i], c->source)) continue;
         if (c->line[i].cut) {
@@ -186,12 +173,20 @@ static weir_err append_lines(log_context *c, size_t count) {
                             WEIR_LINE_MAX);
         }
         c->line[taken] = c->line[i];
-        c->partition[taken] = partition_of(c, &c->line[taken]);
+        c->partition[taken] = cmd_load_partition_of(c, &c->line[taken]);
         taken++;
     }
     weir_err err = WEIR_OK;
-    for (uint32_t p = 0; !err && p < partitions; p++)
-        err = append_partition(c, taken, p);
+    for (uint32_t p = 0; !err && p < weir_eventlog_partitions(c->log); p++) {
+        size_t records = 0;
+        uint64_t offset;
+        for (size_t i = 0; i < taken; i++) {
+            if (c->partition[i] != p) continue;
+            c->records[records++] =
+                (weir_record){.time_us = now_us, .value = c->line[i].bytes, .value_length = c->line[i].length};
+        }
+        if (records) err = weir_eventlog_append(c->log, p, c->records, records, &offset);
+    }
     if (!err) err = weir_eventlog_sync(c->log);
     if (err) return err;
     c->load->records += taken;
@@ -199,31 +194,26 @@ static weir_err append_lines(log_context *c, size_t count) {
     return WEIR_OK;
 }
 
-static weir_err append_file(log_context *c, const char *path) {
-    size_t count = 1;
-    weir_err err = weir_lines_open(path, &c->lines);
-    while (!err && count) {
-        err = weir_lines_next(c->lines, c->line, LINES_MAX, &count);
-        if (!err && count) err = append_lines(c, count);
-        if (!err) err = stopped(c->load);
-    }
-    weir_lines_close(c->lines);
-    return weir_err_prefix(err, "%s", path);
-}
-
-static weir_err load_into_log(load_context *load, const char *path, uint32_t source) {
+static weir_err cmd_load_into_log(cmd_load *load, const char *path, uint32_t source) {
     const weir_config *config = weir_cli_config(load->cli);
     const weir_eventlog_opts opts = {
         .partitions = (uint32_t)weir_config_u64(config, WEIR_CONFIG_EVENTLOG_PARTITIONS),
         .segment_bytes = weir_config_u64(config, WEIR_CONFIG_EVENTLOG_SEGMENT_BYTES),
     };
-    log_context *c = weir_calloc(1, sizeof *c);
+    cmd_load_log *c = weir_calloc(1, sizeof *c);
     if (!c) return WEIR_NOMEM("while loading %s", path);
     c->load = load;
     c->source = weir_schema_source_at(load->schema, source);
     weir_err err = weir_mapper_open(load->schema, source, &weir_id_key_public, &c->mapper);
     if (!err) err = weir_eventlog_open(load->eventlog, c->source->topic, &opts, &c->log);
-    if (!err) err = append_file(c, path);
+    if (!err) err = weir_err_prefix(weir_lines_open(path, &c->lines), "%s", path);
+    for (size_t count = 1; !err && count;) {
+        err = weir_lines_next(c->lines, c->line, LINES_MAX, &count);
+        if (!err && count) err = cmd_load_append_lines(c, count);
+        if (!err) err = cmd_load_stopped(c->load);
+        err = weir_err_prefix(err, "%s", path);
+    }
+    weir_lines_close(c->lines);
     weir_err_keep(&err, weir_eventlog_close(c->log));
     weir_mapper_close(c->mapper);
     weir_free(c);
@@ -232,7 +222,7 @@ static weir_err load_into_log(load_context *load, const char *path, uint32_t sou
 
 /* --- the command ------------------------------------------------------------------------------------------------ */
 
-static weir_err folder_of(const load_context *load, const char *name, weir_config_key key, char path[PATH_BYTES]) {
+static weir_err cmd_load_folder(const cmd_load *load, const char *name, weir_config_key key, char path[PATH_BYTES]) {
     const char *data = weir_cli_text(load->cli, "data");
     int length = data ? snprintf(path, PATH_BYTES, "%s/%s", data, name)
                       : snprintf(path, PATH_BYTES, "%s", weir_config_text(weir_cli_config(load->cli), key));
@@ -241,85 +231,73 @@ static weir_err folder_of(const load_context *load, const char *name, weir_confi
     return WEIR_OK;
 }
 
-/* --schema, or the one that the store was written under. */
-static weir_err load_schema(load_context *load) {
-    const char *operand = weir_cli_text(load->cli, "schema");
-    char path[PATH_BYTES + 16];
-    if (operand) return weir_cmd_schema_load(operand, &load->schema);
-    snprintf(path, sizeof path, "%s/schema.yaml", load->store);
-    if (weir_path_exists(path)) return weir_schema_load(path, &load->schema);
-    return WEIR_ERR(WEIR_EUSAGE, "there is no store in %s to take the schema from; give --schema", load->store);
-}
-
-static weir_err read_options(load_context *load) {
-    const char *name = weir_cli_text(load->cli, "source");
-    weir_err err = folder_of(load, "store", WEIR_CONFIG_STORE_PATH, load->store);
-    if (!err) err = folder_of(load, "eventlog", WEIR_CONFIG_EVENTLOG_PATH, load->eventlog);
-    if (!err) err = load_schema(load);
+static weir_err cmd_load_read_options(cmd_load *load) {
+    const char *name = weir_cli_text(load->cli, "source"), *schema = weir_cli_text(load->cli, "schema");
+    char stored[PATH_BYTES + 16];
+    weir_err err = cmd_load_folder(load, "store", WEIR_CONFIG_STORE_PATH, load->store);
+    if (!err) err = cmd_load_folder(load, "eventlog", WEIR_CONFIG_EVENTLOG_PATH, load->eventlog);
+    if (err) return err;
+    snprintf(stored, sizeof stored, "%s/schema.yaml", load->store); /* the one that the store was written under */
+    if (schema) {
+        err = weir_schema_load_named(schema, &load->schema);
+    } else if (weir_path_exists(stored)) {
+        err = weir_schema_load(stored, &load->schema);
+    } else {
+        err = WEIR_ERR(WEIR_EUSAGE, "there is no store in %s to take the schema from; give --schema", load->store);
+    }
     if (err || !name) return err;
     load->source = weir_schema_source_find(load->schema, name);
-    return load->source == WEIR_SCHEMA_NONE ? no_source(load, name) : WEIR_OK;
+    return load->source == WEIR_SCHEMA_NONE ? cmd_load_no_source(load, name) : WEIR_OK;
 }
 
-/* Every argument is looked at before the first is loaded. */
-static weir_err check_files(const load_context *load) {
+/* Every argument is checked before the first is loaded. */
+static weir_err cmd_load_check_files(const cmd_load *load) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < weir_cli_positional_count(load->cli); i++) {
         const char *path = weir_cli_positional(load->cli, i);
         uint32_t source;
-        err = source_of(load, path, &source);
+        err = cmd_load_source_of(load, path, &source);
         if (!err && !weir_path_exists(path)) err = WEIR_ERR(WEIR_ENOTFOUND, "there is no file %.400s", path);
     }
     return err;
 }
 
-static weir_err load_all(load_context *load, bool to_log) {
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < weir_cli_positional_count(load->cli); i++) {
-        const char *path = weir_cli_positional(load->cli, i);
-        uint32_t source;
-        err = source_of(load, path, &source);
-        if (!err) err = to_log ? load_into_log(load, path, source) : load_into_store(load, path, source);
-        if (!err) load->files++;
-    }
-    return err;
-}
-
-static weir_err print_counts(const load_context *load) {
-    char line[160];
-    int length = snprintf(line, sizeof line, "%" PRIu64 " records of %" PRIu64 " %s", load->records, load->files,
-                          load->files == 1 ? "file" : "files");
-    if (load->letters) {
-        length += snprintf(line + length, sizeof line - (size_t)length,
-                           ", %" PRIu64 " of them set aside: weir ingest dlq list", load->letters);
-    }
-    line[length++] = '\n';
-    return weir_cli_output(line, (size_t)length);
-}
-
-static weir_err run(weir_cli *cli) {
-    load_context load = {.cli = cli, .source = WEIR_SCHEMA_NONE};
+static weir_err cmd_load_run(weir_cli *cli) {
+    cmd_load load = {.cli = cli, .source = WEIR_SCHEMA_NONE};
+    weir_buf line = {0};
     const char *to = weir_cli_text(cli, "to");
     bool to_log = to && strcmp(to, "log") == 0;
     const weir_progress_opts progress = {.what = "records", .fd = STDERR_FILENO};
-    weir_err err = read_options(&load);
-    if (!err) err = check_files(&load);
+    weir_err err = cmd_load_read_options(&load);
+    if (!err) err = cmd_load_check_files(&load);
     if (!err) err = weir_signals_install();
     if (!err) err = weir_progress_open(&progress, &load.progress);
-    if (!err && !to_log) err = open_graph(&load);
-    if (!err) err = load_all(&load, to_log);
+    if (!err && !to_log) err = cmd_load_open_graph(&load);
+    for (size_t i = 0; !err && i < weir_cli_positional_count(cli); i++) {
+        const char *path = weir_cli_positional(cli, i);
+        uint32_t source;
+        err = cmd_load_source_of(&load, path, &source);
+        if (!err) err = to_log ? cmd_load_into_log(&load, path, source) : cmd_load_into_store(&load, path, source);
+        if (!err) load.files++;
+    }
     weir_err_keep(&err, weir_graph_close(load.graph)); /* seals */
     weir_progress_close(load.progress);
-    if (!err) err = print_counts(&load);
+    if (!err) {
+        weir_buf_printf(&line, "%" PRIu64 " records of %" PRIu64 " %s", load.records, load.files,
+                        load.files == 1 ? "file" : "files");
+        if (load.letters) weir_buf_printf(&line, ", %" PRIu64 " of them set aside: weir ingest dlq list", load.letters);
+        weir_buf_byte(&line, '\n');
+        err = weir_cmd_print(&line);
+    }
     weir_schema_free(load.schema);
     return err;
 }
 
-static const weir_option options[] = {
+static const weir_option cmd_load_options[] = {
     {"schema", 'S', "FILE|NAME", "how the files become a graph (default: the schema of the store)", NULL},
     {"source", 's', "NAME", "of the schema (default: its only one, or the one that the file is called after)", NULL},
     {"to", 't', "PLACE",
-     "store: now, no server may have it; log: into its topic, for the server to read (default: store)", "store|log"},
+     "store: now, while no server uses it; log: into its topic, for the server to read (default: store)", "store|log"},
     {"data", 'd', "DIR", "folder of store and event log (default: store.path and eventlog.path)", NULL},
     {0},
 };
@@ -335,6 +313,6 @@ const weir_command weir_command_load = {
         "is passed over. Into a store, a file is known by its bytes: loading it again adds nothing, and after an "
         "interruption it goes on. Messages that cannot be taken are set aside: weir ingest dlq list.",
     .example = "weir load payments.jsonl --schema payments\nweir load --source clicks --to log clicks-2026-*.csv",
-    .options = options,
-    .run = run,
+    .options = cmd_load_options,
+    .run = cmd_load_run,
 };

@@ -15,8 +15,8 @@ weir_err weir_cmd_log_topic(const weir_cli *cli, const char **topicp) {
                     WEIR_EVENTLOG_TOPIC_MAX);
 }
 
-static const weir_command *const commands[] = {&weir_cmd_log_ls, &weir_cmd_log_cat, &weir_cmd_log_append,
-                                               &weir_cmd_log_verify, NULL};
+static const weir_command *const log_commands[] = {&weir_cmd_log_ls, &weir_cmd_log_cat, &weir_cmd_log_append,
+                                                   &weir_cmd_log_verify, NULL};
 
 const weir_command weir_command_log = {
     .name = "log",
@@ -24,5 +24,5 @@ const weir_command weir_command_log = {
     .description = "The event log is what Kafka is to a cluster, for one machine without Kafka: topics of partitions, "
                    "offsets from 0 on, records that are durable once they are acknowledged.",
     .example = "weir simulate payments --count 1000 | weir log append payments --key-field card\nweir log ls",
-    .subcommands = commands,
+    .subcommands = log_commands,
 };

@@ -9,21 +9,21 @@
 
 #include "log_private.h"
 
-typedef struct cursor {
+typedef struct log_field_cursor {
     const char *begin, *at, *end;
-} cursor;
+} log_field_cursor;
 
-static weir_err wrong(const cursor *c, const char *expected) {
+static weir_err log_field_wrong(const log_field_cursor *c, const char *expected) {
     return WEIR_ERR(WEIR_EDATA, "byte %zu of the line: expected %s", (size_t)(c->at - c->begin) + 1, expected);
 }
 
-static void skip_blanks(cursor *c) {
+static void log_field_skip_blanks(log_field_cursor *c) {
     while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\r' || *c->at == '\n'))
         c->at++;
 }
 
-static bool take(cursor *c, char wanted) {
-    skip_blanks(c);
+static bool log_field_take(log_field_cursor *c, char wanted) {
+    log_field_skip_blanks(c);
     if (c->at == c->end || *c->at != wanted) return false;
     c->at++;
     return true;
@@ -31,7 +31,7 @@ static bool take(cursor *c, char wanted) {
 
 /* --- strings -------------------------------------------------------------------------------------------------- */
 
-static bool take_hex4(cursor *c, uint32_t *valuep) {
+static bool log_field_take_hex4(log_field_cursor *c, uint32_t *valuep) {
     char digits[5] = {0}, *end;
     if (c->end - c->at < 4) return false;
     memcpy(digits, c->at, 4);
@@ -41,7 +41,7 @@ static bool take_hex4(cursor *c, uint32_t *valuep) {
     return true;
 }
 
-static void put_utf8(weir_buf *out, uint32_t point) {
+static void log_field_put_utf8(weir_buf *out, uint32_t point) {
     char bytes[4];
     if (point < 0x80) {
         bytes[0] = (char)point;
@@ -65,78 +65,78 @@ static void put_utf8(weir_buf *out, uint32_t point) {
 }
 
 /* Behind "\u". Two halves of a pair are one character. */
-static weir_err take_unicode(cursor *c, weir_buf *out) {
+static weir_err log_field_take_unicode(log_field_cursor *c, weir_buf *out) {
     uint32_t high, low;
-    if (!take_hex4(c, &high)) return wrong(c, "four hex digits");
-    if (high >= 0xDC00 && high < 0xE000) return wrong(c, "the first half of a surrogate pair");
+    if (!log_field_take_hex4(c, &high)) return log_field_wrong(c, "four hex digits");
+    if (high >= 0xDC00 && high < 0xE000) return log_field_wrong(c, "the first half of a surrogate pair");
     if (high >= 0xD800 && high < 0xDC00) {
         bool pair = c->end - c->at >= 6 && c->at[0] == '\\' && c->at[1] == 'u';
         if (pair) c->at += 2;
-        if (!pair || !take_hex4(c, &low) || low < 0xDC00 || low >= 0xE000) {
-            return wrong(c, "the second half of a surrogate pair");
+        if (!pair || !log_field_take_hex4(c, &low) || low < 0xDC00 || low >= 0xE000) {
+            return log_field_wrong(c, "the second half of a surrogate pair");
         }
         high = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
     }
-    put_utf8(out, high);
+    log_field_put_utf8(out, high);
     return WEIR_OK;
 }
 
-static weir_err take_escape(cursor *c, weir_buf *out) {
+static weir_err log_field_take_escape(log_field_cursor *c, weir_buf *out) {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
-    if (c->at == c->end) return wrong(c, "a letter behind '\\'");
+    if (c->at == c->end) return log_field_wrong(c, "a letter behind '\\'");
     if (*c->at == 'u') {
         c->at++;
-        return take_unicode(c, out);
+        return log_field_take_unicode(c, out);
     }
     const char *letter = *c->at ? strchr(letters, *c->at) : NULL;
-    if (!letter) return wrong(c, "one of \"\\/bfnrtu behind '\\'");
+    if (!letter) return log_field_wrong(c, "one of \"\\/bfnrtu behind '\\'");
     weir_buf_append(out, &meanings[letter - letters], 1);
     c->at++;
     return WEIR_OK;
 }
 
 /* A string with its quotes; out gets what it means. */
-static weir_err take_string(cursor *c, weir_buf *out) {
-    if (!take(c, '"')) return wrong(c, "'\"'");
+static weir_err log_field_take_string(log_field_cursor *c, weir_buf *out) {
+    if (!log_field_take(c, '"')) return log_field_wrong(c, "'\"'");
     while (c->at < c->end && *c->at != '"') {
         const char *plain = c->at;
         while (c->at < c->end && *c->at != '"' && *c->at != '\\' && (unsigned char)*c->at >= ' ')
             c->at++;
         weir_buf_append(out, plain, (size_t)(c->at - plain));
         if (c->at == c->end || *c->at == '"') break;
-        if (*c->at != '\\') return wrong(c, "no control character inside a string");
+        if (*c->at != '\\') return log_field_wrong(c, "no control character inside a string");
         c->at++;
-        weir_err err = take_escape(c, out);
+        weir_err err = log_field_take_escape(c, out);
         if (err) return err;
     }
-    return take(c, '"') ? WEIR_OK : wrong(c, "'\"' at the end of the string");
+    return log_field_take(c, '"') ? WEIR_OK : log_field_wrong(c, "'\"' at the end of the string");
 }
 
 /* --- values --------------------------------------------------------------------------------------------------- */
 
 /* A number, true, false or null: everything up to what cannot belong to it. */
-static weir_err take_word(cursor *c, weir_buf *out) {
+static weir_err log_field_take_word(log_field_cursor *c, weir_buf *out) {
     static const char letters[] = "+-.0123456789abcdefghijklmnopqrstuvwxyzE";
-    skip_blanks(c);
+    log_field_skip_blanks(c);
     const char *word = c->at;
     while (c->at < c->end && *c->at && strchr(letters, *c->at))
         c->at++;
-    if (c->at == word) return wrong(c, "a value");
+    if (c->at == word) return log_field_wrong(c, "a value");
     weir_buf_append(out, word, (size_t)(c->at - word));
     return WEIR_OK;
 }
 
 /* Objects and arrays are skipped by their brackets; scratch takes what their strings mean. */
-static weir_err skip_value(cursor *c, weir_buf *scratch) {
+static weir_err log_field_skip_value(log_field_cursor *c, weir_buf *scratch) {
     unsigned depth = 0;
     do {
         weir_err err = WEIR_OK;
-        skip_blanks(c);
+        log_field_skip_blanks(c);
         char next = c->at < c->end ? *c->at : 0;
         if (next == '"') {
-            err = take_string(c, scratch);
+            err = log_field_take_string(c, scratch);
         } else if (next == '{' || next == '[') {
-            if (++depth > WEIR_CMD_LOG_DEPTH_MAX) return wrong(c, "less than 64 levels of brackets");
+            if (++depth > WEIR_CMD_LOG_DEPTH_MAX) return log_field_wrong(c, "at most 64 levels of brackets");
             c->at++;
         } else if (depth && (next == '}' || next == ']')) {
             depth--;
@@ -144,7 +144,7 @@ static weir_err skip_value(cursor *c, weir_buf *scratch) {
         } else if (depth && (next == ',' || next == ':')) {
             c->at++;
         } else {
-            err = take_word(c, scratch);
+            err = log_field_take_word(c, scratch);
         }
         if (err) return err;
         weir_buf_clear(scratch);
@@ -152,41 +152,41 @@ static weir_err skip_value(cursor *c, weir_buf *scratch) {
     return WEIR_OK;
 }
 
-static weir_err take_value(cursor *c, const char *name, weir_buf *out) {
-    skip_blanks(c);
+static weir_err log_field_take_value(log_field_cursor *c, const char *name, weir_buf *out) {
+    log_field_skip_blanks(c);
     char next = c->at < c->end ? *c->at : 0;
-    if (next == '"') return take_string(c, out);
+    if (next == '"') return log_field_take_string(c, out);
     if (next == '{' || next == '[') {
-        return WEIR_ERR(WEIR_EDATA, "the field '%s' is no text and no number, so it cannot be a key", name);
+        return WEIR_ERR(WEIR_EDATA, "the field '%s' is neither text nor a number, so it cannot be a key", name);
     }
     size_t before = out->length;
-    weir_err err = take_word(c, out);
+    weir_err err = log_field_take_word(c, out);
     bool null = !err && out->length - before == 4 && !out->failed && memcmp(out->bytes + before, "null", 4) == 0;
     return null ? WEIR_ERR(WEIR_EDATA, "the field '%s' is null, so it cannot be a key", name) : err;
 }
 
-static weir_err find_field(cursor *c, const char *name, weir_buf *scratch, weir_buf *out) {
-    if (!take(c, '{')) return wrong(c, "'{': each line shall be one JSON object");
-    for (bool first = true; !take(c, '}'); first = false) {
-        if (!first && !take(c, ',')) return wrong(c, "',' or '}'");
+static weir_err log_field_find(log_field_cursor *c, const char *name, weir_buf *scratch, weir_buf *out) {
+    if (!log_field_take(c, '{')) return log_field_wrong(c, "'{': each line must be one JSON object");
+    for (bool first = true; !log_field_take(c, '}'); first = false) {
+        if (!first && !log_field_take(c, ',')) return log_field_wrong(c, "',' or '}'");
         weir_buf_clear(scratch);
-        skip_blanks(c);
-        weir_err err = take_string(c, scratch);
+        log_field_skip_blanks(c);
+        weir_err err = log_field_take_string(c, scratch);
         if (!err) err = weir_buf_err(scratch);
         if (err) return err;
-        if (!take(c, ':')) return wrong(c, "':'");
+        if (!log_field_take(c, ':')) return log_field_wrong(c, "':'");
         bool found = scratch->length == strlen(name) && memcmp(scratch->bytes, name, scratch->length) == 0;
-        if (found) return take_value(c, name, out);
-        err = skip_value(c, scratch);
+        if (found) return log_field_take_value(c, name, out);
+        err = log_field_skip_value(c, scratch);
         if (err) return err;
     }
     return WEIR_ERR(WEIR_EDATA, "there is no field '%s' in the line", name);
 }
 
 weir_err weir_cmd_log_field(const char *line, size_t length, const char *name, weir_buf *out) {
-    cursor c = {line, line, line + length};
+    log_field_cursor c = {line, line, line + length};
     weir_buf scratch = {0};
-    weir_err err = find_field(&c, name, &scratch, out);
+    weir_err err = log_field_find(&c, name, &scratch, out);
     weir_buf_free(&scratch);
     return err ? err : weir_buf_err(out);
 }

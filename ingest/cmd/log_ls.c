@@ -8,17 +8,17 @@
 
 #include "log_private.h"
 
-typedef struct ls_context {
+typedef struct log_listing {
     const char *folder;
     bool json;
     int width; /* of the longest topic */
     uint64_t topics;
     weir_buf out;
     weir_err_kept first; /* of a topic that cannot be read */
-} ls_context;
+} log_listing;
 
-static void row_json(ls_context *ls, const char *topic, uint64_t creation_id, uint32_t partition,
-                     const weir_eventlog_partition_stats *stats) {
+static void log_ls_row_json(log_listing *ls, const char *topic, uint64_t creation_id, uint32_t partition,
+                            const weir_eventlog_partition_stats *stats) {
     char text[WEIR_TIME_TEXT_MAX];
     weir_json json = weir_json_begin(&ls->out);
     weir_json_object(&json);
@@ -44,17 +44,7 @@ static void row_json(ls_context *ls, const char *topic, uint64_t creation_id, ui
     weir_buf_text(&ls->out, "\n");
 }
 
-static void row_text(ls_context *ls, const char *topic, uint32_t partition,
-                     const weir_eventlog_partition_stats *stats) {
-    char text[WEIR_TIME_TEXT_MAX] = "-";
-    if (stats->offset_durable > stats->offset_begin) weir_time_format(stats->time_last_us, text);
-    weir_buf_printf(
-        &ls->out, "%-*s  %9" PRIu32 "  %12" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %8" PRIu64 "  %s\n",
-        ls->width, topic, partition, stats->offset_begin, stats->offset_durable, stats->offset_end, stats->bytes,
-        stats->segments, text);
-}
-
-static weir_err list_topic(ls_context *ls, const char *topic) {
+static weir_err log_ls_topic(log_listing *ls, const char *topic) {
     weir_eventlog *log = NULL;
     const weir_eventlog_opts opts = {.read_only = true};
     weir_err err = weir_eventlog_open(ls->folder, topic, &opts, &log);
@@ -63,9 +53,15 @@ static weir_err list_topic(ls_context *ls, const char *topic) {
         err = weir_eventlog_stats_get(log, i, &stats);
         if (err) break;
         if (ls->json) {
-            row_json(ls, topic, weir_eventlog_creation_id(log), i, &stats);
+            log_ls_row_json(ls, topic, weir_eventlog_creation_id(log), i, &stats);
         } else {
-            row_text(ls, topic, i, &stats);
+            char text[WEIR_TIME_TEXT_MAX] = "-";
+            if (stats.offset_durable > stats.offset_begin) weir_time_format(stats.time_last_us, text);
+            weir_buf_printf(&ls->out,
+                            "%-*s  %9" PRIu32 "  %12" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %8" PRIu64
+                            "  %s\n",
+                            ls->width, topic, i, stats.offset_begin, stats.offset_durable, stats.offset_end,
+                            stats.bytes, stats.segments, text);
         }
     }
     weir_err_keep(&err, weir_eventlog_close(log));
@@ -73,25 +69,25 @@ static weir_err list_topic(ls_context *ls, const char *topic) {
 }
 
 /* One topic that cannot be read hides none of the others. */
-static weir_err visit_list(void *context, const char *topic) {
-    ls_context *ls = context;
-    weir_err err = list_topic(ls, topic);
+static weir_err log_ls_visit(void *context, const char *topic) {
+    log_listing *ls = context;
+    weir_err err = log_ls_topic(ls, topic);
     if (err && ls->first.err) weir_log_error("log.ls", err);
     if (err && !ls->first.err) weir_err_kept_set(&ls->first, err);
     return WEIR_OK;
 }
 
-static weir_err visit_measure(void *context, const char *topic) {
-    ls_context *ls = context;
+static weir_err log_ls_measure(void *context, const char *topic) {
+    log_listing *ls = context;
     int length = (int)strlen(topic);
     if (length > ls->width) ls->width = length;
     ls->topics++;
     return WEIR_OK;
 }
 
-static weir_err run(weir_cli *cli) {
-    ls_context ls = {.folder = weir_cmd_log_folder(cli), .json = weir_cli_given(cli, "json"), .width = 5};
-    weir_err err = weir_eventlog_topics(ls.folder, visit_measure, &ls);
+static weir_err log_ls_run(weir_cli *cli) {
+    log_listing ls = {.folder = weir_cmd_log_folder(cli), .json = weir_cli_given(cli, "json"), .width = 5};
+    weir_err err = weir_eventlog_topics(ls.folder, log_ls_measure, &ls);
     if (!err && ls.topics == 0) {
         WEIR_LOG(INFO, "log.empty", "there are no topics in this folder", WEIR_TEXT("path", ls.folder));
         return WEIR_OK;
@@ -100,7 +96,7 @@ static weir_err run(weir_cli *cli) {
         weir_buf_printf(&ls.out, "%-*s  %9s  %12s  %12s  %12s  %14s  %8s  %s\n", ls.width, "TOPIC", "PARTITION",
                         "BEGIN", "DURABLE", "END", "BYTES", "SEGMENTS", "NEWEST");
     }
-    if (!err) err = weir_eventlog_topics(ls.folder, visit_list, &ls);
+    if (!err) err = weir_eventlog_topics(ls.folder, log_ls_visit, &ls);
     if (!err) err = weir_buf_err(&ls.out);
     if (!err) err = weir_cli_output(ls.out.bytes, ls.out.length);
     weir_err_keep(&err, weir_err_kept_get(&ls.first));
@@ -108,7 +104,7 @@ static weir_err run(weir_cli *cli) {
     return err;
 }
 
-static const weir_option options[] = {
+static const weir_option log_ls_options[] = {
     WEIR_CMD_LOG_PATH,
     {"json", 'j', NULL, "one JSON object a partition", NULL},
     {0},
@@ -120,6 +116,6 @@ const weir_command weir_cmd_log_ls = {
     .description = "BEGIN is the first offset that is still there, DURABLE the first that has not been acknowledged. "
                    "Takes no lock: another process may append meanwhile.",
     .example = "weir log ls\nweir log ls --path /var/lib/weir/eventlog --json",
-    .options = options,
-    .run = run,
+    .options = log_ls_options,
+    .run = log_ls_run,
 };

@@ -19,7 +19,7 @@
 #define LOCAL_TRIES      24u
 #define REMOTE_TRIES     12u
 
-static weir_sim_plan blank(const weir_sim_campaign *c, weir_sim_act act) {
+static weir_sim_plan campaign_blank(const weir_sim_campaign *c, weir_sim_act act) {
     return (weir_sim_plan){.campaign = c->id,
                            .device = WEIR_SIM_NONE,
                            .act = (uint8_t)act,
@@ -28,48 +28,48 @@ static weir_sim_plan blank(const weir_sim_campaign *c, weir_sim_act act) {
 }
 
 /* Counted even when it lies before the start: its share of the budget was earned there. */
-static void plan(weir_sim_campaign *c, int64_t busy_us, const weir_sim_plan *payment) {
+static void campaign_add_plan(weir_sim_campaign *c, int64_t busy_us, const weir_sim_plan *payment) {
     if (c->count == WEIR_SIM_CAMPAIGN_MAX) return;
     c->count++;
     if (busy_us >= c->sim->busy_begin) weir_sim_plan_add(c->sim, busy_us, payment);
 }
 
-static int64_t minutes(weir_sim_campaign *c, int64_t low, int64_t high) {
+static int64_t campaign_minutes(weir_sim_campaign *c, int64_t low, int64_t high) {
     return weir_sim_span(&c->rng, low * WEIR_SIM_MINUTE, high * WEIR_SIM_MINUTE);
 }
 
-static uint32_t crew_device(weir_sim_campaign *c) {
+static uint32_t campaign_crew_device(weir_sim_campaign *c) {
     uint32_t which = weir_sim_below(&c->rng, WEIR_SIM_CREW_DEVICES);
     return weir_sim_device_crew(&c->sim->world, c->crew, c->epoch, which);
 }
 
 /* Whether one holder keeps the account for as long as any campaign lasts. */
-static bool stays(const weir_sim_campaign *c, uint32_t slot) {
+static bool campaign_holder_stays(const weir_sim_campaign *c, uint32_t slot) {
     const weir_sim_world *world = &c->sim->world;
     return weir_sim_person_at(world, slot, c->day).generation ==
            weir_sim_person_at(world, slot, c->day + CAMPAIGN_DAYS).generation;
 }
 
 /* A slot of the campaign's country, if a few tries find one; else of another. */
-static uint32_t local_slot(const weir_sim_campaign *c, weir_rng *rng) {
+static uint32_t campaign_local_slot(const weir_sim_campaign *c, weir_rng *rng) {
     const weir_sim_world *world = &c->sim->world;
     uint32_t slot = 0;
     for (uint32_t i = 0; i < LOCAL_TRIES; i++) {
         uint32_t candidate = weir_sim_below(rng, world->slots);
-        if (!stays(c, candidate)) continue;
+        if (!campaign_holder_stays(c, candidate)) continue;
         slot = candidate;
         if (world->community_country[slot / WEIR_SIM_COMMUNITY_SLOTS] == c->country) break;
     }
     return slot;
 }
 
-static uint32_t mule(weir_sim_campaign *c) {
+static uint32_t campaign_mule(weir_sim_campaign *c) {
     weir_rng rng = weir_sim_crew_asset(c, WEIR_SIM_MULE_SLOT, weir_sim_below(&c->rng, MULES));
-    return local_slot(c, &rng);
+    return campaign_local_slot(c, &rng);
 }
 
 /* A popular merchant of the country that sells through the web. */
-static uint32_t remote_merchant(const weir_sim_campaign *c, weir_rng *rng) {
+static uint32_t campaign_remote_merchant(const weir_sim_campaign *c, weir_rng *rng) {
     const weir_sim_world *world = &c->sim->world;
     uint32_t merchant = 0;
     for (uint32_t i = 0; i < REMOTE_TRIES; i++) {
@@ -81,62 +81,63 @@ static uint32_t remote_merchant(const weir_sim_campaign *c, weir_rng *rng) {
     return merchant;
 }
 
-static uint32_t fence(weir_sim_campaign *c) {
+static uint32_t campaign_fence(weir_sim_campaign *c) {
     weir_rng rng = weir_sim_crew_asset(c, WEIR_SIM_FENCE, weir_sim_below(&c->rng, FENCES));
     return weir_sim_merchant_popular(&c->sim->world, c->country, weir_rng_u32(&rng));
 }
 
 /* A handful of copied cards, each used for an hour or a few: at the crew's fences, or wherever people pay. */
-static void stolen_card(weir_sim_campaign *c) {
+static void campaign_stolen_card(weir_sim_campaign *c) {
     uint32_t cards = weir_sim_between(&c->rng, 3, 6);
     for (uint32_t i = 0; i < cards; i++) {
         weir_sim_loot loot = weir_sim_crew_loot(c);
         c->country = c->sim->world.community_country[loot.slot / WEIR_SIM_COMMUNITY_SLOTS];
-        weir_sim_plan payment = blank(c, WEIR_SIM_PURCHASE);
+        weir_sim_plan payment = campaign_blank(c, WEIR_SIM_PURCHASE);
         payment.slot = loot.slot;
         payment.card = loot.card;
         payment.issue = loot.issue;
-        payment.device = crew_device(c);
-        int64_t when = c->begin + minutes(c, 0, 14 * 60);
+        payment.device = campaign_crew_device(c);
+        int64_t when = c->begin + campaign_minutes(c, 0, 14 * 60);
         uint32_t uses = weir_sim_between(&c->rng, 4, 9);
         for (uint32_t use = 0; use < uses; use++) {
             payment.target = weir_sim_chance(&c->rng, 450)
-                                 ? fence(c)
+                                 ? campaign_fence(c)
                                  : weir_sim_merchant_popular(&c->sim->world, c->country, weir_rng_u32(&c->rng));
-            plan(c, when, &payment);
-            when += minutes(c, 3, 45);
+            campaign_add_plan(c, when, &payment);
+            when += campaign_minutes(c, 3, 45);
         }
     }
 }
 
-static uint32_t phone_of(const weir_sim_campaign *c, uint32_t slot) {
+static uint32_t campaign_phone(const weir_sim_campaign *c, uint32_t slot) {
     weir_sim_person holder = weir_sim_person_at(&c->sim->world, slot, c->day);
     return weir_sim_device_phone(&c->sim->world, &holder);
 }
 
 /* Accounts in a closed chain: each is used from its holder's phone and from the next one's, as a couple would. No phone
  * is new, and none ever sees more than two of them. They pay at the same few merchants, a little every day. */
-static void ring(weir_sim_campaign *c) {
+static void campaign_ring(weir_sim_campaign *c) {
     uint32_t merchants[RING_MERCHANTS], slots[RING_MEMBERS_MAX];
     for (uint32_t i = 0; i < RING_MERCHANTS; i++)
-        merchants[i] = remote_merchant(c, &c->rng);
+        merchants[i] = campaign_remote_merchant(c, &c->rng);
     uint32_t members = weir_sim_between(&c->rng, RING_MEMBERS_MAX / 2, RING_MEMBERS_MAX);
     for (uint32_t member = 0; member < members; member++)
-        slots[member] = local_slot(c, &c->rng);
+        slots[member] = campaign_local_slot(c, &c->rng);
     for (uint32_t member = 0; member < members; member++) {
         uint32_t uses = weir_sim_between(&c->rng, 3, 7);
         for (uint32_t use = 0; use < uses; use++) {
-            weir_sim_plan payment = blank(c, weir_sim_chance(&c->rng, 350) ? WEIR_SIM_PURCHASE : WEIR_SIM_REMOTE);
+            weir_sim_plan payment =
+                campaign_blank(c, weir_sim_chance(&c->rng, 350) ? WEIR_SIM_PURCHASE : WEIR_SIM_REMOTE);
             payment.slot = slots[member];
-            payment.device = phone_of(c, slots[(member + weir_sim_chance(&c->rng, 650)) % members]);
+            payment.device = campaign_phone(c, slots[(member + weir_sim_chance(&c->rng, 650)) % members]);
             payment.target = merchants[weir_sim_below(&c->rng, RING_MERCHANTS)];
-            plan(c, c->begin + minutes(c, 0, 6 * 24 * 60), &payment);
+            campaign_add_plan(c, c->begin + campaign_minutes(c, 0, 6 * 24 * 60), &payment);
         }
     }
 }
 
 /* A small merchant charges cards from the crew's list; the crew's next such merchant will charge some of the same. */
-static void collusion(weir_sim_campaign *c) {
+static void campaign_collusion(weir_sim_campaign *c) {
     const weir_sim_world *world = &c->sim->world;
     uint32_t begin = world->country_begin[c->country];
     uint32_t count = world->country_begin[c->country + 1] - begin;
@@ -147,102 +148,102 @@ static void collusion(weir_sim_campaign *c) {
     for (uint32_t i = 0; i < cards; i++) {
         uint32_t which = weir_sim_below(&c->rng, CARD_LIST);
         weir_rng list = weir_sim_crew_asset(c, WEIR_SIM_CARD_LIST, which);
-        weir_sim_plan payment = blank(c, WEIR_SIM_PURCHASE);
-        payment.slot = local_slot(c, &list);
+        weir_sim_plan payment = campaign_blank(c, WEIR_SIM_PURCHASE);
+        payment.slot = campaign_local_slot(c, &list);
         weir_sim_person holder = weir_sim_person_at(world, payment.slot, c->day);
         payment.issue = (uint8_t)weir_sim_card_issue(world, &holder, payment.card);
         payment.target = merchant;
         payment.device = weir_sim_device_crew(world, c->crew, c->epoch, which % WEIR_SIM_CREW_DEVICES);
-        plan(c, c->begin + minutes(c, 0, 4 * 24 * 60), &payment);
+        campaign_add_plan(c, c->begin + campaign_minutes(c, 0, 4 * 24 * 60), &payment);
     }
 }
 
 /* Someone else enters the account and drains it: money to mules, goods to fences. He comes with a device of his own,
  * with one of the crew's, or has talked the victim into handing over the phone. */
-static void takeover(weir_sim_campaign *c) {
+static void campaign_takeover(weir_sim_campaign *c) {
     uint32_t slot = weir_sim_active_slot(&c->sim->world, &c->rng);
-    for (uint32_t i = 0; i < LOCAL_TRIES && !stays(c, slot); i++)
+    for (uint32_t i = 0; i < LOCAL_TRIES && !campaign_holder_stays(c, slot); i++)
         slot = weir_sim_active_slot(&c->sim->world, &c->rng);
     c->country = c->sim->world.community_country[slot / WEIR_SIM_COMMUNITY_SLOTS];
     uint32_t roll = weir_sim_below(&c->rng, 100);
     uint32_t device = roll < 30   ? weir_sim_device_burner(&c->sim->world, c->id)
-                      : roll < 80 ? crew_device(c)
-                                  : phone_of(c, slot);
+                      : roll < 80 ? campaign_crew_device(c)
+                                  : campaign_phone(c, slot);
     uint32_t uses = weir_sim_between(&c->rng, 3, 6);
     int64_t when = c->begin;
     for (uint32_t use = 0; use < uses; use++) {
         bool send = weir_sim_chance(&c->rng, 400);
-        weir_sim_plan payment = blank(c, send ? WEIR_SIM_SEND : WEIR_SIM_REMOTE);
+        weir_sim_plan payment = campaign_blank(c, send ? WEIR_SIM_SEND : WEIR_SIM_REMOTE);
         payment.slot = slot;
         payment.device = device;
         payment.card = send ? WEIR_SIM_NO_CARD : 0;
-        payment.target = send ? mule(c) : remote_merchant(c, &c->rng);
-        plan(c, when, &payment);
-        when += minutes(c, 3, 60);
+        payment.target = send ? campaign_mule(c) : campaign_remote_merchant(c, &c->rng);
+        campaign_add_plan(c, when, &payment);
+        when += campaign_minutes(c, 3, 60);
     }
 }
 
-static void hand_over(weir_sim_campaign *c, int64_t when, uint32_t from, uint32_t to, uint32_t cents) {
-    weir_sim_plan payment = blank(c, WEIR_SIM_SEND);
+static void campaign_hand_over(weir_sim_campaign *c, int64_t when, uint32_t from, uint32_t to, uint32_t cents) {
+    weir_sim_plan payment = campaign_blank(c, WEIR_SIM_SEND);
     payment.slot = from;
     payment.target = to;
     payment.cents = cents;
     payment.card = WEIR_SIM_NO_CARD;
-    if (weir_sim_chance(&c->rng, 350)) payment.device = crew_device(c);
-    plan(c, when, &payment);
+    if (weir_sim_chance(&c->rng, 350)) payment.device = campaign_crew_device(c);
+    campaign_add_plan(c, when, &payment);
 }
 
 /* As cash, or as goods that sell well. */
-static void take_out(weir_sim_campaign *c, int64_t when, uint32_t slot) {
-    weir_sim_plan payment = blank(c, weir_sim_chance(&c->rng, 400) ? WEIR_SIM_CASH : WEIR_SIM_PURCHASE);
+static void campaign_take_out(weir_sim_campaign *c, int64_t when, uint32_t slot) {
+    weir_sim_plan payment = campaign_blank(c, weir_sim_chance(&c->rng, 400) ? WEIR_SIM_CASH : WEIR_SIM_PURCHASE);
     payment.slot = slot;
-    payment.target = fence(c);
-    plan(c, when, &payment);
+    payment.target = campaign_fence(c);
+    campaign_add_plan(c, when, &payment);
 }
 
 /* A victim is talked into a transfer. Each mule keeps a little and hands the rest on within hours, sometimes split in
  * two; the last ones take it out. One step of it is what any flat-share does at the end of the month. */
-static void mule_chain(weir_sim_campaign *c) {
-    uint32_t from = local_slot(c, &c->rng);
-    uint32_t to = mule(c);
+static void campaign_mule_chain(weir_sim_campaign *c) {
+    uint32_t from = campaign_local_slot(c, &c->rng);
+    uint32_t to = campaign_mule(c);
     uint32_t cents = weir_sim_transfer_cents(&c->sim->world, c->country, &c->rng) * 2;
     int64_t when = c->begin;
-    hand_over(c, when, from, to, cents);
+    campaign_hand_over(c, when, from, to, cents);
     uint32_t steps = weir_sim_between(&c->rng, 2, 4);
     for (uint32_t step = 0; step < steps; step++) {
         from = to;
         cents = (uint32_t)((uint64_t)cents * weir_sim_between(&c->rng, 82, 97) / 100);
         if (weir_sim_chance(&c->rng, 400)) {
-            uint32_t side = mule(c);
+            uint32_t side = campaign_mule(c);
             cents = cents / 2 + 100;
-            hand_over(c, when + minutes(c, 10, 300), from, side, cents);
-            take_out(c, when + minutes(c, 320, 900), side);
+            campaign_hand_over(c, when + campaign_minutes(c, 10, 300), from, side, cents);
+            campaign_take_out(c, when + campaign_minutes(c, 320, 900), side);
         }
-        to = mule(c);
-        when += minutes(c, 10, 300);
-        hand_over(c, when, from, to, cents);
+        to = campaign_mule(c);
+        when += campaign_minutes(c, 10, 300);
+        campaign_hand_over(c, when, from, to, cents);
     }
     uint32_t visits = weir_sim_between(&c->rng, 1, 3);
     for (uint32_t visit = 0; visit < visits; visit++)
-        take_out(c, when + minutes(c, 10, 400), to);
+        campaign_take_out(c, when + campaign_minutes(c, 10, 400), to);
 }
 
 void weir_sim_campaign_plan(weir_sim_campaign *c) {
     switch (c->fraud) {
     case WEIR_SIMULATE_STOLEN_CARD:
-        stolen_card(c);
+        campaign_stolen_card(c);
         return;
     case WEIR_SIMULATE_RING:
-        ring(c);
+        campaign_ring(c);
         return;
     case WEIR_SIMULATE_COLLUSION:
-        collusion(c);
+        campaign_collusion(c);
         return;
     case WEIR_SIMULATE_TAKEOVER:
-        takeover(c);
+        campaign_takeover(c);
         return;
     case WEIR_SIMULATE_MULE:
-        mule_chain(c);
+        campaign_mule_chain(c);
         return;
     case WEIR_SIMULATE_HONEST:
     case WEIR_SIMULATE_FRAUDS:

@@ -40,14 +40,14 @@
 typedef enum click_kind { CLICK_VIEW, CLICK_CART, CLICK_BUY } click_kind;
 
 /* An item is its place in the catalogue times ITEM_GENERATIONS plus its generation. */
-typedef struct session {
+typedef struct clicks_session {
     uint64_t number;
     uint32_t person, steps, left; /* left: clicks that are still to come */
     uint32_t last;                /* item viewed last, or NO_ITEM        */
     uint32_t cart[CART_MAX];
     uint8_t cart_count;
     bool checkout; /* only what is in the cart is bought now */
-} session;
+} clicks_session;
 
 typedef struct weir_sim_clicks {
     weir_simulate base;
@@ -68,7 +68,7 @@ typedef struct weir_sim_clicks {
     char line[WEIR_SIM_LINE_MAX];
 } weir_sim_clicks;
 
-static const weir_sim_week shopping_week = {
+static const weir_sim_week clicks_week = {
     .hours = {{3, 2, 1, 1, 1, 1, 2, 4, 6, 7, 8, 9, 11, 10, 9, 9, 10, 11, 13, 16, 19, 19, 14, 7},
               {5, 3, 2, 1, 1, 1, 1, 2, 5, 8, 11, 13, 13, 13, 13, 13, 13, 12, 12, 13, 14, 14, 11, 8},
               {6, 4, 2, 1, 1, 1, 1, 2, 4, 8, 11, 13, 13, 14, 15, 15, 15, 15, 16, 18, 20, 18, 12, 6}},
@@ -77,43 +77,43 @@ static const weir_sim_week shopping_week = {
 
 /* --- items -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t category_of(const weir_sim_clicks *sim, uint32_t item) {
+static uint32_t clicks_category(const weir_sim_clicks *sim, uint32_t item) {
     return item / ITEM_GENERATIONS / sim->places;
 }
 
 /* The item that stands at a place at this time: its generation is how often the wheel has passed the place. */
-static uint32_t item_at(const weir_sim_clicks *sim, uint32_t category, uint32_t place, int64_t time_us) {
+static uint32_t clicks_item_at(const weir_sim_clicks *sim, uint32_t category, uint32_t place, int64_t time_us) {
     uint64_t turns = (uint64_t)(time_us / sim->turn_us);
     uint32_t generation = (uint32_t)((place + turns) / sim->places % ITEM_GENERATIONS);
     return (category * sim->places + place) * ITEM_GENERATIONS + generation;
 }
 
-static uint32_t item_of_rank(const weir_sim_clicks *sim, uint32_t category, uint32_t rank, int64_t time_us) {
+static uint32_t clicks_item_of_rank(const weir_sim_clicks *sim, uint32_t category, uint32_t rank, int64_t time_us) {
     uint32_t turned = (uint32_t)((uint64_t)(time_us / sim->turn_us) % sim->places);
-    return item_at(sim, category, (rank + sim->places - turned) % sim->places, time_us);
+    return clicks_item_at(sim, category, (rank + sim->places - turned) % sim->places, time_us);
 }
 
-static uint32_t partner_of(const weir_sim_clicks *sim, uint32_t item, weir_rng *rng, int64_t time_us) {
+static uint32_t clicks_partner(const weir_sim_clicks *sim, uint32_t item, weir_rng *rng, int64_t time_us) {
     uint32_t which = weir_sim_below(rng, PARTNERS);
     weir_rng partner = weir_rng_stream(sim->opts.seed, item / ITEM_GENERATIONS, WEIR_SIM_ITEM | 1u << 8 | which);
-    return item_at(sim, category_of(sim, item), weir_sim_below(&partner, sim->places), time_us);
+    return clicks_item_at(sim, clicks_category(sim, item), weir_sim_below(&partner, sim->places), time_us);
 }
 
-static uint32_t niche_of(const weir_sim_clicks *sim, uint32_t item) {
+static uint32_t clicks_niche(const weir_sim_clicks *sim, uint32_t item) {
     weir_rng rng = weir_rng_stream(sim->opts.seed, item, WEIR_SIM_ITEM | 2u << 8);
     return weir_sim_below(&rng, NICHES);
 }
 
-static uint64_t price_of(const weir_sim_clicks *sim, uint32_t item) {
+static uint64_t clicks_price(const weir_sim_clicks *sim, uint32_t item) {
     weir_rng rng = weir_rng_stream(sim->opts.seed, item, WEIR_SIM_ITEM | 3u << 8);
-    uint64_t cents = weir_sim_lognormal(&sim->math, &rng, 500 * (1 + category_of(sim, item) % 11), 65536);
+    uint64_t cents = weir_sim_lognormal(&sim->math, &rng, 500 * (1 + clicks_category(sim, item) % 11), 65536);
     return cents / 100 * 100 + 99;
 }
 
 /* --- people ------------------------------------------------------------------------------------------------------- */
 
 /* Half of a person's interest goes to the first taste, a quarter to the second; now and then it is anything. */
-static uint32_t choose_category(const weir_sim_clicks *sim, uint32_t person, int64_t day, weir_rng *rng) {
+static uint32_t clicks_choose_category(const weir_sim_clicks *sim, uint32_t person, int64_t day, weir_rng *rng) {
     static const uint32_t share[TASTES] = {500, 250, 150};
     uint32_t roll = weir_sim_below(rng, 1000);
     for (uint32_t taste = 0; taste < TASTES; taste++) {
@@ -131,39 +131,37 @@ static uint32_t choose_category(const weir_sim_clicks *sim, uint32_t person, int
     return weir_sim_below(rng, CATEGORIES);
 }
 
-static uint32_t choose_item(const weir_sim_clicks *sim, const session *s, int64_t time_us, weir_rng *rng) {
-    if (s->last != NO_ITEM && weir_sim_chance(rng, 300)) return partner_of(sim, s->last, rng, time_us);
-    uint32_t category = choose_category(sim, s->person, time_us / WEIR_SIM_DAY, rng);
+static uint32_t clicks_choose_item(const weir_sim_clicks *sim, const clicks_session *s, int64_t time_us,
+                                   weir_rng *rng) {
+    if (s->last != NO_ITEM && weir_sim_chance(rng, 300)) return clicks_partner(sim, s->last, rng, time_us);
+    uint32_t category = clicks_choose_category(sim, s->person, time_us / WEIR_SIM_DAY, rng);
     weir_rng liking = weir_rng_stream(sim->opts.seed, s->person, WEIR_SIM_TASTE | 2u << 8 | category);
     uint32_t niche = weir_sim_below(&liking, NICHES);
     uint32_t item = NO_ITEM;
     for (uint32_t i = 0; i < NICHE_TRIES; i++) {
         uint32_t rank = weir_sim_alias_pick(sim->rank_alias, sim->places, weir_rng_u32(rng));
-        item = item_of_rank(sim, category, rank, time_us);
-        if (niche_of(sim, item) == niche) break;
+        item = clicks_item_of_rank(sim, category, rank, time_us);
+        if (clicks_niche(sim, item) == niche) break;
     }
     return item;
 }
 
 /* --- the walk ----------------------------------------------------------------------------------------------------- */
 
-static bool in_cart(const session *s, uint32_t item) {
+static bool session_has_in_cart(const clicks_session *s, uint32_t item) {
     bool found = false;
     for (uint32_t i = 0; i < s->cart_count; i++)
         found = found || s->cart[i] == item;
     return found;
 }
 
-static uint32_t take_from_cart(session *s) {
-    return s->cart[--s->cart_count];
-}
-
 /* One click of the session; the item is what it is about. */
-static click_kind click(const weir_sim_clicks *sim, session *s, int64_t time_us, weir_rng *rng, uint32_t *itemp) {
+static click_kind session_click(const weir_sim_clicks *sim, clicks_session *s, int64_t time_us, weir_rng *rng,
+                                uint32_t *itemp) {
     uint32_t roll = weir_sim_below(rng, 1000);
-    bool free_to_cart = s->last != NO_ITEM && s->cart_count < CART_MAX && !in_cart(s, s->last);
+    bool free_to_cart = s->last != NO_ITEM && s->cart_count < CART_MAX && !session_has_in_cart(s, s->last);
     if (s->checkout || (s->cart_count && roll < 60)) {
-        *itemp = take_from_cart(s);
+        *itemp = s->cart[--s->cart_count];
         return CLICK_BUY;
     }
     if (free_to_cart && roll >= 60 && roll < 160) {
@@ -175,12 +173,12 @@ static click_kind click(const weir_sim_clicks *sim, session *s, int64_t time_us,
         s->last = NO_ITEM;
         return CLICK_BUY;
     }
-    *itemp = s->last = choose_item(sim, s, time_us, rng);
+    *itemp = s->last = clicks_choose_item(sim, s, time_us, rng);
     return CLICK_VIEW;
 }
 
 /* Whether the session goes on. At its end a full cart is bought as often as it is left standing. */
-static bool goes_on(session *s, weir_rng *rng) {
+static bool session_goes_on(clicks_session *s, weir_rng *rng) {
     s->steps++;
     if (s->left > 1) {
         s->left--;
@@ -192,8 +190,8 @@ static bool goes_on(session *s, weir_rng *rng) {
     return true;
 }
 
-static void begin_session(weir_sim_clicks *sim) {
-    session s = {.number = ++sim->session_count, .last = NO_ITEM};
+static void clicks_begin_session(weir_sim_clicks *sim) {
+    clicks_session s = {.number = ++sim->session_count, .last = NO_ITEM};
     int64_t begin = sim->busy_arrival;
     sim->busy_arrival += weir_sim_exponential(&sim->math, &sim->gaps, sim->gap_mean);
     if (weir_sim_agenda_room(&sim->sessions) == 0) {
@@ -210,8 +208,8 @@ static void begin_session(weir_sim_clicks *sim) {
 
 /* --- bytes -------------------------------------------------------------------------------------------------------- */
 
-static void write_click(weir_sim_clicks *sim, const session *s, click_kind kind, uint32_t item,
-                        weir_simulate_message *messagep) {
+static void clicks_write(weir_sim_clicks *sim, const clicks_session *s, click_kind kind, uint32_t item,
+                         weir_simulate_message *messagep) {
     static const char kinds[][18] = {"\",\"kind\":\"view\"", "\",\"kind\":\"cart\"", "\",\"kind\":\"buy\""};
     char *p = WEIR_SIM_PUT(sim->line, "{\"id\":\"k");
     p = weir_sim_put_digits(p, sim->base.stats.clicks, 16);
@@ -229,9 +227,9 @@ static void write_click(weir_sim_clicks *sim, const session *s, click_kind kind,
     size_t length = kind == CLICK_BUY ? 14 : 15;
     memcpy(p, kinds[kind], length);
     p = WEIR_SIM_PUT(p + length, ",\"category\":\"c");
-    p = weir_sim_put_pair(p, category_of(sim, item));
+    p = weir_sim_put_pair(p, clicks_category(sim, item));
     p = WEIR_SIM_PUT(p, "\",\"price\":");
-    p = weir_sim_put_cents(p, price_of(sim, item));
+    p = weir_sim_put_cents(p, clicks_price(sim, item));
     *p++ = '}';
     messagep->value = sim->line;
     messagep->value_length = weir_sim_line_check(sim->line, p);
@@ -240,8 +238,8 @@ static void write_click(weir_sim_clicks *sim, const session *s, click_kind kind,
 static void clicks_next(weir_simulate *base, weir_simulate_message *messagep) {
     weir_sim_clicks *sim = (weir_sim_clicks *)base;
     while (sim->busy_arrival <= weir_sim_agenda_next(&sim->sessions))
-        begin_session(sim);
-    session s;
+        clicks_begin_session(sim);
+    clicks_session s;
     int64_t busy_us = weir_sim_agenda_next(&sim->sessions);
     int64_t time_us = weir_sim_time_of(&sim->rhythm, busy_us);
     weir_sim_agenda_take(&sim->sessions, &s);
@@ -250,12 +248,12 @@ static void clicks_next(weir_simulate *base, weir_simulate_message *messagep) {
                                         .chargeback_us = WEIR_SIMULATE_NEVER};
     weir_rng rng = weir_rng_stream(sim->opts.seed, s.number, WEIR_SIM_SESSION | s.steps);
     uint32_t item = NO_ITEM;
-    click_kind kind = click(sim, &s, messagep->time_us, &rng, &item);
+    click_kind kind = session_click(sim, &s, messagep->time_us, &rng, &item);
     sim->base.stats.clicks++;
-    write_click(sim, &s, kind, item, messagep);
+    clicks_write(sim, &s, kind, item, messagep);
     uint64_t pause = weir_sim_lognormal(&sim->math, &rng, PAUSE_MEDIAN, PAUSE_SIGMA_Q16);
-    if (goes_on(&s, &rng)) weir_sim_agenda_add(&sim->sessions, busy_us + (int64_t)pause, &s);
-    WEIR_ASSERT(messagep->time_us >= sim->base.stats.time_us); // G2
+    if (session_goes_on(&s, &rng)) weir_sim_agenda_add(&sim->sessions, busy_us + (int64_t)pause, &s);
+    WEIR_ASSERT(messagep->time_us >= sim->base.stats.time_us); // SIMULATE-G2
 }
 
 /* --- open and close ----------------------------------------------------------------------------------------------- */
@@ -268,7 +266,7 @@ static void clicks_close(weir_simulate *base) {
     weir_free(sim);
 }
 
-static weir_err check_options(weir_simulate_clicks_opts *opts) {
+static weir_err clicks_check_options(weir_simulate_clicks_opts *opts) {
     weir_err err = weir_sim_check("people", opts->people, WEIR_SIMULATE_PEOPLE_MIN, WEIR_SIMULATE_PEOPLE_MAX);
     if (!err) err = weir_sim_check("items", opts->items, WEIR_SIMULATE_ITEMS_MIN, WEIR_SIMULATE_ITEMS_MAX);
     if (!err && opts->per_day == 0) opts->per_day = opts->people * 12;
@@ -276,7 +274,7 @@ static weir_err check_options(weir_simulate_clicks_opts *opts) {
     return err ? err : weir_sim_check_start(opts->start_us);
 }
 
-static weir_err open_tables(weir_sim_clicks *sim) {
+static weir_err clicks_open_tables(weir_sim_clicks *sim) {
     uint32_t people = sim->opts.people;
     uint32_t most = people > sim->places ? people : sim->places;
     uint64_t *weights = weir_calloc(most, sizeof *weights);
@@ -297,26 +295,26 @@ static weir_err open_tables(weir_sim_clicks *sim) {
     return err;
 }
 
-static weir_err start_walks(weir_sim_clicks *sim) {
+static weir_err clicks_start(weir_sim_clicks *sim) {
     uint64_t sessions = (uint64_t)sim->opts.per_day * 100 / CLICKS_PER_SESSION + 1;
     sim->gap_mean = WEIR_SIM_DAY / (int64_t)sessions + 1;
     sim->people = weir_sim_scramble_make(sim->opts.seed, 5, sim->opts.people, 7);
     sim->items = weir_sim_scramble_make(sim->opts.seed, 6, (uint64_t)CATEGORIES * sim->places * ITEM_GENERATIONS, 6);
     sim->turn_us = ITEM_DAYS * WEIR_SIM_DAY / sim->places;
-    weir_sim_rhythm_init(&sim->rhythm, &shopping_week, sim->opts.start_us);
+    weir_sim_rhythm_init(&sim->rhythm, &clicks_week, sim->opts.start_us);
     sim->gaps = weir_rng_stream(sim->opts.seed, 1, WEIR_SIM_GAP);
     sim->busy_arrival = weir_sim_busy_of(&sim->rhythm, sim->opts.start_us);
     sim->busy_arrival += weir_sim_exponential(&sim->math, &sim->gaps, sim->gap_mean);
     sim->base.stats.time_us = sim->opts.start_us;
     sim->date.day = -1;
     /* A session lasts some minutes: room for those of a whole hour, and then some. */
-    return weir_sim_agenda_open(&sim->sessions, sessions / 12 + 1024, sizeof(session));
+    return weir_sim_agenda_open(&sim->sessions, sessions / 12 + 1024, sizeof(clicks_session));
 }
 
 weir_err weir_simulate_clicks_open(const weir_simulate_clicks_opts *opts, weir_simulate **simp) {
     *simp = NULL;
     weir_simulate_clicks_opts checked = *opts;
-    weir_err err = check_options(&checked);
+    weir_err err = clicks_check_options(&checked);
     if (err) return err;
     weir_sim_clicks *sim = weir_calloc(1, sizeof *sim);
     if (!sim) return WEIR_NOMEM("for a click generator; free some");
@@ -325,8 +323,8 @@ weir_err weir_simulate_clicks_open(const weir_simulate_clicks_opts *opts, weir_s
     sim->opts = checked;
     sim->places = checked.items / CATEGORIES;
     weir_sim_math_init(&sim->math);
-    err = open_tables(sim);
-    if (!err) err = start_walks(sim);
+    err = clicks_open_tables(sim);
+    if (!err) err = clicks_start(sim);
     if (err) {
         clicks_close(&sim->base);
         return err;

@@ -19,6 +19,7 @@
 #define CREWS_MIN        3u
 #define CREWS_MAX        4096u
 #define WARM_UP          (12 * WEIR_SIM_DAY) /* campaigns that began before the start are still running at it */
+#define WARM_UP_STEPS    1024
 #define LAUNCH_SPREAD    WEIR_SIM_DAY
 #define SKIM_PER_MILLE   160u
 #define LOOT_MIN         16u
@@ -26,12 +27,12 @@
 #define CREW_COUNTRY_TAG 0xFFu
 
 /* Per mille of all fraudulent payments. */
-static const int64_t shares[WEIR_SIMULATE_FRAUDS] = {
+static const int64_t fraud_shares[WEIR_SIMULATE_FRAUDS] = {
     [WEIR_SIMULATE_STOLEN_CARD] = 350, [WEIR_SIMULATE_RING] = 220, [WEIR_SIMULATE_COLLUSION] = 200,
     [WEIR_SIMULATE_TAKEOVER] = 100,    [WEIR_SIMULATE_MULE] = 130,
 };
 
-static uint64_t epoch_of(const weir_sim_payments *sim, uint32_t crew, int64_t day) {
+static uint64_t fraud_epoch(const weir_sim_payments *sim, uint32_t crew, int64_t day) {
     weir_rng rng = weir_rng_stream(sim->world.seed, crew, WEIR_SIM_CREW | CREW_COUNTRY_TAG << 16);
     return ((uint64_t)day + weir_sim_below(&rng, EPOCH_DAYS)) / EPOCH_DAYS;
 }
@@ -41,7 +42,7 @@ weir_rng weir_sim_crew_asset(const weir_sim_campaign *campaign, weir_sim_asset a
     return weir_rng_stream(campaign->sim->world.seed, owner, WEIR_SIM_CREW | (uint32_t)asset << 16 | which);
 }
 
-/* A card copied at the crew's merchant; or one that was bought, which may be anybody's. */
+/* A card copied at the crew's merchant; or one that was bought, of any account. */
 weir_sim_loot weir_sim_crew_loot(weir_sim_campaign *campaign) {
     weir_sim_payments *sim = campaign->sim;
     const weir_sim_crew *crew = &sim->crews[campaign->crew];
@@ -66,12 +67,12 @@ void weir_sim_fraud_witness(weir_sim_payments *sim, const weir_sim_payment *paym
 }
 
 /* Once a day: where each crew copies cards. Neither the biggest merchants, where everybody pays, nor the smallest. */
-static void place_skimmers(weir_sim_payments *sim, int64_t day) {
+static void fraud_place_skimmers(weir_sim_payments *sim, int64_t day) {
     sim->crews_day = day;
     for (uint32_t crew = 0; crew < sim->world.crews; crew++)
         sim->skimmers[sim->crews[crew].skimmed] = 0;
     for (uint32_t crew = 0; crew < sim->world.crews; crew++) {
-        uint64_t owner = epoch_of(sim, crew, day) << 32 | crew;
+        uint64_t owner = fraud_epoch(sim, crew, day) << 32 | crew;
         weir_rng rng = weir_rng_stream(sim->world.seed, owner, WEIR_SIM_CREW | (CREW_COUNTRY_TAG - 1) << 16);
         uint32_t country = weir_sim_any_country(&rng);
         uint32_t begin = sim->world.country_begin[country];
@@ -81,62 +82,50 @@ static void place_skimmers(weir_sim_payments *sim, int64_t day) {
     }
 }
 
-static void begin_campaign(weir_sim_payments *sim, weir_simulate_fraud fraud, int64_t busy_us) {
+static void fraud_begin_campaign(weir_sim_payments *sim, weir_simulate_fraud fraud, int64_t busy_us) {
     weir_sim_campaign campaign = {.sim = sim, .id = ++sim->base.stats.campaigns, .fraud = fraud};
     campaign.rng = weir_rng_stream(sim->world.seed, campaign.id, WEIR_SIM_CAMPAIGN);
     campaign.crew = weir_sim_below(&campaign.rng, sim->world.crews);
     campaign.country = weir_sim_any_country(&campaign.rng);
     campaign.begin = busy_us + weir_sim_span(&campaign.rng, 0, LAUNCH_SPREAD);
     campaign.day = weir_sim_time_of(&sim->rhythm, campaign.begin) / WEIR_SIM_DAY;
-    campaign.epoch = epoch_of(sim, campaign.crew, campaign.day);
+    campaign.epoch = fraud_epoch(sim, campaign.crew, campaign.day);
     weir_sim_campaign_plan(&campaign);
     sim->budget[fraud] -= WEIR_SIM_ONE_PAYMENT * campaign.count;
 }
 
-static void spend_on(weir_sim_payments *sim, weir_simulate_fraud fraud, int64_t busy_us) {
-    while (sim->budget[fraud] > 0) {
-        if (weir_sim_agenda_room(&sim->plans) >= WEIR_SIM_CAMPAIGN_MAX) {
-            begin_campaign(sim, fraud, busy_us);
-        } else {
-            sim->base.stats.crowded_out++;
-            sim->budget[fraud] = 0;
+/* So many payments raise the budgets; where one is above zero, campaigns begin. */
+static void fraud_earn_and_spend(weir_sim_payments *sim, int64_t payments, int64_t busy_us) {
+    for (int fraud = WEIR_SIMULATE_HONEST + 1; fraud < WEIR_SIMULATE_FRAUDS; fraud++) {
+        sim->budget[fraud] += payments * sim->opts.fraud_ppm * fraud_shares[fraud] / 1000;
+        while (sim->budget[fraud] > 0) {
+            if (weir_sim_agenda_room(&sim->plans) >= WEIR_SIM_CAMPAIGN_MAX) {
+                fraud_begin_campaign(sim, (weir_simulate_fraud)fraud, busy_us);
+            } else {
+                sim->base.stats.crowded_out++;
+                sim->budget[fraud] = 0;
+            }
         }
     }
 }
 
-static void spend(weir_sim_payments *sim, int64_t busy_us) {
-    for (int fraud = WEIR_SIMULATE_HONEST + 1; fraud < WEIR_SIMULATE_FRAUDS; fraud++)
-        spend_on(sim, (weir_simulate_fraud)fraud, busy_us);
-}
-
-static void earn(weir_sim_payments *sim, int64_t payments) {
-    for (int fraud = WEIR_SIMULATE_HONEST + 1; fraud < WEIR_SIMULATE_FRAUDS; fraud++)
-        sim->budget[fraud] += payments * sim->opts.fraud_ppm * shares[fraud] / 1000;
-}
-
 void weir_sim_fraud_accrue(weir_sim_payments *sim) {
     int64_t day = sim->payment.time_us / WEIR_SIM_DAY;
-    if (day != sim->crews_day) place_skimmers(sim, day);
-    earn(sim, 1);
-    spend(sim, sim->busy_now);
-}
-
-/* Campaigns of the days before the start, as if payments had been made then at the same rate. What they would have done
- * before the start is dropped by the planner, but paid for. */
-static void warm_up(weir_sim_payments *sim) {
-    const int64_t steps = 1024;
-    for (int64_t step = 0; step < steps; step++) {
-        earn(sim, (int64_t)sim->opts.per_day * (WARM_UP / WEIR_SIM_DAY) / steps);
-        spend(sim, sim->busy_begin - WARM_UP + WARM_UP * step / steps);
-    }
+    if (day != sim->crews_day) fraud_place_skimmers(sim, day);
+    fraud_earn_and_spend(sim, 1, sim->busy_now);
 }
 
 weir_err weir_sim_fraud_open(weir_sim_payments *sim) {
     sim->crews = weir_calloc(sim->world.crews, sizeof *sim->crews);
     sim->skimmers = weir_calloc(sim->world.merchant_count, sizeof *sim->skimmers);
     if (!sim->crews || !sim->skimmers) return WEIR_NOMEM("for %u crews; simulate fewer accounts", sim->world.crews);
-    place_skimmers(sim, sim->opts.start_us / WEIR_SIM_DAY);
-    warm_up(sim);
+    fraud_place_skimmers(sim, sim->opts.start_us / WEIR_SIM_DAY);
+    /* Campaigns of the days before the start, as if payments had been made then at the same rate. What they would have
+     * done before the start is dropped by the planner, but paid for. */
+    for (int64_t step = 0; step < WARM_UP_STEPS; step++) {
+        int64_t payments = (int64_t)sim->opts.per_day * (WARM_UP / WEIR_SIM_DAY) / WARM_UP_STEPS;
+        fraud_earn_and_spend(sim, payments, sim->busy_begin - WARM_UP + WARM_UP * step / WARM_UP_STEPS);
+    }
     return WEIR_OK;
 }
 

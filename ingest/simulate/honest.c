@@ -36,12 +36,13 @@ uint32_t weir_sim_device_for(const weir_sim_payments *sim, const weir_sim_paymen
     return weir_sim_device_browser(&sim->world, &payment->payer, rng);
 }
 
-static uint8_t usual_card(const weir_sim_person *person, weir_rng *rng) {
+/* The first card, or now and then the second. Draws in any case. */
+static uint8_t honest_card(const weir_sim_person *person, weir_rng *rng) {
     uint32_t roll = weir_sim_below(rng, 100);
     return person->cards > 1 && roll < 25;
 }
 
-static uint32_t choose_merchant(const weir_sim_payments *sim, const weir_sim_person *person, weir_rng *rng) {
+static uint32_t honest_merchant(const weir_sim_payments *sim, const weir_sim_person *person, weir_rng *rng) {
     const weir_sim_world *world = &sim->world;
     uint32_t abroad = weir_sim_travel(world, person);
     uint32_t roll = weir_sim_below(rng, 1000);
@@ -52,57 +53,47 @@ static uint32_t choose_merchant(const weir_sim_payments *sim, const weir_sim_per
     return weir_sim_merchant_popular(world, country, weir_rng_u32(rng));
 }
 
-static void purchase(weir_sim_payments *sim, weir_rng *rng, weir_sim_payment *payment) {
-    payment->merchant = choose_merchant(sim, &payment->payer, rng);
+static void honest_purchase(weir_sim_payments *sim, weir_rng *rng, weir_sim_payment *payment) {
+    payment->merchant = honest_merchant(sim, &payment->payer, rng);
     payment->channel = (uint8_t)weir_sim_usual_channel(&sim->world, payment->merchant, rng);
     payment->country = sim->world.merchants[payment->merchant].country;
-    payment->card = usual_card(&payment->payer, rng);
+    payment->card = honest_card(&payment->payer, rng);
     payment->device = weir_sim_device_for(sim, payment, rng);
     payment->cents = weir_sim_usual_cents(&sim->world, payment->merchant, rng);
     weir_sim_fraud_witness(sim, payment, rng);
 }
 
-static void transfer(weir_sim_payments *sim, weir_rng *rng, weir_sim_payment *payment) {
+static void honest_transfer(weir_sim_payments *sim, weir_rng *rng, weir_sim_payment *payment) {
     payment->merchant = WEIR_SIM_NONE;
     payment->payee = weir_sim_contact(&sim->world, &payment->payer, rng);
     payment->channel = WEIR_SIM_TRANSFER;
     payment->country = payment->payer.country;
-    payment->card = weir_sim_chance(rng, CARDED_TRANSFER) ? usual_card(&payment->payer, rng) : WEIR_SIM_NO_CARD;
+    payment->card = weir_sim_chance(rng, CARDED_TRANSFER) ? honest_card(&payment->payer, rng) : WEIR_SIM_NO_CARD;
     payment->device = weir_sim_device_for(sim, payment, rng);
     payment->cents = weir_sim_transfer_cents(&sim->world, payment->country, rng);
 }
 
-static void begin(const weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_sim_payment *payment) {
+static void honest_begin(const weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_sim_payment *payment) {
     int64_t time_us = payment->time_us;
     *payment = (weir_sim_payment){.time_us = time_us, .friendly_roll = weir_rng_u32(rng)};
     payment->payer = weir_sim_person_at(&sim->world, slot, time_us / WEIR_SIM_DAY);
 }
 
 void weir_sim_errand(weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_sim_payment *payment) {
-    begin(sim, slot, rng, payment);
-    purchase(sim, rng, payment);
+    honest_begin(sim, slot, rng, payment);
+    honest_purchase(sim, rng, payment);
 }
 
 void weir_sim_honest(weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_sim_payment *payment) {
-    begin(sim, slot, rng, payment);
+    honest_begin(sim, slot, rng, payment);
     if (weir_sim_below(rng, 100) < TRANSFER_PERCENT)
-        transfer(sim, rng, payment);
+        honest_transfer(sim, rng, payment);
     else
-        purchase(sim, rng, payment);
-}
-
-static void go_on_a_trip(weir_sim_payments *sim, uint32_t slot, weir_rng *rng) {
-    const weir_sim_plan plan = {.slot = slot, .device = WEIR_SIM_NONE, .act = WEIR_SIM_ERRAND};
-    uint32_t stops = weir_sim_between(rng, 1, 4);
-    int64_t when = sim->busy_now;
-    for (uint32_t i = 0; i < stops; i++) {
-        when += weir_sim_span(rng, 4 * WEIR_SIM_MINUTE, 60 * WEIR_SIM_MINUTE);
-        weir_sim_plan_add(sim, when, &plan);
-    }
+        honest_purchase(sim, rng, payment);
 }
 
 /* The payee passes most of it on to one of his own, or takes it out as cash. */
-static void hand_on(weir_sim_payments *sim, const weir_sim_payment *payment, weir_rng *rng) {
+static void honest_hand_on(weir_sim_payments *sim, const weir_sim_payment *payment, weir_rng *rng) {
     uint32_t roll = weir_sim_below(rng, 1000);
     if (roll >= HAND_ON_PER_MILLE + CASH_OUT_PER_MILLE) return;
     weir_sim_plan plan = {.slot = payment->payee, .device = WEIR_SIM_NONE, .act = WEIR_SIM_CASH};
@@ -118,8 +109,17 @@ static void hand_on(weir_sim_payments *sim, const weir_sim_payment *payment, wei
 }
 
 void weir_sim_follow(weir_sim_payments *sim, const weir_sim_payment *payment, weir_rng *rng) {
-    if (payment->merchant == WEIR_SIM_NONE)
-        hand_on(sim, payment, rng);
-    else if (weir_sim_chance(rng, TRIP_PER_MILLE))
-        go_on_a_trip(sim, payment->payer.slot, rng);
+    if (payment->merchant == WEIR_SIM_NONE) {
+        honest_hand_on(sim, payment, rng);
+        return;
+    }
+    if (!weir_sim_chance(rng, TRIP_PER_MILLE)) return;
+    /* A shopping trip: some more errands within the hours that follow. */
+    const weir_sim_plan plan = {.slot = payment->payer.slot, .device = WEIR_SIM_NONE, .act = WEIR_SIM_ERRAND};
+    uint32_t stops = weir_sim_between(rng, 1, 4);
+    int64_t when = sim->busy_now;
+    for (uint32_t i = 0; i < stops; i++) {
+        when += weir_sim_span(rng, 4 * WEIR_SIM_MINUTE, 60 * WEIR_SIM_MINUTE);
+        weir_sim_plan_add(sim, when, &plan);
+    }
 }

@@ -17,7 +17,7 @@ weir_err weir_sim_labels_open(weir_sim_payments *sim) {
     return weir_sim_agenda_open(&sim->labels, labelled * days * PENDING_DELAYS + 4096, sizeof(weir_sim_label));
 }
 
-static int64_t delay_of(const weir_sim_payments *sim, weir_rng *rng) {
+static int64_t label_delay(const weir_sim_payments *sim, weir_rng *rng) {
     int64_t median_ms = sim->opts.label_delay_us / 1000;
     int64_t ms = (int64_t)weir_sim_lognormal(&sim->world.math, rng, (uint64_t)median_ms, SPREAD_Q16);
     if (ms < median_ms / DELAY_SHORTEST) ms = median_ms / DELAY_SHORTEST;
@@ -25,16 +25,12 @@ static int64_t delay_of(const weir_sim_payments *sim, weir_rng *rng) {
     return ms * 1000 + (int64_t)weir_sim_below(rng, 1000);
 }
 
-static bool is_labelled(const weir_sim_payment *payment, weir_rng *rng) {
-    if (payment->fraud) return !weir_sim_chance(rng, NEVER_PER_MILLE);
-    return payment->merchant != WEIR_SIM_NONE;
-}
-
 int64_t weir_sim_label_decide(weir_sim_payments *sim, const weir_sim_payment *payment, uint64_t number) {
     bool friendly = (uint64_t)payment->friendly_roll * 1000000 >> 32 < FRIENDLY_PER_MILLION;
     if (!payment->fraud && !friendly) return WEIR_SIMULATE_NEVER;
     weir_rng rng = weir_rng_stream(sim->world.seed, number, WEIR_SIM_LABEL);
-    if (!is_labelled(payment, &rng)) return WEIR_SIMULATE_NEVER;
+    bool labelled = payment->fraud ? !weir_sim_chance(&rng, NEVER_PER_MILLE) : payment->merchant != WEIR_SIM_NONE;
+    if (!labelled) return WEIR_SIMULATE_NEVER;
     if (weir_sim_agenda_room(&sim->labels) == 0) {
         sim->base.stats.crowded_out++;
         return WEIR_SIMULATE_NEVER;
@@ -44,7 +40,7 @@ int64_t weir_sim_label_decide(weir_sim_payments *sim, const weir_sim_payment *pa
         label.card = payment->card;
         label.issue = (uint8_t)weir_sim_card_issue(&sim->world, &payment->payer, payment->card);
     }
-    int64_t when = payment->time_us + delay_of(sim, &rng);
+    int64_t when = payment->time_us + label_delay(sim, &rng);
     weir_sim_agenda_add(&sim->labels, when, &label);
     sim->base.stats.friendly += !payment->fraud;
     return when;

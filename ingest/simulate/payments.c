@@ -11,7 +11,7 @@
 #define PLANS_SPARE         16384u
 #define CAMPAIGN_DAYS       16u
 
-static const weir_sim_week busy_week = {
+static const weir_sim_week payments_week = {
     .hours = {{2, 1, 1, 1, 1, 2, 5, 9, 11, 11, 12, 14, 15, 13, 12, 12, 13, 15, 16, 14, 11, 8, 5, 3},
               {3, 2, 2, 1, 1, 1, 2, 4, 8, 12, 15, 16, 15, 14, 14, 13, 13, 12, 12, 11, 9, 7, 6, 5},
               {4, 3, 2, 2, 1, 1, 2, 3, 6, 9, 11, 12, 13, 12, 12, 12, 12, 13, 14, 13, 10, 8, 5, 3}},
@@ -20,43 +20,49 @@ static const weir_sim_week busy_week = {
 
 /* --- bytes -------------------------------------------------------------------------------------------------------- */
 
-static char *put_id(char *p, char letter, uint64_t number) {
+static char *payments_put_id(char *p, char letter, uint64_t number) {
     p = WEIR_SIM_PUT(p, "{\"id\":\"");
     *p++ = letter;
     p = weir_sim_put_digits(p, number, 16);
     return WEIR_SIM_PUT(p, "\",\"time\":\"");
 }
 
-static char *put_account(char *p, const weir_sim_world *world, const weir_sim_person *person) {
+static char *payments_put_account(char *p, const weir_sim_world *world, const weir_sim_person *person) {
     *p++ = 'a';
     return weir_sim_put_digits(p, weir_sim_account_number(world, person), world->accounts.digits);
 }
 
-static char *put_card_and_device(char *p, const weir_sim_world *world, const weir_sim_payment *payment) {
+static void payments_write(weir_sim_payments *sim, uint64_t number, weir_simulate_message *messagep) {
+    static const char channels[][28] = {
+        "\",\"channel\":\"web", "\",\"channel\":\"app",      "\",\"channel\":\"pos",
+        "\",\"channel\":\"atm", "\",\"channel\":\"transfer",
+    };
+    const weir_sim_world *world = &sim->world;
+    const weir_sim_payment *payment = &sim->payment;
+    const weir_sim_country *country = &weir_sim_countries[payment->country];
+    char *p = payments_put_id(sim->line, 'p', number);
+    p = weir_sim_put_time(p, &sim->date, payment->time_us);
+    /* who pays, and with what */
+    p = WEIR_SIM_PUT(p, "\",\"account\":\"");
+    messagep->key = p;
+    p = payments_put_account(p, world, &payment->payer);
+    messagep->key_length = (size_t)(p - messagep->key);
     if (payment->card != WEIR_SIM_NO_CARD) {
         p = WEIR_SIM_PUT(p, "\",\"card\":\"c");
         p = weir_sim_put_digits(p, weir_sim_card_number(world, &payment->payer, payment->card), world->cards.digits);
     }
     p = WEIR_SIM_PUT(p, "\",\"device\":\"d");
-    return weir_sim_put_digits(p, weir_sim_device_number(world, payment->device), world->devices.digits);
-}
-
-static char *put_other_side(char *p, const weir_sim_world *world, const weir_sim_payment *payment) {
+    p = weir_sim_put_digits(p, weir_sim_device_number(world, payment->device), world->devices.digits);
+    /* to whom */
     if (payment->merchant == WEIR_SIM_NONE) {
         weir_sim_person payee = weir_sim_person_at(world, payment->payee, payment->payer.day);
         p = WEIR_SIM_PUT(p, "\",\"payee\":\"");
-        return put_account(p, world, &payee);
+        p = payments_put_account(p, world, &payee);
+    } else {
+        p = WEIR_SIM_PUT(p, "\",\"merchant\":\"m");
+        p = weir_sim_put_digits(p, world->merchants[payment->merchant].number, world->merchant_numbers.digits);
     }
-    p = WEIR_SIM_PUT(p, "\",\"merchant\":\"m");
-    return weir_sim_put_digits(p, world->merchants[payment->merchant].number, world->merchant_numbers.digits);
-}
-
-static char *put_money(char *p, const weir_sim_payment *payment) {
-    static const char channels[][28] = {
-        "\",\"channel\":\"web", "\",\"channel\":\"app",      "\",\"channel\":\"pos",
-        "\",\"channel\":\"atm", "\",\"channel\":\"transfer",
-    };
-    const weir_sim_country *country = &weir_sim_countries[payment->country];
+    /* how much, and how */
     p = WEIR_SIM_PUT(p, "\",\"amount\":");
     p = weir_sim_put_cents(p, payment->cents);
     p = WEIR_SIM_PUT(p, ",\"currency\":\"");
@@ -65,21 +71,7 @@ static char *put_money(char *p, const weir_sim_payment *payment) {
     memcpy(p + 3, channels[payment->channel], length);
     p = WEIR_SIM_PUT(p + 3 + length, "\",\"country\":\"");
     memcpy(p, country->code, 2);
-    return p + 2;
-}
-
-static void write_payment(weir_sim_payments *sim, uint64_t number, weir_simulate_message *messagep) {
-    const weir_sim_world *world = &sim->world;
-    const weir_sim_payment *payment = &sim->payment;
-    char *p = put_id(sim->line, 'p', number);
-    p = weir_sim_put_time(p, &sim->date, payment->time_us);
-    p = WEIR_SIM_PUT(p, "\",\"account\":\"");
-    messagep->key = p;
-    p = put_account(p, world, &payment->payer);
-    messagep->key_length = (size_t)(p - messagep->key);
-    p = put_card_and_device(p, world, payment);
-    p = put_other_side(p, world, payment);
-    p = put_money(p, payment);
+    p += 2;
     if (payment->merchant != WEIR_SIM_NONE) {
         p = WEIR_SIM_PUT(p, "\",\"mcc\":\"");
         p = weir_sim_put_digits(p, weir_sim_trades[world->merchants[payment->merchant].trade].code, 4);
@@ -89,9 +81,9 @@ static void write_payment(weir_sim_payments *sim, uint64_t number, weir_simulate
     messagep->value_length = weir_sim_line_check(sim->line, p);
 }
 
-static void write_chargeback(weir_sim_payments *sim, uint64_t number, int64_t time_us, uint64_t payment,
-                             weir_simulate_message *messagep) {
-    char *p = put_id(sim->line, 'b', number);
+static void payments_write_chargeback(weir_sim_payments *sim, uint64_t number, int64_t time_us, uint64_t payment,
+                                      weir_simulate_message *messagep) {
+    char *p = payments_put_id(sim->line, 'b', number);
     p = weir_sim_put_time(p, &sim->date, time_us);
     p = WEIR_SIM_PUT(p, "\",\"payment\":\"");
     messagep->key = p;
@@ -105,16 +97,8 @@ static void write_chargeback(weir_sim_payments *sim, uint64_t number, int64_t ti
 
 /* --- the next payment --------------------------------------------------------------------------------------------- */
 
-static void fill_transfer(weir_sim_payments *sim, const weir_sim_plan *plan, weir_rng *rng, weir_sim_payment *payment) {
-    payment->merchant = WEIR_SIM_NONE;
-    payment->payee = plan->target != plan->slot ? plan->target : (plan->target + 1) % sim->world.slots;
-    payment->channel = WEIR_SIM_TRANSFER;
-    payment->country = payment->payer.country;
-    payment->cents = plan->cents ? plan->cents : weir_sim_transfer_cents(&sim->world, payment->country, rng);
-}
-
 /* The nearest cash machine: the first operator among a few popular merchants, or the country's first. */
-static uint32_t find_atm(const weir_sim_world *world, uint32_t country, weir_rng *rng) {
+static uint32_t payments_find_atm(const weir_sim_world *world, uint32_t country, weir_rng *rng) {
     for (uint32_t i = 0; i < 64; i++) {
         uint32_t merchant = weir_sim_merchant_popular(world, country, weir_rng_u32(rng));
         if (weir_sim_is_atm(world, merchant)) return merchant;
@@ -124,18 +108,10 @@ static uint32_t find_atm(const weir_sim_world *world, uint32_t country, weir_rng
     return world->country_begin[country];
 }
 
-static void fill_purchase(weir_sim_payments *sim, const weir_sim_plan *plan, weir_rng *rng, weir_sim_payment *payment) {
-    const weir_sim_world *world = &sim->world;
-    bool cash = plan->act == WEIR_SIM_CASH;
-    payment->merchant = cash ? find_atm(world, payment->payer.country, rng) : plan->target;
-    payment->channel = (uint8_t)(plan->act == WEIR_SIM_REMOTE ? weir_sim_remote_channel(world, payment->merchant, rng)
-                                                              : weir_sim_usual_channel(world, payment->merchant, rng));
-    payment->country = world->merchants[payment->merchant].country;
-    payment->cents = weir_sim_usual_cents(world, payment->merchant, rng);
-}
-
 /* Makes the payment of a plan. False: the card has been replaced since it was copied, and is declined. */
-static bool carry_out(weir_sim_payments *sim, const weir_sim_plan *plan, weir_rng *rng, weir_sim_payment *payment) {
+static bool payments_carry_out(weir_sim_payments *sim, const weir_sim_plan *plan, weir_rng *rng,
+                               weir_sim_payment *payment) {
+    const weir_sim_world *world = &sim->world;
     if (plan->act == WEIR_SIM_ERRAND) {
         weir_sim_errand(sim, plan->slot, rng, payment);
         return true;
@@ -148,46 +124,47 @@ static bool carry_out(weir_sim_payments *sim, const weir_sim_plan *plan, weir_rn
     if (plan->issue != WEIR_SIM_ANY_ISSUE &&
         plan->issue != weir_sim_card_issue(&sim->world, &payment->payer, plan->card))
         return false;
-    if (plan->act == WEIR_SIM_SEND)
-        fill_transfer(sim, plan, rng, payment);
-    else
-        fill_purchase(sim, plan, rng, payment);
+    if (plan->act == WEIR_SIM_SEND) {
+        payment->merchant = WEIR_SIM_NONE;
+        payment->payee = plan->target != plan->slot ? plan->target : (plan->target + 1) % world->slots;
+        payment->channel = WEIR_SIM_TRANSFER;
+        payment->country = payment->payer.country;
+        payment->cents = plan->cents ? plan->cents : weir_sim_transfer_cents(world, payment->country, rng);
+    } else {
+        bool cash = plan->act == WEIR_SIM_CASH, remote = plan->act == WEIR_SIM_REMOTE;
+        payment->merchant = cash ? payments_find_atm(world, payment->payer.country, rng) : plan->target;
+        payment->channel = (uint8_t)(remote ? weir_sim_remote_channel(world, payment->merchant, rng)
+                                            : weir_sim_usual_channel(world, payment->merchant, rng));
+        payment->country = world->merchants[payment->merchant].country;
+        payment->cents = weir_sim_usual_cents(world, payment->merchant, rng);
+    }
     bool present = payment->channel == WEIR_SIM_POS || payment->channel == WEIR_SIM_ATM;
     payment->device = present || plan->device == WEIR_SIM_NONE ? weir_sim_device_for(sim, payment, rng) : plan->device;
     return true;
 }
 
-static int64_t event_time(weir_sim_payments *sim, int64_t busy_us) {
+static int64_t payments_event_time(weir_sim_payments *sim, int64_t busy_us) {
     sim->busy_now = busy_us;
     int64_t time_us = weir_sim_time_of(&sim->rhythm, busy_us);
     return time_us > sim->opts.start_us ? time_us : sim->opts.start_us;
 }
 
-static void make_spontaneous(weir_sim_payments *sim) {
-    weir_rng rng = weir_rng_stream(sim->world.seed, sim->spontaneous++, WEIR_SIM_BASE);
-    sim->payment.time_us = event_time(sim, sim->busy_base);
-    sim->busy_base += weir_sim_exponential(&sim->world.math, &sim->gaps, sim->gap_mean);
-    uint32_t slot = weir_sim_active_slot(&sim->world, &rng);
-    weir_sim_honest(sim, slot, &rng, &sim->payment);
-    weir_sim_follow(sim, &sim->payment, &rng);
-}
-
-static bool make_planned(weir_sim_payments *sim) {
-    weir_rng rng = weir_rng_stream(sim->world.seed, sim->planned++, WEIR_SIM_PLANNED);
-    weir_sim_plan plan;
-    sim->payment.time_us = event_time(sim, weir_sim_agenda_next(&sim->plans));
-    weir_sim_agenda_take(&sim->plans, &plan);
-    bool made = carry_out(sim, &plan, &rng, &sim->payment);
-    if (!made) sim->budget[plan.fraud] += WEIR_SIM_ONE_PAYMENT;
-    return made;
-}
-
-static void make_payment(weir_sim_payments *sim) {
+/* What comes first: a planned payment, or the next spontaneous one. */
+static void payments_make(weir_sim_payments *sim) {
     while (!sim->pending) {
         if (weir_sim_agenda_next(&sim->plans) <= sim->busy_base) {
-            sim->pending = make_planned(sim);
+            weir_rng rng = weir_rng_stream(sim->world.seed, sim->planned++, WEIR_SIM_PLANNED);
+            weir_sim_plan plan;
+            sim->payment.time_us = payments_event_time(sim, weir_sim_agenda_next(&sim->plans));
+            weir_sim_agenda_take(&sim->plans, &plan);
+            sim->pending = payments_carry_out(sim, &plan, &rng, &sim->payment);
+            if (!sim->pending) sim->budget[plan.fraud] += WEIR_SIM_ONE_PAYMENT;
         } else {
-            make_spontaneous(sim);
+            weir_rng rng = weir_rng_stream(sim->world.seed, sim->spontaneous++, WEIR_SIM_BASE);
+            sim->payment.time_us = payments_event_time(sim, sim->busy_base);
+            sim->busy_base += weir_sim_exponential(&sim->world.math, &sim->gaps, sim->gap_mean);
+            weir_sim_honest(sim, weir_sim_active_slot(&sim->world, &rng), &rng, &sim->payment);
+            weir_sim_follow(sim, &sim->payment, &rng);
             sim->pending = true;
         }
     }
@@ -195,27 +172,27 @@ static void make_payment(weir_sim_payments *sim) {
 
 /* --- the next message --------------------------------------------------------------------------------------------- */
 
-static void give_payment(weir_sim_payments *sim, weir_simulate_message *messagep) {
+static void payments_give(weir_sim_payments *sim, weir_simulate_message *messagep) {
     const weir_sim_payment *payment = &sim->payment;
     uint64_t number = ++sim->base.stats.payments;
     *messagep = (weir_simulate_message){.topic = WEIR_SIMULATE_PAYMENTS,
                                         .time_us = payment->time_us,
                                         .fraud = (weir_simulate_fraud)payment->fraud,
                                         .campaign = payment->campaign};
-    write_payment(sim, number, messagep); // G4: reads no field that tells the truth
+    payments_write(sim, number, messagep); // SIMULATE-G4: reads no field that tells the truth
     messagep->chargeback_us = weir_sim_label_decide(sim, payment, number);
     sim->base.stats.frauds += payment->fraud != WEIR_SIMULATE_HONEST;
     sim->pending = false;
     weir_sim_fraud_accrue(sim);
 }
 
-static void give_chargeback(weir_sim_payments *sim, weir_simulate_message *messagep) {
+static void payments_give_chargeback(weir_sim_payments *sim, weir_simulate_message *messagep) {
     weir_sim_label label;
     int64_t time_us = weir_sim_agenda_next(&sim->labels);
     weir_sim_agenda_take(&sim->labels, &label);
     *messagep = (weir_simulate_message){
         .topic = WEIR_SIMULATE_CHARGEBACKS, .time_us = time_us, .chargeback_us = WEIR_SIMULATE_NEVER};
-    write_chargeback(sim, ++sim->base.stats.chargebacks, time_us, label.payment, messagep);
+    payments_write_chargeback(sim, ++sim->base.stats.chargebacks, time_us, label.payment, messagep);
     if (label.card == WEIR_SIM_NO_CARD) return;
     weir_sim_person holder = weir_sim_person_at(&sim->world, label.slot, time_us / WEIR_SIM_DAY);
     weir_sim_card_replace(&sim->world, &holder, label.card, label.issue);
@@ -223,12 +200,12 @@ static void give_chargeback(weir_sim_payments *sim, weir_simulate_message *messa
 
 static void payments_next(weir_simulate *base, weir_simulate_message *messagep) {
     weir_sim_payments *sim = (weir_sim_payments *)base;
-    make_payment(sim);
+    payments_make(sim);
     if (weir_sim_agenda_next(&sim->labels) <= sim->payment.time_us)
-        give_chargeback(sim, messagep);
+        payments_give_chargeback(sim, messagep);
     else
-        give_payment(sim, messagep);
-    WEIR_ASSERT(messagep->time_us >= sim->base.stats.time_us); // G2
+        payments_give(sim, messagep);
+    WEIR_ASSERT(messagep->time_us >= sim->base.stats.time_us); // SIMULATE-G2
 }
 
 /* --- open and close ----------------------------------------------------------------------------------------------- */
@@ -243,7 +220,7 @@ static void payments_close(weir_simulate *base) {
 }
 
 /* Fills in what 0 stands for. */
-static weir_err check_options(weir_simulate_payments_opts *opts) {
+static weir_err payments_check_options(weir_simulate_payments_opts *opts) {
     weir_err err = weir_sim_check("accounts", opts->accounts, WEIR_SIMULATE_ACCOUNTS_MIN, WEIR_SIMULATE_ACCOUNTS_MAX);
     if (err) return err;
     if (opts->merchants == 0) opts->merchants = opts->accounts / 20;
@@ -262,19 +239,11 @@ static weir_err check_options(weir_simulate_payments_opts *opts) {
     return err;
 }
 
-static weir_err open_agendas(weir_sim_payments *sim) {
-    uint64_t per_day = sim->opts.per_day;
-    uint64_t plans = per_day / 32 + per_day * sim->opts.fraud_ppm / 1000000 * CAMPAIGN_DAYS + PLANS_SPARE;
-    weir_err err = weir_sim_agenda_open(&sim->plans, plans, sizeof(weir_sim_plan));
-    if (!err) err = weir_sim_labels_open(sim);
-    return err;
-}
-
-static void start_clockwork(weir_sim_payments *sim) {
+static void payments_start(weir_sim_payments *sim) {
     uint64_t spontaneous = (uint64_t)sim->opts.per_day * (1000000 - sim->opts.fraud_ppm) / 1000000;
     spontaneous = spontaneous * 1000 / (1000 + FOLLOWERS_PER_MILLE) + 1;
     sim->gap_mean = (int64_t)((uint64_t)WEIR_SIM_DAY / spontaneous) + 1;
-    weir_sim_rhythm_init(&sim->rhythm, &busy_week, sim->opts.start_us);
+    weir_sim_rhythm_init(&sim->rhythm, &payments_week, sim->opts.start_us);
     sim->busy_begin = weir_sim_busy_of(&sim->rhythm, sim->opts.start_us);
     sim->gaps = weir_rng_stream(sim->world.seed, 0, WEIR_SIM_GAP);
     sim->busy_base = sim->busy_begin + weir_sim_exponential(&sim->world.math, &sim->gaps, sim->gap_mean);
@@ -285,7 +254,7 @@ static void start_clockwork(weir_sim_payments *sim) {
 weir_err weir_simulate_payments_open(const weir_simulate_payments_opts *opts, weir_simulate **simp) {
     *simp = NULL;
     weir_simulate_payments_opts checked = *opts;
-    weir_err err = check_options(&checked);
+    weir_err err = payments_check_options(&checked);
     if (err) return err;
     weir_sim_payments *sim = weir_calloc(1, sizeof *sim);
     if (!sim) return WEIR_NOMEM("for a payment generator; free some");
@@ -294,9 +263,12 @@ weir_err weir_simulate_payments_open(const weir_simulate_payments_opts *opts, we
     sim->opts = checked;
     uint32_t crews = weir_sim_crews_for(checked.per_day, checked.fraud_ppm);
     err = weir_sim_world_open(&sim->world, checked.seed, checked.accounts, checked.merchants, crews);
-    if (!err) err = open_agendas(sim);
+    uint64_t per_day = checked.per_day;
+    uint64_t plans = per_day / 32 + per_day * checked.fraud_ppm / 1000000 * CAMPAIGN_DAYS + PLANS_SPARE;
+    if (!err) err = weir_sim_agenda_open(&sim->plans, plans, sizeof(weir_sim_plan));
+    if (!err) err = weir_sim_labels_open(sim);
     if (!err) {
-        start_clockwork(sim);
+        payments_start(sim);
         err = weir_sim_fraud_open(sim);
     }
     if (err) {

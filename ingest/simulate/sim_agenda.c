@@ -35,29 +35,29 @@ void weir_sim_agenda_close(weir_sim_agenda *agenda) {
     *agenda = (weir_sim_agenda){0};
 }
 
-static bool earlier(const weir_sim_agenda_entry *a, const weir_sim_agenda_entry *b) {
+static bool agenda_is_earlier(const weir_sim_agenda_entry *a, const weir_sim_agenda_entry *b) {
     return a->time != b->time ? a->time < b->time : a->serial < b->serial;
 }
 
 void weir_sim_agenda_add(weir_sim_agenda *agenda, int64_t time, const void *item) {
-    WEIR_ASSERT(agenda->count < agenda->capacity); // G3
+    WEIR_ASSERT(agenda->count < agenda->capacity); // SIMULATE-G3
     uint32_t place = agenda->vacant[agenda->capacity - 1 - agenda->count];
     memcpy(agenda->items + place * agenda->item_bytes, item, agenda->item_bytes);
     weir_sim_agenda_entry entry = {time, agenda->serial++ << PLACE_BITS | place};
     uint32_t at = agenda->count++;
-    while (at > 0 && earlier(&entry, &agenda->heap[(at - 1) / 2])) {
+    while (at > 0 && agenda_is_earlier(&entry, &agenda->heap[(at - 1) / 2])) {
         agenda->heap[at] = agenda->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
     agenda->heap[at] = entry;
 }
 
-static void sink(weir_sim_agenda *agenda, weir_sim_agenda_entry entry) {
+static void agenda_sink(weir_sim_agenda *agenda, weir_sim_agenda_entry entry) {
     weir_sim_agenda_entry *heap = agenda->heap;
     uint32_t at = 0;
     for (uint32_t child = 1; child < agenda->count; child = 2 * at + 1) {
-        if (child + 1 < agenda->count && earlier(&heap[child + 1], &heap[child])) child++;
-        if (!earlier(&heap[child], &entry)) break;
+        if (child + 1 < agenda->count && agenda_is_earlier(&heap[child + 1], &heap[child])) child++;
+        if (!agenda_is_earlier(&heap[child], &entry)) break;
         heap[at] = heap[child];
         at = child;
     }
@@ -70,5 +70,5 @@ void weir_sim_agenda_take(weir_sim_agenda *agenda, void *item) {
     memcpy(item, agenda->items + place * agenda->item_bytes, agenda->item_bytes);
     agenda->count--;
     agenda->vacant[agenda->capacity - 1 - agenda->count] = place;
-    if (agenda->count) sink(agenda, agenda->heap[agenda->count]);
+    if (agenda->count) agenda_sink(agenda, agenda->heap[agenda->count]);
 }

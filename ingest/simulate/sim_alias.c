@@ -10,7 +10,7 @@ void weir_sim_zipf_weights(uint64_t *weights, uint32_t count, uint32_t flat) {
 }
 
 /* weight * 2^32 / average, cut at what 32 bits hold: a full entry is never above its own threshold. */
-static uint32_t threshold_of(uint64_t weight, uint64_t average) {
+static uint32_t alias_threshold(uint64_t weight, uint64_t average) {
     uint64_t whole = weight / average;
     if (whole) return UINT32_MAX;
     while (average >> 32) {
@@ -40,7 +40,7 @@ void weir_sim_alias_fill(weir_sim_alias_entry *entries, uint64_t *weights, uint3
     while (small > 0 && large < count) {
         uint32_t poor = stack[--small];
         uint32_t rich = stack[large];
-        entries[poor] = (weir_sim_alias_entry){threshold_of(weights[poor], average), rich};
+        entries[poor] = (weir_sim_alias_entry){alias_threshold(weights[poor], average), rich};
         weights[rich] -= average - weights[poor];
         if (weights[rich] < average) {
             large++;

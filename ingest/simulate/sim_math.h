@@ -3,7 +3,7 @@
  * sim_math.h - the few functions that a simulation needs, in fixed point.
  *
  * log() and exp() of two C libraries may differ in the last bit, and one bit is enough to choose another
- * merchant; integers give the same stream everywhere (G1). Q24 means "times 2^24".
+ * merchant; integers give the same stream everywhere (SIMULATE-G1). Q24 means "times 2^24".
  */
 #ifndef WEIR_SIM_MATH_H
 #define WEIR_SIM_MATH_H
@@ -75,7 +75,7 @@ static inline int64_t weir_sim_span(weir_rng *rng, int64_t low, int64_t high) {
     return low + (int64_t)(((uint64_t)(high - low) >> 12) * weir_rng_u32(rng) >> 20);
 }
 
-/* A bijection of [0, count): numbers on cards and devices shall not tell who holds them, nor since when. */
+/* A bijection of [0, count): numbers on cards and devices must not tell who holds them, nor since when. */
 typedef struct weir_sim_scramble {
     uint64_t count, multiplier, offset;
     uint32_t digits; /* of the largest number, at least those asked for */

@@ -56,7 +56,8 @@ void weir_sim_card_replace(weir_sim_world *world, const weir_sim_person *person,
 
 /* --- devices ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t own_device(const weir_sim_world *world, uint32_t slot, uint32_t holder, int64_t day, uint32_t which) {
+static uint32_t people_own_device(const weir_sim_world *world, uint32_t slot, uint32_t holder, int64_t day,
+                                  uint32_t which) {
     weir_rng rng = weir_rng_stream(world->seed, slot, WEIR_SIM_DEVICE | which);
     uint32_t life_days = weir_sim_between(&rng, 350, 900);
     uint32_t phase = weir_sim_below(&rng, life_days);
@@ -65,12 +66,12 @@ static uint32_t own_device(const weir_sim_world *world, uint32_t slot, uint32_t 
 }
 
 uint32_t weir_sim_device_phone(const weir_sim_world *world, const weir_sim_person *person) {
-    return own_device(world, person->slot, person->generation, person->day, PHONE);
+    return people_own_device(world, person->slot, person->generation, person->day, PHONE);
 }
 
 /* Four slots are four singles, two pairs, or a family; the first of a household owns its tablet. Returns the slot of
  * the owner, or NONE for a single. */
-static uint32_t tablet_owner(const weir_sim_world *world, uint32_t slot) {
+static uint32_t people_tablet_owner(const weir_sim_world *world, uint32_t slot) {
     weir_rng rng = weir_rng_stream(world->seed, slot / HOUSEHOLD_SLOTS, WEIR_SIM_HOUSEHOLD);
     uint32_t roll = weir_sim_below(&rng, 100);
     if (roll < 35) return WEIR_SIM_NONE;
@@ -78,7 +79,7 @@ static uint32_t tablet_owner(const weir_sim_world *world, uint32_t slot) {
     return slot - slot % size;
 }
 
-static uint32_t strange_device(const weir_sim_world *world, const weir_sim_person *person, weir_rng *rng) {
+static uint32_t people_strange_device(const weir_sim_world *world, const weir_sim_person *person, weir_rng *rng) {
     uint32_t roll = weir_sim_below(rng, 100);
     if (roll < 55) return world->device_publics + weir_sim_below(rng, world->publics);
     uint32_t community = person->slot - person->slot % WEIR_SIM_COMMUNITY_SLOTS;
@@ -89,12 +90,13 @@ static uint32_t strange_device(const weir_sim_world *world, const weir_sim_perso
 
 uint32_t weir_sim_device_browser(const weir_sim_world *world, const weir_sim_person *person, weir_rng *rng) {
     uint32_t roll = weir_sim_below(rng, 1000);
-    if (roll < 15) return strange_device(world, person, rng);
+    if (roll < 15) return people_strange_device(world, person, rng);
     if (roll < 165) {
-        uint32_t owner = tablet_owner(world, person->slot);
-        if (owner != WEIR_SIM_NONE) return own_device(world, owner, 0, person->day, TABLET);
+        uint32_t owner = people_tablet_owner(world, person->slot);
+        if (owner != WEIR_SIM_NONE) return people_own_device(world, owner, 0, person->day, TABLET);
     }
-    if (roll < 750 && person->laptop) return own_device(world, person->slot, person->generation, person->day, LAPTOP);
+    if (roll < 750 && person->laptop)
+        return people_own_device(world, person->slot, person->generation, person->day, LAPTOP);
     return weir_sim_device_phone(world, person);
 }
 
@@ -132,7 +134,7 @@ uint32_t weir_sim_travel(const weir_sim_world *world, const weir_sim_person *per
     return weir_sim_any_country(&rng);
 }
 
-static uint32_t draw_contact(const weir_sim_world *world, const weir_sim_person *person, weir_rng *rng) {
+static uint32_t people_draw_contact(const weir_sim_world *world, const weir_sim_person *person, weir_rng *rng) {
     uint32_t roll = weir_sim_below(rng, 100);
     if (roll < 55)
         return person->slot - person->slot % WEIR_SIM_COMMUNITY_SLOTS + weir_sim_below(rng, WEIR_SIM_COMMUNITY_SLOTS);
@@ -145,9 +147,9 @@ uint32_t weir_sim_contact(const weir_sim_world *world, const weir_sim_person *pe
     if (weir_sim_chance(rng, 850)) {
         uint32_t which = weir_sim_below(rng, CONTACTS);
         weir_rng fixed = weir_rng_stream(world->seed, person->key, WEIR_SIM_CONTACT | which);
-        slot = draw_contact(world, person, &fixed);
+        slot = people_draw_contact(world, person, &fixed);
     } else {
-        slot = draw_contact(world, person, rng);
+        slot = people_draw_contact(world, person, rng);
     }
     slot %= world->slots;
     return slot != person->slot ? slot : (slot + 1) % world->slots;

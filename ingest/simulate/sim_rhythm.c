@@ -9,7 +9,7 @@
 #define FIRST_MONDAY  (4 * WEIR_SIM_DAY)
 #define EARLIER_WEEKS 4 /* before the start there is time for what began then */
 
-static uint64_t hour_weight(const weir_sim_week *week, uint32_t hour) {
+static uint64_t rhythm_hour_weight(const weir_sim_week *week, uint32_t hour) {
     uint32_t day = hour / 24;
     uint32_t curve = day < 5 ? 0 : day - 4;
     uint64_t sum = 0;
@@ -24,11 +24,11 @@ void weir_sim_rhythm_init(weir_sim_rhythm *rhythm, const weir_sim_week *week, in
     *rhythm = (weir_sim_rhythm){.origin_us = monday - EARLIER_WEEKS * WEIR_SIM_WEEK};
     uint64_t total = 0;
     for (uint32_t hour = 0; hour < WEIR_SIM_WEEK_HOURS; hour++)
-        total += hour_weight(week, hour);
+        total += rhythm_hour_weight(week, hour);
     uint64_t sum = 0;
     for (uint32_t hour = 0; hour < WEIR_SIM_WEEK_HOURS; hour++) {
         rhythm->begin[hour] = (int64_t)(WEIR_SIM_WEEK / 1000 * sum / total * 1000);
-        sum += hour_weight(week, hour);
+        sum += rhythm_hour_weight(week, hour);
     }
     rhythm->begin[WEIR_SIM_WEEK_HOURS] = WEIR_SIM_WEEK;
     for (uint32_t hour = 0; hour < WEIR_SIM_WEEK_HOURS; hour++) {
@@ -46,7 +46,7 @@ int64_t weir_sim_busy_of(const weir_sim_rhythm *rhythm, int64_t time_us) {
     return since - in_week + rhythm->begin[hour] + width * in_hour / (WEIR_SIM_HOUR / 1000);
 }
 
-static uint32_t find_hour(const weir_sim_rhythm *rhythm, int64_t in_week) {
+static uint32_t rhythm_find_hour(const weir_sim_rhythm *rhythm, int64_t in_week) {
     uint32_t low = 0;
     uint32_t high = WEIR_SIM_WEEK_HOURS - 1;
     while (low < high) {
@@ -64,7 +64,7 @@ int64_t weir_sim_time_of(weir_sim_rhythm *rhythm, int64_t busy_us) {
     int64_t in_week = busy_us % WEIR_SIM_WEEK;
     uint32_t hour = rhythm->hour;
     if (in_week < rhythm->begin[hour] || in_week >= rhythm->begin[hour + 1]) {
-        hour = find_hour(rhythm, in_week);
+        hour = rhythm_find_hour(rhythm, in_week);
         rhythm->hour = hour;
     }
     uint64_t in_hour = (uint64_t)(in_week - rhythm->begin[hour]) * rhythm->scale[hour] >> 20;

@@ -18,7 +18,7 @@ uint32_t weir_sim_any_country(weir_rng *rng) {
 
 /* Which trade a merchant has does not depend on how popular he is: a golden-ratio walk through the weights gives every
  * stretch of ranks nearly the same mix, so that neither the biggest nor the smallest are all of one kind. */
-static uint8_t trade_of_rank(uint32_t rank, uint32_t country) {
+static uint8_t world_trade_of_rank(uint32_t rank, uint32_t country) {
     uint32_t total = 0;
     for (const weir_sim_trade *trade = weir_sim_trades; trade->weight; trade++)
         total += trade->weight;
@@ -30,21 +30,21 @@ static uint8_t trade_of_rank(uint32_t rank, uint32_t country) {
     return trade;
 }
 
-static void fill_merchant(weir_sim_world *world, uint32_t merchant, uint32_t country) {
+static void world_fill_merchant(weir_sim_world *world, uint32_t merchant, uint32_t country) {
     uint32_t rank = merchant - world->country_begin[country];
     uint32_t of = world->country_begin[country + 1] - world->country_begin[country];
     weir_sim_merchant *m = &world->merchants[merchant];
     weir_rng rng = weir_rng_stream(world->seed, merchant, WEIR_SIM_MERCHANT);
     m->number = (uint32_t)weir_sim_scrambled(&world->merchant_numbers, merchant);
     m->country = (uint8_t)country;
-    m->trade = trade_of_rank(rank, country);
+    m->trade = world_trade_of_rank(rank, country);
     uint64_t euro = weir_sim_lognormal(&world->math, &rng, weir_sim_trades[m->trade].median_cents, 65536 / 3);
     m->median_cents = (uint32_t)(euro * weir_sim_countries[country].price_percent / 100);
     m->terminals = (uint8_t)(1 + (WEIR_SIM_TERMINALS_MAX - 1) * 4 / (4 + rank * 64 / of));
 }
 
-/* Country by country, in proportion to its weight, but none so small that it lacks a trade. */
-static void divide_merchants(weir_sim_world *world) {
+static void world_fill_merchants(weir_sim_world *world, uint64_t *weights, uint32_t *stack) {
+    /* Country by country, in proportion to its weight, but none so small that it lacks a trade. */
     uint32_t least = WEIR_SIMULATE_MERCHANTS_MIN / WEIR_SIM_COUNTRIES;
     uint32_t rest = world->merchant_count - least * WEIR_SIM_COUNTRIES;
     uint64_t weight = 0;
@@ -53,21 +53,17 @@ static void divide_merchants(weir_sim_world *world) {
         world->country_begin[country + 1] = least * (country + 1) + (uint32_t)(rest * weight / 1000);
     }
     WEIR_ASSERT(world->country_begin[WEIR_SIM_COUNTRIES] == world->merchant_count);
-}
-
-static void fill_merchants(weir_sim_world *world, uint64_t *weights, uint32_t *stack) {
-    divide_merchants(world);
     for (uint32_t country = 0; country < WEIR_SIM_COUNTRIES; country++) {
         uint32_t begin = world->country_begin[country];
         uint32_t count = world->country_begin[country + 1] - begin;
         for (uint32_t i = 0; i < count; i++)
-            fill_merchant(world, begin + i, country);
+            world_fill_merchant(world, begin + i, country);
         weir_sim_zipf_weights(weights, count, MERCHANT_FLAT);
         weir_sim_alias_fill(world->merchant_alias + begin, weights, stack, count);
     }
 }
 
-static void fill_slots(weir_sim_world *world, uint64_t *weights, uint32_t *stack) {
+static void world_fill_slots(weir_sim_world *world, uint64_t *weights, uint32_t *stack) {
     /* Neighbours in slots live in one household: who is busy must be spread over all of them. The multiplier is a prime
      * above the number of slots, so that every slot gets one rank. */
     for (uint32_t rank = 0; rank < world->slots; rank++) {
@@ -82,7 +78,7 @@ static void fill_slots(weir_sim_world *world, uint64_t *weights, uint32_t *stack
 }
 
 /* One range of raw numbers a kind of device, all through one scramble. */
-static void number_things(weir_sim_world *world) {
+static void world_number_things(weir_sim_world *world) {
     world->device_terminals = world->slots * WEIR_SIM_SLOT_DEVICES * WEIR_SIM_GENERATIONS;
     world->device_publics = world->device_terminals + world->merchant_count * WEIR_SIM_TERMINALS_MAX;
     world->device_crews = world->device_publics + world->publics;
@@ -95,35 +91,29 @@ static void number_things(weir_sim_world *world) {
     world->merchant_numbers = weir_sim_scramble_make(world->seed, 4, world->merchant_count, 6);
 }
 
-static weir_err world_allocate(weir_sim_world *world, uint64_t **weightsp, uint32_t **stackp) {
-    uint32_t most = world->slots > world->merchant_count ? world->slots : world->merchant_count;
-    *weightsp = weir_calloc(most, sizeof **weightsp);
-    *stackp = weir_calloc(most, sizeof **stackp);
-    world->slot_alias = weir_calloc(world->slots, sizeof *world->slot_alias);
-    world->merchant_alias = weir_calloc(world->merchant_count, sizeof *world->merchant_alias);
-    world->merchants = weir_calloc(world->merchant_count, sizeof *world->merchants);
-    world->community_country = weir_calloc(world->slots / WEIR_SIM_COMMUNITY_SLOTS + 1, 1);
-    world->reissued = weir_calloc(world->slots, 2);
-    if (!*weightsp || !*stackp || !world->slot_alias || !world->merchant_alias || !world->merchants ||
-        !world->community_country || !world->reissued)
-        return WEIR_NOMEM("for %u accounts and %u merchants; simulate fewer", world->slots, world->merchant_count);
-    return WEIR_OK;
-}
-
 weir_err weir_sim_world_open(weir_sim_world *world, uint64_t seed, uint32_t slots, uint32_t merchants, uint32_t crews) {
+    uint32_t most = slots > merchants ? slots : merchants;
+    uint64_t *weights = weir_calloc(most, sizeof *weights);
+    uint32_t *stack = weir_calloc(most, sizeof *stack);
+    weir_err err = WEIR_OK;
     *world = (weir_sim_world){.seed = seed, .slots = slots, .merchant_count = merchants, .crews = crews};
     world->publics = slots / SLOTS_FOR_A_PUBLIC + 1;
     weir_sim_math_init(&world->math);
-    number_things(world);
-    uint64_t *weights = NULL;
-    uint32_t *stack = NULL;
-    weir_err err = world_allocate(world, &weights, &stack);
-    if (!err) {
-        fill_merchants(world, weights, stack);
-        fill_slots(world, weights, stack);
-    } else {
+    world_number_things(world);
+    world->slot_alias = weir_calloc(slots, sizeof *world->slot_alias);
+    world->merchant_alias = weir_calloc(merchants, sizeof *world->merchant_alias);
+    world->merchants = weir_calloc(merchants, sizeof *world->merchants);
+    world->community_country = weir_calloc(slots / WEIR_SIM_COMMUNITY_SLOTS + 1, 1);
+    world->reissued = weir_calloc(slots, 2);
+    if (!weights || !stack || !world->slot_alias || !world->merchant_alias || !world->merchants ||
+        !world->community_country || !world->reissued) {
+        err = WEIR_NOMEM("for %u accounts and %u merchants; simulate fewer", slots, merchants);
         weir_sim_world_close(world);
+        goto done;
     }
+    world_fill_merchants(world, weights, stack);
+    world_fill_slots(world, weights, stack);
+done:
     weir_free(weights);
     weir_free(stack);
     return err;
@@ -146,20 +136,20 @@ uint32_t weir_sim_merchant_popular(const weir_sim_world *world, uint32_t country
     return begin + weir_sim_alias_pick(world->merchant_alias + begin, count, draw);
 }
 
-static const weir_sim_trade *trade_of(const weir_sim_world *world, uint32_t merchant) {
+static const weir_sim_trade *world_trade(const weir_sim_world *world, uint32_t merchant) {
     return &weir_sim_trades[world->merchants[merchant].trade];
 }
 
 bool weir_sim_is_atm(const weir_sim_world *world, uint32_t merchant) {
-    return trade_of(world, merchant)->atm > 0;
+    return world_trade(world, merchant)->atm > 0;
 }
 
 bool weir_sim_sells_remotely(const weir_sim_world *world, uint32_t merchant) {
-    return trade_of(world, merchant)->web + trade_of(world, merchant)->app > 0;
+    return world_trade(world, merchant)->web + world_trade(world, merchant)->app > 0;
 }
 
 weir_sim_channel weir_sim_usual_channel(const weir_sim_world *world, uint32_t merchant, weir_rng *rng) {
-    const weir_sim_trade *trade = trade_of(world, merchant);
+    const weir_sim_trade *trade = world_trade(world, merchant);
     uint32_t roll = weir_sim_below(rng, 100);
     if (roll < trade->pos) return WEIR_SIM_POS;
     roll -= trade->pos;
@@ -168,7 +158,7 @@ weir_sim_channel weir_sim_usual_channel(const weir_sim_world *world, uint32_t me
 }
 
 weir_sim_channel weir_sim_remote_channel(const weir_sim_world *world, uint32_t merchant, weir_rng *rng) {
-    const weir_sim_trade *trade = trade_of(world, merchant);
+    const weir_sim_trade *trade = world_trade(world, merchant);
     WEIR_ASSERT(trade->web + trade->app > 0);
     return weir_sim_below(rng, trade->web + trade->app) < trade->web ? WEIR_SIM_WEB : WEIR_SIM_APP;
 }

@@ -2,8 +2,8 @@
 /*
  * weir.c - the one program: finds its subcommand in commands.def, in the manner of git.
  *
- * What the server must not link (a benchmark, later METIS and MPI) is a program of its own that is run in place of
- * this one. It is looked for beside this program and in ../libexec/weir, never in PATH: a version must not mix with
+ * What the server must not link (the simulator, METIS, MPI, the benches) is a program of its own that is run in place
+ * of this one. It is looked for beside this program and in ../libexec/weir, never in PATH: a version must not mix with
  * another.
  */
 #include <errno.h>
@@ -24,20 +24,22 @@
 #endif
 
 static const weir_command program;
+extern const weir_command *const weir_simulate_words[]; /* ingest/simulate/cmd/words.h */
 
 /* --- programs beside this one ------------------------------------------------------------------------------- */
 
 typedef struct beside {
     const char *name, *file;
+    const char *found; /* how to come by it where it is missing */
 } beside;
 
 static const beside programs[] = {
 #define WEIR_COMMAND(symbol)
-#define WEIR_PROGRAM(name, summary, file) {#name, file},
+#define WEIR_PROGRAM(name, summary, file, words, found) {#name, file, found},
 #include "commands.def"
 #undef WEIR_COMMAND
 #undef WEIR_PROGRAM
-    {NULL, NULL},
+    {NULL, NULL, NULL},
 };
 
 /* This program's folder, without a slash at its end. */
@@ -51,46 +53,46 @@ static weir_err own_folder(char *folder, size_t size) {
     return WEIR_OK;
 }
 
-static weir_err exec_beside(const char *file, char *const *arguments) {
+static weir_err exec_beside(const beside *sought, char *const *arguments) {
     static const char *const places[] = {"", "/../libexec/weir"};
     char folder[4096], path[4096 + 128];
     weir_err err = own_folder(folder, sizeof folder);
     if (err) return err;
     signal(SIGPIPE, SIG_DFL);
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        snprintf(path, sizeof path, "%s%s/%s", folder, places[i], file);
+        snprintf(path, sizeof path, "%s%s/%s", folder, places[i], sought->file);
         execv(path, arguments);
         if (errno != ENOENT) return WEIR_ERRNO(errno, "cannot run %s", path);
     }
-    return WEIR_ERR(WEIR_EUNAVAILABLE, "%s is neither in %s nor in %s%s; build or install it beside weir", file, folder,
-                    folder, places[1]);
+    return WEIR_ERR(WEIR_EUNAVAILABLE, "%s is neither in %s nor in %s%s; %s", sought->file, folder, folder, places[1],
+                    sought->found);
 }
 
-/* first, then the positional arguments from index on; first may be NULL. */
-static weir_err run_file(const weir_cli *cli, const char *file, const char *first, size_t index) {
+/* The positional arguments from index on, then last, which may be NULL. */
+static weir_err run_beside(const weir_cli *cli, const beside *sought, size_t index, const char *last) {
     char **arguments = weir_calloc(weir_cli_positional_count(cli) + 3, sizeof *arguments);
     if (!arguments) return WEIR_NOMEM("for the arguments; free some");
     size_t count = 0;
     /* execv does not write to them, and says so only in its manual */
-    memcpy(&arguments[count++], &file, sizeof file);
-    if (first) memcpy(&arguments[count++], &first, sizeof first);
+    memcpy(&arguments[count++], &sought->file, sizeof sought->file);
     for (const char *word; (word = weir_cli_positional(cli, index)); index++)
         memcpy(&arguments[count++], &word, sizeof word);
-    weir_err err = exec_beside(file, arguments);
+    if (last) memcpy(&arguments[count++], &last, sizeof last);
+    weir_err err = exec_beside(sought, arguments);
     weir_free(arguments);
     return err;
 }
 
-static const char *file_of(const char *name) {
+static const beside *beside_find(const char *name) {
     const beside *found = programs;
     while (found->name && strcmp(found->name, name))
         found++;
     WEIR_ASSERT(found->name); /* only rows of the table are raw commands */
-    return found->file;
+    return found;
 }
 
 static weir_err run_program(weir_cli *cli) {
-    return run_file(cli, file_of(strrchr(weir_cli_path(cli), ' ') + 1), NULL, 0);
+    return run_beside(cli, beside_find(strrchr(weir_cli_path(cli), ' ') + 1), 0, NULL);
 }
 
 /* --- help, completion, reference ---------------------------------------------------------------------------- */
@@ -114,7 +116,7 @@ static weir_err run_help(weir_cli *cli) {
     for (size_t i = 0; (name = weir_cli_positional(cli, i)); i++) {
         const weir_command *sub = weir_cli_subcommand(command, name);
         if (!sub) return weir_cli_unknown_command(command, path, name);
-        if (sub->raw) return run_file(cli, file_of(name), "--help", i + 1);
+        if (sub->raw) return run_beside(cli, beside_find(name), i + 1, "--help");
         size_t used = strlen(path);
         snprintf(path + used, sizeof path - used, " %s", name);
         command = sub;
@@ -205,10 +207,11 @@ static const weir_command reference = {
 /* --- the table ---------------------------------------------------------------------------------------------- */
 
 #define WEIR_COMMAND(symbol) extern const weir_command weir_command_##symbol;
-#define WEIR_PROGRAM(program_name, text, file)                                         \
+#define WEIR_PROGRAM(program_name, text, file, words, found)                           \
     static const weir_command program_##program_name = {.name = #program_name,         \
                                                         .summary = text,               \
                                                         .positional = "[ARGUMENT]...", \
+                                                        .subcommands = words,          \
                                                         .run = run_program,            \
                                                         .raw = true,                   \
                                                         .without_config = true};
@@ -217,8 +220,8 @@ static const weir_command reference = {
 #undef WEIR_PROGRAM
 
 static const weir_command *const commands[] = {
-#define WEIR_COMMAND(symbol)                   &weir_command_##symbol,
-#define WEIR_PROGRAM(program_name, text, file) &program_##program_name,
+#define WEIR_COMMAND(symbol)                                 &weir_command_##symbol,
+#define WEIR_PROGRAM(program_name, text, file, words, found) &program_##program_name,
 #include "commands.def"
 #undef WEIR_COMMAND
 #undef WEIR_PROGRAM

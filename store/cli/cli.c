@@ -118,7 +118,8 @@ static int cli_run(weir_cli *cli, int argc, char *const *argv) {
         }
         return cli_status_of(cli, cli_print(&out));
     }
-    if (cli->command->subcommands) { /* a group alone: its help on stderr, because nothing was done */
+    if (cli->command->subcommands &&
+        !cli->command->raw) { /* a group alone: its help on stderr, because nothing was done */
         weir_cli_help(cli->command, cli->path, &out);
         if (!weir_buf_err(&out)) dprintf(STDERR_FILENO, "%s", out.bytes);
         weir_buf_free(&out);

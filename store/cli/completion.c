@@ -47,7 +47,7 @@ static void completion_write_options(weir_buf *out, const weir_option *options, 
 }
 
 static void completion_write_all_options(weir_buf *out, const weir_command *command, const char *path, bool valued) {
-    if (command->raw) return;
+    if (command->raw && !command->subcommands) return;
     completion_write_options(out, command->options, valued);
     completion_write_options(out, weir_cli_common, valued);
     if (!strchr(path, ' ')) completion_write_options(out, weir_cli_version_option, valued);

@@ -136,7 +136,7 @@ weir_err weir_cli_unknown_command(const weir_command *command, const char *path,
 }
 
 static weir_err words_take_plain(weir_cli *cli, const char *word) {
-    if (!cli->command->subcommands) {
+    if (!cli->command->subcommands || cli->command->raw) {
         if (cli->positional_count >= cli->command->positional_max && !cli->command->raw)
             return WEIR_ERR(WEIR_EUSAGE, "'%.100s' is one argument too many; it takes %s", word,
                             cli->command->positional ? cli->command->positional : "none");

@@ -5,110 +5,84 @@
 #include <string.h>
 
 #include <weir/store/base/buf.h>
-#include <weir/store/base/file.h>
-#include <weir/store/base/suggest.h>
 #include <weir/store/cli/cli.h>
+#include <weir/store/cmd/store.h>
 #include <weir/store/schema/schema.h>
 
 extern const weir_command weir_command_schema;
 
-static weir_err no_such(const char *what, const char *name) {
-    char nearest[128];
-    weir_suggest suggest = weir_suggest_for(name);
-    for (size_t i = 0; i < weir_schema_shipped_count(); i++)
-        weir_suggest_offer(&suggest, weir_schema_shipped_at(i)->name);
-    return WEIR_ERR(WEIR_ENOTFOUND, "no %s '%.200s'; `weir schema list` names the shipped ones%s", what, name,
-                    weir_suggest_text(&suggest, nearest, sizeof nearest));
-}
-
-/* A shipped schema goes by its name; a file of the same name by "./payments". */
-static weir_err load(const char *operand, weir_schema **schemap) {
-    *schemap = NULL;
-    const weir_schema_shipped *shipped = weir_schema_shipped_find(operand);
-    if (shipped) return weir_schema_parse(shipped->name, shipped->text, shipped->length, schemap);
-    if (!weir_path_exists(operand)) return no_such("file or shipped schema", operand);
-    return weir_schema_load(operand, schemap);
-}
-
-/* Writes the buffer out and frees it. */
-static weir_err output(weir_buf *buf) {
-    weir_err err = weir_buf_err(buf);
-    if (!err && buf->length > 0) err = weir_cli_output(buf->bytes, buf->length);
-    weir_buf_free(buf);
-    return err;
-}
-
 /* --- check --------------------------------------------------------------------------------------------------- */
 
-static void count_text(weir_buf *out, uint32_t count, const char *one, const char *many) {
+static void cmd_schema_count_text(weir_buf *out, uint32_t count, const char *one, const char *many) {
     weir_buf_printf(out, ", %" PRIu32 " %s", count, count == 1 ? one : many);
 }
 
-static weir_err run_check(weir_cli *cli) {
+static weir_err cmd_schema_check(weir_cli *cli) {
     const char *operand = weir_cli_positional(cli, 0);
     weir_schema *schema = NULL;
-    weir_err err = load(operand, &schema);
+    weir_err err = weir_schema_load_named(operand, &schema);
     if (err) return err;
     weir_buf out = {0};
     weir_buf_printf(&out, "%s: schema %s is valid", operand, weir_schema_name(schema));
-    count_text(&out, weir_schema_vertex_count(schema), "vertex type", "vertex types");
-    count_text(&out, weir_schema_relation_count(schema), "relation", "relations");
-    count_text(&out, weir_schema_aggregate_count(schema), "aggregate", "aggregates");
-    count_text(&out, weir_schema_label_count(schema), "label", "labels");
-    count_text(&out, weir_schema_task_count(schema), "task", "tasks");
-    count_text(&out, weir_schema_source_count(schema), "source", "sources");
+    cmd_schema_count_text(&out, weir_schema_vertex_count(schema), "vertex type", "vertex types");
+    cmd_schema_count_text(&out, weir_schema_relation_count(schema), "relation", "relations");
+    cmd_schema_count_text(&out, weir_schema_aggregate_count(schema), "aggregate", "aggregates");
+    cmd_schema_count_text(&out, weir_schema_label_count(schema), "label", "labels");
+    cmd_schema_count_text(&out, weir_schema_task_count(schema), "task", "tasks");
+    cmd_schema_count_text(&out, weir_schema_source_count(schema), "source", "sources");
     weir_buf_text(&out, "\n");
     weir_schema_free(schema);
-    return output(&out);
+    return weir_cmd_print(&out);
 }
 
 /* --- print, hash --------------------------------------------------------------------------------------------- */
 
-static weir_err run_print(weir_cli *cli) {
+static weir_err cmd_schema_print(weir_cli *cli) {
     weir_schema *schema = NULL;
-    weir_err err = load(weir_cli_positional(cli, 0), &schema);
+    weir_err err = weir_schema_load_named(weir_cli_positional(cli, 0), &schema);
     if (err) return err;
     weir_buf out = {0};
     weir_schema_print(schema, &out);
     weir_schema_free(schema);
-    return output(&out);
+    return weir_cmd_print(&out);
 }
 
-static weir_err run_hash(weir_cli *cli) {
+static weir_err cmd_schema_hash(weir_cli *cli) {
     weir_schema *schema = NULL;
-    weir_err err = load(weir_cli_positional(cli, 0), &schema);
+    weir_err err = weir_schema_load_named(weir_cli_positional(cli, 0), &schema);
     if (err) return err;
     weir_buf out = {0};
     weir_buf_printf(&out, "%016" PRIx64 "\n", weir_schema_hash(schema));
     weir_schema_free(schema);
-    return output(&out);
+    return weir_cmd_print(&out);
 }
 
 /* --- list, show ---------------------------------------------------------------------------------------------- */
 
-static weir_err run_list(weir_cli *cli) {
+static weir_err cmd_schema_list(weir_cli *cli) {
     (void)cli;
     weir_buf out = {0};
     for (size_t i = 0; i < weir_schema_shipped_count(); i++)
         weir_buf_printf(&out, "%s\n", weir_schema_shipped_at(i)->name);
-    return output(&out);
+    return weir_cmd_print(&out);
 }
 
-static weir_err run_show(weir_cli *cli) {
+static weir_err cmd_schema_show(weir_cli *cli) {
     const char *name = weir_cli_positional(cli, 0);
     const weir_schema_shipped *shipped = weir_schema_shipped_find(name);
-    return shipped ? weir_cli_output(shipped->text, shipped->length) : no_such("shipped schema", name);
+    return shipped ? weir_cli_output(shipped->text, shipped->length)
+                   : weir_schema_shipped_missing("shipped schema", name);
 }
 
 /* --- diff ---------------------------------------------------------------------------------------------------- */
 
-typedef struct diff {
+typedef struct cmd_schema_diffing {
     weir_buf out;
     uint64_t differences, breaks;
-} diff;
+} cmd_schema_diffing;
 
-static weir_err print_difference(void *context, bool breaks, const char *sentence) {
-    diff *d = context;
+static weir_err cmd_schema_print_difference(void *context, bool breaks, const char *sentence) {
+    cmd_schema_diffing *d = context;
     d->differences++;
     d->breaks += breaks;
     weir_buf_printf(&d->out, "%s %s\n", breaks ? "breaks" : "fits  ", sentence);
@@ -116,14 +90,14 @@ static weir_err print_difference(void *context, bool breaks, const char *sentenc
 }
 
 /* Scripts ask by the exit status, people read the lines: so the lines come first, whatever the verdict. */
-static weir_err run_diff(weir_cli *cli) {
+static weir_err cmd_schema_diff(weir_cli *cli) {
     weir_schema *stored = NULL, *offered = NULL;
-    diff d = {.differences = 0};
-    weir_err err = load(weir_cli_positional(cli, 0), &stored);
-    if (!err) err = load(weir_cli_positional(cli, 1), &offered);
-    if (!err) err = weir_schema_compare(stored, offered, print_difference, &d);
+    cmd_schema_diffing d = {.differences = 0};
+    weir_err err = weir_schema_load_named(weir_cli_positional(cli, 0), &stored);
+    if (!err) err = weir_schema_load_named(weir_cli_positional(cli, 1), &offered);
+    if (!err) err = weir_schema_compare(stored, offered, cmd_schema_print_difference, &d);
     if (!err && d.differences == 0) weir_buf_text(&d.out, "no difference\n");
-    weir_err_keep(&err, output(&d.out));
+    weir_err_keep(&err, weir_cmd_print(&d.out));
     if (!err && d.breaks > 0) err = weir_schema_compatible(stored, offered);
     weir_schema_free(stored);
     weir_schema_free(offered);
@@ -141,7 +115,7 @@ static const weir_command check_command = {
     .description = "Reads the file, or the shipped schema of that name. The first fault is named with file, line and "
                    "column, and with the nearest name where one is unknown.",
     .example = "weir schema check payments.yaml",
-    .run = run_check,
+    .run = cmd_schema_check,
 };
 
 static const weir_command print_command = {
@@ -152,7 +126,7 @@ static const weir_command print_command = {
     .positional_max = 1,
     .description = "Every default is spelled out, and each thing is written in one way. The hash is that of this text.",
     .example = "weir schema print payments",
-    .run = run_print,
+    .run = cmd_schema_print,
 };
 
 static const weir_command hash_command = {
@@ -164,14 +138,14 @@ static const weir_command hash_command = {
     .description = "XXH3-64 of the canonical form: comments, layout and the order of keys within a definition do not "
                    "change it. Snapshots and models carry it.",
     .example = "weir schema hash payments",
-    .run = run_hash,
+    .run = cmd_schema_hash,
 };
 
 static const weir_command list_command = {
     .name = "list",
     .summary = "name the schemas that are shipped",
     .example = "weir schema list",
-    .run = run_list,
+    .run = cmd_schema_list,
 };
 
 static const weir_command show_command = {
@@ -181,7 +155,7 @@ static const weir_command show_command = {
     .positional_min = 1,
     .positional_max = 1,
     .example = "weir schema show payments > my.yaml",
-    .run = run_show,
+    .run = cmd_schema_show,
 };
 
 static const weir_command diff_command = {
@@ -194,11 +168,11 @@ static const weir_command diff_command = {
         "A line for each difference: 'fits' when data stored under OLD can be opened under NEW, 'breaks' when "
         "it cannot. Exit status 0 if all fit, 65 if one breaks. OLD and NEW are files or shipped names.",
     .example = "weir schema diff payments my.yaml",
-    .run = run_diff,
+    .run = cmd_schema_diff,
 };
 
-static const weir_command *const subcommands[] = {&check_command, &print_command, &hash_command, &list_command,
-                                                  &show_command,  &diff_command,  NULL};
+static const weir_command *const cmd_schema_commands[] = {&check_command, &print_command, &hash_command, &list_command,
+                                                          &show_command,  &diff_command,  NULL};
 
 const weir_command weir_command_schema = {
     .name = "schema",
@@ -207,5 +181,5 @@ const weir_command weir_command_schema = {
         "A schema is one YAML file that declares vertex types, relations, features, aggregates, labels, tasks, "
         "and how messages become them.",
     .example = "weir schema show payments > my.yaml\nweir schema check my.yaml",
-    .subcommands = subcommands,
+    .subcommands = cmd_schema_commands,
 };

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include <weir/store/base/clock.h>
-
-#include "snapshot_private.h"
-#include "store_private.h"
+#include <weir/store/cmd/store.h>
+#include <weir/store/snapshot/snapshot.h>
 
 extern const weir_command weir_command_snapshot;
 
-void weir_cmd_snapshot_stats(const weir_snapshot_stats *stats, const char *out, weir_buf *buf) {
+/* One line of what was written to out, and what was left out. */
+static void cmd_snapshot_print_stats(const weir_snapshot_stats *stats, const char *out, weir_buf *buf) {
     weir_buf_printf(buf, "%s: %" PRIu64 " vertices, %" PRIu64 " edges, %" PRIu64 " labels, %" PRIu64 " bytes\n", out,
                     stats->vertices, stats->edges, stats->labels, stats->bytes);
     if (stats->half_edges)
@@ -21,7 +21,7 @@ void weir_cmd_snapshot_stats(const weir_snapshot_stats *stats, const char *out, 
 
 /* --- build ------------------------------------------------------------------------------------------------------- */
 
-static weir_err run_build(weir_cli *cli) {
+static weir_err cmd_snapshot_build(weir_cli *cli) {
     const char *out = weir_cli_positional(cli, 0);
     weir_snapshot_build_opts opts = {.out = out, .as_of_us = WEIR_BEFORE_ALL, .origin = weir_cmd_store_folder(cli)};
     weir_snapshot_stats stats;
@@ -35,15 +35,15 @@ static weir_err run_build(weir_cli *cli) {
     err = weir_snapshot_build(store.graph, &opts, &stats);
     weir_err_keep(&err, weir_cmd_store_close(&store));
     if (err) return err;
-    weir_cmd_snapshot_stats(&stats, out, &text);
-    return weir_cmd_store_output(&text);
+    cmd_snapshot_print_stats(&stats, out, &text);
+    return weir_cmd_print(&text);
 }
 
 static const weir_option build_options[] = {
-    WEIR_CMD_STORE_PATH,
-    {"as-of", 0, "TIME", "leave out what is as new as this, RFC 3339 (default: right behind the newest event)", NULL},
-    {"history", 0, "DURATION", "keep what a target of this age, or younger, sees (default: of any age)", NULL},
-    {"without-deleted", 0, NULL, "leave out what a deletion has hidden by then, for earlier targets too", NULL},
+    WEIR_STORE_OPTION_PATH,
+    {"as-of", 0, "TIME", "exclude events at or after TIME, RFC 3339 (default: just after the newest event)", NULL},
+    {"history", 0, "DURATION", "keep what targets of this age or younger see (default: of any age)", NULL},
+    {"without-deleted", 0, NULL, "exclude what a deletion has hidden by then, for earlier targets too", NULL},
     {0}};
 
 static const weir_command command_build = {
@@ -52,32 +52,32 @@ static const weir_command command_build = {
     .positional = "FOLDER",
     .positional_min = 1,
     .positional_max = 1,
-    .description =
-        "Reads a checkpoint, or the store of a server that does not run. FOLDER appears when it is whole. Its .npy "
-        "files are plain NumPy arrays; store/snapshot/README.md says which.",
+    .description = "Reads a checkpoint, or the store of a server that is not running. FOLDER appears when it is "
+                   "complete. Its .npy "
+                   "files are plain NumPy arrays; store/snapshot/README.md says which.",
     .example = "weir snapshot build tonight\n"
                "weir snapshot build monday --path backup-2026-11-21 --as-of 2026-11-16T00:00:00Z",
     .options = build_options,
-    .run = run_build,
+    .run = cmd_snapshot_build,
 };
 
 /* --- show, check ------------------------------------------------------------------------------------------------- */
 
-static void show_time(weir_buf *text, int64_t wall_us) {
+static void cmd_snapshot_print_time(weir_buf *text, int64_t wall_us) {
     char time[WEIR_TIME_TEXT_MAX];
     weir_time_format(wall_us, time);
     weir_buf_text(text, time);
 }
 
-static void show(const weir_snapshot *s, weir_buf *text) {
+static void cmd_snapshot_print(const weir_snapshot *s, weir_buf *text) {
     const weir_schema *schema = weir_snapshot_schema(s);
     weir_buf_printf(text, "schema    %s\nas of     ", weir_schema_name(schema));
-    show_time(text, weir_snapshot_as_of_us(s));
+    cmd_snapshot_print_time(text, weir_snapshot_as_of_us(s));
     weir_buf_byte(text, '\n');
     if (weir_snapshot_from_us(s) != INT64_MIN) {
         weir_buf_text(text, "from      ");
-        show_time(text, weir_snapshot_from_us(s));
-        weir_buf_text(text, ": older targets are told less than they saw, and are not trained on\n");
+        cmd_snapshot_print_time(text, weir_snapshot_from_us(s));
+        weir_buf_text(text, ": older targets are told less than they saw, and are not used for training\n");
     }
     for (uint32_t i = 0; i < weir_schema_vertex_count(schema); i++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(s, i);
@@ -92,7 +92,7 @@ static void show(const weir_snapshot *s, weir_buf *text) {
                         weir_schema_relation_at(schema, i)->name, e->edges, e->column_count);
         if (e->until_us) weir_buf_text(text, ", some deleted");
         if (e->edges) weir_buf_text(text, ", newest ");
-        if (e->edges) show_time(text, e->newest_us);
+        if (e->edges) cmd_snapshot_print_time(text, e->newest_us);
         weir_buf_byte(text, '\n');
     }
     for (uint32_t i = 0; i < weir_schema_label_count(schema); i++)
@@ -100,18 +100,18 @@ static void show(const weir_snapshot *s, weir_buf *text) {
                         weir_snapshot_labels_of(s, i)->count);
 }
 
-static weir_err run_show(weir_cli *cli) {
+static weir_err cmd_snapshot_show(weir_cli *cli) {
     const weir_snapshot_opts opts = {.verify = false};
     weir_snapshot *snapshot;
     weir_buf text = {0};
     weir_err err = weir_snapshot_open(weir_cli_positional(cli, 0), &opts, &snapshot);
     if (err) return err;
-    show(snapshot, &text);
+    cmd_snapshot_print(snapshot, &text);
     weir_snapshot_close(snapshot);
-    return weir_cmd_store_output(&text);
+    return weir_cmd_print(&text);
 }
 
-static weir_err run_check(weir_cli *cli) {
+static weir_err cmd_snapshot_check(weir_cli *cli) {
     const char *folder = weir_cli_positional(cli, 0);
     const weir_snapshot_opts opts = {.verify = true};
     weir_snapshot *snapshot;
@@ -122,7 +122,7 @@ static weir_err run_check(weir_cli *cli) {
     weir_snapshot_close(snapshot);
     if (err) return err;
     weir_buf_printf(&text, "%s: every file is as its MANIFEST says, every list, index and time is sound\n", folder);
-    return weir_cmd_store_output(&text);
+    return weir_cmd_print(&text);
 }
 
 static const weir_command command_show = {
@@ -132,22 +132,22 @@ static const weir_command command_show = {
     .positional_min = 1,
     .positional_max = 1,
     .example = "weir snapshot show tonight",
-    .run = run_show,
+    .run = cmd_snapshot_show,
 };
 
 static const weir_command command_check = {
     .name = "check",
-    .summary = "hold a snapshot's files against their checksums, and every number against the others",
+    .summary = "check a snapshot's files against their checksums, and all numbers against each other",
     .positional = "FOLDER",
     .positional_min = 1,
     .positional_max = 1,
     .example = "weir snapshot check tonight",
-    .run = run_check,
+    .run = cmd_snapshot_check,
 };
 
 /* --- import, export ---------------------------------------------------------------------------------------------- */
 
-static weir_err run_import(weir_cli *cli) {
+static weir_err cmd_snapshot_import(weir_cli *cli) {
     weir_snapshot_import_opts opts = {.out = weir_cli_positional(cli, 0),
                                       .nodes = weir_cli_text(cli, "nodes"),
                                       .edges = weir_cli_text(cli, "edges"),
@@ -161,18 +161,19 @@ static weir_err run_import(weir_cli *cli) {
     if (!err && (opts.npz != NULL) == (opts.edges != NULL)) err = WEIR_ERR(WEIR_EUSAGE, "name either --edges or --npz");
     if (!err) err = weir_snapshot_import(&opts, &stats);
     if (err) return err;
-    weir_cmd_snapshot_stats(&stats, opts.out, &text);
-    return weir_cmd_store_output(&text);
+    cmd_snapshot_print_stats(&stats, opts.out, &text);
+    return weir_cmd_print(&text);
 }
 
 static const weir_option import_options[] = {
     {"nodes", 'n', "FILE", "CSV with a column id; others: type, label, timestamp, features", NULL},
     {"edges", 'e', "FILE", "CSV with columns src and dst; others: type, label, timestamp, features", NULL},
     {"npz", 'z', "FILE", "NumPy archive with edge_index, or src and dst; x, y, masks", NULL},
-    {"bits", 0, "COLUMN", "of the nodes: numbers of the bits that are set, parted by blanks; becomes a matrix", NULL},
+    {"bits", 0, "COLUMN", "of the nodes: numbers of the bits that are set, separated by blanks; becomes a matrix",
+     NULL},
     {"width", 0, "N", "columns of that matrix (default: one more than the largest number)", NULL},
     {"skip", 0, "COLUMN,…", "columns to leave out", NULL},
-    {"undirected", 'u', NULL, "each edge stands both ways, unless it begins where it ends", NULL},
+    {"undirected", 'u', NULL, "add each edge in the other direction, too, except self-loops", NULL},
     {0}};
 
 static const weir_command command_import = {
@@ -187,10 +188,10 @@ static const weir_command command_import = {
     .example = "weir snapshot import cora --nodes nodes.csv --edges edges.csv --bits nonzero\n"
                "weir snapshot import mine --npz graph.npz",
     .options = import_options,
-    .run = run_import,
+    .run = cmd_snapshot_import,
 };
 
-static weir_err run_export(weir_cli *cli) {
+static weir_err cmd_snapshot_export(weir_cli *cli) {
     const weir_snapshot_opts opts = {.verify = true}; /* what leaves has no checksum of ours any more */
     const char *format = weir_cli_text(cli, "format");
     bool npz = format && strcmp(format, "npz") == 0;
@@ -205,7 +206,7 @@ static weir_err run_export(weir_cli *cli) {
     if (err) return err;
     weir_buf_printf(&text, "%s as %s in %s\n", weir_cli_positional(cli, 0), npz ? "npz" : "csv",
                     weir_cli_positional(cli, 1));
-    return weir_cmd_store_output(&text);
+    return weir_cmd_print(&text);
 }
 
 static const weir_option export_options[] = {
@@ -221,15 +222,15 @@ static const weir_command command_export = {
     .description = "weir snapshot import reads either back. Of each label the newest value of its target is written.",
     .example = "weir snapshot export tonight tonight-csv\nweir snapshot export cora cora.npz --format npz",
     .options = export_options,
-    .run = run_export,
+    .run = cmd_snapshot_export,
 };
 
-static const weir_command *const commands[] = {&command_build,  &command_show,   &command_check,
-                                               &command_import, &command_export, NULL};
+static const weir_command *const cmd_snapshot_commands[] = {&command_build,  &command_show,   &command_check,
+                                                            &command_import, &command_export, NULL};
 
 const weir_command weir_command_snapshot = {
     .name = "snapshot",
     .summary = "the graph as of a time, as plain arrays for training",
     .example = "weir snapshot build tonight\nweir snapshot check tonight",
-    .subcommands = commands,
+    .subcommands = cmd_snapshot_commands,
 };

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.c - `weir store`: the table of its commands, and what they share. */
+/* store.c - what the commands of `weir store` share; `weir store checkpoint` and `restore`. */
 #include <stdio.h>
 
-#include "store_private.h"
-
-extern const weir_command weir_command_store;
+#include <weir/store/cmd/store.h>
 
 const char *weir_cmd_store_folder(const weir_cli *cli) {
     const char *path = weir_cli_text(cli, "path");
@@ -35,7 +33,7 @@ weir_err weir_cmd_store_close(weir_cmd_store *store) {
     return err;
 }
 
-weir_err weir_cmd_store_output(weir_buf *out) {
+weir_err weir_cmd_print(weir_buf *out) {
     weir_err err = weir_buf_err(out);
     if (!err && out->length) err = weir_cli_output(out->bytes, out->length);
     weir_buf_free(out);
@@ -44,7 +42,7 @@ weir_err weir_cmd_store_output(weir_buf *out) {
 
 /* --- checkpoint, restore ---------------------------------------------------------------------------------------- */
 
-static weir_err run_checkpoint(weir_cli *cli) {
+static weir_err cmd_store_checkpoint(weir_cli *cli) {
     weir_cmd_store store;
     weir_buf out = {0};
     weir_err err = weir_cmd_store_open(cli, false, &store);
@@ -56,65 +54,47 @@ static weir_err run_checkpoint(weir_cli *cli) {
     if (err) return err;
     weir_buf_printf(&out, "checkpoint of %s in %s%s\n", weir_cmd_store_folder(cli), folder,
                     weir_graph_checkpoint_shares(folder) ? ", by hard links: what damages one damages both" : "");
-    return weir_cmd_store_output(&out);
+    return weir_cmd_print(&out);
 }
 
-static weir_err run_restore(weir_cli *cli) {
+static weir_err cmd_store_restore(weir_cli *cli) {
     weir_buf out = {0};
     weir_err err = weir_graph_restore(weir_cli_positional(cli, 0), weir_cmd_store_folder(cli));
     if (err) return err;
     weir_buf_printf(&out, "restored %s from %s\n", weir_cmd_store_folder(cli), weir_cli_positional(cli, 0));
-    return weir_cmd_store_output(&out);
+    return weir_cmd_print(&out);
 }
 
-static const weir_option options[] = {WEIR_CMD_STORE_PATH, {0}};
+static const weir_option restore_options[] = {WEIR_STORE_OPTION_PATH, {0}};
 static const weir_option checkpoint_options[] = {
-    WEIR_CMD_STORE_PATH,
-    {"hard-links", 0, NULL, "share files with the store: costs no room, and is no backup (default: copy them)", NULL},
+    WEIR_STORE_OPTION_PATH,
+    {"hard-links", 0, NULL, "share files with the store: takes no space, but is not a backup (default: copy them)",
+     NULL},
     {0}};
 
-const weir_command weir_cmd_store_checkpoint = {
+const weir_command weir_store_command_checkpoint = {
     .name = "checkpoint",
     .summary = "copy the store into a new folder, with a manifest",
     .positional = "FOLDER",
     .positional_min = 1,
     .positional_max = 1,
-    .description = "The copy is whole once it bears its name. With --hard-links its files are the store's own where "
-                   "the file system "
-                   "allows, and a file SHARED in it says so. The store must not be in use by a server.",
+    .description = "The copy is complete once it bears its name. With --hard-links its files are the store's own where "
+                   "the file system allows it, and a file SHARED in it says so. No server may be using the store.",
     .example = "weir store checkpoint backup-2026-11-21",
     .options = checkpoint_options,
-    .run = run_checkpoint,
+    .run = cmd_store_checkpoint,
 };
 
-const weir_command weir_cmd_store_restore = {
+const weir_command weir_store_command_restore = {
     .name = "restore",
-    .summary = "make a store of a checkpoint",
+    .summary = "make a store from a checkpoint",
     .positional = "FOLDER",
     .positional_min = 1,
     .positional_max = 1,
     .description =
-        "Checks every file against the checkpoint's manifest first. The store's folder must not be there yet. A "
+        "Checks every file against the checkpoint's manifest first. The store's folder must not exist yet. A "
         "server that opens it reads the log on from where the checkpoint was made.",
     .example = "weir store restore backup-2026-11-21 --path weir-data/store",
-    .options = options,
-    .run = run_restore,
-};
-
-static const weir_command *const commands[] = {&weir_cmd_store_stats,
-                                               &weir_cmd_store_get,
-                                               &weir_cmd_store_neighbors,
-                                               &weir_cmd_store_verify,
-                                               &weir_cmd_store_checkpoint,
-                                               &weir_cmd_store_restore,
-                                               NULL};
-
-const weir_command weir_command_store = {
-    .name = "store",
-    .summary = "the graph's store: ask it, check it, copy it",
-    .description =
-        "Works on the folder that weir serve writes. What has not been sealed yet is not in it: ask the server for "
-        "that.",
-    .example = "weir store stats\nweir store verify --against-log",
-    .subcommands = commands,
+    .options = restore_options,
+    .run = cmd_store_restore,
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/log.h>
 
@@ -22,14 +23,14 @@ struct weir_engine_cursor {
 
 /* --- errors ----------------------------------------------------------------------------------------------------- */
 
-static weir_err make_error(const char *folder, const char *what, const weir_rocks_status *status) {
+static weir_err engine_error_of(const char *folder, const char *what, const weir_rocks_status *status) {
     static const struct {
         weir_code code;
         const char *advice;
     } of_kind[] = {
         [WEIR_ROCKS_CORRUPT] = {WEIR_ECORRUPT,
-                                "bring the file back from a copy, restore a checkpoint, or empty the folder but for "
-                                "its file 'identity', and the log fills it"},
+                                "bring the file back from a copy, restore a checkpoint, or empty the folder except for "
+                                "its file 'identity', and it is filled again from the log"},
         [WEIR_ROCKS_FULL] = {WEIR_EFULL, "free some space and try again"},
         [WEIR_ROCKS_LOCKED] = {WEIR_EBUSY, "stop the other process first"},
         [WEIR_ROCKS_MISSING] = {WEIR_ENOTFOUND, "check the path"},
@@ -42,7 +43,7 @@ static weir_err make_error(const char *folder, const char *what, const weir_rock
 }
 
 /* "… in /data/shard-000/000012.sst offset 7 …": the name of the file, out of the words. */
-static void find_file(const weir_engine *engine, const char *text, char file[WEIR_ENGINE_PATH_MAX]) {
+static void engine_find_file(const weir_engine *engine, const char *text, char file[WEIR_ENGINE_PATH_MAX]) {
     const char *end = strstr(text, ".sst"), *begin = end;
     file[0] = 0;
     while (begin && begin > text && begin[-1] >= '0' && begin[-1] <= '9')
@@ -52,8 +53,9 @@ static void find_file(const weir_engine *engine, const char *text, char file[WEI
     if (length < 0 || length >= (int)WEIR_ENGINE_PATH_MAX) file[0] = 0;
 }
 
-/* Until weir_engine_mend finds that it is over. The first is kept: what follows mostly follows from it. */
-static void remember(weir_engine *engine, weir_err err, const char *file) {
+/* Kept until weir_engine_mend finds that it is over. Of several, the first is kept: the others mostly follow from
+ * it. */
+static void engine_remember_damage(weir_engine *engine, weir_err err, const char *file) {
     weir_mutex_lock(&engine->mutex);
     bool news = !engine->damaged || engine->restored;
     engine->damaged = true;
@@ -68,21 +70,21 @@ static void remember(weir_engine *engine, weir_err err, const char *file) {
 
 weir_err weir_engine_error(weir_engine *engine, const char *what, const weir_rocks_status *status) {
     char file[WEIR_ENGINE_PATH_MAX];
-    weir_err err = make_error(engine->folder, what, status);
+    weir_err err = engine_error_of(engine->folder, what, status);
     if (status->kind != WEIR_ROCKS_CORRUPT) return err;
-    find_file(engine, status->text, file);
-    remember(engine, err, file);
+    engine_find_file(engine, status->text, file);
+    engine_remember_damage(engine, err, file);
     return err;
 }
 
 weir_err weir_engine_file_error(weir_engine *engine, const char *file, const weir_rocks_status *status) {
-    weir_err err = make_error(file, "read", status);
-    if (status->kind == WEIR_ROCKS_CORRUPT) remember(engine, err, file);
+    weir_err err = engine_error_of(file, "read", status);
+    if (status->kind == WEIR_ROCKS_CORRUPT) engine_remember_damage(engine, err, file);
     return err;
 }
 
-/* RocksDB's own thread tells it: events wait for nobody's question. */
-static void background_failed(void *context, const weir_rocks_status *status) {
+/* Called by a thread of RocksDB, as soon as it fails: no question has to come first. */
+static void engine_background_failed(void *context, const weir_rocks_status *status) {
     weir_engine_stopped(context, weir_engine_error(context, "keep the files of", status));
 }
 
@@ -95,7 +97,7 @@ weir_err weir_engine_cache_open(uint64_t bytes, weir_engine_cache **cachep) {
     if (!cache) return WEIR_NOMEM("for a block cache");
     if (!weir_rocks_cache_open(bytes, &cache->cache, &status)) {
         weir_free(cache);
-        return make_error("the store", "open the block cache of", &status);
+        return engine_error_of("the store", "open the block cache of", &status);
     }
     *cachep = cache;
     return WEIR_OK;
@@ -117,19 +119,19 @@ weir_err weir_engine_rocks_open(weir_engine *engine, bool compacts, weir_rocks *
         .read_only = opts->read_only,
         .compacts = compacts && !opts->bulk,
         .last_rank = opts->last_rank,
-        .alarm = background_failed,
+        .alarm = engine_background_failed,
         .context = engine,
     };
     weir_rocks_status status;
     if (weir_rocks_open(engine->folder, &rocks, dbp, &status)) return WEIR_OK;
-    return make_error(engine->folder, "open the store", &status);
+    return engine_error_of(engine->folder, "open the store", &status);
 }
 
 weir_err weir_engine_try(const char *folder) {
     const weir_rocks_opts rocks = {.read_only = true};
     weir_rocks_status status;
     weir_rocks *db;
-    if (!weir_rocks_open(folder, &rocks, &db, &status)) return make_error(folder, "open the store", &status);
+    if (!weir_rocks_open(folder, &rocks, &db, &status)) return engine_error_of(folder, "open the store", &status);
     weir_rocks_close(db);
     return WEIR_OK;
 }
@@ -157,7 +159,8 @@ weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir
 
 void weir_engine_close(weir_engine *engine) {
     if (!engine) return;
-    bool stays = engine->db && weir_rocks_held(engine->db); /* and its threads may call background_failed */
+    WEIR_ASSERT(atomic_load(&engine->inside) == 0);         /* cursors and writers are closed before it */
+    bool stays = engine->db && weir_rocks_held(engine->db); /* and its threads may call engine_background_failed */
     weir_rocks_close(engine->db);
     if (stays) return;
     weir_cond_destroy(&engine->left);
@@ -168,7 +171,7 @@ void weir_engine_close(weir_engine *engine) {
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
 
-static void append_to(void *out, const void *value, size_t length) {
+static void engine_append_value(void *out, const void *value, size_t length) {
     weir_buf_append(out, value, length);
 }
 
@@ -178,7 +181,7 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
     *foundp = false;
     weir_buf_clear(out);
     if (!weir_engine_enter(engine, &err)) return err;
-    if (!weir_rocks_get(engine->db, key, length, append_to, out, foundp, &status))
+    if (!weir_rocks_get(engine->db, key, length, engine_append_value, out, foundp, &status))
         err = weir_engine_error(engine, "read from", &status);
     weir_engine_leave(engine);
     return err ? err : weir_buf_err(out);
@@ -186,8 +189,8 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
 
 /* The caller is inside already; the cursor stays there until it is closed, as what it reads must not be replaced. With
  * a prefix it goes file by file. */
-static weir_err open_inside(weir_engine *engine, weir_engine_use use, const void *prefix, uint64_t from_rank,
-                            weir_engine_cursor **cursorp) {
+static weir_err engine_cursor_open_inside(weir_engine *engine, weir_engine_use use, const void *prefix,
+                                          uint64_t from_rank, weir_engine_cursor **cursorp) {
     weir_rocks_status status;
     weir_engine_cursor *cursor = weir_calloc(1, sizeof *cursor);
     if (!cursor) {
@@ -195,7 +198,7 @@ static weir_err open_inside(weir_engine *engine, weir_engine_use use, const void
         return WEIR_NOMEM("for a cursor");
     }
     cursor->engine = engine;
-    /* Blocks are checked as they are read: // N3 */
+    /* Blocks are checked as they are read: ENGINE-N3 */
     bool opened = prefix ? weir_rocks_cursor_open_files(engine->db, prefix, from_rank, &cursor->cursor, &status)
                          : weir_rocks_cursor_open(engine->db, use != WEIR_ENGINE_POINT, use == WEIR_ENGINE_SCAN,
                                                   &cursor->cursor, &status);
@@ -211,14 +214,16 @@ static weir_err open_inside(weir_engine *engine, weir_engine_use use, const void
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp) {
     weir_err err = WEIR_OK;
     *cursorp = NULL;
-    return weir_engine_enter(engine, &err) ? open_inside(engine, use, NULL, 0, cursorp) : err;
+    return weir_engine_enter(engine, &err) ? engine_cursor_open_inside(engine, use, NULL, 0, cursorp) : err;
 }
 
 weir_err weir_engine_cursor_open_files(weir_engine *engine, const void *prefix, uint64_t from_rank,
                                        weir_engine_cursor **cursorp) {
     weir_err err = WEIR_OK;
     *cursorp = NULL;
-    return weir_engine_enter(engine, &err) ? open_inside(engine, WEIR_ENGINE_POINT, prefix, from_rank, cursorp) : err;
+    return weir_engine_enter(engine, &err)
+               ? engine_cursor_open_inside(engine, WEIR_ENGINE_POINT, prefix, from_rank, cursorp)
+               : err;
 }
 
 bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp) {
@@ -227,8 +232,9 @@ bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp) {
 
 weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp) {
     *cursorp = NULL;
-    atomic_fetch_add(&held->engine->inside, 1);
-    return open_inside(held->engine, WEIR_ENGINE_POINT, NULL, 0, cursorp);
+    unsigned inside = atomic_fetch_add(&held->engine->inside, 1);
+    WEIR_ASSERT(inside > 0 && held->engine->db); /* the held one keeps the engine as it is */
+    return engine_cursor_open_inside(held->engine, WEIR_ENGINE_POINT, NULL, 0, cursorp);
 }
 
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length) {
@@ -287,25 +293,26 @@ weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp) {
     return err;
 }
 
-typedef struct salvage_walk {
+typedef struct engine_salvage_walk {
     weir_engine_visit visit;
     void *context;
     weir_err err;
-} salvage_walk;
+} engine_salvage_walk;
 
-static bool salvage_take(void *context, const void *key, size_t key_length, const void *value, size_t value_length) {
-    salvage_walk *walk = context;
+static bool engine_salvage_take(void *context, const void *key, size_t key_length, const void *value,
+                                size_t value_length) {
+    engine_salvage_walk *walk = context;
     walk->err = walk->visit(walk->context, key, key_length, value, value_length);
     return !walk->err;
 }
 
 weir_err weir_engine_salvage(weir_engine *engine, const weir_engine_range *ranges, size_t count,
                              weir_engine_visit visit, void *context) {
-    salvage_walk walk = {.visit = visit, .context = context};
+    engine_salvage_walk walk = {.visit = visit, .context = context};
     weir_rocks_status status;
     weir_err err = WEIR_OK;
     if (!weir_engine_enter(engine, &err)) return err;
-    if (!weir_rocks_salvage(engine->db, ranges, count, salvage_take, &walk, &status))
+    if (!weir_rocks_salvage(engine->db, ranges, count, engine_salvage_take, &walk, &status))
         err = weir_engine_error(engine, "read the files of", &status);
     weir_engine_leave(engine);
     return walk.err ? walk.err : err;

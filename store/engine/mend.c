@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mend.c - what an engine does about RocksDB's lasting errors, so that a process need not be started again for them.
+ * mend.c - what an engine does about RocksDB's lasting errors, so that the process need not be restarted for them.
  *
- *   full disk, input or output   RocksDB stops to write; Resume, once there is room
+ *   full disk, input or output   RocksDB stops writing; Resume, once there is room
  *   a damaged file               meets the compaction that reads it: RocksDB stops for good, and only a new opening
  *                                ends that. While the file stays damaged, the store is opened without compaction, so
  *                                that seals go on and all else can be read; once it reads well again, with.
  *   any other                    opened again
  *
- * WHO IS INSIDE. A database is closed before it is opened again, because it locks its folder, so readers must be out.
- * Who comes while it is exchanged waits; who stays in it for long (a scan over everything) has it put off: the door is
- * closed for DOOR_US at most, and the next try comes with the next call. Before it is closed, a read-only opening
- * beside it shows that it will open again: a store that can still be read must not be lost to that.
+ * THE DOOR. A database is closed before it is opened again, because it locks its folder, so readers must be out. A
+ * caller that comes while it is exchanged waits; one that stays in it for long (a scan over everything) puts that off:
+ * the door is closed for DOOR_US at most, and the next try comes with the next call. Before it is closed, a read-only
+ * opening beside it shows that it will open again: a store that can still be read must not be lost to that.
  */
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/file.h>
@@ -28,19 +29,15 @@
 
 /* --- the door --------------------------------------------------------------------------------------------------- */
 
-static void wait_for_the_door(weir_engine *engine) {
-    weir_mutex_lock(&engine->mutex);
-    while (atomic_load(&engine->closing))
-        weir_cond_wait(&engine->left, &engine->mutex);
-    weir_mutex_unlock(&engine->mutex);
-}
-
 bool weir_engine_enter(weir_engine *engine, weir_err *errp) {
     for (;;) {
         atomic_fetch_add(&engine->inside, 1);
         if (__builtin_expect(!atomic_load(&engine->closing), 1)) break;
         weir_engine_leave(engine);
-        wait_for_the_door(engine);
+        weir_mutex_lock(&engine->mutex);
+        while (atomic_load(&engine->closing))
+            weir_cond_wait(&engine->left, &engine->mutex);
+        weir_mutex_unlock(&engine->mutex);
     }
     if (engine->db) return true;
     weir_engine_leave(engine);
@@ -50,30 +47,33 @@ bool weir_engine_enter(weir_engine *engine, weir_err *errp) {
 }
 
 void weir_engine_leave(weir_engine *engine) {
-    if (atomic_fetch_sub(&engine->inside, 1) != 1 || !atomic_load(&engine->closing)) return;
+    unsigned inside = atomic_fetch_sub(&engine->inside, 1);
+    WEIR_ASSERT(inside > 0);
+    if (inside != 1 || !atomic_load(&engine->closing)) return;
     weir_mutex_lock(&engine->mutex);
     weir_cond_broadcast(&engine->left);
     weir_mutex_unlock(&engine->mutex);
 }
 
-static void open_door(weir_engine *engine) {
+static void mend_open_door(weir_engine *engine) {
     weir_mutex_lock(&engine->mutex);
     atomic_store(&engine->closing, false);
     weir_cond_broadcast(&engine->left);
     weir_mutex_unlock(&engine->mutex);
 }
 
-/* false: somebody stays inside; the door is open again. */
-static bool close_door(weir_engine *engine) {
+/* false: a call or a cursor stays inside; the door is open again. */
+static bool mend_close_door(weir_engine *engine) {
     int64_t until_us = weir_clock_mono_us(weir_clock_system()) + DOOR_US;
     bool in_time = true;
     weir_mutex_lock(&engine->mutex);
+    WEIR_ASSERT(!atomic_load(&engine->closing)); /* one thread mends or replaces */
     atomic_store(&engine->closing, true);
     while (in_time && atomic_load(&engine->inside) > 0)
         in_time = weir_cond_wait_until(&engine->left, &engine->mutex, until_us);
     bool empty = atomic_load(&engine->inside) == 0;
     weir_mutex_unlock(&engine->mutex);
-    if (!empty) open_door(engine);
+    if (!empty) mend_open_door(engine);
     return empty;
 }
 
@@ -85,7 +85,7 @@ weir_err weir_engine_health(weir_engine *engine) {
     weir_mutex_unlock(&engine->mutex);
     if (weir_rocks_torn())
         return WEIR_ERR(WEIR_ENOMEM,
-                        "%s had no memory in the middle of a call and takes nothing more; start the process again",
+                        "%s ran out of memory in the middle of a call and takes no more writes; restart the process",
                         engine->folder);
     if (!err && weir_rocks_waits())
         err =
@@ -102,33 +102,22 @@ void weir_engine_stopped(weir_engine *engine, weir_err err) {
     if (news) weir_log_error("engine.stopped", err);
 }
 
-typedef struct state {
+typedef struct mend_state {
     bool stopped, damaged, restored;
     char file[WEIR_ENGINE_PATH_MAX];
-} state;
+} mend_state;
 
-static state look(weir_engine *engine) {
-    state now;
-    weir_mutex_lock(&engine->mutex);
-    now.stopped = engine->stopped;
-    now.damaged = engine->damaged;
-    now.restored = engine->restored;
-    memcpy(now.file, engine->file, sizeof now.file);
-    weir_mutex_unlock(&engine->mutex);
-    return now;
-}
-
-static void well_again(weir_engine *engine, bool still_damaged) {
+static void mend_well_again(weir_engine *engine, bool damaged) {
     weir_mutex_lock(&engine->mutex);
     engine->stopped = false;
-    engine->damaged = still_damaged;
+    engine->damaged = damaged;
     engine->restored = false;
-    if (!still_damaged) {
+    if (!damaged) {
         engine->file[0] = 0;
         weir_err_kept_set(&engine->trouble, WEIR_OK);
     }
     weir_mutex_unlock(&engine->mutex);
-    if (!still_damaged)
+    if (!damaged)
         WEIR_LOG(INFO, "engine.well", "the store reads and writes again", WEIR_TEXT("folder", engine->folder));
 }
 
@@ -136,7 +125,7 @@ static void well_again(weir_engine *engine, bool still_damaged) {
 
 /* Whether the damage is still there. A sorted file that is gone can do no harm: what it held was compacted meanwhile.
  * When RocksDB has not named one, all are read, and what names them. */
-static bool still_damaged(weir_engine *engine, const state *now) {
+static bool mend_still_damaged(weir_engine *engine, const mend_state *now) {
     char file[WEIR_ENGINE_PATH_MAX];
     weir_rocks_status status;
     weir_err err = WEIR_OK;
@@ -155,19 +144,19 @@ static bool still_damaged(weir_engine *engine, const state *now) {
 
 /* weir_rocks_close does not really close what a read was thrown out of: the folder would stay locked, and what can
  * still be read and written would be lost. */
-static weir_err may_close(const weir_engine *engine) {
+static weir_err mend_may_close(const weir_engine *engine) {
     if (!engine->db || !weir_rocks_held(engine->db)) return WEIR_OK;
-    return WEIR_ERR(WEIR_ENOMEM, "%s cannot be opened again after a want of memory; start the process again",
+    return WEIR_ERR(WEIR_ENOMEM, "%s cannot be opened again after it ran out of memory; restart the process",
                     engine->folder);
 }
 
-/* The door is shut then, and RocksDB closed. what: the engine is to be, for the sentence. */
-static weir_err take_out(weir_engine *engine, const char *what) {
-    if (!close_door(engine))
+/* On success the door is shut and RocksDB closed. what: what is about to be done to the engine, for the sentence. */
+static weir_err mend_take_out(weir_engine *engine, const char *what) {
+    if (!mend_close_door(engine))
         return WEIR_ERR(WEIR_EBUSY, "%s cannot be %s while it is read; it is tried again", engine->folder, what);
-    weir_err err = may_close(engine); /* who was inside meanwhile may have been thrown out */
+    weir_err err = mend_may_close(engine); /* a call that was inside meanwhile may have been thrown out */
     if (err) {
-        open_door(engine);
+        mend_open_door(engine);
         return err;
     }
     weir_rocks_close(engine->db);
@@ -175,40 +164,43 @@ static weir_err take_out(weir_engine *engine, const char *what) {
     return WEIR_OK;
 }
 
-/* A failure leaves it closed: reads say why, and the next call tries again. */
-static weir_err exchange(weir_engine *engine, bool compacts) {
-    weir_err err = may_close(engine);
+/* Closes RocksDB and opens it again. If that fails it stays closed: reads say why, and the next call tries again. */
+static weir_err mend_reopen(weir_engine *engine, bool compacts) {
+    weir_err err = mend_may_close(engine);
     if (!err && engine->db) err = weir_engine_try(engine->folder);
-    if (!err) err = take_out(engine, "opened again");
+    if (!err) err = mend_take_out(engine, "opened again");
     if (err) return err;
     err = weir_engine_rocks_open(engine, compacts, &engine->db);
-    open_door(engine);
+    mend_open_door(engine);
     return err;
 }
 
-/* Nothing to open again when RocksDB goes on by itself. */
-static bool resumed(weir_engine *engine) {
-    weir_rocks_status status;
-    weir_err err = WEIR_OK;
-    if (!weir_engine_enter(engine, &err)) return false;
-    bool on = weir_rocks_resume(engine->db, &status);
-    weir_engine_leave(engine);
-    return on;
-}
-
 weir_err weir_engine_mend(weir_engine *engine) {
-    state now = look(engine);
+    mend_state now;
+    weir_mutex_lock(&engine->mutex);
+    now.stopped = engine->stopped;
+    now.damaged = engine->damaged;
+    now.restored = engine->restored;
+    memcpy(now.file, engine->file, sizeof now.file);
+    weir_mutex_unlock(&engine->mutex);
     if (weir_rocks_torn()) return weir_engine_health(engine);
     if (!now.stopped && !now.damaged) return WEIR_OK;
     if (engine->opts.read_only) return weir_engine_health(engine);
-    bool bad = now.damaged && !now.restored && still_damaged(engine, &now);
-    if (!now.damaged && engine->db && resumed(engine)) {
-        well_again(engine, false);
-        return WEIR_OK;
+    bool bad = now.damaged && !now.restored && mend_still_damaged(engine, &now);
+    weir_err err = WEIR_OK;
+    if (!now.damaged && engine->db && weir_engine_enter(engine, &err)) {
+        /* When RocksDB goes on by itself, it need not be opened again. */
+        weir_rocks_status status;
+        bool resumed = weir_rocks_resume(engine->db, &status);
+        weir_engine_leave(engine);
+        if (resumed) {
+            mend_well_again(engine, false);
+            return WEIR_OK;
+        }
     }
     if (bad && !now.stopped) return weir_engine_health(engine);
-    weir_err err = exchange(engine, !bad);
-    if (!err) well_again(engine, bad);
+    err = mend_reopen(engine, !bad);
+    if (!err) mend_well_again(engine, bad);
     if (!err && bad) err = weir_engine_health(engine);
     return err;
 }
@@ -220,9 +212,9 @@ weir_err weir_engine_mend(weir_engine *engine) {
  */
 weir_err weir_engine_replace(weir_engine *engine, const char *folder) {
     if (weir_rocks_torn()) return weir_engine_health(engine);
-    weir_err back = WEIR_OK, err = may_close(engine);
+    weir_err back = WEIR_OK, err = mend_may_close(engine);
     if (!err) err = weir_engine_try(folder);
-    if (!err) err = take_out(engine, "replaced");
+    if (!err) err = mend_take_out(engine, "replaced");
     if (err) return err;
     err = weir_folder_exchange(engine->folder, folder);
     weir_kill_point("engine.replaced");
@@ -230,8 +222,8 @@ weir_err weir_engine_replace(weir_engine *engine, const char *folder) {
     if (!err) err = weir_engine_rocks_open(engine, true, &engine->db);
     if (err && exchanged) back = weir_folder_exchange(engine->folder, folder);
     if (err && !back) back = weir_engine_rocks_open(engine, false, &engine->db);
-    open_door(engine);
-    if (!err) well_again(engine, false);
+    mend_open_door(engine);
+    if (!err) mend_well_again(engine, false);
     if (back) weir_engine_stopped(engine, back); /* weir_engine_mend opens it */
     return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocks.cc - the only C++ of the store: a guard around each call of RocksDB. See rocks.h. */
+/* rocks.cc - a guard around each call of RocksDB. See rocks.h. With sorted.cc it is the only C++ of the store. */
 #include "rocks.h"
 
 #include <atomic>
@@ -31,6 +31,7 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/hash.h>
@@ -57,8 +58,7 @@ constexpr unsigned amplified_without_bound = 1000000;
 constexpr size_t log_bytes_max = 1u << 20;
 constexpr size_t log_files = 2;
 
-/* --- want of memory
- * ------------------------------------------------------------------------------------------------ */
+/* --- out of memory ------------------------------------------------------------------------------------------------- */
 
 /* RocksDB is not made for exceptions. One in a thread of its own ends the process, and so does one out of a destructor.
  * So before a std::bad_alloc is thrown a reserve is given back, and then memory is waited for: by RocksDB's own threads
@@ -85,7 +85,7 @@ thread_local bool patient;     /* it waits for as long as it takes              
 thread_local int64_t since_us; /* when they began to wait                         */
 thread_local int64_t last_us;  /* when they waited last: long ago is another wait */
 
-/* Once, for a load, a start or a stop, which have no /readyz; and without memory. */
+/* Once, for a load, a start or a stop, which have no /readyz to say so; needs no memory. */
 void say_that_it_waits() {
     static const char sentence[] = "weir: RocksDB waits for memory, and goes on when there is some; stop other work, "
                                    "or end this process: the log has what was acknowledged\n";
@@ -123,7 +123,7 @@ extern "C" void wait_and_return() {
     std::swap(last_us, own_last_us);
 }
 
-void keep_reserve() {
+void reserve_keep() {
     static const bool led = weir_unfailing_install(wait_and_return);
     (void)led; /* without a library of its own RocksDB is as it is */
     free(reserve.exchange(malloc(reserve_bytes)));
@@ -134,14 +134,14 @@ class Inside {
   public:
     Inside() {
         calls++;
-        if (!reserve.load(std::memory_order_relaxed)) keep_reserve();
+        if (!reserve.load(std::memory_order_relaxed)) reserve_keep();
     }
     ~Inside() {
         calls--;
     }
 };
 
-/* In calls that must not be thrown out of. */
+/* Around calls that must not be thrown out of. */
 class Patient {
   public:
     explicit Patient(bool is) {
@@ -152,7 +152,7 @@ class Patient {
     }
 };
 
-/* Not destroyed by what is thrown: destructors want memory as well, and assert that nobody was in the middle of it. */
+/* Not destroyed by what is thrown: destructors need memory as well, and assert that no call was in the middle of it. */
 template <typename T> struct UnlessThrown {
     void operator()(T *it) const {
         if (std::uncaught_exceptions() == 0) delete it;
@@ -160,15 +160,14 @@ template <typename T> struct UnlessThrown {
 };
 template <typename T> using Kept = std::unique_ptr<T, UnlessThrown<T>>;
 
-/* --- the guard
- * ----------------------------------------------------------------------------------------------------- */
+/* --- the guard ---------------------------------------------------------------------------------------------------- */
 
-void set_status(weir_rocks_status *status, weir_rocks_kind kind, const char *text) noexcept {
+void status_set(weir_rocks_status *status, weir_rocks_kind kind, const char *text) noexcept {
     status->kind = kind;
     snprintf(status->text, sizeof status->text, "%s", text);
 }
 
-weir_rocks_kind kind_of(const rocksdb::Status &s, const std::string &text) {
+weir_rocks_kind status_kind_of(const rocksdb::Status &s, const std::string &text) {
     if (s.ok()) return WEIR_ROCKS_OK;
     if (s.IsNoSpace() || text.find("No space left") != std::string::npos) return WEIR_ROCKS_FULL;
     if (s.IsMemoryLimit()) return WEIR_ROCKS_MEMORY;
@@ -177,18 +176,18 @@ weir_rocks_kind kind_of(const rocksdb::Status &s, const std::string &text) {
     return s.IsCorruption() ? WEIR_ROCKS_CORRUPT : WEIR_ROCKS_FAILED;
 }
 
-bool say(weir_rocks_status *status, const rocksdb::Status &s) {
+bool status_take(weir_rocks_status *status, const rocksdb::Status &s) {
     if (s.ok()) {
-        set_status(status, WEIR_ROCKS_OK, "");
+        status_set(status, WEIR_ROCKS_OK, "");
         return true;
     }
     const std::string text = s.ToString();
-    set_status(status, kind_of(s, text), text.c_str());
+    status_set(status, status_kind_of(s, text), text.c_str());
     return false;
 }
 
-/* What a test has armed; what is thrown is caught by the guard. */
-rocksdb::Status armed(const char *path) {
+/* The failure that a test has armed for this path, if any; what is thrown is caught by the guard. */
+rocksdb::Status fault_armed(const char *path) {
     int failure = weir_fault_check(WEIR_FAULT_ENGINE, path, nullptr);
     if (failure == 0) return rocksdb::Status::OK();
     if (failure == ENOMEM) throw std::bad_alloc();
@@ -197,35 +196,36 @@ rocksdb::Status armed(const char *path) {
 }
 
 /* Runs call, which returns a Status. Nothing is thrown out of here. Without a path no test can fail it. *left becomes
- * true if the call was thrown out of; NULL: what that leaves behind is in nobody's way. */
+ * true if the call was thrown out of; NULL: what that leaves behind is in no other call's way. */
 template <typename Call>
 bool guarded(const char *path, weir_rocks_status *status, std::atomic<bool> *left, Call &&call) noexcept {
     Inside here;
     bool inside = false;
     try {
-        rocksdb::Status s = path ? armed(path) : rocksdb::Status::OK();
+        rocksdb::Status s = path ? fault_armed(path) : rocksdb::Status::OK();
         inside = true;
         if (s.ok()) s = call();
         inside = false;
-        return say(status, s);
+        return status_take(status, s);
     } catch (const std::bad_alloc &) {
-        set_status(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB");
+        status_set(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB");
     } catch (const std::exception &e) {
-        set_status(status, WEIR_ROCKS_FAILED, e.what());
+        status_set(status, WEIR_ROCKS_FAILED, e.what());
     } catch (...) {
-        set_status(status, WEIR_ROCKS_FAILED, "an exception of RocksDB without words");
+        status_set(status, WEIR_ROCKS_FAILED, "an exception of RocksDB without words");
     }
     if (inside && left) *left = true;
     return false;
 }
 
 /* Before a call that writes. */
-bool is_sound(weir_rocks_status *status) {
-    if (torn) set_status(status, WEIR_ROCKS_MEMORY, "RocksDB had no memory in the middle of a call; start again");
+bool write_is_allowed(weir_rocks_status *status) {
+    if (torn)
+        status_set(status, WEIR_ROCKS_MEMORY, "RocksDB ran out of memory in the middle of a call; restart the process");
     return !torn;
 }
 
-rocksdb::Slice slice(const void *bytes, size_t length) {
+rocksdb::Slice slice_of(const void *bytes, size_t length) {
     return rocksdb::Slice(static_cast<const char *>(bytes), length);
 }
 
@@ -238,7 +238,7 @@ struct Work {
     std::shared_ptr<FilterRoom> room;
     SortedFiles opened;
     std::shared_ptr<const SortedFiles> files; /* by std::atomic_load and _store */
-    std::mutex publishing;                    /* guards what stands in `files`; nobody waits for memory in it */
+    std::mutex publishing;                    /* guards what stands in `files`; no thread waits for memory in it */
     uint64_t given_up = 0;                    /* times that a list was missed; guarded by `publishing` */
 
     void look_at_files(rocksdb::DB *db) noexcept;
@@ -257,7 +257,7 @@ bool Work::lock() noexcept {
     return true;
 }
 
-rocksdb::Status check_end(const std::string &path);
+rocksdb::Status rocks_check_end(const std::string &path);
 
 /* What fails here fails no call: without the list readers ask the database, and the next file that comes in is another
  * try. */
@@ -268,7 +268,7 @@ void Work::look_at_files(rocksdb::DB *db) noexcept {
     const uint64_t given_up_before = given_up;
     publishing.unlock();
     try {
-        if (locked && sorted_files(db, options, room, check_end, &opened).ok())
+        if (locked && sorted_files(db, options, room, rocks_check_end, &opened).ok())
             now = std::make_shared<const SortedFiles>(opened);
     } catch (...) {
         now = nullptr;
@@ -281,7 +281,7 @@ void Work::look_at_files(rocksdb::DB *db) noexcept {
     if (locked) mutex.unlock();
 }
 
-uint64_t table_bytes(const rocksdb::TableProperties &table) {
+uint64_t rocks_table_bytes(const rocksdb::TableProperties &table) {
     return table.data_size + table.index_size + table.filter_size;
 }
 
@@ -290,10 +290,10 @@ class Listener : public rocksdb::EventListener {
     Listener(weir_rocks_alarm alarm, void *context, std::shared_ptr<Work> work)
         : alarm_(alarm), context_(context), work_(std::move(work)) {}
     void OnExternalFileIngested(rocksdb::DB *, const rocksdb::ExternalFileIngestionInfo &info) override {
-        work_->taken_bytes += table_bytes(info.table_properties);
+        work_->taken_bytes += rocks_table_bytes(info.table_properties);
     }
     void OnFlushCompleted(rocksdb::DB *, const rocksdb::FlushJobInfo &info) override {
-        work_->taken_bytes += table_bytes(info.table_properties);
+        work_->taken_bytes += rocks_table_bytes(info.table_properties);
     }
     void OnCompactionCompleted(rocksdb::DB *db, const rocksdb::CompactionJobInfo &info) override {
         work_->compacted_bytes += info.stats.total_output_bytes;
@@ -309,9 +309,9 @@ class Listener : public rocksdb::EventListener {
   private:
     void guarded_alarm(const rocksdb::Status &s, weir_rocks_status *status) noexcept {
         try {
-            say(status, s);
+            status_take(status, s);
         } catch (...) {
-            set_status(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB's background");
+            status_set(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB's background");
         }
         alarm_(context_, status);
     }
@@ -359,10 +359,9 @@ class Checksums : public rocksdb::FileChecksumGenFactory {
     }
 };
 
-/* --- options
- * ------------------------------------------------------------------------------------------------------- */
+/* --- options ------------------------------------------------------------------------------------------------------ */
 
-rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cache> &cache) {
+rocksdb::BlockBasedTableOptions rocks_table_options(const std::shared_ptr<rocksdb::Cache> &cache) {
     rocksdb::BlockBasedTableOptions table;
     table.block_size = block_bytes;
     table.format_version = 5;
@@ -383,9 +382,9 @@ rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cac
 
 /* Sorted files are merged with others of their size, so that a record is written again each time that there are some
  * sixteen times as many, and not several times on each level. Readers look through some sixteen runs of files. A record
- * is hardly ever stored twice, which is therefore no reason to merge everything. While large runs are merged, small
- * ones are, too. */
-void set_compaction(rocksdb::Options *options, bool compacts) {
+ * is hardly ever stored twice, which is therefore no reason to merge everything. While large runs are merged, small ones
+ * are, too. */
+void rocks_set_compaction(rocksdb::Options *options, bool compacts) {
     options->compaction_style = rocksdb::kCompactionStyleUniversal;
     options->level0_file_num_compaction_trigger = runs_max;
     options->compaction_options_universal.max_size_amplification_percent = amplified_without_bound;
@@ -393,8 +392,8 @@ void set_compaction(rocksdb::Options *options, bool compacts) {
     options->max_background_jobs = background_jobs;
 }
 
-rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<rocksdb::Cache> &cache,
-                            const std::shared_ptr<Work> &work) {
+rocksdb::Options rocks_options_of(const weir_rocks_opts *opts, const std::shared_ptr<rocksdb::Cache> &cache,
+                                  const std::shared_ptr<Work> &work) {
     rocksdb::Options options;
     options.create_if_missing = opts->create;
     options.paranoid_checks = true;
@@ -402,7 +401,7 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
      * dearer by a third and more (tests/bench/RESULTS.md). Blocks of an older version that have it are read. */
     options.compression = rocksdb::kNoCompression;
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(WEIR_ENGINE_PREFIX_BYTES));
-    set_compaction(&options, opts->compacts);
+    rocks_set_compaction(&options, opts->compacts);
     options.max_sequential_skip_in_iterations = versions_skipped;
     options.max_file_opening_threads = 1; /* ours: what a damaged file makes it throw is caught */
     options.keep_log_file_num = log_files;
@@ -413,7 +412,7 @@ rocksdb::Options options_of(const weir_rocks_opts *opts, const std::shared_ptr<r
     options.verify_sst_unique_id_in_manifest = true;
     options.force_consistency_checks = true;
     options.file_checksum_gen_factory = std::make_shared<Checksums>();
-    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(cache)));
+    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(rocks_table_options(cache)));
     options.table_properties_collector_factories.push_back(sorted_digests(work->room, opts->last_rank));
     if (opts->alarm) options.listeners.push_back(std::make_shared<Listener>(opts->alarm, opts->context, work));
     return options;
@@ -452,19 +451,19 @@ struct weir_rocks_cursor {
     std::atomic<bool> held{false}; /* a move was thrown out of */
 };
 
-/* Empty most of the time: all that there is. */
+/* What readers may see; empty most of the time: everything. */
 static Moment moment_of(const weir_rocks *db) {
     return db->has_before.load(std::memory_order_acquire) ? std::atomic_load(&db->before) : nullptr;
 }
 
-static void see_all(weir_rocks *db) {
+static void moment_forget(weir_rocks *db) {
     db->has_before.store(false, std::memory_order_release);
     std::atomic_store(&db->before, Moment());
 }
 
 /* A seal is small: its index and filter are whole, and those of a file of up to 96 MiB (one and a half write buffers)
  * stay in memory for as long as it is at level 0. */
-static rocksdb::Options options_of_seal(rocksdb::Options options) {
+static rocksdb::Options rocks_options_of_seal(rocksdb::Options options) {
     rocksdb::BlockBasedTableOptions table = *options.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
     table.index_type = rocksdb::BlockBasedTableOptions::kBinarySearch;
     table.partition_filters = false;
@@ -478,43 +477,42 @@ struct weir_rocks_writer {
     std::atomic<bool> held{false}; /* it was thrown out of, in the middle of a block */
     /* Its pages stay in the page cache: whoever takes the file in reads it, and so do the readers of what is newest. */
     weir_rocks_writer(weir_rocks *of, bool in_parts)
-        : db(of), writer(rocksdb::EnvOptions(), in_parts ? of->options : options_of_seal(of->options), nullptr, false) {
-    }
+        : db(of),
+          writer(rocksdb::EnvOptions(), in_parts ? of->options : rocks_options_of_seal(of->options), nullptr, false) {}
 };
 
 namespace {
 
 /* As guarded; a read that is thrown out of has left references of the database behind. */
 template <typename Call>
-bool read_of(weir_rocks *db, const char *path, weir_rocks_status *status, Call &&call) noexcept {
+bool read_guarded(weir_rocks *db, const char *path, weir_rocks_status *status, Call &&call) noexcept {
     bool done = guarded(path, status, &db->held, call);
     if (db->held) held = true;
     return done;
 }
 
 /* call returns a Status, which becomes the cursor's. */
-template <typename Call> bool went_on(weir_rocks_cursor *cursor, Call &&call) noexcept {
+template <typename Call> bool cursor_guarded(weir_rocks_cursor *cursor, Call &&call) noexcept {
     bool done = guarded(cursor->db->folder.c_str(), &cursor->status, &cursor->held, call);
     if (cursor->held) cursor->db->held = held = true;
     return done;
 }
 
-template <typename Call> void moved(weir_rocks_cursor *cursor, Call &&call) noexcept {
-    went_on(cursor, [&] {
+template <typename Call> void cursor_move(weir_rocks_cursor *cursor, Call &&call) noexcept {
+    cursor_guarded(cursor, [&] {
         call();
         return rocksdb::Status::OK();
     });
 }
 
 /* A write is refused once one was thrown out of. */
-template <typename Call> bool write_to(weir_rocks *db, weir_rocks_status *status, Call &&call) noexcept {
-    return is_sound(status) && guarded(db->folder.c_str(), status, &torn, call);
+template <typename Call> bool write_guarded(weir_rocks *db, weir_rocks_status *status, Call &&call) noexcept {
+    return write_is_allowed(status) && guarded(db->folder.c_str(), status, &torn, call);
 }
 
 } // namespace
 
-/* --- the ends of files
- * --------------------------------------------------------------------------------------------- */
+/* --- the ends of files -------------------------------------------------------------------------------------------- */
 
 namespace {
 
@@ -531,7 +529,7 @@ struct Handle {
     uint64_t offset, bytes;
 };
 
-bool take_number(const char **at, const char *end, uint64_t *number) {
+bool footer_take_number(const char **at, const char *end, uint64_t *number) {
     *number = 0;
     for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
         uint64_t byte = static_cast<unsigned char>(*(*at)++);
@@ -541,12 +539,13 @@ bool take_number(const char **at, const char *end, uint64_t *number) {
     return false;
 }
 
-bool take_handle(const char **at, const char *end, uint64_t file_bytes, Handle *handle) {
-    return take_number(at, end, &handle->offset) && take_number(at, end, &handle->bytes) &&
+bool footer_take_handle(const char **at, const char *end, uint64_t file_bytes, Handle *handle) {
+    return footer_take_number(at, end, &handle->offset) && footer_take_number(at, end, &handle->bytes) &&
            handle->offset <= file_bytes && handle->bytes <= file_bytes - handle->offset;
 }
 
-bool is_as_written(const std::string &block) {
+bool block_is_as_written(const std::string &block) {
+    WEIR_ASSERT(block.size() >= trailer_bytes);
     size_t bytes = block.size() - trailer_bytes;
     const auto *data = reinterpret_cast<const unsigned char *>(block.data());
     uint32_t sum = 0;
@@ -555,8 +554,8 @@ bool is_as_written(const std::string &block) {
     return sum == (static_cast<uint32_t>(weir_xxh3(data, bytes, 0)) ^ data[bytes] * last_byte_factor);
 }
 
-rocksdb::Status read_meta_block(const rocksdb::RandomAccessFile &file, const std::string &path, const Handle &handle,
-                                std::string *block) {
+rocksdb::Status footer_read_meta_block(const rocksdb::RandomAccessFile &file, const std::string &path,
+                                       const Handle &handle, std::string *block) {
     if (handle.bytes > meta_block_max) return rocksdb::Status::Corruption("names or properties are too long in", path);
     std::string bytes(handle.bytes + trailer_bytes, 0);
     rocksdb::Slice got;
@@ -567,37 +566,38 @@ rocksdb::Status read_meta_block(const rocksdb::RandomAccessFile &file, const std
     return s;
 }
 
-bool properties_are_as_written(std::string *block) {
-    if (is_as_written(*block)) return true;
+bool block_properties_are_as_written(std::string *block) {
+    if (block_is_as_written(*block)) return true;
     size_t at = block->find(sequence_name), length = sizeof sequence_name - 1;
     if (at == std::string::npos || block->size() - at - length < 8 + trailer_bytes) return false;
     block->replace(at + length, 8, 8, 0);
-    return is_as_written(*block);
+    return block_is_as_written(*block);
 }
 
-rocksdb::Status check_meta_blocks(const rocksdb::RandomAccessFile &file, const std::string &path, uint64_t file_bytes,
-                                  const char *footer) {
+rocksdb::Status footer_check_meta_blocks(const rocksdb::RandomAccessFile &file, const std::string &path,
+                                         uint64_t file_bytes, const char *footer) {
     rocksdb::Status damaged = rocksdb::Status::Corruption("footer or properties are not as they were written in", path);
     const char *at = footer + 1, *end = footer + handles_end;
     Handle names, index, properties;
     std::string block;
-    if (!take_handle(&at, end, file_bytes, &names) || !take_handle(&at, end, file_bytes, &index)) return damaged;
-    rocksdb::Status s = read_meta_block(file, path, names, &block);
-    if (!s.ok() || !is_as_written(block)) return s.ok() ? damaged : s;
+    if (!footer_take_handle(&at, end, file_bytes, &names) || !footer_take_handle(&at, end, file_bytes, &index))
+        return damaged;
+    rocksdb::Status s = footer_read_meta_block(file, path, names, &block);
+    if (!s.ok() || !block_is_as_written(block)) return s.ok() ? damaged : s;
     size_t named = block.find(properties_name);
     if (named == std::string::npos) return s;
     at = block.data() + named + sizeof properties_name - 1;
-    if (!take_handle(&at, block.data() + block.size() - trailer_bytes, file_bytes, &properties)) return damaged;
-    s = read_meta_block(file, path, properties, &block);
-    return s.ok() && !properties_are_as_written(&block) ? damaged : s;
+    if (!footer_take_handle(&at, block.data() + block.size() - trailer_bytes, file_bytes, &properties)) return damaged;
+    s = footer_read_meta_block(file, path, properties, &block);
+    return s.ok() && !block_properties_are_as_written(&block) ? damaged : s;
 }
 
-/* What an opening reads and trusts: it has no checksum, or is used before that is compared. RocksDB asks for as much
- * memory as a footer says: what that throws out of an opening for reading only is a mutex that it destroys locked, and
- * waits for. And of damaged properties it may write where they say, or end the process by an assertion. Any other
- * damage RocksDB finds itself. Also of a file that a crash has left and the database does not have: which it has is
- * known only once it is open. */
-rocksdb::Status check_end(const std::string &path) {
+/* What an opening reads and trusts: it has no checksum, or is used before that is compared. RocksDB asks for as much memory
+ * as a footer says: what that throws out of an opening for reading only is a mutex that it destroys locked, and waits
+ * for. And of damaged properties it may write where they say, or end the process by an assertion. Any other damage
+ * RocksDB finds itself. Also of a file that a crash has left and the database does not have: which it has is known only
+ * once it is open. */
+rocksdb::Status rocks_check_end(const std::string &path) {
     rocksdb::Env *env = rocksdb::Env::Default();
     std::unique_ptr<rocksdb::RandomAccessFile> file;
     char bytes[footer_bytes];
@@ -609,24 +609,23 @@ rocksdb::Status check_end(const std::string &path) {
         return rocksdb::Status::OK();
     for (size_t i = 0; i < sizeof mark; i++)
         mark |= static_cast<uint64_t>(static_cast<unsigned char>(footer[mark_at + i])) << (8 * i);
-    return mark == footer_mark ? check_meta_blocks(*file, path, size, footer.data()) : rocksdb::Status::OK();
+    return mark == footer_mark ? footer_check_meta_blocks(*file, path, size, footer.data()) : rocksdb::Status::OK();
 }
 
-rocksdb::Status check_ends(const std::string &folder) {
+rocksdb::Status rocks_check_ends(const std::string &folder) {
     std::vector<std::string> names;
     rocksdb::Status s;
     if (!rocksdb::Env::Default()->GetChildren(folder, &names).ok()) return s;
     for (size_t i = 0; s.ok() && i < names.size(); i++) {
         bool sorted = names[i].size() > 4 && names[i].compare(names[i].size() - 4, 4, ".sst") == 0;
-        if (sorted) s = check_end(folder + "/" + names[i]);
+        if (sorted) s = rocks_check_end(folder + "/" + names[i]);
     }
     return s;
 }
 
 } // namespace
 
-/* --- opening and closing
- * ------------------------------------------------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------------------------------------------------ */
 
 bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks_status *status) {
     *cachep = nullptr;
@@ -648,11 +647,11 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
     return guarded(folder, status, &held, [&] {
         auto db = std::make_unique<weir_rocks>();
         rocksdb::DB *opened = nullptr;
-        rocksdb::Status s = check_ends(folder);
+        rocksdb::Status s = rocks_check_ends(folder);
         if (!s.ok()) return s;
         db->work->room =
             opts->cache ? opts->cache->room : std::make_shared<FilterRoom>(own_cache_bytes / filters_share);
-        db->options = options_of(opts, opts->cache ? opts->cache->cache : nullptr, db->work);
+        db->options = rocks_options_of(opts, opts->cache ? opts->cache->cache : nullptr, db->work);
         db->work->options = sorted_options(db->options);
         db->folder = folder;
         s = opts->read_only ? rocksdb::DB::OpenForReadOnly(db->options, folder, &opened)
@@ -683,41 +682,40 @@ bool weir_rocks_waits(void) {
 }
 
 bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status) {
-    return write_to(db, status, [&] { return db->db->Resume(); });
+    return write_guarded(db, status, [&] { return db->db->Resume(); });
 }
 
-/* --- reading
- * ------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 /* By an iterator: Get marks what its thread has of the database as in use, and what is thrown out of it leaves that so;
  * the next read of this thread would end the process, and so would the thread's own end. */
 bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_take take, void *context, bool *foundp,
                     weir_rocks_status *status) {
     *foundp = false;
-    return read_of(db, db->folder.c_str(), status, [&] {
+    return read_guarded(db, db->folder.c_str(), status, [&] {
         rocksdb::ReadOptions options;
         const Moment before = moment_of(db);
         options.snapshot = before ? before->snapshot() : nullptr;
         options.prefix_same_as_start = true;
         Kept<rocksdb::Iterator> at(db->db->NewIterator(options));
-        at->Seek(slice(key, length));
-        *foundp = at->Valid() && at->key() == slice(key, length);
+        at->Seek(slice_of(key, length));
+        *foundp = at->Valid() && at->key() == slice_of(key, length);
         if (*foundp) take(context, at->value().data(), at->value().size());
         return at->status();
     });
 }
 
-static std::unique_ptr<weir_rocks_cursor> new_cursor(weir_rocks *db, bool total) {
+static std::unique_ptr<weir_rocks_cursor> cursor_new(weir_rocks *db, bool total) {
     auto cursor = std::make_unique<weir_rocks_cursor>();
     cursor->db = db;
     cursor->status.kind = WEIR_ROCKS_OK;
-    cursor->options.verify_checksums = true; /* N3 */
+    cursor->options.verify_checksums = true; /* ENGINE-N3 */
     cursor->options.total_order_seek = total;
     cursor->options.prefix_same_as_start = !total;
     return cursor;
 }
 
-static void over_all_files(weir_rocks_cursor *cursor) {
+static void cursor_over_all_files(weir_rocks_cursor *cursor) {
     cursor->before = moment_of(cursor->db);
     cursor->options.snapshot = cursor->before ? cursor->before->snapshot() : nullptr;
     cursor->iterator.reset(cursor->db->db->NewIterator(cursor->options));
@@ -726,21 +724,20 @@ static void over_all_files(weir_rocks_cursor *cursor) {
 bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool ahead, weir_rocks_cursor **cursorp,
                             weir_rocks_status *status) {
     *cursorp = nullptr;
-    return read_of(db, db->folder.c_str(), status, [&] {
-        auto cursor = new_cursor(db, total);
+    return read_guarded(db, db->folder.c_str(), status, [&] {
+        auto cursor = cursor_new(db, total);
         cursor->options.fill_cache = !ahead;
         cursor->options.readahead_size = ahead ? scan_read_ahead : 0;
-        over_all_files(cursor.get());
+        cursor_over_all_files(cursor.get());
         *cursorp = cursor.release();
         return rocksdb::Status::OK();
     });
 }
 
-/* --- file by file
- * -------------------------------------------------------------------------------------------------- */
+/* --- file by file ------------------------------------------------------------------------------------------------- */
 
-/* The first behind all that begins so; empty: nothing is. */
-static std::string behind(std::string prefix) {
+/* The first key behind all that begin with the prefix; empty: there is none. */
+static std::string prefix_end(std::string prefix) {
     while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff)
         prefix.pop_back();
     if (!prefix.empty()) prefix.back() = static_cast<char>(prefix.back() + 1);
@@ -750,10 +747,10 @@ static std::string behind(std::string prefix) {
 bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t from_rank, weir_rocks_cursor **cursorp,
                                   weir_rocks_status *status) {
     *cursorp = nullptr;
-    return read_of(db, db->folder.c_str(), status, [&] {
-        auto cursor = new_cursor(db, false);
+    return read_guarded(db, db->folder.c_str(), status, [&] {
+        auto cursor = cursor_new(db, false);
         cursor->prefix.assign(static_cast<const char *>(prefix), WEIR_ENGINE_PREFIX_BYTES);
-        cursor->bound = behind(cursor->prefix);
+        cursor->bound = prefix_end(cursor->prefix);
         cursor->bound_slice = cursor->bound;
         if (!cursor->bound.empty()) cursor->options.iterate_upper_bound = &cursor->bound_slice;
         cursor->hash = sorted_hash(prefix);
@@ -769,13 +766,13 @@ bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t f
 }
 
 /* Without a list all files are one. */
-static bool stand_before_next_file(weir_rocks_cursor *cursor, uint64_t *rankp) {
+static bool cursor_stand_before_next(weir_rocks_cursor *cursor, uint64_t *rankp) {
     size_t count = cursor->files ? cursor->files->size() : 1;
     while (cursor->next_file < count) {
         size_t at = cursor->next_file++;
         *rankp = 0;
         if (!cursor->files) {
-            over_all_files(cursor);
+            cursor_over_all_files(cursor);
             return true;
         }
         const SortedFile &file = *(*cursor->files)[at];
@@ -793,29 +790,29 @@ static bool stand_before_next_file(weir_rocks_cursor *cursor, uint64_t *rankp) {
 bool weir_rocks_cursor_next_file(weir_rocks_cursor *cursor, uint64_t *rankp) {
     bool found = false;
     if (cursor->status.kind != WEIR_ROCKS_OK) return false;
-    return went_on(cursor,
-                   [&] {
-                       rocksdb::Status s = cursor->iterator ? cursor->iterator->status() : rocksdb::Status::OK();
-                       found = s.ok() && stand_before_next_file(cursor, rankp);
-                       return s;
-                   }) &&
+    return cursor_guarded(cursor,
+                          [&] {
+                              rocksdb::Status s = cursor->iterator ? cursor->iterator->status() : rocksdb::Status::OK();
+                              found = s.ok() && cursor_stand_before_next(cursor, rankp);
+                              return s;
+                          }) &&
            found;
 }
 
 void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length) {
-    moved(cursor, [&] { cursor->iterator->Seek(slice(key, length)); });
+    cursor_move(cursor, [&] { cursor->iterator->Seek(slice_of(key, length)); });
 }
 
 void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, size_t length) {
-    moved(cursor, [&] { cursor->iterator->SeekForPrev(slice(key, length)); });
+    cursor_move(cursor, [&] { cursor->iterator->SeekForPrev(slice_of(key, length)); });
 }
 
 void weir_rocks_cursor_previous(weir_rocks_cursor *cursor) {
-    moved(cursor, [&] { cursor->iterator->Prev(); });
+    cursor_move(cursor, [&] { cursor->iterator->Prev(); });
 }
 
 void weir_rocks_cursor_next(weir_rocks_cursor *cursor) {
-    moved(cursor, [&] { cursor->iterator->Next(); });
+    cursor_move(cursor, [&] { cursor->iterator->Next(); });
 }
 
 bool weir_rocks_cursor_valid(const weir_rocks_cursor *cursor) {
@@ -840,9 +837,9 @@ bool weir_rocks_cursor_status(const weir_rocks_cursor *cursor, weir_rocks_status
     if (status->kind != WEIR_ROCKS_OK) return false;
     if (!cursor->iterator) return true;
     try {
-        return say(status, cursor->iterator->status());
+        return status_take(status, cursor->iterator->status());
     } catch (...) {
-        set_status(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB");
+        status_set(status, WEIR_ROCKS_MEMORY, "out of memory in RocksDB");
         return false;
     }
 }
@@ -853,8 +850,7 @@ void weir_rocks_cursor_close(weir_rocks_cursor *cursor) {
     if (cursor && !cursor->held) delete cursor;
 }
 
-/* --- writing
- * ------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------------------ */
 
 bool weir_rocks_writer_open(weir_rocks *db, const char *path, bool in_parts, weir_rocks_writer **writerp,
                             weir_rocks_status *status) {
@@ -870,7 +866,7 @@ bool weir_rocks_writer_open(weir_rocks *db, const char *path, bool in_parts, wei
 bool weir_rocks_writer_add(weir_rocks_writer *writer, const void *key, size_t key_length, const void *value,
                            size_t value_length, weir_rocks_status *status) {
     return guarded(writer->db->folder.c_str(), status, &writer->held,
-                   [&] { return writer->writer.Put(slice(key, key_length), slice(value, value_length)); });
+                   [&] { return writer->writer.Put(slice_of(key, key_length), slice_of(value, value_length)); });
 }
 
 uint64_t weir_rocks_writer_bytes(const weir_rocks_writer *writer) {
@@ -887,18 +883,18 @@ void weir_rocks_writer_close(weir_rocks_writer *writer) {
 }
 
 bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *status) {
-    return write_to(db, status, [&] {
+    return write_guarded(db, status, [&] {
         rocksdb::IngestExternalFileOptions options;
         options.move_files = true;
         rocksdb::Status s = db->db->IngestExternalFile({path}, options);
-        if (s.ok()) see_all(db);
+        if (s.ok()) moment_forget(db);
         if (s.ok()) db->work->look_at_files(db->db.get());
         return s;
     });
 }
 
 bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
-    return write_to(db, status, [&] {
+    return write_guarded(db, status, [&] {
         Kept<rocksdb::SstFileReader> reader(new rocksdb::SstFileReader(db->options));
         rocksdb::WriteBatch batch;
         rocksdb::Status s = reader->Open(path);
@@ -916,16 +912,15 @@ bool weir_rocks_put_file(weir_rocks *db, const char *path, weir_rocks_status *st
             db->has_before.store(true, std::memory_order_release);
         }
         if (s.ok()) s = db->db->Write(no_log, &batch);
-        if (s.ok()) s = armed(path);
+        if (s.ok()) s = fault_armed(path);
         if (s.ok()) s = db->db->Flush(rocksdb::FlushOptions());
-        if (s.ok()) see_all(db);
+        if (s.ok()) moment_forget(db);
         if (s.ok()) db->work->look_at_files(db->db.get());
         return s;
     });
 }
 
-/* --- keeping
- * ------------------------------------------------------------------------------------------------------- */
+/* --- keeping ------------------------------------------------------------------------------------------------------ */
 
 /* No file is removed while it is there. A read-only database removes none, and does not know how to be asked. */
 class Pinned {
@@ -947,7 +942,7 @@ class Pinned {
 
 bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *context, weir_rocks_status *status) {
     Patient here(true); /* GetLiveFiles locks by hand */
-    return read_of(db, db->folder.c_str(), status, [&] {
+    return read_guarded(db, db->folder.c_str(), status, [&] {
         std::vector<std::string> names;
         uint64_t manifest_bytes = 0;
         Pinned pinned(db->db.get());
@@ -963,12 +958,13 @@ bool weir_rocks_live_files(weir_rocks *db, weir_rocks_take_file take, void *cont
 }
 
 bool weir_rocks_compact(weir_rocks *db, weir_rocks_status *status) {
-    return write_to(db, status, [&] { return db->db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr); });
+    return write_guarded(db, status,
+                         [&] { return db->db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr); });
 }
 
 namespace {
 
-/* Whoever looks for a key in the index of a file compares it with the last keys of blocks. The least of those that are
+/* A search for a key in the index of a file compares it with the last keys of blocks. The least of those that are
  * not before it is that of the block in which the key lies, or would: so it is known where a block ends that cannot be
  * read. */
 class BlockEnds : public rocksdb::Comparator {
@@ -1027,8 +1023,8 @@ struct Salvage {
 /* Each iterator ends at the first block that cannot be read, and the next begins behind it. */
 static rocksdb::Status salvage_range(rocksdb::SstFileReader *reader, BlockEnds *blocks, const weir_engine_range &range,
                                      Salvage *salvage) {
-    const rocksdb::Slice to = slice(range.to, range.to_length);
-    std::string place = slice(range.from, range.from_length).ToString();
+    const rocksdb::Slice to = slice_of(range.to, range.to_length);
+    std::string place = slice_of(range.from, range.from_length).ToString();
     while (!salvage->ended && to.compare(place) > 0) {
         Kept<rocksdb::Iterator> at(reader->NewIterator(salvage->options));
         bool moved_on = false;
@@ -1048,9 +1044,9 @@ static rocksdb::Status salvage_range(rocksdb::SstFileReader *reader, BlockEnds *
     return rocksdb::Status::OK();
 }
 
-static bool lies_in(const rocksdb::LiveFileMetaData &file, const weir_engine_range &range) {
-    return slice(range.to, range.to_length).compare(file.smallestkey) > 0 &&
-           slice(range.from, range.from_length).compare(file.largestkey) <= 0;
+static bool salvage_lies_in(const rocksdb::LiveFileMetaData &file, const weir_engine_range &range) {
+    return slice_of(range.to, range.to_length).compare(file.smallestkey) > 0 &&
+           slice_of(range.from, range.from_length).compare(file.largestkey) <= 0;
 }
 
 /* A reader of its own: what the database keeps of the file may have been read before it was damaged. */
@@ -1058,32 +1054,33 @@ static rocksdb::Status salvage_file(const weir_rocks *db, const rocksdb::LiveFil
     BlockEnds blocks;
     const std::string path = db->folder + file.name;
     rocksdb::Options options = db->options;
-    rocksdb::BlockBasedTableOptions table = table_options(nullptr);
-    table.filter_policy.reset(); /* nobody asks it */
+    rocksdb::BlockBasedTableOptions table = rocks_table_options(nullptr);
+    table.filter_policy.reset(); /* it is not asked */
     options.listeners.clear();
     options.comparator = &blocks;
     options.table_factory.reset(sorted_table_factory(table));
     Kept<rocksdb::SstFileReader> reader(new rocksdb::SstFileReader(options));
-    rocksdb::Status s = check_end(path);
+    rocksdb::Status s = rocks_check_end(path);
     if (s.ok()) s = reader->Open(path);
     for (size_t i = 0; s.ok() && !salvage->ended && i < salvage->count; i++)
-        if (lies_in(file, salvage->ranges[i])) s = salvage_range(reader.get(), &blocks, salvage->ranges[i], salvage);
+        if (salvage_lies_in(file, salvage->ranges[i]))
+            s = salvage_range(reader.get(), &blocks, salvage->ranges[i], salvage);
     return s.IsCorruption() || s.IsPathNotFound() ? rocksdb::Status::OK() : s;
 }
 
-static bool is_wanted(const rocksdb::LiveFileMetaData &file, const Salvage &salvage) {
+static bool salvage_is_wanted(const rocksdb::LiveFileMetaData &file, const Salvage &salvage) {
     for (size_t i = 0; i < salvage.count; i++)
-        if (lies_in(file, salvage.ranges[i])) return true;
+        if (salvage_lies_in(file, salvage.ranges[i])) return true;
     return false;
 }
 
-/* The moment is taken behind the list: a file that comes in between is not looked at. */
+/* The moment is taken after the list: a file that comes in between is not looked at. */
 bool weir_rocks_salvage(weir_rocks *db, const weir_engine_range *ranges, size_t count, weir_rocks_take_record take,
                         void *context, weir_rocks_status *status) {
     std::vector<rocksdb::LiveFileMetaData> files;
     Salvage salvage{{}, ranges, count, take, context, false};
     std::unique_ptr<Pinned> pinned;
-    bool listed = read_of(db, nullptr, status, [&] {
+    bool listed = read_guarded(db, nullptr, status, [&] {
         Patient here(true);
         pinned = std::make_unique<Pinned>(db->db.get());
         if (!pinned->status().ok() && !pinned->status().IsNotSupported()) return pinned->status();
@@ -1096,25 +1093,25 @@ bool weir_rocks_salvage(weir_rocks *db, const weir_engine_range *ranges, size_t 
     return listed && guarded(db->folder.c_str(), status, nullptr, [&] {
                rocksdb::Status s;
                for (size_t i = 0; s.ok() && !salvage.ended && i < files.size(); i++)
-                   if (is_wanted(files[i], salvage)) s = salvage_file(db, files[i], &salvage);
+                   if (salvage_is_wanted(files[i], salvage)) s = salvage_file(db, files[i], &salvage);
                return s;
            });
 }
 
 /* The blocks of a file of which no checksum is known. */
-static rocksdb::Status check_blocks(const weir_rocks *db, const std::string &path, bool direct) {
+static rocksdb::Status rocks_check_blocks(const weir_rocks *db, const std::string &path, bool direct) {
     rocksdb::Options options = db->options;
     options.listeners.clear();
-    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(nullptr)));
+    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(rocks_table_options(nullptr)));
     options.use_direct_reads = direct;
     Kept<rocksdb::SstFileReader> reader(new rocksdb::SstFileReader(options));
-    rocksdb::Status s = check_end(path);
+    rocksdb::Status s = rocks_check_end(path);
     if (s.ok()) s = reader->Open(path);
     return s.ok() ? reader->VerifyChecksum() : s;
 }
 
-/* Every byte: that of a footer nobody reads, and a field that RocksDB leaves out of a block's checksum, too. */
-static rocksdb::Status check_bytes(const rocksdb::LiveFileMetaData &file, const std::string &path, bool direct) {
+/* Every byte: also those of a footer that are never read, and a field that RocksDB leaves out of a block's checksum. */
+static rocksdb::Status rocks_check_bytes(const rocksdb::LiveFileMetaData &file, const std::string &path, bool direct) {
     constexpr size_t alignment = 4096;
     std::unique_ptr<rocksdb::RandomAccessFile> from;
     std::unique_ptr<char, decltype(&free)> part(static_cast<char *>(aligned_alloc(alignment, scrub_part)), free);
@@ -1136,20 +1133,21 @@ static rocksdb::Status check_bytes(const rocksdb::LiveFileMetaData &file, const 
     return rocksdb::Status::Corruption("the checksum of the file is not the one that it was written with", path);
 }
 
-static bool has_checksum(const rocksdb::LiveFileMetaData &file) {
+static bool rocks_has_checksum(const rocksdb::LiveFileMetaData &file) {
     return file.file_checksum_func_name == checksum_name;
 }
 
 /* From the disk: what the kernel remembers may be better. Some file systems have no other way. */
-static rocksdb::Status check_one(const weir_rocks *db, const rocksdb::LiveFileMetaData *file, const std::string &path) {
-    bool known = file && has_checksum(*file);
-    rocksdb::Status s = known ? check_bytes(*file, path, true) : check_blocks(db, path, true);
+static rocksdb::Status rocks_check_one(const weir_rocks *db, const rocksdb::LiveFileMetaData *file,
+                                       const std::string &path) {
+    bool known = file && rocks_has_checksum(*file);
+    rocksdb::Status s = known ? rocks_check_bytes(*file, path, true) : rocks_check_blocks(db, path, true);
     if (s.ok() || s.IsCorruption()) return s;
-    return known ? check_bytes(*file, path, false) : check_blocks(db, path, false);
+    return known ? rocks_check_bytes(*file, path, false) : rocks_check_blocks(db, path, false);
 }
 
-static bool list_files(weir_rocks *db, std::vector<rocksdb::LiveFileMetaData> *files, weir_rocks_status *status) {
-    return read_of(db, db->folder.c_str(), status, [&] {
+static bool rocks_list_files(weir_rocks *db, std::vector<rocksdb::LiveFileMetaData> *files, weir_rocks_status *status) {
+    return read_guarded(db, db->folder.c_str(), status, [&] {
         db->db->GetLiveFilesMetaData(files);
         return rocksdb::Status::OK();
     });
@@ -1157,7 +1155,7 @@ static bool list_files(weir_rocks *db, std::vector<rocksdb::LiveFileMetaData> *f
 
 bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status) {
     std::vector<rocksdb::LiveFileMetaData> files;
-    if (!list_files(db, &files, status)) return false;
+    if (!rocks_list_files(db, &files, status)) return false;
     /* Readers of their own: a damaged file may ask for more memory than there is in the world. */
     return guarded(path ? path : db->folder.c_str(), status, nullptr, [&] {
         std::string wanted = path ? path : "";
@@ -1167,18 +1165,19 @@ bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *
             const std::string one = db->folder + files[i].name;
             if (path && one != wanted) continue;
             met = true;
-            s = check_one(db, &files[i], one);
+            s = rocks_check_one(db, &files[i], one);
         }
-        return path && !met ? check_one(db, nullptr, wanted) : s;
+        return path && !met ? rocks_check_one(db, nullptr, wanted) : s;
     });
 }
 
 bool weir_rocks_check_copy(weir_rocks *db, const char *name, const char *path, weir_rocks_status *status) {
     std::vector<rocksdb::LiveFileMetaData> files;
-    if (!list_files(db, &files, status)) return false;
+    if (!rocks_list_files(db, &files, status)) return false;
     return guarded(path, status, nullptr, [&] {
         for (const auto &file : files)
-            if (has_checksum(file) && file.name == std::string("/") + name) return check_one(db, &file, path);
+            if (rocks_has_checksum(file) && file.name == std::string("/") + name)
+                return rocks_check_one(db, &file, path);
         return rocksdb::Status::NotFound("no checksum is known of", name);
     });
 }
@@ -1186,7 +1185,7 @@ bool weir_rocks_check_copy(weir_rocks *db, const char *name, const char *path, w
 void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp) {
     weir_rocks_status status;
     weir_rocks_numbers numbers{};
-    read_of(db, nullptr, &status, [&] {
+    read_guarded(db, nullptr, &status, [&] {
         std::vector<rocksdb::LiveFileMetaData> files;
         db->db->GetIntProperty(rocksdb::DB::Properties::kLiveSstFilesSize, &numbers.live_bytes);
         db->db->GetIntProperty(rocksdb::DB::Properties::kEstimateNumKeys, &numbers.keys_estimate);

@@ -4,8 +4,8 @@
  *
  * That interface lets exceptions through (std::bad_alloc out of any call ends a program in C), says what went wrong in
  * words only, and has neither listeners, nor Resume, nor a check of one file. Here each call is guarded, and comes back
- * with a status. Where memory is wanted, RocksDB waits for it: who calls, for a second. What an exception then leaves
- * all the same is not destroyed any more; if it was a write, RocksDB is only read from. rocks.cc says why.
+ * with a status. Where memory is short, RocksDB waits for it: a caller of ours for a second. What an exception then
+ * leaves all the same is not destroyed any more; if it was a write, RocksDB is only read from. rocks.cc says why.
  *
  * WEIR_FAULT "engine" fails any of these calls: ENOMEM is thrown, so that the guard is tried as well.
  */
@@ -44,7 +44,7 @@ typedef struct weir_rocks_cache weir_rocks_cache;
 typedef struct weir_rocks_cursor weir_rocks_cursor;
 typedef struct weir_rocks_writer weir_rocks_writer;
 
-/* RocksDB has stopped to compact or to take files, for this reason. Called by a thread of RocksDB. */
+/* RocksDB has stopped compacting or taking files, for this reason. Called by a thread of RocksDB. */
 typedef void (*weir_rocks_alarm)(void *context, const weir_rocks_status *status);
 
 typedef struct weir_rocks_opts {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/hash.h>
@@ -28,20 +29,15 @@
 
 /* --- the list of files ------------------------------------------------------------------------------------------- */
 
-typedef struct scrub_list {
+typedef struct engine_scrub_list {
     weir_buf sorted; /* names, each ended by 0 */
     char manifest[64];
     uint64_t manifest_bytes;
-} scrub_list;
+} engine_scrub_list;
 
-static bool is_sorted_file(const char *name) {
-    size_t end = strlen(name);
-    return end > 4 && strcmp(name + end - 4, ".sst") == 0;
-}
-
-static bool scrub_take(void *context, const char *name, uint64_t length) {
-    scrub_list *list = context;
-    if (is_sorted_file(name)) weir_buf_append(&list->sorted, name, strlen(name) + 1);
+static bool engine_scrub_take(void *context, const char *name, uint64_t length) {
+    engine_scrub_list *list = context;
+    if (weir_engine_is_sorted(name)) weir_buf_append(&list->sorted, name, strlen(name) + 1);
     if (strncmp(name, "MANIFEST-", 9) == 0) {
         snprintf(list->manifest, sizeof list->manifest, "%s", name);
         list->manifest_bytes = length;
@@ -49,12 +45,12 @@ static bool scrub_take(void *context, const char *name, uint64_t length) {
     return true;
 }
 
-static weir_err scrub_list_read(weir_engine *engine, scrub_list *list) {
+static weir_err engine_scrub_list_read(weir_engine *engine, engine_scrub_list *list) {
     weir_rocks_status status;
     weir_err err = WEIR_OK;
-    *list = (scrub_list){0};
+    *list = (engine_scrub_list){0};
     if (!weir_engine_enter(engine, &err)) return err;
-    if (!weir_rocks_live_files(engine->db, scrub_take, list, &status))
+    if (!weir_rocks_live_files(engine->db, engine_scrub_take, list, &status))
         err = weir_engine_error(engine, "list the files of", &status);
     weir_engine_leave(engine);
     return err ? err : weir_buf_err(&list->sorted);
@@ -68,8 +64,10 @@ weir_err weir_engine_path(const char *folder, const char *name, char path[WEIR_E
 
 /* --- what names the files ---------------------------------------------------------------------------------------- */
 
-static bool frames_are_whole(const uint8_t *block, size_t length) {
+/* A block of MANIFEST, or its last one, which may be shorter. */
+static bool engine_scrub_frames_are_whole(const uint8_t *block, size_t length) {
     size_t at = 0;
+    WEIR_ASSERT(length <= FRAME_BLOCK);
     while (length - at >= FRAME_HEADER) {
         const uint8_t *frame = block + at;
         size_t payload = weir_get_u16(frame + 4);
@@ -77,6 +75,7 @@ static bool frames_are_whole(const uint8_t *block, size_t length) {
         uint32_t crc = weir_crc32c(0, frame + FRAME_TYPE, 1 + payload);
         if (weir_get_u32(frame) != (crc >> 15 | crc << 17) + 0xa282ead8u) return false;
         at += FRAME_HEADER + payload;
+        WEIR_ASSERT(at <= length);
     }
     bool whole = at == length || length == FRAME_BLOCK;
     for (; whole && at < length; at++)
@@ -84,7 +83,7 @@ static bool frames_are_whole(const uint8_t *block, size_t length) {
     return whole;
 }
 
-static weir_err check_manifest(const char *path, uint64_t bytes, bool *wholep) {
+static weir_err engine_scrub_check_manifest(const char *path, uint64_t bytes, bool *wholep) {
     weir_file *file = NULL;
     uint8_t *block = weir_malloc(FRAME_BLOCK);
     weir_err err = block ? WEIR_OK : WEIR_NOMEM("while reading %s", path);
@@ -93,14 +92,14 @@ static weir_err check_manifest(const char *path, uint64_t bytes, bool *wholep) {
     for (uint64_t at = 0; !err && *wholep && at < bytes; at += FRAME_BLOCK) {
         size_t length = bytes - at < FRAME_BLOCK ? (size_t)(bytes - at) : FRAME_BLOCK, got;
         err = weir_file_read_at(file, at, block, length, &got);
-        *wholep = got == length && frames_are_whole(block, length);
+        *wholep = got == length && engine_scrub_frames_are_whole(block, length);
     }
     weir_err closed = weir_file_close(file);
     weir_free(block);
     return err ? err : closed;
 }
 
-static weir_err check_current(const char *path, const char *manifest, bool *wholep) {
+static weir_err engine_scrub_check_current(const char *path, const char *manifest, bool *wholep) {
     char *text;
     size_t length, wanted = strlen(manifest);
     weir_err err = weir_file_load(path, CURRENT_MAX, &text, &length);
@@ -111,15 +110,15 @@ static weir_err check_current(const char *path, const char *manifest, bool *whol
     return WEIR_OK;
 }
 
-/* One look: *damagedp, and in file what is; it may be that RocksDB has just replaced both. */
-static weir_err check_names(const weir_engine *engine, const scrub_list *list, char file[WEIR_ENGINE_PATH_MAX],
-                            bool *damagedp) {
+/* One look: *damagedp, and in file which one is damaged; RocksDB may just have replaced both. */
+static weir_err engine_scrub_look_at_names(const weir_engine *engine, const engine_scrub_list *list,
+                                           char file[WEIR_ENGINE_PATH_MAX], bool *damagedp) {
     bool whole = false;
     weir_err err = weir_engine_path(engine->folder, list->manifest, file);
-    if (!err) err = check_manifest(file, list->manifest_bytes, &whole);
+    if (!err) err = engine_scrub_check_manifest(file, list->manifest_bytes, &whole);
     if (!err && whole) {
         err = weir_engine_path(engine->folder, "CURRENT", file);
-        if (!err) err = check_current(file, list->manifest, &whole);
+        if (!err) err = engine_scrub_check_current(file, list->manifest, &whole);
     }
     bool lost = weir_err_is(err, WEIR_ENOTFOUND) || weir_err_is(err, WEIR_ELIMIT);
     *damagedp = lost || (!err && !whole);
@@ -127,34 +126,26 @@ static weir_err check_names(const weir_engine *engine, const scrub_list *list, c
 }
 
 weir_err weir_engine_check_names(weir_engine *engine, char file[WEIR_ENGINE_PATH_MAX], bool *damagedp) {
-    char before[sizeof((scrub_list){0}.manifest)] = "";
-    scrub_list list;
+    char before[sizeof((engine_scrub_list){0}.manifest)] = "";
+    engine_scrub_list list;
     weir_err err;
     for (unsigned look = 0; look < LOOKS; look++) {
         *damagedp = false;
-        err = scrub_list_read(engine, &list);
+        err = engine_scrub_list_read(engine, &list);
         weir_buf_free(&list.sorted);
-        if (!err) err = check_names(engine, &list, file, damagedp);
+        if (!err) err = engine_scrub_look_at_names(engine, &list, file, damagedp);
         if (err || !*damagedp || strcmp(before, list.manifest) == 0) return err;
         memcpy(before, list.manifest, sizeof before);
     }
     return WEIR_OK;
 }
 
-static weir_err scrub_names(weir_engine *engine) {
-    static const weir_rocks_status status = {WEIR_ROCKS_CORRUPT, "it does not name the files that are in use"};
-    char file[WEIR_ENGINE_PATH_MAX];
-    bool damaged;
-    weir_err err = weir_engine_check_names(engine, file, &damaged);
-    return !err && damaged ? weir_engine_file_error(engine, file, &status) : err;
-}
-
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
-/* One that compaction has removed meanwhile is nobody's any more. */
-static weir_err scrub_is_gone(weir_engine *engine, const char *name, bool *gonep) {
-    scrub_list list;
-    weir_err err = scrub_list_read(engine, &list);
+/* Whether a compaction has removed it meanwhile: then it is not missed. */
+static weir_err engine_scrub_is_gone(weir_engine *engine, const char *name, bool *gonep) {
+    engine_scrub_list list;
+    weir_err err = engine_scrub_list_read(engine, &list);
     *gonep = true;
     for (size_t at = 0; !err && at < list.sorted.length; at += strlen(list.sorted.bytes + at) + 1)
         *gonep = *gonep && strcmp(list.sorted.bytes + at, name) != 0;
@@ -173,8 +164,8 @@ weir_err weir_engine_check_sorted(weir_engine *engine, const char *name, uint64_
     bool whole = weir_rocks_check_file(engine->db, path, &status);
     weir_engine_leave(engine);
     if (!whole && !weir_path_exists(path)) {
-        err = scrub_is_gone(engine, name, &gone);
-        if (!gone) status = (weir_rocks_status){WEIR_ROCKS_CORRUPT, "somebody has removed it"};
+        err = engine_scrub_is_gone(engine, name, &gone);
+        if (!gone) status = (weir_rocks_status){WEIR_ROCKS_CORRUPT, "it has been removed"};
     }
     if (err || gone) return err;
     if (!whole) return weir_engine_file_error(engine, path, &status);
@@ -184,23 +175,23 @@ weir_err weir_engine_check_sorted(weir_engine *engine, const char *name, uint64_
 }
 
 weir_err weir_engine_walk_sorted(weir_engine *engine, weir_engine_visit_file visit, void *context) {
-    scrub_list list;
-    weir_err err = scrub_list_read(engine, &list);
+    engine_scrub_list list;
+    weir_err err = engine_scrub_list_read(engine, &list);
     for (size_t at = 0; !err && at < list.sorted.length; at += strlen(list.sorted.bytes + at) + 1)
         err = visit(context, list.sorted.bytes + at);
     weir_buf_free(&list.sorted);
     return err;
 }
 
-typedef struct scrub_walk {
+typedef struct engine_scrub_walk {
     weir_engine *engine;
     weir_engine_pace pace;
     void *context;
     bool ended;
-} scrub_walk;
+} engine_scrub_walk;
 
-static weir_err scrub_one(void *context, const char *name) {
-    scrub_walk *walk = context;
+static weir_err engine_scrub_one(void *context, const char *name) {
+    engine_scrub_walk *walk = context;
     uint64_t bytes;
     if (walk->ended) return WEIR_OK;
     weir_err err = weir_engine_check_sorted(walk->engine, name, &bytes);
@@ -209,7 +200,12 @@ static weir_err scrub_one(void *context, const char *name) {
 }
 
 weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context) {
-    scrub_walk walk = {engine, pace, context, false};
-    weir_err err = weir_engine_walk_sorted(engine, scrub_one, &walk);
-    return err || walk.ended ? err : scrub_names(engine);
+    static const weir_rocks_status status = {WEIR_ROCKS_CORRUPT, "it does not name the files that are in use"};
+    engine_scrub_walk walk = {engine, pace, context, false};
+    char file[WEIR_ENGINE_PATH_MAX];
+    bool damaged;
+    weir_err err = weir_engine_walk_sorted(engine, engine_scrub_one, &walk);
+    if (err || walk.ended) return err;
+    err = weir_engine_check_names(engine, file, &damaged);
+    return !err && damaged ? weir_engine_file_error(engine, file, &status) : err;
 }

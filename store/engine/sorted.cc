@@ -55,14 +55,14 @@ bool filter_has(const rocksdb::Slice &filter, uint64_t hash) {
 
 /* --- what a file says of itself ------------------------------------------------------------------------------------ */
 
-uint64_t rank_read(const char *bytes) {
+uint64_t sorted_rank_read(const char *bytes) {
     uint64_t rank = 0;
     for (size_t i = 0; i < rank_bytes; i++)
         rank = rank << 8 | static_cast<unsigned char>(bytes[i]);
     return rank;
 }
 
-std::string rank_write(uint64_t rank) {
+std::string sorted_rank_write(uint64_t rank) {
     std::string bytes(rank_bytes, 0);
     for (size_t i = rank_bytes; i > 0; i--, rank >>= 8)
         bytes[i - 1] = static_cast<char>(rank);
@@ -70,9 +70,9 @@ std::string rank_write(uint64_t rank) {
 }
 
 /* What it does not say, or in another way, is `unsaid`. */
-uint64_t rank_said(const rocksdb::UserCollectedProperties &said, const char *name, uint64_t unsaid) {
+uint64_t sorted_rank_said(const rocksdb::UserCollectedProperties &said, const char *name, uint64_t unsaid) {
     const auto at = said.find(name);
-    return at != said.end() && at->second.size() == rank_bytes ? rank_read(at->second.data()) : unsaid;
+    return at != said.end() && at->second.size() == rank_bytes ? sorted_rank_read(at->second.data()) : unsaid;
 }
 
 class Digest : public rocksdb::TablePropertiesCollector {
@@ -82,7 +82,7 @@ class Digest : public rocksdb::TablePropertiesCollector {
     rocksdb::Status AddUserKey(const rocksdb::Slice &key, const rocksdb::Slice &, rocksdb::EntryType,
                                rocksdb::SequenceNumber, uint64_t) override {
         if (key.size() < WEIR_ENGINE_RANK_AT + rank_bytes) return rocksdb::Status::OK();
-        rank_ = std::min(rank_, rank_read(key.data() + WEIR_ENGINE_RANK_AT));
+        rank_ = std::min(rank_, sorted_rank_read(key.data() + WEIR_ENGINE_RANK_AT));
         if (last_rank_of_) last_rank_ = std::max(last_rank_, last_rank_of_(key.data(), key.size()));
         bool again = !hashes_.empty() && memcmp(key.data(), last_, sizeof last_) == 0;
         if (!filters_ || again) return rocksdb::Status::OK();
@@ -92,8 +92,8 @@ class Digest : public rocksdb::TablePropertiesCollector {
         return rocksdb::Status::OK();
     }
     rocksdb::Status Finish(rocksdb::UserCollectedProperties *properties) override {
-        (*properties)[rank_name] = rank_write(rank_);
-        if (last_rank_of_) (*properties)[last_rank_name] = rank_write(last_rank_);
+        (*properties)[rank_name] = sorted_rank_write(rank_);
+        if (last_rank_of_) (*properties)[last_rank_name] = sorted_rank_write(last_rank_);
         if (!filters_ || hashes_.empty()) return rocksdb::Status::OK();
         std::string filter = filter_of(hashes_);
         if (room_->promise(filter)) (*properties)[filter_name] = std::move(filter);
@@ -238,8 +238,8 @@ rocksdb::Status SortedFile::open(const std::string &path, const rocksdb::LiveFil
     largest_ = file.largestkey;
     const auto &said = properties_->user_collected_properties;
     const auto filter = said.find(filter_name);
-    rank_ = rank_said(said, rank_name, 0);
-    last_rank_ = rank_said(said, last_rank_name, UINT64_MAX);
+    rank_ = sorted_rank_said(said, rank_name, 0);
+    last_rank_ = sorted_rank_said(said, last_rank_name, UINT64_MAX);
     if (filter == said.end() || filter->second.empty() || filter->second.size() % line_bytes) return s;
     room_->take(filter->second);
     filter_ = filter->second;
@@ -267,7 +267,7 @@ rocksdb::Iterator *SortedFile::iterator(const rocksdb::ReadOptions &options) con
 
 /* --- all of them --------------------------------------------------------------------------------------------------- */
 
-static std::shared_ptr<const SortedFile> file_of(const SortedFiles &files, uint64_t number) {
+static std::shared_ptr<const SortedFile> sorted_known(const SortedFiles &files, uint64_t number) {
     for (const auto &file : files)
         if (file->number() == number) return file;
     return nullptr;
@@ -280,7 +280,7 @@ rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, c
     rocksdb::Status s;
     db->GetLiveFilesMetaData(&live);
     for (size_t i = 0; s.ok() && i < live.size(); i++) {
-        std::shared_ptr<const SortedFile> known = file_of(*files, live[i].file_number);
+        std::shared_ptr<const SortedFile> known = sorted_known(*files, live[i].file_number);
         if (!known) {
             const std::string path = live[i].db_path + live[i].name;
             auto opened = std::make_shared<SortedFile>(options, room);

@@ -69,9 +69,9 @@ typedef struct unfailing_end {
     void *object;
 } unfailing_end;
 
-static pthread_key_t ends; /* of the thread that asks */
+static pthread_key_t unfailing_ends; /* of the thread that asks */
 
-static void ends_run(void *first) {
+static void unfailing_ends_run(void *first) {
     for (unfailing_end *end = first, *next; end; end = next) {
         next = end->next;
         end->destroy(end->object);
@@ -82,8 +82,8 @@ static void ends_run(void *first) {
 static int unfailing_thread_atexit(void (*destroy)(void *object), void *object, void *library) {
     (void)library; /* is never unloaded */
     unfailing_end *end = unfailing_malloc(sizeof *end);
-    *end = (unfailing_end){.next = pthread_getspecific(ends), .destroy = destroy, .object = object};
-    while (pthread_setspecific(ends, end) == ENOMEM)
+    *end = (unfailing_end){.next = pthread_getspecific(unfailing_ends), .destroy = destroy, .object = object};
+    while (pthread_setspecific(unfailing_ends, end) == ENOMEM)
         unfailing_wait();
     return 0;
 }
@@ -100,11 +100,11 @@ typedef struct unfailing_library {
     Elf64_Addr locked, locked_end; /* whole pages that are read-only once it is loaded */
 } unfailing_library;
 
-static Elf64_Addr page_of(Elf64_Addr at) {
+static Elf64_Addr unfailing_page_of(Elf64_Addr at) {
     return at & ~((Elf64_Addr)sysconf(_SC_PAGESIZE) - 1);
 }
 
-static unfailing_library library_of(const struct dl_phdr_info *info) {
+static unfailing_library unfailing_library_of(const struct dl_phdr_info *info) {
     unfailing_library library = {.base = info->dlpi_addr};
     const Elf64_Dyn *entry = NULL;
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
@@ -113,7 +113,7 @@ static unfailing_library library_of(const struct dl_phdr_info *info) {
         if (part->p_type == PT_DYNAMIC) entry = (const Elf64_Dyn *)begin;
         if (part->p_type != PT_GNU_RELRO) continue;
         library.locked = begin;
-        library.locked_end = page_of(begin + part->p_memsz);
+        library.locked_end = unfailing_page_of(begin + part->p_memsz);
     }
     for (; entry && entry->d_tag != DT_NULL; entry++) {
         /* glibc has made addresses of these */
@@ -128,26 +128,26 @@ static unfailing_library library_of(const struct dl_phdr_info *info) {
     return library;
 }
 
-static bool slot_set(const unfailing_library *library, Elf64_Addr *slot, Elf64_Addr function) {
+static bool unfailing_slot_set(const unfailing_library *library, Elf64_Addr *slot, Elf64_Addr function) {
     Elf64_Addr at = (Elf64_Addr)slot;
     bool is_locked = at >= library->locked && at < library->locked_end;
-    if (is_locked && mprotect((void *)page_of(at), sizeof *slot, PROT_READ | PROT_WRITE)) return false;
+    if (is_locked && mprotect((void *)unfailing_page_of(at), sizeof *slot, PROT_READ | PROT_WRITE)) return false;
     __atomic_store_n(slot, function, __ATOMIC_RELEASE);
-    return !is_locked || mprotect((void *)page_of(at), sizeof *slot, PROT_READ) == 0;
+    return !is_locked || mprotect((void *)unfailing_page_of(at), sizeof *slot, PROT_READ) == 0;
 }
 
 static const struct {
     const char *name;
     Elf64_Addr address;
-} functions[] = {{"malloc", (Elf64_Addr)unfailing_malloc},
-                 {"posix_memalign", (Elf64_Addr)unfailing_memalign},
-                 {"LZ4_createStream", (Elf64_Addr)unfailing_stream},
-                 {"LZ4_createStreamDecode", (Elf64_Addr)unfailing_stream_decode},
-                 {"__cxa_thread_atexit", (Elf64_Addr)unfailing_thread_atexit}};
-#define FUNCTIONS (sizeof functions / sizeof functions[0])
+} unfailing_functions[] = {{"malloc", (Elf64_Addr)unfailing_malloc},
+                           {"posix_memalign", (Elf64_Addr)unfailing_memalign},
+                           {"LZ4_createStream", (Elf64_Addr)unfailing_stream},
+                           {"LZ4_createStreamDecode", (Elf64_Addr)unfailing_stream_decode},
+                           {"__cxa_thread_atexit", (Elf64_Addr)unfailing_thread_atexit}};
+#define FUNCTIONS (sizeof unfailing_functions / sizeof unfailing_functions[0])
 
 /* Bits of those of the functions that are called through some slot. */
-static unsigned slots_lead(const unfailing_library *library, const Elf64_Rela *relocations, size_t bytes) {
+static unsigned unfailing_slots_lead(const unfailing_library *library, const Elf64_Rela *relocations, size_t bytes) {
     unsigned led = 0;
     for (size_t i = 0; i < bytes / sizeof *relocations; i++) {
         uint64_t type = ELF64_R_TYPE(relocations[i].r_info);
@@ -155,18 +155,20 @@ static unsigned slots_lead(const unfailing_library *library, const Elf64_Rela *r
         const char *name = library->names + library->symbols[ELF64_R_SYM(relocations[i].r_info)].st_name;
         Elf64_Addr *slot = (Elf64_Addr *)(library->base + relocations[i].r_offset);
         for (unsigned f = 0; f < FUNCTIONS; f++)
-            if (strcmp(name, functions[f].name) == 0 && slot_set(library, slot, functions[f].address)) led |= 1u << f;
+            if (strcmp(name, unfailing_functions[f].name) == 0 &&
+                unfailing_slot_set(library, slot, unfailing_functions[f].address))
+                led |= 1u << f;
     }
     return led;
 }
 
-static int library_lead(struct dl_phdr_info *info, size_t size, void *ledp) {
+static int unfailing_library_lead(struct dl_phdr_info *info, size_t size, void *ledp) {
     (void)size;
     if (!strstr(info->dlpi_name, LIBRARY)) return 0;
-    unfailing_library library = library_of(info);
+    unfailing_library library = unfailing_library_of(info);
     if (!library.symbols || !library.names) return 1;
-    *(unsigned *)ledp = slots_lead(&library, library.called, library.called_bytes) |
-                        slots_lead(&library, library.others, library.others_bytes);
+    *(unsigned *)ledp = unfailing_slots_lead(&library, library.called, library.called_bytes) |
+                        unfailing_slots_lead(&library, library.others, library.others_bytes);
     return 1;
 }
 
@@ -174,7 +176,7 @@ bool weir_unfailing_install(void (*wait)(void)) {
     unsigned led = 0;
     unfailing_wait = wait;
     if (CALLED == UNKNOWN) return false;
-    if (pthread_key_create(&ends, ends_run)) return false;
-    dl_iterate_phdr(library_lead, &led);
+    if (pthread_key_create(&unfailing_ends, unfailing_ends_run)) return false;
+    dl_iterate_phdr(unfailing_library_lead, &led);
     return led == (1u << FUNCTIONS) - 1;
 }

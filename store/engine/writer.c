@@ -31,42 +31,31 @@ struct weir_engine_writer {
     uint8_t last_key[KEY_BYTES_MAX];
 };
 
-static void writer_free(weir_engine_writer *writer) {
+static void engine_writer_free(weir_engine_writer *writer) {
     if (!writer) return;
     if (writer->writer) weir_rocks_writer_close(writer->writer);
     weir_free(writer->path);
     weir_free(writer);
 }
 
-static char *path_of(const weir_engine *engine, uint64_t number) {
-    size_t size = strlen(engine->folder) + 32;
-    char *path = weir_malloc(size);
-    if (path) snprintf(path, size, "%s/seal-%llu.tmp", engine->folder, (unsigned long long)number);
-    return path;
-}
-
-/* RocksDB writes the file itself, past our file layer; a test's full disk must reach it all the same. */
-static weir_err fault_of_disk(const weir_engine_writer *writer, size_t bytes) {
-    int failure = weir_fault_check(WEIR_FAULT_WRITE, writer->path, &bytes);
-    return failure ? WEIR_ERRNO(failure, "cannot write %s", writer->path) : WEIR_OK;
-}
-
-static weir_err writer_open(weir_engine *engine, bool in_parts, weir_engine_writer **writerp) {
+static weir_err engine_writer_open(weir_engine *engine, bool in_parts, weir_engine_writer **writerp) {
     weir_rocks_status status;
     weir_err err = WEIR_OK;
     *writerp = NULL;
     if (engine->opts.read_only) return WEIR_ERR(WEIR_EPERM, "%s is open for reading only", engine->folder);
     weir_engine_writer *writer = weir_calloc(1, sizeof *writer);
     if (writer) writer->number = atomic_fetch_add(&engine->next_file, 1);
-    if (writer) writer->path = path_of(engine, writer->number);
+    size_t size = strlen(engine->folder) + 32;
+    if (writer) writer->path = weir_malloc(size);
     if (!writer || !writer->path) {
-        writer_free(writer);
+        engine_writer_free(writer);
         return WEIR_NOMEM("while writing into %s", engine->folder);
     }
+    snprintf(writer->path, size, "%s/seal-%llu.tmp", engine->folder, (unsigned long long)writer->number);
     writer->engine = engine;
     unlink(writer->path);
     if (!weir_engine_enter(engine, &err)) {
-        writer_free(writer);
+        engine_writer_free(writer);
         return err;
     }
     if (!weir_rocks_writer_open(engine->db, writer->path, in_parts, &writer->writer, &status)) {
@@ -79,14 +68,14 @@ static weir_err writer_open(weir_engine *engine, bool in_parts, weir_engine_writ
 }
 
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp) {
-    return writer_open(engine, false, writerp);
+    return engine_writer_open(engine, false, writerp);
 }
 
 weir_err weir_engine_writer_open_large(weir_engine *engine, weir_engine_writer **writerp) {
-    return writer_open(engine, true, writerp);
+    return engine_writer_open(engine, true, writerp);
 }
 
-static bool rises(const weir_engine_writer *writer, const void *key, size_t length) {
+static bool engine_writer_key_rises(const weir_engine_writer *writer, const void *key, size_t length) {
     size_t common = writer->last_length < length ? writer->last_length : length;
     int order = memcmp(key, writer->last_key, common);
     return writer->records == 0 || order > 0 || (order == 0 && length > writer->last_length);
@@ -95,8 +84,8 @@ static bool rises(const weir_engine_writer *writer, const void *key, size_t leng
 weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
                                 size_t value_length) {
     weir_rocks_status status;
-    WEIR_ASSERT(key_length > 0 && key_length <= KEY_BYTES_MAX);
-    if (!rises(writer, key, key_length)) {
+    WEIR_ASSERT(!writer->finished && key_length > 0 && key_length <= KEY_BYTES_MAX);
+    if (!engine_writer_key_rises(writer, key, key_length)) {
         return WEIR_ERR(WEIR_EORDER, "record %llu of %s does not sort behind the one before it",
                         (unsigned long long)writer->records, writer->path);
     }
@@ -115,33 +104,37 @@ uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer) {
 weir_err weir_engine_writer_finish(weir_engine_writer *writer) {
     weir_rocks_status status;
     if (writer->records == 0 || writer->finished) return WEIR_OK;
-    weir_err err = fault_of_disk(writer, weir_engine_writer_bytes(writer));
+    /* RocksDB writes the file itself, past our file layer; a test's full disk must reach it all the same. */
+    size_t bytes = weir_engine_writer_bytes(writer);
+    int failure = weir_fault_check(WEIR_FAULT_WRITE, writer->path, &bytes);
+    weir_err err = failure ? WEIR_ERRNO(failure, "cannot write %s", writer->path) : WEIR_OK;
     if (!err && !weir_rocks_writer_finish(writer->writer, &status))
         err = weir_engine_error(writer->engine, "finish a file in", &status);
     writer->finished = !err;
     return err;
 }
 
-static weir_err link_into_store(weir_engine_writer *writer) {
+static weir_err engine_writer_link(weir_engine_writer *writer) {
     weir_rocks_status status;
     if (weir_rocks_ingest(writer->engine->db, writer->path, &status)) return WEIR_OK;
     bool damaged = status.kind == WEIR_ROCKS_CORRUPT;
     weir_err err = weir_engine_error(writer->engine, "take a file into", &status);
-    if (damaged && weir_rocks_put_file(writer->engine->db, writer->path, &status)) return WEIR_OK; /* N1 */
+    if (damaged && weir_rocks_put_file(writer->engine->db, writer->path, &status)) return WEIR_OK; /* ENGINE-N1 */
     weir_engine_stopped(writer->engine, err);
     return err;
 }
 
 weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
     weir_err err = WEIR_OK;
+    WEIR_ASSERT(!writer->ingested);
     if (writer->records > 0) {
         err = weir_engine_writer_finish(writer);
         weir_kill_point("engine.finished");
-        if (!err) err = link_into_store(writer); /* N1, N2 */
+        if (!err) err = engine_writer_link(writer); /* ENGINE-N1, ENGINE-N2 */
         weir_kill_point("engine.ingested");
     }
     writer->ingested = !err;
-    weir_engine_writer_cancel(writer); /* a link of it is in the store, or nobody wants it */
+    weir_engine_writer_cancel(writer); /* a link of it is in the store, or it is not wanted */
     return err;
 }
 
@@ -151,6 +144,6 @@ void weir_engine_writer_cancel(weir_engine_writer *writer) {
     uint64_t next = writer->number + 1; /* one that failed left no file: the next has its name, and says the same */
     if (!writer->ingested) (void)atomic_compare_exchange_strong(&engine->next_file, &next, writer->number);
     unlink(writer->path);
-    writer_free(writer); /* before the engine may be replaced: it is made of its options */
+    engine_writer_free(writer); /* before the engine may be replaced: it is made of its options */
     weir_engine_leave(engine);
 }

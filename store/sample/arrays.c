@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arrays.c - windows of plain arrays: a window is a place in them, nothing is copied; but for those from which a
- * deletion has taken an edge: what is left of them is gathered.
+ * arrays.c - windows of plain arrays: a window is a place in them, and nothing is copied, except where a deletion has
+ * taken an edge out of one: what is left of it is gathered.
  *
  * The arrays may be files that were mapped: what they say is checked before it is followed, one comparison at each use,
  * so that opening them needs no walk over all of it.
@@ -9,20 +9,23 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "sampler_private.h"
 
 /* Neighbour and time of an edge that is seen, side by side as after a load. */
-typedef struct seen_edge {
+typedef struct arrays_seen_edge {
     int64_t neighbor, time_us;
-} seen_edge;
+} arrays_seen_edge;
 
 typedef struct arrays_source {
     weir_sample_source base; /* first: the handle is this */
     weir_sample_arrays arrays;
-    seen_edge *seen; /* of the windows at hand that are gathered; three arrays of one capacity */
+    arrays_seen_edge *seen; /* of the windows at hand that are gathered; three arrays of one capacity */
     uint64_t *seen_events, *seen_places;
     size_t seen_capacity;
+    void *owned; /* or NULL */
+    void (*owned_free)(void *owned);
     weir_sample_csr csrs[];
 } arrays_source;
 
@@ -34,108 +37,105 @@ static arrays_source *arrays_of_own(weir_sample_source *source) {
     return (arrays_source *)(void *)source;
 }
 
-static const weir_sample_csr *csr_of(const weir_sample_source *source, const weir_sample_ask *ask) {
+static const weir_sample_csr *arrays_csr_of(const weir_sample_source *source, const weir_sample_ask *ask) {
     return &arrays_of(source)->csrs[ask->relation * 2u + ask->direction];
 }
 
-static const uint8_t *at(const void *array, uint64_t index, uint32_t stride) {
+static const uint8_t *arrays_at(const void *array, uint64_t index, uint32_t stride) {
     return (const uint8_t *)array + index * stride;
 }
 
-static int64_t word_at(const void *array, uint64_t index, uint32_t stride) {
+static int64_t arrays_word_at(const void *array, uint64_t index, uint32_t stride) {
     int64_t word;
-    memcpy(&word, at(array, index, stride), sizeof word);
+    memcpy(&word, arrays_at(array, index, stride), sizeof word);
     return word;
 }
 
-static int64_t time_at(const weir_sample_csr *csr, int64_t edge) {
-    return word_at(csr->times, (uint64_t)edge, csr->edge_stride);
+static int64_t arrays_time_at(const weir_sample_csr *csr, int64_t edge) {
+    return arrays_word_at(csr->times, (uint64_t)edge, csr->edge_stride);
 }
 
-static weir_err no_vertex(weir_vertex vertex, uint16_t type, uint64_t vertices) {
-    return WEIR_ERR(WEIR_EINVAL, "there is no vertex %llu of type %u, only %llu", (unsigned long long)vertex, type,
-                    (unsigned long long)vertices);
-}
-
-static weir_err ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
+static weir_err arrays_ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
     const weir_sample_arrays *arrays = &arrays_of(source)->arrays;
     for (uint32_t i = 0; i < count; i++) {
         uint16_t type = targets[i].type;
-        if (targets[i].vertex >= arrays->vertices[type])
-            return no_vertex(targets[i].vertex, type, arrays->vertices[type]);
-        ids[i] = (uint64_t)word_at(arrays->ids[type], (uint64_t)targets[i].vertex, arrays->id_stride);
+        if (targets[i].vertex >= arrays->vertices[type]) {
+            return WEIR_ERR(WEIR_EINVAL, "there is no vertex %llu of type %u, only %llu",
+                            (unsigned long long)targets[i].vertex, type, (unsigned long long)arrays->vertices[type]);
+        }
+        ids[i] = (uint64_t)arrays_word_at(arrays->ids[type], (uint64_t)targets[i].vertex, arrays->id_stride);
     }
     return WEIR_OK;
 }
 
-/* --- windows ---------------------------------------------------------------------------------------------------------
- * */
+/* --- windows ------------------------------------------------------------------------------------------------------ */
 
 /* The edges of one parent; then those that its target sees. */
-typedef struct span {
+typedef struct arrays_span {
     int64_t begin, end;
-} span;
+} arrays_span;
 
-typedef struct search {
+typedef struct arrays_search {
     int64_t low, high;
     uint32_t parent;
-} search;
+} arrays_search;
 
-static weir_err fetch_vertices(const weir_sample_csr *csr, const weir_sample_ask *ask) {
+static weir_err arrays_fetch_vertices(const weir_sample_csr *csr, const weir_sample_ask *ask) {
     for (uint32_t i = 0; i < ask->count; i++) {
         if (ask->parents[i] >= csr->vertices) {
             return WEIR_ERR(WEIR_ECORRUPT, "a neighbour is vertex %llu of type %u, of which there are only %llu",
                             (unsigned long long)ask->parents[i], ask->type, (unsigned long long)csr->vertices);
         }
-        __builtin_prefetch(at(csr->indptr, ask->parents[i], csr->vertex_stride));
-        __builtin_prefetch(at(csr->ids, ask->parents[i], csr->id_stride));
+        __builtin_prefetch(arrays_at(csr->indptr, ask->parents[i], csr->vertex_stride));
+        __builtin_prefetch(arrays_at(csr->ids, ask->parents[i], csr->id_stride));
     }
     return WEIR_OK;
 }
 
 /* The whole list of each parent. */
-static weir_err fetch_lists(const weir_sample_csr *csr, const weir_sample_ask *ask, span *spans) {
+static weir_err arrays_fetch_lists(const weir_sample_csr *csr, const weir_sample_ask *ask, arrays_span *spans) {
     for (uint32_t i = 0; i < ask->count; i++) {
-        int64_t begin = word_at(csr->indptr, ask->parents[i], csr->vertex_stride);
-        int64_t end = word_at(csr->indptr, ask->parents[i] + 1, csr->vertex_stride);
+        int64_t begin = arrays_word_at(csr->indptr, ask->parents[i], csr->vertex_stride);
+        int64_t end = arrays_word_at(csr->indptr, ask->parents[i] + 1, csr->vertex_stride);
         if (begin < 0 || end < begin || (uint64_t)end > csr->edges) {
             return WEIR_ERR(WEIR_ECORRUPT, "vertex %llu has edges %lld to %lld of %llu; verify the arrays",
                             (unsigned long long)ask->parents[i], (long long)begin, (long long)end,
                             (unsigned long long)csr->edges);
         }
-        __builtin_prefetch(at(csr->times, (uint64_t)begin, csr->edge_stride));
-        spans[i] = (span){begin, end};
+        __builtin_prefetch(arrays_at(csr->times, (uint64_t)begin, csr->edge_stride));
+        spans[i] = (arrays_span){begin, end};
     }
     return WEIR_OK;
 }
 
 /* Halves what is left of a search: [low, high) holds the first edge that is older. Times fall. */
-static void halve(const weir_sample_csr *csr, int64_t before_us, search *s) {
+static void arrays_halve(const weir_sample_csr *csr, int64_t before_us, arrays_search *s) {
     int64_t middle = s->low + (s->high - s->low) / 2;
-    if (time_at(csr, middle) >= before_us) {
+    if (arrays_time_at(csr, middle) >= before_us) {
         s->low = middle + 1;
     } else {
         s->high = middle;
     }
-    __builtin_prefetch(at(csr->times, (uint64_t)(s->low + (s->high - s->low) / 2), csr->edge_stride));
+    __builtin_prefetch(arrays_at(csr->times, (uint64_t)(s->low + (s->high - s->low) / 2), csr->edge_stride));
 }
 
 /* Moves the begin of each list to its first edge that is older: all searches a step each, so that their misses overlap.
  * */
-static void seek_begins(const weir_sample_csr *csr, const weir_sample_ask *ask, span *spans) {
-    search searches[WEIR_SAMPLE_BATCH];
+static void arrays_seek_begins(const weir_sample_csr *csr, const weir_sample_ask *ask, arrays_span *spans) {
+    arrays_search searches[WEIR_SAMPLE_BATCH];
     uint32_t left = 0;
     for (uint32_t i = 0; i < ask->count; i++) {
         int64_t begin = spans[i].begin, end = spans[i].end;
-        if (begin == end || csr->newest_us < ask->before_us[i] || time_at(csr, begin) < ask->before_us[i]) continue;
-        searches[left++] = (search){begin + 1, end, i};
-        __builtin_prefetch(at(csr->times, (uint64_t)(begin + 1 + (end - begin - 1) / 2), csr->edge_stride));
+        if (begin == end || csr->newest_us < ask->before_us[i] || arrays_time_at(csr, begin) < ask->before_us[i])
+            continue;
+        searches[left++] = (arrays_search){begin + 1, end, i};
+        __builtin_prefetch(arrays_at(csr->times, (uint64_t)(begin + 1 + (end - begin - 1) / 2), csr->edge_stride));
     }
     while (left > 0) {
         uint32_t kept = 0;
         for (uint32_t i = 0; i < left; i++) {
-            search s = searches[i];
-            if (s.low < s.high) halve(csr, ask->before_us[s.parent], &s);
+            arrays_search s = searches[i];
+            if (s.low < s.high) arrays_halve(csr, ask->before_us[s.parent], &s);
             if (s.low < s.high) {
                 searches[kept++] = s;
             } else {
@@ -147,19 +147,20 @@ static void seek_begins(const weir_sample_csr *csr, const weir_sample_ask *ask, 
 }
 
 /* Expiry ends a list from its old side: at or below this time, an edge is gone. */
-static void seek_end(const weir_sample_csr *csr, int64_t before_us, span *list) {
+static void arrays_seek_end(const weir_sample_csr *csr, int64_t before_us, arrays_span *list) {
     int64_t gone_us;
-    search s = {list->begin, list->end, 0};
+    arrays_search s = {list->begin, list->end, 0};
     if (before_us == WEIR_BEFORE_ALL || __builtin_sub_overflow(before_us, csr->expire_us, &gone_us)) return;
     while (s.low < s.high)
-        halve(csr, gone_us + 1, &s);
+        arrays_halve(csr, gone_us + 1, &s);
     list->end = s.low;
 }
 
 /* --- windows with holes ------------------------------------------------------------------------------------------- */
 
 /* At most how many edges its target sees, where it does not see all of the first `limit`; else 0. */
-static uint32_t room_beside_holes(const weir_sample_csr *csr, span list, int64_t before_us, uint32_t limit) {
+static uint32_t arrays_room_beside_holes(const weir_sample_csr *csr, arrays_span list, int64_t before_us,
+                                         uint32_t limit) {
     int64_t left = list.end - list.begin, looked = left < (int64_t)limit ? left : (int64_t)limit;
     for (int64_t i = 0; i < looked; i++) {
         if (csr->until_us[list.begin + i] <= before_us) return (uint32_t)looked;
@@ -167,9 +168,9 @@ static uint32_t room_beside_holes(const weir_sample_csr *csr, span list, int64_t
     return 0;
 }
 
-static weir_err seen_reserve(arrays_source *s, size_t capacity) {
+static weir_err arrays_seen_reserve(arrays_source *s, size_t capacity) {
     if (capacity <= s->seen_capacity) return WEIR_OK;
-    seen_edge *seen = weir_realloc_array(s->seen, capacity, sizeof *seen);
+    arrays_seen_edge *seen = weir_realloc_array(s->seen, capacity, sizeof *seen);
     if (seen) s->seen = seen;
     uint64_t *events = weir_realloc_array(s->seen_events, capacity, sizeof *events);
     if (events) s->seen_events = events;
@@ -180,13 +181,13 @@ static weir_err seen_reserve(arrays_source *s, size_t capacity) {
     return WEIR_OK;
 }
 
-static void gather(arrays_source *s, const weir_sample_csr *csr, span list, int64_t before_us, uint32_t limit,
-                   size_t at, weir_sample_window *window) {
+static void arrays_gather(arrays_source *s, const weir_sample_csr *csr, arrays_span list, int64_t before_us,
+                          uint32_t limit, size_t at, weir_sample_window *window) {
     uint32_t count = 0;
     for (int64_t edge = list.begin; edge < list.end && count < limit; edge++) {
         if (csr->until_us[edge] <= before_us) continue;
-        s->seen[at + count] =
-            (seen_edge){word_at(csr->neighbors, (uint64_t)edge, csr->edge_stride), time_at(csr, edge)};
+        s->seen[at + count] = (arrays_seen_edge){arrays_word_at(csr->neighbors, (uint64_t)edge, csr->edge_stride),
+                                                 arrays_time_at(csr, edge)};
         s->seen_events[at + count] = csr->events ? csr->events[edge] : 0;
         s->seen_places[at + count++] = (uint64_t)edge;
     }
@@ -200,65 +201,68 @@ static void gather(arrays_source *s, const weir_sample_csr *csr, span list, int6
 
 /* In place of the windows whose targets do not see all of it: what they see, as far as the limit. Room first, because
  * windows point into it. */
-static weir_err take_out_holes(arrays_source *s, const weir_sample_csr *csr, const weir_sample_ask *ask,
-                               const span *lists, weir_sample_window *windows) {
+static weir_err arrays_take_out_holes(arrays_source *s, const weir_sample_csr *csr, const weir_sample_ask *ask,
+                                      const arrays_span *lists, weir_sample_window *windows) {
     size_t room = 0, at = 0;
     uint32_t rooms[WEIR_SAMPLE_BATCH];
+    WEIR_ASSERT(ask->count <= WEIR_SAMPLE_BATCH);
     for (uint32_t i = 0; i < ask->count; i++)
-        room += rooms[i] = room_beside_holes(csr, lists[i], ask->before_us[i], ask->limit);
-    weir_err err = seen_reserve(s, room);
+        room += rooms[i] = arrays_room_beside_holes(csr, lists[i], ask->before_us[i], ask->limit);
+    weir_err err = arrays_seen_reserve(s, room);
     for (uint32_t i = 0; !err && i < ask->count; i++) {
-        if (rooms[i]) gather(s, csr, lists[i], ask->before_us[i], ask->limit, at, &windows[i]);
+        if (rooms[i]) arrays_gather(s, csr, lists[i], ask->before_us[i], ask->limit, at, &windows[i]);
+        WEIR_ASSERT(!rooms[i] || windows[i].count <= rooms[i]);
         at += rooms[i];
     }
     return err;
 }
 
-static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
-    const weir_sample_csr *csr = csr_of(source, ask);
-    span spans[WEIR_SAMPLE_BATCH];
-    weir_err err = fetch_vertices(csr, ask);
-    if (!err) err = fetch_lists(csr, ask, spans);
+static weir_err arrays_windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
+    const weir_sample_csr *csr = arrays_csr_of(source, ask);
+    arrays_span spans[WEIR_SAMPLE_BATCH];
+    WEIR_ASSERT(ask->count <= WEIR_SAMPLE_BATCH && ask->parents);
+    weir_err err = arrays_fetch_vertices(csr, ask);
+    if (!err) err = arrays_fetch_lists(csr, ask, spans);
     if (err) return err;
-    seek_begins(csr, ask, spans);
+    arrays_seek_begins(csr, ask, spans);
     for (uint32_t i = 0; i < ask->count; i++) {
         int64_t begin = spans[i].begin;
         if (!csr->until_us && spans[i].end - begin > ask->limit) spans[i].end = begin + ask->limit;
-        if (csr->expire_us) seek_end(csr, ask->before_us[i], &spans[i]);
+        if (csr->expire_us) arrays_seek_end(csr, ask->before_us[i], &spans[i]);
         int64_t count = spans[i].end - begin;
         windows[i] = (weir_sample_window){
-            .neighbors = at(csr->neighbors, (uint64_t)begin, csr->edge_stride),
-            .times = at(csr->times, (uint64_t)begin, csr->edge_stride),
+            .neighbors = arrays_at(csr->neighbors, (uint64_t)begin, csr->edge_stride),
+            .times = arrays_at(csr->times, (uint64_t)begin, csr->edge_stride),
             .events = csr->events ? csr->events + begin : NULL,
             .first = (uint64_t)begin,
-            .id = (uint64_t)word_at(csr->ids, ask->parents[i], csr->id_stride),
+            .id = (uint64_t)arrays_word_at(csr->ids, ask->parents[i], csr->id_stride),
             .stride = csr->edge_stride,
             .count = count > ask->limit ? ask->limit : (uint32_t)count,
         };
     }
-    return csr->until_us ? take_out_holes(arrays_of_own(source), csr, ask, spans, windows) : WEIR_OK;
+    return csr->until_us ? arrays_take_out_holes(arrays_of_own(source), csr, ask, spans, windows) : WEIR_OK;
 }
 
-static weir_err no_column(const weir_sample_ask *ask, const char *kind, uint32_t feature) {
+static weir_err arrays_no_column(const weir_sample_ask *ask, const char *kind, uint32_t feature) {
     return WEIR_ERR(WEIR_EINVAL, "relation %u has no %s feature %u", ask->relation, kind, feature);
 }
 
-static weir_err numbers(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                        uint32_t feature, float *numbers) {
-    const weir_sample_csr *csr = csr_of(source, ask);
+static weir_err arrays_numbers(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                               uint32_t feature, float *numbers) {
+    const weir_sample_csr *csr = arrays_csr_of(source, ask);
     const float *column = feature < csr->feature_count ? csr->features[feature] : NULL;
-    if (!column) return no_column(ask, "number", feature);
+    if (!column) return arrays_no_column(ask, "number", feature);
     if (!window->places) memcpy(numbers, column + window->first, window->count * sizeof *numbers);
     for (uint32_t i = 0; window->places && i < window->count; i++)
         numbers[i] = column[window->places[i]];
     return WEIR_OK;
 }
 
-static weir_err codes(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                      uint32_t feature, uint64_t *codes) {
-    const weir_sample_csr *csr = csr_of(source, ask);
+static weir_err arrays_codes(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                             uint32_t feature, uint64_t *codes) {
+    const weir_sample_csr *csr = arrays_csr_of(source, ask);
     const int32_t *column = feature < csr->feature_count && csr->codes ? csr->codes[feature] : NULL;
-    if (!column) return no_column(ask, "category", feature);
+    if (!column) return arrays_no_column(ask, "category", feature);
     for (uint32_t i = 0; i < window->count; i++) {
         int32_t code = column[window->places ? window->places[i] : window->first + i];
         codes[i] = code < 0 ? 0 : (uint64_t)code + 1;
@@ -268,16 +272,24 @@ static weir_err codes(weir_sample_source *source, const weir_sample_ask *ask, co
 
 /* --- the handle --------------------------------------------------------------------------------------------------- */
 
-static void begin(weir_sample_source *source) {
+static void arrays_begin(weir_sample_source *source) {
     (void)source;
 }
 
-static void close_arrays(weir_sample_source *source) {
+static void arrays_close(weir_sample_source *source) {
     arrays_source *s = arrays_of_own(source);
     weir_free(s->seen);
     weir_free(s->seen_events);
     weir_free(s->seen_places);
+    if (s->owned_free) s->owned_free(s->owned);
     weir_free(s);
+}
+
+void weir_sample_arrays_own(weir_sample_source *source, void *owned, void (*release)(void *owned)) {
+    arrays_source *s = arrays_of_own(source);
+    WEIR_ASSERT(source->close == arrays_close && !s->owned_free);
+    s->owned = owned;
+    s->owned_free = release;
 }
 
 weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_source **sourcep) {
@@ -297,12 +309,12 @@ weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_s
         .types = arrays->types,
         .relations = arrays->relations,
         .ends = arrays->ends,
-        .begin = begin,
-        .ids = ids,
-        .windows = windows,
-        .numbers = numbers,
-        .codes = codes,
-        .close = close_arrays,
+        .begin = arrays_begin,
+        .ids = arrays_ids,
+        .windows = arrays_windows,
+        .numbers = arrays_numbers,
+        .codes = arrays_codes,
+        .close = arrays_close,
     };
     *sourcep = &s->base;
     return WEIR_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * block.c - a block is one allocation, laid out by one walk that is done twice: once to count, once to point (P4).
+ * block.c - a block is one allocation, laid out by one walk that is done twice: once to count, once to point
+ * (SAMPLE-P4).
  *
  * Only what is written is touched: a worst case that is rarely reached costs addresses, not memory.
  */
@@ -11,56 +12,58 @@
 
 #define ALIGNMENT 64u
 
-typedef struct layout {
+typedef struct sample_block_layout {
     uint8_t *base; /* NULL: only counts */
     uint64_t used;
-} layout;
+} sample_block_layout;
 
-static void *take(layout *l, uint64_t count, size_t size) {
+static void *sample_block_take(sample_block_layout *l, uint64_t count, size_t size) {
     uint64_t at = l->used;
+    WEIR_ASSERT(at % ALIGNMENT == 0);
     l->used = (at + count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return l->base ? l->base + at : NULL;
 }
 
-static void lay_step(layout *l, const weir_sampler *sampler, uint32_t step, weir_block_columns *c) {
+static void sample_block_lay_step(sample_block_layout *l, const weir_sampler *sampler, uint32_t step,
+                                  weir_block_columns *c) {
     uint64_t edges = sampler->plan.edges_max[step];
     uint64_t rows = sampler->source->rows ? edges : 0;
-    c->offsets = take(l, (uint64_t)sampler->plan.parents_max[step] + 1, sizeof *c->offsets);
-    c->parents = take(l, edges, sizeof *c->parents);
-    c->children = take(l, edges, sizeof *c->children);
-    c->times = take(l, edges, sizeof *c->times);
-    c->refs = take(l, edges, sizeof *c->refs);
-    c->neighbors = take(l, edges, weir_sample_vertex_bytes(sampler->source));
-    c->rows = take(l, rows, sizeof *c->rows);
-    c->row_lengths = take(l, rows, sizeof *c->row_lengths);
+    c->offsets = sample_block_take(l, (uint64_t)sampler->plan.parents_max[step] + 1, sizeof *c->offsets);
+    c->parents = sample_block_take(l, edges, sizeof *c->parents);
+    c->children = sample_block_take(l, edges, sizeof *c->children);
+    c->times = sample_block_take(l, edges, sizeof *c->times);
+    c->refs = sample_block_take(l, edges, sizeof *c->refs);
+    c->neighbors = sample_block_take(l, edges, weir_sample_vertex_bytes(sampler->source));
+    c->rows = sample_block_take(l, rows, sizeof *c->rows);
+    c->row_lengths = sample_block_take(l, rows, sizeof *c->row_lengths);
 }
 
 /* Returns the block, or NULL when it only counts. */
-static weir_block *lay(layout *l, const weir_sampler *sampler) {
+static weir_block *sample_block_lay(sample_block_layout *l, const weir_sampler *sampler) {
     const weir_sample_plan *plan = &sampler->plan;
     uint64_t targets = sampler->opts.targets_max, ranges = (uint64_t)(plan->hops + 1) * plan->types;
-    weir_block *block = take(l, 1, sizeof *block), counted = {0};
+    weir_block *block = sample_block_take(l, 1, sizeof *block), counted = {0};
     weir_block *b = block ? block : &counted;
-    b->edges = take(l, sampler->opts.step_count, sizeof *b->edges);
-    b->ranges = take(l, ranges, sizeof *b->ranges);
-    b->input_ranges = take(l, plan->types, sizeof *b->input_ranges);
-    b->hop_end = take(l, (uint64_t)plan->hops + 1, sizeof *b->hop_end);
-    b->before_us = take(l, targets, sizeof *b->before_us);
-    b->events = take(l, targets, sizeof *b->events);
-    b->used = take(l, targets, sizeof *b->used);
-    b->cut = take(l, targets, sizeof *b->cut);
-    b->vertices = take(l, plan->nodes_max, weir_sample_vertex_bytes(sampler->source));
-    b->groups = take(l, plan->nodes_max, sizeof *b->groups);
-    b->input_nodes = take(l, plan->nodes_max, sizeof *b->input_nodes);
-    b->input_of = take(l, plan->nodes_max, sizeof *b->input_of);
+    b->edges = sample_block_take(l, sampler->opts.step_count, sizeof *b->edges);
+    b->ranges = sample_block_take(l, ranges, sizeof *b->ranges);
+    b->input_ranges = sample_block_take(l, plan->types, sizeof *b->input_ranges);
+    b->hop_end = sample_block_take(l, (uint64_t)plan->hops + 1, sizeof *b->hop_end);
+    b->before_us = sample_block_take(l, targets, sizeof *b->before_us);
+    b->events = sample_block_take(l, targets, sizeof *b->events);
+    b->used = sample_block_take(l, targets, sizeof *b->used);
+    b->cut = sample_block_take(l, targets, sizeof *b->cut);
+    b->vertices = sample_block_take(l, plan->nodes_max, weir_sample_vertex_bytes(sampler->source));
+    b->groups = sample_block_take(l, plan->nodes_max, sizeof *b->groups);
+    b->input_nodes = sample_block_take(l, plan->nodes_max, sizeof *b->input_nodes);
+    b->input_of = sample_block_take(l, plan->nodes_max, sizeof *b->input_of);
     for (uint32_t i = 0; i < sampler->opts.step_count; i++)
-        lay_step(l, sampler, i, &b->columns[i]);
+        sample_block_lay_step(l, sampler, i, &b->columns[i]);
     return block;
 }
 
 uint64_t weir_block_size(const weir_sampler *sampler) {
-    layout l = {NULL, 0};
-    lay(&l, sampler);
+    sample_block_layout l = {NULL, 0};
+    sample_block_lay(&l, sampler);
     return l.used;
 }
 
@@ -70,11 +73,11 @@ uint64_t weir_block_bytes(const weir_sampler *sampler) {
 
 weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp) {
     uint64_t size = weir_block_size(sampler);
-    layout l = {weir_aligned_alloc(ALIGNMENT, size), 0};
+    sample_block_layout l = {weir_aligned_alloc(ALIGNMENT, size), 0};
     *blockp = NULL;
     if (!l.base) return WEIR_NOMEM("for a block of %llu bytes", (unsigned long long)size);
-    weir_block *b = lay(&l, sampler);
-    WEIR_ASSERT(l.used == size); /* P4 */
+    weir_block *b = sample_block_lay(&l, sampler);
+    WEIR_ASSERT(l.used == size); /* SAMPLE-P4 */
     b->plan = &sampler->plan;
     b->view = (weir_block_view){
         .hops = sampler->plan.hops,

@@ -47,14 +47,13 @@ uint32_t weir_draw_recent(uint32_t n, uint32_t k, uint32_t *picks) {
     return count;
 }
 
-/* --- a bit a position: a set that gives itself back in order --------------------------------------------------------
- * */
+/* --- a bit a position: a set that gives itself back in order ------------------------------------------------------ */
 
-static void mark(weir_draw *draw, uint32_t position) {
+static void draw_mark(weir_draw *draw, uint32_t position) {
     draw->bits[position / 64] |= (uint64_t)1 << position % 64;
 }
 
-static uint32_t drain(weir_draw *draw, uint32_t n, uint32_t *picks) {
+static uint32_t draw_drain(weir_draw *draw, uint32_t n, uint32_t *picks) {
     uint32_t count = 0;
     for (uint32_t word = 0; word * 64 < n; word++) {
         for (uint64_t left = draw->bits[word]; left; left &= left - 1)
@@ -64,12 +63,11 @@ static uint32_t drain(weir_draw *draw, uint32_t n, uint32_t *picks) {
     return count;
 }
 
-/* --- uniform -------------------------------------------------------------------------------------------------------
- * */
+/* --- uniform ------------------------------------------------------------------------------------------------------ */
 
-static void floyd_linear(weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
+static void draw_floyd_linear(weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     for (uint32_t count = 0, j = n - k; j < n; j++, count++) {
-        uint32_t t = weir_rng_lane_below(stream, j + 1); /* P1: j itself too */
+        uint32_t t = weir_rng_lane_below(stream, j + 1); /* SAMPLE-P1: j itself too */
         uint32_t at = count;
         while (at > 0 && picks[at - 1] > t)
             at--;
@@ -83,31 +81,30 @@ static void floyd_linear(weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t
     }
 }
 
-static void floyd_bits(weir_draw *draw, weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
+static void draw_floyd_bits(weir_draw *draw, weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     for (uint32_t j = n - k; j < n; j++) {
-        uint32_t t = weir_rng_lane_below(stream, j + 1); /* P1 */
+        uint32_t t = weir_rng_lane_below(stream, j + 1); /* SAMPLE-P1 */
         bool taken = draw->bits[t / 64] >> t % 64 & 1;
-        mark(draw, taken ? j : t);
+        draw_mark(draw, taken ? j : t);
     }
-    uint32_t count = drain(draw, n, picks);
+    uint32_t count = draw_drain(draw, n, picks);
     WEIR_ASSERT(count == k);
 }
 
 uint32_t weir_draw_uniform(weir_draw *draw, weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     if (k >= n) return weir_draw_recent(n, k, picks);
     if (k <= LINEAR_PICKS_MAX && n >= LINEAR_WINDOW_MIN) {
-        floyd_linear(stream, n, k, picks);
+        draw_floyd_linear(stream, n, k, picks);
     } else {
-        floyd_bits(draw, stream, n, k, picks);
+        draw_floyd_bits(draw, stream, n, k, picks);
     }
     return k;
 }
 
-/* --- weighted ------------------------------------------------------------------------------------------------------
- * */
+/* --- weighted ----------------------------------------------------------------------------------------------------- */
 
 /* A heap with the largest key on top: what is drawn next must be smaller than that. */
-static void heap_sink(weir_draw_key *heap, uint32_t count, uint32_t at) {
+static void draw_heap_sink(weir_draw_key *heap, uint32_t count, uint32_t at) {
     weir_draw_key moving = heap[at];
     for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
         if (child + 1 < count && heap[child + 1].key > heap[child].key) child++;
@@ -117,7 +114,7 @@ static void heap_sink(weir_draw_key *heap, uint32_t count, uint32_t at) {
     heap[at] = moving;
 }
 
-static void heap_add(weir_draw_key *heap, uint32_t count, weir_draw_key added) {
+static void draw_heap_add(weir_draw_key *heap, uint32_t count, weir_draw_key added) {
     uint32_t at = count;
     for (; at > 0 && heap[(at - 1) / 2].key < added.key; at = (at - 1) / 2)
         heap[at] = heap[(at - 1) / 2];
@@ -131,13 +128,14 @@ uint32_t weir_draw_weighted(weir_draw *draw, weir_rng *rng, uint32_t n, uint32_t
         if (!(log_weight > -INFINITY)) continue;
         weir_draw_key drawn = {log(weir_rng_exponential(rng, 1.0)) - log_weight, i};
         if (count < k) {
-            heap_add(draw->keys, count++, drawn);
+            draw_heap_add(draw->keys, count++, drawn);
         } else if (drawn.key < draw->keys[0].key) {
             draw->keys[0] = drawn;
-            heap_sink(draw->keys, count, 0);
+            draw_heap_sink(draw->keys, count, 0);
         }
     }
+    WEIR_ASSERT(count <= k && count <= n);
     for (uint32_t i = 0; i < count; i++)
-        mark(draw, draw->keys[i].position);
-    return drain(draw, n, picks);
+        draw_mark(draw, draw->keys[i].position);
+    return draw_drain(draw, n, picks);
 }

@@ -29,7 +29,7 @@ void weir_draw_close(weir_draw *draw);
 
 /* The first k. Returns how many were picked: k or n. */
 uint32_t weir_draw_recent(uint32_t n, uint32_t k, uint32_t *picks);
-/* P1. Draws nothing when k >= n. */
+/* SAMPLE-P1. Draws nothing when k >= n. */
 uint32_t weir_draw_uniform(weir_draw *draw, weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks);
 /* In proportion to exp(draw->log_weights), one after the other; -INFINITY and NaN are never picked. */
 uint32_t weir_draw_weighted(weir_draw *draw, weir_rng *rng, uint32_t n, uint32_t k, uint32_t *picks);

@@ -22,30 +22,24 @@ typedef struct expansion {
     uint32_t position; /* in the columns */
 } expansion;
 
-static int64_t time_at(const weir_sample_window *window, uint32_t position) {
+static int64_t expand_time_at(const weir_sample_window *window, uint32_t position) {
     int64_t time_us;
     memcpy(&time_us, window->times + (size_t)position * window->stride, sizeof time_us);
     return time_us;
 }
 
-/* --- draws ---------------------------------------------------------------------------------------------------------
- * */
+/* --- draws -------------------------------------------------------------------------------------------------------- */
 
-/* The age is counted from the window's newest edge: only quotients of weights matter, and a time of "all" is no number.
- * */
-static void weigh_by_age(const expansion *x, const weir_sample_window *window) {
-    double *log_weights = x->sampler->draw.log_weights;
-    double per_us = -M_LN2 / (double)x->step->half_life_us;
-    int64_t newest_us = time_at(window, 0);
-    for (uint32_t i = 0; i < window->count; i++)
-        log_weights[i] = per_us * (double)((uint64_t)newest_us - (uint64_t)time_at(window, i));
-}
-
-static weir_err weigh(const expansion *x, const weir_sample_ask *ask, const weir_sample_window *window) {
+static weir_err expand_weigh(const expansion *x, const weir_sample_ask *ask, const weir_sample_window *window) {
     weir_sampler *s = x->sampler;
     if (window->count == 0) return WEIR_OK;
     if (x->step->weight == WEIR_SCHEMA_NONE) {
-        weigh_by_age(x, window);
+        /* Age counts from the window's newest edge: only quotients of weights matter, and a time of "all" is no
+         * time. */
+        double per_us = -M_LN2 / (double)x->step->half_life_us;
+        int64_t newest_us = expand_time_at(window, 0);
+        for (uint32_t i = 0; i < window->count; i++)
+            s->draw.log_weights[i] = per_us * (double)((uint64_t)newest_us - (uint64_t)expand_time_at(window, i));
         return WEIR_OK;
     }
     weir_err err = s->source->numbers(s->source, ask, window, x->step->weight, s->draw.weights);
@@ -54,8 +48,8 @@ static weir_err weigh(const expansion *x, const weir_sample_ask *ask, const weir
     return err;
 }
 
-/* How many edges this parent may get; what a target's limit takes away is remembered. */
-static uint32_t allowed(const expansion *x, uint32_t group, uint32_t available) {
+/* How many edges this parent may get; that a target's limit took some away is remembered. */
+static uint32_t expand_allowed(const expansion *x, uint32_t group, uint32_t available) {
     const weir_sampler *s = x->sampler;
     uint32_t fanout = weir_sample_fanout(s, x->step), edges_max = s->opts.edges_max;
     uint32_t wanted = fanout < available ? fanout : available;
@@ -66,19 +60,19 @@ static uint32_t allowed(const expansion *x, uint32_t group, uint32_t available) 
     return left;
 }
 
-static uint32_t substream_of(const weir_sample_step *step) {
+static uint32_t expand_substream(const weir_sample_step *step) {
     return step->hop << 24 | (uint32_t)step->relation << 1 | (uint32_t)step->direction;
 }
 
-/* The stream of one parent's draws: P3 */
-static weir_rng rng_of(const expansion *x, uint32_t group, uint64_t id) {
-    return weir_rng_stream(x->sampler->keys[group], id, substream_of(x->step));
+/* The stream of one parent's draws: SAMPLE-P3 */
+static weir_rng expand_rng(const expansion *x, uint32_t group, uint64_t id) {
+    return weir_rng_stream(x->sampler->keys[group], id, expand_substream(x->step));
 }
 
 /* Picks out of a window or a part of it that has n positions and, for weighted ones, their weights. */
-static uint32_t draw(const expansion *x, uint32_t group, weir_rng_lane *stream, uint32_t n, uint32_t *picks) {
+static uint32_t expand_draw(const expansion *x, uint32_t group, weir_rng_lane *stream, uint32_t n, uint32_t *picks) {
     weir_sampler *s = x->sampler;
-    uint32_t k = allowed(x, group, n), count;
+    uint32_t k = expand_allowed(x, group, n), count;
     switch (x->step->strategy) {
     case WEIR_SAMPLE_UNIFORM:
         count = weir_draw_uniform(&s->draw, stream, n, k, picks);
@@ -93,19 +87,11 @@ static uint32_t draw(const expansion *x, uint32_t group, weir_rng_lane *stream, 
     return count;
 }
 
-/* --- columns -------------------------------------------------------------------------------------------------------
- * */
-
-static void prefetch(const weir_sample_window *window, const uint32_t *picks, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        __builtin_prefetch(window->neighbors + (size_t)picks[i] * window->stride);
-        __builtin_prefetch(window->times + (size_t)picks[i] * window->stride);
-    }
-}
+/* --- columns ------------------------------------------------------------------------------------------------------ */
 
 /* What only a graph has: events in place of positions, and rows. */
-static weir_err write_events(const expansion *x, const weir_sample_window *window, uint32_t at, const uint32_t *picks,
-                             uint32_t count) {
+static weir_err expand_write_events(const expansion *x, const weir_sample_window *window, uint32_t at,
+                                    const uint32_t *picks, uint32_t count) {
     weir_sample_source *source = x->sampler->source;
     for (uint32_t i = 0; i < count; i++) {
         const weir_edge *edge = &window->edges[picks[i]];
@@ -119,16 +105,10 @@ static weir_err write_events(const expansion *x, const weir_sample_window *windo
     return WEIR_OK;
 }
 
-/* Arrays come from files: that their times fall is looked at here, where each is read anyway. */
-static weir_err not_older(int64_t time_us, int64_t before_us) {
-    return WEIR_ERR(WEIR_ECORRUPT,
-                    "an edge of time %lld stands among those before %lld; the arrays are not newest first, verify them",
-                    (long long)time_us, (long long)before_us);
-}
-
 /* The hot loop: returns the newest time of the picks. Stride and width are constants where this is inlined. */
-static inline int64_t gather(const weir_sample_window *window, size_t stride, const uint32_t *picks, uint32_t count,
-                             size_t width, uint8_t *restrict neighbors, int64_t *restrict times) {
+static inline int64_t expand_gather(const weir_sample_window *window, size_t stride, const uint32_t *picks,
+                                    uint32_t count, size_t width, uint8_t *restrict neighbors,
+                                    int64_t *restrict times) {
     int64_t newest_us = INT64_MIN;
     for (uint32_t i = 0; i < count; i++) {
         memcpy(neighbors + i * width, window->neighbors + picks[i] * stride, width);
@@ -138,19 +118,26 @@ static inline int64_t gather(const weir_sample_window *window, size_t stride, co
     return newest_us;
 }
 
-static weir_err write_columns(expansion *x, const weir_sample_window *window, uint32_t parent, int64_t before_us,
-                              const uint32_t *picks, uint32_t count) {
+static weir_err expand_write_columns(expansion *x, const weir_sample_window *window, uint32_t parent, int64_t before_us,
+                                     const uint32_t *picks, uint32_t count) {
     const weir_block_columns *c = x->columns;
     uint32_t at = x->position;
     bool wide = x->sampler->source->wide;
     uint8_t *neighbors = (uint8_t *)c->neighbors + at * weir_sample_vertex_bytes(x->sampler->source);
     int64_t *times = c->times + at;
-    WEIR_ASSERT(count <= x->sampler->plan.edges_max[x->index] - at); /* P4 */
-    int64_t newest_us = wide                   ? gather(window, window->stride, picks, count, 16, neighbors, times)
-                        : window->stride == 8  ? gather(window, 8, picks, count, 8, neighbors, times)
-                        : window->stride == 16 ? gather(window, 16, picks, count, 8, neighbors, times)
-                                               : gather(window, window->stride, picks, count, 8, neighbors, times);
-    if (count > 0 && newest_us >= before_us) return not_older(newest_us, before_us); // P2
+    WEIR_ASSERT(count <= x->sampler->plan.edges_max[x->index] - at); /* SAMPLE-P4 */
+    int64_t newest_us = wide ? expand_gather(window, window->stride, picks, count, 16, neighbors, times)
+                        : window->stride == 8 ? expand_gather(window, 8, picks, count, 8, neighbors, times)
+                        : window->stride == 16
+                            ? expand_gather(window, 16, picks, count, 8, neighbors, times)
+                            : expand_gather(window, window->stride, picks, count, 8, neighbors, times);
+    /* SAMPLE-P2. Arrays come from files: that their times fall is checked here, where each is read anyway. */
+    if (count > 0 && newest_us >= before_us) {
+        return WEIR_ERR(WEIR_ECORRUPT,
+                        "an edge of time %lld stands among those before %lld; the arrays are not newest first, verify "
+                        "them",
+                        (long long)newest_us, (long long)before_us);
+    }
     for (uint32_t i = 0; i < count; i++) {
         c->parents[at + i] = parent;
         c->refs[at + i] = window->first + picks[i];
@@ -158,29 +145,14 @@ static weir_err write_columns(expansion *x, const weir_sample_window *window, ui
     for (uint32_t i = 0; window->places && i < count; i++)
         c->refs[at + i] = window->places[picks[i]];
     x->position += count;
-    return window->edges ? write_events(x, window, at, picks, count) : WEIR_OK;
+    return window->edges ? expand_write_events(x, window, at, picks, count) : WEIR_OK;
 }
 
-/* --- a target that has an event of its own --------------------------------------------------------------------------
- * */
+/* --- a target that has an event of its own ------------------------------------------------------------------------ */
 
-static uint64_t event_at(const weir_sample_window *window, uint32_t position) {
+static uint64_t expand_event_at(const weir_sample_window *window, uint32_t position) {
     if (window->edges) return window->edges[position].event;
     return window->events ? window->events[position] : 0;
-}
-
-/* Which positions of a window "before its time + 1" it sees: of its own time only its own event's. Returns how many. */
-static uint32_t see_own(weir_sampler *s, const weir_sample_window *window, int64_t own_us, uint64_t event) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < window->count; i++) {
-        if (event_at(window, i) == event || time_at(window, i) < own_us) s->visible[count++] = i;
-    }
-    return count;
-}
-
-static void weigh_visible(weir_sampler *s, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        s->draw.log_weights[i] = s->draw.log_weights[s->visible[i]];
 }
 
 static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
@@ -193,28 +165,32 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     ask.before_us = &before_us;
     ask.count = 1;
     weir_err err = s->source->windows(s->source, &ask, window);
-    if (!err && x->step->strategy == WEIR_SAMPLE_WEIGHTED) err = weigh(x, &ask, window);
+    if (!err && x->step->strategy == WEIR_SAMPLE_WEIGHTED) err = expand_weigh(x, &ask, window);
     if (err) return err;
-    uint32_t visible = see_own(s, window, own_us, block->events[target]);
-    if (x->step->strategy == WEIR_SAMPLE_WEIGHTED) weigh_visible(s, visible);
-    weir_rng_lane stream = {.rest = rng_of(x, group, window->id)};
-    uint32_t count = draw(x, group, &stream, visible, s->picks);
+    /* Of its own time it sees only the edges of its own event. */
+    uint32_t visible = 0;
+    for (uint32_t i = 0; i < window->count; i++) {
+        if (expand_event_at(window, i) != block->events[target] && expand_time_at(window, i) >= own_us) continue;
+        s->draw.log_weights[visible] = s->draw.log_weights[i]; /* looked at by weighted draws only */
+        s->visible[visible++] = i;
+    }
+    weir_rng_lane stream = {.rest = expand_rng(x, group, window->id)};
+    uint32_t count = expand_draw(x, group, &stream, visible, s->picks);
     for (uint32_t i = 0; i < count; i++)
         s->picks[i] = s->visible[s->picks[i]];
-    err = write_columns(x, window, target, before_us, s->picks, count);
+    err = expand_write_columns(x, window, target, before_us, s->picks, count);
     x->columns->offsets[target + 1 - block->edges[x->index].parent_begin] = x->position;
     return err;
 }
 
-/* --- a batch of parents ---------------------------------------------------------------------------------------------
- * */
+/* --- a batch of parents ------------------------------------------------------------------------------------------- */
 
 /* Fills the streams of the parents that will draw; returns how many blocks each got. */
-static uint32_t fill_streams(const expansion *x, uint32_t begin, uint32_t count) {
+static uint32_t expand_fill_streams(const expansion *x, uint32_t begin, uint32_t count) {
     weir_sampler *s = x->sampler;
     const uint32_t *groups = x->block->groups + begin;
     uint32_t blocks = (x->step->fanout + 3) / 4;
-    weir_rng_lanes streams = {s->stream_keys, s->stream_ids, substream_of(x->step), 0};
+    weir_rng_lanes streams = {s->stream_keys, s->stream_ids, expand_substream(x->step), 0};
     if (x->step->strategy != WEIR_SAMPLE_UNIFORM) return 0;
     if (blocks > WEIR_SAMPLE_BLOCKS) blocks = WEIR_SAMPLE_BLOCKS;
     for (uint32_t i = 0; i < count; i++) {
@@ -226,25 +202,28 @@ static uint32_t fill_streams(const expansion *x, uint32_t begin, uint32_t count)
     return blocks;
 }
 
-static weir_err draw_batch(const expansion *x, const weir_sample_ask *ask, uint32_t begin) {
+static weir_err expand_draw_batch(const expansion *x, const weir_sample_ask *ask, uint32_t begin) {
     weir_sampler *s = x->sampler;
     const uint32_t *groups = x->block->groups + begin;
-    uint32_t blocks = fill_streams(x, begin, ask->count);
+    uint32_t blocks = expand_fill_streams(x, begin, ask->count);
     const uint32_t *draws = s->draws;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < ask->count; i++) {
         const weir_sample_window *window = &s->windows[i];
         uint32_t *picks = s->picks + (size_t)i * s->plan.fanout_max;
-        weir_rng_lane stream = {.rest = rng_of(x, groups[i], window->id)};
+        weir_rng_lane stream = {.rest = expand_rng(x, groups[i], window->id)};
         WEIR_ASSERT(window->count <= s->opts.window);
         if (blocks && window->count > x->step->fanout) {
             stream.next = draws;
             stream.end = draws += (size_t)4 * blocks;
             stream.rest.counter[0] = blocks;
         }
-        if (x->step->strategy == WEIR_SAMPLE_WEIGHTED) err = weigh(x, ask, window);
-        s->pick_counts[i] = err ? 0 : draw(x, groups[i], &stream, window->count, picks);
-        prefetch(window, picks, s->pick_counts[i]);
+        if (x->step->strategy == WEIR_SAMPLE_WEIGHTED) err = expand_weigh(x, ask, window);
+        s->pick_counts[i] = err ? 0 : expand_draw(x, groups[i], &stream, window->count, picks);
+        for (uint32_t p = 0; p < s->pick_counts[i]; p++) {
+            __builtin_prefetch(window->neighbors + (size_t)picks[p] * window->stride);
+            __builtin_prefetch(window->times + (size_t)picks[p] * window->stride);
+        }
     }
     return err;
 }
@@ -253,23 +232,24 @@ static weir_err expand_batch(expansion *x, weir_sample_ask ask, uint32_t begin, 
     weir_sampler *s = x->sampler;
     const weir_block *block = x->block;
     uint32_t *offsets = x->columns->offsets - block->edges[x->index].parent_begin;
+    WEIR_ASSERT(begin < end && end - begin <= WEIR_SAMPLE_BATCH);
     for (uint32_t p = begin; p < end; p++)
         s->before_us[p - begin] = block->before_us[block->groups[p]];
     weir_sample_ask_nodes(&ask, block, begin, s->source->wide);
     ask.before_us = s->before_us;
     ask.count = end - begin;
     weir_err err = s->source->windows(s->source, &ask, s->windows);
-    if (!err) err = draw_batch(x, &ask, begin);
+    if (!err) err = expand_draw_batch(x, &ask, begin);
     for (uint32_t i = 0; !err && i < ask.count; i++) {
         const uint32_t *picks = s->picks + (size_t)i * s->plan.fanout_max;
-        err = write_columns(x, &s->windows[i], begin + i, s->before_us[i], picks, s->pick_counts[i]);
+        err = expand_write_columns(x, &s->windows[i], begin + i, s->before_us[i], picks, s->pick_counts[i]);
         offsets[begin + i + 1] = x->position;
     }
     return err;
 }
 
 /* The next parents that go together: one with an event of its own goes alone. */
-static uint32_t batch_end(const expansion *x, uint32_t begin, uint32_t end, bool *ownp) {
+static uint32_t expand_batch_end(const expansion *x, uint32_t begin, uint32_t end, bool *ownp) {
     const uint64_t *events = x->block->events;
     uint32_t at = begin, stop = end - begin > WEIR_SAMPLE_BATCH ? begin + WEIR_SAMPLE_BATCH : end;
     *ownp = x->step->hop == 1 && events[begin];
@@ -296,7 +276,7 @@ weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t s
     block->edges[step].parent_end = parents.end;
     x.columns->offsets[0] = 0;
     for (uint32_t p = parents.begin, end; !err && p < parents.end; p = end) {
-        end = batch_end(&x, p, parents.end, &own);
+        end = expand_batch_end(&x, p, parents.end, &own);
         err = own ? expand_own(&x, ask, p) : expand_batch(&x, ask, p, end);
     }
     block->edges[step].count = x.position;

@@ -25,11 +25,11 @@ void weir_rng_lanes_fill_naive(const weir_rng_lanes *streams, uint32_t blocks, u
 #define WEYL_1       0xBB67AE85
 #define LANES        4u
 
-typedef struct block {
+typedef struct lanes_block {
     __m256i c0, c1, c2, c3;
-} block;
+} lanes_block;
 
-__attribute__((target("avx2"))) static inline block philox(block b, __m256i k0, __m256i k1) {
+__attribute__((target("avx2"))) static inline lanes_block lanes_philox(lanes_block b, __m256i k0, __m256i k1) {
     const __m256i m0 = _mm256_set1_epi64x(MULTIPLIER_0), m1 = _mm256_set1_epi64x(MULTIPLIER_1);
     const __m256i w0 = _mm256_set1_epi64x(WEYL_0), w1 = _mm256_set1_epi64x(WEYL_1);
     for (int round = 0; round < ROUNDS; round++) {
@@ -45,7 +45,7 @@ __attribute__((target("avx2"))) static inline block philox(block b, __m256i k0, 
 }
 
 /* A lane's four words become 16 bytes of its own stream. */
-__attribute__((target("avx2"))) static inline void store(block b, uint32_t *draws, size_t stride) {
+__attribute__((target("avx2"))) static inline void lanes_store(lanes_block b, uint32_t *draws, size_t stride) {
     const __m256i low = _mm256_set1_epi64x(0xFFFFFFFF);
     __m256i x = _mm256_or_si256(_mm256_and_si256(b.c0, low), _mm256_slli_epi64(b.c1, 32));
     __m256i y = _mm256_or_si256(_mm256_and_si256(b.c2, low), _mm256_slli_epi64(b.c3, 32));
@@ -56,16 +56,16 @@ __attribute__((target("avx2"))) static inline void store(block b, uint32_t *draw
     _mm_storeu_si128((__m128i *)(void *)(draws + 3 * stride), _mm256_extracti128_si256(odd, 1));
 }
 
-__attribute__((target("avx2"))) static void fill_lanes(const weir_rng_lanes *streams, uint32_t first, uint32_t blocks,
-                                                       uint32_t *draws) {
+__attribute__((target("avx2"))) static void lanes_fill_four(const weir_rng_lanes *streams, uint32_t first,
+                                                            uint32_t blocks, uint32_t *draws) {
     size_t stride = (size_t)4 * blocks;
     __m256i keys = _mm256_loadu_si256((const __m256i *)(const void *)(streams->keys + first));
     __m256i ids = _mm256_loadu_si256((const __m256i *)(const void *)(streams->ids + first));
     __m256i k1 = _mm256_srli_epi64(keys, 32), id1 = _mm256_srli_epi64(ids, 32);
     __m256i substream = _mm256_set1_epi64x(streams->substream);
     for (uint32_t i = 0; i < blocks; i++) {
-        block b = {_mm256_set1_epi64x(i), substream, ids, id1};
-        store(philox(b, keys, k1), draws + first * stride + (size_t)4 * i, stride);
+        lanes_block b = {_mm256_set1_epi64x(i), substream, ids, id1};
+        lanes_store(lanes_philox(b, keys, k1), draws + first * stride + (size_t)4 * i, stride);
     }
 }
 
@@ -75,7 +75,7 @@ void weir_rng_lanes_fill(const weir_rng_lanes *streams, uint32_t blocks, uint32_
         return;
     }
     for (uint32_t i = 0; i < streams->count; i += LANES)
-        fill_lanes(streams, i, blocks, draws);
+        lanes_fill_four(streams, i, blocks, draws);
 }
 #else
 void weir_rng_lanes_fill(const weir_rng_lanes *streams, uint32_t blocks, uint32_t *draws) {

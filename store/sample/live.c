@@ -21,18 +21,18 @@ static live_source *live_of(weir_sample_source *source) {
     return (live_source *)(void *)source;
 }
 
-static void begin(weir_sample_source *source) {
+static void live_begin(weir_sample_source *source) {
     weir_arena_reset(live_of(source)->rows);
 }
 
-static weir_err ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
+static weir_err live_ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
     (void)source;
     for (uint32_t i = 0; i < count; i++)
         ids[i] = weir_vertex_low(targets[i].vertex);
     return WEIR_OK;
 }
 
-static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
+static weir_err live_windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
     live_source *s = live_of(source);
     weir_arena_reset(s->windows);
     weir_graph_window *found = weir_arena_alloc(s->windows, ask->count * sizeof *found);
@@ -54,8 +54,8 @@ static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, 
 }
 
 /* One feature of an edge; absent where the edge has no row. */
-static weir_err value_of(const weir_value_kind *kinds, size_t count, const weir_edge *edge, uint32_t feature,
-                         weir_value *valuep) {
+static weir_err live_value_of(const weir_value_kind *kinds, size_t count, const weir_edge *edge, uint32_t feature,
+                              weir_value *valuep) {
     weir_value values[WEIR_ROW_FEATURES_MAX];
     *valuep = (weir_value){0};
     if (edge->row_length == 0) return WEIR_OK;
@@ -66,8 +66,8 @@ static weir_err value_of(const weir_value_kind *kinds, size_t count, const weir_
     return WEIR_OK;
 }
 
-static weir_err kinds_of(weir_sample_source *source, const weir_sample_ask *ask, uint32_t feature,
-                         weir_value_kind wanted, const weir_value_kind **kindsp, size_t *countp) {
+static weir_err live_kinds_of(weir_sample_source *source, const weir_sample_ask *ask, uint32_t feature,
+                              weir_value_kind wanted, const weir_value_kind **kindsp, size_t *countp) {
     *kindsp = weir_graph_relation_kinds(live_of(source)->graph, ask->relation, countp);
     if (feature < *countp && (*kindsp)[feature] == wanted) return WEIR_OK;
     return WEIR_ERR(WEIR_EINVAL, "relation %u has no %s feature %u", ask->relation,
@@ -75,33 +75,33 @@ static weir_err kinds_of(weir_sample_source *source, const weir_sample_ask *ask,
 }
 
 /* As floats, because that is what snapshots have: the same draw in both. */
-static weir_err numbers(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                        uint32_t feature, float *numbers) {
+static weir_err live_numbers(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                             uint32_t feature, float *numbers) {
     const weir_value_kind *kinds;
     size_t count;
     weir_value value;
-    weir_err err = kinds_of(source, ask, feature, WEIR_VALUE_NUMBER, &kinds, &count);
+    weir_err err = live_kinds_of(source, ask, feature, WEIR_VALUE_NUMBER, &kinds, &count);
     for (uint32_t i = 0; !err && i < window->count; i++) {
-        err = value_of(kinds, count, &window->edges[i], feature, &value);
+        err = live_value_of(kinds, count, &window->edges[i], feature, &value);
         numbers[i] = value.present ? (float)value.number : NAN;
     }
     return err;
 }
 
-static weir_err codes(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                      uint32_t feature, uint64_t *codes) {
+static weir_err live_codes(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
+                           uint32_t feature, uint64_t *codes) {
     const weir_value_kind *kinds;
     size_t count;
     weir_value value;
-    weir_err err = kinds_of(source, ask, feature, WEIR_VALUE_CATEGORY, &kinds, &count);
+    weir_err err = live_kinds_of(source, ask, feature, WEIR_VALUE_CATEGORY, &kinds, &count);
     for (uint32_t i = 0; !err && i < window->count; i++) {
-        err = value_of(kinds, count, &window->edges[i], feature, &value);
+        err = live_value_of(kinds, count, &window->edges[i], feature, &value);
         codes[i] = value.present ? weir_xxh3(value.text, value.text_length, 0) | 1 : 0;
     }
     return err;
 }
 
-static weir_err keep(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp) {
+static weir_err live_keep(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp) {
     weir_arena *rows = live_of(source)->rows;
     uint8_t *kept = weir_arena_alloc_aligned(rows, 1, length);
     if (!kept)
@@ -113,7 +113,7 @@ static weir_err keep(weir_sample_source *source, const uint8_t *row, uint32_t le
 
 /* --- the handle --------------------------------------------------------------------------------------------------- */
 
-static void close_live(weir_sample_source *source) {
+static void live_close(weir_sample_source *source) {
     live_source *s = live_of(source);
     weir_arena_close(s->windows);
     weir_arena_close(s->rows);
@@ -121,42 +121,37 @@ static void close_live(weir_sample_source *source) {
     weir_free(s);
 }
 
-static weir_err memory_open(live_source *s, const weir_schema *schema, size_t bytes_max) {
-    uint32_t relations = weir_schema_relation_count(schema);
-    s->ends = weir_calloc(relations, sizeof *s->ends);
-    if (!s->ends) return WEIR_NOMEM("for a source of samples");
-    for (uint32_t i = 0; i < relations; i++) {
-        const weir_schema_relation *r = weir_schema_relation_at(schema, i);
-        s->ends[i] = (weir_sample_ends){(uint16_t)r->from, (uint16_t)r->to};
-    }
-    weir_err err = weir_arena_open(bytes_max, &s->windows);
-    return err ? err : weir_arena_open(bytes_max, &s->rows);
-}
-
 weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample_source **sourcep) {
     const weir_schema *schema = weir_graph_schema(graph);
     *sourcep = NULL;
     live_source *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM("for a source of samples");
-    weir_err err = memory_open(s, schema, bytes_max);
+    uint32_t relations = weir_schema_relation_count(schema);
+    s->ends = weir_calloc(relations, sizeof *s->ends);
+    weir_err err = s->ends ? weir_arena_open(bytes_max, &s->windows) : WEIR_NOMEM("for a source of samples");
+    if (!err) err = weir_arena_open(bytes_max, &s->rows);
     if (err) {
-        close_live(&s->base);
+        live_close(&s->base);
         return err;
+    }
+    for (uint32_t i = 0; i < relations; i++) {
+        const weir_schema_relation *r = weir_schema_relation_at(schema, i);
+        s->ends[i] = (weir_sample_ends){(uint16_t)r->from, (uint16_t)r->to};
     }
     s->graph = graph;
     s->base = (weir_sample_source){
         .types = weir_schema_vertex_count(schema),
-        .relations = weir_schema_relation_count(schema),
+        .relations = relations,
         .ends = s->ends,
         .rows = true,
         .wide = true,
-        .begin = begin,
-        .ids = ids,
-        .windows = windows,
-        .numbers = numbers,
-        .codes = codes,
-        .keep = keep,
-        .close = close_live,
+        .begin = live_begin,
+        .ids = live_ids,
+        .windows = live_windows,
+        .numbers = live_numbers,
+        .codes = live_codes,
+        .keep = live_keep,
+        .close = live_close,
     };
     *sourcep = &s->base;
     return WEIR_OK;

@@ -28,21 +28,21 @@ typedef struct numbering {
     bool ahead; /* the table is too large for the first cache: ask for places ahead */
 } numbering;
 
-static inline uint64_t place_of(const numbering *n, uint64_t folded) {
+static inline uint64_t number_place(const numbering *n, uint64_t folded) {
     return folded * GOLDEN >> n->shift;
 }
 
-TWICE uint64_t fold(weir_vertex vertex, bool wide) {
+TWICE uint64_t number_fold(weir_vertex vertex, bool wide) {
     return wide ? weir_vertex_fold(vertex) : (uint64_t)vertex;
 }
 
-TWICE weir_sample_wide_slot slot_at(const numbering *n, uint64_t at, bool wide) {
+TWICE weir_sample_wide_slot number_slot_at(const numbering *n, uint64_t at, bool wide) {
     if (wide) return ((const weir_sample_wide_slot *)n->slots)[at];
     const weir_sample_slot *slot = &((const weir_sample_slot *)n->slots)[at];
     return (weir_sample_wide_slot){slot->vertex, slot->epoch, slot->node};
 }
 
-TWICE void slot_put(const numbering *n, uint64_t at, weir_vertex vertex, uint32_t node, bool wide) {
+TWICE void number_slot_put(const numbering *n, uint64_t at, weir_vertex vertex, uint32_t node, bool wide) {
     if (wide) {
         ((weir_sample_wide_slot *)n->slots)[at] = (weir_sample_wide_slot){vertex, n->epoch, node};
     } else {
@@ -51,14 +51,14 @@ TWICE void slot_put(const numbering *n, uint64_t at, weir_vertex vertex, uint32_
 }
 
 /* Asks for the place of what stands so many vertices ahead. */
-TWICE void slot_ahead(const numbering *n, const void *vertices, size_t index, bool wide) {
-    uint64_t at = place_of(n, fold(weir_sample_vertex_at(vertices, index, wide), wide));
+TWICE void number_slot_ahead(const numbering *n, const void *vertices, size_t index, bool wide) {
+    uint64_t at = number_place(n, number_fold(weir_sample_vertex_at(vertices, index, wide), wide));
     size_t bytes = wide ? sizeof(weir_sample_wide_slot) : sizeof(weir_sample_slot);
     __builtin_prefetch((const uint8_t *)n->slots + at * bytes, 1);
 }
 
 /* A table for count vertices out of the sampler's, empty. */
-static void table_use(numbering *n, uint64_t count) {
+static void number_table_use(numbering *n, uint64_t count) {
     uint32_t bits = 4;
     while ((uint64_t)1 << bits < count * 2 && bits < n->sampler->slot_bits)
         bits++;
@@ -68,7 +68,7 @@ static void table_use(numbering *n, uint64_t count) {
     n->ahead = bits > NEAR_BITS;
 }
 
-static void table_clear(numbering *n) {
+static void number_table_clear(numbering *n) {
     weir_sampler *s = n->sampler;
     if (s->epoch == UINT32_MAX) {
         memset(s->slots, 0, weir_sample_slot_bytes(s->source) << s->slot_bits);
@@ -77,14 +77,14 @@ static void table_clear(numbering *n) {
     n->epoch = ++s->epoch;
 }
 
-TWICE uint32_t node_of(numbering *n, weir_vertex vertex, uint32_t group, bool wide) {
+TWICE uint32_t number_node_of(numbering *n, weir_vertex vertex, uint32_t group, bool wide) {
     weir_block *block = n->block;
-    uint64_t at = place_of(n, fold(vertex, wide));
-    for (weir_sample_wide_slot slot; (slot = slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
+    uint64_t at = number_place(n, number_fold(vertex, wide));
+    for (weir_sample_wide_slot slot; (slot = number_slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
         if (slot.vertex == vertex) return slot.node;
     }
     uint32_t node = block->view.nodes++;
-    slot_put(n, at, vertex, node, wide);
+    number_slot_put(n, at, vertex, node, wide);
     weir_sample_vertex_put(block->vertices, node, vertex, wide);
     block->groups[node] = group;
     return node;
@@ -93,25 +93,26 @@ TWICE uint32_t node_of(numbering *n, weir_vertex vertex, uint32_t group, bool wi
 /* --- the steps that lead to one type ------------------------------------------------------------------------------ */
 
 /* Where one step has come to. */
-typedef struct lane {
+typedef struct number_lane {
     const weir_block_columns *columns;
     const uint32_t *offsets; /* by node */
     uint32_t parent, end;    /* nodes   */
     uint32_t edges;
-} lane;
+} number_lane;
 
-typedef struct lanes {
-    lane of[WEIR_SAMPLE_STEPS_MAX];
+typedef struct number_lanes {
+    number_lane of[WEIR_SAMPLE_STEPS_MAX];
     uint32_t count;
     uint64_t edges;
-} lanes;
+} number_lanes;
 
-static void lanes_open(const numbering *n, uint32_t hop, uint32_t type, lanes *l) {
+static void number_lanes_open(const numbering *n, uint32_t hop, uint32_t type, number_lanes *l) {
     const weir_sampler *s = n->sampler;
     for (uint32_t step = 0; step < s->opts.step_count; step++) {
         if (s->steps[step].hop != hop || s->plan.child_type[step] != type) continue;
         const weir_block_edges *edges = &n->block->edges[step];
-        l->of[l->count++] = (lane){
+        WEIR_ASSERT(edges->parent_begin <= edges->parent_end && edges->count <= s->plan.edges_max[step]);
+        l->of[l->count++] = (number_lane){
             .columns = &n->block->columns[step],
             .offsets = edges->offsets - edges->parent_begin,
             .parent = edges->parent_begin,
@@ -123,25 +124,25 @@ static void lanes_open(const numbering *n, uint32_t hop, uint32_t type, lanes *l
 }
 
 /* Numbers what the lane has of this group. */
-TWICE void lane_run(numbering *n, lane *l, uint32_t group, bool wide) {
+TWICE void number_lane_run(numbering *n, number_lane *l, uint32_t group, bool wide) {
     const void *neighbors = l->columns->neighbors;
     const uint32_t *groups = n->block->groups;
     uint32_t *children = l->columns->children, first = l->parent;
     while (l->parent < l->end && groups[l->parent] == group)
         l->parent++;
     for (uint32_t e = l->offsets[first], end = l->offsets[l->parent]; e < end; e++) {
-        if (n->ahead && e + AHEAD < l->edges) slot_ahead(n, neighbors, e + AHEAD, wide);
-        children[e] = node_of(n, weir_sample_vertex_at(neighbors, e, wide), group, wide);
+        if (n->ahead && e + AHEAD < l->edges) number_slot_ahead(n, neighbors, e + AHEAD, wide);
+        children[e] = number_node_of(n, weir_sample_vertex_at(neighbors, e, wide), group, wide);
     }
 }
 
 #define NO_GROUP UINT32_MAX
 
 /* The lowest group that any lane has next. */
-static uint32_t next_group(const numbering *n, const lanes *l) {
+static uint32_t number_next_group(const numbering *n, const number_lanes *l) {
     uint32_t lowest = NO_GROUP;
     for (uint32_t i = 0; i < l->count; i++) {
-        const lane *one = &l->of[i];
+        const number_lane *one = &l->of[i];
         if (one->parent == one->end) continue;
         uint32_t group = n->block->groups[one->parent];
         if (group < lowest) lowest = group;
@@ -150,7 +151,7 @@ static uint32_t next_group(const numbering *n, const lanes *l) {
 }
 
 /* How many children one target can have at this hop, over all lanes. */
-static uint64_t group_max(const weir_sampler *s, const lanes *l, uint32_t hop, uint32_t type) {
+static uint64_t number_group_max(const weir_sampler *s, const number_lanes *l, uint32_t hop, uint32_t type) {
     uint64_t edges = 0;
     for (uint32_t step = 0; step < s->opts.step_count; step++) {
         if (s->steps[step].hop == hop && s->plan.child_type[step] == type) edges += s->plan.edges_max[step];
@@ -159,52 +160,54 @@ static uint64_t group_max(const weir_sampler *s, const lanes *l, uint32_t hop, u
     return share < l->edges ? share : l->edges;
 }
 
-TWICE void run_groups(numbering *n, lanes *l, bool wide) {
-    for (uint32_t group; (group = next_group(n, l)) != NO_GROUP;) {
-        table_clear(n);
+TWICE void number_run_groups(numbering *n, number_lanes *l, bool wide) {
+    for (uint32_t group; (group = number_next_group(n, l)) != NO_GROUP;) {
+        number_table_clear(n);
         for (uint32_t i = 0; i < l->count; i++)
-            lane_run(n, &l->of[i], group, wide);
+            number_lane_run(n, &l->of[i], group, wide);
     }
 }
 
 void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, uint32_t type) {
     numbering n = {.sampler = sampler, .block = block};
-    lanes l = {.count = 0};
+    number_lanes l = {.count = 0};
     uint32_t begin = block->view.nodes;
-    lanes_open(&n, hop, type, &l);
-    table_use(&n, group_max(sampler, &l, hop, type));
+    number_lanes_open(&n, hop, type, &l);
+    number_table_use(&n, number_group_max(sampler, &l, hop, type));
     if (sampler->source->wide) {
-        run_groups(&n, &l, true);
+        number_run_groups(&n, &l, true);
     } else {
-        run_groups(&n, &l, false);
+        number_run_groups(&n, &l, false);
     }
-    WEIR_ASSERT(block->view.nodes <= sampler->plan.nodes_max); /* P4 */
+    WEIR_ASSERT(block->view.nodes <= sampler->plan.nodes_max); /* SAMPLE-P4 */
+    WEIR_ASSERT(hop <= sampler->plan.hops && type < sampler->plan.types);
     block->ranges[hop * sampler->plan.types + type] = (weir_block_range){begin, block->view.nodes};
 }
 
 /* --- the rows of layer 0 ------------------------------------------------------------------------------------------ */
 
-TWICE uint32_t row_of(numbering *n, uint32_t node, bool per_time, bool wide) {
+TWICE uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wide) {
     weir_block *block = n->block;
     const int64_t *before_us = block->before_us;
     const uint32_t *groups = block->groups;
     weir_vertex vertex = weir_sample_vertex_at(block->vertices, node, wide);
-    uint64_t at = place_of(n, fold(vertex, wide) + (per_time ? (uint64_t)before_us[groups[node]] : 0));
-    for (weir_sample_wide_slot slot; (slot = slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
+    uint64_t at = number_place(n, number_fold(vertex, wide) + (per_time ? (uint64_t)before_us[groups[node]] : 0));
+    for (weir_sample_wide_slot slot; (slot = number_slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
         uint32_t row = slot.node, other = block->input_nodes[row];
         if (slot.vertex != vertex) continue;
         if (!per_time || before_us[groups[other]] == before_us[groups[node]]) return row;
     }
     uint32_t row = block->view.inputs++;
-    slot_put(n, at, vertex, row, wide);
+    number_slot_put(n, at, vertex, row, wide);
     block->input_nodes[row] = node;
     return row;
 }
 
-TWICE void rows_of_range(numbering *n, weir_block_range range, bool per_time, bool wide) {
+TWICE void number_rows_of_range(numbering *n, weir_block_range range, bool per_time, bool wide) {
     for (uint32_t node = range.begin; node < range.end; node++) {
-        if (n->ahead && !per_time && node + AHEAD < range.end) slot_ahead(n, n->block->vertices, node + AHEAD, wide);
-        n->block->input_of[node] = row_of(n, node, per_time, wide);
+        if (n->ahead && !per_time && node + AHEAD < range.end)
+            number_slot_ahead(n, n->block->vertices, node + AHEAD, wide);
+        n->block->input_of[node] = number_row_of(n, node, per_time, wide);
     }
 }
 
@@ -217,16 +220,17 @@ void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time) 
         uint32_t begin = block->view.inputs;
         for (uint32_t hop = 0; hop <= plan->hops; hop++)
             nodes += block->ranges[hop * plan->types + type].end - block->ranges[hop * plan->types + type].begin;
-        table_use(&n, nodes);
-        table_clear(&n);
+        number_table_use(&n, nodes);
+        number_table_clear(&n);
         for (uint32_t hop = 0; hop <= plan->hops; hop++) {
             weir_block_range range = block->ranges[hop * plan->types + type];
             if (sampler->source->wide) {
-                rows_of_range(&n, range, per_time, true);
+                number_rows_of_range(&n, range, per_time, true);
             } else {
-                rows_of_range(&n, range, per_time, false);
+                number_rows_of_range(&n, range, per_time, false);
             }
         }
+        WEIR_ASSERT(block->view.inputs <= block->view.nodes);
         block->input_ranges[type] = (weir_block_range){begin, block->view.inputs};
     }
 }

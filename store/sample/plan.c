@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c - checks what is asked for, and how large a block can become at worst (P4). */
+/* plan.c - checks what is asked for, and how large a block can become at worst (SAMPLE-P4). */
 #include <string.h>
+
+#include <weir/store/base/assert.h>
 
 #include "sampler_private.h"
 
 _Static_assert(WEIR_SAMPLE_WINDOW_MAX == WEIR_WINDOW_MAX, "block.h says it without the header of the graph");
 
-static weir_err check_weight(const weir_sample_step *step, uint32_t index) {
-    if (step->strategy != WEIR_SAMPLE_WEIGHTED || step->weight != WEIR_SCHEMA_NONE || step->half_life_us > 0) {
-        return WEIR_OK;
-    }
-    return WEIR_ERR(WEIR_EINVAL, "step %u weighs by age and has no half life; give it one", index);
-}
-
-static weir_err check_step(const weir_sample_opts *opts, const weir_sample_source *source, uint32_t index) {
+static weir_err sample_plan_check_step(const weir_sample_opts *opts, const weir_sample_source *source, uint32_t index) {
     const weir_sample_step *step = &opts->steps[index];
     uint32_t hop_before = index ? step[-1].hop : 0;
     if (step->hop != hop_before + 1 && (index == 0 || step->hop != hop_before)) {
-        return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; hops begin at 1, rise, and none is left out", index,
-                        step->hop);
+        return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; hops begin at 1 and rise without a gap", index, step->hop);
     }
     if (step->hop > WEIR_SAMPLE_HOPS_MAX) {
         return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; there are at most %u", index, step->hop,
@@ -37,10 +31,12 @@ static weir_err check_step(const weir_sample_opts *opts, const weir_sample_sourc
         return WEIR_ERR(WEIR_EINVAL, "steps %u and %u take the same relation and direction at hop %u; join them", i,
                         index, step->hop);
     }
-    return check_weight(step, index);
+    if (step->strategy == WEIR_SAMPLE_WEIGHTED && step->weight == WEIR_SCHEMA_NONE && step->half_life_us <= 0)
+        return WEIR_ERR(WEIR_EINVAL, "step %u weighs by age and has no half life; give it one", index);
+    return WEIR_OK;
 }
 
-static weir_err check(const weir_sample_opts *opts, const weir_sample_source *source) {
+static weir_err sample_plan_check(const weir_sample_opts *opts, const weir_sample_source *source) {
     if (opts->step_count == 0 || opts->step_count > WEIR_SAMPLE_STEPS_MAX) {
         return WEIR_ERR(WEIR_EINVAL, "%u steps; 1 to %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
     }
@@ -55,59 +51,53 @@ static weir_err check(const weir_sample_opts *opts, const weir_sample_source *so
     }
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < opts->step_count; i++)
-        err = check_step(opts, source, i);
+        err = sample_plan_check_step(opts, source, i);
     return err;
 }
 
-static weir_err too_large(uint64_t edges, uint64_t max) {
-    return WEIR_ERR(
-        WEIR_ELIMIT,
-        "a block of these targets and fanouts may have %llu edges, at most %llu are possible; lower them, or "
-        "limit the edges of a target",
-        (unsigned long long)edges, (unsigned long long)max);
-}
-
 /* Nodes per type of the hop before, and of this one; in 64 bits, so that a product of two counts that passed fits. */
-typedef struct worst {
+typedef struct sample_plan_worst {
     uint64_t before[WEIR_SCHEMA_VERTICES_MAX], now[WEIR_SCHEMA_VERTICES_MAX];
-} worst;
-
-static weir_err step_worst(const weir_sample_opts *opts, const weir_sample_step *step, uint64_t parents,
-                           uint64_t *edgesp) {
-    uint64_t fanout = step->strategy == WEIR_SAMPLE_FULL ? opts->window : step->fanout;
-    uint64_t edges = parents * fanout, cap = (uint64_t)opts->targets_max * opts->edges_max;
-    *edgesp = cap && edges > cap ? cap : edges;
-    return *edgesp > WEIR_BLOCK_EDGES_MAX ? too_large(*edgesp, WEIR_BLOCK_EDGES_MAX) : WEIR_OK;
-}
+} sample_plan_worst;
 
 weir_err weir_sample_plan_make(const weir_sample_opts *opts, const weir_sample_source *source,
                                weir_sample_plan *planp) {
-    weir_err err = check(opts, source);
-    worst w = {{0}, {0}};
-    uint64_t nodes = opts->targets_max, edges = 0, all = 0;
+    weir_err err = sample_plan_check(opts, source);
+    sample_plan_worst w = {{0}, {0}};
+    uint64_t nodes = opts->targets_max, all = 0, cap = (uint64_t)opts->targets_max * opts->edges_max;
     if (err) return err;
     *planp = (weir_sample_plan){.types = source->types, .hops = opts->steps[opts->step_count - 1].hop};
     for (uint32_t type = 0; type < source->types; type++)
         w.now[type] = opts->targets_max;
-    for (uint32_t i = 0; !err && i < opts->step_count; i++) {
+    for (uint32_t i = 0; i < opts->step_count; i++) {
         const weir_sample_step *step = &opts->steps[i];
         const weir_sample_ends *ends = &source->ends[step->relation];
         if (i == 0 || step[-1].hop != step->hop) {
             memcpy(w.before, w.now, sizeof w.now);
             memset(w.now, 0, sizeof w.now);
         }
-        planp->parent_type[i] = step->direction == WEIR_OUT ? ends->from : ends->to;
-        planp->child_type[i] = step->direction == WEIR_OUT ? ends->to : ends->from;
-        err = step_worst(opts, step, w.before[planp->parent_type[i]], &edges);
-        planp->parents_max[i] = (uint32_t)w.before[planp->parent_type[i]];
-        planp->edges_max[i] = (uint32_t)edges;
-        w.now[planp->child_type[i]] += edges;
-        nodes += edges;
-        all += edges;
+        uint16_t parent_type = step->direction == WEIR_OUT ? ends->from : ends->to;
+        uint16_t child_type = step->direction == WEIR_OUT ? ends->to : ends->from;
         uint32_t fanout = step->strategy == WEIR_SAMPLE_FULL ? opts->window : step->fanout;
+        uint64_t edges = w.before[parent_type] * fanout;
+        if (cap && edges > cap) edges = cap;
+        all += edges;
+        if (all > WEIR_BLOCK_EDGES_MAX) {
+            return WEIR_ERR(
+                WEIR_ELIMIT,
+                "a block of these targets and fanouts may have %llu edges, at most %llu are possible; lower "
+                "them, or limit the edges of a target",
+                (unsigned long long)all, (unsigned long long)WEIR_BLOCK_EDGES_MAX);
+        }
+        planp->parent_type[i] = parent_type;
+        planp->child_type[i] = child_type;
+        planp->parents_max[i] = (uint32_t)w.before[parent_type];
+        planp->edges_max[i] = (uint32_t)edges;
+        w.now[child_type] += edges;
+        nodes += edges;
         if (fanout > planp->fanout_max) planp->fanout_max = fanout;
-        if (!err && all > WEIR_BLOCK_EDGES_MAX) err = too_large(all, WEIR_BLOCK_EDGES_MAX);
     }
+    WEIR_ASSERT(nodes <= WEIR_SAMPLE_TARGETS_MAX + WEIR_BLOCK_EDGES_MAX);
     planp->nodes_max = (uint32_t)nodes;
-    return err;
+    return WEIR_OK;
 }

@@ -9,7 +9,7 @@
  *               number: children as nodes          (number.c; by type, within a type by target)
  *
  * What is one node: a vertex, at one hop, below one target. Not a vertex of the batch: that would make a target's tree
- * depend on who else is there (P3), and at two times a vertex has two neighbourhoods anyway.
+ * depend on who else is there (SAMPLE-P3), and at two times a vertex has two neighbourhoods anyway.
  */
 #include <string.h>
 
@@ -21,25 +21,6 @@
 
 #define SLOT_BITS_MIN 6u
 
-static uint32_t bits_for(uint64_t count) {
-    uint32_t bits = SLOT_BITS_MIN;
-    while ((uint64_t)1 << bits < count * 2)
-        bits++;
-    return bits;
-}
-
-static weir_err memory_open(weir_sampler *s) {
-    s->slot_bits = bits_for(s->plan.nodes_max);
-    s->slots = weir_calloc((size_t)1 << s->slot_bits, weir_sample_slot_bytes(s->source));
-    s->keys = weir_calloc(s->opts.targets_max, sizeof *s->keys);
-    s->picks = weir_calloc((size_t)WEIR_SAMPLE_BATCH * s->plan.fanout_max, sizeof *s->picks);
-    s->visible = weir_calloc(s->opts.window, sizeof *s->visible);
-    if (!s->slots || !s->keys || !s->picks || !s->visible) {
-        return WEIR_NOMEM("while sampling blocks of %u nodes", s->plan.nodes_max);
-    }
-    return weir_draw_open(&s->draw, s->opts.window, s->plan.fanout_max);
-}
-
 weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *source, weir_sampler **samplerp) {
     weir_sample_plan plan;
     weir_sample_opts own = *opts;
@@ -47,23 +28,34 @@ weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *sou
     if (own.window == 0) own.window = WEIR_SAMPLE_WINDOW;
     weir_err err = weir_sample_plan_make(&own, source, &plan);
     if (err) return err;
-    weir_sampler *sampler = weir_calloc(1, sizeof *sampler);
-    if (!sampler) return WEIR_NOMEM("for a sampler");
-    memcpy(sampler->steps, own.steps, own.step_count * sizeof *own.steps);
-    own.steps = sampler->steps;
-    sampler->opts = own;
-    sampler->plan = plan;
-    sampler->source = source;
-    err = weir_block_size(sampler) > WEIR_BLOCK_BYTES_MAX
-              ? WEIR_ERR(WEIR_ELIMIT, "a block of these targets and fanouts may need %llu bytes; lower them",
-                         (unsigned long long)weir_block_size(sampler))
-              : memory_open(sampler);
-    if (err) {
-        weir_sampler_close(sampler);
-        return err;
+    weir_sampler *s = weir_calloc(1, sizeof *s);
+    if (!s) return WEIR_NOMEM("for a sampler");
+    memcpy(s->steps, own.steps, own.step_count * sizeof *own.steps);
+    own.steps = s->steps;
+    s->opts = own;
+    s->plan = plan;
+    s->source = source;
+    if (weir_block_size(s) > WEIR_BLOCK_BYTES_MAX) {
+        err = WEIR_ERR(WEIR_ELIMIT, "a block of these targets and fanouts may need %llu bytes; lower them",
+                       (unsigned long long)weir_block_size(s));
+        goto failed;
     }
-    *samplerp = sampler;
+    s->slot_bits = SLOT_BITS_MIN; /* twice as many slots as nodes */
+    while ((uint64_t)1 << s->slot_bits < (uint64_t)plan.nodes_max * 2)
+        s->slot_bits++;
+    s->slots = weir_calloc((size_t)1 << s->slot_bits, weir_sample_slot_bytes(source));
+    s->keys = weir_calloc(own.targets_max, sizeof *s->keys);
+    s->picks = weir_calloc((size_t)WEIR_SAMPLE_BATCH * plan.fanout_max, sizeof *s->picks);
+    s->visible = weir_calloc(own.window, sizeof *s->visible);
+    err = s->slots && s->keys && s->picks && s->visible
+              ? weir_draw_open(&s->draw, own.window, plan.fanout_max)
+              : WEIR_NOMEM("while sampling blocks of %u nodes", plan.nodes_max);
+    if (err) goto failed;
+    *samplerp = s;
     return WEIR_OK;
+failed:
+    weir_sampler_close(s);
+    return err;
 }
 
 void weir_sampler_close(weir_sampler *sampler) {
@@ -80,10 +72,9 @@ void weir_sample_source_close(weir_sample_source *source) {
     if (source) source->close(source);
 }
 
-/* --- targets -------------------------------------------------------------------------------------------------------
- * */
+/* --- targets ------------------------------------------------------------------------------------------------------ */
 
-static weir_err check_targets(const weir_sampler *s, const weir_target *targets, uint32_t count) {
+static weir_err sampler_check_targets(const weir_sampler *s, const weir_target *targets, uint32_t count) {
     if (count == 0 || count > s->opts.targets_max) {
         return WEIR_ERR(WEIR_EINVAL, "%u targets; this sampler takes 1 to %u", count, s->opts.targets_max);
     }
@@ -101,7 +92,7 @@ static weir_err check_targets(const weir_sampler *s, const weir_target *targets,
     return WEIR_OK;
 }
 
-static void block_clear(const weir_sampler *s, weir_block *block) {
+static void sampler_clear_block(const weir_sampler *s, weir_block *block) {
     weir_block_view *view = &block->view;
     view->targets = view->nodes = view->inputs = 0;
     memset(block->ranges, 0, (view->hops + 1) * view->types * sizeof *block->ranges);
@@ -122,18 +113,7 @@ static void block_clear(const weir_sampler *s, weir_block *block) {
     }
 }
 
-/* The random numbers of a target's tree: of its name and time, or of the time alone where trees are shared. */
-static weir_err key_targets(weir_sampler *s, const weir_target *targets, const weir_block *block) {
-    weir_err err = s->source->ids(s->source, targets, block->view.targets, s->keys);
-    for (uint32_t i = 0; !err && i < block->view.targets; i++) {
-        uint64_t name[3] = {s->keys[i], targets[i].type, (uint64_t)targets[i].before_us};
-        if (s->opts.shared) name[0] = name[1] = UINT64_MAX;
-        s->keys[i] = weir_xxh3(name, sizeof name, s->opts.seed);
-    }
-    return err;
-}
-
-static weir_err place_targets(weir_sampler *s, const weir_target *targets, uint32_t count, weir_block *block) {
+static weir_err sampler_place_targets(weir_sampler *s, const weir_target *targets, uint32_t count, weir_block *block) {
     for (uint32_t i = 0; i < count; i++) {
         weir_block_range *range = &block->ranges[targets[i].type];
         if (range->begin == range->end) range->begin = i;
@@ -146,35 +126,34 @@ static weir_err place_targets(weir_sampler *s, const weir_target *targets, uint3
         block->cut[i] = 0;
     }
     block->view.targets = block->view.nodes = block->hop_end[0] = count;
-    return key_targets(s, targets, block);
-}
-
-/* --- hops ----------------------------------------------------------------------------------------------------------
- * */
-
-static weir_err run_hop(weir_sampler *s, uint32_t hop, uint32_t first, uint32_t end, weir_block *block) {
-    weir_err err = WEIR_OK;
-    for (uint32_t step = first; !err && step < end; step++)
-        err = weir_sample_expand(s, block, step);
-    for (uint32_t type = 0; !err && type < s->plan.types; type++)
-        weir_sample_number(s, block, hop, type);
-    block->hop_end[hop] = block->view.nodes;
+    /* The random numbers of a target's tree: of its name and time, or of the time alone where trees are shared. */
+    weir_err err = s->source->ids(s->source, targets, count, s->keys);
+    for (uint32_t i = 0; !err && i < count; i++) {
+        uint64_t name[3] = {s->keys[i], targets[i].type, (uint64_t)targets[i].before_us};
+        if (s->opts.shared) name[0] = name[1] = UINT64_MAX;
+        s->keys[i] = weir_xxh3(name, sizeof name, s->opts.seed);
+    }
     return err;
 }
 
+/* --- hops --------------------------------------------------------------------------------------------------------- */
+
 weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t count, weir_block *block) {
-    WEIR_ASSERT(block->plan == &sampler->plan); /* P4: the block was sized for this sampler */
-    block_clear(sampler, block);
-    weir_err err = check_targets(sampler, targets, count);
+    const weir_sample_step *steps = sampler->steps;
+    WEIR_ASSERT(block->plan == &sampler->plan); /* SAMPLE-P4: the block was sized for this sampler */
+    sampler_clear_block(sampler, block);
+    weir_err err = sampler_check_targets(sampler, targets, count);
     if (err) return err;
     sampler->source->begin(sampler->source);
-    err = place_targets(sampler, targets, count, block);
-    for (uint32_t step = 0, end; !err && step < sampler->opts.step_count; step = end) {
-        end = step + 1;
-        while (end < sampler->opts.step_count && sampler->steps[end].hop == sampler->steps[step].hop)
-            end++;
-        err = run_hop(sampler, sampler->steps[step].hop, step, end, block);
+    err = sampler_place_targets(sampler, targets, count, block);
+    for (uint32_t step = 0; !err && step < sampler->opts.step_count;) {
+        uint32_t hop = steps[step].hop;
+        for (; !err && step < sampler->opts.step_count && steps[step].hop == hop; step++)
+            err = weir_sample_expand(sampler, block, step);
+        for (uint32_t type = 0; !err && type < sampler->plan.types; type++)
+            weir_sample_number(sampler, block, hop, type);
+        block->hop_end[hop] = block->view.nodes;
     }
-    if (err) block_clear(sampler, block);
+    if (err) sampler_clear_block(sampler, block);
     return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler_private.h - what sampler.c, plan.c, block.c, expand.c and number.c share. */
+/* sampler_private.h - what the files of the sampler share. */
 #ifndef WEIR_STORE_SAMPLER_PRIVATE_H
 #define WEIR_STORE_SAMPLER_PRIVATE_H
 
@@ -87,6 +87,9 @@ uint64_t weir_block_size(const weir_sampler *sampler);
 weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t step);
 /* number.c: the nodes of one hop and type, from the edges of all steps that lead there. */
 void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, uint32_t type);
+
+/* arrays.c: what a source over arrays borrows goes with it: release is called when the source is closed. */
+void weir_sample_arrays_own(weir_sample_source *source, void *owned, void (*release)(void *owned));
 
 static inline size_t weir_sample_vertex_bytes(const weir_sample_source *source) {
     return source->wide ? sizeof(weir_vertex) : sizeof(uint64_t);

@@ -6,55 +6,22 @@
 #include "sampler_private.h"
 
 /* What weir_sample_over_arrays borrows; it goes with the source. */
-typedef struct tables {
-    weir_sample_source base; /* first: the handle is this; hands everything on to inner */
-    weir_sample_source *inner;
+typedef struct snapshot_tables {
+    uint32_t types, relations;
     weir_sample_ends *ends;
     weir_sample_csr *csrs;
     const uint64_t **ids; /* low halves */
     uint64_t *vertices;
     const float ***features; /* relation * 2 + direction */
     const int32_t ***codes;
-} tables;
+} snapshot_tables;
 
-static tables *tables_of(weir_sample_source *source) {
-    return (tables *)(void *)source;
-}
-
-static void begin(weir_sample_source *source) {
-    weir_sample_source *inner = tables_of(source)->inner;
-    inner->begin(inner);
-}
-
-static weir_err ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
-    weir_sample_source *inner = tables_of(source)->inner;
-    return inner->ids(inner, targets, count, ids);
-}
-
-static weir_err windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
-    weir_sample_source *inner = tables_of(source)->inner;
-    return inner->windows(inner, ask, windows);
-}
-
-static weir_err numbers(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                        uint32_t feature, float *numbers) {
-    weir_sample_source *inner = tables_of(source)->inner;
-    return inner->numbers(inner, ask, window, feature, numbers);
-}
-
-static weir_err codes(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
-                      uint32_t feature, uint64_t *codes) {
-    weir_sample_source *inner = tables_of(source)->inner;
-    return inner->codes(inner, ask, window, feature, codes);
-}
-
-static void close_tables(weir_sample_source *source) {
-    tables *t = tables_of(source);
-    for (uint32_t i = 0; t->features && i < 2 * t->base.relations; i++)
+static void snapshot_tables_free(void *tables) {
+    snapshot_tables *t = tables;
+    for (uint32_t i = 0; t->features && i < 2 * t->relations; i++)
         weir_free(t->features[i]);
-    for (uint32_t i = 0; t->codes && i < 2 * t->base.relations; i++)
+    for (uint32_t i = 0; t->codes && i < 2 * t->relations; i++)
         weir_free(t->codes[i]);
-    weir_sample_source_close(t->inner);
     weir_free(t->features);
     weir_free(t->codes);
     weir_free(t->ends);
@@ -64,19 +31,9 @@ static void close_tables(weir_sample_source *source) {
     weir_free(t);
 }
 
-static weir_err fill_features(tables *t, uint32_t at, const weir_snapshot_edges *edges) {
-    t->features[at] = weir_calloc(edges->column_count + 1, sizeof *t->features[at]);
-    t->codes[at] = weir_calloc(edges->column_count + 1, sizeof *t->codes[at]);
-    if (!t->features[at] || !t->codes[at]) return WEIR_NOMEM("for a source of samples");
-    for (uint32_t i = 0; i < edges->column_count; i++) {
-        t->features[at][i] = edges->columns[i].numbers;
-        t->codes[at][i] = edges->columns[i].codes;
-    }
-    return WEIR_OK;
-}
-
 /* Where pairs were loaded, two columns are read with one stride. */
-static weir_err fill_csr(tables *t, const weir_snapshot *snapshot, uint32_t relation, weir_direction direction) {
+static weir_err snapshot_tables_fill_csr(snapshot_tables *t, const weir_snapshot *snapshot, uint32_t relation,
+                                         weir_direction direction) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, direction);
     const weir_sample_ends *ends = &t->ends[relation];
     const uint64_t *own = t->ids[direction == WEIR_OUT ? ends->from : ends->to];
@@ -98,15 +55,19 @@ static weir_err fill_csr(tables *t, const weir_snapshot *snapshot, uint32_t rela
         .newest_us = e->newest_us,
         .expire_us = e->expire_us,
     };
-    weir_err err = fill_features(t, at, e);
-    t->csrs[at].features = t->features[at];
-    t->csrs[at].codes = t->codes[at];
-    return err;
+    t->csrs[at].features = t->features[at] = weir_calloc(e->column_count + 1, sizeof *t->features[at]);
+    t->csrs[at].codes = t->codes[at] = weir_calloc(e->column_count + 1, sizeof *t->codes[at]);
+    if (!t->features[at] || !t->codes[at]) return WEIR_NOMEM("for a source of samples");
+    for (uint32_t i = 0; i < e->column_count; i++) {
+        t->features[at][i] = e->columns[i].numbers;
+        t->codes[at][i] = e->columns[i].codes;
+    }
+    return WEIR_OK;
 }
 
-static weir_err tables_open(tables *t, const weir_snapshot *snapshot) {
+static weir_err snapshot_tables_fill(snapshot_tables *t, const weir_snapshot *snapshot) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
-    uint32_t types = t->base.types, relations = t->base.relations;
+    uint32_t types = t->types, relations = t->relations;
     weir_err err = WEIR_OK;
     t->ends = weir_calloc(relations + 1, sizeof *t->ends);
     t->csrs = weir_calloc(2 * relations + 1, sizeof *t->csrs);
@@ -123,8 +84,8 @@ static weir_err tables_open(tables *t, const weir_snapshot *snapshot) {
     for (uint32_t i = 0; !err && i < relations; i++) {
         const weir_schema_relation *r = weir_schema_relation_at(schema, i);
         t->ends[i] = (weir_sample_ends){(uint16_t)r->from, (uint16_t)r->to};
-        err = fill_csr(t, snapshot, i, WEIR_OUT);
-        if (!err) err = fill_csr(t, snapshot, i, WEIR_IN);
+        err = snapshot_tables_fill_csr(t, snapshot, i, WEIR_OUT);
+        if (!err) err = snapshot_tables_fill_csr(t, snapshot, i, WEIR_IN);
     }
     return err;
 }
@@ -132,25 +93,23 @@ static weir_err tables_open(tables *t, const weir_snapshot *snapshot) {
 weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_source **sourcep) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     *sourcep = NULL;
-    tables *t = weir_calloc(1, sizeof *t);
+    snapshot_tables *t = weir_calloc(1, sizeof *t);
     if (!t) return WEIR_NOMEM("for a source of samples");
-    t->base.types = weir_schema_vertex_count(schema);
-    t->base.relations = weir_schema_relation_count(schema);
-    weir_err err = tables_open(t, snapshot);
-    weir_sample_arrays arrays = {t->base.types, t->base.relations,       t->ends, t->csrs, t->ids,
-                                 t->vertices,   sizeof(weir_vertex_pair)};
-    if (!err) err = weir_sample_over_arrays(&arrays, &t->inner);
+    t->types = weir_schema_vertex_count(schema);
+    t->relations = weir_schema_relation_count(schema);
+    weir_err err = snapshot_tables_fill(t, snapshot);
+    const weir_sample_arrays arrays = {.types = t->types,
+                                       .relations = t->relations,
+                                       .ends = t->ends,
+                                       .csrs = t->csrs,
+                                       .ids = t->ids,
+                                       .vertices = t->vertices,
+                                       .id_stride = sizeof(weir_vertex_pair)};
+    if (!err) err = weir_sample_over_arrays(&arrays, sourcep);
     if (err) {
-        close_tables(&t->base);
+        snapshot_tables_free(t);
         return err;
     }
-    t->base.ends = t->ends;
-    t->base.begin = begin;
-    t->base.ids = ids;
-    t->base.windows = windows;
-    t->base.numbers = numbers;
-    t->base.codes = codes;
-    t->base.close = close_tables;
-    *sourcep = &t->base;
+    weir_sample_arrays_own(*sourcep, t, snapshot_tables_free);
     return WEIR_OK;
 }

@@ -113,6 +113,9 @@ static void armed_faults_are_said(void **state) {
 static void a_program_that_is_not_there_is_named(void **state) {
     (void)state;
     fails("cp \"$(command -v weir)\" . && ./weir bench base", 69, "weir-bench is neither in ");
+    fails("cp \"$(command -v weir)\" . && ./weir bench base", 69,
+          "; benches are not installed: build Weir from source");
+    fails("cp \"$(command -v weir)\" . && ./weir simulate clicks", 69, "; build or install it beside weir");
     succeeds(
         "cp \"$(command -v weir)\" . && printf '#!/bin/sh\\necho ran \"$@\"' > weir-bench && chmod +x weir-bench && "
         "./weir bench base --x -- y",

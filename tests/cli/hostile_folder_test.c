@@ -18,6 +18,7 @@ static void runs_among_traps(const char *program) {
 static void libraries_come_from_the_system_alone(void **state) {
     (void)state;
     runs_among_traps("weir");
+    runs_among_traps("weir-simulate");
     runs_among_traps("weir-train");
     runs_among_traps("weir-partition");
 }

@@ -185,7 +185,7 @@ static outcome after_a_checkpoint(point *p) {
 
 /* The next is taken, or refused with a sentence, and is not waited for. A file is seen whole, or not at all (N1). */
 static outcome after_a_write(point *p) {
-    static const char said[] = "RocksDB had no memory in the middle of a call; start again";
+    static const char said[] = "RocksDB ran out of memory in the middle of a call; restart the process";
     assert_ok(reads(p));
     weir_err err = has(p->engine, 17, "newer");
     assert_ok(err ? has(p->engine, 17, "new") : WEIR_OK);
@@ -197,7 +197,7 @@ static outcome after_a_write(point *p) {
     } else {
         assert_err(refused, WEIR_ENOMEM, said);
         assert_err(weir_engine_compact(p->engine), WEIR_ENOMEM, said);
-        assert_err(weir_engine_mend(p->engine), WEIR_ENOMEM, "takes nothing more; start the process again");
+        assert_err(weir_engine_mend(p->engine), WEIR_ENOMEM, "takes no more writes; restart the process");
         assert_ok(reads(p));
     }
     weir_engine_close(p->engine);
@@ -370,7 +370,7 @@ static void what_a_read_has_thrown_out_of_is_not_opened_again(void **state) {
     throwing_new_arm(1);
     assert_err(seek(&p), WEIR_ENOMEM, NULL);
     assert_true(throwing_new_disarm());
-    assert_err(weir_engine_mend(p.engine), WEIR_ENOMEM, "cannot be opened again after a want of memory");
+    assert_err(weir_engine_mend(p.engine), WEIR_ENOMEM, "cannot be opened again after it ran out of memory");
     assert_err(weir_engine_replace(p.engine, weir_test_path("beside")), WEIR_ENOMEM, "cannot be opened again");
     assert_ok(write_file(p.engine, MORE, "new"));
     assert_ok(reads(&p));

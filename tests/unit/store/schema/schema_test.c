@@ -369,6 +369,20 @@ static void shipped_schemas_are_the_files(void **state) {
     assert_null(weir_schema_shipped_find("payment"));
 }
 
+/* An operand is a shipped name, or a file, or neither: then the nearest shipped name is offered. */
+static void an_operand_is_a_shipped_name_or_a_file(void **state) {
+    (void)state;
+    char path[4096];
+    weir_schema *schema = NULL, *file = NULL;
+    assert_ok(weir_schema_load_named("payments", &schema));
+    assert_ok(weir_schema_load_named(source_path("store/schema/schemas/payments.yaml", path, sizeof path), &file));
+    assert_true(weir_schema_hash(schema) == weir_schema_hash(file));
+    weir_schema_free(schema);
+    weir_schema_free(file);
+    assert_err(weir_schema_load_named("paymants", &schema), WEIR_ENOTFOUND, "did you mean 'payments'?");
+    assert_null(schema);
+}
+
 /* The user's reference begins with a whole schema; it must be one. */
 static void example_of_the_readme_is_valid(void **state) {
     (void)state;
@@ -437,6 +451,6 @@ WEIR_TESTS(WEIR_CASE(golden_canonical_texts_and_hashes), WEIR_CASE(h1_canonical_
            WEIR_CASE(h2_hash_sees_what_has), WEIR_CASE(h3_ids_are_places_in_the_text), WEIR_CASE(graph),
            WEIR_CASE(aggregates_and_tasks), WEIR_CASE(fields_and_keys), WEIR_CASE(mutations),
            WEIR_CASE(looked_up_categories), WEIR_CASE(hashed_categories), WEIR_CASE(shipped_schemas_are_the_files),
-           WEIR_CASE(example_of_the_readme_is_valid), WEIR_CASE(missing_file_is_named),
-           WEIR_CASE(parse_fails_cleanly_at_every_allocation),
+           WEIR_CASE(an_operand_is_a_shipped_name_or_a_file), WEIR_CASE(example_of_the_readme_is_valid),
+           WEIR_CASE(missing_file_is_named), WEIR_CASE(parse_fails_cleanly_at_every_allocation),
            WEIR_CASE(print_and_compare_fail_cleanly_at_every_allocation))

@@ -7,10 +7,10 @@
  *
  * INVARIANTS: each is cited by an assert or a test of the same name
  *
- *   G1  Same options, same bytes: whatever the compiler, its options, the sink and the speed.
- *   G2  Message times never go backwards, across all topics of a generator.
- *   G3  No memory is allocated after open: it depends on the options, never on how long the run is.
- *   G4  What is fraud is told in the message's truth fields only, never in its bytes.
+ *   SIMULATE-G1  Same options, same bytes: whatever the compiler, its options, the sink and the speed.
+ *   SIMULATE-G2  Message times never go backwards, across all topics of a generator.
+ *   SIMULATE-G3  No memory is allocated after open: it depends on the options, never on how long the run is.
+ *   SIMULATE-G4  What is fraud is told in the message's truth fields only, never in its bytes.
  *
  * THREADS: every function is [any]; one handle belongs to one thread at a time.
  */
@@ -103,7 +103,7 @@ typedef struct weir_simulate_stats {
     uint64_t friendly;    /* counter: chargebacks to come or sent of honest payments      */
     uint64_t clicks;      /* counter */
     uint64_t campaigns;   /* counter: of fraud, those begun before the start included     */
-    uint64_t crowded_out; /* counter: plans dropped because an agenda was full; see G3    */
+    uint64_t crowded_out; /* counter: plans dropped because an agenda was full; see SIMULATE-G3    */
     int64_t time_us;      /* gauge:   event time of the last message; the start at first  */
 } weir_simulate_stats;
 

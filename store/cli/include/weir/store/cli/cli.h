@@ -44,12 +44,13 @@ struct weir_command {
     const char *positional; /* "[FILE]", "TOPIC [PARTITION]"; NULL: takes none        */
     unsigned positional_min, positional_max;
     const char *description;                /* paragraphs; may be NULL                                */
-    const char *example;                    /* at least one real command line, separated by newlines  */
-    const weir_option *options;             /* NULL: none; only where run is set                       */
-    const weir_command *const *subcommands; /* NULL-ended; then run is NULL                     */
+    const char *example;                    /* at least one real command line, separated by newlines     */
+    const weir_option *options;             /* NULL: none; only where run is                           */
+    const weir_command *const *subcommands; /* NULL-ended; then run is NULL, unless raw is set  */
     weir_err (*run)(weir_cli *cli);
-    bool raw;            /* all that follows its name is positional, options too: they are another program's */
-    bool without_config; /* runs even if the settings are wrong: help and the like                 */
+    bool raw;            /* all that follows its name is positional, options too: for another program, whose
+                            subcommands, if any are given, are only listed and completed */
+    bool without_config; /* runs even if the settings are wrong: help and the like                  */
     const char *version; /* of the first of a path: what --version prints below name and version; or NULL */
 };
 

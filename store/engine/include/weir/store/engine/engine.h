@@ -5,10 +5,13 @@
  * The only module that includes RocksDB's headers. No memtable traffic and no write-ahead log: a sorted file becomes
  * visible in one step or not at all, and the log of events is what it is rebuilt from.
  *
+ * While RocksDB is closed, because it could not be opened again after an error, each call returns what is wrong: the
+ * error of weir_engine_health, or WEIR_EUNAVAILABLE.
+ *
  * INVARIANTS
- *   N1  A reader sees all of an ingested file or nothing of it.
- *   N2  What ingest has returned for survives kill -9 and a power cut.
- *   N3  A flipped bit in a file is an error when it is read, never a wrong value.
+ *   ENGINE-N1  A reader sees all of an ingested file or nothing of it.
+ *   ENGINE-N2  What ingest has returned for survives kill -9 and a power cut.
+ *   ENGINE-N3  A flipped bit in a file is an error when it is read, never a wrong value.
  */
 #ifndef WEIR_STORE_ENGINE_ENGINE_H
 #define WEIR_STORE_ENGINE_ENGINE_H
@@ -103,7 +106,7 @@ void weir_engine_cursor_next(weir_engine_cursor *cursor);
 weir_err weir_engine_cursor_err(const weir_engine_cursor *cursor);
 void weir_engine_cursor_close(weir_engine_cursor *cursor);
 
-/* Success, or what is wrong for longer than a call: RocksDB has stopped to take files (a full disk, a damaged file that
+/* Success, or what is wrong for longer than a call: RocksDB has stopped taking files (a full disk, a damaged file that
  * a compaction met), or something that was read is damaged: the sentence names the file.  [any] */
 weir_err weir_engine_health(weir_engine *engine);
 /* Looks whether that is over, and gets RocksDB to work again as far as it can; what is still wrong is returned. To be
@@ -150,17 +153,19 @@ typedef weir_err (*weir_engine_visit)(void *context, const void *key, size_t key
 weir_err weir_engine_salvage(weir_engine *engine, const weir_engine_range *ranges, size_t count,
                              weir_engine_visit visit, void *context);
 
-/* A sorted file beside the engine (same file system). Keys must rise strictly: WEIR_EORDER.  [owner] */
+/* A sorted file in the engine's folder. Keys must rise strictly, or weir_engine_writer_add returns WEIR_EORDER.
+ * WEIR_EPERM the engine is open for reading only; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM.  [owner] */
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
 /* The same for a large file: index and filter are in parts, as those of what merges make.  [owner] */
 weir_err weir_engine_writer_open_large(weir_engine *engine, weir_engine_writer **writerp);
 weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
                                 size_t value_length);
 uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer);
-/* Makes the file whole and durable; it is to be ingested, or cancelled.  WEIR_EFULL, WEIR_EIO.  Blocks on the disk. */
+/* Makes the file complete and durable; it must still be ingested, or cancelled.  WEIR_EFULL, WEIR_EIO.  Blocks on
+ * the disk. */
 weir_err weir_engine_writer_finish(weir_engine_writer *writer);
-/* Finishes it, if nobody has, and ingests it: N1, N2. The writer is closed either way.
- * WEIR_EFULL, WEIR_EIO: nothing was changed.  Blocks on the disk. */
+/* Finishes it, if that has not been done, and ingests it: ENGINE-N1, ENGINE-N2. The writer is closed either way. After
+ * an error nothing of it is seen.  WEIR_EFULL, WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM.  Blocks on the disk. */
 weir_err weir_engine_writer_ingest(weir_engine_writer *writer);
 /* Throws the file away; NULL is allowed. */
 void weir_engine_writer_cancel(weir_engine_writer *writer);
@@ -169,7 +174,8 @@ void weir_engine_writer_cancel(weir_engine_writer *writer);
  * the file system is the same; *sharedp counts them.  What was begun is left there.  WEIR_EEXIST, WEIR_EFULL,
  * WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk.  [any] */
 weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool links, uint64_t *sharedp);
-/* Reads every block with its checksum.  WEIR_ECORRUPT names the key range or file.  Blocks.  [any] */
+/* Reads every block with its checksum, and counts the keys.  WEIR_ECORRUPT names the file, as far as RocksDB does, and
+ * how many keys were read before it.  Blocks.  [any] */
 weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp);
 /* Compacts everything now; for tools and benches.  Blocks.  [any] */
 weir_err weir_engine_compact(weir_engine *engine);

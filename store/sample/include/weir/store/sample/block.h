@@ -7,7 +7,7 @@
  *            └►  nodes of type b  ──►  …                            layer l of L are the nodes of hops 0 to L - l,
  *                                                                   a prefix, and the targets are the first rows.
  *
- * Whoever computes on blocks needs this header and no graph.
+ * Code that computes on blocks needs this header and no graph.
  */
 #ifndef WEIR_STORE_SAMPLE_BLOCK_H
 #define WEIR_STORE_SAMPLE_BLOCK_H
@@ -37,14 +37,14 @@ typedef struct weir_sample_ends {
 
 typedef enum weir_strategy {
     WEIR_SAMPLE_RECENT,   /* the newest                                                             */
-    WEIR_SAMPLE_UNIFORM,  /* any of the window, without replacement: P1                             */
+    WEIR_SAMPLE_UNIFORM,  /* any of the window, without replacement: SAMPLE-P1                             */
     WEIR_SAMPLE_WEIGHTED, /* without replacement, one after the other in proportion to what is left */
     WEIR_SAMPLE_FULL      /* the whole window; fanout is not looked at                              */
 } weir_strategy;
 
 /* From the nodes of hop - 1 along one relation. A plain value. */
 typedef struct weir_sample_step {
-    uint32_t hop;    /* from 1; rising, none left out */
+    uint32_t hop;    /* from 1; rising, without a gap */
     uint32_t fanout; /* edges that a parent gets at most */
     uint16_t relation;
     weir_direction direction;

@@ -3,15 +3,19 @@
  * sampler.h - one sampler for training and serving, over any source.
  *
  * A target has a time, and everything below it is seen as of that time. The random numbers are a function of (seed,
- * target, hop, relation, vertex): a sample depends on no thread, no rank and no batch, and a decision can be replayed.
+ * target, hop, relation, direction, vertex): a sample depends on no thread, no rank and no batch, and a decision can be
+ * replayed.
  *
- * INVARIANTS: each is cited by an assert and by a test of the same name
+ * INVARIANTS: each is cited where it is kept, and proven by tests with p1 to p4 in their names
  *
- *   P1  Each k-subset of a vertex's window is equally likely under `uniform` (Floyd, each draw from [0, j] inclusive).
- *   P2  The targets come first; every edge exists in the source, is older than its target's time, and occurs once a
- *       parent.
- *   P3  The same (source, opts, target) gives the same tree of edges, whatever else is in the batch and whoever asks.
- *   P4  A block is one allocation, sized for the worst case before the first hop.
+ *   SAMPLE-P1  Each k-subset of a vertex's window is equally likely under `uniform` (Floyd, each draw from [0, j]
+ *              inclusive).
+ *   SAMPLE-P2  The targets come first; every edge exists in the source and occurs once a parent; it is older than its
+ *              target's time, or, at hop 1, of that time and of the target's own event.
+ *   SAMPLE-P3  The same (source, opts, target) gives the same tree of edges, whatever else is in the batch and
+ * whichever
+ *              thread asks.
+ *   SAMPLE-P4  A block is one allocation, sized for the worst case before the first hop.
  *
  * THREADS: a sampler and a block belong to one thread at a time.
  */
@@ -51,7 +55,7 @@ typedef struct weir_sample_opts {
 weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *source, weir_sampler **samplerp);
 /* NULL is allowed. */
 void weir_sampler_close(weir_sampler *sampler);
-/* A block for what this sampler samples, to be used again and again (P4).  WEIR_ENOMEM. */
+/* A block for what this sampler samples, to be used again and again (SAMPLE-P4).  WEIR_ENOMEM. */
 weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp);
 void weir_block_close(weir_block *block);
 /* What one block holds in memory. */

@@ -269,6 +269,10 @@ typedef struct weir_schema_source {
 weir_err weir_schema_parse(const char *name, const char *text, size_t length, weir_schema **schemap);
 /* The same, of a file.  WEIR_ENOTFOUND and the like from file.h besides.  Blocks on the disk.  [any] */
 weir_err weir_schema_load(const char *path, weir_schema **schemap);
+/* The operand of a command: the name of a shipped schema, or else the path of a file; a file of the same name as a
+ * shipped schema goes by "./payments". As the two above; WEIR_ENOTFOUND names the nearest shipped one.  Blocks on the
+ * disk.  [any] */
+weir_err weir_schema_load_named(const char *operand, weir_schema **schemap);
 /* NULL is allowed.  [owner] */
 void weir_schema_free(weir_schema *schema);
 
@@ -333,6 +337,9 @@ typedef struct weir_schema_shipped {
 size_t weir_schema_shipped_count(void);
 const weir_schema_shipped *weir_schema_shipped_at(size_t index);       /* sorted by name */
 const weir_schema_shipped *weir_schema_shipped_find(const char *name); /* NULL: none */
+/* The sentence for a name that weir_schema_shipped_find does not find: WEIR_ENOTFOUND "no WHAT 'NAME'", with the
+ * nearest shipped one. */
+weir_err weir_schema_shipped_missing(const char *what, const char *name);
 
 #ifdef __cplusplus
 }

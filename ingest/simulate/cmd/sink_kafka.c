@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate_kafka.c - simulated messages into Kafka, each topic through its own producer. */
+/* sink_kafka.c - simulated messages into Kafka, each topic through its own producer. */
 #include <weir/ingest/kafka/kafka.h>
 #include <weir/store/base/alloc.h>
 
-#include "simulate_sink.h"
+#include "sink.h"
 
 typedef struct sink_kafka {
-    weir_cmd_sink base;
+    weir_simulate_sink base;
     weir_kafka_producer *topics[WEIR_SIMULATE_TOPICS];
 } sink_kafka;
 
-static weir_err kafka_put(weir_cmd_sink *sink, const weir_simulate_message *message) {
+static weir_err sink_kafka_put(weir_simulate_sink *sink, const weir_simulate_message *message) {
     return weir_kafka_produce(((sink_kafka *)sink)->topics[message->topic], message->time_us, message->key,
                               message->key_length, message->value, message->value_length);
 }
 
 /* The client sends by itself within milliseconds. */
-static weir_err kafka_rest(weir_cmd_sink *sink) {
+static weir_err sink_kafka_rest(weir_simulate_sink *sink) {
     (void)sink;
     return WEIR_OK;
 }
 
-static weir_err kafka_finish(weir_cmd_sink *sink) {
+static weir_err sink_kafka_finish(weir_simulate_sink *sink) {
     weir_err err = WEIR_OK;
     for (int topic = 0; topic < WEIR_SIMULATE_TOPICS; topic++) {
         weir_kafka_producer *producer = ((sink_kafka *)sink)->topics[topic];
@@ -31,18 +31,18 @@ static weir_err kafka_finish(weir_cmd_sink *sink) {
     return err;
 }
 
-static weir_err kafka_close(weir_cmd_sink *sink) {
+static weir_err sink_kafka_close(weir_simulate_sink *sink) {
     for (int topic = 0; topic < WEIR_SIMULATE_TOPICS; topic++)
         weir_kafka_producer_close(((sink_kafka *)sink)->topics[topic]);
     weir_free(sink);
     return WEIR_OK;
 }
 
-weir_err weir_cmd_sink_kafka(const weir_cmd_sink_opts *opts, const char *where, weir_cmd_sink **sinkp) {
+weir_err weir_simulate_sink_kafka(const weir_simulate_sink_opts *opts, const char *where, weir_simulate_sink **sinkp) {
     *sinkp = NULL;
     sink_kafka *sink = weir_calloc(1, sizeof *sink);
     if (!sink) return WEIR_NOMEM("for the producers");
-    sink->base = (weir_cmd_sink){kafka_put, kafka_rest, kafka_finish, kafka_close};
+    sink->base = (weir_simulate_sink){sink_kafka_put, sink_kafka_rest, sink_kafka_finish, sink_kafka_close};
     weir_kafka_producer_opts producer = {
         .brokers = *where ? where : weir_config_text(opts->config, WEIR_CONFIG_KAFKA_BROKERS),
         .partitions = opts->partitions,
@@ -55,7 +55,7 @@ weir_err weir_cmd_sink_kafka(const weir_cmd_sink_opts *opts, const char *where, 
         err = weir_kafka_producer_open(&producer, &sink->topics[topic]);
     }
     if (err) {
-        kafka_close(&sink->base);
+        sink_kafka_close(&sink->base);
         return err;
     }
     *sinkp = &sink->base;

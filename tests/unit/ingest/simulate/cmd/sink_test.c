@@ -11,7 +11,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/fault.h>
 
-#include "simulate_sink.h"
+#include "sink.h"
 
 #define MESSAGES 20000u
 
@@ -30,20 +30,20 @@ static weir_simulate *open_simulation(void) {
     return sim;
 }
 
-static weir_err open_place(const char *kind, const char *folder, weir_cmd_sink **sinkp) {
+static weir_err open_place(const char *kind, const char *folder, weir_simulate_sink **sinkp) {
     char to[4096];
     snprintf(to, sizeof to, "%s:%s", kind, folder);
-    const weir_cmd_sink_opts opts = {
+    const weir_simulate_sink_opts opts = {
         .to = to,
         .config = config,
         .partitions = 2,
         .topics = {[WEIR_SIMULATE_PAYMENTS] = true, [WEIR_SIMULATE_CHARGEBACKS] = true},
     };
-    return weir_cmd_sink_open(&opts, sinkp);
+    return weir_simulate_sink_open(&opts, sinkp);
 }
 
 /* Puts the first messages of the simulation; the first error ends it. */
-static weir_err fill(weir_cmd_sink *sink, uint32_t messages) {
+static weir_err fill(weir_simulate_sink *sink, uint32_t messages) {
     weir_simulate *sim = open_simulation();
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < messages; i++) {
@@ -102,13 +102,12 @@ static uint64_t count_records(const char *folder, weir_simulate_topic topic) {
     return records;
 }
 
-/* --- cases ----------------------------------------------------------------------------------------------------------
- * */
+/* --- cases -------------------------------------------------------------------------------------------------------- */
 
 static void files_get_every_message(void **state) {
     (void)state;
     open_config();
-    weir_cmd_sink *sink = NULL;
+    weir_simulate_sink *sink = NULL;
     assert_ok(open_place("file", weir_test_path("out"), &sink));
     assert_ok(fill(sink, MESSAGES));
     assert_ok(sink->close(sink));
@@ -122,7 +121,7 @@ static void files_get_every_message(void **state) {
 static void the_log_gets_every_message(void **state) {
     (void)state;
     open_config();
-    weir_cmd_sink *sink = NULL;
+    weir_simulate_sink *sink = NULL;
     assert_ok(open_place("log", weir_test_path("log"), &sink));
     assert_ok(fill(sink, MESSAGES));
     assert_ok(sink->close(sink));
@@ -139,7 +138,7 @@ static void the_configuration_says_where(void **state) {
     open_config();
     snprintf(setting, sizeof setting, "eventlog.path=%s", weir_test_path("configured"));
     assert_ok(weir_config_set(config, setting));
-    weir_cmd_sink *sink = NULL;
+    weir_simulate_sink *sink = NULL;
     assert_ok(open_place("log", "", &sink));
     assert_ok(fill(sink, 100));
     assert_ok(sink->close(sink));
@@ -152,7 +151,7 @@ static weir_err open_and_close(void *kind) {
     static unsigned attempt;
     char name[32];
     snprintf(name, sizeof name, "%s%u", (const char *)kind, ++attempt);
-    weir_cmd_sink *sink = NULL;
+    weir_simulate_sink *sink = NULL;
     weir_err err = open_place(kind, weir_test_path(name), &sink);
     assert_int_equal(err == WEIR_OK, sink != NULL);
     if (sink) weir_err_keep(&err, sink->close(sink));
@@ -177,7 +176,7 @@ static uint64_t fail_every(const char *operation, const char *kind) {
         char *folder = weir_strdup(weir_test_path(name));
         assert_non_null(folder);
         assert_ok(weir_fault_arm(spec));
-        weir_cmd_sink *sink = NULL;
+        weir_simulate_sink *sink = NULL;
         weir_err err = open_place(kind, folder, &sink);
         if (!err) err = fill(sink, MESSAGES);
         bool reached = weir_fault_seen() >= nth;
@@ -205,7 +204,7 @@ static void every_write_and_sync_may_fail(void **state) {
 static void the_log_says_what_failed(void **state) {
     (void)state;
     open_config();
-    weir_cmd_sink *sink = NULL;
+    weir_simulate_sink *sink = NULL;
     assert_ok(open_place("log", weir_test_path("log"), &sink));
     assert_ok(weir_fault_arm("write:1:ENOSPC:/payments/"));
     weir_err err = fill(sink, MESSAGES);

@@ -5,8 +5,8 @@
  * Written apart from the store, to be compared with it: no delta, no merge, no keys, no names that are left out. All of
  * a shard's records are in memory.
  */
-#ifndef WEIR_STORE_CMD_NAIVE_H
-#define WEIR_STORE_CMD_NAIVE_H
+#ifndef WEIR_CMD_NAIVE_H
+#define WEIR_CMD_NAIVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,7 +53,7 @@ weir_err weir_naive_add_event(weir_naive *naive, weir_vertex source_vertex, uint
                               const weir_naive_place *place);
 /* Once all is added. */
 void weir_naive_sort(weir_naive *naive);
-/* The records of the same thing; NULL: nobody said so. */
+/* The records of the same thing; NULL: no event said so. */
 weir_naive_record *weir_naive_find(weir_naive *naive, const weir_naive_record *like, size_t *countp);
 /* Whether a put of the vertex that is newer was said: itself, or by an edge. */
 bool weir_naive_put_after(const weir_naive *naive, weir_vertex vertex, int64_t time_us);
@@ -62,4 +62,4 @@ size_t weir_naive_group_end(const weir_naive *naive, size_t begin);
 bool weir_naive_row_is(const weir_naive *naive, const weir_naive_record *record, const void *row, size_t length);
 void weir_naive_free(weir_naive *naive);
 
-#endif /* WEIR_STORE_CMD_NAIVE_H */
+#endif /* WEIR_CMD_NAIVE_H */
