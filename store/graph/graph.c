@@ -517,8 +517,7 @@ weir_err weir_graph_clocks(weir_graph *graph, weir_graph_clock_visit visit, void
     return err;
 }
 
-/* --- what it holds
- * ------------------------------------------------------------------------------------------------- */
+/* --- what it holds ----------------------------------------------------------------------------------------------- */
 
 weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context) {
     weir_engine_cursor *cursor;

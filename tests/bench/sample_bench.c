@@ -43,8 +43,7 @@ typedef struct run_context {
 
 static volatile uint64_t sink; /* keeps the optimiser from dropping the work */
 
-/* --- the graph
- * --------------------------------------------------------------------------------------------------------- */
+/* --- the graph --------------------------------------------------------------------------------------------------- */
 
 /* As a trainer holds a snapshot that fits into memory: in large pages where the system has them. */
 static void *huge_array(uint64_t count, size_t size) {
@@ -133,8 +132,7 @@ static weir_err rmat_open(rmat *g, unsigned scale) {
     return WEIR_OK;
 }
 
-/* --- the bare loop
- * ------------------------------------------------------------------------------------------------------ */
+/* --- the bare loop ----------------------------------------------------------------------------------------------- */
 
 static uint64_t cheap_draw(uint64_t *state) {
     *state += 0x9E3779B97F4A7C15ull;
@@ -193,8 +191,7 @@ static weir_err run_bare(void *context, uint64_t round, weir_bench_sample *sampl
     return WEIR_OK;
 }
 
-/* --- the sampler
- * -------------------------------------------------------------------------------------------------------- */
+/* --- the sampler ------------------------------------------------------------------------------------------------- */
 
 typedef struct handles {
     weir_sample_csr csrs[2]; /* of relation 0: out; there is no in */
@@ -269,8 +266,7 @@ static weir_err run_sampler(void *context, uint64_t round, weir_bench_sample *sa
     return err;
 }
 
-/* --- the command
- * --------------------------------------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------------------------- */
 
 static weir_err levels_open(run_context *c) {
     uint64_t size = BATCH;
