@@ -60,14 +60,15 @@ struct weir_api {
     size_t mapper_count;
     _Atomic int state; /* weir_api_state */
     const char *checkpoints, *nights;
-    _Atomic(weir_scheduler *) scheduler; /* NULL: none */
-    _Atomic int checkpointing;           /* one is being written */
+    int64_t nightly_every_us;  /* 0: no night is expected */
+    _Atomic int checkpointing; /* one is being written */
     int64_t stale_max_us;
     uint64_t behind_max;
     _Atomic(const char *) behind; /* a source further than that, and not yet half of it again; NULL: none */
     _Atomic int64_t behind_seen_us;
     /* [owner] */
-    bool fill_failed; /* said once: what was read to the start's goals could not be sealed */
+    bool fill_failed;          /* said once: what was read to the start's goals could not be sealed */
+    int64_t nightly_looked_us; /* when the gauge of overdue nights was set; 0: not yet */
     weir_api_goal *goals;
     size_t goal_count, goal_capacity;
 };
