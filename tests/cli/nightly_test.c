@@ -179,11 +179,13 @@ static void several_ranks(void **state) {
 static void a_missing_store_and_server(void **state) {
     static const char *const plain[] = {NULL};
     static const char *const asked[] = {"--server", "http://127.0.0.1:1", NULL};
-    static const char *const odd[] = {"--server", "https://x", NULL};
+    static const char *const secure[] = {"--server", "https://127.0.0.1:1", NULL};
+    static const char *const odd[] = {"--server", "ftp://x", NULL};
     (void)state;
     expect(plain, NULL, 65, "there is no store in ");
-    expect(asked, NULL, 69, "nobody answers at 127.0.0.1 port 1; start `weir serve`");
-    expect(odd, NULL, 64, "is not like http://127.0.0.1:8080");
+    expect(asked, NULL, 69, "the server http://127.0.0.1:1 cannot be asked: ");
+    expect(secure, NULL, 69, "; start `weir serve` or drop --server");
+    expect(odd, NULL, 64, "is not an address like http://127.0.0.1:8080");
 }
 
 static void a_rehearsal_changes_nothing(void **state) {
