@@ -92,7 +92,8 @@ static weir_err set_up(BoosterHandle booster, const weir_boost_opts *o) {
     if (!err) err = set_number(booster, "subsample", 0.8);
     if (!err) err = set_number(booster, "colsample_bytree", 0.8);
     if (!err) err = set_number(booster, "min_child_weight", 5);
-    if (!err) err = set_number(booster, "nthread", o->threads); /* X1: sums hang on it, so it is never the machine's */
+    /* BOOST-X1: sums depend on the number of threads, so it is never the machine's. */
+    if (!err) err = set_number(booster, "nthread", o->threads);
     if (!err) err = set_number(booster, "seed", (double)(o->seed & 0x7FFFFFFF));
     return err;
 }
@@ -103,7 +104,7 @@ static weir_err round_make(boosting *b, uint32_t round) {
     weir_err err = said(XGBoosterUpdateOneIter(b->out->booster, (int)round, b->train_matrix), "grow a tree");
     if (!err) err = predict(b->out->booster, b->validation_matrix, 0, b->validation->count, b->scores);
     if (!err) err = weir_eval_average_precision(&scored, &precision);
-    if (!err && precision > b->best) { /* X2 */
+    if (!err && precision > b->best) { /* BOOST-X2 */
         b->best = precision;
         b->out->rounds = round + 1;
     }

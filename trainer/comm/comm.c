@@ -169,7 +169,7 @@ static weir_err give(weir_comm *comm, const void *bytes, weir_buf *received, con
 /* A rank that cannot take part leaves the others waiting: its caller ends them all by weir_comm_fail. */
 weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
                             uint64_t *received_lengths) {
-    if (comm->alone) { /* M2 */
+    if (comm->alone) { /* COMM-M2 */
         received_lengths[0] = lengths[0];
         weir_buf_append(received, bytes, lengths[0]);
         return weir_buf_err(received);

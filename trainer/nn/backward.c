@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backward.c - the tape from its end to its beginning: inference/nn/forward.c, each line turned around (B1).
+ * backward.c - the tape from its end to its beginning: inference/nn/forward.c, each line turned around (NN-B1).
  *
  * The gradient of what a layer sees has a row for each node that the layer looks at; it begins as zeros, and the
  * layer's own rows and the children's means add to it.
@@ -135,7 +135,7 @@ static weir_real *inputs_back(back *b, const weir_real *dself) {
     return dinputs;
 }
 
-/* Returns the gradient of what the layer saw; dout is used up. B1 rests on the order: what was done last is undone
+/* Returns the gradient of what the layer saw; dout is used up. NN-B1 rests on the order: what was done last is undone
  * first. */
 static weir_real *layer_back(back *b, uint32_t layer, weir_real *dout) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];

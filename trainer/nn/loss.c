@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loss.c - cross-entropies and their gradients, summed in double in the order of the targets (B2). */
+/* loss.c - cross-entropies and their gradients, summed in double in the order of the targets (NN-B2). */
 #include <math.h>
 
 #include <weir/store/base/assert.h>

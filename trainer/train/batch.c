@@ -111,7 +111,7 @@ static void take_targets(weir_making *m, uint64_t number) {
     }
 }
 
-/* A node's key says where it stands in its target's own tree, and which target that is (E2). */
+/* A node's key says where it stands in its target's own tree, and which target that is (TRAIN-E2). */
 static weir_err make_keys(weir_making *m, const weir_block_view *view) {
     if (view->nodes > m->key_capacity) {
         uint64_t *keys = weir_realloc_array(m->keys, view->nodes, sizeof *keys);

@@ -50,7 +50,7 @@ static void sample_main(void *context) {
     weir_batches *s = context;
     uint64_t batches = (s->opts.count + s->opts.batch - 1) / s->opts.batch;
     weir_err err = WEIR_OK;
-    for (uint64_t number = 0; !err && number < batches; number++) /* E1: one thread, queues in order */
+    for (uint64_t number = 0; !err && number < batches; number++) /* TRAIN-E1: one thread, queues in order */
         err = sample_one(s, number);
     if (!is_end(err)) s->sample_err = err;
     weir_queue_close(s->sampled);
@@ -117,7 +117,7 @@ static weir_err queues_open(weir_batches *s) {
 
 static weir_err makings_open(weir_batches *s) {
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < WEIR_BATCHES_AHEAD; i++) { /* E3 */
+    for (uint32_t i = 0; !err && i < WEIR_BATCHES_AHEAD; i++) { /* TRAIN-E3 */
         err = weir_making_open(&s->opts, s->sampler, &s->makings[i]);
         if (!err) err = give(s->free, s->makings[i]);
     }

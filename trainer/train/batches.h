@@ -11,10 +11,10 @@
  * The structure of the graph is mapped by every rank; features are read by their owner alone.
  *
  * INVARIANTS
- *   E1  Batches come in the order of the list, each once, on every rank as many.
- *   E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on who else is in its batch
+ *   TRAIN-E1  Batches come in the order of the list, each once, on every rank as many.
+ *   TRAIN-E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on who else is in its batch
  *       (what is hidden hangs on the batch's number).
- *   E3  At most WEIR_BATCHES_AHEAD batches are in memory.
+ *   TRAIN-E3  At most WEIR_BATCHES_AHEAD batches are in memory.
  */
 #ifndef WEIR_TRAINER_TRAIN_BATCHES_H
 #define WEIR_TRAINER_TRAIN_BATCHES_H

@@ -76,7 +76,7 @@ static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, in
     weir_value values[WEIR_ROW_FEATURES_MAX];
     uint64_t row = 0, life;
     bool seen = weir_snapshot_span(&v->rows, vertex, look_us(in, type, before_us), &row);
-    assert(!seen || v->rows.times[row] <= before_us); /* I1 */
+    assert(!seen || v->rows.times[row] <= before_us); /* TRAIN-I1 */
     for (uint32_t i = 0; seen && i < v->column_count; i++)
         values[i] = value_at(&v->columns[i], row);
     put_row(weir_nn_vertex(in->shape, type), weir_schema_vertex_at(in->schema, type)->features, seen ? values : NULL,

@@ -3,9 +3,9 @@
  * inputs.h - what vertices and edges of a snapshot are in floats, as of a time.
  *
  * INVARIANTS
- *   I1  Nothing is read that came to be at or after the time: a feature row counts when it has been in force since
- *       before (of the targets' own type: since then or before, because a target comes with its row), a matrix when its
- *       vertex has been there as long, an aggregate looks at older edges only.
+ *   TRAIN-I1  Nothing is read that came to be at or after the time: a feature row counts when it has been in force
+ *             since before (of the targets' own type: since then or before, because a target comes with its row), a
+ *             matrix when its vertex has been there as long, an aggregate looks at older edges only.
  *
  * THREADS: one thread at a time.
  */

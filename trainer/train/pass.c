@@ -78,7 +78,7 @@ static double weight_of(const weir_trained *t, uint32_t class_of) {
     return class_of == 1 && t->opts.positive_weight > 0 ? t->opts.positive_weight : 1;
 }
 
-/* R1: of the whole global batch. Every rank knows all classes, so nobody has to ask. */
+/* TRAIN-R1: of the whole global batch. Every rank knows all classes, so nobody has to ask. */
 static double batch_weight(const weir_trained *t, const weir_train_batch *batch) {
     double sum = 0;
     for (uint64_t i = batch->begin; i < batch->end; i++)

@@ -225,10 +225,10 @@ static weir_err finish_part(weir_trained *t, weir_targets_part part) {
     return err;
 }
 
-/* With the best parameters (R3): validation again, for the calibration, then the test. */
+/* With the best parameters (TRAIN-R3): validation again, for the calibration, then the test. */
 static weir_err finish(weir_trained *t) {
     bool binary = weir_nn_outputs(t->shape) == 1;
-    assert(t->state.best_epoch > 0); /* R3 */
+    assert(t->state.best_epoch > 0); /* TRAIN-R3 */
     weir_err err = finish_part(t, WEIR_TARGETS_VALIDATION);
     if (!err && binary) err = calibrate(t);
     if (!err && binary) err = log_loss_of(t, WEIR_TARGETS_VALIDATION, &t->metrics[WEIR_TARGETS_VALIDATION].log_loss);

@@ -166,7 +166,7 @@ static weir_err load_arrays(weir_trained *t, const char *folder) {
     if (!err) err = load_real(t, folder, "moment2", weir_adamw_moments(t->adamw, 1));
     if (err) return err;
     weir_adamw_steps_set(t->adamw, state[STATE_STEPS]);
-    /* R2: parameters, moments and the count of steps are all that an epoch begins with; it draws by its number. */
+    /* TRAIN-R2: an epoch begins with parameters, moments and the count of steps alone; it draws by its number. */
     t->state = (weir_training_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
     memcpy(&t->state.best, &state[STATE_BEST], sizeof t->state.best);
     return WEIR_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* still.c - targets of a graph that stands still: imports without times, as published data sets are (T3). */
+/* still.c - targets of a graph that stands still: imports without times, as published data sets are (TRAIN-T3). */
 #include <string.h>
 
 #include <weir/store/base/alloc.h>

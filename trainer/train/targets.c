@@ -77,11 +77,11 @@ static bool in_time(const weir_collecting *c, int64_t label_us, int64_t target_u
 static weir_err take_life(weir_collecting *c, uint64_t vertex, int64_t time_us, uint64_t begin, uint64_t end) {
     uint32_t type = c->label->target;
     uint32_t value = c->label->absent;
-    if (time_us < weir_snapshot_from_us(c->snapshot)) { /* T4 */
+    if (time_us < weir_snapshot_from_us(c->snapshot)) { /* TRAIN-T4 */
         c->out->old++;
         return WEIR_OK;
     }
-    if (weir_target_is_young(c, time_us)) { /* T2 */
+    if (weir_target_is_young(c, time_us)) { /* TRAIN-T2 */
         c->out->young++;
         return WEIR_OK;
     }
@@ -125,7 +125,7 @@ static weir_err take_labels(weir_collecting *c, uint64_t vertex, uint64_t begin,
         bool there = time_us < INT64_MAX && weir_snapshot_span(&v->lives, vertex, time_us + 1, &life);
         if (!there || !weir_target_has_name(v, vertex)) continue; /* nobody asks about what is not there */
         if (v->lives.times[life] < time_us) time_us--;
-        if (time_us < weir_snapshot_from_us(c->snapshot)) { /* T4 */
+        if (time_us < weir_snapshot_from_us(c->snapshot)) { /* TRAIN-T4 */
             c->out->old++;
             continue;
         }
@@ -166,7 +166,7 @@ static size_t past_warm_up(const weir_collecting *c, double warm_up) {
     return i;
 }
 
-/* Moves a cut to the right until it parts different times (T1). */
+/* Moves a cut to the right until it parts different times (TRAIN-T1). */
 static uint64_t cut_at(const weir_candidate *candidates, uint64_t count, double share) {
     uint64_t cut = (uint64_t)(share * (double)count);
     while (cut > 0 && cut < count && candidates[cut].target.before_us == candidates[cut - 1].target.before_us)
@@ -208,7 +208,7 @@ static int by_part(const void *a, const void *b) {
     return x->target.vertex < y->target.vertex ? -1 : x->target.vertex > y->target.vertex;
 }
 
-/* T3: what is in no part stands last, and is left out. */
+/* TRAIN-T3: what is in no part stands last, and is left out. */
 static weir_err cut_still(weir_collecting *c, const weir_targets_opts *opts) {
     uint64_t *ends = c->out->ends;
     weir_err err = weir_targets_still(c, opts);

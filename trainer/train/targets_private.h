@@ -25,7 +25,7 @@ typedef struct weir_collecting {
 weir_err weir_candidate_add(weir_collecting *c, const weir_target *target, uint32_t class_of);
 /* The class of a label's value: of a yes-or-no question whether the value is among the positive ones. */
 uint32_t weir_class_of(const weir_schema_task *task, uint32_t value);
-/* Whether the label of a target of this time may still come (T2). */
+/* Whether the label of a target of this time may still come (TRAIN-T2). */
 bool weir_target_is_young(const weir_collecting *c, int64_t time_us);
 
 /* Whether it was ever put: what only edges name is no target, in the store neither. */
@@ -36,8 +36,8 @@ typedef weir_err (*weir_take)(weir_collecting *c, uint64_t vertex, uint64_t begi
 weir_err weir_targets_collect(weir_collecting *c, weir_take take);
 
 /* still.c: every vertex whose class is known, as of the snapshot's own time, in the part that a mask or the draw says
- * (T3); those in none are left out.  WEIR_EDATA the snapshot is no import, a mask is not there, two overlap, or a class
- * is too small. */
+ * (TRAIN-T3); those in none are left out.  WEIR_EDATA the snapshot is not an import, a mask is not there, two overlap, or
+ * a class is too small. */
 weir_err weir_targets_still(weir_collecting *c, const weir_targets_opts *opts);
 
 #endif /* WEIR_TRAINER_TRAIN_TARGETS_PRIVATE_H */

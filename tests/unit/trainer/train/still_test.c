@@ -126,7 +126,7 @@ static void parts_of(const world *w, const weir_targets *t, unsigned parts[NODES
     }
 }
 
-/* --- T3 ----------------------------------------------------------------------------------------------------------- */
+/* --- TRAIN-T3 ----------------------------------------------------------------------------------------------------- */
 
 static void t3_masks_say_who_is_where(void **state) {
     (void)state;

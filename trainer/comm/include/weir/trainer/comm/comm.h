@@ -8,8 +8,8 @@
  * channels of their own do not wait for each other's calls.
  *
  * INVARIANTS
- *   M1  A sum is the same bits on every rank, and the same from run to run with as many ranks.
- *   M2  Without mpirun there is one rank and no MPI is started: every function works and talks to nobody.
+ *   COMM-M1  A sum is the same bits on every rank, and the same from run to run with as many ranks.
+ *   COMM-M2  Without mpirun there is one rank and no MPI is started: every function works and talks to nobody.
  *
  * ERRORS: what goes wrong between ranks ends all of them (that is MPI's default, and there is nothing to go on with); a
  * rank that fails by itself calls weir_comm_fail, which says its number and ends the others.
@@ -40,7 +40,7 @@ void weir_comm_channel_close(weir_comm *channel); /* NULL is allowed */
 uint32_t weir_comm_rank(const weir_comm *comm);
 uint32_t weir_comm_ranks(const weir_comm *comm);
 
-/* Each number becomes its sum over the ranks (M1). */
+/* Each number becomes its sum over the ranks (COMM-M1). */
 void weir_comm_sum_floats(weir_comm *comm, float *numbers, size_t count);
 void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count);
 /* Rank 0's bytes become everybody's. */

@@ -3,9 +3,9 @@
  * nn.h - the way back: gradients of the network of weir/inference/nn/nn.h, its losses, and AdamW.
  *
  * INVARIANTS
- *   B1  Gradients are those of finite differences: relative error below 1e-3 in float, 1e-6 in double.
- *   B2  A loss is a sum over its targets by a divisor that the caller names: the parts of a batch, however it is dealt
- *       to ranks, add up to the loss and the gradient of the whole.
+ *   NN-B1  Gradients are those of finite differences: relative error below 1e-3 in float, 1e-6 in double.
+ *   NN-B2  A loss is a sum over its targets, divided by what the caller names: the parts of a batch, however it is
+ *          shared among ranks, add up to the loss and the gradient of the whole.
  *
  * THREADS: [owner] all.
  */

@@ -7,11 +7,11 @@
  *   only a past     ◄─────────────── targets ────────────────────────────►   their labels may still come
  *
  * INVARIANTS
- *   T1  Cut by time: every target of a later part is later than every one of an earlier part.
- *   T2  A target's class hangs on labels only, and a target is there only once its labels have had their time.
- *   T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as of
- *       the snapshot's time, so that all edges are seen; a class is nobody's input.
- *   T4  No target is older than the snapshot tells all of (weir_snapshot_from_us).
+ *   TRAIN-T1  Cut by time: every target of a later part is later than every one of an earlier part.
+ *   TRAIN-T2  A target's class hangs on labels only, and a target is there only once its labels have had their time.
+ *   TRAIN-T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as
+ *             of the snapshot's time, so that all edges are seen; a class is never an input.
+ *   TRAIN-T4  No target is older than the snapshot tells all of (weir_snapshot_from_us).
  *
  * A target is one life of a vertex: its time, its features and its labels are of that. What a later message says of it
  * (an update, a deletion, a second put) changes neither its time nor its class nor its features.
@@ -66,7 +66,7 @@ typedef struct weir_targets {
     const uint32_t *classes_of;        /* one a target                                             */
     const uint64_t *class_counts;      /* [part * classes + class]                                 */
     uint64_t young;                    /* left out: their labels may still come                    */
-    uint64_t old;                      /* left out: T4                                             */
+    uint64_t old;                      /* left out: TRAIN-T4                                             */
     uint64_t unlabelled;               /* left out: nobody said, and the label has no `absent`     */
 } weir_targets;
 

@@ -8,9 +8,9 @@
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   R1  For a seed and a global batch, the losses hang on the number of ranks only by the order of a sum.
- *   R2  Training that was ended and resumed gives the same bits as one that was not.
- *   R3  The parameters kept are those of the best validation; the test part is looked at once, with them.
+ *   TRAIN-R1  For a seed and a global batch, the losses hang on the number of ranks only by the order of a sum.
+ *   TRAIN-R2  Training that was ended and resumed gives the same bits as one that was not.
+ *   TRAIN-R3  The parameters kept are those of the best validation; the test part is looked at once, with them.
  */
 #ifndef WEIR_TRAINER_TRAIN_TRAIN_H
 #define WEIR_TRAINER_TRAIN_TRAIN_H
