@@ -14,7 +14,7 @@
 #include <weir/trainer/boost/boost.h>
 
 #include "inputs.h"
-#include "run_private.h"
+#include "training_private.h"
 
 #define TARGETS_AT_ONCE 256u
 #define ROW_BYTES_MAX   ((uint64_t)1 << 32) /* of all rows; trees copy them once more */

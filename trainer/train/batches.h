@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batches.h - batches of one pass over targets, made ahead of whoever computes on them.
+ * batches.h - batches of one pass over targets, made ahead of the caller that computes on them.
  *
  *   list of targets ──[sample] block, which rows are whose──► queue ──[fetch] exchange, encode──► queue ──► next
  *         ▲                                                                                                  │
@@ -12,8 +12,8 @@
  *
  * INVARIANTS
  *   TRAIN-E1  Batches come in the order of the list, each once, on every rank as many.
- *   TRAIN-E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on who else is in its batch
- *       (what is hidden hangs on the batch's number).
+ *   TRAIN-E2  What a target gets depends neither on the number of ranks, nor on who owns what, nor on who else is in its
+ *             batch (what is hidden depends on the batch's number).
  *   TRAIN-E3  At most WEIR_BATCHES_AHEAD batches are in memory.
  */
 #ifndef WEIR_TRAINER_TRAIN_BATCHES_H
@@ -50,26 +50,27 @@ typedef struct weir_batches_opts {
 /* Microseconds. A plain value. */
 typedef struct weir_stage_times {
     int64_t sample, exchange, encode;
-    int64_t wait; /* of whoever computes: preparation that was not hidden */
+    int64_t wait; /* of the caller that computes: preparation that was not hidden */
 } weir_stage_times;
 
-/* Owned by the stream; read-only to whoever takes it. */
+/* Owned by the stream; read-only to the caller that takes it. */
 typedef struct weir_train_batch {
     uint64_t number;
     uint64_t begin, end;  /* of the list: the whole global batch            */
     const uint64_t *own;  /* indices of this rank's targets                 */
     uint32_t own_count;   /* may be 0: then there is no block               */
-    weir_nn_batch batch;  /* what the network takes                         */
+    weir_nn_batch nn;     /* what the network takes                         */
     const uint64_t *keys; /* of each node: for dropout                      */
     uint64_t edges;       /* sampled                                        */
     uint64_t remote;      /* rows that came from other ranks                */
 } weir_train_batch;
 
-/* Starts two threads.  WEIR_ENOMEM; WEIR_ELIMIT blocks would be too large: lower batch or fan-outs. */
+/* Starts two threads.  opts.list and what opts points to are borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT
+ * blocks would be too large: lower batch or fan-outs; WEIR_EVERSION the snapshot lacks a matrix that the shape reads. */
 weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp);
-/* *batchp is NULL at the end. Blocks.  What a stage has failed with.  [main] */
+/* *batchp is NULL at the end and after an error, which is what a stage has failed with.  Blocks.  [main] */
 weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp);
-/* Gives its memory back.  [main] */
+/* Its memory is used for another one.  [main] */
 void weir_batches_done(weir_batches *stream, const weir_train_batch *batch);
 void weir_batches_times_get(const weir_batches *stream, weir_stage_times *timesp); /* after the end */
 /* May come before the end.  NULL is allowed. */

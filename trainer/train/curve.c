@@ -8,7 +8,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
 
-#include "run_private.h"
+#include "training_private.h"
 
 #define LOG_BYTES_MAX ((size_t)1 << 26)
 #define EPOCHS_DRAWN  2000u

@@ -3,7 +3,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/trainer/train/judge.h>
 
-#include "run_private.h"
+#include "training_private.h"
 
 /* Through its text, which holds all of it: the caller's shape is read-only. */
 static weir_err copy_shape(const weir_nn_shape *shape, weir_nn_shape **copyp) {
@@ -76,7 +76,7 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     t->opts = *opts;
     t->comm = comm;
     weir_err err = weir_comm_fail(comm, judge_open(t, nn));
-    if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params, NULL);
+    if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params);
     if (!err) err = weir_comm_fail(comm, weir_training_measure(t, t->scores, WEIR_TARGETS_TEST, metricsp));
     if (!err) *examplep = best_example(t);
     judge_close(t);

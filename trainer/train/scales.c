@@ -8,7 +8,7 @@
 #include <weir/store/sample/sampler.h>
 
 #include "inputs.h"
-#include "run_private.h"
+#include "training_private.h"
 
 #define SCALE_TARGETS_MAX 8192u
 #define SCALE_BATCH       256u

@@ -15,7 +15,7 @@
 #include <weir/store/snapshot/npy.h>
 #include <weir/store/trust/trust.h>
 
-#include "run_private.h"
+#include "training_private.h"
 
 enum { STATE_EPOCHS, STATE_BEST_EPOCH, STATE_BEST, STATE_STEPS, STATE_FINGERPRINT, STATE_COUNT };
 

@@ -208,7 +208,7 @@ static void what_parts_nothing_is_refused(void **state) {
     opts.cut.masks[1] = "learn";
     refused(w, &opts, "in mask 'learn' and in mask 'learn'");
     opts = by_class(60, 60, 1);
-    refused(w, &opts, "leave none of for the test");
+    refused(w, &opts, "leave none for the test");
     opts = by_class(2, 2, 1);
     refused(w, &opts, "only 6 targets to learn from");
     opts = (weir_targets_opts){.cut = {.warm_up = 0, .validation = 0.2, .test = 0.2}};
