@@ -12,7 +12,7 @@ struct weir_cmd_owners {
     uint32_t **of; /* [type][vertex] */
 };
 
-static weir_err fill(weir_cmd_owners *owners, const weir_part *part, uint32_t type, const weir_npy_array *map) {
+static weir_err owners_fill(weir_cmd_owners *owners, const weir_part *part, uint32_t type, const weir_npy_array *map) {
     const int64_t *numbers = map->data, end = weir_part_starts(part, type)[weir_part_count(part)];
     owners->of[type] = weir_calloc(map->count + 1, sizeof *owners->of[type]);
     if (!owners->of[type]) return WEIR_NOMEM("for the owners of vertices");
@@ -25,8 +25,8 @@ static weir_err fill(weir_cmd_owners *owners, const weir_part *part, uint32_t ty
     return WEIR_OK;
 }
 
-static weir_err read_type(weir_cmd_owners *owners, const char *folder, const weir_part *part, uint32_t type,
-                          uint64_t vertices) {
+static weir_err owners_read_type(weir_cmd_owners *owners, const char *folder, const weir_part *part, uint32_t type,
+                                 uint64_t vertices) {
     char path[4096];
     weir_npy_map *map;
     weir_npy_array array;
@@ -36,13 +36,13 @@ static weir_err read_type(weir_cmd_owners *owners, const char *folder, const wei
     if (array.type != WEIR_NPY_I64 || array.dims != 1 || array.count != vertices) {
         err = WEIR_ERR(WEIR_EDATA, "%s is of another snapshot; partition this one", path);
     } else {
-        err = weir_err_prefix(fill(owners, part, type, &array), "%s", path);
+        err = weir_err_prefix(owners_fill(owners, part, type, &array), "%s", path);
     }
     weir_npy_map_close(map);
     return err;
 }
 
-static weir_err check(const weir_part *part, const weir_snapshot *snapshot, const char *folder, uint32_t ranks) {
+static weir_err owners_check(const weir_part *part, const weir_snapshot *snapshot, const char *folder, uint32_t ranks) {
     if (weir_part_count(part) != ranks)
         return WEIR_ERR(WEIR_EUSAGE, "%s has %u parts, but there are %u ranks; start as many by mpirun -n %u", folder,
                         weir_part_count(part), ranks, weir_part_count(part));
@@ -50,14 +50,6 @@ static weir_err check(const weir_part *part, const weir_snapshot *snapshot, cons
         weir_schema_hash(weir_part_schema(part)) != weir_schema_hash(weir_snapshot_schema(snapshot)))
         return WEIR_ERR(WEIR_EDATA, "%s is of another snapshot; partition this one", folder);
     return WEIR_OK;
-}
-
-static weir_err read_all(weir_cmd_owners *owners, const char *folder, const weir_part *part,
-                         const weir_snapshot *snapshot) {
-    weir_err err = WEIR_OK;
-    for (uint32_t type = 0; !err && type < owners->types; type++)
-        err = read_type(owners, folder, part, type, weir_snapshot_vertices_of(snapshot, type)->count);
-    return err;
 }
 
 weir_err weir_cmd_owners_open(const char *folder, const weir_snapshot *snapshot, uint32_t ranks,
@@ -71,8 +63,9 @@ weir_err weir_cmd_owners_open(const char *folder, const weir_snapshot *snapshot,
     owners->of = weir_calloc(owners->types, sizeof *owners->of);
     snprintf(path, sizeof path, "%s/part-0", folder);
     weir_err err = owners->of ? weir_part_open(path, &opts, &part) : WEIR_NOMEM("for the owners of vertices");
-    if (!err) err = check(part, snapshot, folder, ranks);
-    if (!err) err = read_all(owners, folder, part, snapshot);
+    if (!err) err = owners_check(part, snapshot, folder, ranks);
+    for (uint32_t type = 0; !err && type < owners->types; type++)
+        err = owners_read_type(owners, folder, part, type, weir_snapshot_vertices_of(snapshot, type)->count);
     weir_part_close(part);
     if (!err) return WEIR_OK;
     weir_cmd_owners_close(owners);

@@ -12,8 +12,8 @@
  *
  * INVARIANTS
  *   TRAIN-E1  Batches come in the order of the list, each once, on every rank as many.
- *   TRAIN-E2  What a target gets depends neither on the number of ranks, nor on who owns what, nor on who else is in its
- *             batch (what is hidden depends on the batch's number).
+ *   TRAIN-E2  What a target gets depends neither on the number of ranks, nor on who owns what, nor on the other targets
+ *             of its batch (what is hidden depends on the batch's number).
  *   TRAIN-E3  At most WEIR_BATCHES_AHEAD batches are in memory.
  */
 #ifndef WEIR_TRAINER_TRAIN_BATCHES_H
@@ -66,7 +66,8 @@ typedef struct weir_train_batch {
 } weir_train_batch;
 
 /* Starts two threads.  opts.list and what opts points to are borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT
- * blocks would be too large: lower batch or fan-outs; WEIR_EVERSION the snapshot lacks a matrix that the shape reads. */
+ * blocks would be too large: lower batch or fan-outs; WEIR_EVERSION the snapshot lacks a matrix that the shape reads.
+ * [main] */
 weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp);
 /* *batchp is NULL at the end and after an error, which is what a stage has failed with.  Blocks.  [main] */
 weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp);

@@ -36,8 +36,8 @@ typedef weir_err (*weir_take)(weir_collecting *c, uint64_t vertex, uint64_t begi
 weir_err weir_targets_collect(weir_collecting *c, weir_take take);
 
 /* still.c: every vertex whose class is known, as of the snapshot's own time, in the part that a mask or the draw says
- * (TRAIN-T3); those in none are left out.  WEIR_EDATA the snapshot is not an import, a mask is not there, two overlap, or
- * a class is too small. */
+ * (TRAIN-T3); those in none are left out.  WEIR_EDATA the snapshot is not an import, a mask is not there, two overlap,
+ * or a class is too small. */
 weir_err weir_targets_still(weir_collecting *c, const weir_targets_opts *opts);
 
 #endif /* WEIR_TRAINER_TRAIN_TARGETS_PRIVATE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nightly_test.c - nights beside a server that runs: checkpoints on demand, what is told of them, and of those that do not come. */
+/* nightly_test.c - nights beside a running server: checkpoints on demand, what is told of them, nights that stop. */
 #include "nightly_fixture.h"
 #include "serve_child.h"
 

@@ -25,7 +25,7 @@ extern "C" {
 
 typedef struct weir_boost weir_boost;
 
-/* Borrowed. rows: count x columns, NaN is missing. labels: 0 or 1, NULL where rows are only scored. */
+/* Borrowed. rows: count x columns, NaN is missing. labels: 0 or 1, may be NULL where rows are only scored. */
 typedef struct weir_boost_rows {
     const float *rows;
     const uint8_t *labels;
