@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 
 #include "training_private.h"
@@ -13,10 +14,9 @@
 #define CURVE_LOG_BYTES_MAX ((size_t)1 << 26)
 #define CURVE_EPOCHS_MAX    2000u
 
-typedef struct curve_drawn {
+typedef struct curve_values {
     double loss[CURVE_EPOCHS_MAX], validation[CURVE_EPOCHS_MAX];
-    uint32_t count;
-} curve_drawn;
+} curve_values;
 
 /* The last line has a check of the whole file. */
 static void curve_write_line(weir_buf *line, const weir_train_epoch *e) {
@@ -53,18 +53,10 @@ static void curve_write_line(weir_buf *line, const weir_train_epoch *e) {
 
 /* --- the picture -------------------------------------------------------------------------------------------------- */
 
-/* The lines of the log are our own: two numbers of each are found by their names. */
+/* The lines of the log are our own, so a number is found by its name. */
 static double curve_number_behind(const char *line, const char *name) {
     const char *at = strstr(line, name);
     return at ? strtod(at + strlen(name), NULL) : (double)NAN;
-}
-
-static void curve_read(char *text, curve_drawn *c) {
-    for (char *line = text, *end; (end = strchr(line, '\n')) && c->count < CURVE_EPOCHS_MAX; line = end + 1) {
-        *end = 0;
-        c->loss[c->count] = curve_number_behind(line, "\"loss\":");
-        c->validation[c->count++] = curve_number_behind(line, "\"validation\":");
-    }
 }
 
 static void curve_draw_line(weir_buf *svg, const double *values, uint32_t count, const char *colour, const char *name) {
@@ -82,29 +74,32 @@ static void curve_draw_line(weir_buf *svg, const double *values, uint32_t count,
     weir_buf_printf(svg, "\"><title>%s, %.6g to %.6g</title></polyline>\n", name, least, most);
 }
 
-static void curve_draw(weir_buf *svg, const curve_drawn *c) {
-    weir_buf_text(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 620 260\" font-family=\"sans-serif\" "
-                       "font-size=\"12\" role=\"img\" aria-label=\"training loss and validation by epoch\">\n"
-                       "<path d=\"M40 30V220H600\" fill=\"none\" stroke=\"#888\"/>\n");
-    curve_draw_line(svg, c->loss, c->count, "#c2410c", "loss");
-    curve_draw_line(svg, c->validation, c->count, "#0f766e", "validation");
-    weir_buf_printf(svg,
+/* The whole log as a picture; its lines are cut into texts of their own on the way. */
+static weir_err curve_write(const char *folder, char *log) {
+    char path[4096];
+    weir_buf svg = {0};
+    uint32_t count = 0;
+    curve_values *c = weir_calloc(1, sizeof *c);
+    if (!c) return WEIR_NOMEM("for the curve");
+    for (char *line = log, *end; (end = strchr(line, '\n')) && count < CURVE_EPOCHS_MAX; line = end + 1) {
+        *end = 0;
+        c->loss[count] = curve_number_behind(line, "\"loss\":");
+        c->validation[count++] = curve_number_behind(line, "\"validation\":");
+    }
+    WEIR_ASSERT(count > 0); /* the epoch at hand is in it */
+    weir_buf_text(&svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 620 260\" font-family=\"sans-serif\" "
+                        "font-size=\"12\" role=\"img\" aria-label=\"training loss and validation by epoch\">\n"
+                        "<path d=\"M40 30V220H600\" fill=\"none\" stroke=\"#888\"/>\n");
+    curve_draw_line(&svg, c->loss, count, "#c2410c", "loss");
+    curve_draw_line(&svg, c->validation, count, "#0f766e", "validation");
+    weir_buf_printf(&svg,
                     "<text x=\"40\" y=\"20\" fill=\"#c2410c\">loss %.4g</text>\n"
                     "<text x=\"160\" y=\"20\" fill=\"#0f766e\">validation %.4g</text>\n"
                     "<text x=\"600\" y=\"245\" text-anchor=\"end\" fill=\"#888\">epoch %u</text>\n</svg>\n",
-                    c->loss[c->count - 1], c->validation[c->count - 1], c->count);
-}
-
-static weir_err curve_write(const char *folder, char *text) {
-    char path[4096];
-    weir_buf svg = {0};
-    curve_drawn *c = weir_calloc(1, sizeof *c);
-    if (!c) return WEIR_NOMEM("for the curve");
-    curve_read(text, c);
+                    c->loss[count - 1], c->validation[count - 1], count);
     snprintf(path, sizeof path, "%s/curve.svg", folder);
-    if (c->count) curve_draw(&svg, c);
     weir_err err = weir_buf_err(&svg);
-    if (!err && c->count) err = weir_file_replace(path, svg.bytes, svg.length);
+    if (!err) err = weir_file_replace(path, svg.bytes, svg.length);
     weir_buf_free(&svg);
     weir_free(c);
     return err;

@@ -10,24 +10,24 @@
 #include "inputs.h"
 #include "training_private.h"
 
-#define SCALE_TARGETS_MAX 8192u
-#define SCALE_BATCH       256u
+#define SCALES_TARGETS 8192u /* are looked at where there are as many, and fewer than twice that */
+#define SCALES_BATCH   256u
 
 typedef struct scales_survey {
     weir_sample_source *source;
     weir_sampler *sampler;
     weir_block *block;
     weir_inputs *inputs;
-    weir_target targets[SCALE_BATCH];
+    weir_target targets[SCALES_BATCH];
 } scales_survey;
 
 /* Shows the learner the blocks of every so-many-th target of the training part. */
 static weir_err scales_look_around(const weir_trained *t, weir_nn_learner *learner) {
     weir_sample_opts opts = {
-        .targets_max = SCALE_BATCH, .seed = t->opts.sample_seed, .window = weir_nn_window(t->shape)};
+        .targets_max = SCALES_BATCH, .seed = t->opts.sample_seed, .window = weir_nn_window(t->shape)};
     opts.steps = weir_nn_steps(t->shape, &opts.step_count);
     uint64_t count = t->targets->ends[WEIR_TARGETS_TRAIN];
-    uint64_t stride = count > SCALE_TARGETS_MAX ? count / SCALE_TARGETS_MAX : 1;
+    uint64_t stride = count > SCALES_TARGETS ? count / SCALES_TARGETS : 1;
     uint32_t filled = 0;
     scales_survey *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM("while learning the scales of inputs");
@@ -37,7 +37,7 @@ static weir_err scales_look_around(const weir_trained *t, weir_nn_learner *learn
     if (!err) err = weir_inputs_open(t->shape, t->opts.snapshot, &s->inputs);
     for (uint64_t i = 0; !err && i < count; i += stride) {
         s->targets[filled++] = t->targets->targets[i];
-        if (filled < SCALE_BATCH && i + stride < count) continue;
+        if (filled < SCALES_BATCH && i + stride < count) continue;
         err = weir_sample(s->sampler, s->targets, filled, s->block);
         if (err) break;
         weir_block_inputs(s->sampler, s->block, true);
