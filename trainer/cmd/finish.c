@@ -162,7 +162,8 @@ static void report_write_text(report *f) {
     uint64_t old = weir_trained_targets(f->trained)->old;
     weir_buf_printf(&f->text, "best of epoch %u\n", weir_trained_best_epoch(f->trained));
     if (old)
-        weir_buf_printf(&f->text, "left out: %" PRIu64 " targets that are older than the snapshot tells all of\n", old);
+        weir_buf_printf(&f->text, "excluded: %" PRIu64 " targets from before the history that the snapshot covers\n",
+                        old);
     for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
         const weir_train_metrics *m = weir_trained_metrics(f->trained, part);
         weir_buf_printf(&f->text, "%s: %" PRIu64 " targets", part_names[part], m->targets);

@@ -92,7 +92,7 @@ weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, con
  * that failed continues); WEIR_ECORRUPT its night.json. */
 weir_err weir_night_open(weir_night *night, const char *name, bool resume);
 weir_err weir_night_save(const weir_night *night);
-/* Old nights, and old checkpoints of nights, beyond the newest `keep`. */
+/* Removes the nights beyond the newest --keep, and all checkpoints of nights but the newest. */
 weir_err weir_night_prune(const weir_night *night);
 void weir_night_close(weir_night *night);
 /* The figure that a mapping holds, where it has a `value`. */
@@ -116,13 +116,15 @@ void weir_night_words_add(weir_night_words *words, size_t count, const char *con
                          (const char *const[]){__VA_ARGS__})
 /* Where a program is that belongs to this one: beside it, or in ../libexec/weir.  WEIR_EUNAVAILABLE. */
 weir_err weir_night_beside(const char *file, char path[WEIR_NIGHT_PATH_MAX]);
-/* Runs it to its end; what it prints goes to log and, if pass_on, to stderr. The last line is kept.  WEIR_EDATA it
- * failed: its own last sentence; WEIR_ECANCELLED a stop was asked for: it is ended too. */
+/* Runs it to its end; what it prints goes to log and, if pass_on, to stderr; its last line to last.  WEIR_EDATA it
+ * failed: its own last sentence; WEIR_ECANCELLED a stop was asked for: it was ended first. */
 weir_err weir_night_run(const weir_night_words *words, const char *log, bool pass_on, char *last, size_t last_size);
 
 /* --- ask.c ------------------------------------------------------------------------------------------------------- */
 
-/* Has the server of --server write a checkpoint of this name; *path is where it lies.  WEIR_EUNAVAILABLE. */
+/* Has the server of --server write a checkpoint of this name; path is where it lies.  Blocks, for 10 minutes at most.
+ * WEIR_EUSAGE the address; WEIR_EUNAVAILABLE the server cannot be asked, or says why it wrote none; WEIR_EDATA its
+ * answer; what --api-key-file's file reports; WEIR_ENOMEM. */
 weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, char path[WEIR_NIGHT_PATH_MAX]);
 
 /* --- compare.c --------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,8 @@
  *         └──────────────────────────── batches that are done: their memory is used again ◄────── done ──────┘
  *
  * A global batch is `batch` targets of the list, the same on every rank; a rank takes those that it owns. Rows of
- * vertices that another rank owns are fetched by one exchange a batch, in which all ranks take part in the same order.
+ * vertices that another rank owns are fetched by one exchange of questions and answers a batch, in which all ranks take
+ * part in the same order.
  * The structure of the graph is mapped by every rank; features are read by their owner alone.
  *
  * INVARIANTS

@@ -17,7 +17,7 @@
 
 typedef struct weir_inputs weir_inputs;
 
-/* Both are borrowed.  WEIR_EVERSION the snapshot has not a matrix that the shape wants; WEIR_ENOMEM. */
+/* Both are borrowed.  WEIR_EVERSION the snapshot lacks a matrix that the shape reads; WEIR_ENOMEM. */
 weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snapshot, weir_inputs **inputsp);
 void weir_inputs_close(weir_inputs *inputs); /* NULL is allowed */
 

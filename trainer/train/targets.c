@@ -98,7 +98,7 @@ bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex) {
 /* Forgotten or deleted and put again, it is another target. labels [begin, end) are the vertex's, newest first. */
 static weir_err targets_take_lives(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
-    if (!weir_target_has_name(v, vertex)) return WEIR_OK; /* only named by edges: nobody put it */
+    if (!weir_target_has_name(v, vertex)) return WEIR_OK; /* only named by edges, never put */
     weir_err err = targets_check_list(c->snapshot, c->label->target, vertex, "lives", v->lives.indptr, v->lives.count);
     for (int64_t life = v->lives.indptr[vertex]; !err && life < v->lives.indptr[vertex + 1]; life++) {
         uint64_t from = begin, to = end;
@@ -117,7 +117,7 @@ static weir_err targets_take_labels(weir_collecting *c, uint64_t vertex, uint64_
         int64_t time_us = c->labels->times[i];
         uint64_t life;
         bool there = time_us < INT64_MAX && weir_snapshot_span(&v->lives, vertex, time_us + 1, &life);
-        if (!there || !weir_target_has_name(v, vertex)) continue; /* nobody asks about what is not there */
+        if (!there || !weir_target_has_name(v, vertex)) continue; /* what is not there is not judged */
         if (v->lives.times[life] < time_us) time_us--;
         if (time_us < weir_snapshot_from_us(c->snapshot)) { /* TRAIN-T4 */
             c->out->old++;
@@ -241,13 +241,13 @@ static weir_err targets_check_part(const weir_targets *t, weir_targets_part part
     if (count < TARGETS_MIN) {
         if (t->old > t->young)
             return WEIR_ERR(WEIR_EDATA,
-                            "there are only %llu targets %s (%llu are older than the snapshot tells all of); build it "
-                            "with a longer --history or with none, and where the schema has a `history`, make that "
-                            "longer",
+                            "there are only %llu targets %s (%llu are from before the history that the snapshot "
+                            "covers); build it with a longer --history or with none, and lengthen the schema's "
+                            "`history` if it has one",
                             (unsigned long long)count, names[part], (unsigned long long)t->old);
         return WEIR_ERR(WEIR_EDATA,
                         "there are only %llu targets %s (%llu are too young: their labels may still come); take more "
-                        "data, or a shorter `maturity` of the task",
+                        "data, or shorten the task's `maturity`",
                         (unsigned long long)count, names[part], (unsigned long long)t->young);
     }
     if (present < 2) {

@@ -44,11 +44,12 @@ double weir_training_quality(const weir_trained *t, const weir_train_metrics *me
 /* scales.c: the shape's scales from the first targets of training. */
 weir_err weir_training_scales(weir_trained *t);
 
-/* state.c: on rank 0.  load: WEIR_ENOTFOUND there is no checkpoint. */
+/* state.c: saves on rank 0 alone, and loads on every rank.  load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION it
+ * is of other options, another seed or another snapshot; WEIR_ECORRUPT. */
 weir_err weir_training_state_save(const weir_trained *t);
 weir_err weir_training_state_load(weir_trained *t);
 
-/* curve.c: epochs.jsonl and curve.svg; on rank 0. */
+/* curve.c: epochs.jsonl and curve.svg; on rank 0 alone. */
 weir_err weir_training_log_epoch(const weir_trained *t, const weir_train_epoch *epoch);
 
 #endif /* WEIR_TRAINER_TRAIN_TRAINING_PRIVATE_H */

@@ -47,7 +47,7 @@ void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count);
 void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length);
 void weir_comm_barrier(weir_comm *comm);
 /* Sends lengths[r] bytes to rank r, one after the other in bytes; appends what came, in the order of the ranks, to
- * received, and puts how much came from each into received_lengths.  WEIR_ELIMIT more than 2 GiB; WEIR_ENOMEM. */
+ * received, and puts how much came from each into received_lengths.  WEIR_ELIMIT 2 GiB or more; WEIR_ENOMEM. */
 weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
                             uint64_t *received_lengths);
 

@@ -60,7 +60,7 @@ typedef struct weir_adamw_opts {
 weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_adamw **adamwp);
 void weir_adamw_close(weir_adamw *adamw); /* NULL is allowed */
 /* One step. *normp: the length of the gradients before they were shortened (may be NULL).
- * WEIR_EDATA gradients that are no numbers: parameters and moments stay as they were; what the kernels report. */
+ * WEIR_EDATA gradients that are not finite: parameters and moments stay as they were; what the kernels report. */
 weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, weir_real *params,
                               double *normp);
 
